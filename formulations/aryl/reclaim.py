@@ -1,0 +1,59 @@
+"""Exact model of :class:`instances.aryl.reclaim.Reclaim`: minimum k-union as a MILP.
+
+    min   sum_j preempted[j]
+    s.t.  preempted[j] >= returned[i]          for each job j and server i that hosts it
+          sum_i returned[i] == demand
+          returned[i] in {0, 1},  0 <= preempted[j] <= 1.
+
+One row per pair of job and host (disaggregated) gives a far tighter relaxation than one row per
+job would, and makes ``preempted`` whole by itself.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyomo.environ as pyo
+
+from formulations.linear import linear
+from instances.aryl.reclaim import Reclaim, ReclaimPlan
+
+
+def build(instance: Reclaim) -> pyo.ConcreteModel:
+    """Pyomo model of a reclaim instance.
+
+    Sets JOBS, SERVERS, HOSTS (pairs of job and server); variables ``returned[i]`` (binary) and
+    ``preempted[j]``; constraints ``preemption[j, i]`` and ``demand``; objective
+    ``preempted_jobs``.
+    """
+    model = pyo.ConcreteModel(name=instance.problem)
+    model.JOBS = pyo.RangeSet(0, instance.num_jobs - 1)
+    model.SERVERS = pyo.RangeSet(0, instance.num_servers - 1)
+    pairs = np.argwhere(instance.hosts)
+    model.HOSTS = pyo.Set(initialize=[(int(j), int(i)) for j, i in pairs], dimen=2)
+    model.returned = pyo.Var(model.SERVERS, domain=pyo.Binary)
+    model.preempted = pyo.Var(model.JOBS, bounds=(0, 1))
+
+    def preemption(model: pyo.ConcreteModel, job: int, server: int) -> tuple[object, ...]:
+        return (0, linear((1, -1), (model.preempted[job], model.returned[server])), None)
+
+    model.preemption = pyo.Constraint(model.HOSTS, rule=preemption)
+    model.demand = pyo.Constraint(expr=pyo.quicksum(model.returned.values()) == instance.demand)
+    model.preempted_jobs = pyo.Objective(expr=pyo.quicksum(model.preempted.values()), sense=pyo.minimize)
+    return model
+
+
+def read(model: pyo.ConcreteModel) -> ReclaimPlan:
+    """The plan in the values of ``returned``."""
+    return ReclaimPlan(servers=[i for i in model.SERVERS if model.returned[i].value > 0.5])
+
+
+def write(model: pyo.ConcreteModel, plan: ReclaimPlan) -> None:
+    """Set the variables to ``plan``, as a point to start the search from."""
+    chosen = set(plan.servers.tolist())
+    for server in model.SERVERS:
+        model.returned[server].set_value(int(server in chosen))
+    for job in model.JOBS:
+        model.preempted[job].set_value(0.0)
+    for job, server in model.HOSTS:
+        if server in chosen:
+            model.preempted[job].set_value(1.0)
