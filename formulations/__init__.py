@@ -8,10 +8,10 @@ process of its own.
 """
 
 from formulations.certificate import Certificate
-from formulations.explain import Explanation, explain
+from formulations.conflicts import Explanation, explain
 from formulations.external import SolverNotFound
 from formulations.highs import Result, Session, SolverError
-from formulations.linear import LinearProgram, ModelError, Rows, linear, translate
+from formulations.linear import LinearProgram, ModelError, Rows, translate, weighted_sum
 from formulations.solving import Solution, build, formulation, read, relative_gap, solve
 
 __all__ = [
@@ -28,7 +28,7 @@ __all__ = [
     "build",
     "explain",
     "formulation",
-    "linear",
+    "weighted_sum",
     "read",
     "relative_gap",
     "solve",

@@ -168,4 +168,3 @@ def _checked(program: LinearProgram, found: dict[str, Any], seconds: float) -> R
         bound = program.objective(x)
         message += "; the solver states no bound, so its claim of optimality is the only proof"
     return Result("optimal" if status == "optimal" else "feasible", x, bound, None, seconds, message)
-

@@ -168,7 +168,8 @@ class Session:
             return Result("unbounded", None, _best(program), None, seconds, message)
         x = None
         if info.primal_solution_status == int(highspy.SolutionStatus.kSolutionStatusFeasible):
-            x = self._point(program)
+            point = self._highs.getSolution()
+            x = self._point(program, np.array(point.col_value))
             if x is None:
                 message += "; the solver's point violates the rows and is not used"
         certificate = None
@@ -177,8 +178,7 @@ class Session:
             if status == known.kOptimal or math.isfinite(info.mip_dual_bound):
                 bound = float(info.mip_dual_bound)
         elif status == known.kOptimal and x is not None:
-            duals = np.array(self._highs.getSolution().row_dual)
-            certificate = Certificate.of(program, x, duals)
+            certificate = Certificate.of(program, x, np.array(point.row_dual))
             bound = certificate.dual_objective
         if x is None:
             return Result("unknown", None, bound, certificate, seconds, message)
@@ -187,9 +187,8 @@ class Session:
             message += f"; but {certificate}"
         return Result("optimal" if proven else "feasible", x, bound, certificate, seconds, message)
 
-    def _point(self, program: LinearProgram) -> FloatArray | None:
+    def _point(self, program: LinearProgram, x: FloatArray) -> FloatArray | None:
         """The solver's point with whole integers, or None when it does not satisfy the rows."""
-        x = np.array(self._highs.getSolution().col_value)
         if len(x) != program.num_cols:
             return None
         x = np.clip(x, program.col_lower, program.col_upper)

@@ -51,7 +51,7 @@ def paused_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-def linear(coefficients: Iterable[float], variables: Iterable[Any]) -> LinearExpression:
+def weighted_sum(coefficients: Iterable[float], variables: Iterable[Any]) -> LinearExpression:
     """The expression ``sum(c * x)``, built without intermediate sums (five times faster)."""
     return LinearExpression(linear_coefs=list(map(float, coefficients)), linear_vars=list(variables))
 
@@ -70,8 +70,8 @@ class Rows(IndexedConstraint):  # type: ignore[misc]
         Pyomo set of the rows, one member per row in order.
     matrix : tuple of (indptr, columns, values)
         The matrix A in compressed sparse row form; columns count positions in ``variables``.
-    variables : sequence of VarData
-        What the columns stand for.
+    variables : list of VarData
+        What the columns stand for.  Blocks that are given the same list share one look-up.
     lower, upper : float or array, optional
         Bounds of the rows, one for all or one each; None for none.
     """
@@ -80,7 +80,7 @@ class Rows(IndexedConstraint):  # type: ignore[misc]
         self,
         index: Set,
         matrix: tuple[NDArray[Any], NDArray[Any], FloatArray],
-        variables: Sequence[Any],
+        variables: list[Any],
         *,
         lower: Any = None,
         upper: Any = None,
@@ -92,7 +92,7 @@ class Rows(IndexedConstraint):  # type: ignore[misc]
             np.asarray(indptr, np.int64),
             np.asarray(columns, np.int64),
             np.asarray(values, float),
-            list(variables),
+            variables,
             np.broadcast_to(np.asarray(-np.inf if lower is None else lower, float), count),
             np.broadcast_to(np.asarray(np.inf if upper is None else upper, float), count),
         )
@@ -119,7 +119,7 @@ class Rows(IndexedConstraint):  # type: ignore[misc]
             self._arrays = None
             for row, index in enumerate(self.index_set()):
                 span = slice(block.indptr[row], block.indptr[row + 1])
-                body = linear(block.values[span], [block.variables[j] for j in block.columns[span]])
+                body = weighted_sum(block.values[span], [block.variables[j] for j in block.columns[span]])
                 low, high = float(block.lower[row]), float(block.upper[row])
                 if low == high:
                     self.add(index, body == low)
@@ -328,6 +328,7 @@ class _Translation:
         self.model = model
         self.variables: list[Any] = []
         self.column: dict[int, int] = {}
+        self.of_list: dict[int, IndexArray] = {}
         self.walker = LinearRepnVisitor({})
 
     def program(self) -> LinearProgram:
@@ -368,27 +369,27 @@ class _Translation:
                 self.variables.append(variable)
 
     def _columns(self) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
-        domains: dict[int, tuple[float, float, bool]] = {}
-        lower, upper, integer = [], [], []
-        for variable in self.variables:
-            domain = variable.domain
-            if id(domain) not in domains:
-                domains[id(domain)] = self._domain(variable)
-            domain_lower, domain_upper, whole = domains[id(domain)]
-            if variable.fixed:
-                low = high = _number(variable.value, f"the fixed value of variable {variable.name!r}")
-            else:
-                # ``variable.bounds`` gives the same, but for plain numbers it costs as much as
-                # all the rest of the translation together.
-                low, high = variable._lb, variable._ub
-                if low.__class__ not in _PLAIN or high.__class__ not in _PLAIN:
-                    low, high = variable.bounds
-                low = domain_lower if low is None else max(low, domain_lower)
-                high = domain_upper if high is None else min(high, domain_upper)
-            lower.append(low)
-            upper.append(high)
-            integer.append(whole)
-        return np.array(lower, float), np.array(upper, float), np.array(integer, bool)
+        # Whole lists at a time, and ``_lb`` where ``bounds`` would do: asking each variable for its
+        # bounds costs as much as the rest of the translation together.
+        variables = self.variables
+        limits = [(v._lb, v._ub) for v in variables]
+        if not all(low.__class__ in _PLAIN and high.__class__ in _PLAIN for low, high in limits):
+            limits = [v.bounds for v in variables]
+        lower = np.array([-math.inf if low is None else low for low, _ in limits], float)
+        upper = np.array([math.inf if high is None else high for _, high in limits], float)
+        domains = [id(v.domain) for v in variables]
+        known = {}
+        for key in set(domains):
+            known[key] = self._domain(variables[domains.index(key)])
+        domain = np.array([known[key] for key in domains]).reshape(-1, 3) if len(known) != 1 else None
+        domain_lower, domain_upper, whole = next(iter(known.values())) if domain is None else domain.T
+        lower, upper = np.maximum(lower, domain_lower), np.minimum(upper, domain_upper)
+        integer = np.broadcast_to(np.asarray(whole, bool), len(variables)).copy()
+        for column in [column for column, v in enumerate(variables) if v.fixed]:
+            variable = variables[column]
+            value = _number(variable.value, f"the fixed value of variable {variable.name!r}")
+            lower[column] = upper[column] = value
+        return lower, upper, integer
 
     @staticmethod
     def _domain(variable: Any) -> tuple[float, float, bool]:
@@ -397,16 +398,25 @@ class _Translation:
             raise ModelError(f"variable {variable.name!r}: domain {variable.domain} is neither continuous nor whole")
         return (-math.inf if lower is None else lower), (math.inf if upper is None else upper), step == 1
 
+    def _columns_of(self, variables: list[Any]) -> IndexArray:
+        """Columns of a list of variables, found once for the blocks that share the list."""
+        if id(variables) not in self.of_list:
+            column = self.column
+            try:
+                found = [column[id(v)] for v in variables]
+            except KeyError:
+                self._number(variables)
+                found = [column[id(v)] for v in variables]
+            self.of_list[id(variables)] = np.array(found, np.int32)
+        return self.of_list[id(variables)]
+
     def _rows(self) -> tuple[NDArray[np.int64], IndexArray, FloatArray, FloatArray, FloatArray, list[Any]]:
         parts: list[tuple[Any, Any, Any, Any, Any]] = []
         constraints = []
         for component in self.model.component_objects(pyo.Constraint, active=True, descend_into=pyo.Block):
             block = component.arrays if isinstance(component, Rows) else None
             if block is not None:
-                self._number(block.variables)
-                columns = np.fromiter(
-                    (self.column[id(v)] for v in block.variables), np.int32, count=len(block.variables)
-                )
+                columns = self._columns_of(block.variables)
                 parts.append((np.diff(block.indptr), columns[block.columns], block.values, block.lower, block.upper))
                 constraints.append((component, list(component.index_set())))
                 continue
@@ -434,7 +444,9 @@ class _Translation:
         zeros = np.flatnonzero(value == 0)
         if zeros.size:
             # HiGHS warns about explicit zeros, and a warning is otherwise a reason to stop.
-            counts = counts - np.bincount(np.searchsorted(np.cumsum(counts), zeros, side="right"), minlength=len(counts))
+            counts = counts - np.bincount(
+                np.searchsorted(np.cumsum(counts), zeros, side="right"), minlength=len(counts)
+            )
             index, value = np.delete(index, zeros), np.delete(value, zeros)
         return counts, index, value, lower, upper, constraints
 

@@ -195,7 +195,7 @@ class Array(_Range):
             # JSON writes an array without entries as [], whatever its other dimensions.
             array = array.reshape([0, *(_length(dim, dims) or 0 for dim in wanted[1:])])
         if array.ndim != len(wanted) or any(
-            _length(dim, dims, bind=got) != got for dim, got in zip(wanted, array.shape, strict=True)
+            _length(dim, dims, bind=got) not in (got, None) for dim, got in zip(wanted, array.shape, strict=True)
         ):
             sizes = {dim: _length(dim, dims) for dim in wanted if not dim.isdigit()}
             known = ", ".join(f"{dim} = {size}" for dim, size in sizes.items() if size is not None)
@@ -213,7 +213,6 @@ class Array(_Range):
         return value.tolist()
 
 
-@dataclass(frozen=True)
 class Ragged(Array):
     """One array per job (or server, ...): the first dimension counts them, the second may differ."""
 
@@ -223,7 +222,14 @@ class Ragged(Array):
         first, _, *rest = self.shape.split()
         if _length(first, dims, bind=len(value)) != len(value):
             raise ValueError(f"got {len(value)} arrays, must be {first} = {dims[first]}")
-        one = Array(self.kind, " ".join(["_", *rest]), minimum=self.minimum, above=self.above, infinite=self.infinite, empty=self.empty)
+        one = Array(
+            self.kind,
+            " ".join(["_", *rest]),
+            minimum=self.minimum,
+            above=self.above,
+            infinite=self.infinite,
+            empty=self.empty,
+        )
         rows = []
         for i, row in enumerate(value):
             try:
@@ -249,12 +255,19 @@ def _numbers(value: Any, kind: type, infinite: bool) -> NDArray[Any]:
     if array.size == 0:
         return array.astype(_DTYPES[kind])
     allowed = {bool: "b", int: "iu", float: "iuf"}[kind]
-    if kind is int and array.dtype.kind == "f" and np.array_equal(array, np.rint(array)) and (np.abs(array) < 2**53).all():
+    if (
+        kind is int
+        and array.dtype.kind == "f"
+        and np.array_equal(array, np.rint(array))
+        and (np.abs(array) < 2**53).all()
+    ):
         return array.astype(np.int64)
     if kind is bool and array.dtype.kind in "iu" and np.isin(array, (0, 1)).all():
         return array.astype(np.bool_)
     if array.dtype.kind not in allowed:
-        raise ValueError(f"got {_sample(array, allowed)}, must be {_KIND_NAMES[kind]}" + (" in every entry" if array.ndim else ""))
+        raise ValueError(
+            f"got {_sample(array, allowed)}, must be {_KIND_NAMES[kind]}" + (" in every entry" if array.ndim else "")
+        )
     if kind is int and array.dtype.kind == "u" and (array > np.iinfo(np.int64).max).any():
         raise ValueError("got a whole number beyond 64 bits")
     return array.astype(_DTYPES[kind])

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 import pyomo.environ as pyo
 
-from formulations.linear import linear
+from formulations.linear import weighted_sum
 from instances.aryl.elastic_allocation import ElasticAllocation, ElasticAllocationPlan
 
 
@@ -33,14 +33,14 @@ def build(instance: ElasticAllocation) -> pyo.ConcreteModel:
         most = int(instance.max_extra[job])
         if not most:
             return pyo.Constraint.Skip
-        return (None, linear([1] * most, [model.chosen[job, extra] for extra in range(1, most + 1)]), 1)
+        return (None, weighted_sum([1] * most, [model.chosen[job, extra] for extra in range(1, most + 1)]), 1)
 
     model.one_choice = pyo.Constraint(model.JOBS, rule=one_choice)
     gpus = [extra * int(instance.gpus_per_worker[job]) for job, extra in choices]
     variables = list(model.chosen.values())
-    model.capacity = pyo.Constraint(expr=(None, linear(gpus, variables), instance.capacity))
+    model.capacity = pyo.Constraint(expr=(None, weighted_sum(gpus, variables), instance.capacity))
     reductions = [float(instance.reductions[job][extra]) for job, extra in choices]
-    model.running_time_reduction = pyo.Objective(expr=linear(reductions, variables), sense=pyo.maximize)
+    model.running_time_reduction = pyo.Objective(expr=weighted_sum(reductions, variables), sense=pyo.maximize)
     return model
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 import pyomo.environ as pyo
 
-from formulations.linear import linear
+from formulations.linear import weighted_sum
 from instances.aryl.reclaim import Reclaim, ReclaimPlan
 
 
@@ -34,7 +34,7 @@ def build(instance: Reclaim) -> pyo.ConcreteModel:
     model.preempted = pyo.Var(model.JOBS, bounds=(0, 1))
 
     def preemption(model: pyo.ConcreteModel, job: int, server: int) -> tuple[object, ...]:
-        return (0, linear((1, -1), (model.preempted[job], model.returned[server])), None)
+        return (0, weighted_sum((1, -1), (model.preempted[job], model.returned[server])), None)
 
     model.preemption = pyo.Constraint(model.HOSTS, rule=preemption)
     model.demand = pyo.Constraint(expr=pyo.quicksum(model.returned.values()) == instance.demand)

@@ -28,8 +28,9 @@ def server_fraction(instance: Reclaim) -> ReclaimPlan:
     Aryl (EuroSys'23 as Lyra), section 4, Algorithm 1.
     """
     if instance.demand == 1:
-        return _greedy(instance, instance.hosts.astype(float))
-    return _greedy(instance, instance.hosts / np.maximum(1, instance.hosts.sum(axis=1, keepdims=True)))
+        return smallest_count_first(instance)
+    jobs, servers = _hosts(instance)
+    return _greedy(instance, jobs, servers, 1 / np.bincount(jobs)[jobs])
 
 
 def gpu_fraction(instance: Reclaim) -> ReclaimPlan:
@@ -44,8 +45,9 @@ def gpu_fraction(instance: Reclaim) -> ReclaimPlan:
     ----------
     Aryl (EuroSys'23 as Lyra), section 4, Table 1.
     """
-    held = np.where(instance.hosts, instance.gpus, 0)
-    return _greedy(instance, held / np.maximum(1, held.sum(axis=1, keepdims=True)))
+    jobs, servers = _hosts(instance)
+    held = instance.gpus[jobs, servers].astype(float)
+    return _greedy(instance, jobs, servers, held / np.bincount(jobs, weights=held)[jobs])
 
 
 def smallest_count_first(instance: Reclaim) -> ReclaimPlan:
@@ -57,7 +59,8 @@ def smallest_count_first(instance: Reclaim) -> ReclaimPlan:
     ----------
     Aryl (EuroSys'23 as Lyra), section 4, Table 1, and section 7 (smallest job count first).
     """
-    return _greedy(instance, instance.hosts.astype(float))
+    jobs, servers = _hosts(instance)
+    return _greedy(instance, jobs, servers, np.ones(len(jobs)))
 
 
 def random(instance: Reclaim, *, rng: np.random.Generator | int = 0) -> ReclaimPlan:
@@ -100,21 +103,26 @@ def local_search(instance: Reclaim) -> ReclaimPlan:
     return ReclaimPlan(servers=np.flatnonzero(chosen))
 
 
-def _greedy(instance: Reclaim, shares: FloatArray) -> ReclaimPlan:
+def _hosts(instance: Reclaim) -> tuple[IntArray, IntArray]:
+    """Jobs and servers of all pairs (job, server that hosts it), by job."""
+    flat = np.flatnonzero(instance.hosts)
+    return flat // instance.num_servers, flat % instance.num_servers
+
+
+def _greedy(instance: Reclaim, jobs: IntArray, servers: IntArray, share: FloatArray) -> ReclaimPlan:
     """Cheapest server first, where a server costs the shares of the jobs still running on it."""
-    jobs, servers = np.nonzero(instance.hosts)
     by_job = np.searchsorted(jobs, np.arange(instance.num_jobs + 1))
     order = np.argsort(servers, kind="stable")
     by_server = np.searchsorted(servers[order], np.arange(instance.num_servers + 1))
-    share = shares[jobs, servers]
     cost = np.bincount(servers, weights=share, minlength=instance.num_servers)
-    # A cost that is zero but for rounding must not lose to a true zero of higher index.
     running = np.ones(instance.num_jobs, bool)
     chosen: list[int] = []
     for _ in range(instance.demand):
+        # Rounded, so that a cost that is zero but for rounding does not lose to a true zero of
+        # higher index.
         server = int(np.argmin(np.round(cost, 9)))
         chosen.append(server)
-        on_it: IntArray = jobs[order[by_server[server] : by_server[server + 1]]]
+        on_it = jobs[order[by_server[server] : by_server[server + 1]]]
         for job in on_it[running[on_it]]:
             running[job] = False
             span = slice(by_job[job], by_job[job + 1])

@@ -1,0 +1,200 @@
+"""What all of Gavel's policies share: the cluster, the jobs, allocations, and equal shares.
+
+Gavel (OSDI'20) divides time.  An allocation X says which fraction of wall-clock time each job
+spends on each worker type, alone or next to a partner on the same workers (space sharing, 3.1).
+Policies differ only in what they ask of X.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated
+
+import numpy as np
+
+from instances.base import (
+    Array,
+    BoolArray,
+    FloatArray,
+    Instance,
+    IntArray,
+    Plan,
+    Violation,
+    default,
+    exceeding,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Allocation(Plan):
+    """Fractions of time.
+
+    Attributes
+    ----------
+    time_fractions : (n+q, k) float
+        Rows are the jobs alone, then the pairs; columns are the worker types.
+    """
+
+    time_fractions: Annotated[FloatArray, Array(float, "n+q k")]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Sharing(Instance[Allocation]):
+    """Jobs that share a heterogeneous cluster in time, and if they can, in space.
+
+    Attributes
+    ----------
+    throughputs : (n, k) float
+        Steps/s of each job alone on each worker type; 0 where it cannot run.
+    num_workers : (p,) int
+        Workers in each pool.
+    pools : (k,) int
+        Pool that each type draws its workers from; type j is pool j by default.  Two types on
+        one pool model consolidated and unconsolidated placement.
+    scale_factors : (n,) int
+        Workers that each job holds at once, 1 by default.
+    pairs : (q, 2) int
+        Pairs of jobs that may share workers; both need the same scale factor.  None by default.
+    pair_throughputs : (q, k, 2) float
+        Steps/s of either partner when the pair shares a worker of each type.
+    """
+
+    plan_type = Allocation
+
+    throughputs: Annotated[FloatArray, Array(float, "n k", minimum=0)]
+    num_workers: Annotated[IntArray, Array(int, "p", minimum=0)]
+    pools: Annotated[IntArray, Array(int, "k", minimum=0)] = default(lambda dims: np.arange(dims["k"]))
+    scale_factors: Annotated[IntArray, Array(int, "n", minimum=1)] = default(lambda dims: np.ones(dims["n"], np.int64))
+    pairs: Annotated[IntArray, Array(int, "q 2", minimum=0, empty=True)] = default(
+        lambda dims: np.zeros((0, 2), np.int64)
+    )
+    pair_throughputs: Annotated[FloatArray, Array(float, "q k 2", minimum=0, empty=True)] = default(
+        lambda dims: np.zeros((dims.get("q", 0), dims["k"], 2))
+    )
+
+    def check(self) -> None:
+        pools = len(self.num_workers)
+        if self.pools.max() >= pools:
+            raise self.refuse("pools", f"got pool {self.pools.max()}, must be below the number of pools, {pools}")
+        self._check_pairs()
+        nowhere = np.flatnonzero(~((self.throughputs > 0) & self.fits[: self.num_jobs]).any(axis=1))
+        if nowhere.size:
+            job = nowhere[0]
+            raise self.refuse(
+                "throughputs",
+                f"job {job} can run nowhere: no type has both a positive throughput and "
+                f"{self.scale_factors[job]} workers",
+            )
+
+    def _check_pairs(self) -> None:
+        if not len(self.pairs):
+            return
+        first, second = self.pairs.T
+        if self.pairs.max() >= self.num_jobs:
+            raise self.refuse("pairs", f"got job {self.pairs.max()}, must be below the number of jobs, {self.num_jobs}")
+        for bad, must in (
+            (first == second, "two different jobs"),
+            (self.scale_factors[first] != self.scale_factors[second], "two jobs of equal scale factor"),
+        ):
+            if bad.any():
+                pair = int(np.flatnonzero(bad)[0])
+                raise self.refuse("pairs", f"got jobs {self.pairs[pair].tolist()} at index [{pair}], must be {must}")
+        keys = np.sort(self.pairs, axis=1) @ np.array([self.num_jobs, 1])
+        order = np.argsort(keys, kind="stable")
+        repeated = np.flatnonzero(np.diff(keys[order]) == 0)
+        if repeated.size:
+            pair = int(order[repeated[0] + 1])
+            raise self.refuse("pairs", f"got jobs {self.pairs[pair].tolist()} at index [{pair}] a second time")
+
+    @property
+    def num_jobs(self) -> int:
+        return self.dims["n"]
+
+    @property
+    def num_types(self) -> int:
+        return self.dims["k"]
+
+    @property
+    def num_pairs(self) -> int:
+        return len(self.pairs)
+
+    @cached_property
+    def row_scale_factors(self) -> IntArray:
+        """(n+q,) int: workers that each row of an allocation holds at once."""
+        return np.concatenate([self.scale_factors, self.scale_factors[self.pairs[:, 0]]])
+
+    @cached_property
+    def fits(self) -> BoolArray:
+        """(n+q, k) bool: whether a row's workers fit the type's pool at all.
+
+        The printed constraint (3) would give a job that is wider than its pool time that no
+        round can realise.
+        """
+        fits: BoolArray = self.row_scale_factors[:, None] <= self.num_workers[self.pools][None, :]
+        return fits
+
+    def throughput(self, plan: Allocation) -> FloatArray:
+        """(n,) float: steps/s that each job receives, over all rows that contain it (3.1)."""
+        x = plan.time_fractions
+        received: FloatArray = (self.throughputs * x[: self.num_jobs]).sum(axis=1)
+        if self.num_pairs:
+            shared = np.einsum("qkm,qk->qm", self.pair_throughputs, x[self.num_jobs :])
+            received = received + np.bincount(self.pairs.ravel(), weights=shared.ravel(), minlength=self.num_jobs)
+        return received
+
+    @cached_property
+    def pool_throughputs(self) -> FloatArray:
+        """(n, p) float: steps/s of each job alone on each pool, at its best placement there."""
+        best = np.zeros((self.num_jobs, len(self.num_workers)))
+        usable = np.where(self.fits[: self.num_jobs], self.throughputs, 0.0)
+        for kind, pool in enumerate(self.pools):
+            best[:, pool] = np.maximum(best[:, pool], usable[:, kind])
+        return best
+
+    @cached_property
+    def equal_share_throughputs(self) -> FloatArray:
+        """(n,) float: throughput(m, X_equal), a share of each pool by its size (4.1)."""
+        equal: FloatArray = self.pool_throughputs @ (self.num_workers / self.num_workers.sum())
+        return equal
+
+    def normalized_throughputs(self, plan: Allocation) -> FloatArray:
+        """(n,) float: scale factor times throughput, relative to the equal share's (4.1)."""
+        normalized: FloatArray = self.scale_factors * self.throughput(plan) / self.equal_share_throughputs
+        return normalized
+
+    def broken_rules(self, plan: Allocation) -> Iterator[Violation]:
+        x = plan.time_fractions
+        yield from exceeding("time_fraction_at_least_0", -x, 0)
+        yield from exceeding("time_fraction_at_most_1", x, 1)
+        yield from exceeding("fits_pool", np.where(self.fits, 0.0, x), 0)
+        row_time = x.sum(axis=1)
+        job_time = row_time[: self.num_jobs].copy()
+        np.add.at(job_time, self.pairs.ravel(), np.repeat(row_time[self.num_jobs :], 2))
+        yield from exceeding("job_time", job_time, 1)
+        type_workers = self.row_scale_factors @ x
+        workers = np.bincount(self.pools, weights=type_workers, minlength=len(self.num_workers))
+        yield from exceeding("pool_capacity", workers, self.num_workers)
+
+    def isolated_share(self) -> Allocation:
+        """X_isolated: a 1/n share of every pool for each job, on its best placement there (4.1).
+
+        A job of scale factor s gets ``num_workers / (n * s)`` of each pool, and its row is scaled
+        down to sum to at most 1; undivided by s it would be infeasible for wide jobs.
+        """
+        shares = self.num_workers[None, :] / (self.num_jobs * self.scale_factors[:, None])
+        return self.on_best_placement(shares / np.maximum(1.0, shares.sum(axis=1, keepdims=True)))
+
+    def on_best_placement(self, pool_fractions: FloatArray) -> Allocation:
+        """Jobs alone, with (n, p) fractions per pool spent on the pool's best type for each job."""
+        x = np.zeros((self.num_jobs + self.num_pairs, self.num_types))
+        usable = np.where(self.fits[: self.num_jobs], self.throughputs, -1.0)
+        for pool in range(len(self.num_workers)):
+            kinds = np.flatnonzero(self.pools == pool)
+            if not kinds.size:
+                continue
+            best = kinds[usable[:, kinds].argmax(axis=1)]
+            jobs = np.flatnonzero(usable[np.arange(self.num_jobs), best] >= 0)
+            x[jobs, best[jobs]] = pool_fractions[jobs, pool]
+        return Allocation(time_fractions=x)

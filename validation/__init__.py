@@ -1,0 +1,1 @@
+"""What is true: the catalogue, optimality-gap studies, checks, and the command line."""

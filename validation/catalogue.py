@@ -1,0 +1,139 @@
+"""The library's table of contents: every problem with its instances, model and heuristics.
+
+Adding a problem means adding its files, one in each room under the same name, and one entry here.
+The exact model of a problem needs no mention: it is ``formulations.<paper>.<problem>``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from heuristics.aryl import elastic_allocation as aryl_elastic_allocation
+from heuristics.aryl import reclaim as aryl_reclaim
+from instances.aryl import elastic_allocation, reclaim
+from instances.base import Instance, nearest
+
+
+@dataclass(frozen=True)
+class Heuristic:
+    """A heuristic, and what is promised of it.
+
+    Attributes
+    ----------
+    function : callable
+        ``function(instance, **options) -> Plan``; one that takes ``rng`` is random.
+    optimal : bool
+        Whether its plans are promised to be optimal.
+    declines : bool
+        Whether it may return None on instances that have a feasible plan.
+    infeasible_because : str
+        Why its plans may break rules, where the paper's algorithm lets them; empty otherwise.
+    """
+
+    function: Callable[..., Any]
+    optimal: bool = False
+    declines: bool = False
+    infeasible_because: str = ""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One problem.
+
+    Attributes
+    ----------
+    title : str
+        What the problem is, in a line.
+    source : str
+        Paper and section.
+    instance : type
+        The instance class; it names the problem.
+    generate : callable
+        ``generate(rng, *, ...) -> Instance``.
+    size : str
+        The parameter of ``generate`` that ``--sizes`` sets.
+    sizes : tuple of int
+        Its values in a study that names none.
+    heuristics : mapping
+        Name to heuristic.
+    from_trace : callable, optional
+        ``from_trace(rng, *, throughputs, trace, <size>) -> Instance``: an instance of the given
+        size from files of real data.
+    """
+
+    title: str
+    source: str
+    instance: type[Instance[Any]]
+    generate: Callable[..., Instance[Any]]
+    size: str
+    sizes: tuple[int, ...]
+    heuristics: Mapping[str, Heuristic] = field(default_factory=dict)
+    from_trace: Callable[..., Instance[Any]] | None = None
+
+    @property
+    def problem(self) -> str:
+        return self.instance.problem
+
+
+_ENTRIES = [
+    Entry(
+        title="Which servers to give back, preempting the fewest jobs",
+        source="Aryl, section 4 and Algorithm 1",
+        instance=reclaim.Reclaim,
+        generate=reclaim.generate,
+        size="num_servers",
+        sizes=(10, 20, 40),
+        heuristics={
+            "server_fraction": Heuristic(aryl_reclaim.server_fraction),
+            "gpu_fraction": Heuristic(aryl_reclaim.gpu_fraction),
+            "smallest_count_first": Heuristic(aryl_reclaim.smallest_count_first),
+            "random": Heuristic(aryl_reclaim.random),
+            "local_search": Heuristic(aryl_reclaim.local_search),
+        },
+    ),
+    Entry(
+        title="Which elastic jobs get the spare GPUs, reducing running time the most",
+        source="Aryl, section 5.2 and Algorithm 2, phase two",
+        instance=elastic_allocation.ElasticAllocation,
+        generate=elastic_allocation.generate,
+        size="num_jobs",
+        sizes=(10, 40, 160),
+        heuristics={
+            "dynamic_program": Heuristic(aryl_elastic_allocation.dynamic_program, optimal=True),
+            "marginal_greedy": Heuristic(aryl_elastic_allocation.marginal_greedy),
+        },
+    ),
+]
+
+CATALOGUE: dict[str, Entry] = {entry.problem: entry for entry in _ENTRIES}
+
+
+class CatalogueError(ValueError):
+    """There is no problem or heuristic of that name; the message suggests the nearest one."""
+
+
+def entry(problem: str) -> Entry:
+    """The catalogue's entry for ``problem``.
+
+    Raises
+    ------
+    CatalogueError
+    """
+    if problem not in CATALOGUE:
+        raise CatalogueError(f"unknown problem {problem!r}{nearest(problem, CATALOGUE)}")
+    return CATALOGUE[problem]
+
+
+def heuristic(problem: str, name: str) -> Heuristic:
+    """A heuristic of ``problem`` by its name.
+
+    Raises
+    ------
+    CatalogueError
+    """
+    known = entry(problem).heuristics
+    if name not in known:
+        raise CatalogueError(f"{problem} has no heuristic {name!r}{nearest(name, known)}")
+    return known[name]
