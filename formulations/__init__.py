@@ -28,9 +28,9 @@ __all__ = [
     "build",
     "explain",
     "formulation",
-    "weighted_sum",
     "read",
     "relative_gap",
     "solve",
     "translate",
+    "weighted_sum",
 ]

@@ -37,7 +37,7 @@ INSTALL = {
 }
 
 
-class SolverNotFound(RuntimeError):
+class SolverNotFound(RuntimeError):  # noqa: N818, the name that the interface promises
     """The solver is not installed, or Pyomo does not know its name; the message says what to do."""
 
 

@@ -103,7 +103,7 @@ class Rows(IndexedConstraint):  # type: ignore[misc]
         return self._arrays
 
     def construct(self, data: Any = None) -> None:
-        if not self._constructed:
+        if not self.__dict__.get("_constructed"):
             self._constructed = True
             if self._arrays is not None and len(self.index_set()) != len(self._arrays.lower):
                 raise ModelError(
@@ -212,7 +212,8 @@ class LinearProgram:
     def column_products(self, y: FloatArray) -> FloatArray:
         """A' y, by NumPy alone."""
         rows = np.repeat(y, np.diff(self.indptr))
-        return np.bincount(self.index, weights=self.value * rows, minlength=self.num_cols)
+        products: FloatArray = np.bincount(self.index, weights=self.value * rows, minlength=self.num_cols).astype(float)
+        return products
 
     def objective(self, x: FloatArray) -> float:
         return float(self.offset + self.cost @ x)
@@ -235,7 +236,7 @@ class LinearProgram:
         return worst
 
     def with_columns(self, columns: Columns) -> LinearProgram:
-        """This program with columns appended; they stand for no Pyomo variables."""
+        """The program with columns appended; they stand for no Pyomo variables."""
         added = len(columns.cost)
         rows = np.concatenate([np.repeat(np.arange(self.num_rows), np.diff(self.indptr)), columns.rows])
         new = np.repeat(self.num_cols + np.arange(added), np.diff(columns.indptr))
@@ -512,15 +513,15 @@ def _refuse_bad_numbers(program: LinearProgram) -> None:
         )
     if not math.isfinite(program.offset):
         raise ModelError(f"objective: constant {program.offset:g} is not a finite number")
-    for lower, upper, name in (
-        (program.row_lower, program.row_upper, lambda i: f"constraint {rows(i)!r}"),
-        (program.col_lower, program.col_upper, lambda i: f"variable {columns(i)!r}"),
+    for kind, name, lower, upper in (
+        ("constraint", rows, program.row_lower, program.row_upper),
+        ("variable", columns, program.col_lower, program.col_upper),
     ):
         for bounds, open_side in ((lower, -math.inf), (upper, math.inf)):
             wrong = np.flatnonzero(~((np.abs(bounds) < INFINITE_BOUND) | (bounds == open_side)))
             if wrong.size:
                 at = int(wrong[0])
-                raise ModelError(f"{name(at)}: bound {bounds[at]:g} is not a number that the solver can take")
+                raise ModelError(f"{kind} {name(at)!r}: bound {bounds[at]:g} is not a number that the solver can take")
 
 
 def _bad(values: FloatArray) -> NDArray[np.intp]:

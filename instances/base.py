@@ -21,7 +21,7 @@ import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -209,7 +209,9 @@ class Array(_Range):
 
     def write(self, value: NDArray[Any]) -> Any:
         if value.dtype.kind == "f" and np.isinf(value).any():
-            return np.where(np.isinf(value), None, value.astype(object)).tolist()
+            listed = value.astype(object)
+            listed[np.isinf(value)] = None
+            return listed.tolist()
         return value.tolist()
 
 
@@ -328,9 +330,13 @@ def default(fill: Callable[[dict[str, int]], Any]) -> Any:
 # --- records: what instances and plans share ---------------------------------------------------
 
 
-@cache
-def _declared(cls: type) -> dict[str, Any]:
+_DECLARED: dict[type, dict[str, Any]] = {}
+
+
+def _declared(cls: type[Any]) -> dict[str, Any]:
     """Field name to its declaration (Scalar, Array or Ragged), in the order of the fields."""
+    if cls in _DECLARED:
+        return _DECLARED[cls]
     hints = get_type_hints(cls, include_extras=True)
     declared = {}
     for field in fields(cls):
@@ -338,6 +344,7 @@ def _declared(cls: type) -> dict[str, Any]:
         if get_origin(hint) is not Annotated:
             raise TypeError(f"{cls.__name__}.{field.name} must be declared as Annotated[..., Array(...)] or the like")
         declared[field.name] = get_args(hint)[1]
+    _DECLARED[cls] = declared
     return declared
 
 
@@ -512,7 +519,10 @@ class Instance(Record, Generic[P]):
                     got = len(value) if isinstance(value, tuple) else value.shape[axis]
                     must = _length(dim, mine)
                     if must is not None and must != got:
-                        return f"{type(plan).__name__}.{name}: got length {got} in dimension {dim}, this instance has {dim} = {must}"
+                        return (
+                            f"{type(plan).__name__}.{name}: got length {got} in dimension {dim}, "
+                            f"this instance has {dim} = {must}"
+                        )
         return ""
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""Exact models of the problems of Aryl (EuroSys'23 as Lyra)."""

@@ -44,7 +44,8 @@ def build(instance: Reclaim) -> pyo.ConcreteModel:
 
 def read(model: pyo.ConcreteModel) -> ReclaimPlan:
     """The plan in the values of ``returned``."""
-    return ReclaimPlan(servers=[i for i in model.SERVERS if model.returned[i].value > 0.5])
+    servers = [server for server in model.SERVERS if model.returned[server].value > 0.5]
+    return ReclaimPlan(servers=np.array(servers, np.int64))
 
 
 def write(model: pyo.ConcreteModel, plan: ReclaimPlan) -> None:

@@ -1,0 +1,1 @@
+"""Exact models of the problems of Gavel (OSDI'20)."""

@@ -17,6 +17,7 @@ from dataclasses import replace
 
 import numpy as np
 import pyomo.environ as pyo
+from numpy.typing import NDArray
 
 from formulations import highs
 from formulations.gavel.sharing import read_allocation, shared_model
@@ -144,9 +145,11 @@ class _PairColumns:
         pool_price = duals[n_pool + self.pools]
         used = np.einsum("qkm,qm->qk", self.levels, of_job)
         used += time_price[:, None] + self.scale_factors[:, None] * pool_price[None, :]
-        return -used
+        gain: FloatArray = -used
+        return gain
 
-    def take(self, flat: np.ndarray) -> Columns:  # type: ignore[type-arg]
+    def take(self, flat: NDArray[np.intp]) -> Columns:
+        """The columns at flat positions."""
         pair, kind = flat // self.k, flat % self.k
         rows = np.stack(
             [

@@ -1,0 +1,1 @@
+"""Fast methods for the problems of Aryl (EuroSys'23 as Lyra)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -105,7 +106,7 @@ def _steps(instance: ElasticAllocation) -> _Steps:
     found = []
     for job, table in enumerate(instance.reductions):
         corners = _upper_hull(table)
-        for start, end in zip(corners[:-1], corners[1:], strict=True):
+        for start, end in pairwise(corners):
             gpus = (end - start) * int(instance.gpus_per_worker[job])
             gain = float(table[end] - table[start])
             found.append((-gain / gpus, job, end, gpus, gain))

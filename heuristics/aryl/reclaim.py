@@ -114,7 +114,7 @@ def _greedy(instance: Reclaim, jobs: IntArray, servers: IntArray, share: FloatAr
     by_job = np.searchsorted(jobs, np.arange(instance.num_jobs + 1))
     order = np.argsort(servers, kind="stable")
     by_server = np.searchsorted(servers[order], np.arange(instance.num_servers + 1))
-    cost = np.bincount(servers, weights=share, minlength=instance.num_servers)
+    cost = np.bincount(servers, weights=share, minlength=instance.num_servers).astype(float)
     running = np.ones(instance.num_jobs, bool)
     chosen: list[int] = []
     for _ in range(instance.demand):
@@ -128,4 +128,4 @@ def _greedy(instance: Reclaim, jobs: IntArray, servers: IntArray, share: FloatAr
             span = slice(by_job[job], by_job[job + 1])
             cost[servers[span]] -= share[span]
         cost[server] = np.inf
-    return ReclaimPlan(servers=chosen)
+    return ReclaimPlan(servers=np.array(chosen, np.int64))

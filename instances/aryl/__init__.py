@@ -1,0 +1,1 @@
+"""Problems of Aryl (EuroSys'23 as Lyra)."""

@@ -193,5 +193,9 @@ def two_elastic_jobs() -> ElasticAllocation:
     both to job 0 and giving one to each are worth the same, 106.7 s.
     """
     return ElasticAllocation(
-        capacity=2, min_workers=[1, 2], max_workers=[4, 4], gpus_per_worker=[1, 1], min_running_times=[40.0, 40.0]
+        capacity=2,
+        min_workers=np.array([1, 2]),
+        max_workers=np.array([4, 4]),
+        gpus_per_worker=np.array([1, 1]),
+        min_running_times=np.array([40.0, 40.0]),
     )

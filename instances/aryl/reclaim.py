@@ -78,7 +78,7 @@ class Reclaim(Instance[ReclaimPlan]):
         outside = self._outside(plan)
         if outside.size:
             raise PlanError(f"{self.problem}: there is no server {outside[0]}, only 0 to {self.num_servers - 1}")
-        preempted: BoolArray = self.hosts[:, plan.servers].any(axis=1)
+        preempted: BoolArray = np.asarray(self.hosts[:, plan.servers].any(axis=1))
         return preempted
 
     def _outside(self, plan: ReclaimPlan) -> IntArray:

@@ -1,0 +1,1 @@
+"""Problems of Gavel (OSDI'20)."""

@@ -116,4 +116,4 @@ def three_jobs() -> MaxMinFairness:
     The optimum is 8/11, 9.1% above the 2/3 that each job gets from an isolated third of the
     cluster.
     """
-    return MaxMinFairness(throughputs=[[4.0, 1.0], [3.0, 1.0], [2.0, 1.0]], num_workers=[1, 1])
+    return MaxMinFairness(throughputs=np.array([[4.0, 1.0], [3.0, 1.0], [2.0, 1.0]]), num_workers=np.array([1, 1]))
