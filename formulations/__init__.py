@@ -10,6 +10,7 @@ process of its own.
 from formulations.certificate import Certificate
 from formulations.conflicts import Explanation, explain
 from formulations.external import SolverNotFound
+from formulations.external import find as find_solver
 from formulations.highs import Result, Session, SolverError
 from formulations.linear import LinearProgram, ModelError, Rows, translate, weighted_sum
 from formulations.solving import Solution, build, formulation, read, relative_gap, solve
@@ -27,6 +28,7 @@ __all__ = [
     "SolverNotFound",
     "build",
     "explain",
+    "find_solver",
     "formulation",
     "read",
     "relative_gap",

@@ -1,0 +1,72 @@
+"""Benchmarks of the library itself: ratios measured within one run."""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from dataclasses import dataclass
+
+import highspy
+import numpy as np
+
+import formulations
+from formulations.highs import INTERIOR_POINT_ROWS, highs_lp
+from formulations.linear import LinearProgram, translate
+from instances.gavel.max_min_fairness import generate
+
+LIMITS = {1024: 1.35, 4096: 1.25}
+"""Jobs, and what the whole may cost at most against HiGHS alone."""
+
+
+@dataclass(frozen=True)
+class Overhead:
+    """Median times of a whole solve and of HiGHS on the same arrays, s, and their ratio."""
+
+    jobs: int
+    whole: float
+    raw: float
+    ratio: float
+    limit: float
+
+
+def overhead(repeats: int = 7) -> list[Overhead]:
+    """Time ``formulations.solve`` against HiGHS on the same arrays with the same options.
+
+    The instances are ``gavel.max_min_fairness`` with all jobs different.  Both sides run in turn,
+    and the ratio is the median of the ratios of the pairs, so that a drift of the machine's speed
+    falls on both.  The instance exists before the clock starts on either side; everything between
+    it and the judged plan counts as whole.
+    """
+    rows = []
+    for jobs, limit in LIMITS.items():
+        instance = generate(0, num_jobs=jobs, multi_worker=False, pair_fraction=0.0)
+        program = translate(formulations.build(instance))
+        whole, raw = [], []
+        for repeat in range(repeats + 1):
+            gc.collect()
+            began = time.perf_counter()
+            solution = formulations.solve(instance)
+            middle = time.perf_counter()
+            objective = _highs_alone(program)
+            ended = time.perf_counter()
+            if solution.objective is None or not np.isclose(solution.objective, objective, rtol=1e-6):
+                raise RuntimeError(f"the two sides disagree: {solution.objective} and {objective}")
+            if repeat:  # The first round warms up.
+                whole.append(middle - began)
+                raw.append(ended - middle)
+        ratio = statistics.median(w / r for w, r in zip(whole, raw, strict=True))
+        rows.append(Overhead(jobs, statistics.median(whole), statistics.median(raw), ratio, limit))
+    return rows
+
+
+def _highs_alone(program: LinearProgram) -> float:
+    """What someone who already has the arrays would write."""
+    solver = highspy.Highs()
+    solver.setOptionValue("output_flag", False)
+    solver.setOptionValue("threads", 1)
+    solver.setOptionValue("solver", "ipm" if program.num_rows > INTERIOR_POINT_ROWS else "choose")
+    solver.passModel(highs_lp(program))
+    solver.run()
+    np.array(solver.getSolution().col_value)
+    return float(solver.getInfo().objective_function_value)

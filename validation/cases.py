@@ -1,0 +1,267 @@
+"""What a study is about: which instances, and which algorithms on them."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from instances.base import Instance, nearest
+from instances.files import load
+from validation import catalogue
+from validation.catalogue import CatalogueError, Heuristic
+
+AnyInstance = Instance[Any]
+
+EXACT = "exact"
+"""Name of the algorithm that solves the problem's formulation."""
+
+
+class StudyError(ValueError):
+    """A study cannot be run as asked; the message names what is wrong."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One instance of a study, and where it comes from.
+
+    Attributes
+    ----------
+    instance : Instance
+    source : str
+        "generated", "trace" or "file".
+    size : int
+        The generator's size parameter.
+    index : int
+        Number among the instances of this problem, source and size.
+    """
+
+    instance: AnyInstance
+    source: str
+    size: int
+    index: int
+
+    @property
+    def file(self) -> str:
+        """Path of its JSON below the study's directory."""
+        return f"instances/{self.instance.problem}/{self.instance.digest[:16]}.json"
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """An algorithm of a study: a heuristic, or the exact solve of the formulation.
+
+    Attributes
+    ----------
+    name : str
+    heuristic : Heuristic, optional
+        None for the exact solve.
+    options : mapping
+        What the result depends on besides instance and code.
+    """
+
+    name: str
+    heuristic: Heuristic | None
+    options: Mapping[str, Any]
+
+
+def choose_problems(problems: str | Sequence[str]) -> list[str]:
+    """Names of the problems asked for, a paper standing for all of its own."""
+    names = [problems] if isinstance(problems, str) else list(problems)
+    if not names:
+        raise StudyError("no problem is named")
+    papers = {problem.split(".")[0] for problem in catalogue.CATALOGUE}
+    chosen: list[str] = []
+    for name in names:
+        if name in papers:
+            chosen += [problem for problem in catalogue.CATALOGUE if problem.split(".")[0] == name]
+        elif name in catalogue.CATALOGUE:
+            chosen.append(name)
+        else:
+            raise CatalogueError(f"unknown problem {name!r}{nearest(name, [*catalogue.CATALOGUE, *papers])}")
+    return list(dict.fromkeys(chosen))
+
+
+def choose_algorithms(
+    problems: Sequence[str],
+    heuristics: Sequence[str | Callable[..., Any]] | Mapping[str, Callable[..., Any]] | None,
+    solver: str,
+    time_limit: float,
+) -> dict[str, list[Algorithm]]:
+    """For each problem the exact solve, then the heuristics asked for.
+
+    Raises
+    ------
+    CatalogueError, StudyError
+        When a name is in no problem's catalogue, or a function cannot be imported.
+    """
+    exact = Algorithm(EXACT, None, {"solver": solver, "time_limit": time_limit})
+    if heuristics is None:
+        return {
+            problem: [exact, *(Algorithm(n, h, {}) for n, h in catalogue.entry(problem).heuristics.items())]
+            for problem in problems
+        }
+    algorithms = {problem: [exact] for problem in problems}
+    named: list[tuple[str | None, str | Callable[..., Any]]]
+    named = [*heuristics.items()] if isinstance(heuristics, Mapping) else [(None, h) for h in heuristics]
+    for given, reference in named:
+        if isinstance(reference, str) and ":" not in reference:
+            known = {p: catalogue.entry(p).heuristics for p in problems}
+            if not any(reference in of_problem for of_problem in known.values()):
+                names = dict.fromkeys(name for of_problem in known.values() for name in of_problem)
+                raise CatalogueError(
+                    f"{' and '.join(problems)} {'have' if len(problems) > 1 else 'has'} no heuristic "
+                    f"{reference!r}{nearest(reference, names)}"
+                )
+            for problem, of_problem in known.items():
+                if reference in of_problem:
+                    algorithms[problem].append(Algorithm(reference, of_problem[reference], {}))
+            continue
+        function = import_function(reference) if isinstance(reference, str) else reference
+        if given is not None:
+            name = given
+        else:
+            name = reference if isinstance(reference, str) else str(getattr(function, "__name__", function))
+        if name == EXACT:
+            raise StudyError(f"a heuristic cannot be called {EXACT!r}")
+        for problem in problems:
+            algorithms[problem].append(Algorithm(name, Heuristic(function, declines=True), {}))
+    return algorithms
+
+
+def import_function(reference: str) -> Callable[..., Any]:
+    """The function that "module:function" names; the current directory is searched first.
+
+    Raises
+    ------
+    StudyError
+    """
+    module_name, _, name = reference.partition(":")
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        module = importlib.import_module(module_name)
+    except Exception as error:
+        raise StudyError(f"cannot import {module_name!r} for {reference!r}: {error}") from None
+    function = getattr(module, name, None)
+    if not callable(function):
+        raise StudyError(f"{module_name!r} has no function {name!r}{nearest(name, vars(module))}")
+    return function  # type: ignore[no-any-return]
+
+
+def choose_cases(
+    problems: Sequence[str],
+    seed: int,
+    sizes: Sequence[int] | Mapping[str, Sequence[int]] | None,
+    count: int | None,
+    given: str | os.PathLike[str] | Sequence[AnyInstance] | None,
+    throughputs: str | Mapping[str, str] | None,
+    trace: str | Mapping[str, str] | None,
+) -> list[Case]:
+    """The instances asked for: given ones, generated ones, and ones drawn from real data."""
+    cases: list[Case] = []
+    if given is not None:
+        cases += _given_cases(problems, given)
+    if isinstance(sizes, Mapping):
+        for name in sizes:
+            if name not in problems:
+                raise StudyError(f"sizes are given for {name!r}, which is not studied{nearest(name, problems)}")
+    if given is None or count is not None:
+        for problem in problems:
+            for size in _sizes_of(problem, sizes):
+                cases += [Case(generate(problem, seed, size, i), "generated", size, i) for i in range(count or 10)]
+    throughputs_of, trace_of = _by_paper(throughputs, problems, "throughputs"), _by_paper(trace, problems, "trace")
+    for paper in {**throughputs_of, **trace_of}:
+        for problem in problems:
+            draw = catalogue.entry(problem).from_trace
+            if problem.split(".")[0] == paper and draw is not None:
+                for size in _sizes_of(problem, sizes):
+                    for index in range(count or 10):
+                        instance = draw(
+                            _rng(problem, seed, size, index),
+                            throughputs=throughputs_of.get(paper),
+                            trace=trace_of.get(paper),
+                            **{catalogue.entry(problem).size: size},
+                        )
+                        cases.append(Case(instance, "trace", size, index))
+    return _without_repeats(cases)
+
+
+def _without_repeats(cases: list[Case]) -> list[Case]:
+    """Each instance once: a second copy would count the same evidence twice."""
+    seen: dict[str, Case] = {}
+    for case in cases:
+        seen.setdefault(case.instance.digest, case)
+    return list(seen.values())
+
+
+def _given_cases(problems: Sequence[str], given: str | os.PathLike[str] | Sequence[AnyInstance]) -> list[Case]:
+    if isinstance(given, (str, os.PathLike)):
+        folder = Path(given)
+        if not folder.is_dir():
+            raise StudyError(f"instances: {folder} is not a directory")
+        files = sorted(folder.rglob("*.json"))
+        found = [load(file) for file in files]
+        where = str(folder)
+    else:
+        found, where = list(given), "the instances given"
+    mine = [instance for instance in found if instance.problem in problems]
+    if not mine:
+        raise StudyError(f"{where}: no instance of {', '.join(problems)}")
+    counts: dict[tuple[str, int], int] = {}
+    cases = []
+    for instance in mine:
+        size = size_of(instance)
+        index = counts.setdefault((instance.problem, size), 0)
+        counts[instance.problem, size] += 1
+        cases.append(Case(instance, "file", size, index))
+    return cases
+
+
+def size_of(instance: AnyInstance) -> int:
+    """The size parameter that an instance would have been generated with."""
+    size = getattr(instance, catalogue.entry(instance.problem).size, None)
+    return int(size) if size is not None else instance.dims["n"]
+
+
+def _sizes_of(problem: str, sizes: Sequence[int] | Mapping[str, Sequence[int]] | None) -> Sequence[int]:
+    if isinstance(sizes, Mapping):
+        sizes = sizes.get(problem)
+    wanted = catalogue.entry(problem).sizes if sizes is None else sizes
+    for size in wanted:
+        if size < 1:
+            raise StudyError(f"sizes: got {size!r}, must be at least 1")
+    return wanted
+
+
+def _by_paper(given: str | Mapping[str, str] | None, problems: Sequence[str], option: str) -> dict[str, str]:
+    """Paper to path; a path alone belongs to the one paper studied that reads real data."""
+    if given is None:
+        return {}
+    papers = list(dict.fromkeys(p.split(".")[0] for p in problems if catalogue.entry(p).from_trace is not None))
+    if isinstance(given, Mapping):
+        for paper in given:
+            if paper not in papers:
+                raise StudyError(f"{option}: no problem studied reads real data of {paper!r}{nearest(paper, papers)}")
+        return {paper: str(path) for paper, path in given.items()}
+    if len(papers) != 1:
+        readers = " and ".join(papers) or "none of the problems"
+        raise StudyError(f"{option}: {readers} can read real data here; name the paper, as in {option} gavel=PATH")
+    return {papers[0]: str(given)}
+
+
+def _rng(problem: str, seed: int, size: int, index: int) -> np.random.Generator:
+    return np.random.default_rng([seed, zlib.crc32(problem.encode()), size, index])
+
+
+def generate(problem: str, seed: int, size: int, index: int = 0) -> AnyInstance:
+    """Instance number ``index`` of a size, the same for the same seed whatever else is generated."""
+    entry = catalogue.entry(problem)
+    return entry.generate(_rng(problem, seed, size, index), **{entry.size: size})

@@ -1,0 +1,44 @@
+"""Gaps, times and counts as people read them, the same in the terminal and in the report."""
+
+from __future__ import annotations
+
+import math
+
+
+def percent(gap: float) -> str:
+    """A gap in per cent, to three digits; 0 only where it is exactly 0."""
+    if math.isnan(gap):
+        return "–"
+    if math.isinf(gap):
+        return "∞"
+    if gap == 0:
+        return "0%"
+    value = 100 * gap
+    if value < 0.01:
+        return "<0.01%"
+    return f"{value:.3g}%" if value < 1000 else f"{value:,.0f}%"
+
+
+def gap_range(low: float, high: float) -> str:
+    """A gap, or the interval that it lies in where optimality was not proven."""
+    if low == high or (math.isnan(low) and math.isnan(high)):
+        return percent(high)
+    return f"{percent(low)} to {percent(high)}"
+
+
+def duration(seconds: float) -> str:
+    """A time with its unit, to two digits."""
+    if math.isnan(seconds):
+        return "–"
+    if seconds < 1e-3:
+        return f"{seconds * 1e6:.2g} µs" if seconds < 99.5e-6 else f"{seconds * 1e6:.0f} µs"
+    if seconds < 1:
+        return f"{seconds * 1e3:.2g} ms" if seconds < 99.5e-3 else f"{seconds * 1e3:.0f} ms"
+    if seconds < 120:
+        return f"{seconds:.2g} s" if seconds < 99.5 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min"
+
+
+def number(value: float) -> str:
+    """A value of an objective."""
+    return "–" if math.isnan(value) else f"{value:.6g}"

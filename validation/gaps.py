@@ -1,0 +1,45 @@
+"""What a gap is: how far a heuristic's value lies from the optimum, as far as that is known.
+
+For an instance whose optimum v* is proven, the gap of a feasible value v is ``|v - v*| / |v*|``.
+Where optimality was not proven, v* lies between the bound and the best feasible value that any
+algorithm found, and the gap is an interval, from the gap to the best value to the gap to the
+bound.  A value that beats a proven bound is never a negative gap: it means that a model, a bound
+or a judge is wrong, and is reported as an oracle disagreement.
+"""
+
+from __future__ import annotations
+
+import math
+
+from instances.base import agree
+
+
+def gap_to(value: float, reference: float) -> float:
+    """``|value - reference| / |reference|``: 0 when they agree, infinite for a reference of 0."""
+    if agree(value, reference):
+        return 0.0
+    if reference == 0 or math.isinf(reference):
+        return math.inf
+    return abs(value - reference) / abs(reference)
+
+
+def gap_interval(value: float, best: float, bound: float) -> tuple[float, float]:
+    """Least and greatest gap of ``value``, when the optimum is between ``best`` and ``bound``.
+
+    Parameters
+    ----------
+    value : float
+        Of a feasible plan.
+    best : float
+        Best feasible value known, ``value`` included.
+    bound : float
+        Proven bound; equal to ``best`` when the optimum is proven.
+    """
+    low = gap_to(value, best)
+    return low, max(low, gap_to(value, bound))
+
+
+def beats(sense: str, value: float, bound: float) -> bool:
+    """Whether ``value`` is better than ``bound`` beyond the tolerance, which no feasible plan can be."""
+    better = value < bound if sense == "min" else value > bound
+    return better and not agree(value, bound)

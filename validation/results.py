@@ -1,0 +1,260 @@
+"""The results of a study: its table with the gaps, its summary, and where they come from."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from importlib import metadata as importlib_metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from instances.files import write_whole
+from validation.cases import EXACT, StudyError
+from validation.gaps import beats, gap_interval
+
+
+@dataclass(frozen=True)
+class Study:
+    """The results of a study.
+
+    Attributes
+    ----------
+    directory : Path
+        Where everything is stored.
+    rows : DataFrame
+        One row for each cell; see ``docs/studies.md`` for the columns.
+    metadata : dict
+        Versions, machine, command, commit, counts.
+    """
+
+    directory: Path
+    rows: pd.DataFrame
+    metadata: dict[str, Any]
+
+    @property
+    def report(self) -> Path:
+        """Path of the HTML report."""
+        return self.directory / "report.html"
+
+    @property
+    def disagreements(self) -> pd.DataFrame:
+        """Rows of heuristics that beat a proven bound: a model, a bound or a judge is wrong."""
+        return self.rows[self.rows["disagreement"]]
+
+    def summary(self) -> pd.DataFrame:
+        """For each problem, source, size and heuristic: counts, gaps and times."""
+        return summarize(self.rows)
+
+
+def finish(directory: str | os.PathLike[str], *, seconds: float | None = None, jobs: int | None = None) -> Study:
+    """Table, metadata and report from the log of a study, finished or not."""
+    from validation.report import write_report
+
+    directory = Path(directory)
+    rows = read_rows(directory)
+    metadata = _metadata(directory, rows, seconds, jobs)
+    rows.to_parquet(directory / "results.parquet.part", index=False)
+    os.replace(directory / "results.parquet.part", directory / "results.parquet")
+    write_json(directory / "metadata.json", metadata)
+    study = Study(directory, rows, metadata)
+    write_report(study)
+    return study
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write a JSON file, whole or not at all."""
+    write_whole(path, json.dumps(content, indent=1, default=str) + "\n")
+
+
+def read_log(log: Path) -> list[dict[str, Any]]:
+    """Rows of a study's log, in the order in which the cells ended."""
+    if not log.exists():
+        return []
+    rows = []
+    for number, line in enumerate(log.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            rows.append(json.loads(line))
+        except json.JSONDecodeError as error:
+            raise StudyError(f"{log}, line {number}: not valid JSON: {error.msg}") from None
+    return rows
+
+
+def read_rows(directory: str | os.PathLike[str]) -> pd.DataFrame:
+    """The rows of a study with their gaps, one for each cell that has ended.
+
+    Raises
+    ------
+    StudyError
+        When the directory holds no study.
+    """
+    directory = Path(directory)
+    try:
+        asked = json.loads((directory / "study.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise StudyError(f"{directory} holds no study: there is no study.json in it") from None
+    except json.JSONDecodeError as error:
+        raise StudyError(f"{directory / 'study.json'}: not valid JSON: {error.msg}") from None
+    latest = {row["key"]: row for row in read_log(directory / "rows.jsonl")}
+    rows = [latest[cell["key"]] | cell for cell in asked["cells"] if cell["key"] in latest]
+    table = pd.DataFrame(rows).reindex(columns=list(_COLUMNS)).astype(_COLUMNS)
+    return _with_gaps(table)
+
+
+_COLUMNS = {
+    "problem": "string",
+    "sense": "string",
+    "source": "string",
+    "size": "int64",
+    "index": "int64",
+    "instance": "string",
+    "file": "string",
+    "algorithm": "string",
+    "status": "string",
+    "value": "float64",
+    "bound": "float64",
+    "seconds": "float64",
+    "engine_seconds": "float64",
+    "solver": "string",
+    "reason": "string",
+    "key": "string",
+}
+
+
+def _with_gaps(rows: pd.DataFrame) -> pd.DataFrame:
+    """Add the exact side and the gap to the row of each heuristic."""
+    exact = rows[rows["algorithm"] == EXACT].set_index("instance")[["status", "value", "bound", "seconds"]]
+    exact = exact.add_prefix("exact_")
+    rows = rows.join(exact, on="instance")
+    rows["exact_status"] = rows["exact_status"].fillna("")
+    values = rows[rows["status"].isin(["feasible", "optimal"])].groupby("instance")["value"]
+    rows["best_value"] = (
+        rows["instance"].map(values.min()).where(rows["sense"] == "min", rows["instance"].map(values.max()))
+    )
+    low, high, disagreement = [], [], []
+    records: list[dict[str, Any]] = rows.to_dict("records")  # type: ignore[assignment]
+    for row in records:
+        gaps, wrong = (np.nan, np.nan), False
+        if row["algorithm"] != EXACT and row["status"] == "feasible":
+            if row["exact_status"] in ("infeasible", "unbounded") or (
+                np.isfinite(row["exact_bound"]) and beats(row["sense"], row["value"], row["exact_bound"])
+            ):
+                wrong = True
+            elif row["exact_status"] == "optimal":
+                gaps = gap_interval(row["value"], row["exact_value"], row["exact_value"])
+            else:
+                worst_bound = -np.inf if row["sense"] == "min" else np.inf
+                bound = row["exact_bound"] if np.isfinite(row["exact_bound"]) else worst_bound
+                gaps = gap_interval(row["value"], row["best_value"], bound)
+        low.append(gaps[0])
+        high.append(gaps[1])
+        disagreement.append(wrong)
+    rows["gap_low"], rows["gap_high"], rows["disagreement"] = low, high, np.array(disagreement, bool)
+    rows["gap"] = rows["gap_low"].where(rows["gap_low"] == rows["gap_high"])
+    return rows
+
+
+def summarize(rows: pd.DataFrame) -> pd.DataFrame:
+    """One row for each problem, source, size and heuristic.
+
+    Columns: instances; proven (optima proven by the exact side); feasible, infeasible, declined
+    and failed (of the heuristic); mean, 95th percentile and worst of the gap, each as the least
+    and the greatest that the proven bounds allow; the median times of both sides, s.  The
+    percentile is an observed gap: the smallest that at least 95% of the instances do not exceed.
+    """
+    groups = []
+    of_heuristics = rows[rows["algorithm"] != EXACT]
+    for key, group in of_heuristics.groupby(["problem", "source", "size", "algorithm"], sort=False):
+        entry = dict(zip(("problem", "source", "size", "heuristic"), key, strict=True))
+        entry["instances"] = len(group)
+        entry["proven"] = int((group["exact_status"] == "optimal").sum())
+        for status in ("feasible", "infeasible", "declined", "failed"):
+            entry[status] = int((group["status"] == status).sum())
+        for end in ("low", "high"):
+            gaps = group[f"gap_{end}"].dropna().to_numpy(float)
+            entry[f"gap_mean_{end}"] = float(gaps.mean()) if len(gaps) else np.nan
+            entry[f"gap_p95_{end}"] = float(np.quantile(gaps, 0.95, method="inverted_cdf")) if len(gaps) else np.nan
+            entry[f"gap_worst_{end}"] = float(gaps.max()) if len(gaps) else np.nan
+        entry["median_seconds"] = group["seconds"].median()
+        entry["exact_median_seconds"] = group["exact_seconds"].median()
+        entry["disagreements"] = int(group["disagreement"].sum())
+        groups.append(entry)
+    return pd.DataFrame(groups)
+
+
+@cache
+def version(distribution: str) -> str:
+    """Version of an installed distribution."""
+    try:
+        return importlib_metadata.version(distribution)
+    except importlib_metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _metadata(directory: Path, rows: pd.DataFrame, seconds: float | None, jobs: int | None) -> dict[str, Any]:
+    asked = json.loads((directory / "study.json").read_text(encoding="utf-8"))
+    cells = len(asked["cells"])
+    return {
+        "asked": asked["asked"],
+        "cells": cells,
+        "cells_ended": len(rows),
+        "failed": int((rows["status"] == "failed").sum()),
+        "disagreements": int(rows["disagreement"].sum()),
+        "finished": len(rows) == cells,
+        "written": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seconds": seconds,
+        "jobs": jobs,
+        "command": " ".join(sys.argv),
+        "commit": _commit(),
+        "versions": {
+            name: version(name)
+            for name in ("scheduling-formulations", "pyomo", "highspy", "numpy", "pandas", "networkx", "hypothesis")
+        }
+        | {"python": platform.python_version()},
+        "machine": {
+            "system": platform.platform(),
+            "processor": _processor(),
+            "cores": cores(),
+        },
+    }
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor()
+
+
+def _commit() -> str | None:
+    """Commit of the library's source, with a mark when it has changed; None outside a checkout."""
+    folder = Path(__file__).parent
+    git = ["git", "-C", str(folder)]
+    try:
+        head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True, timeout=10)
+        status = subprocess.run(
+            [*git, "status", "--porcelain", "--", str(folder.parent)],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=10,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return head.stdout.strip() + (" (changed)" if status.stdout.strip() else "")
