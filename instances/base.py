@@ -86,11 +86,13 @@ class Violation:
 def exceeding(rule: str, values: Any, limits: Any) -> list[Violation]:
     """Violations of ``values <= limits``, elementwise, beyond :data:`TOLERANCE`."""
     values, limits = np.broadcast_arrays(np.asarray(values, float), np.asarray(limits, float))
-    excess = values - limits
-    slack = TOLERANCE * np.maximum(1.0, np.abs(limits))
+    with np.errstate(invalid="ignore"):
+        excess = values - limits
+    slack = TOLERANCE * np.maximum(1.0, np.abs(np.where(np.isfinite(limits), limits, 0.0)))
+    # The first comparison is for infinite values, whose difference is no number.
     return [
         Violation(rule, tuple(int(i) for i in index), float(excess[tuple(index)]))
-        for index in np.argwhere(~(excess <= slack))
+        for index in np.argwhere(~((values <= limits) | (excess <= slack)))
     ]
 
 
@@ -113,6 +115,7 @@ class _Range:
         if values.dtype.kind == "f":
             if self.infinite:
                 tests.append((np.isnan(values), "a number or infinity, not NaN"))
+                tests.append((np.isneginf(values), "a number or infinity, not -infinity"))
             else:
                 tests.append((~np.isfinite(values), "finite"))
         if self.minimum is not None:
@@ -147,16 +150,16 @@ class Scalar(_Range):
 
     def read(self, value: Any, dims: dict[str, int]) -> Any:
         if self.kind is str:
-            if value not in self.choices:
+            if not isinstance(value, str) or value not in self.choices:
                 raise ValueError(f"got {value!r}, must be one of {', '.join(self.choices)}")
-            return value
+            return self.choices[self.choices.index(value)]
         array = _numbers(value, self.kind, self.infinite)
         if array.ndim:
             raise ValueError(f"got an array of shape {array.shape}, must be {_KIND_NAMES[self.kind]}")
         complaint = self.complaint(array)
         if complaint:
             raise ValueError(f"got {array.item()!r}, must be {complaint[1]}")
-        return array.item()
+        return _frozen(array).item()
 
     def write(self, value: Any) -> Any:
         return None if isinstance(value, float) and math.isinf(value) else value
@@ -219,11 +222,11 @@ class Ragged(Array):
     """One array per job (or server, ...): the first dimension counts them, the second may differ."""
 
     def read(self, value: Any, dims: dict[str, int]) -> Any:
-        if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, (Sequence, np.ndarray)):
+        if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, (Sequence, np.ndarray)) or not np.ndim(value):
             raise ValueError(f"got {type(value).__name__}, must be a sequence of arrays")
         first, _, *rest = self.shape.split()
         if _length(first, dims, bind=len(value)) != len(value):
-            raise ValueError(f"got {len(value)} arrays, must be {first} = {dims[first]}")
+            raise ValueError(f"got {len(value)} arrays, must be {first} = {_length(first, dims)}")
         one = Array(
             self.kind,
             " ".join(["_", *rest]),
@@ -246,6 +249,8 @@ class Ragged(Array):
 
 def _numbers(value: Any, kind: type, infinite: bool) -> NDArray[Any]:
     """``value`` as an array of the wanted kind; numbers are never cut or guessed to fit."""
+    if np.ma.is_masked(value):
+        raise ValueError("got an array with masked entries, must have a number in each")
     if isinstance(value, np.ndarray) and value.dtype == _DTYPES[kind]:
         return value
     if infinite and not isinstance(value, np.ndarray):
@@ -254,6 +259,9 @@ def _numbers(value: Any, kind: type, infinite: bool) -> NDArray[Any]:
         array = np.asarray(value)
     except ValueError:
         raise ValueError("got rows of different lengths, must be a rectangular array") from None
+    if array.dtype.kind != "b" and bool in _types(value):
+        # NumPy would read [True, 2] as [1, 2].
+        array = np.asarray(value, object)
     if array.size == 0:
         return array.astype(_DTYPES[kind])
     allowed = {bool: "b", int: "iu", float: "iuf"}[kind]
@@ -283,10 +291,21 @@ def _null_to_infinity(value: Any) -> Any:
     return value
 
 
+def _types(value: Any) -> set[type]:
+    """Types of the entries of nested lists."""
+    if not isinstance(value, (list, tuple)):
+        return {type(value)}
+    types = set(map(type, value))
+    return types if types.isdisjoint({list, tuple}) else types.union(*map(_types, value))
+
+
 def _sample(array: NDArray[Any], allowed: str) -> str:
     """The first entry that is not of an allowed kind, for an error message."""
+    whole = "i" in allowed and "f" not in allowed
     for index, entry in np.ndenumerate(array.astype(object)):
-        if np.asarray(entry).dtype.kind not in allowed or (isinstance(entry, float) and entry % 1):
+        if whole and isinstance(entry, float) and entry % 1 == 0 and abs(entry) < 2**53:
+            continue
+        if np.asarray(entry).dtype.kind not in allowed:
             at = f" at index {_show(index)}" if index else ""
             return f"{entry!r}{at}"
     return f"an array of {array.dtype}"
@@ -413,8 +432,9 @@ class Record:
             digest.update(f"\n{name}:".encode())
             for part in value if isinstance(value, tuple) else (value,):
                 if isinstance(part, np.ndarray):
-                    digest.update(f"{part.dtype.str}{part.shape}".encode())
-                    digest.update(part.astype(part.dtype.newbyteorder("<"), copy=False).tobytes())
+                    little = part.dtype.newbyteorder("<")
+                    digest.update(f"{little.str}{part.shape}".encode())
+                    digest.update(part.astype(little, copy=False).tobytes())
                 else:
                     digest.update(repr(part).encode())
         return digest.hexdigest()

@@ -86,7 +86,8 @@ def _problem(study: Study, problem: str) -> str:
     source = f"{entry.source}; " if entry else ""
     return (
         f'<section id="{problem}"><h2>{problem}</h2><p>{_escape(_title(problem))} ({_escape(source)}{sense}).</p>'
-        f"{_summary_table(study, problem)}<div class="legend">{legend}</div><div class="pictures">{pictures}</div>{_worst(study, rows)}</section>"
+        f'{_summary_table(study, problem)}<div class="legend">{legend}</div><div class="pictures">{pictures}</div>'
+        f"{_worst(study, rows)}</section>"
     )
 
 

@@ -88,10 +88,14 @@ class Reclaim(Instance[ReclaimPlan]):
         return int(self.preempted(plan).sum())
 
     def collateral_damage(self, plan: ReclaimPlan) -> int:
-        """GPUs vacated beyond demand: those of preempted jobs on servers that are not returned."""
+        """GPUs vacated beyond demand: those of preempted jobs on servers that are not returned.
+
+        Base and flexible GPUs count alike, because a preempted job loses both.
+        """
+        preempted = self.preempted(plan)
         kept = np.ones(self.num_servers, bool)
         kept[plan.servers] = False
-        return int(self.gpus[np.ix_(self.preempted(plan), kept)].sum())
+        return int(self.gpus[np.ix_(preempted, kept)].sum())
 
     def broken_rules(self, plan: ReclaimPlan) -> Iterator[Violation]:
         for server in self._outside(plan):
@@ -116,6 +120,9 @@ def generate(
 ) -> Reclaim:
     """A cluster on loan with jobs scattered over its servers.
 
+    Jobs come one after the other; each takes a GPU on servers drawn uniformly from those with a
+    free one.  Some of the GPUs that are then left on a server go to the jobs on it.
+
     Parameters
     ----------
     rng : Generator or int
@@ -125,10 +132,11 @@ def generate(
     demand : int, optional
         Servers to return; 10% of them, at least one, by default.
     jobs_per_server : float
-        Jobs for each server; n is this times s.
+        Jobs for each server: n is this times s, less the jobs that find the cluster full.
     spread : float
         Hardness dial from 0 to 1.  At 0 every job sits on one server and the greedy choice is
-        optimal; towards 1 jobs span many servers and the servers' costs depend on each other.
+        optimal; at 1 a job spans four servers on average and the servers' costs depend on each
+        other.  More jobs per server make wide jobs harder still.
     elastic : float
         Fraction of the jobs that also hold flexible workers (5% in the paper's traces).
     gpus_per_server : int
@@ -136,35 +144,70 @@ def generate(
     """
     rng = np.random.default_rng(rng)
     s = num_servers
-    n = max(1, round(jobs_per_server * s))
+    wanted = max(1, round(jobs_per_server * s))
+    # Geometric in the number of servers: most jobs are small, some are wide.
+    widths = rng.geometric(1 - 0.75 * spread, wanted)
+    flexible = np.where(rng.random(wanted) < elastic, rng.integers(1, 3, wanted), 0)
     free = np.full(s, gpus_per_server)
-    hosts = np.zeros((n, s), bool)
-    gpus = np.zeros((n, s), np.int64)
-    for job in range(n):
-        # Geometric in the number of servers: most jobs are small, some are wide.
-        width = min(s, int(rng.geometric(1 - 0.75 * spread)))
-        flexible = int(rng.integers(1, 3)) if rng.random() < elastic else 0
-        chosen = rng.permutation(np.flatnonzero(free > 0))[: width + flexible]
-        for position, server in enumerate(chosen):
-            held = int(rng.integers(1, min(free[server], 3) + 1))
-            gpus[job, server] = held
-            hosts[job, server] = position < width
-            free[server] -= held
+    hosts = np.zeros((wanted, s), bool)
+    gpus = np.zeros((wanted, s), np.int64)
+    for job in range(wanted):
+        chosen = rng.permutation(np.flatnonzero(free > 0))[: widths[job] + flexible[job]]
+        hosts[job, chosen[: widths[job]]] = True
+        gpus[job, chosen] = 1
+        free[chosen] -= 1
+    for server, row in enumerate(gpus.T.copy()):
+        here = np.flatnonzero(row)
+        more = rng.integers(0, free[server] + 1)
+        if here.size:
+            gpus[here, server] += rng.multinomial(more, np.full(len(here), 1 / len(here)))
+    placed = hosts.any(axis=1)
     if demand is None:
         demand = max(1, round(0.1 * s))
-    return Reclaim(hosts=hosts, gpus=gpus, demand=demand)
+    return Reclaim(hosts=hosts[placed], gpus=gpus[placed], demand=demand)
 
 
 def six_servers() -> Reclaim:
-    """Six servers of 8 GPUs, two to return, on which counting jobs misleads (cf. Figure 5).
+    """Six servers of 8 GPUs, three to return, on which only the fraction of servers leads right.
 
-    Every server hosts one or two jobs.  Job 0 spans servers 4 and 5 and shares each with nobody;
-    jobs 1 to 4 run alone on servers 0 to 3.  By number of jobs all six servers look the same, and
-    the lowest two, 0 and 1, cost two preemptions; by fraction of servers, 4 and 5 cost 1/2 each,
-    and returning both preempts one job only, the optimum.
+    An example in the manner of Figure 5 and Table 1 (its numbers are this library's own).  Jobs 0
+    and 1 span servers 3, 4 and 5; jobs 2 and 3 keep 7 of their 8 GPUs on servers 0 and 1, next to
+    the small jobs 4 and 5, and the last one on server 2::
+
+        server   jobs    by count   by GPUs   by servers
+        0        2, 4    2          15/8      3/2
+        1        3, 5    2          15/8      3/2
+        2        2, 3    2          1/4       1
+        3        0, 1    2          5/8       2/3
+        4        0, 1    2          5/8       2/3
+        5        0, 1    2          3/4       2/3
+
+    Counting jobs tells nothing and ends with 4 preempted jobs; the fraction of GPUs falls for
+    server 2 and ends with 4; the fraction of servers returns 3, 4 and 5 and preempts jobs 0 and 1
+    only, the optimum.
+    """
+    gpus = np.array(
+        [
+            [0, 0, 0, 2, 3, 3],
+            [0, 0, 0, 3, 2, 3],
+            [7, 0, 1, 0, 0, 0],
+            [0, 7, 1, 0, 0, 0],
+            [1, 0, 0, 0, 0, 0],
+            [0, 1, 0, 0, 0, 0],
+        ]
+    )
+    return Reclaim(hosts=gpus > 0, gpus=gpus, demand=3)
+
+
+def wide_job() -> Reclaim:
+    """Six servers, two to return, on which Algorithm 1 preempts two jobs where one is enough.
+
+    Job 0 spans servers 0, 3, 4 and 5, and the last three host a job of their own each (2, 3, 4);
+    job 1 spans servers 1 and 2.  Server 0 costs least, 1/4, but nothing else becomes free with it;
+    servers 1 and 2 cost 1/2 each and go together.
     """
     hosts = np.zeros((5, 6), bool)
-    hosts[0, [4, 5]] = True
-    for job in range(1, 5):
-        hosts[job, job - 1] = True
-    return Reclaim(hosts=hosts, gpus=np.where(hosts, 8, 0), demand=2)
+    hosts[0, [0, 3, 4, 5]] = True
+    hosts[1, [1, 2]] = True
+    hosts[[2, 3, 4], [3, 4, 5]] = True
+    return Reclaim(hosts=hosts, gpus=np.where(hosts, 2, 0), demand=2)
