@@ -79,18 +79,17 @@ def _complain(message: str) -> None:
 
 
 def _console() -> Console:
-    return Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+    # A table that is cut to a narrow terminal, or to the 80 columns of a pipe, loses its numbers.
+    console = Console(highlight=False)
+    console.width = max(console.width, 120)
+    return console
 
 
 @app.command("list")
 def list_problems() -> None:
     """List the problems and their heuristics."""
-    table = Table(box=None, pad_edge=False)
-    for name in ("problem", "what it asks", "source", "heuristics"):
-        table.add_column(name, overflow="fold")
     for entry in catalogue.CATALOGUE.values():
-        table.add_row(entry.problem, entry.title, entry.source, ", ".join(entry.heuristics))
-    _console().print(table)
+        print(f"{entry.problem}\n    {entry.title} ({entry.source})\n    heuristics: {', '.join(entry.heuristics)}")
 
 
 @app.command()

@@ -1,0 +1,52 @@
+# Two commands do everything on a machine that has Python (3.11 to 3.13) and make:
+#
+#     make study    environment, installation, and the main study with its report
+#     make test     environment, installation with test tools, and the test suite
+
+PYTHON ?= python3
+VENV   ?= .venv
+# Public data of the papers, laid out as docs/data.md says; used where it is there.
+DATA   ?= ../shared/data
+OUT    ?= study
+SEED   ?= 1
+
+BIN   := $(VENV)/bin
+GAVEL := $(DATA)/gavel
+REAL  := $(if $(wildcard $(GAVEL)/simulation_throughputs.json),--throughputs gavel=$(GAVEL)/simulation_throughputs.json --trace gavel=$(GAVEL)/msr_seed0_0e4a51.trace)
+
+.PHONY: study test lint format clean
+
+study: $(VENV)/.installed
+	$(BIN)/optgap study aryl.reclaim aryl.elastic_allocation gavel.max_min_fairness --seed $(SEED) $(REAL) -o $(OUT)
+
+test: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -n auto
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.installed-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) $(OUT) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 to 3.13 is needed, PYTHON=$(PYTHON) is " + sys.version.split()[0] if not (3, 11) <= sys.version_info < (3, 14) else 0)'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+$(VENV)/.installed-test: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@ $(VENV)/.installed $(VENV)/.installed-test
