@@ -30,12 +30,14 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
+StrArray = NDArray[np.str_]
 
 TOLERANCE = 1e-6
-"""How far a rule may be exceeded before it counts as violated, relative to ``max(1, |limit|)``.
+"""How far a rule may be exceeded before it counts as violated, relative to ``max(1, |limit|)``."""
 
-Ten times the feasibility tolerance (1e-7) that solvers are asked for, so that a point which the
-solver calls feasible is not refused for the rounding of its own arithmetic.
+FEASIBILITY_TOLERANCE = TOLERANCE / 10
+"""What solvers are asked for: stricter, so that a point which the solver calls feasible is not refused
+for the rounding of its own arithmetic.
 """
 
 OPTIMALITY_TOLERANCE = 1e-6
@@ -49,6 +51,8 @@ def agree(value: float, bound: float) -> bool:
     """
     if value == bound:
         return True
+    if math.isinf(value) or math.isinf(bound):
+        return False
     return abs(value - bound) <= OPTIMALITY_TOLERANCE * max(abs(value), abs(bound)) + 1e-9
 
 
@@ -167,12 +171,18 @@ class Scalar(_Range):
 
 @dataclass(frozen=True)
 class Array(_Range):
-    """An array of a declared shape, such as ``"n k"`` or ``"n+q k"`` or ``"q 2"``."""
+    """An array of a declared shape, such as ``"n k"`` or ``"n+q k"`` or ``"q 2"``.
+
+    Of numbers, truth values or, with ``choices``, a few words.
+    """
 
     kind: type = float
     shape: str = ""
     empty: bool = False
     """Whether the array may have no entries (no pairs, no servers chosen)."""
+    index_of: str = ""
+    """Dimension that the entries count positions in, such as ``"n"`` for job numbers."""
+    choices: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -183,14 +193,18 @@ class Array(_Range):
         above: float | None = None,
         infinite: bool = False,
         empty: bool = False,
+        index_of: str = "",
+        choices: tuple[str, ...] = (),
     ) -> None:
-        super().__init__(minimum, above, infinite)
+        super().__init__(0 if index_of else minimum, above, infinite)
         object.__setattr__(self, "kind", kind)
         object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "empty", empty)
+        object.__setattr__(self, "index_of", index_of)
+        object.__setattr__(self, "choices", choices)
 
     def read(self, value: Any, dims: dict[str, int]) -> NDArray[Any]:
-        array = _numbers(value, self.kind, self.infinite)
+        array = _words(value, self.choices) if self.kind is str else _numbers(value, self.kind, self.infinite)
         wanted = self.shape.split()
         if array.size == 0 and not self.empty:
             raise ValueError(f"got shape {array.shape}, must have at least one entry")
@@ -222,7 +236,8 @@ class Ragged(Array):
     """One array per job (or server, ...): the first dimension counts them, the second may differ."""
 
     def read(self, value: Any, dims: dict[str, int]) -> Any:
-        if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, (Sequence, np.ndarray)) or not np.ndim(value):
+        listed = value.ndim > 0 if isinstance(value, np.ndarray) else isinstance(value, Sequence)
+        if not listed or isinstance(value, (str, bytes)):
             raise ValueError(f"got {type(value).__name__}, must be a sequence of arrays")
         first, _, *rest = self.shape.split()
         if _length(first, dims, bind=len(value)) != len(value):
@@ -238,9 +253,10 @@ class Ragged(Array):
         rows = []
         for i, row in enumerate(value):
             try:
-                rows.append(one.read(row, {key: size for key, size in dims.items() if key != "_"}))
+                rows.append(one.read(row, dims))
             except ValueError as error:
                 raise ValueError(f"entry {i}: {error}") from None
+            del dims["_"]
         return tuple(rows)
 
     def write(self, value: Any) -> Any:
@@ -259,7 +275,7 @@ def _numbers(value: Any, kind: type, infinite: bool) -> NDArray[Any]:
         array = np.asarray(value)
     except ValueError:
         raise ValueError("got rows of different lengths, must be a rectangular array") from None
-    if array.dtype.kind != "b" and bool in _types(value):
+    if array.dtype.kind != "b" and not _types(value).isdisjoint({bool, np.bool_}):
         # NumPy would read [True, 2] as [1, 2].
         array = np.asarray(value, object)
     if array.size == 0:
@@ -281,6 +297,17 @@ def _numbers(value: Any, kind: type, infinite: bool) -> NDArray[Any]:
     if kind is int and array.dtype.kind == "u" and (array > np.iinfo(np.int64).max).any():
         raise ValueError("got a whole number beyond 64 bits")
     return array.astype(_DTYPES[kind])
+
+
+def _words(value: Any, choices: tuple[str, ...]) -> NDArray[Any]:
+    """``value`` as an array of words, each of them one of ``choices``."""
+    array = np.asarray(value, object)
+    for index, entry in np.ndenumerate(array):
+        if not isinstance(entry, str) or entry not in choices:
+            at = f" at index {_show(index)}" if index else ""
+            raise ValueError(f"got {entry!r}{at}, must be one of {', '.join(choices)}")
+    # One width whatever the words, so that equal content has one digest.
+    return array.astype(f"<U{max(map(len, choices))}")
 
 
 def _null_to_infinity(value: Any) -> Any:
@@ -352,7 +379,7 @@ def default(fill: Callable[[dict[str, int]], Any]) -> Any:
 _DECLARED: dict[type, dict[str, Any]] = {}
 
 
-def _declared(cls: type[Any]) -> dict[str, Any]:
+def declarations(cls: type[Any]) -> dict[str, Any]:
     """Field name to its declaration (Scalar, Array or Ragged), in the order of the fields."""
     if cls in _DECLARED:
         return _DECLARED[cls]
@@ -375,7 +402,7 @@ class Record:
 
     def __post_init__(self) -> None:
         dims: dict[str, int] = {}
-        pending = dict(_declared(type(self)))
+        pending = dict(declarations(type(self)))
         # Given fields first, so that the defaults find every dimension known.
         for given in (True, False):
             for name, declared in list(pending.items()):
@@ -392,6 +419,14 @@ class Record:
                 object.__setattr__(self, name, value)
                 del pending[name]
         object.__setattr__(self, "_dims", dims)
+        for name, declared in declarations(type(self)).items():
+            indices = getattr(self, name)
+            if isinstance(declared, Array) and declared.index_of and declared.index_of in dims and indices.size:
+                beyond = np.argwhere(indices >= dims[declared.index_of])
+                if beyond.size:
+                    at = tuple(int(i) for i in beyond[0])
+                    limit = f"below {declared.index_of} = {dims[declared.index_of]}"
+                    raise self.refuse(name, f"got {indices[at]} at index {_show(at)}, must be {limit}")
         self.check()
 
     @property
@@ -427,7 +462,7 @@ class Record:
     def digest(self) -> str:
         """SHA-256 over the type and the content, the same on every machine and for every run."""
         digest = hashlib.sha256(f"{type(self).__module__}.{type(self).__qualname__}".encode())
-        for name in _declared(type(self)):
+        for name in declarations(type(self)):
             value = getattr(self, name)
             digest.update(f"\n{name}:".encode())
             for part in value if isinstance(value, tuple) else (value,):
@@ -443,7 +478,7 @@ class Record:
         """The JSON form: nested lists and numbers; infinity is None."""
         return {
             name: None if getattr(self, name) is None else declared.write(getattr(self, name))
-            for name, declared in _declared(type(self)).items()
+            for name, declared in declarations(type(self)).items()
         }
 
     @classmethod
@@ -530,9 +565,11 @@ class Instance(Record, Generic[P]):
         if not isinstance(plan, self.plan_type):
             return f"{self.problem}: a plan must be a {self.plan_type.__name__}, got {type(plan).__name__}"
         mine = self.plan_dims()
-        for name, declared in _declared(self.plan_type).items():
+        for name, declared in declarations(self.plan_type).items():
             if isinstance(declared, Array):
                 value = getattr(plan, name)
+                if value is None:
+                    continue
                 for axis, dim in enumerate(declared.shape.split()):
                     if isinstance(declared, Ragged) and axis:
                         break

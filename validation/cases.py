@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
 import sys
 import zlib
@@ -80,6 +81,8 @@ def choose_problems(problems: str | Sequence[str]) -> list[str]:
     papers = {problem.split(".")[0] for problem in catalogue.CATALOGUE}
     chosen: list[str] = []
     for name in names:
+        if not isinstance(name, str):
+            raise StudyError(f"problems: got {name!r}, must be a name")
         if name in papers:
             chosen += [problem for problem in catalogue.CATALOGUE if problem.split(".")[0] == name]
         elif name in catalogue.CATALOGUE:
@@ -91,7 +94,7 @@ def choose_problems(problems: str | Sequence[str]) -> list[str]:
 
 def choose_algorithms(
     problems: Sequence[str],
-    heuristics: Sequence[str | Callable[..., Any]] | Mapping[str, Callable[..., Any]] | None,
+    heuristics: str | Sequence[str | Callable[..., Any]] | Mapping[str, str | Callable[..., Any]] | None,
     solver: str,
     time_limit: float,
 ) -> dict[str, list[Algorithm]]:
@@ -100,7 +103,8 @@ def choose_algorithms(
     Raises
     ------
     CatalogueError, StudyError
-        When a name is in no problem's catalogue, or a function cannot be imported.
+        When a name is in no problem's catalogue, a function cannot be imported, or two functions
+        have one name.
     """
     exact = Algorithm(EXACT, None, {"solver": solver, "time_limit": time_limit})
     if heuristics is None:
@@ -108,10 +112,19 @@ def choose_algorithms(
             problem: [exact, *(Algorithm(n, h, {}) for n, h in catalogue.entry(problem).heuristics.items())]
             for problem in problems
         }
-    algorithms = {problem: [exact] for problem in problems}
+    if isinstance(heuristics, str):
+        heuristics = [heuristics]
+    algorithms = {problem: {EXACT: exact} for problem in problems}
+
+    def add(problem: str, name: str, heuristic: Heuristic) -> None:
+        if algorithms[problem].setdefault(name, Algorithm(name, heuristic, {})).heuristic != heuristic:
+            raise StudyError(f"two algorithms are called {name!r}: name them, as in {{'mine': function}}")
+
     named: list[tuple[str | None, str | Callable[..., Any]]]
     named = [*heuristics.items()] if isinstance(heuristics, Mapping) else [(None, h) for h in heuristics]
     for given, reference in named:
+        if not isinstance(reference, str) and not callable(reference):
+            raise StudyError(f"heuristics: got {reference!r}, must be a name or a function")
         if isinstance(reference, str) and ":" not in reference:
             known = {p: catalogue.entry(p).heuristics for p in problems}
             if not any(reference in of_problem for of_problem in known.values()):
@@ -122,18 +135,14 @@ def choose_algorithms(
                 )
             for problem, of_problem in known.items():
                 if reference in of_problem:
-                    algorithms[problem].append(Algorithm(reference, of_problem[reference], {}))
+                    add(problem, given or reference, of_problem[reference])
             continue
         function = import_function(reference) if isinstance(reference, str) else reference
-        if given is not None:
-            name = given
-        else:
-            name = reference if isinstance(reference, str) else str(getattr(function, "__name__", function))
-        if name == EXACT:
-            raise StudyError(f"a heuristic cannot be called {EXACT!r}")
+        own = reference if isinstance(reference, str) else getattr(function, "__name__", type(function).__name__)
+        name = str(given or own)
         for problem in problems:
-            algorithms[problem].append(Algorithm(name, Heuristic(function, declines=True), {}))
-    return algorithms
+            add(problem, name, Heuristic(function, declines=True))
+    return {problem: [*found.values()] for problem, found in algorithms.items()}
 
 
 def import_function(reference: str) -> Callable[..., Any]:
@@ -182,14 +191,16 @@ def choose_cases(
         for problem in problems:
             draw = catalogue.entry(problem).from_trace
             if problem.split(".")[0] == paper and draw is not None:
+                paths = {"throughputs": throughputs_of.get(paper), "trace": trace_of.get(paper)}
+                given_paths = {name: path for name, path in paths.items() if path is not None}
                 for size in _sizes_of(problem, sizes):
+                    options = {**given_paths, catalogue.entry(problem).size: size}
+                    try:
+                        inspect.signature(draw).bind(None, **options)
+                    except TypeError as error:
+                        raise StudyError(f"real data of {problem}: {error}") from None
                     for index in range(count or 10):
-                        instance = draw(
-                            _rng(problem, seed, size, index),
-                            throughputs=throughputs_of.get(paper),
-                            trace=trace_of.get(paper),
-                            **{catalogue.entry(problem).size: size},
-                        )
+                        instance = draw(_rng(problem, seed, size, index), **options)
                         cases.append(Case(instance, "trace", size, index))
     return _without_repeats(cases)
 
@@ -235,10 +246,12 @@ def _sizes_of(problem: str, sizes: Sequence[int] | Mapping[str, Sequence[int]] |
     if isinstance(sizes, Mapping):
         sizes = sizes.get(problem)
     wanted = catalogue.entry(problem).sizes if sizes is None else sizes
+    if isinstance(wanted, str) or not isinstance(wanted, Sequence | np.ndarray):
+        raise StudyError(f"sizes: got {wanted!r}, must be a list of whole numbers")
     for size in wanted:
-        if size < 1:
-            raise StudyError(f"sizes: got {size!r}, must be at least 1")
-    return wanted
+        if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
+            raise StudyError(f"sizes: got {size!r}, must be a whole number of at least 1")
+    return [int(size) for size in wanted]
 
 
 def _by_paper(given: str | Mapping[str, str] | None, problems: Sequence[str], option: str) -> dict[str, str]:
@@ -251,9 +264,10 @@ def _by_paper(given: str | Mapping[str, str] | None, problems: Sequence[str], op
             if paper not in papers:
                 raise StudyError(f"{option}: no problem studied reads real data of {paper!r}{nearest(paper, papers)}")
         return {paper: str(path) for paper, path in given.items()}
-    if len(papers) != 1:
-        readers = " and ".join(papers) or "none of the problems"
-        raise StudyError(f"{option}: {readers} can read real data here; name the paper, as in {option} gavel=PATH")
+    if not papers:
+        raise StudyError(f"{option}: {' and '.join(problems)} cannot read real data")
+    if len(papers) > 1:
+        raise StudyError(f"{option}: {' and '.join(papers)} read real data: name the paper, as in {papers[0]}=PATH")
     return {papers[0]: str(given)}
 
 

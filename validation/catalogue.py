@@ -7,7 +7,7 @@ The exact model of a problem needs no mention: it is ``formulations.<paper>.<pro
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from heuristics.aryl import elastic_allocation as aryl_elastic_allocation
@@ -39,6 +39,14 @@ class Heuristic:
 
 
 @dataclass(frozen=True)
+class Rescaling:
+    """A unit: multiplying these fields by c multiplies every plan's value by c ** ``power``."""
+
+    fields: tuple[str, ...]
+    power: int
+
+
+@dataclass(frozen=True)
 class Entry:
     """One problem.
 
@@ -61,6 +69,12 @@ class Entry:
     from_trace : callable, optional
         ``from_trace(rng, *, throughputs, trace, <size>) -> Instance``: an instance of the given
         size from files of real data.
+    symmetric : tuple of str
+        Dimensions whose numbering means nothing, so that the optimum does not depend on it.
+    rescalings : tuple of Rescaling
+        Units that can be changed.
+    enlarge : callable, optional
+        ``enlarge(instance)`` gives it more resources, so that its optimum gets no worse.
     """
 
     title: str
@@ -71,6 +85,9 @@ class Entry:
     sizes: tuple[int, ...]
     heuristics: Mapping[str, Heuristic] = field(default_factory=dict)
     from_trace: Callable[..., Instance[Any]] | None = None
+    symmetric: tuple[str, ...] = ()
+    rescalings: tuple[Rescaling, ...] = ()
+    enlarge: Callable[[Any], Instance[Any]] | None = None
 
     @property
     def problem(self) -> str:
@@ -92,6 +109,7 @@ _ENTRIES = [
             "random": Heuristic(aryl_reclaim.random),
             "local_search": Heuristic(aryl_reclaim.local_search),
         },
+        symmetric=("n", "s"),
     ),
     Entry(
         title="Which elastic jobs get the spare GPUs, reducing running time the most",
@@ -104,6 +122,9 @@ _ENTRIES = [
             "dynamic_program": Heuristic(aryl_elastic_allocation.dynamic_program, optimal=True),
             "marginal_greedy": Heuristic(aryl_elastic_allocation.marginal_greedy),
         },
+        symmetric=("n",),
+        rescalings=(Rescaling(("min_running_times", "running_times"), 1),),
+        enlarge=lambda instance: replace(instance, capacity=instance.capacity + 1),
     ),
 ]
 

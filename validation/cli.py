@@ -20,9 +20,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from instances.base import InstanceError, PlanError, nearest
-from validation import catalogue
-from validation.catalogue import CatalogueError
 from validation.formatting import duration, gap_range, number
 
 if TYPE_CHECKING:
@@ -32,12 +29,11 @@ if TYPE_CHECKING:
 app = typer.Typer(
     name="optgap",
     help="Exact optima, heuristics, and the gap between them, for GPU-cluster scheduling problems.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-bench_app = typer.Typer(help="Benchmarks of the library itself.", no_args_is_help=True)
+bench_app = typer.Typer(help="Benchmarks of the library itself.")
 app.add_typer(bench_app, name="bench")
 
 BAD_INPUT = 2
@@ -47,27 +43,41 @@ DISAGREEMENT = 1
 def main() -> None:
     """Entry point: what the user got wrong becomes one line on standard error."""
     try:
-        app(standalone_mode=True)
+        code = app(sys.argv[1:] or ["--help"], prog_name="optgap", standalone_mode=False)
+        sys.stdout.flush()
     except BrokenPipeError:
         # The reader of a pipe went away, as in ``optgap list | head``.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, typer.Abort):
         _complain("interrupted")
         sys.exit(130)
     except Exception as error:
-        if not isinstance(error, _expected()):
+        message = _what_is_wrong(error)
+        if message is None:
             raise
-        _complain(str(error) if not isinstance(error, OSError) else _os_error(error))
+        _complain(message)
         sys.exit(BAD_INPUT)
+    sys.exit(code)
 
 
-def _expected() -> tuple[type[Exception], ...]:
-    """Errors that say what the user got wrong; anything else is a bug and keeps its traceback."""
-    from formulations import ModelError, SolverNotFound
+def _what_is_wrong(error: Exception) -> str | None:
+    """The user's mistake in words; None for anything else, which is a bug and keeps its traceback."""
+    if isinstance(error, OSError):
+        return _os_error(error)
+    if hasattr(error, "format_message"):  # No such command or option, a value out of range, ...
+        return str(error.format_message())
+    if isinstance(error, ImportError):
+        from validation.doctor import rooms
+
+        return next((finding.text for finding in rooms() if not finding.ok), None)
+    from formulations import ModelError, SolverError, SolverNotFound
+    from instances.base import InstanceError, PlanError
     from validation.cases import StudyError
+    from validation.catalogue import CatalogueError
 
-    return (InstanceError, PlanError, CatalogueError, StudyError, SolverNotFound, ModelError, OSError)
+    expected = (InstanceError, PlanError, CatalogueError, StudyError, SolverNotFound, SolverError, ModelError)
+    return str(error) if isinstance(error, expected) else None
 
 
 def _os_error(error: OSError) -> str:
@@ -75,7 +85,7 @@ def _os_error(error: OSError) -> str:
 
 
 def _complain(message: str) -> None:
-    print(f"optgap: {message}", file=sys.stderr)
+    print("optgap:", " ".join(message.split()), file=sys.stderr)
 
 
 def _console() -> Console:
@@ -88,7 +98,9 @@ def _console() -> Console:
 @app.command("list")
 def list_problems() -> None:
     """List the problems and their heuristics."""
-    for entry in catalogue.CATALOGUE.values():
+    from validation.catalogue import CATALOGUE
+
+    for entry in CATALOGUE.values():
         print(f"{entry.problem}\n    {entry.title} ({entry.source})\n    heuristics: {', '.join(entry.heuristics)}")
 
 
@@ -104,6 +116,7 @@ def generate(
 ) -> None:
     """Generate instances as JSON files, the same ones that a study with this seed would use."""
     from instances.files import save
+    from validation import catalogue
     from validation.cases import StudyError, generate
 
     entry = catalogue.entry(problem)
@@ -137,6 +150,8 @@ def solve(
     """Solve one instance, exactly or by a heuristic."""
     from instances.files import load
 
+    if time_limit is not None and not time_limit > 0:
+        raise typer.BadParameter(f"got {time_limit}, must be positive seconds", param_hint="--time-limit")
     instance = load(file)
     found = _by_heuristic(instance, heuristic, seed) if heuristic else _exactly(instance, solver, time_limit)
     if as_json:
@@ -174,6 +189,7 @@ def _exactly(instance: Any, solver: str, time_limit: float | None) -> dict[str, 
 
 def _by_heuristic(instance: Any, name: str, seed: int) -> dict[str, Any]:
     """A heuristic's plan in the same form as a solution; it proves no bound."""
+    from validation import catalogue
     from validation.cases import import_function
     from validation.catalogue import Heuristic
     from validation.study import call_heuristic
@@ -181,9 +197,7 @@ def _by_heuristic(instance: Any, name: str, seed: int) -> dict[str, Any]:
     heuristic = (
         Heuristic(import_function(name), declines=True) if ":" in name else catalogue.heuristic(instance.problem, name)
     )
-    began = time.perf_counter()
-    plan = call_heuristic(instance, heuristic, seed)
-    seconds = time.perf_counter() - began
+    plan, seconds = call_heuristic(instance, heuristic, seed)
     if plan is None:
         broken, status, objective = [], "declined", None
     else:
@@ -308,20 +322,7 @@ def _summary_tables(result: Study) -> list[Table]:
         return []
     for problem, group in summary.groupby("problem", sort=False):
         table = Table(title=str(problem), title_justify="left", box=None, pad_edge=False)
-        columns = (
-            "from",
-            "size",
-            "heuristic",
-            "instances",
-            "proven",
-            "feasible",
-            "gap mean",
-            "95%",
-            "worst",
-            "time",
-            "exact",
-        )
-        for name in columns:
+        for name in _SUMMARY_COLUMNS:
             table.add_column(name, justify="left" if name in ("from", "heuristic") else "right", no_wrap=True)
         for row in group.to_dict("records"):
             gaps = [gap_range(row[f"gap_{kind}_low"], row[f"gap_{kind}_high"]) for kind in ("mean", "p95", "worst")]
@@ -366,11 +367,12 @@ class _Meter:
 
 def _from_toml(path: Path) -> dict[str, Any]:
     """Keyword arguments of a study from a TOML file."""
+    from instances.base import nearest
     from validation.cases import StudyError
 
     try:
         asked = tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
         raise StudyError(f"{path}: not valid TOML: {error}") from None
     known: dict[str, tuple[type, ...]] = {
         "problems": (str, list),
@@ -423,7 +425,9 @@ def _whole_numbers(text: str) -> list[int]:
 
 def _paths(given: Sequence[str]) -> str | Mapping[str, str]:
     """A path, or a mapping from paper to path."""
-    papers = {problem.split(".")[0] for problem in catalogue.CATALOGUE}
+    from validation.catalogue import CATALOGUE
+
+    papers = {problem.split(".")[0] for problem in CATALOGUE}
     named = {}
     for item in given:
         paper, equals, path = item.partition("=")
@@ -436,6 +440,90 @@ def _paths(given: Sequence[str]) -> str | Mapping[str, str]:
 
             raise StudyError(f"got {item!r} among several paths, must be PAPER=PATH")
     return named
+
+
+@app.command()
+def check(
+    heuristic: Annotated[str, typer.Argument(help="my_module:my_heuristic, or a name of the catalogue.")],
+    problem: Annotated[str, typer.Option(help="Name of a problem, such as aryl.reclaim.")],
+    ratio: Annotated[float | None, typer.Option(help="Promise: within this factor of the optimum.")] = None,
+    monotone: Annotated[bool, typer.Option("--monotone", help="Promise: more resources never hurt.")] = False,
+    relabelled: Annotated[bool, typer.Option("--relabelled", help="Promise: renumbering changes nothing.")] = False,
+    max_examples: Annotated[int, typer.Option(min=1, help="Instances for each check.")] = 100,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the search.")] = 0,
+    output: Annotated[Path, typer.Option("-o", "--output", help="Directory for failing instances.")] = Path("failures"),
+) -> None:
+    """Look for an instance on which a heuristic breaks a rule or a promise."""
+    from validation import catalogue
+    from validation.cases import StudyError, import_function
+    from validation.checks import Monotone, Promise, Ratio, Relabelled, check_heuristic
+
+    promises: list[Promise] = []
+    if ratio is not None:
+        if not ratio >= 1:
+            raise StudyError(f"--ratio: got {ratio:g}, must be at least 1")
+        promises.append(Ratio(ratio))
+    promises += [Monotone()] if monotone else []
+    promises += [Relabelled()] if relabelled else []
+    catalogue.entry(problem)
+    subject = import_function(heuristic) if ":" in heuristic else catalogue.heuristic(problem, heuristic)
+    found = check_heuristic(problem, subject, promises=promises, max_examples=max_examples, seed=seed, output=output)
+    print(found)
+    if not found.ok:
+        raise typer.Exit(1)
+
+
+@app.command()
+def hunt(
+    problem: Annotated[str, typer.Argument(help="Name of a problem, such as aryl.reclaim.")],
+    heuristic: Annotated[str, typer.Argument(help="A name of the catalogue or module:function.")],
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the search.")],
+    budget: Annotated[str, typer.Option(help="Time in all, such as 60s or 5m.")] = "60s",
+    keep: Annotated[float, typer.Option(help="Fraction of the worst gap that shrinking keeps.")] = 0.9,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Worker processes; one for each core by default.")] = None,
+    output: Annotated[Path, typer.Option("-o", "--output", help="Directory for what is found.")] = Path("hunt"),
+) -> None:
+    """Search for the instance on which a heuristic does worst, and shrink it."""
+    from validation.hunt import OracleDisagreementError, find_worst
+
+    try:
+        found = find_worst(
+            problem, heuristic, seed=seed, budget=_seconds(budget), keep=keep, jobs=jobs, progress=_show_hunt
+        )
+    except OracleDisagreementError as error:
+        _complain(f"oracle disagreement: {error}")
+        raise typer.Exit(DISAGREEMENT) from None
+    path = found.save(output)
+    judged = found.judged
+    value = "no feasible plan" if judged.value is None else number(judged.value)
+    print(f"worst gap   {gap_range(found.worst_gap, found.worst_gap)}, found by {found.found_by}")
+    print(f"smallest    gap {gap_range(judged.gap, judged.gap)}: {heuristic} {value}, optimum {number(judged.optimum)}")
+    print(f"instance    {json.dumps(judged.instance.to_dict())}")
+    print(f"judged      {found.evaluated} instances")
+    for failure in found.failures[:3]:
+        print(f"ended early {failure}")
+    print(f"witness     {path}\npage        {path.with_suffix('.html')}")
+
+
+def _seconds(text: str) -> float:
+    from validation.cases import StudyError
+
+    units = {"s": 1.0, "m": 60.0, "h": 3600.0}
+    amount, unit = (text[:-1], text[-1]) if text[-1:] in units else (text, "s")
+    try:
+        return float(amount) * units[unit]
+    except ValueError:
+        raise StudyError(f"--budget: got {text!r}, must be a time such as 60s or 5m") from None
+
+
+def _show_hunt(seconds: float, worst: float, evaluated: int) -> None:
+    end = "\r" if sys.stderr.isatty() else "\n"
+    print(
+        f"{duration(seconds)}: worst gap {gap_range(worst, worst)} on {evaluated} instances   ",
+        end=end,
+        file=sys.stderr,
+        flush=True,
+    )
 
 
 @app.command()

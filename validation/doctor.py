@@ -22,10 +22,13 @@ class Finding:
 
 def examine() -> list[Finding]:
     """Look at packages, solvers, and a solve whose answer is known."""
-    return [*_rooms(), *_packages(), *_solvers(), _known_answer()]
+    findings = [*rooms(), *_packages()]
+    if all(finding.ok for finding in findings):
+        findings += [*_solvers(), _known_answer()]
+    return findings
 
 
-def _rooms() -> list[Finding]:
+def rooms() -> list[Finding]:
     """Whether the four packages are this library's: other distributions use three of the names."""
     home = Path(__file__).resolve().parents[1]
     owners = importlib.metadata.packages_distributions()

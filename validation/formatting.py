@@ -16,7 +16,7 @@ def percent(gap: float) -> str:
     value = 100 * gap
     if value < 0.01:
         return "<0.01%"
-    return f"{value:.3g}%" if value < 1000 else f"{value:,.0f}%"
+    return f"{value:.3g}%" if value < 999.5 else f"{value:,.0f}%"
 
 
 def gap_range(low: float, high: float) -> str:

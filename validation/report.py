@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import json
+import shlex
 from typing import Any
 
 import numpy as np
@@ -138,25 +139,35 @@ def _worst(study: Study, rows: pd.DataFrame) -> str:
     bad = bad.groupby("algorithm", sort=False).head(WORST)
     seed = study.metadata["asked"]["seed"]
     if bad.empty:
-        return "<p>No heuristic was worse than the optimum on any instance.</p>"
+        return "<p>No feasible plan was worse than the optimum.</p>"
     lines = []
-    for row in bad.to_dict("records"):
+    records: list[dict[str, Any]] = bad.to_dict("records")  # type: ignore[assignment]
+    for row in records:
         exact = number(row["exact_value"])
         if row["exact_status"] != "optimal":
             exact = f"between {number(row['exact_bound'])} and {number(row['best_value'])}"
         lines.append(
             [
-                row["algorithm"],
+                _escape(row["algorithm"]),
                 str(row["size"]),
                 gap_range(row["gap_low"], row["gap_high"]),
                 number(row["value"]),
                 exact,
                 f'<a href="{row["file"]}">{row["instance"][:12]}</a>',
-                f"<code>optgap solve {row['file']} --heuristic {_escape(row['algorithm'])} --seed {seed}</code>",
+                _command(row, seed),
             ]
         )
-    header = ["heuristic", "size", "gap", "value", "optimum", "instance", "to see it again"]
+    header = ["heuristic", "size", "gap", "value", "optimum", "instance", "to see it again, in the study's directory"]
     return "<h3>Worst instances</h3>" + _table(header, lines, text_columns=(0, 5, 6), escaped=True)
+
+
+def _command(row: dict[str, Any], seed: int) -> str:
+    """What runs the heuristic again; nothing for a function that the command line cannot name."""
+    entry = catalogue.CATALOGUE.get(row["problem"])
+    if ":" not in row["algorithm"] and (entry is None or row["algorithm"] not in entry.heuristics):
+        return ""
+    command = ["optgap", "solve", row["file"], "--heuristic", row["algorithm"], "--seed", str(seed)]
+    return f"<code>{_escape(shlex.join(command))}</code>"
 
 
 def _disagreements(study: Study) -> str:
@@ -166,7 +177,7 @@ def _disagreements(study: Study) -> str:
     lines = [
         [
             row["problem"],
-            row["algorithm"],
+            _escape(row["algorithm"]),
             number(row["value"]),
             f"{row['exact_status']}, bound {number(row['exact_bound'])}",
             f'<a href="{row["file"]}">{row["instance"][:12]}</a>',
@@ -215,7 +226,7 @@ def _provenance(study: Study) -> str:
     took = f" in {duration(meta['seconds'])}" if meta["seconds"] is not None else ""
     facts = {
         "Command": f"<code>{_escape(meta['command'])}</code>",
-        "Written": f"{meta['written']}{took}, {meta['jobs'] or 'no'} worker processes",
+        "Run": f"started {meta['started']}{took}, {meta['jobs']} worker process{'es' * (meta['jobs'] > 1)}",
         "Versions": _escape(versions),
         "Commit": _escape(meta["commit"] or "not in a checkout"),
         "Machine": _escape(f"{machine['processor']}, {machine['cores']} cores, {machine['system']}"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -55,15 +56,14 @@ class Study:
         return summarize(self.rows)
 
 
-def finish(directory: str | os.PathLike[str], *, seconds: float | None = None, jobs: int | None = None) -> Study:
+def finish(directory: str | os.PathLike[str]) -> Study:
     """Table, metadata and report from the log of a study, finished or not."""
     from validation.report import write_report
 
     directory = Path(directory)
     rows = read_rows(directory)
-    metadata = _metadata(directory, rows, seconds, jobs)
-    rows.to_parquet(directory / "results.parquet.part", index=False)
-    os.replace(directory / "results.parquet.part", directory / "results.parquet")
+    metadata = _metadata(directory, rows)
+    write_whole(directory / "results.parquet", rows.to_parquet(index=False))
     write_json(directory / "metadata.json", metadata)
     study = Study(directory, rows, metadata)
     write_report(study)
@@ -76,15 +76,21 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def read_log(log: Path) -> list[dict[str, Any]]:
-    """Rows of a study's log, in the order in which the cells ended."""
+    """Rows of a study's log, in the order in which the cells ended.
+
+    A last line without its end is passed over: it is being written, or its writer was killed.
+    """
     if not log.exists():
         return []
     rows = []
-    for number, line in enumerate(log.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(log.read_bytes().split(b"\n")[:-1], 1):
         try:
-            rows.append(json.loads(line))
-        except json.JSONDecodeError as error:
-            raise StudyError(f"{log}, line {number}: not valid JSON: {error.msg}") from None
+            row = json.loads(line)
+        except ValueError:
+            raise StudyError(f"{log}, line {number}: not valid JSON") from None
+        if not isinstance(row, dict) or not {"key", "status"} <= row.keys():
+            raise StudyError(f"{log}, line {number}: not the row of a study")
+        rows.append(row)
     return rows
 
 
@@ -97,14 +103,8 @@ def read_rows(directory: str | os.PathLike[str]) -> pd.DataFrame:
         When the directory holds no study.
     """
     directory = Path(directory)
-    try:
-        asked = json.loads((directory / "study.json").read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise StudyError(f"{directory} holds no study: there is no study.json in it") from None
-    except json.JSONDecodeError as error:
-        raise StudyError(f"{directory / 'study.json'}: not valid JSON: {error.msg}") from None
     latest = {row["key"]: row for row in read_log(directory / "rows.jsonl")}
-    rows = [latest[cell["key"]] | cell for cell in asked["cells"] if cell["key"] in latest]
+    rows = [latest[cell["key"]] | cell for cell in _read_study(directory)["cells"] if cell["key"] in latest]
     table = pd.DataFrame(rows).reindex(columns=list(_COLUMNS)).astype(_COLUMNS)
     return _with_gaps(table)
 
@@ -136,9 +136,8 @@ def _with_gaps(rows: pd.DataFrame) -> pd.DataFrame:
     rows = rows.join(exact, on="instance")
     rows["exact_status"] = rows["exact_status"].fillna("")
     values = rows[rows["status"].isin(["feasible", "optimal"])].groupby("instance")["value"]
-    rows["best_value"] = (
-        rows["instance"].map(values.min()).where(rows["sense"] == "min", rows["instance"].map(values.max()))
-    )
+    least, greatest = rows["instance"].map(values.min()), rows["instance"].map(values.max())
+    rows["best_value"] = least.where(rows["sense"] == "min", greatest).astype(float)
     low, high, disagreement = [], [], []
     records: list[dict[str, Any]] = rows.to_dict("records")  # type: ignore[assignment]
     for row in records:
@@ -199,20 +198,50 @@ def version(distribution: str) -> str:
         return "not installed"
 
 
-def _metadata(directory: Path, rows: pd.DataFrame, seconds: float | None, jobs: int | None) -> dict[str, Any]:
-    asked = json.loads((directory / "study.json").read_text(encoding="utf-8"))
-    cells = len(asked["cells"])
+def _read_study(directory: Path) -> dict[str, Any]:
+    """What was asked, by which run, and the cells that follow from it."""
+    path = directory / "study.json"
+    try:
+        study = json.loads(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        raise StudyError(f"{directory} holds no study: there is no study.json in it") from None
+    except ValueError:
+        raise StudyError(f"{path}: not valid JSON") from None
+    if not isinstance(study, dict) or not {"asked", "run", "cells"} <= study.keys():
+        raise StudyError(f"{path}: not the record of a study")
+    return study
+
+
+def last_run(directory: Path) -> dict[str, Any] | None:
+    """Provenance of the last run that computed rows in ``directory``; None when there is no record."""
+    try:
+        run: dict[str, Any] = _read_study(directory)["run"]
+    except StudyError:
+        return None
+    return run
+
+
+def _metadata(directory: Path, rows: pd.DataFrame) -> dict[str, Any]:
+    study = _read_study(directory)
+    cells = len(study["cells"])
     return {
-        "asked": asked["asked"],
+        "asked": study["asked"],
         "cells": cells,
         "cells_ended": len(rows),
         "failed": int((rows["status"] == "failed").sum()),
         "disagreements": int(rows["disagreement"].sum()),
         "finished": len(rows) == cells,
-        "written": datetime.now(UTC).isoformat(timespec="seconds"),
-        "seconds": seconds,
+        **study["run"],
+    }
+
+
+def provenance(jobs: int) -> dict[str, Any]:
+    """What ran, and where and when; ``seconds`` are added when the run has ended."""
+    return {
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seconds": None,
         "jobs": jobs,
-        "command": " ".join(sys.argv),
+        "command": shlex.join(sys.argv),
         "commit": _commit(),
         "versions": {
             name: version(name)
@@ -247,6 +276,8 @@ def _commit() -> str | None:
     folder = Path(__file__).parent
     git = ["git", "-C", str(folder)]
     try:
+        # Installed into someone else's checkout, the library is not among its files.
+        subprocess.run([*git, "ls-files", "--error-unmatch", __file__], capture_output=True, check=True, timeout=10)
         head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True, timeout=10)
         status = subprocess.run(
             [*git, "status", "--porcelain", "--", str(folder.parent)],

@@ -17,6 +17,7 @@ The directory of a study holds
 
 from __future__ import annotations
 
+import copy
 import fcntl
 import hashlib
 import inspect
@@ -24,9 +25,9 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,12 +47,17 @@ from validation.cases import (
     choose_problems,
 )
 from validation.catalogue import Heuristic
-from validation.results import Study, cores, finish, read_log, version, write_json
+from validation.keys import exact_code, heuristic_code
+from validation.results import Study, cores, finish, last_run, provenance, read_log, write_json
 from validation.workers import Outcome, Task, run_tasks
 
 EXACT_GRACE = 10.0
 """Seconds that an exact solve gets beyond its time limit, for building and checking, before its
 worker is killed."""
+
+LOCK_PATIENCE = 2.0
+"""Seconds to wait for another run to let go of the directory: one that was killed lets go when its
+workers are gone, too."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +84,7 @@ def gap_study(
     *,
     seed: int,
     output: str | os.PathLike[str],
-    heuristics: Sequence[str | Callable[..., Any]] | Mapping[str, Callable[..., Any]] | None = None,
+    heuristics: str | Sequence[str | Callable[..., Any]] | Mapping[str, str | Callable[..., Any]] | None = None,
     sizes: Sequence[int] | Mapping[str, Sequence[int]] | None = None,
     count: int | None = None,
     instances: str | os.PathLike[str] | Sequence[AnyInstance] | None = None,
@@ -101,8 +107,8 @@ def gap_study(
         Directory of the study; rows that it already holds for the same content are not computed
         again, failures excepted.
     heuristics : sequence or mapping, optional
-        Names from the catalogue, "module:function" references, functions, or a mapping from
-        names to functions.  All of the catalogue's for each problem by default.
+        Names from the catalogue, "module:function" references, functions, or a mapping from new
+        names to such.  All of the catalogue's for each problem by default.
     sizes : sequence of int or mapping from problem to such, optional
         Sizes of the generated instances; the catalogue's by default.
     count : int, optional
@@ -145,8 +151,13 @@ def gap_study(
     algorithms = choose_algorithms(chosen, heuristics, solver, time_limit)
     directory = Path(output)
     cases = choose_cases(chosen, seed, sizes, count, instances, throughputs, trace)
+    if not cases:
+        raise StudyError("there is no instance to study: sizes is empty")
+    code = {
+        (problem, algorithm.name): _code(problem, algorithm) for problem in chosen for algorithm in algorithms[problem]
+    }
     cells = [
-        Cell(case, algorithm, _key(case.instance, algorithm, seed))
+        Cell(case, algorithm, _key(case.instance, algorithm, code[case.instance.problem, algorithm.name], seed))
         for case in cases
         for algorithm in algorithms[case.instance.problem]
     ]
@@ -156,28 +167,38 @@ def gap_study(
         "sizes": sizes if sizes is None or isinstance(sizes, Mapping) else list(sizes),
         "count": count,
         "seed": seed,
+        "instances": str(instances) if isinstance(instances, (str, os.PathLike)) else instances and "given",
         "throughputs": throughputs,
         "trace": trace,
         "time_limit": time_limit,
         "solver": solver,
     }
     with _locked(directory):
+        earlier = last_run(directory)
         _save_instances(directory, cases)
-        write_json(directory / "study.json", {"asked": asked, "cells": [_cell_record(cell) for cell in cells]})
+        run = provenance(jobs or cores())
+        study = {"asked": asked, "run": run, "cells": [_cell_record(cell) for cell in cells]}
+        write_json(directory / "study.json", study)
         began = time.perf_counter()
-        _run(directory, cells, seed, time_limit, jobs or cores(), progress)
-        return finish(directory, seconds=time.perf_counter() - began, jobs=jobs or cores())
+        computed = _run(directory, cells, seed, time_limit, jobs or cores(), progress)
+        run["seconds"] = time.perf_counter() - began
+        # A call that found all rows there leaves word of the one that computed them.
+        write_json(directory / "study.json", study | {"run": run if computed or earlier is None else earlier})
+        return finish(directory)
 
 
 # --- keys ---------------------------------------------------------------------------------------
 
 
-def _key(instance: AnyInstance, algorithm: Algorithm, seed: int) -> str:
-    """Hash of all that the row of a cell depends on."""
+def _code(problem: str, algorithm: Algorithm) -> list[str]:
+    """Version of the code that an algorithm runs."""
     if algorithm.heuristic is None:
-        code = _exact_code(instance.problem, algorithm.options["solver"])
-    else:
-        code = _heuristic_code(algorithm.heuristic.function)
+        return exact_code(problem, algorithm.options["solver"])
+    return heuristic_code(algorithm.heuristic.function)
+
+
+def _key(instance: AnyInstance, algorithm: Algorithm, code: list[str], seed: int) -> str:
+    """Hash of all that the row of a cell depends on."""
     content = {
         "problem": instance.problem,
         "instance": instance.digest,
@@ -189,29 +210,11 @@ def _key(instance: AnyInstance, algorithm: Algorithm, seed: int) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-@cache
-def _heuristic_code(function: Callable[..., Any]) -> list[str]:
-    """Version of a heuristic: of the library and NumPy, and a hash of the module that defines it."""
-    try:
-        source = inspect.getsource(inspect.getmodule(function) or function)
-    except (OSError, TypeError):
-        code = getattr(function, "__code__", None)
-        source = repr((code.co_code, code.co_consts, code.co_names)) if code else repr(function)
-    return [version("scheduling-formulations"), version("numpy"), hashlib.sha256(source.encode()).hexdigest()]
-
-
-@cache
-def _exact_code(problem: str, solver: str) -> list[str]:
-    """Version of an exact solve: of everything between the model and the answer."""
-    package = Path(inspect.getfile(formulations)).parent
-    digest = hashlib.sha256()
-    for file in [*sorted(package.glob("*.py")), *sorted((package / problem.split(".")[0]).glob("*.py"))]:
-        digest.update(file.read_bytes())
-    return [version("scheduling-formulations"), version("pyomo"), version("highspy"), solver, digest.hexdigest()]
-
-
 def _is_random(heuristic: Heuristic) -> bool:
-    return "rng" in inspect.signature(heuristic.function).parameters
+    try:
+        return "rng" in inspect.signature(heuristic.function).parameters
+    except ValueError:  # A function of a library in C that does not tell its parameters.
+        return False
 
 
 # --- running ------------------------------------------------------------------------------------
@@ -224,8 +227,8 @@ def _run(
     time_limit: float,
     jobs: int,
     progress: Callable[[Progress], None] | None,
-) -> None:
-    """Run the cells that the log does not hold yet, appending a row as each ends."""
+) -> int:
+    """Run the cells that the log does not hold yet, appending a row as each ends; how many."""
     log = directory / "rows.jsonl"
     _cut_torn_line(log)
     finished = {row["key"] for row in read_log(log) if row["status"] != "failed"}
@@ -234,17 +237,11 @@ def _run(
     done, failed = len(cells) - len(todo), 0
     if progress is not None:
         progress(Progress(done, len(cells), 0, None if todo else 0.0))
-    of_task: dict[int, Cell] = {}
-
-    def tasks() -> Iterator[Task]:
-        for cell in todo:
-            task = _task(cell, seed, time_limit)
-            of_task[id(task)] = cell
-            yield task
-
-    with open(log, "a", encoding="utf-8") as file:
-        for outcome in run_tasks(tasks(), jobs=jobs):
-            cell = of_task.pop(id(outcome.task))
+    tasks = [Task((number,), _hard_limit(cell, time_limit)) for number, cell in enumerate(todo)]
+    outcomes = run_tasks(partial(_run_cell, todo, seed, time_limit), tasks, jobs=jobs)
+    with open(log, "a", encoding="utf-8") as file, closing(outcomes):
+        for outcome in outcomes:
+            cell = todo[outcome.task.arguments[0]]
             row = _row(cell, outcome)
             file.write(json.dumps(row, allow_nan=False) + "\n")
             file.flush()
@@ -253,13 +250,19 @@ def _run(
             estimate.ended(cell, outcome.seconds)
             if progress is not None:
                 progress(Progress(done, len(cells), failed, estimate.seconds_left()))
+    return len(todo)
 
 
-def _task(cell: Cell, seed: int, time_limit: float) -> Task:
-    if cell.algorithm.heuristic is None:
-        arguments = (cell.case.instance, cell.algorithm.options["solver"], time_limit)
-        return Task(solve_exactly, arguments, time_limit + EXACT_GRACE)
-    return Task(run_heuristic, (cell.case.instance, cell.algorithm.heuristic, seed), time_limit)
+def _hard_limit(cell: Cell, time_limit: float) -> float:
+    return time_limit + EXACT_GRACE if cell.algorithm.heuristic is None else time_limit
+
+
+def _run_cell(cells: Sequence[Cell], seed: int, time_limit: float, number: int) -> dict[str, Any]:
+    """Row entries of a cell, computed in a worker."""
+    instance, algorithm = cells[number].case.instance, cells[number].algorithm
+    if algorithm.heuristic is None:
+        return solve_exactly(instance, algorithm.options["solver"], time_limit)
+    return run_heuristic(instance, algorithm.heuristic, seed)
 
 
 def solve_exactly(instance: AnyInstance, solver: str, time_limit: float) -> dict[str, Any]:
@@ -275,18 +278,23 @@ def solve_exactly(instance: AnyInstance, solver: str, time_limit: float) -> dict
     }
 
 
-def call_heuristic(instance: AnyInstance, heuristic: Heuristic, seed: int) -> Any:
-    """A heuristic's plan; a random one draws from a stream of the seed and the instance alone."""
+def call_heuristic(instance: AnyInstance, heuristic: Heuristic, seed: int) -> tuple[Any, float]:
+    """A heuristic's plan and its seconds; a random one draws from a stream of seed and instance alone.
+
+    It gets a copy, so that nothing it does to the instance reaches the judge.
+    """
+    given = copy.deepcopy(instance)
+    options = {}
     if _is_random(heuristic):
-        return heuristic.function(instance, rng=np.random.default_rng([seed, int(instance.digest[:16], 16)]))
-    return heuristic.function(instance)
+        options["rng"] = np.random.default_rng([seed, int(instance.digest[:16], 16)])
+    began = time.perf_counter()
+    plan = heuristic.function(given, **options)
+    return plan, time.perf_counter() - began
 
 
 def run_heuristic(instance: AnyInstance, heuristic: Heuristic, seed: int) -> dict[str, Any]:
     """Row entries of a heuristic on an instance: its plan is judged by the instance."""
-    began = time.perf_counter()
-    plan = call_heuristic(instance, heuristic, seed)
-    seconds = time.perf_counter() - began
+    plan, seconds = call_heuristic(instance, heuristic, seed)
     entries: dict[str, Any] = {"seconds": seconds, "value": None, "reason": ""}
     if plan is None:
         if heuristic.declines:
@@ -373,10 +381,15 @@ def _locked(directory: Path) -> Iterator[None]:
     except OSError as error:
         raise StudyError(f"cannot write to {directory}: {error.strerror}") from None
     with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise StudyError(f"another study is writing to {directory}") from None
+        deadline = time.monotonic() + LOCK_PATIENCE
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError:
+                if time.monotonic() >= deadline:
+                    raise StudyError(f"another study is writing to {directory}") from None
+                time.sleep(0.05)
         yield
 
 

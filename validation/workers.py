@@ -15,32 +15,32 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-# On Linux workers are forked: they start in milliseconds with everything imported, and functions
-# that were defined in a notebook reach them.  Elsewhere forking is unsafe, so functions must be
-# importable there.
+# On Linux workers are forked: they start in milliseconds with everything imported, and any function
+# reaches them, a lambda or one from a notebook too.  Elsewhere forking is unsafe, so functions must
+# be importable there.
 _CONTEXT: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+
+_MESSAGE_LENGTH = 1000
 
 
 @dataclass(frozen=True)
 class Task:
-    """Something to run in a worker.
+    """One call to make in a worker.
 
     Attributes
     ----------
-    function : callable
-        Called as ``function(*arguments)``; what it returns must be picklable.
     arguments : tuple
+        Picklable.
     time_limit : float
         After this many seconds the worker is killed.
     """
 
-    function: Callable[..., Any]
     arguments: tuple[Any, ...]
     time_limit: float
 
@@ -55,24 +55,25 @@ class Outcome:
     seconds: float
 
 
-def run_tasks(tasks: Iterable[Task], *, jobs: int) -> Iterator[Outcome]:
-    """Run tasks on ``jobs`` worker processes; outcomes come as they end.
+def run_tasks(function: Callable[..., Any], tasks: Iterable[Task], *, jobs: int) -> Generator[Outcome]:
+    """Call ``function(*task.arguments)`` on ``jobs`` worker processes; outcomes come as they end.
 
-    The tasks are taken one by one, as workers become free.  Closing the iterator, or leaving it
-    by an exception, kills the workers.
+    What the function returns must be picklable.  The tasks are taken one by one, as workers become
+    free.  Closing the iterator, or leaving it by an exception, kills the workers.
     """
     waiting = iter(tasks)
     workers: list[_Worker] = []
     try:
         for task in waiting:
-            worker = _Worker()
+            worker = _Worker(function)
             workers.append(worker)
             worker.give(task)
             if len(workers) == jobs:
                 break
         while busy := [worker for worker in workers if worker.task is not None]:
             patience = max(0.0, min(worker.deadline for worker in busy) - time.monotonic())
-            ready = wait([worker.connection for worker in busy], timeout=patience)
+            # An hour at most, because the system call takes no timeout of many days.
+            ready = wait([worker.connection for worker in busy], timeout=min(patience, 3600.0))
             for worker in busy:
                 if worker.connection in ready:
                     outcome = worker.take()
@@ -80,12 +81,12 @@ def run_tasks(tasks: Iterable[Task], *, jobs: int) -> Iterator[Outcome]:
                     outcome = worker.stop()
                 else:
                     continue
-                if worker.process.exitcode is not None:
-                    workers.remove(worker)
-                    worker = _Worker()
-                    workers.append(worker)
                 following = next(waiting, None)
                 if following is not None:
+                    if worker.process.exitcode is not None:
+                        workers.remove(worker)
+                        worker = _Worker(function)
+                        workers.append(worker)
                     worker.give(following)
                 yield outcome
     finally:
@@ -96,9 +97,9 @@ def run_tasks(tasks: Iterable[Task], *, jobs: int) -> Iterator[Outcome]:
 class _Worker:
     """One process and the parent's end of its pipe."""
 
-    def __init__(self) -> None:
+    def __init__(self, function: Callable[..., Any]) -> None:
         self.connection, theirs = _CONTEXT.Pipe()
-        self.process: BaseProcess = _CONTEXT.Process(target=_serve, args=(theirs, os.getpid()), daemon=True)
+        self.process: BaseProcess = _CONTEXT.Process(target=_serve, args=(function, theirs, os.getpid()), daemon=True)
         with warnings.catch_warnings():
             # Python warns of forking while other threads run (those of NumPy's linear algebra and
             # of notebooks); none of them holds a lock that a worker needs.
@@ -114,15 +115,18 @@ class _Worker:
         self.deadline = self.began + task.time_limit
         # A worker that died between tasks breaks the pipe; ``take`` finds out how it died.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            self.connection.send((task.function, task.arguments))
+            self.connection.send(task.arguments)
 
     def take(self) -> Outcome:
         """The outcome of the task, from a worker that has answered or died."""
         try:
             result, reason = self.connection.recv()
-        except (EOFError, ConnectionResetError):
-            self.process.join()
+        except (EOFError, OSError):
+            self.process.join(timeout=1.0)  # Dying takes a moment.
             result, reason = None, f"the process died: {_death(self.process.exitcode)}"
+            self.kill()
+        except Exception as error:
+            result, reason = None, f"the result cannot be read: {describe(error)}"
         return self._finished(result, reason)
 
     def stop(self) -> Outcome:
@@ -138,45 +142,63 @@ class _Worker:
         return outcome
 
     def kill(self) -> None:
+        if sys.platform == "linux" and self.process.pid is not None:
+            # What the task started, such as a solver's program, goes with the worker.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, signal.SIGKILL)
         self.process.kill()
         self.process.join()
         self.connection.close()
 
 
 def _death(code: int | None) -> str:
-    if code is not None and code < 0:
+    if code is None:
+        return "it closed its pipe"
+    if code >= 0:
+        return f"it exited with code {code}"
+    try:
         return f"killed by {signal.Signals(-code).name}"
-    return f"it exited with code {code}"
+    except ValueError:  # Real-time signals have no names.
+        return f"killed by signal {-code}"
 
 
-def _serve(connection: Connection, parent: int) -> None:
-    """Body of a worker: run what comes through the pipe until the parent is gone."""
+def _serve(function: Callable[..., Any], connection: Connection, parent: int) -> None:
+    """Body of a worker: make the calls that come through the pipe until the parent is gone."""
     if sys.platform == "linux":
         # A parent that is killed must not leave a worker behind in an endless loop.
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
         if os.getppid() != parent:
             return
+        os.setsid()  # A process group of its own, see ``kill``.
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle.
-    sys.stdout = open(os.devnull, "w")  # noqa: SIM115, what a heuristic prints must not reach the report
+    # What a heuristic prints must not reach the table, be it by Python or by a library in C.
+    sys.stdout = open(os.devnull, "w")  # noqa: SIM115, it stays open
+    os.dup2(sys.stdout.fileno(), 1)
     while True:
         try:
-            function, arguments = connection.recv()
+            arguments = connection.recv()
         except EOFError:
             return
+        try:
+            answer: tuple[Any, str] = (function(*arguments), "")
         except BaseException as error:
-            answer: tuple[Any, str] = (None, f"the task could not be sent to a worker: {error}")
-        else:
-            try:
-                answer = (function(*arguments), "")
-            except BaseException as error:
-                answer = (None, describe(error))
-        with contextlib.suppress(BrokenPipeError):
+            answer = (None, describe(error))
+        try:
             connection.send(answer)
+        except BrokenPipeError:
+            return
+        except Exception as error:
+            connection.send((None, f"the result cannot be sent: {describe(error)}"))
 
 
 def describe(error: BaseException) -> str:
     """An exception in one line: its type, its message, and where it was raised."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f" ({os.path.basename(frames[-1].filename)}, line {frames[-1].lineno})" if frames else ""
-    message = " ".join(str(error).split())
+    try:
+        message = " ".join(str(error).split())
+    except Exception:
+        message = "its message cannot be printed"
+    if len(message) > _MESSAGE_LENGTH:
+        message = f"{message[:_MESSAGE_LENGTH]}..."
     return f"{type(error).__name__}{': ' if message else ''}{message}{where}"

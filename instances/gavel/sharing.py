@@ -40,6 +40,12 @@ class Allocation(Plan):
     time_fractions: Annotated[FloatArray, Array(float, "n+q k")]
 
 
+def durations(steps: FloatArray, throughputs: FloatArray) -> FloatArray:
+    """Time for ``steps`` at so many steps/s, s: infinite where nothing is received."""
+    with np.errstate(over="ignore"):
+        return np.divide(steps, throughputs, out=np.full(len(steps), np.inf), where=throughputs > 0)
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Sharing(Instance[Allocation]):
     """Jobs that share a heterogeneous cluster in time, and if they can, in space.
@@ -65,9 +71,9 @@ class Sharing(Instance[Allocation]):
 
     throughputs: Annotated[FloatArray, Array(float, "n k", minimum=0)]
     num_workers: Annotated[IntArray, Array(int, "p", minimum=0)]
-    pools: Annotated[IntArray, Array(int, "k", minimum=0)] = default(lambda dims: np.arange(dims["k"]))
+    pools: Annotated[IntArray, Array(int, "k", index_of="p")] = default(lambda dims: np.arange(dims["k"]))
     scale_factors: Annotated[IntArray, Array(int, "n", minimum=1)] = default(lambda dims: np.ones(dims["n"], np.int64))
-    pairs: Annotated[IntArray, Array(int, "q 2", minimum=0, empty=True)] = default(
+    pairs: Annotated[IntArray, Array(int, "q 2", empty=True, index_of="n")] = default(
         lambda dims: np.zeros((0, 2), np.int64)
     )
     pair_throughputs: Annotated[FloatArray, Array(float, "q k 2", minimum=0, empty=True)] = default(
@@ -75,9 +81,6 @@ class Sharing(Instance[Allocation]):
     )
 
     def check(self) -> None:
-        pools = len(self.num_workers)
-        if self.pools.max() >= pools:
-            raise self.refuse("pools", f"got pool {self.pools.max()}, must be below the number of pools, {pools}")
         self._check_pairs()
         nowhere = np.flatnonzero(~((self.throughputs > 0) & self.fits[: self.num_jobs]).any(axis=1))
         if nowhere.size:
@@ -92,8 +95,6 @@ class Sharing(Instance[Allocation]):
         if not len(self.pairs):
             return
         first, second = self.pairs.T
-        if self.pairs.max() >= self.num_jobs:
-            raise self.refuse("pairs", f"got job {self.pairs.max()}, must be below the number of jobs, {self.num_jobs}")
         for bad, must in (
             (first == second, "two different jobs"),
             (self.scale_factors[first] != self.scale_factors[second], "two jobs of equal scale factor"),
@@ -154,6 +155,12 @@ class Sharing(Instance[Allocation]):
         return best
 
     @cached_property
+    def fastest_throughputs(self) -> FloatArray:
+        """(n,) float: steps/s of each job alone on the fastest type that it fits, positive."""
+        fastest: FloatArray = self.pool_throughputs.max(axis=1)
+        return fastest
+
+    @cached_property
     def equal_share_throughputs(self) -> FloatArray:
         """(n,) float: throughput(m, X_equal), a share of each pool by its size (4.1)."""
         equal: FloatArray = self.pool_throughputs @ (self.num_workers / self.num_workers.sum())
@@ -169,13 +176,18 @@ class Sharing(Instance[Allocation]):
         yield from exceeding("time_fraction_at_least_0", -x, 0)
         yield from exceeding("time_fraction_at_most_1", x, 1)
         yield from exceeding("fits_pool", np.where(self.fits, 0.0, x), 0)
-        row_time = x.sum(axis=1)
+        job_time, workers = self.loads(plan)
+        yield from exceeding("job_time", job_time, 1)
+        yield from exceeding("pool_capacity", workers, self.num_workers)
+
+    def loads(self, plan: Allocation) -> tuple[FloatArray, FloatArray]:
+        """(n,) float: time of each job over all rows; (p,) float: workers of each pool in use."""
+        row_time = plan.time_fractions.sum(axis=1)
         job_time = row_time[: self.num_jobs].copy()
         np.add.at(job_time, self.pairs.ravel(), np.repeat(row_time[self.num_jobs :], 2))
-        yield from exceeding("job_time", job_time, 1)
-        type_workers = self.row_scale_factors @ x
+        type_workers = self.row_scale_factors @ plan.time_fractions
         workers = np.bincount(self.pools, weights=type_workers, minlength=len(self.num_workers))
-        yield from exceeding("pool_capacity", workers, self.num_workers)
+        return job_time, workers
 
     def isolated_share(self) -> Allocation:
         """X_isolated: a 1/n share of every pool for each job, on its best placement there (4.1).
@@ -185,6 +197,11 @@ class Sharing(Instance[Allocation]):
         """
         shares = self.num_workers[None, :] / (self.num_jobs * self.scale_factors[:, None])
         return self.on_best_placement(shares / np.maximum(1.0, shares.sum(axis=1, keepdims=True)))
+
+    @cached_property
+    def isolated_throughputs(self) -> FloatArray:
+        """(n,) float: throughput(m, X_isolated), positive."""
+        return self.throughput(self.isolated_share())
 
     def on_best_placement(self, pool_fractions: FloatArray) -> Allocation:
         """Jobs alone, with (n, p) fractions per pool spent on the pool's best type for each job."""

@@ -1,0 +1,110 @@
+"""The page of a hunt's witness: the instance, both plans, and a picture of them."""
+
+from __future__ import annotations
+
+import html
+import io
+import json
+from typing import TYPE_CHECKING, Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from instances.base import Record, Scalar, declarations
+from validation import catalogue
+from validation.formatting import number, percent
+
+if TYPE_CHECKING:
+    from validation.hunt import Witness
+
+
+def page(witness: Witness) -> str:
+    """The witness as one HTML file."""
+    judged = witness.judged
+    entry = catalogue.entry(witness.problem)
+    value = "no feasible plan" if judged.value is None else number(judged.value)
+    facts = {
+        "Problem": f"{witness.problem}: {entry.title} ({entry.source})",
+        "Heuristic": f"{witness.heuristic}: {value}",
+        "Optimum": number(judged.optimum),
+        "Gap": f"{percent(judged.gap)} (worst before shrinking {percent(witness.worst_gap)})",
+        "Numbers": _scalars(judged.instance),
+        "Found by": f"{witness.found_by}, seed {witness.seed}, {witness.evaluated} instances judged",
+    }
+    lines = "".join(f"<dt>{name}</dt><dd>{html.escape(fact)}</dd>" for name, fact in facts.items())
+    content = html.escape(json.dumps(witness.to_dict()["instance"]))
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{html.escape(witness.problem)}: worst case of
+{html.escape(witness.heuristic)}</title><style>{_CSS}</style></head><body>
+<h1>Worst case of {html.escape(witness.heuristic)}</h1><dl>{lines}</dl>
+<p>Left the instance; to its right the heuristic's plan and an optimal one. Rows and columns count from 0.</p>
+{_picture(witness)}
+<h2>The instance</h2><pre>{content}</pre></body></html>
+"""
+
+
+def _scalars(record: Record) -> str:
+    fields = [name for name, declared in declarations(type(record)).items() if isinstance(declared, Scalar)]
+    return ", ".join(f"{name} = {getattr(record, name)}" for name in fields) or "none beside the arrays"
+
+
+def _picture(witness: Witness) -> str:
+    """Every array of the instance and of both plans, as tables of numbers; rows and columns count from 0."""
+    judged = witness.judged
+    columns: list[tuple[str, Record]] = [("instance", judged.instance)]
+    columns += [(witness.heuristic, judged.plan)] if judged.plan is not None else []
+    columns += [("optimal", judged.exact_plan)]
+    panels = [_arrays(record) for _, record in columns]
+    rows = max(len(panel) for panel in panels)
+    with mpl.rc_context({"font.size": 9, "svg.hashsalt": "witness"}):
+        figure = Figure(figsize=(4.6 * len(columns), 1.0 + 1.7 * rows), layout="constrained")
+        axes = figure.subplots(rows, len(columns), squeeze=False)
+        for column, ((title, _), panel) in enumerate(zip(columns, panels, strict=True)):
+            for row in range(rows):
+                if row < len(panel):
+                    _matrix(axes[row, column], *panel[row])
+                else:
+                    axes[row, column].axis("off")
+            head = axes[0, column].get_title()
+            axes[0, column].set_title(f"{title}\n{head}", fontsize=10)
+        buffer = io.StringIO()
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    return buffer.getvalue()[buffer.getvalue().index("<svg") :]
+
+
+def _arrays(record: Record) -> list[tuple[str, NDArray[Any]]]:
+    """Label and two-dimensional form of each array that can be drawn; the label names its axes."""
+    found = []
+    for name, declared in declarations(type(record)).items():
+        value = getattr(record, name)
+        if value is None or isinstance(declared, Scalar):
+            continue
+        for position, part in enumerate(value if isinstance(value, tuple) else (value,)):
+            if part.size and part.ndim <= 2:
+                axes = declared.shape.split()[-part.ndim :]
+                label = f"{name}[{position}]" if isinstance(value, tuple) else name
+                found.append((f"{label} ({' × '.join(axes)})", np.atleast_2d(part)))
+    return found
+
+
+def _matrix(axes: Axes, label: str, array: NDArray[Any]) -> None:
+    shown = array.astype(float)
+    finite = np.where(np.isfinite(shown), shown, np.nan)
+    greatest = np.nanmax(np.abs(finite)) if np.isfinite(finite).any() else 1.0
+    axes.imshow(finite / (greatest or 1.0), cmap="Blues", vmin=0, vmax=1.6, aspect="auto")
+    if array.size <= 200:
+        for (i, j), entry in np.ndenumerate(array):
+            axes.text(j, i, f"{float(entry):.4g}", ha="center", va="center", fontsize=8)
+    axes.set_title(label, fontsize=9)
+    rows, columns = array.shape
+    axes.set_xticks(range(columns) if columns <= 20 else [])
+    axes.set_yticks(range(rows) if 1 < rows <= 20 else [])
+    axes.tick_params(length=0, labelsize=7, labelcolor="#57606a")
+
+
+_CSS = """body{font:15px/1.5 system-ui,sans-serif;color:#1b1f24;max-width:1180px;margin:2rem auto;padding:0 1.2rem}
+dl{display:grid;grid-template-columns:max-content 1fr;gap:.2rem 1rem} dt{color:#57606a} dd{margin:0}
+svg{max-width:100%;height:auto} pre{white-space:pre-wrap;overflow-wrap:anywhere;font-size:.85em}"""
