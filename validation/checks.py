@@ -6,6 +6,7 @@ and ``optgap check``.  Hypothesis searches for an instance that breaks a check a
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import json
@@ -392,6 +393,11 @@ def _number(value: float | None) -> str:
 # --- the search ---------------------------------------------------------------------------------
 
 
+def _copy(instance: AnyInstance) -> AnyInstance:
+    """One that a heuristic may spoil without spoiling the counterexample."""
+    return copy.deepcopy(instance)
+
+
 def _fails(check: Check, subject: Subject, instance: AnyInstance) -> bool:
     return bool(_reason(check, subject, instance))
 
@@ -399,7 +405,7 @@ def _fails(check: Check, subject: Subject, instance: AnyInstance) -> bool:
 def _reason(check: Check, subject: Subject, instance: AnyInstance) -> str:
     """Why the check fails on an instance; empty when it does not."""
     try:
-        check.run(subject, instance)
+        check.run(subject, _copy(instance))
     except Exception as error:
         return str(error) if isinstance(error, CheckError) else describe(error)
     return ""
@@ -429,7 +435,7 @@ def _search(check: Check, subject: Subject, max_examples: int, seed: int) -> Che
     def test(instance: AnyInstance) -> None:
         nonlocal ran, failing
         try:
-            counted = check.run(subject, instance)
+            counted = check.run(subject, _copy(instance))
         except NotApplicable:
             raise
         except Exception as error:

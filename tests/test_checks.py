@@ -1,0 +1,155 @@
+"""Checks fail what they must fail, pass the library's own heuristics, and count what they ran."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import instances
+from heuristics.aryl.reclaim import server_fraction
+from instances.aryl.reclaim import Reclaim, ReclaimPlan
+from validation import CATALOGUE, Heuristic, Monotone, Ratio, Relabelled, check_heuristic, parametrize_with_checks
+from validation.strategies import strategy
+
+
+def nothing(instance: Reclaim) -> None:
+    return None
+
+
+def wrong_type(instance: Reclaim) -> int:
+    return 3
+
+
+def first_server_only(instance: Reclaim) -> ReclaimPlan:
+    return ReclaimPlan(servers=np.zeros(instance.demand, int))
+
+
+def raises(instance: Reclaim) -> ReclaimPlan:
+    if instance.num_jobs >= 2:
+        raise ZeroDivisionError("two jobs")
+    return server_fraction(instance)
+
+
+def changes(instance: Reclaim) -> ReclaimPlan:
+    object.__setattr__(instance, "demand", instance.num_servers)
+    return server_fraction(instance)
+
+
+def restless(instance: Reclaim, calls: list[int] = []) -> ReclaimPlan:  # noqa: B006, its memory is the point
+    calls.append(1)
+    return ReclaimPlan(servers=np.roll(np.arange(instance.num_servers), len(calls))[: instance.demand])
+
+
+def first_servers(instance: Reclaim) -> ReclaimPlan:
+    return ReclaimPlan(servers=np.arange(instance.demand))
+
+
+@pytest.mark.parametrize(
+    ("heuristic", "check", "reason"),
+    [
+        (nothing, "returns_a_plan", "returned None"),
+        (wrong_type, "returns_a_plan", "int"),
+        (first_server_only, "feasible", "server_once"),
+        (raises, "returns_a_plan", "ZeroDivisionError"),
+        (changes, "leaves_the_instance", ""),
+        (restless, "repeatable", "two calls"),
+    ],
+)
+def test_a_broken_heuristic_fails_its_check(heuristic: Any, check: str, reason: str, tmp_path: Path) -> None:
+    report = check_heuristic("aryl.reclaim", heuristic, max_examples=40, output=tmp_path)
+    failed = {result.name: result for result in report.failed}
+    assert not report.ok
+    assert check in failed
+    assert reason in failed[check].reason
+    path = failed[check].path
+    assert path is not None
+    assert instances.load(path) == failed[check].instance
+    assert check in str(report)
+
+
+def test_the_smallest_instance_is_small() -> None:
+    report = check_heuristic("aryl.reclaim", raises, max_examples=40)
+    (smallest,) = {result.instance for result in report.failed if result.name == "returns_a_plan"}
+    assert smallest is not None
+    assert smallest.dims == {"n": 2, "s": 1}
+
+
+def test_promises() -> None:
+    held = check_heuristic("aryl.reclaim", server_fraction, promises=[Ratio(100.0)], max_examples=30)
+    assert {result.name: result.status for result in held.results}["ratio"] == "passed"
+    broken = check_heuristic("aryl.reclaim", first_servers, promises=[Ratio(2), Relabelled()], max_examples=200)
+    assert {result.name for result in broken.failed} == {"ratio", "relabelled"}
+    smallest = next(result.instance for result in broken.failed if result.name == "ratio")
+    assert smallest is not None
+    assert smallest.dims == {"n": 1, "s": 2}
+    grows = check_heuristic("aryl.reclaim", first_servers, promises=Monotone(), max_examples=10)
+    assert {result.name: result.status for result in grows.results}["monotone"] == "skipped"
+
+
+def test_ratio_below_one_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        Ratio(0.5)
+
+
+def test_declining_is_allowed_where_declared() -> None:
+    report = check_heuristic("aryl.reclaim", Heuristic(nothing, declines=True), max_examples=10)
+    assert not report.failed
+    assert {result.status for result in report.results if result.name == "feasible"} == {"skipped"}
+
+
+def test_a_known_failure_is_expected() -> None:
+    report = check_heuristic(
+        "aryl.reclaim", Heuristic(first_server_only, infeasible_because="it is a joke"), max_examples=40
+    )
+    statuses = {result.name: result for result in report.results}
+    assert statuses["feasible"].status == "expected failure"
+    assert statuses["feasible"].reason == "it is a joke"
+
+
+@pytest.mark.parametrize(
+    ("problem", "name"), [(problem, name) for problem, entry in CATALOGUE.items() for name in entry.heuristics]
+)
+def test_the_library_passes_its_own_checks(problem: str, name: str) -> None:
+    heuristic = CATALOGUE[problem].heuristics[name]
+    report = check_heuristic(problem, heuristic, promises=Ratio(1) if heuristic.optimal else (), max_examples=15)
+    assert report.ok, str(report)
+
+
+@parametrize_with_checks("aryl.reclaim", promises=Ratio(100), max_examples=10)
+def test_parametrized(check: Any) -> None:
+    check(server_fraction)
+
+
+def test_parametrized_checks_fail() -> None:
+    mark = parametrize_with_checks("aryl.reclaim", max_examples=40)
+    checks = dict(zip(mark.kwargs["ids"], mark.args[1], strict=True))
+    with pytest.raises(pytest.fail.Exception, match="server_once"):
+        checks["feasible"](first_server_only)
+
+
+@pytest.mark.parametrize("problem", sorted(CATALOGUE))
+def test_strategies_make_small_instances(problem: str) -> None:
+    from hypothesis import given
+
+    seen = []
+
+    @given(strategy(problem))
+    def look(instance: Any) -> None:
+        assert instance.problem == problem
+        seen.append(instance)
+
+    look()
+    assert len({instance.digest for instance in seen}) >= 10
+
+
+def test_from_type_finds_the_strategy() -> None:
+    script = (
+        "from hypothesis import strategies as st, find\n"
+        "from instances.aryl.reclaim import Reclaim\n"
+        "print(type(find(st.from_type(Reclaim), lambda i: i.num_servers >= 2)).__name__)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "Reclaim", done.stderr

@@ -1,0 +1,124 @@
+"""Instances renumbered, reduced and changed by their declarations alone."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import formulations
+from instances.aryl.elastic_allocation import generate as elastic_allocation
+from instances.aryl.reclaim import Reclaim
+from instances.aryl.reclaim import generate as reclaim
+from instances.base import InstanceError
+from instances.gavel.max_min_fairness import MaxMinFairness
+from instances.gavel.max_min_fairness import generate as max_min_fairness
+from validation.catalogue import CATALOGUE
+from validation.neighbours import neighbour, shrunk
+from validation.transform import dimensions, permuted, rescaled, take, without
+
+
+def two_pools() -> MaxMinFairness:
+    return MaxMinFairness(
+        throughputs=np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]]),
+        num_workers=np.array([2, 3]),
+        pools=np.array([0, 1, 1]),
+        pairs=np.array([[0, 1], [1, 2]]),
+        pair_throughputs=np.arange(1.0, 13.0).reshape(2, 3, 2),
+    )
+
+
+def test_dimensions_are_those_that_name_an_axis() -> None:
+    assert set(dimensions(reclaim(0, num_servers=3))) == {"n", "s"}
+    assert set(dimensions(two_pools())) == {"n", "k", "p", "q"}
+
+
+def test_entries_follow_what_they_number() -> None:
+    changed = take(two_pools(), "n", [2, 1, 0])
+    assert changed.pairs.tolist() == [[2, 1], [1, 0]]
+    assert changed.throughputs[:, 0].tolist() == [7.0, 4.0, 1.0]
+
+
+def test_what_refers_to_a_dropped_member_goes_too() -> None:
+    without_job = without(two_pools(), "n", 0)
+    assert without_job.pairs.tolist() == [[0, 1]]
+    assert without_job.pair_throughputs.shape == (1, 3, 2)
+    without_pool = without(two_pools(), "p", 0)
+    assert without_pool.pools.tolist() == [0, 0]
+    assert without_pool.throughputs[0].tolist() == [2.0, 3.0]
+
+
+def test_copies_of_a_member() -> None:
+    changed = take(two_pools(), "n", [0, 1, 2, 2])
+    assert changed.num_jobs == 4
+    assert changed.pairs.tolist() == [[0, 1], [1, 2]]
+
+
+def test_ragged_tables_follow_their_jobs() -> None:
+    instance = elastic_allocation(3, num_jobs=5, linear=False)
+    changed = take(instance, "n", [4, 0])
+    assert instance.running_times is not None
+    assert changed.running_times is not None
+    assert [table.tolist() for table in changed.running_times] == [
+        instance.running_times[4].tolist(),
+        instance.running_times[0].tolist(),
+    ]
+
+
+def test_nothing_left_is_an_error() -> None:
+    with pytest.raises(InstanceError):
+        take(reclaim(0, num_servers=3, demand=0), "s", [])
+
+
+@given(st.integers(0, 10**6))
+def test_renumbering_leaves_the_optimum(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    instance = max_min_fairness(rng, num_jobs=4, pair_fraction=0.7, unconsolidated=True)
+    changed = instance
+    for dim in ("n", "k", "q"):
+        if changed.dims[dim]:
+            changed = permuted(changed, dim, rng)
+    assert formulations.solve(changed).objective == pytest.approx(formulations.solve(instance).objective, rel=1e-7)
+
+
+def test_rescaling_leaves_the_rest() -> None:
+    instance = elastic_allocation(3, num_jobs=5)
+    changed = rescaled(instance, ("min_running_times",), 2.0)
+    assert changed.min_running_times.tolist() == (2 * instance.min_running_times).tolist()
+    assert changed.capacity == instance.capacity
+
+
+@pytest.mark.parametrize("problem", sorted(CATALOGUE))
+def test_neighbours_are_valid_and_differ(problem: str) -> None:
+    entry = CATALOGUE[problem]
+    rng = np.random.default_rng(5)
+    instance = entry.generate(1, **{entry.size: 4})
+    found = 0
+    for _ in range(40):
+        changed = neighbour(instance, rng, max_members=8)
+        if changed is not None:
+            assert changed != instance
+            assert max(changed.dims.get(dim, 0) for dim in dimensions(changed)) <= max(8, *instance.dims.values())
+            found += 1
+    assert found >= 20
+
+
+def test_shrinking_finds_the_smallest() -> None:
+    """Keep a job on two servers: two servers, one job and nothing else remain."""
+    instance = reclaim(1, num_servers=8, spread=0.9)
+
+    def keeps(candidate: Reclaim) -> bool:
+        return bool((candidate.hosts.sum(axis=1) >= 2).any())
+
+    assert keeps(instance)
+    smallest = shrunk(instance, keeps)
+    assert smallest.hosts.tolist() == [[True, True]]
+    assert smallest.gpus.tolist() == [[1, 1]]
+    assert smallest.demand == 0
+
+
+def test_shrinking_stops_when_told() -> None:
+    instance = reclaim(1, num_servers=8)
+    calls = itertools.count()
+    assert shrunk(instance, lambda _: True, stop=lambda: next(calls) >= 3).num_jobs >= instance.num_jobs - 3
