@@ -1,4 +1,4 @@
-"""Proof of optimality of a linear program by its duals, checked in NumPy apart from the solver.
+"""Proofs about a linear program by row prices, checked in NumPy apart from the solver.
 
 For ``min c'x + c0`` subject to ``l <= Ax <= u`` and ``a <= x <= b``, any row prices y give a bound:
 
@@ -6,21 +6,67 @@ For ``min c'x + c0`` subject to ``l <= Ax <= u`` and ``a <= x <= b``, any row pr
 
 with the reduced costs d = c - A'y.  Weak duality makes it a lower bound on every feasible point,
 however the prices were found, as long as no infinite limit is multiplied by a price that is not
-zero.  For ``max`` the same holds of the negated objective.
+zero.  For ``max`` the same holds of the negated objective.  Prices can also prove that there is no
+feasible point: :func:`proves_infeasible`.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from formulations.linear import FloatArray, LinearProgram
+from formulations.linear import FloatArray, LinearProgram, row_sums
 from instances.base import TOLERANCE, agree
 
 DUAL_TOLERANCE = 1e-7
-"""Price, relative to the largest cost or coefficient at hand, that may face an infinite limit."""
+"""Reduced cost, relative to ``max(1, |c_j|)``, that may face an infinite limit; HiGHS asks the same."""
+
+ROUNDING = 1e-9
+"""What a sum may owe to rounding, relative to the sum of its terms' sizes."""
+
+
+def proves_infeasible(program: LinearProgram, prices: FloatArray | None = None) -> bool:
+    """Whether rows that are weighted by ``prices`` and added up contradict the bounds (Farkas).
+
+    The rows imply ``(y'A) x >= sum_i (l_i if y_i > 0 else u_i) * y_i``.  No point exists if the left
+    side stays below the right one for every x within its bounds.
+
+    Parameters
+    ----------
+    program : LinearProgram
+        Its costs and integer requirements do not matter.
+    prices : (rows,) float, optional
+        Prices y; without them, each row is tried alone.
+    """
+    if prices is None:
+        rising = program.value > 0
+        lower, upper = program.col_lower[program.index], program.col_upper[program.index]
+        return _contradicted(program, np.where(rising, lower, upper), program.row_upper, -1.0) or _contradicted(
+            program, np.where(rising, upper, lower), program.row_lower, 1.0
+        )
+    y = np.where(np.isinf(np.where(prices > 0, program.row_lower, program.row_upper)), 0.0, prices)
+    combined = program.column_products(y)
+    size = replace(program, value=np.abs(program.value)).column_products(np.abs(y))
+    combined = np.where(np.abs(combined) <= ROUNDING * size, 0.0, combined)
+    limits = np.where(combined > 0, program.col_upper, program.col_lower)
+    used, priced = combined != 0, y != 0
+    reached = combined[used] * limits[used]
+    asked = y[priced] * np.where(y > 0, program.row_lower, program.row_upper)[priced]
+    excess = asked.sum() - reached.sum()
+    return bool(excess > ROUNDING * (np.abs(asked).sum() + np.abs(reached).sum()))
+
+
+def _contradicted(program: LinearProgram, extreme: FloatArray, limits: FloatArray, sign: float) -> bool:
+    """Whether a row misses its limit even with each of its entries at the extreme."""
+    terms = np.zeros(len(program.value))
+    used = program.value != 0
+    terms[used] = program.value[used] * extreme[used]
+    finite = np.isfinite(limits)
+    short = sign * (limits[finite] - row_sums(terms, program.indptr)[finite])
+    size = np.abs(limits[finite]) + row_sums(np.abs(terms), program.indptr)[finite]
+    return bool((short > ROUNDING * size).any())
 
 
 @dataclass(frozen=True)
@@ -34,8 +80,8 @@ class Certificate:
     primal_infeasibility : float
         Largest violation of a row or bound, relative to ``max(1, |limit|)``.
     dual_infeasibility : float
-        Largest price that faces an infinite limit, relative to ``max(1, |c_j|)``; 0 makes the
-        bound rigorous up to rounding.
+        Largest reduced cost that faces an infinite limit, relative to ``max(1, |c_j|)``.  0 makes the
+        bound rigorous up to rounding; beyond the tolerance there is no bound (it is infinite).
     row_duals : (rows,) float
         Price of each row: change of the objective per unit of its limit, in the program's sense.
     """
@@ -64,6 +110,8 @@ class Certificate:
         bound += float(np.sum(y[y != 0] * rows[y != 0]))
         usable = ~np.isinf(limit)
         bound += float(np.sum(reduced[usable] * limit[usable]))
+        if infeasibility > DUAL_TOLERANCE:
+            bound = -math.inf
         return cls(
             primal_objective=program.objective(x),
             dual_objective=sign * bound,

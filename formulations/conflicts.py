@@ -35,7 +35,8 @@ class Explanation:
     rows : tuple of str
         The same constraints written out, with their coefficients and limits.
     variables : tuple of str
-        Variables whose lower bound exceeds their upper bound.
+        Variables without any value: the lower bound exceeds the upper one, or no whole number
+        lies between the bounds.
     """
 
     feasible: bool
@@ -47,7 +48,7 @@ class Explanation:
         if self.feasible:
             return "feasible: no constraints conflict"
         if self.variables:
-            return "infeasible: crossed bounds of " + ", ".join(self.variables)
+            return "infeasible: no value lies between the bounds of " + ", ".join(self.variables)
         return "infeasible: these constraints cannot hold together\n" + "\n".join(f"  {row}" for row in self.rows)
 
 
@@ -70,13 +71,17 @@ def explain(instance_or_model: Instance[Any] | pyo.ConcreteModel) -> Explanation
     """
     model = build(instance_or_model) if isinstance(instance_or_model, Instance) else instance_or_model
     program = translate(model)
-    crossed = np.flatnonzero(program.col_lower > program.col_upper)
-    if crossed.size:
-        return Explanation(False, variables=tuple(program.column_name(int(j)) for j in crossed))
+    lower = np.where(program.integer, np.ceil(program.col_lower - TOLERANCE), program.col_lower)
+    upper = np.where(program.integer, np.floor(program.col_upper + TOLERANCE), program.col_upper)
+    empty = np.flatnonzero((lower > upper) | (program.col_lower > program.col_upper))
+    if empty.size:
+        return Explanation(False, variables=tuple(program.column_name(int(j)) for j in empty))
     program = replace(program, cost=np.zeros(program.num_cols), offset=0.0, sense="min")
     if _holds(program, np.ones(program.num_rows, bool)):
         return Explanation(True)
-    rows = _irreducible(program, _conflicting(program))
+    rows = np.flatnonzero(program.row_lower > program.row_upper)[:1]
+    if not rows.size:
+        rows = _irreducible(program, _conflicting(program))
     names = program.row_names()
     return Explanation(
         False,
@@ -160,7 +165,7 @@ def _written(program: LinearProgram, row: int) -> str:
         f"{'-' if c < 0 else '+'} {'' if abs(c) == 1 else f'{abs(c):g} '}{program.column_name(int(j))}"
         for j, c in zip(program.index[span], program.value[span], strict=True)
     ]
-    shown = terms if len(terms) <= 6 else [*terms[:5], f"... ({len(terms) - 5} more)"]
+    shown = terms if len(terms) <= 6 else [*terms[:5], f"+ ... ({len(terms) - 5} more)"]
     body = " ".join(shown).removeprefix("+ ") or "0"
     lower, upper = program.row_lower[row], program.row_upper[row]
     if lower == upper:

@@ -18,7 +18,7 @@ from pyomo.contrib.solver.common.results import SolutionStatus, TerminationCondi
 
 from formulations.highs import Result, SolverError
 from formulations.linear import LinearProgram
-from instances.base import TOLERANCE, nearest
+from instances.base import FEASIBILITY_TOLERANCE, TOLERANCE, agree, nearest
 
 if TYPE_CHECKING:
     from formulations.solving import Options
@@ -28,6 +28,12 @@ PREFERRED = {
     "gurobi": ("gurobi_direct", "gurobi"),
 }
 """Pyomo's names for one solver's interfaces, the fast ones first."""
+
+SETTINGS = {
+    "scip": ("numerics/feastol", "randomization/randomseedshift"),
+    "gurobi": ("FeasibilityTol", "Seed"),
+}
+"""The solvers' own names for the feasibility tolerance and the seed."""
 
 INSTALL = {
     "scip": "pip install PySCIPOpt",
@@ -83,7 +89,8 @@ def run(model: pyo.ConcreteModel, program: LinearProgram, options: Options) -> t
             result, version = _new_interface(interface, model, program, options)
         else:
             result, version = _classic_interface(interface, model, program, options)
-    except (ValueError, RuntimeError, AttributeError, OSError) as error:
+    except Exception as error:
+        # Each interface fails in its own way (an assertion of SCIP's on a row without variables).
         raise SolverError(f"{options.solver}: {error}") from error
     finally:
         logger.setLevel(level)
@@ -105,6 +112,9 @@ def _new_interface(interface: Any, model: Any, program: LinearProgram, options: 
     if program.is_mip and hasattr(interface.config, "rel_gap"):
         config["rel_gap"] = options.mip_gap
         config["abs_gap"] = 0.0
+    tolerance, seed = SETTINGS.get(options.solver.split("_")[0], (None, None))
+    if tolerance is not None:
+        config["solver_options"] = {tolerance: FEASIBILITY_TOLERANCE, seed: options.seed}
     found = interface.solve(model, **config)
     point = None
     if found.solution_status in (SolutionStatus.optimal, SolutionStatus.feasible, SolutionStatus.unknown):
@@ -167,4 +177,5 @@ def _checked(program: LinearProgram, found: dict[str, Any], seconds: float) -> R
     if status == "optimal" and not math.isfinite(bound):
         bound = program.objective(x)
         message += "; the solver states no bound, so its claim of optimality is the only proof"
-    return Result("optimal" if status == "optimal" else "feasible", x, bound, None, seconds, message)
+    proven = status == "optimal" and agree(program.objective(x), bound)
+    return Result("optimal" if proven else "feasible", x, bound, None, seconds, message)

@@ -15,12 +15,33 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.certificate import Certificate
-from formulations.linear import Columns, FloatArray, LinearProgram
-from instances.base import TOLERANCE
+from formulations.certificate import Certificate, proves_infeasible
+from formulations.linear import Columns, FloatArray, LinearProgram, refuse_bad_numbers
+from instances.base import FEASIBILITY_TOLERANCE, TOLERANCE, agree
 
 INTERIOR_POINT_ROWS = 1000
 """Cold LPs with more rows than this are faster by interior point (with crossover) than simplex."""
+
+CAREFUL_ROWS = 2000
+"""An LP with more rows that has a point, but not quite a proof, is not solved again with more care."""
+
+_USUAL: dict[str, Any] = {
+    "solver": "choose",
+    "presolve": "choose",
+    "simplex_scale_strategy": 2,
+    "primal_feasibility_tolerance": FEASIBILITY_TOLERANCE,
+    "dual_feasibility_tolerance": FEASIBILITY_TOLERANCE,
+}
+_INTERIOR: dict[str, Any] = {**_USUAL, "solver": "ipm"}
+_CAREFUL: dict[str, Any] = {
+    "solver": "simplex",
+    "presolve": "off",
+    "simplex_scale_strategy": 0,
+    "primal_feasibility_tolerance": 1e-10,
+    "dual_feasibility_tolerance": 1e-10,
+}
+"""What settles nearly all linear programs whose proof fails after presolve and scaling."""
+_WITHOUT_PRESOLVE: dict[str, Any] = {**_USUAL, "presolve": "off"}
 
 
 class SolverError(RuntimeError):
@@ -81,13 +102,17 @@ class Session:
         self._threads = threads
         self._last: LinearProgram | None = None
         self._highs = highspy.Highs()
+        self._options: dict[str, Any] = {}
         self._option("output_flag", False)
         self._option("threads", threads)
         self._option("random_seed", seed)
         self._option("mip_rel_gap", mip_gap)
         self._option("mip_abs_gap", 0.0)
+        self._option("mip_feasibility_tolerance", FEASIBILITY_TOLERANCE)
 
-    def run(self, program: LinearProgram, *, start: FloatArray | None = None) -> Result:
+    def run(
+        self, program: LinearProgram, *, start: FloatArray | None = None, interior_rows: int = INTERIOR_POINT_ROWS
+    ) -> Result:
         """Solve ``program``, from the last basis where its shape allows.
 
         Parameters
@@ -95,22 +120,30 @@ class Session:
         program : LinearProgram
         start : (columns,) float, optional
             A point to start a mixed-integer search from; it is ignored where it is infeasible.
+        interior_rows : int
+            A cold linear program with more rows than this is solved by interior point.
+
+        Raises
+        ------
+        ModelError
+            When the program holds a number that HiGHS would not take at its value.
+        SolverError
+            When HiGHS fails.
         """
-        if not program.num_cols:
-            return _without_columns(program)
-        crossed = np.flatnonzero(program.col_lower > program.col_upper)
-        if crossed.size:
-            name = program.column_name(int(crossed[0]))
-            return Result("infeasible", None, _worst(program), None, 0.0, f"variable {name!r} has crossed bounds")
+        refuse_bad_numbers(program)
+        settled = _without_columns(program) if not program.num_cols else _with_crossed_bounds(program)
+        if settled is not None:
+            self._last = None
+            return settled
         cold = not self._push(program)
-        if not program.is_mip:
-            interior = cold and program.num_rows > INTERIOR_POINT_ROWS
-            self._option("solver", "ipm" if interior else "choose")
         if start is not None and program.is_mip:
             point = highspy.HighsSolution()
             point.col_value = start
             self._checked(self._highs.setSolution(point), "taking the start point")
-        return self._solve(program)
+        if program.is_mip:
+            return self._solve(program, [_USUAL, _WITHOUT_PRESOLVE])
+        interior = [_INTERIOR] if cold and program.num_rows > interior_rows else []
+        return self._solve(program, [*interior, _USUAL, _CAREFUL])
 
     def add_columns(self, columns: Columns) -> LinearProgram:
         """Append columns to the program of the last run; the next :meth:`run` of it starts warm.
@@ -120,8 +153,9 @@ class Session:
         LinearProgram
             The program of the last run with the columns at its end.
         """
-        if self._last is None:
-            raise SolverError("there is no program to add columns to: nothing was run")
+        last, self._last = self._last, None
+        if last is None:
+            raise SolverError("there is no program to add columns to: the last run needed no solver, or there was none")
         self._checked(
             self._highs.addCols(
                 len(columns.cost),
@@ -135,34 +169,53 @@ class Session:
             ),
             "adding columns",
         )
-        self._last = self._last.with_columns(columns)
-        return self._last
+        extended = last.with_columns(columns)
+        self._last = _copied(extended)
+        return extended
 
-    def _solve(self, program: LinearProgram) -> Result:
+    def _solve(self, program: LinearProgram, ways: list[dict[str, Any]]) -> Result:
+        """Run HiGHS, and again with more care where the outcome is not proven; the best of the results."""
         if Session._scheduler_threads not in (0, self._threads):
             # HiGHS keeps one pool of threads for the process and refuses another size.
             highspy.Highs.resetGlobalScheduler(True)
         Session._scheduler_threads = self._threads
-        self._option("time_limit", math.inf if self.time_limit is None else self.time_limit)
+        known = highspy.HighsModelStatus
         began = time.perf_counter()
-        outcome = self._highs.run()
-        status = self._highs.getModelStatus()
-        if status == highspy.HighsModelStatus.kUnboundedOrInfeasible:
-            # Presolve saw that there is no optimum, but not which of the two it is.
-            self._option("presolve", "off")
+        best, failure = None, ""
+        for way in ways:
+            left = math.inf if self.time_limit is None else self.time_limit - (time.perf_counter() - began)
+            if way is not ways[0]:
+                # Without presolve, a large program could take a hundred times longer.
+                if left <= 0 or (way is _CAREFUL and best and best.x is not None and program.num_rows > CAREFUL_ROWS):
+                    break
+                # A basis that led nowhere is no start.
+                self._highs.clearSolver()
+            for name, value in {**way, "time_limit": max(0.0, left)}.items():
+                self._option(name, value)
             outcome = self._highs.run()
             status = self._highs.getModelStatus()
-            self._option("presolve", "choose")
-        seconds = time.perf_counter() - began
-        if outcome == highspy.HighsStatus.kError:
-            raise SolverError(f"HiGHS failed: {self._highs.modelStatusToString(status)}")
-        return self._judge(program, status, seconds)
+            if outcome == highspy.HighsStatus.kError:
+                failure = self._highs.modelStatusToString(status)
+                continue
+            result = self._judge(program, status, time.perf_counter() - began)
+            if best is None or _SETTLED.index(result.status) >= _SETTLED.index(best.status):
+                best = result
+            # After kUnboundedOrInfeasible, presolve saw that there is no optimum, but not which of the two it is.
+            again = status == known.kUnboundedOrInfeasible if program.is_mip else status != known.kTimeLimit
+            if not again or result.status not in ("unknown", "feasible"):
+                break
+        if best is None:
+            raise SolverError(f"HiGHS failed: {failure}")
+        return replace(best, seconds=time.perf_counter() - began)
 
     def _judge(self, program: LinearProgram, status: Any, seconds: float) -> Result:
         info = self._highs.getInfo()
         message = self._highs.modelStatusToString(status)
         known = highspy.HighsModelStatus
         if status == known.kInfeasible:
+            if not program.is_mip and not self._conflict_proven(program):
+                message += "; but no prices prove it"
+                return Result("unknown", None, _best(program), None, seconds, message)
             return Result("infeasible", None, _worst(program), None, seconds, message)
         if status == known.kUnbounded:
             return Result("unbounded", None, _best(program), None, seconds, message)
@@ -182,10 +235,19 @@ class Session:
             bound = certificate.dual_objective
         if x is None:
             return Result("unknown", None, bound, certificate, seconds, message)
-        proven = status == known.kOptimal and (certificate is None or certificate.holds)
+        # Of a mixed-integer program the rounded point has to reach the bound, with no gap allowed.
+        proven = status == known.kOptimal and (
+            agree(program.objective(x), bound) if certificate is None else certificate.holds
+        )
         if status == known.kOptimal and not proven:
-            message += f"; but {certificate}"
+            message += f"; but {certificate or 'the point is not at the bound'}"
         return Result("optimal" if proven else "feasible", x, bound, certificate, seconds, message)
+
+    def _conflict_proven(self, program: LinearProgram) -> bool:
+        if proves_infeasible(program):
+            return True
+        _, exists, ray = self._highs.getDualRay()
+        return bool(exists) and (proves_infeasible(program, ray) or proves_infeasible(program, -ray))
 
     def _point(self, program: LinearProgram, x: FloatArray) -> FloatArray | None:
         """The solver's point with whole integers, or None when it does not satisfy the rows."""
@@ -205,15 +267,19 @@ class Session:
                     col_lower=np.where(whole, rounded, program.col_lower),
                     col_upper=np.where(whole, rounded, program.col_upper),
                 )
-                again = Session(threads=self._threads).run(fixed)
-                return again.x
+                return Session(time_limit=self.time_limit, threads=self._threads).run(fixed).x
             x = rounded
         return x if program.infeasibility(x) <= TOLERANCE else None
 
     def _push(self, program: LinearProgram) -> bool:
         """Bring the solver's copy up to date; True when the last basis is still of use."""
-        last = self._last
-        self._last = program
+        # Until all is pushed, HiGHS holds neither the one program nor the other.
+        last, self._last = self._last, None
+        warm = self._differences(last, program)
+        self._last = _copied(program)
+        return warm
+
+    def _differences(self, last: LinearProgram | None, program: LinearProgram) -> bool:
         if last is None or (last.num_cols, last.num_rows) != (program.num_cols, program.num_rows):
             self._load(program)
             return False
@@ -259,7 +325,9 @@ class Session:
         self._checked(self._highs.passModel(highs_lp(program)), "taking the model")
 
     def _option(self, name: str, value: Any) -> None:
-        self._checked(self._highs.setOptionValue(name, value), f"setting option {name!r} to {value!r}")
+        if self._options.get(name) != value:
+            self._checked(self._highs.setOptionValue(name, value), f"setting option {name!r} to {value!r}")
+            self._options[name] = value
 
     @staticmethod
     def _checked(status: Any, doing: str) -> None:
@@ -304,9 +372,29 @@ def _without_columns(program: LinearProgram) -> Result:
     return Result("optimal", np.zeros(0), program.offset, None, 0.0, "no variables")
 
 
+def _with_crossed_bounds(program: LinearProgram) -> Result | None:
+    """The result where a lower bound exceeds the upper one, which HiGHS would take with a warning."""
+    columns = np.flatnonzero(program.col_lower > program.col_upper)
+    rows = np.flatnonzero(program.row_lower > program.row_upper)
+    if not columns.size and not rows.size:
+        return None
+    name = program.column_name(int(columns[0])) if columns.size else program.row_name(int(rows[0]))
+    message = f"{'variable' if columns.size else 'constraint'} {name!r} has crossed bounds"
+    return Result("infeasible", None, _worst(program), None, 0.0, message)
+
+
+def _copied(program: LinearProgram) -> LinearProgram:
+    """With arrays of its own, so that a caller who changes an array in place is noticed."""
+    arrays: dict[str, Any] = {name: part.copy() for name, part in vars(program).items() if isinstance(part, np.ndarray)}
+    return replace(program, **arrays)
+
+
 def _differing(*pairs: FloatArray) -> NDArray[np.int32]:
     lower_was, lower_is, upper_was, upper_is = pairs
     return np.flatnonzero((lower_was != lower_is) | (upper_was != upper_is)).astype(np.int32)
+
+
+_SETTLED = ("unknown", "feasible", "infeasible", "unbounded", "optimal")
 
 
 def _best(program: LinearProgram) -> float:

@@ -74,6 +74,11 @@ class Rows(IndexedConstraint):  # type: ignore[misc]
         What the columns stand for.  Blocks that are given the same list share one look-up.
     lower, upper : float or array, optional
         Bounds of the rows, one for all or one each; None for none.
+
+    Raises
+    ------
+    ModelError
+        When the arrays do not form a matrix over ``variables``.
     """
 
     def __init__(
@@ -87,11 +92,16 @@ class Rows(IndexedConstraint):  # type: ignore[misc]
     ) -> None:
         super().__init__(index)
         indptr, columns, values = matrix
+        indptr, columns, values = np.asarray(indptr, np.int64), np.asarray(columns, np.int64), np.asarray(values, float)
         count = len(indptr) - 1
+        if count < 0 or indptr[0] or (np.diff(indptr) < 0).any() or not indptr[-1] == len(columns) == len(values):
+            raise ModelError("the arrays of a block of rows are not a matrix in compressed sparse rows")
+        if len(columns) and not 0 <= columns.min() <= columns.max() < len(variables):
+            raise ModelError(f"a block of rows has columns outside of its {len(variables)} variables")
         self._arrays: _Block | None = _Block(
-            np.asarray(indptr, np.int64),
-            np.asarray(columns, np.int64),
-            np.asarray(values, float),
+            indptr,
+            columns,
+            values,
             variables,
             np.broadcast_to(np.asarray(-np.inf if lower is None else lower, float), count),
             np.broadcast_to(np.asarray(np.inf if upper is None else upper, float), count),
@@ -104,6 +114,8 @@ class Rows(IndexedConstraint):  # type: ignore[misc]
 
     def construct(self, data: Any = None) -> None:
         if not self.__dict__.get("_constructed"):
+            for index_set in self._anonymous_sets or ():
+                index_set.construct()
             self._constructed = True
             if self._arrays is not None and len(self.index_set()) != len(self._arrays.lower):
                 raise ModelError(
@@ -123,14 +135,20 @@ class Rows(IndexedConstraint):  # type: ignore[misc]
                 low, high = float(block.lower[row]), float(block.upper[row])
                 if low == high:
                     self.add(index, body == low)
+                elif low == -math.inf:
+                    # An infinite limit is kept: Pyomo takes no row without any.
+                    self.add(index, (None, body, high))
                 else:
-                    self.add(index, (None if low == -math.inf else low, body, None if high == math.inf else high))
+                    self.add(index, (low, body, None if high == math.inf else high))
         members: dict[Any, Any] = self.__dict__["_members"]
         return members
 
     @_data.setter
     def _data(self, members: dict[Any, Any]) -> None:
         self.__dict__["_members"] = members
+        if self.__dict__.get("_constructed"):
+            # Pyomo has cleared the component.
+            self._arrays = None
 
 
 def csr(
@@ -207,7 +225,7 @@ class LinearProgram:
 
     def row_activities(self, x: FloatArray) -> FloatArray:
         """A x, by NumPy alone."""
-        return _row_sums(self.value * x[self.index], self.indptr)
+        return row_sums(self.value * x[self.index], self.indptr)
 
     def column_products(self, y: FloatArray) -> FloatArray:
         """A' y, by NumPy alone."""
@@ -221,6 +239,8 @@ class LinearProgram:
     def infeasibility(self, x: FloatArray) -> float:
         """Largest violation of a row or column bound, relative to ``max(1, |bound|)``."""
         activities = self.row_activities(x)
+        if not (np.isfinite(x).all() and np.isfinite(activities).all()):
+            return math.inf
         worst = 0.0
         for values, lower, upper in (
             (activities, self.row_lower, self.row_upper),
@@ -231,8 +251,6 @@ class LinearProgram:
                 if finite.any():
                     scaled = excess[finite] / np.maximum(1.0, np.abs(bound[finite]))
                     worst = max(worst, float(scaled.max(initial=0.0)))
-        if not np.isfinite(x).all():
-            return math.inf
         return worst
 
     def with_columns(self, columns: Columns) -> LinearProgram:
@@ -263,17 +281,19 @@ class LinearProgram:
         ]
 
     def row_name(self, row: int) -> str:
-        return self.row_names()[row]
+        names = self.row_names()
+        return names[row] if row < len(names) else f"row {row}"
 
     def column_name(self, column: int) -> str:
-        return str(self.variables[column].name) if len(self.variables) else f"column {column}"
+        return str(self.variables[column].name) if column < len(self.variables) else f"column {column}"
 
 
 def _index_name(index: Any) -> str:
     return ",".join(map(str, index)) if isinstance(index, tuple) else str(index)
 
 
-def _row_sums(entries: FloatArray, indptr: NDArray[Any]) -> FloatArray:
+def row_sums(entries: FloatArray, indptr: NDArray[Any]) -> FloatArray:
+    """Sum of the entries of each compressed row, 0 for an empty one."""
     counts = np.diff(indptr)
     if not len(entries):
         return np.zeros(len(counts))
@@ -319,7 +339,7 @@ _UNDERSTOOD = {
 }
 
 
-_PLAIN = {float, int, type(None)}
+_PLAIN: set[Any] = {float, int, type(None)}
 
 
 class _Translation:
@@ -336,7 +356,8 @@ class _Translation:
         for component in self.model.component_objects(active=True, descend_into=pyo.Block):
             if component.ctype not in _UNDERSTOOD:
                 raise ModelError(f"{component.name!r}: a {component.ctype.__name__} is not a linear constraint")
-        for component in self.model.component_objects(pyo.Var, descend_into=pyo.Block):
+        # Variables have no state "active", but the blocks that they are on do.
+        for component in self.model.component_objects(pyo.Var, active=True, descend_into=pyo.Block):
             self._number(component.values())
         counts, index, value, lower, upper, constraints = self._rows()
         sense, offset, cost = self._objective()
@@ -359,7 +380,7 @@ class _Translation:
             variables=self.variables,
             constraints=constraints,
         )
-        _refuse_bad_numbers(program)
+        refuse_bad_numbers(program)
         return program
 
     def _number(self, variables: Iterable[Any]) -> None:
@@ -374,14 +395,15 @@ class _Translation:
         # bounds costs as much as the rest of the translation together.
         variables = self.variables
         limits = [(v._lb, v._ub) for v in variables]
-        if not all(low.__class__ in _PLAIN and high.__class__ in _PLAIN for low, high in limits):
-            limits = [v.bounds for v in variables]
-        lower = np.array([-math.inf if low is None else low for low, _ in limits], float)
-        upper = np.array([math.inf if high is None else high for _, high in limits], float)
+        try:
+            if not all(low.__class__ in _PLAIN and high.__class__ in _PLAIN for low, high in limits):
+                limits = [v.bounds for v in variables]
+            lower = np.array([-math.inf if low is None else low for low, _ in limits], float)
+            upper = np.array([math.inf if high is None else high for _, high in limits], float)
+        except (ValueError, OverflowError) as error:
+            raise ModelError(f"bounds of the variables: {error}") from None
         domains = [id(v.domain) for v in variables]
-        known = {}
-        for key in set(domains):
-            known[key] = self._domain(variables[domains.index(key)])
+        known = {key: self._domain(v) for key, v in dict(zip(domains, variables, strict=True)).items()}
         domain = np.array([known[key] for key in domains]).reshape(-1, 3) if len(known) != 1 else None
         domain_lower, domain_upper, whole = next(iter(known.values())) if domain is None else domain.T
         lower, upper = np.maximum(lower, domain_lower), np.minimum(upper, domain_upper)
@@ -390,12 +412,17 @@ class _Translation:
             variable = variables[column]
             value = _number(variable.value, f"the fixed value of variable {variable.name!r}")
             lower[column] = upper[column] = value
+            # A constant, as in Pyomo, whatever the domain.
+            integer[column] = False
         return lower, upper, integer
 
     @staticmethod
     def _domain(variable: Any) -> tuple[float, float, bool]:
-        lower, upper, step = variable.domain.get_interval()
-        if step not in (0, 1):
+        try:
+            lower, upper, step = variable.domain.get_interval()
+        except Exception:  # an empty or non-numeric domain
+            step = None
+        if step not in (0, 1) or (step == 1 and any(end is not None and end % 1 for end in (lower, upper))):
             raise ModelError(f"variable {variable.name!r}: domain {variable.domain} is neither continuous nor whole")
         return (-math.inf if lower is None else lower), (math.inf if upper is None else upper), step == 1
 
@@ -414,20 +441,25 @@ class _Translation:
     def _rows(self) -> tuple[NDArray[np.int64], IndexArray, FloatArray, FloatArray, FloatArray, list[Any]]:
         parts: list[tuple[Any, Any, Any, Any, Any]] = []
         constraints = []
-        for component in self.model.component_objects(pyo.Constraint, active=True, descend_into=pyo.Block):
+        for component, members in self._components():
             block = component.arrays if isinstance(component, Rows) else None
             if block is not None:
-                columns = self._columns_of(block.variables)
-                parts.append((np.diff(block.indptr), columns[block.columns], block.values, block.lower, block.upper))
-                constraints.append((component, list(component.index_set())))
-                continue
+                columns = self._columns_of(block.variables)[block.columns]
+                if not _repeated(block.indptr, columns):
+                    parts.append((np.diff(block.indptr), columns, block.values, block.lower, block.upper))
+                    constraints.append((component, list(component.index_set())))
+                    continue
             part: tuple[list[int], list[int], list[float], list[float], list[float]] = ([], [], [], [], [])
             indices = []
-            for key, data in component.items():
+            for key, data in component.items() if members is None else members:
                 if not data.active:
                     continue
-                low, body, high = data.to_bounded_expression(evaluate_bounds=True)
-                constant, coefficients, columns_of_row = self._linear(body, f"constraint {data.name!r}")
+                where = f"constraint {data.name!r}"
+                try:
+                    low, body, high = data.to_bounded_expression(evaluate_bounds=True)
+                except ValueError as error:
+                    raise ModelError(f"{where}: {error}") from None
+                constant, coefficients, columns_of_row = self._linear(body, where)
                 part[0].append(len(columns_of_row))
                 part[1].extend(columns_of_row)
                 part[2].extend(coefficients)
@@ -451,31 +483,45 @@ class _Translation:
             index, value = np.delete(index, zeros), np.delete(value, zeros)
         return counts, index, value, lower, upper, constraints
 
+    def _components(self) -> Iterator[tuple[Any, list[tuple[Any, Any]] | None]]:
+        """Active constraints; with members named for references, which may show rows met before."""
+        components = list(self.model.component_objects(pyo.Constraint, active=True, descend_into=pyo.Block))
+        own = [component for component in components if isinstance(component, Rows) or not component.is_reference()]
+        for component in own:
+            yield component, None
+        if len(own) < len(components):
+            met = {id(data) for component in own for data in component.values()}
+            for component in components:
+                new = [(key, data) for key, data in component.items() if id(data) not in met]
+                met.update(id(data) for _, data in new)
+                if new:
+                    yield component, new
+
     def _linear(self, expression: Any, where: str) -> tuple[float, Sequence[float], list[int]]:
         """Constant, coefficients and columns of a linear expression, each column once."""
         if expression.__class__ is LinearExpression:
             coefficients: Sequence[Any] = expression.linear_coefs
+            constant: Any = expression.constant
             columns = [self.column.get(id(v), -1) for v in expression.linear_vars]
             if (
                 len(set(columns)) == len(columns)
                 and -1 not in columns
                 and all(c.__class__ is float or c.__class__ is int for c in coefficients)
+                and constant.__class__ in _PLAIN
             ):
-                return float(pyo.value(expression.constant)), coefficients, columns
+                return _finite(constant, where), coefficients, columns
         try:
             found = self.walker.walk_expression(expression)
+            if found.nonlinear is not None:
+                raise ValueError("not linear")
+            scale = found.multiplier
+            constant = float(found.constant) * scale
+            coefficients = [float(c) * scale for c in found.linear.values()]
         except Exception as error:
             raise ModelError(f"{where}: {error}") from None
-        if found.nonlinear is not None:
-            raise ModelError(f"{where}: not linear")
         met = self.walker.var_recorder.var_map
         self._number(met[key] for key in found.linear)
-        scale = found.multiplier
-        return (
-            float(found.constant) * scale,
-            [float(c) * scale for c in found.linear.values()],
-            [self.column[key] for key in found.linear],
-        )
+        return _finite(constant, where), coefficients, [self.column[key] for key in found.linear]
 
     def _objective(self) -> tuple[str, float, dict[int, float]]:
         active = list(self.model.component_data_objects(pyo.Objective, active=True, descend_into=pyo.Block))
@@ -493,8 +539,29 @@ def _number(value: Any, where: str) -> float:
     return float(value)
 
 
-def _refuse_bad_numbers(program: LinearProgram) -> None:
-    """Raise for the first number that a solver would drop, round or take for infinity."""
+def _finite(constant: float, where: str) -> float:
+    if not math.isfinite(constant):
+        raise ModelError(f"{where}: constant {constant:g} is not a finite number")
+    return float(constant)
+
+
+def _repeated(indptr: NDArray[np.int64], columns: IndexArray) -> bool:
+    """Whether a row has two entries in one column, which solvers refuse and expressions add up."""
+    if not len(columns):
+        return False
+    rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    places = np.sort(rows * (int(columns.max()) + 1) + columns)
+    return bool((places[1:] == places[:-1]).any())
+
+
+def refuse_bad_numbers(program: LinearProgram) -> None:
+    """Raise for the first number that a solver would drop, round or take for infinity.
+
+    Raises
+    ------
+    ModelError
+        With the name of the constraint or variable.
+    """
     rows = program.row_name
     columns = program.column_name
     bad = _bad(program.value)

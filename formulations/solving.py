@@ -10,7 +10,7 @@ import importlib
 import math
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any
 
@@ -100,15 +100,17 @@ class Solution:
         ValueError
             When there is no point, or no model to write it to.
         """
-        if self._x is None or self._program is None or not len(self._program.variables):
+        if self._x is None or self._program is None:
             raise ValueError(f"there is no point to load: status {self.status}")
+        if len(self._program.variables) != len(self._x):
+            raise ValueError("there is no model to load the point into: it was found without building the whole model")
         _write(self._program, self._x)
 
     def to_dict(self) -> dict[str, Any]:
         """The solution as JSON; infinite numbers become None."""
         return {
             "status": self.status,
-            "objective": self.objective,
+            "objective": None if self.objective is None else _finite(self.objective),
             "bound": _finite(self.bound),
             "gap": _finite(self.gap),
             "plan": None if self.plan is None else self.plan.to_dict(),
@@ -129,8 +131,8 @@ class Solution:
 
 
 def relative_gap(objective: float | None, bound: float) -> float:
-    """``|objective - bound| / |objective|``, 0 when they agree, infinite when either is missing."""
-    if objective is None or not math.isfinite(bound):
+    """``|objective - bound| / |objective|``, 0 when they agree, infinite when either is missing or infinite."""
+    if objective is None or not (math.isfinite(objective) and math.isfinite(bound)):
         return math.inf
     if agree(objective, bound):
         return 0.0
@@ -154,13 +156,23 @@ class Options:
             raise ValueError(f"mip_gap: got {self.mip_gap!r}, must be at least 0")
         if self.threads < 1:
             raise ValueError(f"threads: got {self.threads!r}, must be at least 1")
+        if not 0 <= self.seed < 2**31:
+            raise ValueError(f"seed: got {self.seed!r}, must be at least 0 and below 2**31")
 
     def session(self) -> Session:
         return Session(time_limit=self.time_limit, mip_gap=self.mip_gap, threads=self.threads, seed=self.seed)
 
 
 def formulation(problem: str) -> ModuleType:
-    """The module ``formulations.<paper>.<problem>`` with ``build`` and ``read``.
+    """The module ``formulations.<paper>.<problem>``.
+
+    It has ``build(instance) -> ConcreteModel`` and ``read(model) -> Plan``, and where they are of use
+
+    - ``write(model, plan)``, to start a mixed-integer search from a plan;
+    - ``bound(instance, value) -> float``, the instance's bound that follows from a bound on the model's
+      objective, where that is a transform of the instance's (a reciprocal, say);
+    - ``solve(instance, options) -> Solution``, a faster way than solving the one model, on HiGHS; or,
+      with ``ANY_SOLVER = True``, the procedure for every solver, where no one model states the problem.
 
     Raises
     ------
@@ -248,7 +260,10 @@ def solve(
         if start is not None:
             instance_or_model.objective(start)
         special = getattr(module, "solve", None)
-        if special is not None and solver == "highs" and session is None and start is None:
+        only_way = getattr(module, "ANY_SOLVER", False)
+        if only_way and (session is not None or start is not None):
+            raise ValueError(f"{instance_or_model.problem} is not solved by one model: leave session and start out")
+        if special is not None and session is None and start is None and (solver == "highs" or only_way):
             solution: Solution = special(instance_or_model, options)
             return solution
         return solve_built(instance_or_model, options, start=start, session=session)
@@ -272,8 +287,10 @@ def solve_built(
         module.write(model, start)
         initial = np.array([v.value if v.value is not None else 0.0 for v in program.variables])
     translated = time.perf_counter()
-    result, name, version = _run(model, program, options, session, initial)
+    result, name, version = run(model, program, options, session, initial)
     returned = time.perf_counter()
+    if hasattr(module, "bound"):
+        result = replace(result, bound=module.bound(instance, result.bound))
     plan = None
     if result.x is not None:
         _write(program, result.x)
@@ -332,15 +349,17 @@ def judged(
 def _solve_model(model: pyo.ConcreteModel, options: Options, session: Session | None) -> Solution:
     began = time.perf_counter()
     program = translate(model)
-    result, name, version = _run(model, program, options, session, None)
+    result, name, version = run(model, program, options, session)
     plan = None
     if result.x is not None and isinstance(getattr(model, "instance", None), Instance):
         before = [(v, v.value, v.stale) for v in program.variables]
-        _write(program, result.x)
-        plan = read(model)
-        for variable, value, stale in before:
-            variable.set_value(value, skip_validation=True)
-            variable.stale = stale
+        try:
+            _write(program, result.x)
+            plan = read(model)
+        finally:
+            for variable, value, stale in before:
+                variable.set_value(value, skip_validation=True)
+                variable.stale = stale
     objective = None if result.x is None else program.objective(result.x)
     status, message = result.status, result.message
     if status == "optimal" and objective is not None and not agree(objective, result.bound):
@@ -362,13 +381,14 @@ def _solve_model(model: pyo.ConcreteModel, options: Options, session: Session | 
     )
 
 
-def _run(
+def run(
     model: pyo.ConcreteModel,
     program: LinearProgram,
     options: Options,
-    session: Session | None,
-    start: FloatArray | None,
+    session: Session | None = None,
+    start: FloatArray | None = None,
 ) -> tuple[Result, str, str]:
+    """Result of one solver run on a model and its translation, with the solver's name and version."""
     if options.solver == "highs":
         result = (session or options.session()).run(program, start=start)
         return result, "highs", highs.version()

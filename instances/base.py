@@ -275,8 +275,8 @@ def _numbers(value: Any, kind: type, infinite: bool) -> NDArray[Any]:
         array = np.asarray(value)
     except ValueError:
         raise ValueError("got rows of different lengths, must be a rectangular array") from None
-    if array.dtype.kind != "b" and not _types(value).isdisjoint({bool, np.bool_}):
-        # NumPy would read [True, 2] as [1, 2].
+    if array.dtype.kind in "US" or (array.dtype.kind != "b" and not _types(value).isdisjoint({bool, np.bool_})):
+        # NumPy would read [True, 2] as [1, 2], and [1, "x"] as ["1", "x"].
         array = np.asarray(value, object)
     if array.size == 0:
         return array.astype(_DTYPES[kind])
@@ -420,9 +420,17 @@ class Record:
                 del pending[name]
         object.__setattr__(self, "_dims", dims)
         for name, declared in declarations(type(self)).items():
-            indices = getattr(self, name)
-            if isinstance(declared, Array) and declared.index_of and declared.index_of in dims and indices.size:
-                beyond = np.argwhere(indices >= dims[declared.index_of])
+            value = getattr(self, name)
+            if not isinstance(declared, Array) or value is None:
+                continue
+            if "+" in declared.shape:
+                # Such a length may have been unknown until the defaults of other fields were read.
+                try:
+                    declared.read(value, dims)
+                except ValueError as error:
+                    raise self.refuse(name, str(error)) from None
+            for indices in value if isinstance(value, tuple) else (value,):
+                beyond = np.argwhere(indices >= dims[declared.index_of]) if declared.index_of in dims else np.zeros(0)
                 if beyond.size:
                     at = tuple(int(i) for i in beyond[0])
                     limit = f"below {declared.index_of} = {dims[declared.index_of]}"

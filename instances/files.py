@@ -64,6 +64,8 @@ def read(data: Mapping[str, Any]) -> AnyInstance:
     """An instance from its JSON form, whatever its problem."""
     if not isinstance(data, Mapping):
         raise InstanceError(f"an instance must be a JSON object, got {type(data).__name__}")
+    if not isinstance(data.get("problem", ""), str):
+        raise InstanceError(f"field 'problem': got {data['problem']!r}, must be a name such as \"aryl.reclaim\"")
     if "problem" not in data:
         raise InstanceError("field 'problem' is missing, such as \"aryl.reclaim\"")
     return instance_type(data["problem"]).from_dict(data)
@@ -87,6 +89,9 @@ def load(path: str | os.PathLike[str]) -> AnyInstance:
         raise InstanceError(f"{path}: not a text file") from None
     except json.JSONDecodeError as error:
         raise InstanceError(f"{path}: not valid JSON at line {error.lineno}: {error.msg}") from None
+    except (ValueError, RecursionError) as error:
+        # A number of thousands of digits, or lists nested as deeply.
+        raise InstanceError(f"{path}: not valid JSON: {error}") from None
     try:
         return read(data)
     except InstanceError as error:

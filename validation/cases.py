@@ -276,6 +276,15 @@ def _rng(problem: str, seed: int, size: int, index: int) -> np.random.Generator:
 
 
 def generate(problem: str, seed: int, size: int, index: int = 0) -> AnyInstance:
-    """Instance number ``index`` of a size, the same for the same seed whatever else is generated."""
+    """Instance number ``index`` of a size, the same for the same seed whatever else is generated.
+
+    Raises
+    ------
+    StudyError
+        When there is no instance of that size.
+    """
     entry = catalogue.entry(problem)
-    return entry.generate(_rng(problem, seed, size, index), **{entry.size: size})
+    try:
+        return entry.generate(_rng(problem, seed, size, index), **{entry.size: size})
+    except ValueError as error:
+        raise StudyError(f"cannot generate {problem} with {entry.size} = {size}: {error}") from error

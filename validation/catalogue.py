@@ -11,9 +11,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from heuristics.aryl import elastic_allocation as aryl_elastic_allocation
+from heuristics.aryl import placement as aryl_placement_heuristics
 from heuristics.aryl import reclaim as aryl_reclaim
+from heuristics.aryl import two_job as aryl_two_job_heuristics
+from heuristics.gavel import max_min_fairness as gavel_max_min_fairness_heuristics
 from instances.aryl import elastic_allocation, reclaim
+from instances.aryl import placement as aryl_placement
+from instances.aryl import two_job as aryl_two_job
 from instances.base import Instance, nearest
+from instances.gavel import max_min_fairness as gavel_max_min_fairness
 
 
 @dataclass(frozen=True)
@@ -122,9 +128,55 @@ _ENTRIES = [
             "dynamic_program": Heuristic(aryl_elastic_allocation.dynamic_program, optimal=True),
             "marginal_greedy": Heuristic(aryl_elastic_allocation.marginal_greedy),
         },
+        from_trace=elastic_allocation.from_trace,
         symmetric=("n",),
         rescalings=(Rescaling(("min_running_times", "running_times"), 1),),
         enlarge=lambda instance: replace(instance, capacity=instance.capacity + 1),
+    ),
+    Entry(
+        title="Which servers hold the workers, opening the fewest",
+        source="Aryl, section 5.3",
+        instance=aryl_placement.Placement,
+        generate=aryl_placement.generate,
+        size="total_workers",
+        sizes=(10, 20, 40),
+        heuristics={
+            "best_fit_decreasing": Heuristic(
+                aryl_placement_heuristics.best_fit_decreasing,
+                infeasible_because="a worker that fits on no server any more is left out",
+            ),
+        },
+        symmetric=("n", "s"),
+        enlarge=lambda instance: replace(instance, server_gpus=instance.server_gpus + 1),
+    ),
+    Entry(
+        title="How two elastic jobs share GPUs until the first completes",
+        source="Aryl, section 5.1 and Appendix C",
+        instance=aryl_two_job.TwoJob,
+        generate=aryl_two_job.generate,
+        size="num_gpus",
+        sizes=(8, 64, 512),
+        heuristics={"closed_form": Heuristic(aryl_two_job_heuristics.closed_form)},
+        rescalings=(Rescaling(("workloads",), 1),),
+        enlarge=lambda instance: replace(instance, num_gpus=instance.num_gpus + 1),
+    ),
+    Entry(
+        title="Time on worker types, so that the job that fares worst fares best",
+        source="Gavel, section 4.1",
+        instance=gavel_max_min_fairness.MaxMinFairness,
+        generate=gavel_max_min_fairness.generate,
+        size="num_jobs",
+        sizes=(8, 32, 128),
+        heuristics={
+            "isolated": Heuristic(gavel_max_min_fairness_heuristics.isolated),
+            "equal_share": Heuristic(gavel_max_min_fairness_heuristics.equal_share),
+            "heterogeneity_agnostic": Heuristic(gavel_max_min_fairness_heuristics.heterogeneity_agnostic),
+            "random_packing": Heuristic(gavel_max_min_fairness_heuristics.random_packing),
+            "multiplicative_weights": Heuristic(gavel_max_min_fairness_heuristics.multiplicative_weights),
+        },
+        from_trace=gavel_max_min_fairness.from_trace,
+        symmetric=("n", "k", "p", "q"),
+        rescalings=(Rescaling(("throughputs", "pair_throughputs"), 0), Rescaling(("weights",), -1)),
     ),
 ]
 

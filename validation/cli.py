@@ -7,6 +7,7 @@ names the culprit and exit code 2; a study with an oracle disagreement ends in e
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 import time
@@ -67,7 +68,8 @@ def _what_is_wrong(error: Exception) -> str | None:
         return _os_error(error)
     if hasattr(error, "format_message"):  # No such command or option, a value out of range, ...
         return str(error.format_message())
-    if isinstance(error, ImportError):
+    if isinstance(error, (ImportError, AttributeError)):
+        # Other packages with the names of this library's lack what is asked of them.
         from validation.doctor import rooms
 
         return next((finding.text for finding in rooms() if not finding.ok), None)
@@ -155,6 +157,8 @@ def solve(
     instance = load(file)
     found = _by_heuristic(instance, heuristic, seed) if heuristic else _exactly(instance, solver, time_limit)
     if as_json:
+        if found["objective"] is not None and not math.isfinite(found["objective"]):
+            found["objective"] = None
         print(json.dumps({"problem": instance.problem, "instance": instance.digest, **found}, allow_nan=False))
         return
     gap = found["gap"]

@@ -39,7 +39,7 @@ def heuristic_code(function: Callable[..., Any]) -> list[str]:
     """
     try:
         content = _hash(_parts(function, set()))
-    except (OSError, TypeError, ValueError, AttributeError, pickle.PicklingError):
+    except Exception:  # Pickling runs code of anyone's.
         content = os.urandom(16).hex()
     return [version("scheduling-formulations"), version("numpy"), content]
 

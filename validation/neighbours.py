@@ -57,7 +57,10 @@ def _random_change(instance: I, rng: np.random.Generator, max_members: int) -> I
         return None
     changed = array.copy()
     at = tuple(int(rng.integers(length)) for length in array.shape)
-    changed[at] = _other_entry(array, at, rng)
+    if declared.kind is str:
+        changed[at] = declared.choices[rng.integers(len(declared.choices))]
+    else:
+        changed[at] = rng.choice(declared.choices) if declared.choices else _other_entry(array, at, rng)
     if part is not None:
         changed = tuple(changed if i == part else row for i, row in enumerate(value))
     return _with(instance, name, changed)
@@ -108,14 +111,14 @@ def _simplifications(instance: I) -> Iterator[Callable[[], I]]:
         if isinstance(declared, Scalar):
             for simple in _simpler(value):
                 yield functools.partial(_with, instance, name, simple)
-        elif value is not None and not declared.index_of:
+        elif value is not None and not declared.index_of and declared.kind is not str:
             for number, part in enumerate(value if isinstance(value, tuple) else (value,)):
                 for simple in _simpler_arrays(part):
                     yield functools.partial(_with_part, instance, name, number, simple)
 
 
 def _simpler_arrays(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
-    if not array.size:
+    if not array.size or array.dtype.kind not in "bif":
         return
     for block in [(), *np.ndindex(array.shape[:1]), *(np.ndindex(array.shape) if array.ndim > 1 else ())]:
         entries = array[block]

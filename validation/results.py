@@ -72,7 +72,12 @@ def finish(directory: str | os.PathLike[str]) -> Study:
 
 def write_json(path: Path, content: Any) -> None:
     """Write a JSON file, whole or not at all."""
-    write_whole(path, json.dumps(content, indent=1, default=str) + "\n")
+    write_whole(path, json.dumps(content, indent=1, default=_plain) + "\n")
+
+
+def _plain(value: Any) -> Any:
+    """JSON's word for what it has no word for: arrays and numbers of NumPy's, paths."""
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else str(value)
 
 
 def read_log(log: Path) -> list[dict[str, Any]]:

@@ -22,6 +22,7 @@ import fcntl
 import hashlib
 import inspect
 import json
+import operator
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -138,6 +139,8 @@ def gap_study(
         When the study cannot be run as asked; nothing is run or written then.
     """
     chosen = choose_problems(problems)
+    # One form of each number, whoever gave it, because keys are made of their text.
+    seed, time_limit = operator.index(seed), float(time_limit)
     if not 0 < time_limit < float("inf"):
         raise StudyError(f"time_limit: got {time_limit!r}, must be positive seconds")
     if jobs is not None and jobs < 1:
@@ -150,6 +153,8 @@ def gap_study(
         formulations.find_solver(solver)
     algorithms = choose_algorithms(chosen, heuristics, solver, time_limit)
     directory = Path(output)
+    if isinstance(instances, (str, os.PathLike)) and directory.resolve().is_relative_to(Path(instances).resolve()):
+        raise StudyError(f"output: {directory} is inside {instances}, whose files are to be studied: choose another")
     cases = choose_cases(chosen, seed, sizes, count, instances, throughputs, trace)
     if not cases:
         raise StudyError("there is no instance to study: sizes is empty")
@@ -164,7 +169,7 @@ def gap_study(
     asked = {
         "problems": list(chosen),
         "heuristics": {problem: [a.name for a in found if a.heuristic] for problem, found in algorithms.items()},
-        "sizes": sizes if sizes is None or isinstance(sizes, Mapping) else list(sizes),
+        "sizes": sizes,
         "count": count,
         "seed": seed,
         "instances": str(instances) if isinstance(instances, (str, os.PathLike)) else instances and "given",

@@ -122,7 +122,11 @@ class _Worker:
         try:
             result, reason = self.connection.recv()
         except (EOFError, OSError):
-            self.process.join(timeout=1.0)  # Dying takes a moment.
+            # Dying takes a moment.  ``join`` with a timeout would wait for ever on a process that has
+            # closed its pipes and lives on.
+            patience = time.monotonic() + 1.0
+            while self.process.exitcode is None and time.monotonic() < patience:
+                time.sleep(0.001)
             result, reason = None, f"the process died: {_death(self.process.exitcode)}"
             self.kill()
         except Exception as error:
@@ -196,7 +200,7 @@ def describe(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     where = f" ({os.path.basename(frames[-1].filename)}, line {frames[-1].lineno})" if frames else ""
     try:
-        message = " ".join(str(error).split())
+        message = " ".join(str(error).split()).encode(errors="backslashreplace").decode()
     except Exception:
         message = "its message cannot be printed"
     if len(message) > _MESSAGE_LENGTH:

@@ -38,7 +38,9 @@ def build(instance: ElasticAllocation) -> pyo.ConcreteModel:
     model.one_choice = pyo.Constraint(model.JOBS, rule=one_choice)
     gpus = [extra * int(instance.gpus_per_worker[job]) for job, extra in choices]
     variables = list(model.chosen.values())
-    model.capacity = pyo.Constraint(expr=(None, weighted_sum(gpus, variables), instance.capacity))
+    # Without any choice to make the row would be empty, which some solvers refuse.
+    used = (None, weighted_sum(gpus, variables), instance.capacity)
+    model.capacity = pyo.Constraint(expr=used if choices else pyo.Constraint.Skip)
     reductions = [float(instance.reductions[job][extra]) for job, extra in choices]
     model.running_time_reduction = pyo.Objective(expr=weighted_sum(reductions, variables), sense=pyo.maximize)
     return model
@@ -48,7 +50,7 @@ def read(model: pyo.ConcreteModel) -> ElasticAllocationPlan:
     """The plan in the values of ``chosen``."""
     extra_workers = np.zeros(len(model.JOBS), np.int64)
     for (job, extra), variable in model.chosen.items():
-        if variable.value > 0.5:
+        if pyo.value(variable) > 0.5:
             extra_workers[job] = extra
     return ElasticAllocationPlan(extra_workers=extra_workers)
 

@@ -44,7 +44,7 @@ def build(instance: Reclaim) -> pyo.ConcreteModel:
 
 def read(model: pyo.ConcreteModel) -> ReclaimPlan:
     """The plan in the values of ``returned``."""
-    servers = [server for server in model.SERVERS if model.returned[server].value > 0.5]
+    servers = [server for server in model.SERVERS if pyo.value(model.returned[server]) > 0.5]
     return ReclaimPlan(servers=np.array(servers, np.int64))
 
 

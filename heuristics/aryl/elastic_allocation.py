@@ -62,7 +62,7 @@ def marginal_greedy(instance: ElasticAllocation) -> ElasticAllocationPlan:
     of gain per GPU (ties go to the lowest job).  A step that does not fit ends its job; the
     others go on.
 
-    Guarantee: at least :func:`lp_bound` minus the largest gain of a single step.
+    Guarantee: at least :func:`lp_bound` minus the largest gain of a single step of the hulls.
     Complexity: O(C log C) for C choices in all.
 
     References
@@ -109,7 +109,8 @@ def _steps(instance: ElasticAllocation) -> _Steps:
         for start, end in pairwise(corners):
             gpus = (end - start) * int(instance.gpus_per_worker[job])
             gain = float(table[end] - table[start])
-            found.append((-gain / gpus, job, end, gpus, gain))
+            # Twelve digits, so that equal gains tie whatever rounding they went through.
+            found.append((float(f"{-gain / gpus:.12g}"), job, end, gpus, gain))
     found.sort()
     return _Steps([f[1] for f in found], [f[2] for f in found], [f[3] for f in found], [f[4] for f in found])
 

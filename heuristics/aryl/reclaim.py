@@ -2,11 +2,12 @@
 
 The greedy methods differ only in the cost that they give to a server; all take the cheapest
 server, preempt the jobs with base workers on it, and repeat.  Ties go to the lowest index.  None
-has a known guarantee: minimum k-union has no constant-factor approximation under common
-assumptions.
+has a known guarantee: no polynomial algorithm with a constant factor is known for minimum k-union.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 
@@ -29,8 +30,7 @@ def server_fraction(instance: Reclaim) -> ReclaimPlan:
     """
     if instance.demand == 1:
         return smallest_count_first(instance)
-    jobs, servers = _hosts(instance)
-    return _greedy(instance, jobs, servers, 1 / np.bincount(jobs)[jobs])
+    return _greedy(instance, _server_share)
 
 
 def gpu_fraction(instance: Reclaim) -> ReclaimPlan:
@@ -45,9 +45,7 @@ def gpu_fraction(instance: Reclaim) -> ReclaimPlan:
     ----------
     Aryl (EuroSys'23 as Lyra), section 4, Table 1.
     """
-    jobs, servers = _hosts(instance)
-    held = instance.gpus[jobs, servers].astype(float)
-    return _greedy(instance, jobs, servers, held / np.bincount(jobs, weights=held)[jobs])
+    return _greedy(instance, _gpu_share)
 
 
 def smallest_count_first(instance: Reclaim) -> ReclaimPlan:
@@ -59,8 +57,7 @@ def smallest_count_first(instance: Reclaim) -> ReclaimPlan:
     ----------
     Aryl (EuroSys'23 as Lyra), section 4, Table 1, and section 7 (smallest job count first).
     """
-    jobs, servers = _hosts(instance)
-    return _greedy(instance, jobs, servers, np.ones(len(jobs)))
+    return _greedy(instance, _job_count)
 
 
 def random(instance: Reclaim, *, rng: np.random.Generator | int = 0) -> ReclaimPlan:
@@ -114,18 +111,55 @@ def _swapped(instance: Reclaim, plan: ReclaimPlan) -> ReclaimPlan:
     return ReclaimPlan(servers=np.flatnonzero(returned))
 
 
+def preemption_costs(instance: Reclaim) -> dict[str, FloatArray]:
+    """What each server costs before any is returned, by the three definitions of Table 1.
+
+    Returns
+    -------
+    dict
+        ``"job_count"``, ``"gpu_fraction"`` and ``"server_fraction"``, each (s,) float: the cost
+        that :func:`smallest_count_first`, :func:`gpu_fraction` and :func:`server_fraction` start
+        from.
+    """
+    jobs, servers = _hosts(instance)
+    definitions = {"job_count": _job_count, "gpu_fraction": _gpu_share, "server_fraction": _server_share}
+    return {name: _costs(instance, servers, share(instance, jobs, servers)) for name, share in definitions.items()}
+
+
 def _hosts(instance: Reclaim) -> tuple[IntArray, IntArray]:
     """Jobs and servers of all pairs (job, server that hosts it), by job."""
     flat = np.flatnonzero(instance.hosts)
     return flat // instance.num_servers, flat % instance.num_servers
 
 
-def _greedy(instance: Reclaim, jobs: IntArray, servers: IntArray, share: FloatArray) -> ReclaimPlan:
+def _server_share(instance: Reclaim, jobs: IntArray, servers: IntArray) -> FloatArray:
+    share: FloatArray = 1 / np.bincount(jobs)[jobs]
+    return share
+
+
+def _gpu_share(instance: Reclaim, jobs: IntArray, servers: IntArray) -> FloatArray:
+    held = instance.gpus[jobs, servers].astype(float)
+    share: FloatArray = held / np.bincount(jobs, weights=held)[jobs]
+    return share
+
+
+def _job_count(instance: Reclaim, jobs: IntArray, servers: IntArray) -> FloatArray:
+    return np.ones(len(jobs))
+
+
+def _costs(instance: Reclaim, servers: IntArray, share: FloatArray) -> FloatArray:
+    """(s,) float: the shares of all jobs on each server."""
+    return np.bincount(servers, weights=share, minlength=instance.num_servers).astype(float)
+
+
+def _greedy(instance: Reclaim, share_of: Callable[[Reclaim, IntArray, IntArray], FloatArray]) -> ReclaimPlan:
     """Cheapest server first, where a server costs the shares of the jobs still running on it."""
+    jobs, servers = _hosts(instance)
+    share = share_of(instance, jobs, servers)
     by_job = np.searchsorted(jobs, np.arange(instance.num_jobs + 1))
     order = np.argsort(servers, kind="stable")
     by_server = np.searchsorted(servers[order], np.arange(instance.num_servers + 1))
-    cost = np.bincount(servers, weights=share, minlength=instance.num_servers).astype(float)
+    cost = _costs(instance, servers, share)
     running = np.ones(instance.num_jobs, bool)
     chosen: list[int] = []
     for _ in range(instance.demand):

@@ -12,6 +12,12 @@ w extra workers, so the reduction is
     T_j * (max_j / min_j) * w / (w + min_j),
 
 the paper's ``T_max * w / (w + w_min)`` with T_max the job's longest running time.
+
+As printed / as built
+---------------------
+Line 17 of the pseudocode charges a job's base workers again, ``(w_min + w) * gpus_per_worker``
+against GPUs that are left after the base demands.  The text and Figure 6 charge the extra workers
+only; so does this module.
 """
 
 from __future__ import annotations
@@ -19,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -27,6 +33,7 @@ from instances.base import (
     Array,
     FloatArray,
     Instance,
+    InstanceError,
     IntArray,
     Plan,
     PlanError,
@@ -36,6 +43,7 @@ from instances.base import (
     agree,
     exceeding,
 )
+from instances.elasticflow.traces import PathLike, read_microsoft_trace, read_throughputs, throughput_curve
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +167,8 @@ def generate(
         Hardness dial from 0 to 1: the fraction of the jobs' extra demand that does not fit.  At 0
         everything fits; in between, the knapsack has to choose; at 1 nothing fits.
     linear : bool
-        Linear scaling (the paper's), or tables with a parallel efficiency drawn for each job.
+        Linear scaling (the paper's); or tables of jobs that lose speed when their workers spill
+        over to one more server of 8 GPUs, so that running times may rise before they fall.
     """
     rng = np.random.default_rng(rng)
     min_workers = rng.integers(1, 5, num_jobs)
@@ -167,21 +176,85 @@ def generate(
     gpus_per_worker = rng.choice([1, 2, 4, 8], num_jobs, p=[0.4, 0.3, 0.2, 0.1])
     # Durations as in the traces of these papers: minutes to days, log-uniform.
     times = np.round(60 * 10 ** rng.uniform(1.0, 3.5, num_jobs))
+    max_workers = min_workers + extra
     tables = None
     if not linear:
+        # Speed of w workers on k servers, in workers: w / (1 + loss * (k - 1)).
+        loss = rng.uniform(0, 0.5, num_jobs)
         tables = []
         for job in range(num_jobs):
-            workers = np.arange(min_workers[job], min_workers[job] + extra[job] + 1)
-            serial = rng.uniform(0, 0.3)
-            speed = 1 / (serial + (1 - serial) / workers)
+            workers = np.arange(min_workers[job], max_workers[job] + 1)
+            servers = -(-workers * gpus_per_worker[job] // 8)
+            speed = workers / (1 + loss[job] * (servers - 1))
             tables.append(times[job] * speed[-1] / speed)
     return ElasticAllocation(
         capacity=int((1 - tightness) * (extra @ gpus_per_worker)),
         min_workers=min_workers,
-        max_workers=min_workers + extra,
+        max_workers=max_workers,
         gpus_per_worker=gpus_per_worker,
         min_running_times=times,
         running_times=None if tables is None else tuple(tables),
+    )
+
+
+def from_trace(
+    rng: np.random.Generator | int,
+    *,
+    throughputs: PathLike,
+    trace: PathLike,
+    num_jobs: int = 20,
+    scaling: int = 2,
+    tightness: float = 0.5,
+) -> ElasticAllocation:
+    """Consecutive jobs of a trace that can grow beyond the GPUs they ran on, at measured speeds.
+
+    A worker is one GPU, and a job's minimum is what it held in the trace.  Its running times follow
+    a curve drawn from the tables, through the trace's duration at the minimum: linear between the
+    counts of GPUs that were measured, flat beyond them.  Curves need not rise or be concave; the
+    problem asks for neither, and they are taken as they are.
+
+    Parameters
+    ----------
+    rng : Generator or int
+        Source of randomness, or its seed: it chooses the stretch of the trace, and draws curves.
+    throughputs : path
+        Folder of throughput tables, such as ``throughputs_A100``.
+    trace : path
+        A raw Microsoft trace or the Tiresias trace.
+    num_jobs : int
+        Number of jobs, n.
+    scaling : int
+        Most workers of a job, in multiples of its minimum.
+    tightness : float
+        As in :func:`generate`.
+
+    Raises
+    ------
+    InstanceError
+        When a file is malformed, the trace has too few jobs, or no curve goes down to a job's GPUs.
+    """
+    rng = np.random.default_rng(rng)
+    measured: list[dict[Any, float]] = [row.dropna().to_dict() for _, row in read_throughputs(throughputs).iterrows()]
+    jobs = read_microsoft_trace(trace)
+    if not 1 <= num_jobs <= len(jobs):
+        raise InstanceError(f"num_jobs: got {num_jobs}, must be 1 to {len(jobs)}, the number of jobs in {trace}")
+    first = int(rng.integers(0, len(jobs) - num_jobs + 1))
+    jobs = jobs.iloc[first : first + num_jobs]
+    min_workers = jobs["num_gpus"].to_numpy(np.int64)
+    tables = []
+    for held, duration in zip(min_workers.tolist(), jobs["duration"].tolist(), strict=True):
+        usable = [row for row in measured if row and min(row) <= held]
+        if not usable:
+            raise InstanceError(f"{throughputs}: no model was measured on {held} GPUs or fewer")
+        curve = throughput_curve(usable[int(rng.integers(len(usable)))], scaling * held)
+        tables.append(duration * curve[held] / curve[held:])
+    return ElasticAllocation(
+        capacity=int((1 - tightness) * (scaling - 1) * min_workers.sum()),
+        min_workers=min_workers,
+        max_workers=scaling * min_workers,
+        gpus_per_worker=np.ones(num_jobs, np.int64),
+        min_running_times=np.array([table[-1] for table in tables]),
+        running_times=tuple(tables),
     )
 
 
@@ -190,7 +263,7 @@ def two_elastic_jobs() -> ElasticAllocation:
 
     Both take 40 s with 4 workers; job 0 needs at least 1, job 1 at least 2.  The first extra worker
     saves job 0 80 s of 160 and job 1 26.7 s of 80, the second saves job 0 another 26.7 s: giving
-    both to job 0 and giving one to each are worth the same, 106.7 s.
+    both to job 0 and giving one to each are worth the same, 320/3 s.
     """
     return ElasticAllocation(
         capacity=2,
@@ -198,4 +271,19 @@ def two_elastic_jobs() -> ElasticAllocation:
         max_workers=np.array([4, 4]),
         gpus_per_worker=np.array([1, 1]),
         min_running_times=np.array([40.0, 40.0]),
+    )
+
+
+def indivisible_workers() -> ElasticAllocation:
+    """Two jobs of large workers that compete for 4 GPUs, on which the greedy choice errs.
+
+    A worker of 3 GPUs saves job 0 90 s, 30 per GPU; a worker of 4 saves job 1 100 s, 25 per GPU.
+    Only one of the two fits, and the one that saves less per GPU saves more.
+    """
+    return ElasticAllocation(
+        capacity=4,
+        min_workers=np.array([1, 1]),
+        max_workers=np.array([2, 2]),
+        gpus_per_worker=np.array([3, 4]),
+        min_running_times=np.array([90.0, 100.0]),
     )

@@ -114,14 +114,16 @@ def generate(
     num_servers: int = 20,
     demand: int | None = None,
     jobs_per_server: float = 3.0,
-    spread: float = 0.5,
+    spread: float = 0.8,
+    locality: float = 0.9,
     elastic: float = 0.05,
     gpus_per_server: int = 8,
 ) -> Reclaim:
-    """A cluster on loan with jobs scattered over its servers.
+    """A cluster on loan with jobs spread over its servers.
 
-    Jobs come one after the other; each takes a GPU on servers drawn uniformly from those with a
-    free one.  Some of the GPUs that are then left on a server go to the jobs on it.
+    Jobs come one after the other; each takes a GPU on as many servers as it is wide, close to one
+    another or anywhere, where one is free.  Then some of the GPUs left on each server go to the
+    jobs on it.
 
     Parameters
     ----------
@@ -130,13 +132,17 @@ def generate(
     num_servers : int
         Servers on loan, s.
     demand : int, optional
-        Servers to return; 10% of them, at least one, by default.
+        Servers to return; 20% of them, at least one, by default.
     jobs_per_server : float
         Jobs for each server: n is this times s, less the jobs that find the cluster full.
     spread : float
         Hardness dial from 0 to 1.  At 0 every job sits on one server and the greedy choice is
         optimal; at 1 a job spans four servers on average and the servers' costs depend on each
-        other.  More jobs per server make wide jobs harder still.
+        other.
+    locality : float
+        Hardness dial from 1 to 0.  At 1 a job takes the free servers that follow one another from
+        a random one, as packing leaves them: greedy choices err most.  At 0 any free servers:
+        wide jobs overlap everywhere, heuristics err less, and proofs take longest.
     elastic : float
         Fraction of the jobs that also hold flexible workers (5% in the paper's traces).
     gpus_per_server : int
@@ -152,7 +158,11 @@ def generate(
     hosts = np.zeros((wanted, s), bool)
     gpus = np.zeros((wanted, s), np.int64)
     for job in range(wanted):
-        chosen = rng.permutation(np.flatnonzero(free > 0))[: widths[job] + flexible[job]]
+        size = int(widths[job] + flexible[job])
+        open_servers = np.flatnonzero(free > 0)
+        nearest = open_servers[np.argsort((open_servers - rng.integers(s)) % s)]
+        window = size + round((1 - locality) * max(0, s - size))
+        chosen = rng.permutation(nearest[:window])[:size]
         hosts[job, chosen[: widths[job]]] = True
         gpus[job, chosen] = 1
         free[chosen] -= 1
@@ -163,7 +173,7 @@ def generate(
             gpus[here, server] += rng.multinomial(more, np.full(len(here), 1 / len(here)))
     placed = hosts.any(axis=1)
     if demand is None:
-        demand = max(1, round(0.1 * s))
+        demand = max(1, round(0.2 * s))
     return Reclaim(hosts=hosts[placed], gpus=gpus[placed], demand=demand)
 
 

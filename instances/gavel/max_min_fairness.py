@@ -17,7 +17,8 @@ import numpy as np
 
 from instances.base import Array, FloatArray, default
 from instances.gavel.sharing import Allocation, Sharing
-from instances.gavel.synthetic import ClusterOptions, draw_cluster
+from instances.gavel.synthetic import ClusterOptions, draw_cluster, three_jobs_on_two_types
+from instances.gavel.traces import ClusterChoice, PathLike, cluster, draw_jobs, read_throughputs, read_trace
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -40,7 +41,7 @@ class MaxMinFairness(Sharing):
 
 
 def generate(
-    rng: np.random.Generator | int, *, weighted: bool = False, **cluster: Unpack[ClusterOptions]
+    rng: np.random.Generator | int, *, weighted: bool = False, **options: Unpack[ClusterOptions]
 ) -> MaxMinFairness:
     """Synthetic jobs on worker types of increasing speed.
 
@@ -50,13 +51,46 @@ def generate(
         Source of randomness, or its seed.
     weighted : bool
         Whether weights are drawn from 1 to 4; else all 1.
-    **cluster
+    **options
         Sizes and the hardness dial of :func:`instances.gavel.synthetic.draw_cluster`.
     """
     rng = np.random.default_rng(rng)
-    fields = draw_cluster(rng, **cluster)
+    fields = draw_cluster(rng, **options)
     n = len(fields["scale_factors"])
     return MaxMinFairness(**fields, weights=rng.integers(1, 5, n).astype(float) if weighted else np.ones(n))
+
+
+def from_trace(
+    rng: np.random.Generator | int,
+    *,
+    throughputs: PathLike,
+    trace: PathLike,
+    num_jobs: int = 16,
+    **choice: Unpack[ClusterChoice],
+) -> MaxMinFairness:
+    """Jobs of a real trace, with the throughputs of a published table and the trace's priorities.
+
+    Parameters
+    ----------
+    rng : Generator or int
+        Source of randomness, or its seed: it draws the jobs, without replacement if the trace has
+        enough of the table's types (:func:`instances.gavel.traces.draw_jobs`).
+    throughputs, trace : path
+        Files for :func:`instances.gavel.traces.read_throughputs` and ``read_trace``.
+    num_jobs : int
+        Number of jobs, n.
+    **choice
+        Worker types, their numbers and placements, and space sharing, as in
+        :func:`instances.gavel.traces.cluster`.
+
+    Raises
+    ------
+    InstanceError
+        When a file is malformed, or the table has none of the trace's job types.
+    """
+    table = read_throughputs(throughputs)
+    jobs = draw_jobs(rng, read_trace(trace), table, num_jobs)
+    return MaxMinFairness(**cluster(jobs, table, **choice), weights=jobs["priority"].to_numpy(float))
 
 
 def three_jobs() -> MaxMinFairness:
@@ -65,4 +99,4 @@ def three_jobs() -> MaxMinFairness:
     The optimum is 8/11, 9.1% above the 2/3 that each job gets from an isolated third of the
     cluster.
     """
-    return MaxMinFairness(throughputs=np.array([[4.0, 1.0], [3.0, 1.0], [2.0, 1.0]]), num_workers=np.array([1, 1]))
+    return MaxMinFairness(**three_jobs_on_two_types())

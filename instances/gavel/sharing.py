@@ -40,12 +40,6 @@ class Allocation(Plan):
     time_fractions: Annotated[FloatArray, Array(float, "n+q k")]
 
 
-def durations(steps: FloatArray, throughputs: FloatArray) -> FloatArray:
-    """Time for ``steps`` at so many steps/s, s: infinite where nothing is received."""
-    with np.errstate(over="ignore"):
-        return np.divide(steps, throughputs, out=np.full(len(steps), np.inf), where=throughputs > 0)
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Sharing(Instance[Allocation]):
     """Jobs that share a heterogeneous cluster in time, and if they can, in space.
@@ -186,7 +180,9 @@ class Sharing(Instance[Allocation]):
         job_time = row_time[: self.num_jobs].copy()
         np.add.at(job_time, self.pairs.ravel(), np.repeat(row_time[self.num_jobs :], 2))
         type_workers = self.row_scale_factors @ plan.time_fractions
-        workers = np.bincount(self.pools, weights=type_workers, minlength=len(self.num_workers))
+        workers: FloatArray = np.bincount(self.pools, weights=type_workers, minlength=len(self.num_workers)).astype(
+            float
+        )
         return job_time, workers
 
     def isolated_share(self) -> Allocation:

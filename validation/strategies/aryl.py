@@ -6,7 +6,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from instances.aryl.elastic_allocation import ElasticAllocation
+from instances.aryl.placement import Placement
 from instances.aryl.reclaim import Reclaim
+from instances.aryl.two_job import TwoJob
 from validation.strategies.arrays import booleans, integers, whole_floats
 
 
@@ -42,4 +44,35 @@ def elastic_allocation(
         gpus_per_worker=gpus_per_worker,
         min_running_times=fastest,
         running_times=tables,
+    )
+
+
+@st.composite
+def placement(
+    draw: st.DrawFn, *, max_jobs: int = 4, max_servers: int = 4, max_workers: int = 3, max_gpus: int = 8
+) -> Placement:
+    """Placements on servers of any sizes in both groups; not all workers need fit."""
+    n = draw(st.integers(1, max_jobs))
+    s = draw(st.integers(1, max_servers))
+    groups = draw(st.lists(st.sampled_from(("training", "inference")), min_size=s, max_size=s))
+    return Placement(
+        gpus_per_worker=draw(integers(n, 1, max_gpus)),
+        num_workers=draw(integers(n, 0, max_workers)),
+        elastic=draw(booleans(n)),
+        server_gpus=draw(integers(s, 1, max_gpus)),
+        server_groups=np.array(groups),
+    )
+
+
+@st.composite
+def two_job(draw: st.DrawFn, *, max_gpus: int = 12, max_work: int = 60) -> TwoJob:
+    """Two jobs with any bounds that fit together, maxima beyond all GPUs among them."""
+    num_gpus = draw(st.integers(2, max_gpus))
+    first = draw(st.integers(1, num_gpus - 1))
+    least = np.array([first, draw(st.integers(1, num_gpus - first))])
+    return TwoJob(
+        num_gpus=num_gpus,
+        workloads=draw(whole_floats(2, 1, max_work)),
+        min_gpus=least,
+        max_gpus=least + draw(integers(2, 0, num_gpus)),
     )

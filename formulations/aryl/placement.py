@@ -1,0 +1,121 @@
+"""Exact model of :class:`instances.aryl.placement.Placement`, a MILP.
+
+Jobs whose workers need equally many GPUs and prefer the same group are one *kind* k; nothing tells
+their workers apart.
+
+    min   sum_i opened[i] + (1 / (1 + all workers)) * sum of workers[k, i] where i is off k's group
+    s.t.  sum_i workers[k, i] == number of workers of kind k                      for each kind k
+          sum_k gpus[k] * workers[k, i] <= server_gpus[i] * opened[i]             for each server i
+          opened[a] >= opened[b]        for identical servers a and b, b the next one after a
+          workers[k, i] whole and at least 0,  opened[i] in {0, 1}.
+
+The last rows only remove copies of the same placement: servers of one size and group are
+interchangeable, so the first ones may be opened first.  Deactivate ``identical_servers`` before
+adding constraints that tell such servers apart.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pyomo.environ as pyo
+
+from formulations.linear import weighted_sum
+from instances.aryl.placement import Placement, PlacementPlan
+
+
+def build(instance: Placement) -> pyo.ConcreteModel:
+    """Pyomo model of a placement instance.
+
+    Sets KINDS, SERVERS and IDENTICAL (pairs of servers that follow one another among the
+    identical ones); variables ``workers[k, i]`` (whole) and ``opened[i]`` (binary); constraints
+    ``all_placed[k]``, ``server_gpus[i]`` and ``identical_servers[a, b]``; objective
+    ``servers_and_groups``.
+    """
+    kinds = _kinds(instance)
+    gpus = [int(instance.gpus_per_worker[jobs[0]]) for jobs in kinds]
+    sizes = instance.server_gpus.tolist()
+    model = pyo.ConcreteModel(name=instance.problem)
+    model.KINDS = pyo.RangeSet(0, len(kinds) - 1)
+    model.SERVERS = pyo.RangeSet(0, instance.num_servers - 1)
+    identical = [pair for servers in _identical_servers(instance) for pair in pairwise(servers)]
+    model.IDENTICAL = pyo.Set(initialize=identical, dimen=2)
+
+    def room(model: pyo.ConcreteModel, kind: int, server: int) -> tuple[int, int]:
+        return 0, sizes[server] // gpus[kind]
+
+    model.workers = pyo.Var(model.KINDS, model.SERVERS, domain=pyo.NonNegativeIntegers, bounds=room)
+    model.opened = pyo.Var(model.SERVERS, domain=pyo.Binary)
+
+    def all_placed(model: pyo.ConcreteModel, kind: int) -> tuple[object, ...]:
+        workers = int(instance.num_workers[kinds[kind]].sum())
+        placed = weighted_sum([1] * instance.num_servers, [model.workers[kind, i] for i in model.SERVERS])
+        return (workers, placed, workers)
+
+    model.all_placed = pyo.Constraint(model.KINDS, rule=all_placed)
+
+    def server_gpus(model: pyo.ConcreteModel, server: int) -> tuple[object, ...]:
+        used = [model.workers[kind, server] for kind in model.KINDS]
+        return (None, weighted_sum([*gpus, -sizes[server]], [*used, model.opened[server]]), 0)
+
+    model.server_gpus = pyo.Constraint(model.SERVERS, rule=server_gpus)
+
+    def identical_servers(model: pyo.ConcreteModel, first: int, second: int) -> tuple[object, ...]:
+        return (0, weighted_sum((1, -1), (model.opened[first], model.opened[second])), None)
+
+    model.identical_servers = pyo.Constraint(model.IDENTICAL, rule=identical_servers)
+    off = [variable for (kind, server), variable in model.workers.items() if instance.off_group[kinds[kind][0], server]]
+    price = 1 / (1 + instance.total_workers)
+    opened = list(model.opened.values())
+    model.servers_and_groups = pyo.Objective(
+        expr=weighted_sum([1] * len(opened) + [price] * len(off), opened + off), sense=pyo.minimize
+    )
+    return model
+
+
+def read(model: pyo.ConcreteModel) -> PlacementPlan:
+    """The plan in the values of ``workers``: each kind's places go to its jobs in order."""
+    instance: Placement = model.instance
+    workers = np.zeros((instance.num_jobs, instance.num_servers), np.int64)
+    for kind, jobs in enumerate(_kinds(instance)):
+        waiting = [job for job in jobs for _ in range(int(instance.num_workers[job]))]
+        places = [i for i in model.SERVERS for _ in range(round(pyo.value(model.workers[kind, i])))]
+        # With constraints of a user's own, a kind may end up with fewer places than workers.
+        for job, server in zip(waiting, places, strict=False):
+            workers[job, server] += 1
+    return PlacementPlan(workers=workers)
+
+
+def write(model: pyo.ConcreteModel, plan: PlacementPlan) -> None:
+    """Set the variables to ``plan``, as a point to start the search from.
+
+    Identical servers are exchanged so that the opened ones come first.
+    """
+    instance: Placement = model.instance
+    holder = np.arange(instance.num_servers)
+    opened = plan.workers.sum(axis=0) > 0
+    for servers in _identical_servers(instance):
+        holder[servers] = sorted(servers, key=lambda i: not opened[i])
+    for server in model.SERVERS:
+        model.opened[server].set_value(int(opened[holder[server]]))
+    for kind, jobs in enumerate(_kinds(instance)):
+        placed = plan.workers[jobs].sum(axis=0)
+        for server in model.SERVERS:
+            model.workers[kind, server].set_value(int(placed[holder[server]]), skip_validation=True)
+
+
+def _kinds(instance: Placement) -> list[list[int]]:
+    """Jobs by kind: equal GPUs per worker and equal preference."""
+    kinds: dict[tuple[int, bool], list[int]] = {}
+    for job, key in enumerate(zip(instance.gpus_per_worker.tolist(), instance.elastic.tolist(), strict=True)):
+        kinds.setdefault(key, []).append(job)
+    return list(kinds.values())
+
+
+def _identical_servers(instance: Placement) -> list[list[int]]:
+    """Servers by size and group."""
+    alike: dict[tuple[int, str], list[int]] = {}
+    for server, key in enumerate(zip(instance.server_gpus.tolist(), instance.server_groups.tolist(), strict=True)):
+        alike.setdefault(key, []).append(server)
+    return list(alike.values())

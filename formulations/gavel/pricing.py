@@ -1,0 +1,250 @@
+"""Linear programs of which most columns never matter, solved by generating columns.
+
+With all pairs of 512 jobs, a policy's program has hundreds of thousands of columns X[r, j], of which a
+vertex uses a few hundred.  So the program starts from the jobs alone, and columns are added as their
+reduced costs call for them, until those outside can add nothing.
+
+The bound is that of the whole program.  With prices y of the rows, a column c outside adds at most
+``gain_c = cost_c - y' A_c`` per unit.  How many units there can be is limited by rows that cover the
+columns, with positive coefficients only: the time of each job, or a budget.  If c has entries a_rc
+in w_c such rows r of limits b_r,
+
+    sum_c gain_c * x_c  =  sum_r sum_c (gain_c / (w_c * a_rc)) * a_rc * x_c
+                       <=  sum_r b_r * max_c gain_c / (w_c * a_rc),
+
+so the columns outside add at most the right side to the objective.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations import highs
+from formulations.gavel.sharing import SharingProgram
+from formulations.highs import INTERIOR_POINT_ROWS, Result
+from formulations.linear import Columns, FloatArray, LinearProgram, ModelError, csr, refuse_bad_numbers, translate
+from formulations.solving import Options, Solution, formulation, judged
+from instances.base import agree
+from instances.gavel.sharing import Allocation
+
+PRICING_COLUMNS = 20_000
+"""With more pair columns than this, generating columns is faster than the whole program."""
+SIMPLEX_ROWS = 5_000
+"""Up to so many rows, simplex is faster for programs in which no variable ties all jobs together."""
+
+
+def solve_program(
+    policy: SharingProgram,
+    options: Options,
+    *,
+    covering: str = "job_time",
+    interior_rows: int = INTERIOR_POINT_ROWS,
+    finish: Callable[[Allocation], Allocation] = lambda allocation: allocation,
+) -> Solution:
+    """Solve a policy's one linear program by HiGHS, with many pairs by generating columns.
+
+    Parameters
+    ----------
+    policy : SharingProgram
+    options : Options
+    covering : str
+        The constraint that limits how many units of pair columns there can be.
+    interior_rows : int
+        With more rows than this, the first program is solved by interior point.
+    finish : callable, optional
+        What the formulation's ``read`` does to the values of the columns, where it does anything.
+    """
+    began = time.perf_counter()
+    instance = policy.instance
+    generation = ColumnGeneration(policy, options, covering=covering, interior_rows=interior_rows)
+    result = generation.run()
+    module = formulation(instance.problem)
+    if hasattr(module, "bound"):
+        result = replace(result, bound=module.bound(instance, result.bound))
+    plan = None if result.x is None else finish(generation.allocation(result.x))
+    return judged(
+        instance,
+        plan,
+        result,
+        build_seconds=lambda: time.perf_counter() - began - result.seconds,
+        solver="highs",
+        solver_version=highs.version(),
+        program=generation.program,
+    )
+
+
+class ColumnGeneration:
+    """A policy's program with the columns generated so far; HiGHS solves each step warm.
+
+    Where there are few pairs, it has all columns from the start.
+
+    Parameters
+    ----------
+    policy : SharingProgram
+    options : Options
+        A time limit is for all runs together.
+    covering : str
+        The constraint that limits how many units of pair columns there can be.
+    interior_rows : int
+        With more rows than this, the first program is solved by interior point.
+
+    Attributes
+    ----------
+    program : LinearProgram
+        The program of the last run.
+    """
+
+    def __init__(
+        self,
+        policy: SharingProgram,
+        options: Options,
+        *,
+        covering: str = "job_time",
+        interior_rows: int = INTERIOR_POINT_ROWS,
+    ) -> None:
+        instance = policy.instance
+        n, k, q = instance.num_jobs, instance.num_types, instance.num_pairs
+        self._whole = policy.arrays()
+        _refuse_bad_numbers(policy, self._whole)
+        self._row = np.repeat(np.arange(self._whole.num_rows), np.diff(self._whole.indptr))
+        self._covering = policy.rows(covering)
+        self._shape = (n + q, k)
+        self._batch = 4 * n
+        self._interior_rows = interior_rows
+        self._session = options.session()
+        self._deadline = None if options.time_limit is None else time.perf_counter() + options.time_limit
+        # Which column of the whole program each column of ``program`` is.
+        self._columns = np.arange(self._whole.num_cols)
+        self.program = self._whole
+        if q * k > PRICING_COLUMNS:
+            self._columns = np.delete(self._columns, np.s_[n * k : (n + q) * k])
+            self.program = self._with_only(self._columns)
+
+    def run(self, row_lower: FloatArray | None = None) -> Result:
+        """Solve the program; the bound holds for all columns, generated or not.
+
+        Parameters
+        ----------
+        row_lower : (rows,) float, optional
+            Lower limits of the rows, in place of those of the last run.
+        """
+        if row_lower is not None:
+            self._whole = replace(self._whole, row_lower=row_lower)
+            self.program = replace(self.program, row_lower=row_lower)
+        seconds = 0.0
+        while True:
+            if self._deadline is not None:
+                self._session.time_limit = max(0.01, self._deadline - time.perf_counter())
+            result = self._session.run(self.program, interior_rows=self._interior_rows)
+            seconds += result.seconds
+            outside = self._outside()
+            if not outside.size:
+                break
+            if result.status == "infeasible":
+                # There are no prices, and the columns outside may make the program feasible.
+                self._columns, self.program = np.arange(self._whole.num_cols), self._whole
+                continue
+            if result.status != "optimal" or result.certificate is None:
+                result = replace(result, bound=math.inf)
+                break
+            gain = self._gain(result.certificate.row_duals)
+            bound = result.bound + self._potential(gain)
+            late = self._deadline is not None and time.perf_counter() > self._deadline
+            if agree(result.bound, bound) or late:
+                result = replace(result, bound=bound, status="optimal" if agree(result.bound, bound) else "feasible")
+                break
+            gaining = np.flatnonzero(gain > 0)
+            best = gaining[np.argsort(-gain[gaining], kind="stable")[: self._batch]]
+            self._columns = np.concatenate([self._columns, best])
+            self.program = self._session.add_columns(self._taken(best))
+        message = result.message
+        if len(self._columns) < self._whole.num_cols:
+            message += f"; {len(self._columns)} of {self._whole.num_cols} columns generated"
+        return replace(result, seconds=seconds, message=message)
+
+    def allocation(self, x: FloatArray) -> Allocation:
+        """The values of ``X`` in a point of the program."""
+        whole = np.zeros(self._whole.num_cols)
+        whole[self._columns] = x
+        rows, kinds = self._shape
+        return Allocation(time_fractions=whole[: rows * kinds].reshape(rows, kinds))
+
+    def _outside(self) -> NDArray[np.intp]:
+        """Columns of the whole program that are not in the program and could be used."""
+        outside = self._whole.col_upper > 0
+        outside[self._columns] = False
+        return np.flatnonzero(outside)
+
+    def _gain(self, duals: FloatArray) -> FloatArray:
+        """Reduced costs of the columns outside, where they are positive; 0 elsewhere."""
+        # A price that faces an infinite limit proves nothing, and the certificate leaves it out too.
+        whole = self._whole
+        wrong = ((duals < 0) & np.isinf(whole.row_lower)) | ((duals > 0) & np.isinf(whole.row_upper))
+        gain = np.maximum(0.0, whole.cost - whole.column_products(np.where(wrong, 0.0, duals)))
+        gain[self._columns] = 0.0
+        gain[whole.col_upper <= 0] = 0.0
+        return gain
+
+    def _potential(self, gain: FloatArray) -> float:
+        """The most that columns of these gains can add to the objective together."""
+        whole, covering = self._whole, self._covering
+        entries = slice(whole.indptr[covering.start], whole.indptr[covering.stop])
+        row, column = self._row[entries] - covering.start, whole.index[entries]
+        times = np.bincount(column, minlength=whole.num_cols)
+        ratio = np.zeros(len(column))
+        gaining = gain[column] > 0
+        ratio[gaining] = gain[column[gaining]] / (times[column[gaining]] * whole.value[entries][gaining])
+        largest = np.zeros(covering.stop - covering.start)
+        np.maximum.at(largest, row[gaining], ratio[gaining])
+        return float(largest @ whole.row_upper[covering])
+
+    def _with_only(self, columns: NDArray[np.intp]) -> LinearProgram:
+        """The whole program without its other columns."""
+        whole = self._whole
+        position, kept = self._positions(columns)
+        indptr, index, value = csr(self._row[kept], position[whole.index[kept]], whole.value[kept], whole.num_rows)
+        return replace(
+            whole,
+            cost=whole.cost[columns],
+            col_lower=whole.col_lower[columns],
+            col_upper=whole.col_upper[columns],
+            integer=whole.integer[columns],
+            indptr=indptr,
+            index=index,
+            value=value,
+        )
+
+    def _taken(self, columns: NDArray[np.intp]) -> Columns:
+        """Columns of the whole program."""
+        whole = self._whole
+        position, kept = self._positions(columns)
+        indptr, rows, values = csr(position[whole.index[kept]], self._row[kept], whole.value[kept], len(columns))
+        return Columns(
+            cost=whole.cost[columns],
+            lower=whole.col_lower[columns],
+            upper=whole.col_upper[columns],
+            indptr=indptr,
+            rows=rows,
+            values=values,
+        )
+
+    def _positions(self, columns: NDArray[np.intp]) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+        """Position of each column of the whole program among ``columns``, and the entries that those have."""
+        position = np.full(self._whole.num_cols, -1)
+        position[columns] = np.arange(len(columns))
+        return position, np.flatnonzero(position[self._whole.index] >= 0)
+
+
+def _refuse_bad_numbers(policy: SharingProgram, program: LinearProgram) -> None:
+    """Raise for a number that HiGHS would not take at its value, with the names that the model has."""
+    try:
+        refuse_bad_numbers(program)
+    except ModelError:
+        translate(policy.model())
+        raise

@@ -1,0 +1,202 @@
+"""Fast methods for :class:`instances.gavel.max_min_fairness.MaxMinFairness`.
+
+Beside the allocations that every policy of Gavel is compared with, one that comes as close to the
+optimum as is asked of it, and proves it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import cycle
+
+import numpy as np
+
+from heuristics.gavel.sharing import equal_share, heterogeneity_agnostic, isolated, random_packing
+from instances.base import FloatArray, IntArray
+from instances.gavel.max_min_fairness import MaxMinFairness
+from instances.gavel.sharing import Allocation
+
+__all__ = ["equal_share", "heterogeneity_agnostic", "isolated", "multiplicative_weights", "random_packing"]
+
+COLUMN_STEP, PRICE_STEP = 0.15, 1.0
+"""Relative steps of the columns and the prices; with a product much above 0.2 they spiral."""
+STEADIER = 0.7
+"""Factor on both steps after an epoch that has brought value and bound no closer."""
+FLOOR = 1e-30
+"""Least weight of a row or column: what has vanished must be able to return."""
+
+
+def multiplicative_weights(instance: MaxMinFairness, *, epsilon: float = 0.05) -> Allocation:
+    """A packing and covering program solved by multiplicative weights, to within ``epsilon``.
+
+    The program is  max level  subject to  C x >= level  (one covering row per job)  and
+    P x <= 1  (one packing row per job's time and per pool), over columns x = X[r, j] >= 0.  Any
+    prices z of the covering rows and y of the packing rows prove that no level exceeds
+
+        max_j (z' C)_j / (y' P)_j  *  sum(y) / sum(z),
+
+    and any x, scaled to fill its tightest packing row, attains  min(C x) / max(P x).  Rows and
+    columns all keep a weight that is multiplied, in every step, by the exponential of a small
+    multiple of its advantage: a column's price is compared with what it covers, a packing row's
+    price rises with its load, a covering row's falls with its level.  Each takes its advantage
+    twice and the previous one back (optimism), which lets the averages converge at a rate of
+    1 / steps instead of its root.  What a column covers is measured against a guess of the level:
+    in turn the mean of value and bound, the value, which leads to a better one or to its proof,
+    and the bound, which leads to the opposite.  Epochs of doubling length start from the averages
+    of the last; the steps become smaller when an epoch gains nothing.
+
+    Parameters
+    ----------
+    instance : MaxMinFairness
+    epsilon : float
+        Between 0 and 1.
+
+    Guarantee: value >= (1 - epsilon) * optimum, on every instance: it returns only when its own
+    prices prove it.  Complexity: O((n + q) * k) per step, in O(log(n k) / epsilon) steps where the
+    steps stay as large as they start; no bound is known where they must shrink.
+
+    Raises
+    ------
+    ValueError
+        When ``epsilon`` is not between 0 and 1.
+
+    References
+    ----------
+    Plotkin, Shmoys, Tardos, "Fast approximation algorithms for fractional packing and covering
+    problems" (1995); Arora, Hazan, Kale, "The multiplicative weights update method" (2012);
+    Rakhlin and Sridharan, "Optimization, learning, and games with predictable sequences" (2013).
+    """
+    if not 0 < epsilon < 1:
+        raise ValueError(f"epsilon: got {epsilon!r}, must be between 0 and 1")
+    program = _Program.of(instance)
+    n, p = program.num_jobs, program.num_pools
+    flat = np.concatenate([np.full(n, 0.5 / n), np.full(p, 0.5 / p)])
+    y, z = flat, np.full(n, 1 / n)
+    x = 1 / program.prices(y)
+    x /= np.append(program.cover(x), 1.0)[program.first]
+    best, value, bound = x, program.value(x), program.bound(y, z)
+    column_step, price_step, length = COLUMN_STEP, PRICE_STEP, 50
+    for share in cycle((0.5, 1.0, 0.0)):
+        level = value**share * bound ** (1 - share)
+        before = bound / value
+        sums = np.zeros_like(x), np.zeros_like(y), np.zeros_like(z)
+        last: tuple[FloatArray, FloatArray, FloatArray] | None = None
+        for step in range(1, length + 1):
+            load = program.load(x)
+            x, load = x / load.max(), load / load.max()
+            for total, weights in zip(sums, (x, y, z), strict=True):
+                total += weights
+            if step % 10 == 0:
+                for point, packing, covering in ((x, y, z), sums):
+                    attained = program.value(point)
+                    if attained > value:
+                        best, value = point.copy(), attained
+                    # Where prices vanish their ratio says little: a small price on every row, at a
+                    # tenth of what may be lost, keeps the bound sharp.
+                    safe = packing / packing.sum() + 0.1 * epsilon * flat
+                    bound = min(bound, program.bound(safe, covering))
+                if value >= (1 - epsilon) * bound:
+                    return program.allocation(best / program.load(best).max())
+            advantage = (
+                program.worths(z) / (level * program.prices(y)) - 1,
+                load,
+                # A job that has twice the level has enough; how much more does not matter.
+                -np.minimum(program.cover(x) / level, 2.0),
+            )
+            dx, dy, dz = (2 * now - then for now, then in zip(advantage, last or advantage, strict=True))
+            last = advantage
+            x = np.maximum(x * np.exp(np.clip(column_step * dx, -1, 1)), FLOOR)
+            y = _normalized(y * np.exp(price_step * dy))
+            z = _normalized(z * np.exp(price_step * dz))
+        x, y, z = sums[0] / length, _normalized(sums[1]), _normalized(sums[2])
+        length *= 2
+        if np.log(bound / value) > 0.9 * np.log(before):
+            column_step, price_step = STEADIER * column_step, STEADIER * price_step
+    raise AssertionError  # the loop above never ends by itself
+
+
+def _normalized(weights: FloatArray) -> FloatArray:
+    normalized: FloatArray = np.maximum(weights / weights.sum(), FLOOR)
+    return normalized
+
+
+@dataclass(frozen=True)
+class _Program:
+    """Columns X[row, type] that give some job something, in (columns,) arrays.
+
+    A pair's column counts towards two jobs, ``first`` and ``second``; for a job alone, ``second``
+    is job n, which does not exist and stands for nothing.
+    """
+
+    num_jobs: int
+    num_pools: int
+    shape: tuple[int, int]
+    position: IntArray
+    first: IntArray
+    second: IntArray
+    first_level: FloatArray
+    second_level: FloatArray
+    pool: IntArray
+    pool_share: FloatArray
+
+    @classmethod
+    def of(cls, instance: MaxMinFairness) -> _Program:
+        n, k, q = instance.num_jobs, instance.num_types, instance.num_pairs
+        first = np.concatenate([np.arange(n), instance.pairs[:, 0]])
+        second = np.concatenate([np.full(n, n), instance.pairs[:, 1]])
+        level = np.append(instance.scale_factors / (instance.weights * instance.equal_share_throughputs), 0.0)
+        own = np.concatenate([instance.throughputs, instance.pair_throughputs[:, :, 0]]) * level[first, None]
+        other = np.concatenate([np.zeros((n, k)), instance.pair_throughputs[:, :, 1]]) * level[second, None]
+        row, kind = np.nonzero(instance.fits & ((own > 0) | (other > 0)))
+        pool = instance.pools[kind]
+        return cls(
+            num_jobs=n,
+            num_pools=len(instance.num_workers),
+            shape=(n + q, k),
+            position=row * k + kind,
+            first=first[row],
+            second=second[row],
+            first_level=own[row, kind],
+            second_level=other[row, kind],
+            pool=pool,
+            pool_share=instance.row_scale_factors[row] / instance.num_workers[pool],
+        )
+
+    def load(self, x: FloatArray) -> FloatArray:
+        """P x: time of each job, then workers of each pool as a share of it."""
+        time = self._of_jobs(x, x)
+        return np.concatenate([time, np.bincount(self.pool, self.pool_share * x, self.num_pools)])
+
+    def cover(self, x: FloatArray) -> FloatArray:
+        """C x: level of each job."""
+        return self._of_jobs(self.first_level * x, self.second_level * x)
+
+    def prices(self, y: FloatArray) -> FloatArray:
+        """Column prices y' P."""
+        of_job, of_pool = np.append(y[: self.num_jobs], 0.0), y[self.num_jobs :]
+        prices: FloatArray = of_job[self.first] + of_job[self.second] + of_pool[self.pool] * self.pool_share
+        return prices
+
+    def worths(self, z: FloatArray) -> FloatArray:
+        """What each column covers at prices z, z' C."""
+        of_job = np.append(z, 0.0)
+        worths: FloatArray = self.first_level * of_job[self.first] + self.second_level * of_job[self.second]
+        return worths
+
+    def value(self, x: FloatArray) -> float:
+        """The level that x attains when it is scaled to fill its tightest packing row."""
+        return float(self.cover(x).min() / self.load(x).max())
+
+    def bound(self, y: FloatArray, z: FloatArray) -> float:
+        """The level that prices y and z prove cannot be exceeded."""
+        return float((self.worths(z) / self.prices(y)).max() * y.sum() / z.sum())
+
+    def allocation(self, x: FloatArray) -> Allocation:
+        fractions = np.zeros(self.shape)
+        fractions.ravel()[self.position] = x
+        return Allocation(time_fractions=fractions)
+
+    def _of_jobs(self, first: FloatArray, second: FloatArray) -> FloatArray:
+        n = self.num_jobs
+        both = np.bincount(self.first, first, n + 1) + np.bincount(self.second, second, n + 1)
+        return both[:n].astype(float)

@@ -1,0 +1,379 @@
+"""aryl.elastic_allocation against enumeration in fractions, its own relaxation, and SCIP."""
+
+import json
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pyomo.environ as pyo
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import formulations
+import instances
+from heuristics.aryl import elastic_allocation as heuristics
+from instances import InstanceError, PlanError
+from instances.aryl.elastic_allocation import (
+    ElasticAllocation,
+    ElasticAllocationPlan,
+    from_trace,
+    generate,
+    indivisible_workers,
+    two_elastic_jobs,
+)
+
+HEURISTICS = [heuristics.dynamic_program, heuristics.marginal_greedy]
+
+
+def small(seed, tables=False):
+    """A few jobs with whole running times, some of them rigid, some alike."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 5))
+    least, extra = rng.integers(1, 4, n), rng.integers(0, 4, n)
+    times = rng.integers(1, 30, n).astype(float)
+    if n > 1 and rng.random() < 0.3:
+        least[1], extra[1], times[1] = least[0], extra[0], times[0]
+    gpus = rng.integers(1, 5, n)
+    curves = None
+    if tables:
+        curves = [[*rng.integers(1, 60, extra[j]).astype(float), times[j]] for j in range(n)]
+    return ElasticAllocation(
+        capacity=int(rng.integers(0, 1 + (extra @ gpus))),
+        min_workers=least,
+        max_workers=least + extra,
+        gpus_per_worker=gpus,
+        min_running_times=times,
+        running_times=curves,
+    )
+
+
+@st.composite
+def allocations(draw):
+    n = draw(st.integers(1, 4))
+    least = draw(st.lists(st.integers(1, 4), min_size=n, max_size=n))
+    extra = draw(st.lists(st.integers(0, 3), min_size=n, max_size=n))
+    times = st.integers(1, 40).map(float)
+    tables = None
+    if draw(st.booleans()):
+        tables = [draw(st.lists(times, min_size=e + 1, max_size=e + 1)) for e in extra]
+    return ElasticAllocation(
+        capacity=draw(st.integers(0, 20)),
+        min_workers=least,
+        max_workers=[m + e for m, e in zip(least, extra, strict=True)],
+        gpus_per_worker=draw(st.lists(st.integers(1, 4), min_size=n, max_size=n)),
+        min_running_times=[t[-1] for t in tables] if tables else draw(st.lists(times, min_size=n, max_size=n)),
+        running_times=tables,
+    )
+
+
+def exact_reductions(instance):
+    """Each job's reductions in fractions, from the running times with every number of workers."""
+    found = []
+    for job in range(instance.num_jobs):
+        least, most = int(instance.min_workers[job]), int(instance.max_workers[job])
+        if instance.running_times is None:
+            work = Fraction(instance.min_running_times[job]) * most
+            times = [work / workers for workers in range(least, most + 1)]
+        else:
+            times = [Fraction(time) for time in instance.running_times[job]]
+        found.append([times[0] - time for time in times])
+    return found
+
+
+def brute_force(instance, charged_base=0):
+    """Greatest total reduction; the printed line 17 charges the base workers of scaled jobs too."""
+    reductions = exact_reductions(instance)
+    best = Fraction(0)
+    for extra in product(*(range(len(row)) for row in reductions)):
+        gpus = 0
+        for job, workers in enumerate(extra):
+            if workers:
+                gpus += (workers + charged_base * int(instance.min_workers[job])) * int(instance.gpus_per_worker[job])
+        if gpus <= instance.capacity:
+            best = max(best, sum(row[w] for row, w in zip(reductions, extra, strict=True)))
+    return best
+
+
+def naive_greedy(instance):
+    """Repeatedly the steepest average gain that any job offers from where it is, in fractions."""
+    reductions = exact_reductions(instance)
+    extra, left, ended = [0] * instance.num_jobs, instance.capacity, set()
+    while True:
+        steps = []
+        for job, row in enumerate(reductions):
+            if job not in ended:
+                gpus = int(instance.gpus_per_worker[job])
+                for end in range(extra[job] + 1, len(row)):
+                    gain = row[end] - row[extra[job]]
+                    if gain > 0:
+                        steps.append((-gain / ((end - extra[job]) * gpus), job, -end))
+        if not steps:
+            return extra
+        _, job, end = min(steps)
+        cost = (-end - extra[job]) * int(instance.gpus_per_worker[job])
+        if cost > left:
+            ended.add(job)
+        else:
+            extra[job], left = -end, left - cost
+
+
+@pytest.mark.parametrize("tables", [False, True])
+def test_optimum_equals_enumeration(tables):
+    for seed in range(200):
+        instance = small(seed, tables)
+        solution = formulations.solve(instance)
+        assert solution.status == "optimal"
+        assert solution.objective == pytest.approx(float(brute_force(instance)), rel=1e-9, abs=1e-9)
+        assert instance.violations(solution.plan) == []
+
+
+def test_scip_agrees():
+    for seed in range(6):
+        instance = generate(seed, num_jobs=8, linear=bool(seed % 2))
+        assert formulations.solve(instance, solver="scip").objective == pytest.approx(
+            formulations.solve(instance).objective, rel=1e-9
+        )
+
+
+@pytest.mark.parametrize("solver", ["highs", "scip"])
+def test_only_rigid_jobs(solver):
+    instance = ElasticAllocation(
+        capacity=3, min_workers=[2, 1], max_workers=[2, 1], gpus_per_worker=[1, 1], min_running_times=[5.0, 3.0]
+    )
+    solution = formulations.solve(instance, solver=solver)
+    assert (solution.status, solution.objective) == ("optimal", 0)
+    assert solution.plan.extra_workers.tolist() == [0, 0]
+
+
+def test_two_elastic_jobs():
+    instance = two_elastic_jobs()
+    assert [row.tolist() for row in instance.reductions] == [
+        pytest.approx([0, 80, 320 / 3, 120]),
+        pytest.approx([0, 80 / 3, 40]),
+    ]
+    for extra in ([2, 0], [1, 1]):
+        assert instance.objective(ElasticAllocationPlan(extra_workers=extra)) == pytest.approx(320 / 3)
+    assert brute_force(instance) == Fraction(320, 3)
+    assert formulations.solve(instance).objective == pytest.approx(320 / 3)
+
+
+def test_base_workers_are_not_charged_again():
+    """As printed, line 17 leaves the two jobs one worker to share; as built, both GPUs are given."""
+    assert brute_force(two_elastic_jobs(), charged_base=1) == 80
+    assert formulations.solve(two_elastic_jobs()).objective == pytest.approx(320 / 3)
+
+
+def test_indivisible_workers_mislead_the_greedy():
+    instance = indivisible_workers()
+    assert instance.objective(heuristics.marginal_greedy(instance)) == pytest.approx(90)
+    assert instance.objective(heuristics.dynamic_program(instance)) == pytest.approx(100)
+    assert formulations.solve(instance).plan == ElasticAllocationPlan(extra_workers=[0, 1])
+
+
+def test_running_times_that_rise_again():
+    """More workers may slow a job down: it then stops where it is fastest, or takes none."""
+    instance = ElasticAllocation(
+        capacity=9,
+        min_workers=[1, 2],
+        max_workers=[4, 3],
+        gpus_per_worker=[1, 1],
+        min_running_times=[45.0, 60.0],
+        running_times=[[50.0, 60.0, 20.0, 45.0], [40.0, 60.0]],
+    )
+    assert [row.tolist() for row in instance.reductions] == [[0, -10, 30, 5], [0, -20]]
+    for plan in (formulations.solve(instance).plan, *(heuristic(instance) for heuristic in HEURISTICS)):
+        assert plan.extra_workers.tolist() == [2, 0]
+
+
+def test_tables_of_linear_jobs_change_nothing():
+    for seed in range(40):
+        linear = small(seed)
+        longest = linear.min_running_times * linear.max_workers / linear.min_workers
+        tables = [(longest[job] - row).tolist() for job, row in enumerate(linear.reductions)]
+        told = ElasticAllocation.from_dict({**linear.to_dict(), "running_times": tables})
+        assert formulations.solve(told).objective == pytest.approx(formulations.solve(linear).objective, rel=1e-9)
+
+
+@given(allocations())
+def test_dynamic_program_is_optimal(instance):
+    plan = heuristics.dynamic_program(instance)
+    assert instance.violations(plan) == []
+    assert instance.objective(plan) == pytest.approx(float(brute_force(instance)), rel=1e-9, abs=1e-9)
+
+
+@given(allocations())
+def test_marginal_greedy(instance):
+    """It follows its definition, keeps its guarantee, and never beats the optimum."""
+    plan = heuristics.marginal_greedy(instance)
+    assert plan.extra_workers.tolist() == naive_greedy(instance)
+    assert instance.violations(plan) == []
+    value, optimum, bound = instance.objective(plan), float(brute_force(instance)), heuristics.lp_bound(instance)
+    assert value <= optimum + 1e-9
+    assert optimum <= bound + 1e-9
+    largest_step = max(max(row) for row in exact_reductions(instance))
+    assert value >= bound - float(largest_step) - 1e-9
+
+
+@given(allocations())
+def test_lp_bound_is_the_relaxation(instance):
+    model = formulations.build(instance)
+    for variable in model.chosen.values():
+        variable.domain = pyo.UnitInterval
+    relaxed = formulations.solve(model)
+    assert relaxed.status == "optimal"
+    assert relaxed.objective == pytest.approx(heuristics.lp_bound(instance), rel=1e-7, abs=1e-7)
+
+
+@given(allocations())
+def test_heuristics_repeat_and_leave_the_instance_alone(instance):
+    digest = instance.digest
+    for heuristic in HEURISTICS:
+        assert heuristic(instance) == heuristic(instance)
+    assert instance.digest == digest
+
+
+def test_ties():
+    """The greedy gives to the lowest job, the dynamic program to fewer workers."""
+    alike = ElasticAllocation(
+        capacity=1, min_workers=[1] * 3, max_workers=[2] * 3, gpus_per_worker=[1] * 3, min_running_times=[7.0] * 3
+    )
+    assert heuristics.marginal_greedy(alike).extra_workers.tolist() == [1, 0, 0]
+    flat = ElasticAllocation(
+        capacity=5,
+        min_workers=[1],
+        max_workers=[4],
+        gpus_per_worker=[1],
+        min_running_times=[3.0],
+        running_times=[[9.0, 3.0, 3.0, 3.0]],
+    )
+    assert heuristics.dynamic_program(flat).extra_workers.tolist() == [1]
+    assert heuristics.marginal_greedy(flat).extra_workers.tolist() == [1]
+
+
+def test_start_plan():
+    for seed in range(20):
+        instance = small(seed)
+        start = heuristics.marginal_greedy(instance)
+        solution = formulations.solve(instance, start=start)
+        assert solution.objective == pytest.approx(float(brute_force(instance)), rel=1e-9, abs=1e-9)
+    large = generate(0, num_jobs=400)
+    start = heuristics.dynamic_program(large)
+    stopped = formulations.solve(large, start=start, time_limit=1e-6)
+    assert stopped.objective == pytest.approx(large.objective(start), rel=1e-12)
+
+
+def test_users_add_constraints():
+    model = formulations.build(two_elastic_jobs())
+    model.fair = pyo.Constraint(expr=sum(model.chosen[1, w] for w in (1, 2)) == 1)
+    assert formulations.solve(model).plan.extra_workers.tolist() == [1, 1]
+
+
+def test_read_without_values_is_refused():
+    with pytest.raises(ValueError, match="No value"):
+        formulations.read(formulations.build(two_elastic_jobs()))
+
+
+@given(allocations())
+def test_json_round_trip(instance):
+    assert instances.read(json.loads(json.dumps(instance.to_dict()))) == instance
+    plan = heuristics.marginal_greedy(instance)
+    assert ElasticAllocationPlan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
+
+
+def test_broken_rules_are_named():
+    instance = two_elastic_jobs()
+    plan = ElasticAllocationPlan(extra_workers=[-1, 4])
+    assert [str(v) for v in instance.violations(plan)] == ["min_extra[0] by 1", "max_extra[1] by 2", "capacity by 1"]
+    with pytest.raises(PlanError, match=r"extra_workers is -1 at index \[0\], must be 0 to 3"):
+        instance.objective(plan)
+    with pytest.raises(PlanError, match="n = 2"):
+        instance.objective(ElasticAllocationPlan(extra_workers=[0, 0, 0]))
+
+
+@pytest.mark.parametrize(
+    ("field", "fields"),
+    [
+        ("capacity", {"capacity": -1}),
+        ("capacity", {"capacity": 1.5}),
+        ("min_workers", {"min_workers": [0, 1]}),
+        ("max_workers", {"max_workers": [2, 1]}),
+        ("max_workers", {"max_workers": [2, 3, 4]}),
+        ("gpus_per_worker", {"gpus_per_worker": [1, 0]}),
+        ("min_running_times", {"min_running_times": [1.0, 0.0]}),
+        ("min_running_times", {"min_running_times": [1.0, float("inf")]}),
+        ("running_times", {"running_times": [[4.0, 2.0], [9.0, 5.0, 3.0]]}),
+        ("running_times", {"running_times": [[4.0, 2.0], [5.0, 4.0]]}),
+        ("running_times", {"running_times": [[-4.0, 2.0], [5.0, 3.0]]}),
+        ("running_times", {"running_times": [[4.0, 2.0]]}),
+    ],
+)
+def test_bad_fields_are_named(field, fields):
+    good = {
+        "capacity": 1,
+        "min_workers": [1, 2],
+        "max_workers": [2, 3],
+        "gpus_per_worker": [1, 1],
+        "min_running_times": [2.0, 3.0],
+    }
+    assert ElasticAllocation(**good).num_jobs == 2
+    with pytest.raises(InstanceError, match=rf"\.{field}: "):
+        ElasticAllocation(**{**good, **fields})
+
+
+@pytest.mark.parametrize("linear", [True, False])
+def test_generated_instances(linear):
+    for seed in range(20):
+        instance = generate(seed, num_jobs=15, linear=linear)
+        assert instance == generate(np.random.default_rng(seed), num_jobs=15, linear=linear)
+        wanted = int(instance.max_extra @ instance.gpus_per_worker)
+        assert instance.capacity == wanted // 2
+        everything = generate(seed, num_jobs=15, linear=linear, tightness=0.0)
+        assert formulations.solve(everything).objective == pytest.approx(
+            sum(row.max() for row in everything.reductions)
+        )
+        assert generate(seed, num_jobs=15, linear=linear, tightness=1.0).capacity == 0
+    assert generate(0).running_times is None
+    rising = [np.diff(table).max(initial=0) > 0 for table in generate(0, num_jobs=60, linear=False).running_times]
+    assert any(rising)
+    assert not all(rising)
+
+
+@pytest.mark.parametrize("trace", ["elasticflow/microsoft/raw/cluster02.csv", "tiresias/60_job.csv"])
+def test_real_jobs(data, trace):
+    """Measured curves, some of which fall: the model and the dynamic program agree."""
+    falling = 0
+    for seed in range(5):
+        instance = from_trace(
+            seed, throughputs=data / "elasticflow" / "throughputs_A100", trace=data / trace, num_jobs=12
+        )
+        assert (instance.max_workers == 2 * instance.min_workers).all()
+        assert instance.capacity == instance.min_workers.sum() // 2
+        falling += any((np.diff(table) > 0).any() for table in instance.running_times)
+        best = formulations.solve(instance)
+        assert best.status == "optimal"
+        assert best.objective == pytest.approx(instance.objective(heuristics.dynamic_program(instance)), rel=1e-9)
+        assert instance.objective(heuristics.marginal_greedy(instance)) <= best.objective * (1 + 1e-9)
+    assert falling
+    again = from_trace(4, throughputs=data / "elasticflow" / "throughputs_A100", trace=data / trace, num_jobs=12)
+    assert again == instance
+
+
+def test_from_trace_by_hand(tmp_path):
+    """A job of 2 GPUs and 100 s on a curve of 1, 3 and 4 iterations/s at 1, 2 and 4 GPUs."""
+    tables = tmp_path / "tables"
+    tables.mkdir()
+    (tables / "model.csv").write_text("global_batch_size,1,2,4\n8,1,3,4\n")
+    trace = tmp_path / "trace.csv"
+    trace.write_text("job_id,submission_time,duration,num_gpu\na,0,100,2\nb,5,40,8\n")
+    instance = from_trace(0, throughputs=tables, trace=trace, num_jobs=2)
+    assert [table.tolist() for table in instance.running_times] == [
+        pytest.approx([100, 300 / 3.5, 75]),
+        [40.0] * 9,
+    ]
+    assert instance.capacity == 5
+    with pytest.raises(InstanceError, match="num_jobs: got 3, must be 1 to 2"):
+        from_trace(0, throughputs=tables, trace=trace, num_jobs=3)
+    (tables / "model.csv").write_text("global_batch_size,4,8\n8,1,3\n")
+    with pytest.raises(InstanceError, match="no model was measured on 2 GPUs or fewer"):
+        from_trace(0, throughputs=tables, trace=trace, num_jobs=2)

@@ -1,0 +1,316 @@
+"""aryl.reclaim against enumeration, a naive Algorithm 1 in fractions, and SCIP."""
+
+import json
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pyomo.environ as pyo
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import formulations
+import instances
+from heuristics.aryl import reclaim as heuristics
+from instances import InstanceError, PlanError
+from instances.aryl.reclaim import Reclaim, ReclaimPlan, generate, six_servers, wide_job
+
+GREEDY = {
+    "job_count": heuristics.smallest_count_first,
+    "gpu_fraction": heuristics.gpu_fraction,
+    "server_fraction": heuristics.server_fraction,
+}
+HEURISTICS = [*GREEDY.values(), heuristics.random, heuristics.local_search]
+
+
+def small(seed):
+    """A tiny instance with repeated, empty and full servers, and jobs on none."""
+    rng = np.random.default_rng(seed)
+    n, s = int(rng.integers(1, 9)), int(rng.integers(1, 8))
+    hosts = rng.random((n, s)) < rng.choice([0.1, 0.3, 0.6])
+    if s > 2 and rng.random() < 0.3:
+        hosts[:, 1] = hosts[:, 0]
+    gpus = np.where(hosts, rng.integers(1, 5, (n, s)), rng.integers(0, 3, (n, s)) * (rng.random((n, s)) < 0.2))
+    return Reclaim(hosts=hosts, gpus=gpus, demand=int(rng.integers(0, s + 1)))
+
+
+@st.composite
+def reclaims(draw):
+    n, s = draw(st.integers(1, 7)), draw(st.integers(1, 6))
+    base = draw(st.lists(st.lists(st.integers(0, 3), min_size=s, max_size=s), min_size=n, max_size=n))
+    flexible = draw(st.lists(st.lists(st.integers(0, 1), min_size=s, max_size=s), min_size=n, max_size=n))
+    return Reclaim(hosts=np.array(base) > 0, gpus=np.array(base) + np.array(flexible), demand=draw(st.integers(0, s)))
+
+
+def brute_force(instance):
+    """Fewest jobs preempted over all sets of servers."""
+    hosts = instance.hosts.tolist()
+    return min(
+        sum(any(row[i] for i in chosen) for row in hosts)
+        for chosen in combinations(range(instance.num_servers), instance.demand)
+    )
+
+
+def naive_costs(instance, definition, gone=()):
+    """Cost of every server in fractions, from scratch, without the jobs that are gone."""
+    costs = [Fraction(0)] * instance.num_servers
+    for job, row in enumerate(instance.hosts.tolist()):
+        servers = [i for i, on in enumerate(row) if on]
+        held = [int(instance.gpus[job, i]) for i in servers]
+        for i, gpus in zip(servers, held, strict=True):
+            if job not in gone:
+                share = {"job_count": 1, "gpu_fraction": Fraction(gpus, sum(held))}
+                costs[i] += share.get(definition, Fraction(1, len(servers)))
+    return costs
+
+
+def naive_greedy(instance, definition):
+    """Cheapest server first, every cost recomputed after every choice."""
+    chosen, gone = [], set()
+    for _ in range(instance.demand):
+        costs = naive_costs(instance, definition, gone)
+        server = min((i for i in range(instance.num_servers) if i not in chosen), key=lambda i: (costs[i], i))
+        chosen.append(server)
+        gone |= {job for job in range(instance.num_jobs) if instance.hosts[job, server]}
+    return chosen
+
+
+@pytest.mark.parametrize("first", range(0, 400, 100))
+def test_optimum_equals_enumeration(first):
+    for seed in range(first, first + 100):
+        instance = small(seed)
+        solution = formulations.solve(instance)
+        assert solution.status == "optimal"
+        assert solution.objective == brute_force(instance)
+        assert instance.violations(solution.plan) == []
+        assert solution.objective == instance.objective(solution.plan)
+
+
+def test_scip_agrees():
+    for seed in range(5):
+        instance = generate(seed, num_servers=14, spread=0.9, demand=5)
+        assert formulations.solve(instance, solver="scip").objective == formulations.solve(instance).objective
+
+
+@given(reclaims())
+def test_model_value_equals_instance_value(instance):
+    """The disaggregated rows make ``preempted`` whole without being declared so."""
+    model = formulations.build(instance)
+    solution = formulations.solve(model)
+    assert solution.status == "optimal"
+    assert solution.objective == instance.objective(solution.plan)
+
+
+def test_one_row_per_job_would_be_weaker():
+    """Relaxed, 2 of 4 servers of one job: half a job either way by (1), nothing more by a sum over servers."""
+    hosts = np.zeros((2, 5), bool)
+    hosts[0, :4], hosts[1, 4] = True, True
+    instance = Reclaim(hosts=hosts, gpus=hosts.astype(int), demand=1)
+    model = formulations.build(instance)
+    for variable in model.returned.values():
+        variable.domain = pyo.UnitInterval
+    model.returned[0].fix(1)
+    assert formulations.solve(model).objective == pytest.approx(1)
+    model.preemption.deactivate()
+    model.summed = pyo.Constraint(expr=4 * model.preempted[0] >= sum(model.returned[i] for i in range(4)))
+    assert formulations.solve(model).objective == pytest.approx(0.25)
+
+
+def test_six_servers():
+    instance = six_servers()
+    costs = heuristics.preemption_costs(instance)
+    third, eighth = Fraction(1, 3), Fraction(1, 8)
+    assert costs["job_count"].tolist() == [2] * 6
+    assert costs["gpu_fraction"] == pytest.approx([float(k * eighth) for k in (15, 15, 2, 5, 5, 6)])
+    assert costs["server_fraction"] == pytest.approx([1.5, 1.5, 1.0, *[float(2 * third)] * 3])
+    preempted = {name: instance.objective(greedy(instance)) for name, greedy in GREEDY.items()}
+    assert preempted == {"job_count": 4, "gpu_fraction": 4, "server_fraction": 2}
+    assert heuristics.server_fraction(instance).servers.tolist() == [3, 4, 5]
+    assert brute_force(instance) == 2
+    # Servers 2, 3 and 4 leave jobs 0 to 3 preempted: 7 + 7 GPUs on servers 0 and 1, 3 + 3 on server 5.
+    assert instance.collateral_damage(heuristics.gpu_fraction(instance)) == 20
+    assert instance.collateral_damage(heuristics.server_fraction(instance)) == 0
+
+
+def test_wide_job_misleads_algorithm_1():
+    instance = wide_job()
+    assert instance.objective(heuristics.server_fraction(instance)) == 2
+    assert instance.objective(heuristics.local_search(instance)) == 1
+    assert formulations.solve(instance).objective == brute_force(instance) == 1
+
+
+def test_flexible_workers_are_scaled_in():
+    # Job 0 has base workers on server 0 and flexible ones on server 1; job 1 sits on server 2.
+    instance = Reclaim(hosts=[[1, 0, 0], [0, 0, 1]], gpus=[[4, 4, 0], [0, 0, 8]], demand=1)
+    assert [instance.objective(ReclaimPlan(servers=[i])) for i in range(3)] == [1, 0, 1]
+    # A preempted job vacates its flexible GPUs too; one that is scaled in vacates nothing else.
+    assert [instance.collateral_damage(ReclaimPlan(servers=[i])) for i in range(3)] == [4, 0, 0]
+    assert formulations.solve(instance).plan == ReclaimPlan(servers=[1])
+    assert heuristics.server_fraction(instance) == ReclaimPlan(servers=[1])
+
+
+@given(reclaims(), st.randoms(use_true_random=False))
+def test_collateral_damage_by_hand(instance, random):
+    servers = random.sample(range(instance.num_servers), instance.demand)
+    damage = 0
+    for job in range(instance.num_jobs):
+        if any(instance.hosts[job, i] for i in servers):
+            damage += sum(int(instance.gpus[job, i]) for i in range(instance.num_servers) if i not in servers)
+    assert instance.collateral_damage(ReclaimPlan(servers=servers)) == damage
+
+
+@given(reclaims())
+def test_greedy_methods_follow_their_definition(instance):
+    for definition, greedy in GREEDY.items():
+        alone = definition == "server_fraction" and instance.demand == 1
+        expected = naive_greedy(instance, "job_count" if alone else definition)
+        assert greedy(instance).servers.tolist() == expected
+        costs = [float(cost) for cost in naive_costs(instance, definition)]
+        assert heuristics.preemption_costs(instance)[definition] == pytest.approx(costs)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_greedy_methods_follow_their_definition_on_generated_instances(seed):
+    instance = generate(seed, num_servers=25, spread=0.8, demand=9)
+    for definition, greedy in GREEDY.items():
+        assert greedy(instance).servers.tolist() == naive_greedy(instance, definition)
+
+
+def test_demand_of_one_takes_the_fewest_jobs():
+    """Server 0 costs two quarters of a job but preempts two; server 1 costs one job and preempts one."""
+    hosts = np.zeros((6, 5), bool)
+    hosts[:2, [0, 2, 3, 4]] = True
+    hosts[[2, 3, 4, 5], [1, 2, 3, 4]] = True
+    one = Reclaim(hosts=hosts, gpus=hosts.astype(int), demand=1)
+    assert naive_greedy(one, "server_fraction") == [0]
+    assert heuristics.server_fraction(one).servers.tolist() == [1]
+    assert one.objective(heuristics.server_fraction(one)) == brute_force(one) == 1
+
+
+@given(reclaims())
+def test_heuristics_are_feasible_and_no_better_than_the_optimum(instance):
+    digest, optimum = instance.digest, brute_force(instance)
+    for heuristic in HEURISTICS:
+        plan = heuristic(instance)
+        assert instance.violations(plan) == []
+        assert instance.objective(plan) >= optimum
+        assert heuristic(instance) == plan
+    assert instance.digest == digest
+
+
+@given(reclaims())
+def test_local_search(instance):
+    """Never worse than where it starts, and no swap of two servers improves it."""
+    plan = heuristics.local_search(instance)
+    value = instance.objective(plan)
+    assert all(value <= instance.objective(greedy(instance)) for greedy in GREEDY.values())
+    chosen = set(plan.servers.tolist())
+    for inside in chosen:
+        for outside in set(range(instance.num_servers)) - chosen:
+            swapped = ReclaimPlan(servers=sorted(chosen - {inside} | {outside}))
+            assert instance.objective(swapped) >= value
+
+
+def test_random_depends_on_its_rng_only():
+    instance = generate(0, num_servers=30, demand=10)
+    assert heuristics.random(instance, rng=5) == heuristics.random(instance, rng=np.random.default_rng(5))
+    assert heuristics.random(instance, rng=5) != heuristics.random(instance, rng=6)
+
+
+def test_start_plan_is_never_lost():
+    """Stopped at once, the solver still has the plan that it was given."""
+    instance = generate(0, num_servers=80, demand=24, spread=1.0, locality=0.0)
+    start = heuristics.local_search(instance)
+    for limit in (1e-6, 0.3):
+        solution = formulations.solve(instance, start=start, time_limit=limit)
+        assert solution.status == "feasible"
+        assert solution.objective <= instance.objective(start)
+        assert solution.bound <= solution.objective
+
+
+def test_start_plan_leads_to_the_optimum():
+    for seed in range(30):
+        instance = small(seed)
+        start = heuristics.random(instance)
+        assert formulations.solve(instance, start=start).objective == brute_force(instance)
+
+
+def test_start_plan_must_fit():
+    with pytest.raises(PlanError, match="no server 9"):
+        formulations.solve(six_servers(), start=ReclaimPlan(servers=[0, 1, 9]))
+
+
+def test_users_add_constraints():
+    model = formulations.build(six_servers())
+    model.returned[4].fix(0)
+    solution = formulations.solve(model)
+    assert solution.objective == 4
+    assert 4 not in solution.plan.servers
+
+
+def test_read_without_values_is_refused():
+    with pytest.raises(ValueError, match="No value"):
+        formulations.read(formulations.build(six_servers()))
+
+
+@given(reclaims())
+def test_json_round_trip(instance):
+    assert instances.read(json.loads(json.dumps(instance.to_dict()))) == instance
+    plan = heuristics.server_fraction(instance)
+    assert ReclaimPlan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
+
+
+def test_broken_rules_are_named():
+    instance = six_servers()
+    rules = {str(v) for v in instance.violations(ReclaimPlan(servers=[1, 1, 7, -1]))}
+    assert rules == {"server_exists[7] by 1", "server_exists[-1] by 1", "server_once[1] by 1", "demand by 1"}
+    assert [v.rule for v in instance.violations(ReclaimPlan(servers=[]))] == ["demand"]
+    for judge in (instance.objective, instance.collateral_damage):
+        with pytest.raises(PlanError, match="no server -1"):
+            judge(ReclaimPlan(servers=[-1]))
+
+
+@pytest.mark.parametrize(
+    ("field", "fields"),
+    [
+        ("demand", {"demand": 3}),
+        ("demand", {"demand": -1}),
+        ("demand", {"demand": 0.5}),
+        ("gpus", {"gpus": [[1, 0], [0, 0]]}),
+        ("gpus", {"gpus": [[1, -1], [0, 1]]}),
+        ("gpus", {"gpus": [[1, 0, 0], [0, 1, 0]]}),
+        ("gpus", {"gpus": [[1, float("nan")], [0, 1]]}),
+        ("hosts", {"hosts": [[2, 0], [0, 1]]}),
+        ("hosts", {"hosts": []}),
+    ],
+)
+def test_bad_fields_are_named(field, fields):
+    good = {"hosts": [[1, 0], [0, 1]], "gpus": [[1, 0], [0, 1]], "demand": 1}
+    assert Reclaim(**good).num_servers == 2
+    with pytest.raises(InstanceError, match=field):
+        Reclaim(**{**good, **fields})
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_generated_clusters(seed):
+    settings = [{}, {"spread": 1.0}, {"locality": 0.0}, {"locality": 1.0, "elastic": 1.0}, {"jobs_per_server": 0.01}]
+    for options in settings:
+        instance = generate(seed, num_servers=15, **options)
+        assert instance == generate(np.random.default_rng(seed), num_servers=15, **options)
+        assert instance.hosts.any(axis=1).all()
+        assert (instance.gpus.sum(axis=0) <= 8).all()
+        assert instance.demand == 3
+    assert generate(seed, num_servers=1).demand == 1
+
+
+def test_spread_is_a_hardness_dial():
+    """Without spread Algorithm 1 is optimal; with it, it errs on most instances."""
+    misses = {0.0: 0, 1.0: 0}
+    for spread in misses:
+        for seed in range(20):
+            instance = generate(seed, num_servers=20, demand=6, spread=spread, locality=1.0)
+            optimum = formulations.solve(instance).objective
+            misses[spread] += instance.objective(heuristics.server_fraction(instance)) > optimum
+    assert misses[0.0] == 0
+    assert misses[1.0] >= 10

@@ -1,0 +1,221 @@
+"""aryl.two_job against a simulation in fractions, the printed averages, and SCIP."""
+
+import json
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import formulations
+import instances
+from heuristics.aryl.two_job import closed_form
+from instances import InstanceError, PlanError
+from instances.aryl.two_job import (
+    TwoJob,
+    TwoJobPlan,
+    binding_minimum,
+    generate,
+    smaller_maximum_first,
+    smaller_workload_first,
+)
+
+
+@st.composite
+def two_jobs(draw):
+    num_gpus = draw(st.integers(2, 14))
+    first = draw(st.integers(1, num_gpus - 1))
+    least = [first, draw(st.integers(1, num_gpus - first))]
+    most = [low + draw(st.integers(0, num_gpus)) for low in least]
+    work = draw(st.lists(st.integers(1, 60), min_size=2, max_size=2))
+    return TwoJob(num_gpus=num_gpus, workloads=[float(w) for w in work], min_gpus=least, max_gpus=most)
+
+
+def simulate(instance, gpus):
+    """Completion times by moving from event to event, in fractions."""
+    left = [Fraction(w) for w in instance.workloads.tolist()]
+    share, now, done = list(gpus), Fraction(0), [None, None]
+    while None in done:
+        running = [job for job in (0, 1) if done[job] is None]
+        step = min(left[job] / share[job] for job in running)
+        now += step
+        for job in running:
+            left[job] -= share[job] * step
+            if left[job] == 0:
+                done[job] = now
+        for job in running:
+            share[job] = min(int(instance.max_gpus[job]), instance.num_gpus)
+    return done
+
+
+def enumerate_splits(instance):
+    """Average completion time of every whole split that the card allows."""
+    together = min(instance.num_gpus, int(instance.max_gpus.sum()))
+    averages = {}
+    for a in range(1, together):
+        gpus = (a, together - a)
+        if all(instance.min_gpus[j] <= gpus[j] <= instance.max_gpus[j] for j in (0, 1)):
+            averages[gpus] = sum(simulate(instance, gpus)) / 2
+    return averages
+
+
+@given(two_jobs())
+def test_values_equal_the_simulation(instance):
+    averages = enumerate_splits(instance)
+    assert [(x, instance.used_gpus - x) for x in instance.splits] == list(averages)
+    for gpus, average in averages.items():
+        plan = TwoJobPlan(gpus=gpus)
+        assert instance.violations(plan) == []
+        assert instance.completion_times(plan) == pytest.approx([float(t) for t in simulate(instance, gpus)])
+        assert instance.objective(plan) == pytest.approx(float(average), rel=1e-12)
+
+
+def test_optimum_equals_enumeration():
+    for seed in range(150):
+        instance = generate(seed, num_gpus=3 + seed % 12, binding=(seed % 5) / 4)
+        solution = formulations.solve(instance)
+        assert solution.status == "optimal"
+        assert solution.objective == pytest.approx(float(min(enumerate_splits(instance).values())), rel=1e-9)
+        assert instance.violations(solution.plan) == []
+
+
+@given(two_jobs())
+def test_edge_cases_are_solved_too(instance):
+    """One split only, maxima beyond all GPUs, equal jobs."""
+    solution = formulations.solve(instance)
+    assert solution.objective == pytest.approx(float(min(enumerate_splits(instance).values())), rel=1e-9)
+
+
+def test_scip_agrees():
+    for seed in range(4):
+        instance = generate(seed, num_gpus=30)
+        assert formulations.solve(instance, solver="scip").objective == pytest.approx(
+            formulations.solve(instance).objective, rel=1e-9
+        )
+
+
+def test_printed_average_of_table_3():
+    """41.67 s, from reconstructed data: completions at 63.33 and 20 s."""
+    instance = smaller_workload_first()
+    averages = enumerate_splits(instance)
+    assert averages == {
+        (2, 6): Fraction(125, 3),
+        (3, 5): Fraction(43),
+        (4, 4): Fraction(45),
+        (5, 3): Fraction(145, 3),
+        (6, 2): Fraction(155, 3),
+    }
+    assert simulate(instance, (2, 6)) == [Fraction(190, 3), 20]
+    assert round(formulations.solve(instance).objective, 2) == 41.67
+    assert closed_form(instance).gpus.tolist() == [2, 6]
+
+
+def test_printed_averages_of_table_4():
+    """62 against 63.33 s, from reconstructed data: the larger, longer job goes first."""
+    instance = smaller_maximum_first()
+    assert enumerate_splits(instance) == {(2, 6): Fraction(190, 3), (3, 5): Fraction(62)}
+    assert formulations.solve(instance).objective == pytest.approx(62)
+    assert closed_form(instance).gpus.tolist() == [3, 5]
+
+
+def test_binding_minimum_misleads_the_closed_form():
+    instance = binding_minimum()
+    assert closed_form(instance).gpus.tolist() == [5, 3]
+    assert instance.objective(closed_form(instance)) == pytest.approx(72.857, abs=1e-3)
+    assert formulations.solve(instance).plan.gpus.tolist() == [1, 7]
+    assert formulations.solve(instance).objective == pytest.approx(69.184, abs=1e-3)
+
+
+@given(two_jobs())
+def test_closed_form(instance):
+    """Feasible, never better than the optimum, and optimal where the favoured job gets its maximum."""
+    digest = instance.digest
+    plan = closed_form(instance)
+    assert instance.violations(plan) == []
+    assert closed_form(instance) == plan
+    assert instance.digest == digest
+    averages = enumerate_splits(instance)
+    value, optimum = averages[tuple(plan.gpus.tolist())], min(averages.values())
+    assert value >= optimum
+    most = [min(int(m), instance.num_gpus) for m in instance.max_gpus]
+    narrow = 2 * min(most) <= instance.num_gpus
+    favoured = int(most[1] < most[0]) if narrow else int(instance.workloads[1] < instance.workloads[0])
+    if plan.gpus[favoured] == most[favoured]:
+        assert value == optimum
+
+
+def test_closed_form_errs_only_where_a_minimum_binds():
+    """The dial makes it err; without it the rule is optimal."""
+    worst = {0.0: Fraction(1), 0.75: Fraction(1), 1.0: Fraction(1)}
+    for binding in worst:
+        for seed in range(200):
+            instance = generate(seed, num_gpus=12, binding=binding)
+            averages = enumerate_splits(instance)
+            ratio = averages[tuple(closed_form(instance).gpus.tolist())] / min(averages.values())
+            worst[binding] = max(worst[binding], ratio)
+    assert worst[0.0] == worst[1.0] == 1
+    assert worst[0.75] > Fraction(105, 100)
+
+
+@given(two_jobs())
+def test_the_sum_that_the_rule_comes_from(instance):
+    """(W_f / x_f)(2 - G / M_s) + (W_f + W_s) / M_s, when all GPUs are in use and f is first."""
+    if instance.used_gpus < instance.num_gpus:
+        return
+    most = [min(int(m), instance.num_gpus) for m in instance.max_gpus]
+    work = [Fraction(w) for w in instance.workloads.tolist()]
+    for gpus, average in enumerate_splits(instance).items():
+        first = 0 if work[0] / gpus[0] <= work[1] / gpus[1] else 1
+        after = most[1 - first]
+        total = work[first] / gpus[first] * (2 - Fraction(instance.num_gpus, after)) + sum(work) / after
+        assert total == 2 * average
+
+
+@given(two_jobs())
+def test_json_round_trip(instance):
+    assert instances.read(json.loads(json.dumps(instance.to_dict()))) == instance
+    plan = closed_form(instance)
+    assert TwoJobPlan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
+
+
+def test_start_plan():
+    instance = smaller_workload_first()
+    assert formulations.solve(instance, start=closed_form(instance)).objective == pytest.approx(125 / 3)
+
+
+def test_broken_rules_are_named():
+    instance = smaller_maximum_first()
+    plan = TwoJobPlan(gpus=[4, 1])
+    assert [str(v) for v in instance.violations(plan)] == ["min_gpus[1] by 1", "max_gpus[0] by 1", "used_gpus by 3"]
+    assert instance.violations(instance.split(3)) == []
+    with pytest.raises(PlanError, match=r"gpus is 0 at index \[1\], must be at least 1"):
+        instance.objective(TwoJobPlan(gpus=[3, 0]))
+
+
+@pytest.mark.parametrize(
+    ("field", "fields"),
+    [
+        ("num_gpus", {"num_gpus": 1}),
+        ("num_gpus", {"num_gpus": 7.5}),
+        ("workloads", {"workloads": [0.0, 1.0]}),
+        ("workloads", {"workloads": [1.0]}),
+        ("workloads", {"workloads": [1.0, float("nan")]}),
+        ("min_gpus", {"min_gpus": [0, 1]}),
+        ("min_gpus", {"min_gpus": [5, 4], "max_gpus": [8, 8]}),
+        ("max_gpus", {"max_gpus": [1, 6]}),
+        ("max_gpus", {"max_gpus": [3, 6, 6]}),
+    ],
+)
+def test_bad_fields_are_named(field, fields):
+    good = smaller_maximum_first().to_dict()
+    with pytest.raises(InstanceError, match=rf"\.{field}: "):
+        TwoJob.from_dict({**good, **fields})
+
+
+def test_generated_instances():
+    for seed in range(100):
+        instance = generate(seed, num_gpus=3 + seed % 20, binding=(seed % 5) / 4)
+        assert instance == generate(np.random.default_rng(seed), num_gpus=3 + seed % 20, binding=(seed % 5) / 4)
+        assert instance.used_gpus == instance.num_gpus
+        assert len(instance.splits) >= 1

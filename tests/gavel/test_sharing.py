@@ -1,0 +1,223 @@
+"""Allocations that every policy of Gavel can be compared with, by hand and against their definitions."""
+
+import importlib
+from itertools import chain, combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heuristics.gavel import sharing as heuristics
+from instances.gavel.max_min_fairness import MaxMinFairness, generate, three_jobs
+from validation.strategies import strategy
+
+INSTANCES = strategy("gavel.max_min_fairness")
+ALL = [heuristics.isolated, heuristics.equal_share, heuristics.heterogeneity_agnostic, heuristics.random_packing]
+
+
+def worker_time(instance, plan):
+    """Workers times time of each job, over all rows that contain it."""
+    time = plan.time_fractions.sum(axis=1)
+    for pair, row in zip(instance.pairs.tolist(), time[instance.num_jobs :], strict=True):
+        time[pair] += row
+    return instance.scale_factors * time[: instance.num_jobs]
+
+
+def usable_pools(instance):
+    """For each job, the pools on which it runs at all, by loops."""
+    found = []
+    for m in range(instance.num_jobs):
+        pools = set()
+        for j, pool in enumerate(instance.pools.tolist()):
+            if instance.throughputs[m, j] > 0 and instance.scale_factors[m] <= instance.num_workers[pool]:
+                pools.add(pool)
+        found.append(pools)
+    return found
+
+
+def fair_levels(instance):
+    """Max-min fair worker time per weight: levels rise by bisection while every set of pools can serve its jobs.
+
+    Jobs are served if, for every set of pools, those confined to it want no more than it has (Hall's condition).
+    """
+    usable, scale, weights = usable_pools(instance), instance.scale_factors, instance.weights
+    pools = range(len(instance.num_workers))
+    sets = [set(s) for s in chain.from_iterable(combinations(pools, size) for size in range(len(pools) + 1))]
+
+    def served(wanted):
+        return all(
+            sum(w for w, mine in zip(wanted, usable, strict=True) if mine <= allowed)
+            <= sum(int(instance.num_workers[p]) for p in allowed) + 1e-10
+            for allowed in sets
+        )
+
+    received = np.zeros(instance.num_jobs)
+    rising = set(range(instance.num_jobs))
+    while rising:
+
+        def at(level, rising=frozenset(rising), received=tuple(received)):
+            return [min(scale[m], weights[m] * level) if m in rising else received[m] for m in range(len(received))]
+
+        low, high = 0.0, float(max(scale[m] / weights[m] for m in rising))
+        if served(at(high)):
+            return np.array(at(high))
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (middle, high) if served(at(middle)) else (low, middle)
+        received = np.array(at(low))
+        stuck = {m for m in rising if not served([*received[:m], received[m] + 1e-7, *received[m + 1 :]])}
+        stuck |= {m for m in rising if received[m] >= scale[m] - 1e-9}
+        assert stuck & rising
+        rising -= stuck
+    return received
+
+
+@given(INSTANCES)
+def test_worker_time_is_max_min_fair(instance):
+    plan = heuristics.heterogeneity_agnostic(instance)
+    assert instance.violations(plan) == []
+    assert worker_time(instance, plan) == pytest.approx(fair_levels(instance), abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_worker_time_is_max_min_fair_where_pools_differ(seed):
+    rng = np.random.default_rng(seed)
+    n, p = int(rng.integers(2, 9)), int(rng.integers(2, 5))
+    num_workers = rng.integers(1, 7, p)
+    throughputs = (rng.random((n, p)) < 0.5).astype(float)
+    throughputs[:, num_workers.argmax()] += throughputs.sum(axis=1) == 0
+    scale_factors = np.minimum(rng.integers(1, 4, n), np.where(throughputs > 0, num_workers, 0).max(axis=1))
+    instance = MaxMinFairness(
+        throughputs=throughputs, num_workers=num_workers, scale_factors=scale_factors, weights=rng.integers(1, 4, n)
+    )
+    plan = heuristics.heterogeneity_agnostic(instance)
+    assert instance.violations(plan) == []
+    assert worker_time(instance, plan) == pytest.approx(fair_levels(instance), abs=1e-6)
+
+
+@given(INSTANCES, st.integers(0, 3))
+def test_plans_are_feasible_and_repeat(instance, seed):
+    for heuristic in ALL[:-1]:
+        assert instance.violations(heuristic(instance)) == []
+        assert heuristic(instance) == heuristic(instance)
+    packed = heuristics.random_packing(instance, rng=seed)
+    assert instance.violations(packed) == []
+    assert packed == heuristics.random_packing(instance, rng=np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize("policy", ["makespan", "fifo", "finish_time_fairness", "total_throughput", "cost"])
+def test_any_policy_is_taken(policy):
+    instance = importlib.import_module(f"instances.gavel.{policy}").generate(1, num_jobs=12, workers_per_pool=4)
+    same = generate(1, num_jobs=12, workers_per_pool=4)
+    for heuristic in ALL:
+        assert heuristic(instance) == heuristic(same)
+
+
+def test_three_jobs():
+    """Three jobs on two workers: every job runs two thirds of the time, a third on either worker."""
+    third = np.full((3, 2), 1 / 3)
+    for heuristic in ALL:
+        assert heuristic(three_jobs()).time_fractions == pytest.approx(third)
+
+
+def test_throughputs_do_not_matter():
+    instance = generate(3, num_jobs=9, workers_per_pool=4, pair_fraction=0.0)
+    rng = np.random.default_rng(0)
+    fields = {**instance.to_dict(), "throughputs": rng.uniform(1, 9, (9, 3))}
+    for heuristic in ALL:
+        assert heuristic(MaxMinFairness.from_dict(fields)) == heuristic(instance)
+
+
+def test_weights_count():
+    instance = MaxMinFairness(throughputs=np.ones((3, 1)), num_workers=[1], weights=[2, 1, 1])
+    assert heuristics.heterogeneity_agnostic(instance).time_fractions.ravel() == pytest.approx([0.5, 0.25, 0.25])
+    assert heuristics.equal_share(instance).time_fractions.ravel() == pytest.approx([1 / 3] * 3)
+    capped = MaxMinFairness(throughputs=np.ones((3, 1)), num_workers=[2], weights=[9, 1, 1])
+    assert heuristics.heterogeneity_agnostic(capped).time_fractions.ravel() == pytest.approx([1, 0.5, 0.5])
+
+
+def test_wide_jobs():
+    """Equal worker time gives a job of 4 a quarter of the time of a job of 1; an equal share the same time."""
+    instance = MaxMinFairness(throughputs=np.ones((2, 1)), num_workers=[4], scale_factors=[4, 1])
+    assert heuristics.heterogeneity_agnostic(instance).time_fractions.ravel() == pytest.approx([0.75, 1])
+    assert heuristics.equal_share(instance).time_fractions.ravel() == pytest.approx([0.8, 0.8])
+    assert heuristics.isolated(instance).time_fractions.ravel() == pytest.approx([0.5, 1])
+
+
+def test_narrow_jobs_make_room_for_wide_ones():
+    """A job of 4 fits pool 0 only; 4 others, split by size, would take half of it, and go to pool 1 instead."""
+    instance = MaxMinFairness(throughputs=np.ones((5, 2)), num_workers=[4, 2], scale_factors=[4, 1, 1, 1, 1])
+    plan = heuristics.heterogeneity_agnostic(instance)
+    assert instance.violations(plan) == []
+    assert worker_time(instance, plan) == pytest.approx([2, 1, 1, 1, 1])
+    assert plan.time_fractions[0] == pytest.approx([0.5, 0])
+    assert plan.time_fractions[1:].sum(axis=0) == pytest.approx([2, 2])
+
+
+def test_a_place_without_throughput_is_not_used():
+    instance = MaxMinFairness(throughputs=[[0.0, 1.0], [1.0, 1.0]], num_workers=[1, 1])
+    for heuristic in ALL[1:]:
+        plan = heuristic(instance)
+        assert plan.time_fractions[0, 0] == 0
+    assert heuristics.heterogeneity_agnostic(instance).time_fractions == pytest.approx(np.array([[0, 1], [1, 0]]))
+    assert heuristics.equal_share(instance).time_fractions == pytest.approx(np.array([[0, 2 / 3], [1 / 3, 1 / 3]]))
+
+
+def test_the_best_placement_is_used():
+    instance = MaxMinFairness(throughputs=[[1.0, 2.0], [2.0, 1.0]], num_workers=[2], pools=[0, 0])
+    for heuristic in ALL:
+        assert heuristic(instance).time_fractions == pytest.approx(np.array([[0, 1], [1, 0]]))
+
+
+def test_isolated_is_the_instance_s_own():
+    instance = generate(2, num_jobs=10, workers_per_pool=4, unconsolidated=True)
+    assert heuristics.isolated(instance) == instance.isolated_share()
+
+
+# --- packing ----------------------------------------------------------------------------------------
+
+
+def two_jobs(first, second):
+    return MaxMinFairness(
+        throughputs=[[2.0], [4.0]], num_workers=[1], pairs=[[0, 1]], pair_throughputs=[[[first, second]]]
+    )
+
+
+def test_a_pair_is_kept_where_it_beats_time_slicing():
+    packed = heuristics.random_packing(two_jobs(1.5, 2.0))
+    assert packed.time_fractions.ravel().tolist() == [0, 0, 1]
+    sliced = heuristics.random_packing(two_jobs(1.5, 1.0))
+    assert sliced.time_fractions.ravel() == pytest.approx([0.5, 0.5, 0])
+    assert heuristics.random_packing(two_jobs(0.0, 4.0)).time_fractions[2, 0] == 0
+
+
+def test_partners_take_turns_where_packing_does_not_pay():
+    instance = MaxMinFairness(
+        throughputs=[[2.0, 2.0], [2.0, 2.0]],
+        num_workers=[1, 1],
+        pairs=[[0, 1]],
+        pair_throughputs=[[[1.5, 1.5], [0.5, 0.5]]],
+    )
+    plan = heuristics.random_packing(instance)
+    assert plan.time_fractions == pytest.approx(np.array([[0, 0.25], [0, 0.25], [0.5, 0]]))
+
+
+def test_a_job_has_one_partner():
+    for seed in range(20):
+        instance = generate(seed, num_jobs=12, pair_fraction=0.8, workers_per_pool=4)
+        plan = heuristics.random_packing(instance, rng=seed)
+        used = instance.pairs[plan.time_fractions[12:].sum(axis=1) > 0]
+        assert len(np.unique(used)) == used.size
+        assert instance.violations(plan) == []
+
+
+def test_partners_are_random():
+    instance = generate(0, num_jobs=12, pair_fraction=0.8, workers_per_pool=4, multi_worker=False)
+    assert len({heuristics.random_packing(instance, rng=seed).digest for seed in range(6)}) > 3
+
+
+def test_without_pairs_packing_is_plain_sharing():
+    for seed in range(5):
+        instance = generate(seed, num_jobs=12, pair_fraction=0.0, workers_per_pool=4, weighted=True)
+        assert heuristics.random_packing(instance, rng=seed) == heuristics.heterogeneity_agnostic(instance)
