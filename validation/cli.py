@@ -320,12 +320,16 @@ _SUMMARY_COLUMNS = (
 
 
 def _summary_tables(result: Study) -> list[Table]:
+    from validation import catalogue
+
     tables = []
     summary = result.summary()
     if summary.empty:
         return []
     for problem, group in summary.groupby("problem", sort=False):
-        table = Table(title=str(problem), title_justify="left", box=None, pad_edge=False)
+        entry = catalogue.CATALOGUE.get(str(problem))
+        title = f"{problem} (size is {entry.size})" if entry else str(problem)
+        table = Table(title=title, title_justify="left", box=None, pad_edge=False)
         for name in _SUMMARY_COLUMNS:
             table.add_column(name, justify="left" if name in ("from", "heuristic") else "right", no_wrap=True)
         for row in group.to_dict("records"):

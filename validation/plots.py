@@ -94,7 +94,8 @@ def _gap_distribution(axes: Axes, rows: pd.DataFrame, look_of: Mapping[str, Mapp
             color=look_of[str(name)]["color"],
             linewidth=1.8,
         )
-    axes.set_xlim(-0.02 * max(largest, 1), 1.05 * max(largest, 1))
+    scale = largest or 1.0
+    axes.set_xlim(-0.02 * scale, 1.05 * scale)
     if largest > 50:
         axes.set_xscale("symlog", linthresh=1)
         axes.set_xlim(-0.1, 1.3 * largest)

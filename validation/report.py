@@ -118,9 +118,10 @@ def _summary_table(study: Study, problem: str) -> str:
                 duration(row["exact_median_seconds"]),
             ]
         )
+    entry = catalogue.CATALOGUE.get(problem)
     header = [
         "instances from",
-        "size",
+        entry.size if entry else "size",
         "heuristic",
         "instances",
         "proven",
