@@ -423,8 +423,9 @@ def test_keys_do_not_depend_on_what_else_is_imported() -> None:
 import sys
 from validation.keys import exact_code, heuristic_code
 if len(sys.argv) > 1:
-    import instances, formulations
-    for problem in instances.problems():
+    import formulations
+    from validation.catalogue import CATALOGUE
+    for problem in CATALOGUE:
         formulations.formulation(problem)
 from heuristics.aryl.reclaim import server_fraction
 print(heuristic_code(server_fraction), exact_code("aryl.reclaim", "highs"))
@@ -468,7 +469,7 @@ print(heuristic_code(server_fraction), exact_code("aryl.reclaim", "highs"))
         ({"count": 0}, "count: got 0, must be at least 1"),
         ({"count": -2}, "count: got -2, must be at least 1"),
         ({"seed": -1}, "seed: got -1, must be at least 0"),
-        ({"time_limit": 0}, "time_limit: got 0, must be positive seconds"),
+        ({"time_limit": 0}, "time_limit: got 0.0, must be positive seconds"),
         ({"time_limit": math.nan}, "time_limit: got nan, must be positive seconds"),
         ({"time_limit": math.inf}, "time_limit: got inf, must be positive seconds"),
         ({"jobs": 0}, "jobs: got 0, must be at least 1"),
@@ -774,10 +775,12 @@ def test_given_instances(tmp_path: Path) -> None:
 
 def test_a_bad_instance_file_is_named(tmp_path: Path) -> None:
     good = json.dumps(reclaim.six_servers().to_dict())
-    (tmp_path / "good.json").write_text(good, encoding="utf-8")
-    (tmp_path / "truncated.json").write_text(good[:100], encoding="utf-8")
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "good.json").write_text(good, encoding="utf-8")
+    (folder / "truncated.json").write_text(good[:100], encoding="utf-8")
     with pytest.raises(instances.InstanceError, match=r"truncated\.json: not valid JSON"):
-        gap_study("aryl.reclaim", seed=1, instances=tmp_path, output=tmp_path / "study")
+        gap_study("aryl.reclaim", seed=1, instances=folder, output=tmp_path / "study")
     assert not (tmp_path / "study").exists()
 
 
