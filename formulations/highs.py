@@ -142,8 +142,8 @@ class Session:
             self._checked(self._highs.setSolution(point), "taking the start point")
         if program.is_mip:
             return self._solve(program, [_USUAL, _WITHOUT_PRESOLVE])
-        interior = [_INTERIOR] if cold and program.num_rows > interior_rows else []
-        return self._solve(program, [*interior, _USUAL, _CAREFUL])
+        first = first_options(program, interior_rows) if cold else _USUAL
+        return self._solve(program, [first, _USUAL, _CAREFUL] if first is _INTERIOR else [_USUAL, _CAREFUL])
 
     def add_columns(self, columns: Columns) -> LinearProgram:
         """Append columns to the program of the last run; the next :meth:`run` of it starts warm.
@@ -358,6 +358,11 @@ def highs_lp(program: LinearProgram) -> highspy.HighsLp:
         kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
         lp.integrality_ = [kinds[whole] for whole in program.integer.tolist()]
     return lp
+
+
+def first_options(program: LinearProgram, interior_rows: int = INTERIOR_POINT_ROWS) -> dict[str, Any]:
+    """HiGHS's options for the first run of a cold program."""
+    return _INTERIOR if not program.is_mip and program.num_rows > interior_rows else _USUAL
 
 
 def version() -> str:

@@ -11,7 +11,7 @@ import highspy
 import numpy as np
 
 import formulations
-from formulations.highs import INTERIOR_POINT_ROWS, highs_lp
+from formulations.highs import first_options, highs_lp
 from formulations.linear import LinearProgram, translate
 from instances.gavel.max_min_fairness import generate
 
@@ -65,7 +65,8 @@ def _highs_alone(program: LinearProgram) -> float:
     solver = highspy.Highs()
     solver.setOptionValue("output_flag", False)
     solver.setOptionValue("threads", 1)
-    solver.setOptionValue("solver", "ipm" if program.num_rows > INTERIOR_POINT_ROWS else "choose")
+    for name, value in first_options(program).items():
+        solver.setOptionValue(name, value)
     solver.passModel(highs_lp(program))
     solver.run()
     np.array(solver.getSolution().col_value)
