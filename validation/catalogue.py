@@ -14,12 +14,26 @@ from heuristics.aryl import elastic_allocation as aryl_elastic_allocation
 from heuristics.aryl import placement as aryl_placement_heuristics
 from heuristics.aryl import reclaim as aryl_reclaim
 from heuristics.aryl import two_job as aryl_two_job_heuristics
+from heuristics.gavel import cost as gavel_cost_heuristics
+from heuristics.gavel import fifo as gavel_fifo_heuristics
+from heuristics.gavel import finish_time_fairness as gavel_finish_time_fairness_heuristics
+from heuristics.gavel import makespan as gavel_makespan_heuristics
 from heuristics.gavel import max_min_fairness as gavel_max_min_fairness_heuristics
+from heuristics.gavel import shortest_job_first as gavel_shortest_job_first_heuristics
+from heuristics.gavel import throughput_per_dollar as gavel_throughput_per_dollar_heuristics
+from heuristics.gavel import total_throughput as gavel_total_throughput_heuristics
 from instances.aryl import elastic_allocation, reclaim
 from instances.aryl import placement as aryl_placement
 from instances.aryl import two_job as aryl_two_job
 from instances.base import Instance, nearest
+from instances.gavel import cost as gavel_cost
+from instances.gavel import fifo as gavel_fifo
+from instances.gavel import finish_time_fairness as gavel_finish_time_fairness
+from instances.gavel import makespan as gavel_makespan
 from instances.gavel import max_min_fairness as gavel_max_min_fairness
+from instances.gavel import shortest_job_first as gavel_shortest_job_first
+from instances.gavel import throughput_per_dollar as gavel_throughput_per_dollar
+from instances.gavel import total_throughput as gavel_total_throughput
 
 
 @dataclass(frozen=True)
@@ -100,6 +114,11 @@ class Entry:
         return self.instance.problem
 
 
+BLIND_TO_SLOS = "it does not look at SLOs"
+SKIPS_JOBS = "it skips the jobs whose best-case demand no longer fits"
+NO_ROOM_UNSPLIT = "a job that may not be split can find no server with enough free GPUs"
+NO_TYPE_LEFT = "a job can find no machine type with enough free GPUs"
+
 _ENTRIES = [
     Entry(
         title="Which servers to give back, preempting the fewest jobs",
@@ -177,6 +196,159 @@ _ENTRIES = [
         from_trace=gavel_max_min_fairness.from_trace,
         symmetric=("n", "k", "p", "q"),
         rescalings=(Rescaling(("throughputs", "pair_throughputs"), 0), Rescaling(("weights",), -1)),
+    ),
+    Entry(
+        title="Time on worker types, so that the last job finishes as early as possible",
+        source="Gavel, section 4.2",
+        instance=gavel_makespan.Makespan,
+        generate=gavel_makespan.generate,
+        size="num_jobs",
+        sizes=(8, 32, 128),
+        heuristics={
+            "same_finish": Heuristic(gavel_makespan_heuristics.same_finish),
+            "isolated": Heuristic(gavel_makespan_heuristics.isolated),
+            "equal_share": Heuristic(gavel_makespan_heuristics.equal_share),
+            "heterogeneity_agnostic": Heuristic(gavel_makespan_heuristics.heterogeneity_agnostic),
+            "random_packing": Heuristic(gavel_makespan_heuristics.random_packing),
+        },
+        from_trace=gavel_makespan.from_trace,
+        symmetric=("n", "k", "p", "q"),
+        rescalings=(Rescaling(("throughputs", "pair_throughputs"), -1), Rescaling(("steps",), 1)),
+        enlarge=lambda instance: replace(instance, num_workers=instance.num_workers + 1),
+    ),
+    Entry(
+        title="Time on worker types, so that no job finishes much later than in isolation",
+        source="Gavel, section 4.2, after Themis",
+        instance=gavel_finish_time_fairness.FinishTimeFairness,
+        generate=gavel_finish_time_fairness.generate,
+        size="num_jobs",
+        sizes=(8, 32, 128),
+        heuristics={
+            "same_ratio": Heuristic(gavel_finish_time_fairness_heuristics.same_ratio),
+            "isolated": Heuristic(gavel_finish_time_fairness_heuristics.isolated),
+            "equal_share": Heuristic(gavel_finish_time_fairness_heuristics.equal_share),
+            "heterogeneity_agnostic": Heuristic(gavel_finish_time_fairness_heuristics.heterogeneity_agnostic),
+            "random_packing": Heuristic(gavel_finish_time_fairness_heuristics.random_packing),
+        },
+        from_trace=gavel_finish_time_fairness.from_trace,
+        symmetric=("n", "k", "p", "q"),
+        rescalings=(
+            Rescaling(("throughputs", "pair_throughputs", "steps"), 0),
+            Rescaling(("steps", "elapsed", "isolated_elapsed"), 0),
+        ),
+    ),
+    Entry(
+        title="Time on worker types, so that jobs run fast, the earlier the faster",
+        source="Gavel, section 4.2",
+        instance=gavel_fifo.Fifo,
+        generate=gavel_fifo.generate,
+        size="num_jobs",
+        sizes=(8, 32, 128),
+        heuristics={
+            "fastest_free_type": Heuristic(gavel_fifo_heuristics.fastest_free_type),
+            "backfilling": Heuristic(gavel_fifo_heuristics.backfilling),
+            "isolated": Heuristic(gavel_fifo_heuristics.isolated),
+            "equal_share": Heuristic(gavel_fifo_heuristics.equal_share),
+            "heterogeneity_agnostic": Heuristic(gavel_fifo_heuristics.heterogeneity_agnostic),
+            "random_packing": Heuristic(gavel_fifo_heuristics.random_packing),
+        },
+        from_trace=gavel_fifo.from_trace,
+        symmetric=("k", "p", "q"),
+        rescalings=(Rescaling(("throughputs", "pair_throughputs"), 0),),
+    ),
+    Entry(
+        title="Time on worker types, so that one job finishes as soon as possible",
+        source="Gavel, section 4.2",
+        instance=gavel_shortest_job_first.ShortestJobFirst,
+        generate=gavel_shortest_job_first.generate,
+        size="num_jobs",
+        sizes=(8, 32, 128),
+        heuristics={
+            "shortest_first": Heuristic(gavel_shortest_job_first_heuristics.shortest_first),
+            "isolated": Heuristic(gavel_shortest_job_first_heuristics.isolated),
+            "equal_share": Heuristic(gavel_shortest_job_first_heuristics.equal_share),
+            "heterogeneity_agnostic": Heuristic(gavel_shortest_job_first_heuristics.heterogeneity_agnostic),
+            "random_packing": Heuristic(gavel_shortest_job_first_heuristics.random_packing),
+        },
+        from_trace=gavel_shortest_job_first.from_trace,
+        symmetric=("n", "k", "p", "q"),
+        rescalings=(Rescaling(("throughputs", "pair_throughputs"), -1), Rescaling(("steps",), 1)),
+        enlarge=lambda instance: replace(instance, num_workers=instance.num_workers + 1),
+    ),
+    Entry(
+        title="Time on worker types, so that all jobs together make the most steps",
+        source="Gavel, section 4.2 and Table 1",
+        instance=gavel_total_throughput.TotalThroughput,
+        generate=gavel_total_throughput.generate,
+        size="num_jobs",
+        sizes=(8, 32, 128),
+        heuristics={
+            "fastest_first": Heuristic(gavel_total_throughput_heuristics.fastest_first),
+            "isolated": Heuristic(gavel_total_throughput_heuristics.isolated),
+            "equal_share": Heuristic(gavel_total_throughput_heuristics.equal_share),
+            "heterogeneity_agnostic": Heuristic(gavel_total_throughput_heuristics.heterogeneity_agnostic),
+            "random_packing": Heuristic(gavel_total_throughput_heuristics.random_packing),
+        },
+        from_trace=gavel_total_throughput.from_trace,
+        symmetric=("n", "k", "p", "q"),
+        rescalings=(Rescaling(("throughputs", "pair_throughputs"), 1),),
+        enlarge=lambda instance: replace(instance, num_workers=instance.num_workers + 1),
+    ),
+    Entry(
+        title="Time on paid workers, for the most steps per dollar within the SLOs",
+        source="Gavel, section 4.2 and Table 1",
+        instance=gavel_cost.Cost,
+        generate=gavel_cost.generate,
+        size="num_jobs",
+        sizes=(8, 32, 128),
+        heuristics={
+            "best_bargain": Heuristic(gavel_cost_heuristics.best_bargain, infeasible_because=BLIND_TO_SLOS),
+            "isolated": Heuristic(gavel_cost_heuristics.isolated, infeasible_because=BLIND_TO_SLOS),
+            "equal_share": Heuristic(gavel_cost_heuristics.equal_share, infeasible_because=BLIND_TO_SLOS),
+            "heterogeneity_agnostic": Heuristic(
+                gavel_cost_heuristics.heterogeneity_agnostic, infeasible_because=BLIND_TO_SLOS
+            ),
+            "random_packing": Heuristic(gavel_cost_heuristics.random_packing, infeasible_because=BLIND_TO_SLOS),
+        },
+        from_trace=gavel_cost.from_trace,
+        symmetric=("n", "k", "p", "q"),
+        rescalings=(
+            Rescaling(("throughputs", "pair_throughputs", "steps"), 1),
+            Rescaling(("costs",), -1),
+            Rescaling(("steps", "slos"), 0),
+        ),
+        enlarge=lambda instance: replace(instance, num_workers=instance.num_workers + 1),
+    ),
+    Entry(
+        title="Time on paid workers, for the greatest sum of throughput per price within the SLOs",
+        source="the released code of Gavel, for section 4.2",
+        instance=gavel_throughput_per_dollar.ThroughputPerDollar,
+        generate=gavel_throughput_per_dollar.generate,
+        size="num_jobs",
+        sizes=(8, 32, 128),
+        heuristics={
+            "best_bargain_first": Heuristic(
+                gavel_throughput_per_dollar_heuristics.best_bargain_first, infeasible_because=BLIND_TO_SLOS
+            ),
+            "isolated": Heuristic(gavel_throughput_per_dollar_heuristics.isolated, infeasible_because=BLIND_TO_SLOS),
+            "equal_share": Heuristic(
+                gavel_throughput_per_dollar_heuristics.equal_share, infeasible_because=BLIND_TO_SLOS
+            ),
+            "heterogeneity_agnostic": Heuristic(
+                gavel_throughput_per_dollar_heuristics.heterogeneity_agnostic, infeasible_because=BLIND_TO_SLOS
+            ),
+            "random_packing": Heuristic(
+                gavel_throughput_per_dollar_heuristics.random_packing, infeasible_because=BLIND_TO_SLOS
+            ),
+        },
+        from_trace=gavel_throughput_per_dollar.from_trace,
+        symmetric=("n", "k", "p", "q"),
+        rescalings=(
+            Rescaling(("throughputs", "pair_throughputs", "steps"), 1),
+            Rescaling(("costs",), -1),
+            Rescaling(("steps", "slos"), 0),
+        ),
+        enlarge=lambda instance: replace(instance, num_workers=instance.num_workers + 1),
     ),
 ]
 

@@ -537,7 +537,10 @@ def _show_hunt(seconds: float, worst: float, evaluated: int) -> None:
 @app.command()
 def claims(
     paper: Annotated[str | None, typer.Argument(help="Only the claims of this paper.")] = None,
-    instances: Annotated[int, typer.Option(min=1, help="Most instances to try for each claim.")] = 500,
+    instances: Annotated[
+        int | None,
+        typer.Option(min=1, help="Most instances for each claim; 500, or all of a finite set, by default."),
+    ] = None,
     seconds: Annotated[float, typer.Option(help="Time for each claim.")] = 20.0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of random instances.")] = 0,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Also write a Markdown page.")] = None,
@@ -549,9 +552,7 @@ def claims(
     verdicts = []
     for claim in found.claims(paper):
         verdict = found.examine(claim, instances=instances, seconds=seconds, seed=seed)
-        print(f"{claim.source}: {claim.name}\n    {claim.statement}\n    {verdict.text}", flush=True)
-        if verdict.counterexample is not None:
-            print(f"    {json.dumps(verdict.counterexample.to_dict())}", flush=True)
+        print(f"{verdict}\n", flush=True)
         verdicts.append(verdict)
     if output is not None:
         write_whole(output, found.page(verdicts))

@@ -128,7 +128,9 @@ def _simpler_arrays(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
             # Only what is greater comes down, so that zeros stay zeros.
             yield _replaced(array, block, np.minimum(entries, entries.dtype.type(small)))
         if entries.dtype.kind != "b":
-            yield _replaced(array, block, entries // 2)
+            with np.errstate(invalid="ignore"):
+                halves = np.where(np.isinf(entries), entries, entries // 2)
+            yield _replaced(array, block, halves)
             yield _replaced(array, block, np.maximum(entries - 1, 0))
 
 

@@ -81,8 +81,8 @@ class SharingProgram:
     ----------
     instance : Sharing
     largest : float, optional
-        Build the homogeneous form, in which a variable ``t`` multiplies every limit and Y[r, j], at
-        most this, stands for ``t * X[r, j]``.
+        Build the homogeneous form, in which a variable ``t``, at least 1, multiplies every limit and
+        Y[r, j], at most this, stands for ``t * X[r, j]``.
     """
 
     def __init__(self, instance: Sharing, *, largest: float | None = None) -> None:
@@ -96,7 +96,6 @@ class SharingProgram:
         self._blocks: list[_Block] = []
         self._objective: tuple[str, FloatArray, str] | None = None
         if largest is not None:
-            # The budget that a scaled plan spends is at least what any plan can spend.
             self.variable("t", lower=1)
         entries, rows = self.entries, len(instance.fits)
         self._limit("job_time", "JOBS", entries.job, entries.column, np.ones(len(entries.job)), np.ones(n))

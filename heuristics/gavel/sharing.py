@@ -76,8 +76,9 @@ def random_packing(instance: Sharing, *, rng: np.random.Generator | int = 0) -> 
     """Gandiva's space sharing: random partners, kept where packing pays.
 
     Packing pays on a pool where the sum of two partners' throughputs, each relative to the job
-    alone, exceeds 1, which is what slicing time between the two gives.  Pairs are tried in random
-    order; one is kept when both jobs are still without a partner and packing pays on some pool.
+    alone, exceeds 1, which is what slicing time between the two gives.  While the jobs want more
+    workers than there are, pairs are tried in random order; one is kept when both jobs are still
+    without a partner and packing pays on some pool.
     Kept pairs and single jobs then share time as in :func:`heterogeneity_agnostic`, a pair with
     the weights of both; where packing does not pay, its partners take turns.  Without pairs the
     result is that of :func:`heterogeneity_agnostic`.
@@ -96,10 +97,12 @@ def random_packing(instance: Sharing, *, rng: np.random.Generator | int = 0) -> 
     np.logical_or.at(packed.T, instance.pools, gains.T > 1)
     partnered = np.zeros(n, bool)
     kept = []
+    excess = int(instance.scale_factors.sum() - instance.num_workers.sum())
     for pair in rng.permutation(q):
-        if packed[pair].any() and not partnered[instance.pairs[pair]].any():
+        if excess > 0 and packed[pair].any() and not partnered[instance.pairs[pair]].any():
             partnered[instance.pairs[pair]] = True
             kept.append(int(pair))
+            excess -= int(instance.row_scale_factors[n + pair])
     units = np.concatenate([np.flatnonzero(~partnered), n + np.sort(np.array(kept, np.int64))])
     usable, weights = _usable(instance), _weights(instance)
     fractions = np.zeros((n + q, p))

@@ -194,13 +194,18 @@ def test_a_pair_is_kept_where_it_beats_time_slicing():
 
 def test_partners_take_turns_where_packing_does_not_pay():
     instance = MaxMinFairness(
-        throughputs=[[2.0, 2.0], [2.0, 2.0]],
+        throughputs=np.full((3, 2), 2.0),
         num_workers=[1, 1],
         pairs=[[0, 1]],
         pair_throughputs=[[[1.5, 1.5], [0.5, 0.5]]],
     )
     plan = heuristics.random_packing(instance)
-    assert plan.time_fractions == pytest.approx(np.array([[0, 0.25], [0, 0.25], [0.5, 0]]))
+    assert plan.time_fractions == pytest.approx(np.array([[0, 0.25], [0, 0.25], [0.5, 0.5], [0.5, 0]]))
+
+
+def test_nobody_is_packed_while_there_are_workers_for_all():
+    instance = generate(0, num_jobs=12, pair_fraction=0.8, workers_per_pool=12)
+    assert heuristics.random_packing(instance) == heuristics.heterogeneity_agnostic(instance)
 
 
 def test_a_job_has_one_partner():
@@ -213,7 +218,7 @@ def test_a_job_has_one_partner():
 
 
 def test_partners_are_random():
-    instance = generate(0, num_jobs=12, pair_fraction=0.8, workers_per_pool=4, multi_worker=False)
+    instance = generate(0, num_jobs=12, pair_fraction=0.8, workers_per_pool=2, multi_worker=False)
     assert len({heuristics.random_packing(instance, rng=seed).digest for seed in range(6)}) > 3
 
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 import pkgutil
+import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,6 +24,9 @@ from validation.cases import StudyError
 from validation.neighbours import shrunk
 
 AnyInstance = Instance[Any]
+
+RANDOM_INSTANCES = 500
+"""Instances that a search without end tries unless told otherwise."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +46,16 @@ class Claim:
         ``instances(rng)`` yields instances to try: a finite set for an exhaustive search, or an
         endless stream.
     breaks : callable
-        ``breaks(instance)`` says how the instance breaks the claim; empty when it does not.
+        ``breaks(instance)`` says how the instance breaks the claim; empty when it does not, or
+        when the claim says nothing about it.
     scope : str
-        What the instances are, such as "all with at most 3 jobs" or "random, up to 6 jobs".
+        What the instances are, such as "pairs of jobs on up to 8 GPUs" or "random, up to 6 jobs".
+    exhaustive : bool
+        Whether the instances are a finite set, smallest first: all of them are tried, and the
+        first counterexample is the smallest.
     shrink : bool
-        Whether a counterexample is made smaller before it is shown.
+        Whether a counterexample of a search that is not exhaustive is made smaller before it is
+        shown.
     """
 
     name: str
@@ -53,8 +63,9 @@ class Claim:
     statement: str
     reading: str
     instances: Callable[[np.random.Generator], Iterable[AnyInstance]]
-    breaks: Callable[[AnyInstance], str]
+    breaks: Callable[[Any], str]
     scope: str
+    exhaustive: bool = False
     shrink: bool = True
 
 
@@ -83,13 +94,28 @@ class Verdict:
     why: str = ""
 
     @property
+    def extent(self) -> str:
+        """How many instances were tried: ``all 5040``, ``the first 37`` of a finite set, or ``500``."""
+        if self.exhausted:
+            return f"all {self.tried}"
+        return f"the first {self.tried}" if self.claim.exhaustive else str(self.tried)
+
+    @property
     def text(self) -> str:
         """The verdict in a line."""
-        if not self.held:
-            return f"refuted: {self.why}"
-        if not self.tried:
-            return "not tried on any instance"
-        return f"held on {'all ' if self.exhausted else ''}{self.tried} instances"
+        return f"held on {self.extent} instances" if self.held else f"refuted: {self.why}"
+
+    def __str__(self) -> str:
+        claim = self.claim
+        lines = [f"{'held' if self.held else 'refuted'}: {claim.name} ({claim.source})"]
+        lines += _wrapped(claim.statement)
+        lines += _wrapped(f"Read as: {claim.reading}") if claim.reading else []
+        lines += _wrapped(f"Tried on {self.extent}: {claim.scope}")
+        if self.counterexample is not None:
+            lines += _wrapped(f"Counterexample: {self.why}")
+            # In one piece, to be copied.
+            lines.append(f"    {json.dumps(self.counterexample.to_dict())}")
+        return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
         """The verdict as JSON."""
@@ -126,30 +152,39 @@ def claims(paper: str | None = None) -> list[Claim]:
     return found
 
 
-def examine(claim: Claim, *, instances: int = 500, seconds: float = 20.0, seed: int = 0) -> Verdict:
+def examine(claim: Claim, *, instances: int | None = None, seconds: float = 20.0, seed: int = 0) -> Verdict:
     """Search for a counterexample to a claim.
 
     Parameters
     ----------
     claim : Claim
-    instances : int
-        Most instances to try.
+    instances : int, optional
+        Most instances to try; by default all of an exhaustive search, and
+        :data:`RANDOM_INSTANCES` of another.
     seconds : float
         Time for the search, and as much again for shrinking what it finds.
     seed : int
         Of random instances.
+
+    Raises
+    ------
+    StudyError
+        When the claim's search has no instances, so that there is nothing to judge it by.
     """
     end = time.monotonic() + seconds
+    most = instances if instances is not None else math.inf if claim.exhaustive else RANDOM_INSTANCES
     tried = 0
     stream: Iterator[AnyInstance] = iter(claim.instances(np.random.default_rng(seed)))
     for instance in stream:
         tried += 1
         why = claim.breaks(instance)
         if why:
-            smallest = _smallest(claim, instance, seconds) if claim.shrink else instance
+            smallest = instance if claim.exhaustive or not claim.shrink else _smallest(claim, instance, seconds)
             return Verdict(claim, False, tried, False, smallest, claim.breaks(smallest))
-        if tried >= instances or time.monotonic() > end:
+        if tried >= most or time.monotonic() > end:
             return Verdict(claim, True, tried, next(stream, None) is None)
+    if not tried:
+        raise StudyError(f"the claim {claim.name!r} was tried on no instance")
     return Verdict(claim, True, tried, True)
 
 
@@ -174,8 +209,8 @@ def page(verdicts: Sequence[Verdict]) -> str:
         for verdict in mine:
             claim = verdict.claim
             said = "held" if verdict.held else "**refuted**"
-            number = f"{'all ' if verdict.exhausted else ''}{verdict.tried}"
-            lines.append(f"| [{claim.name}](#{claim.name}) | {claim.source} | {said} | {number}: {claim.scope} |")
+            cells = (f"[{claim.name}](#{claim.name})", claim.source, said, f"{verdict.extent}: {claim.scope}")
+            lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
         lines.append("")
         for verdict in mine:
             claim = verdict.claim
@@ -185,3 +220,7 @@ def page(verdicts: Sequence[Verdict]) -> str:
             if verdict.counterexample is not None:
                 lines += ["```json", json.dumps(verdict.counterexample.to_dict()), "```", ""]
     return "\n".join(lines)
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, 100, initial_indent="    ", subsequent_indent="    ")

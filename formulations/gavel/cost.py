@@ -1,0 +1,97 @@
+"""Exact model of :class:`instances.gavel.cost.Cost`: a linear-fractional program as one linear program.
+
+By the transformation of Charnes and Cooper, scale the plan until it spends a fixed budget B:
+Y = t * X with t = B / spending(X).  A ratio of sums does not change when both are scaled, so the plan
+of the greatest ratio is the one that makes the most of B:
+
+    max   sum_{r, j} sum_{m in r} throughput[m, r, j] * Y[r, j]                           (B times the ratio)
+    s.t.  budget:            sum_{r, j} costs_j * scale_factor_r * Y[r, j]          =   B
+          job_time[m]:       sum of Y[r, j] over the rows r that contain job m    <=  t
+          pool_capacity[p]:  sum of scale_factor_r * Y[r, j] over types j of p    <=  num_workers[p] * t
+          slo[m]:            sum_{r, j} (slo_m / steps_m) * throughput[m, r, j] * Y[r, j]  >=  t
+                                                                    for each job m with an SLO
+          Y >= 0, t >= 1, and Y[r, j] = 0 where row r is wider than the pool of type j.
+
+B is ten times what all workers cost together.  No plan spends more than a tenth of it, so t >= 1 cuts
+nothing off, every point stands for a plan, X = Y / t, and an error of the solver in Y is smaller in X.
+
+If X is such a plan, so is Y / t' for any smaller t' that still covers the time of every job and the
+load of every pool: the ratio is the same and every job is faster.  :func:`read` takes the smallest
+t': of all plans with the optimal mix, the one that uses the cluster most.
+
+SLOs that cannot be met together make the program infeasible; ``formulations.explain`` then names a
+conflict: the rows ``slo[m]`` of jobs that cannot all be in time, and the limits that they share.  (It
+is the slack in t that keeps the budget out of it.)
+With many pairs, :func:`solve` generates their columns (:mod:`formulations.gavel.pricing`).
+
+References
+----------
+Charnes and Cooper, "Programming with linear fractional functionals" (1962).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyomo.environ as pyo
+
+from formulations.gavel.pricing import SIMPLEX_ROWS, solve_program
+from formulations.gavel.sharing import SharingProgram, fullness, values_of
+from formulations.solving import Options, Solution
+from instances.gavel.cost import Cost
+from instances.gavel.sharing import Allocation
+
+
+def build(instance: Cost) -> pyo.ConcreteModel:
+    """Pyomo model of a cost instance.
+
+    Sets JOBS, SLO_JOBS, ROWS (jobs alone, then pairs), TYPES, POOLS; variables ``Y[r, j]`` and
+    ``t``; constraints ``job_time[m]``, ``pool_capacity[p]``, ``budget`` and ``slo[m]``; objective
+    ``scaled_throughput``.
+    """
+    model = _program(instance).model()
+    model.instance = instance
+    return model
+
+
+def read(model: pyo.ConcreteModel) -> Allocation:
+    """The plan in the values of ``Y``, as large as the cluster allows."""
+    return _as_large_as_possible(model.instance, Allocation(time_fractions=values_of(model.Y)))
+
+
+def bound(instance: Cost, value: float) -> float:
+    """The ratio that is impossible to beat when no plan makes more than ``value`` of the budget."""
+    return value / _budget(instance)
+
+
+def solve(instance: Cost, options: Options) -> Solution:
+    """Solve the program by HiGHS, with many pairs by generating columns."""
+    return solve_program(
+        _program(instance),
+        options,
+        covering="budget",
+        interior_rows=SIMPLEX_ROWS,
+        finish=lambda scaled: _as_large_as_possible(instance, scaled),
+    )
+
+
+def _program(instance: Cost) -> SharingProgram:
+    budget = _budget(instance)
+    prices = np.outer(instance.row_scale_factors, instance.costs).ravel()
+    program = SharingProgram(instance, largest=budget / float(prices.min()))
+    program.one_row("budget", prices, budget)
+    program.subset("SLO_JOBS", instance.slo_jobs)
+    program.throughput_rows("slo", instance.slos / instance.steps, over="SLO_JOBS", less="t")
+    program.maximize("scaled_throughput", worth=np.ones((instance.num_jobs, instance.num_types)))
+    return program
+
+
+def _budget(instance: Cost) -> float:
+    """Ten times what all workers cost together, each at the dearest type of its pool, $/h."""
+    dearest = np.zeros(len(instance.num_workers))
+    np.maximum.at(dearest, instance.pools, instance.costs)
+    return 10 * float(dearest @ instance.num_workers)
+
+
+def _as_large_as_possible(instance: Cost, scaled: Allocation) -> Allocation:
+    """Y / t with the smallest t that the limits of jobs and pools allow."""
+    return Allocation(time_fractions=scaled.time_fractions / fullness(instance, scaled))

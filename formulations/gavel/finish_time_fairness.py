@@ -1,0 +1,247 @@
+"""Exact solution of :class:`instances.gavel.finish_time_fairness.FinishTimeFairness` by a bracket.
+
+With D_m the finish time in isolation, rho_m <= rho means
+
+    throughput(m, X)  >=  steps_m / (rho * D_m - elapsed_m),        rho > elapsed_m / D_m,
+
+so for a given rho a linear program tells whether X exists.  In units of what rho_iso, the value of
+the isolated share, asks of each job,
+
+    asked[m](rho) = (rho_iso * D_m - elapsed_m) / (rho * D_m - elapsed_m),
+
+it reads
+
+    max   slack
+    s.t.  finish[m]:  sum_{r, j} (rho_iso * D_m - elapsed_m) / steps_m * throughput[m, r, j] * X[r, j]
+                          -  slack  >=  asked[m](rho)                             for each job m
+          job_time[m], pool_capacity[p]  of :mod:`formulations.gavel.sharing`.
+
+rho is attainable exactly when the greatest slack is at least 0.  :func:`solve` closes a bracket:
+
+- the plan of each program attains its own greatest rho_m, an upper end.  It is scaled down by what
+  the solver's tolerance lets it exceed the limits, so that it truly is a plan;
+- the prices y >= 0 of the rows ``finish`` make a lower end.  Whatever rho is, by weak duality every
+  plan has ``sum_m y_m * (left side of finish[m] without slack) <= V``, where V is what the prices of
+  the limits add up to, so attaining rho takes ``sum_m y_m * asked[m](rho) <= V``.  The left side
+  decreases in rho: everything below the root is proven impossible.
+
+The next rho is the root.  The prices are those of a vertex of one and the same dual polyhedron for
+every rho, of which there are finitely many, and each step that does not end finds one with a greater
+root: Newton's method on the greatest of the curves ``sum_m y_m * asked[m](rho) - V``, from below.
+Two to five programs, each solved warm from the one before, close the bracket to rounding errors.
+
+Solvers that give no prices close the bracket more slowly: with only a bound s on the slack at rho,
+attaining rho' takes ``asked[m](rho') <= asked[m](rho) + s`` for some m, which gives the lower end; the
+next rho is the upper end (Dinkelbach's method for the largest of several ratios).
+
+References
+----------
+Crouzeix, Ferland and Schaible, "An algorithm for generalized fractional programs" (1985).
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pyomo.environ as pyo
+
+from formulations import highs
+from formulations.gavel.pricing import ColumnGeneration
+from formulations.gavel.sharing import SharingProgram, fullness, incidence, read_allocation
+from formulations.highs import Result
+from formulations.linear import FloatArray, LinearProgram, translate
+from formulations.solving import Options, Solution, judged, run
+from instances.gavel.finish_time_fairness import FinishTimeFairness
+from instances.gavel.sharing import Allocation
+
+ANY_SOLVER = True
+"""No one linear model states the problem, so :func:`solve` runs whichever solver is named."""
+
+BRACKET = 1e-7
+"""How far the rho attained and the rho proven impossible may lie apart, relatively."""
+ROUNDING = 1e-12
+"""By how much sums have to differ, relatively, before the difference proves anything."""
+
+
+def build(instance: FinishTimeFairness, rho: float | None = None) -> pyo.ConcreteModel:
+    """Pyomo model that tells whether ``rho`` is attainable: whether its optimum is at least 0.
+
+    Sets JOBS, ROWS (jobs alone, then pairs), TYPES, POOLS; variables ``X[r, j]`` and ``slack``;
+    constraints ``job_time[m]``, ``pool_capacity[p]`` and ``finish[m]``; objective
+    ``greatest_slack``.
+
+    Parameters
+    ----------
+    instance : FinishTimeFairness
+    rho : float, optional
+        By default the value of the isolated share.
+
+    Raises
+    ------
+    ValueError
+        When not even infinite speed attains ``rho``.
+    """
+    asked = _asked(instance, instance.isolated_value if rho is None else rho)
+    if not np.isfinite(asked).all():
+        job = int(np.isinf(asked).argmax())
+        raise ValueError(f"rho: got {rho:g}, job {job} is too late for it at any speed")
+    return _program(instance, asked).model()
+
+
+def read(model: pyo.ConcreteModel) -> Allocation:
+    """The plan in the values of ``X``."""
+    return read_allocation(model)
+
+
+def solve(instance: FinishTimeFairness, options: Options) -> Solution:
+    """Close the bracket between a rho that a plan attains and a rho below which none can be."""
+    began = time.perf_counter()
+    plan = instance.isolated_share()
+    attained, impossible = instance.isolated_value, _impossible_alone(instance)
+    rho = attained
+    programs = _Programs(instance, options)
+    result = Result("optimal", None, impossible, None, 0.0, "a job that cannot do better alone decides")
+    while attained - impossible > BRACKET * attained:
+        result, allocation = programs.at(rho)
+        before = (attained, impossible)
+        if allocation is not None:
+            allocation = Allocation(time_fractions=allocation.time_fractions / max(1.0, fullness(instance, allocation)))
+            if instance.value(allocation) < attained:
+                attained, plan = instance.value(allocation), allocation
+        impossible = max(impossible, _impossible(instance, rho, result, programs.finish_rows, attained))
+        aim = attained if result.certificate is None else impossible
+        if before == (attained, impossible):
+            # The plan misses the root by rounding errors, which can weigh heavily where a small change
+            # of rho is a large change of speed.  Just above the root a plan has to exist.
+            aim = impossible * (1 + BRACKET / 2)
+            if rho >= aim:
+                break
+        rho = aim
+    closed = attained - impossible <= BRACKET * attained
+    ends = f"attained {attained:.12g}, impossible below {impossible:.12g}"
+    return judged(
+        instance,
+        plan,
+        replace(
+            result,
+            status="optimal" if closed else "feasible",
+            x=None,
+            bound=impossible,
+            seconds=programs.seconds,
+            message=f"{result.message}; {programs.count} programs: {ends}",
+        ),
+        build_seconds=lambda: time.perf_counter() - began - programs.seconds,
+        solver=options.solver,
+        solver_version=programs.version,
+        program=programs.program,
+    )
+
+
+class _Programs:
+    """The linear programs at one rho after the other, by HiGHS warm, by other solvers each anew."""
+
+    def __init__(self, instance: FinishTimeFairness, options: Options) -> None:
+        self.instance = instance
+        self.options = options
+        self.program: LinearProgram | None = None
+        self.finish_rows = slice(0)
+        self.version = highs.version() if options.solver == "highs" else ""
+        self.seconds = 0.0
+        self.count = 0
+        self._generation: ColumnGeneration | None = None
+
+    def at(self, rho: float) -> tuple[Result, Allocation | None]:
+        self.count += 1
+        instance = self.instance
+        if self.options.solver != "highs":
+            model = build(instance, rho)
+            self.program = translate(model)
+            result, _, self.version = run(model, self.program, self.options)
+            self.seconds += result.seconds
+            if result.x is None:
+                return result, None
+            fractions = result.x[:-1].reshape(-1, instance.num_types)
+            return result, Allocation(time_fractions=fractions)
+        if self._generation is None:
+            policy = _program(instance, _asked(instance, rho))
+            self._generation = ColumnGeneration(policy, self.options)
+            self.finish_rows = policy.rows("finish")
+        lower = self._generation.program.row_lower.copy()
+        lower[self.finish_rows] = _asked(instance, rho)
+        result = self._generation.run(lower)
+        self.seconds += result.seconds
+        self.program = self._generation.program
+        return result, None if result.x is None else self._generation.allocation(result.x)
+
+
+def _program(instance: FinishTimeFairness, asked: FloatArray) -> SharingProgram:
+    program = SharingProgram(instance)
+    speeds = _speed_per_throughput(instance)
+    # Limits that cut nothing off at any rho to come: X = 0 falls short by the greatest speed asked for,
+    # and no job is faster than it can be.
+    most = max(float(asked.max()), float(_asked(instance, _impossible_alone(instance)).max()))
+    program.variable("slack", lower=-most, upper=float((speeds * _greatest_throughputs(instance)).min()))
+    program.throughput_rows("finish", speeds, less="slack", lower=asked)
+    program.maximize("greatest_slack", variable="slack")
+    return program
+
+
+def _speed_per_throughput(instance: FinishTimeFairness) -> FloatArray:
+    """(n,) float: one step/s of each job, relative to what the isolated share's value asks of it."""
+    speeds: FloatArray = (instance.isolated_value * instance.isolated_times - instance.elapsed) / instance.steps
+    return speeds
+
+
+def _asked(instance: FinishTimeFairness, rho: float) -> FloatArray:
+    """(n,) float: speed that ``rho`` asks of each job; infinite where no speed attains it."""
+    left = rho * instance.isolated_times - instance.elapsed
+    most = instance.isolated_value * instance.isolated_times - instance.elapsed
+    with np.errstate(over="ignore"):
+        asked: FloatArray = np.divide(most, left, out=np.full(len(left), np.inf), where=left > 0)
+    return asked
+
+
+def _impossible_alone(instance: FinishTimeFairness) -> float:
+    """A rho that no plan is below: some job does not reach it even at its greatest throughput."""
+    times = instance.steps / _greatest_throughputs(instance)
+    return float(((instance.elapsed + times) / instance.isolated_times).max())
+
+
+def _greatest_throughputs(instance: FinishTimeFairness) -> FloatArray:
+    """(n,) float: steps/s of each job in the row and on the type where it is fastest."""
+    entries = incidence(instance)
+    throughputs = np.where(instance.fits.ravel()[entries.column], entries.throughput, 0.0)
+    greatest = np.zeros(instance.num_jobs)
+    np.maximum.at(greatest, entries.job, throughputs)
+    return greatest
+
+
+def _impossible(instance: FinishTimeFairness, rho: float, result: Result, finish_rows: slice, attained: float) -> float:
+    """A rho that no plan is below, from the program at ``rho``; 0 where it proves nothing."""
+    asked = _asked(instance, rho)
+    if not np.isfinite(result.bound):
+        return 0.0
+    if result.certificate is not None:
+        # A price of the wrong sign proves nothing, and the certificate's bound leaves it out too.
+        prices = np.maximum(0.0, -result.certificate.row_duals[finish_rows])
+        return _root(instance, prices, result.bound + float(prices @ asked), attained)
+    speeds = asked + result.bound
+    most = instance.isolated_value * instance.isolated_times - instance.elapsed
+    times = np.divide(most, speeds, out=np.full(len(speeds), np.inf), where=speeds > 0)
+    return float(((instance.elapsed + times) / instance.isolated_times).min())
+
+
+def _root(instance: FinishTimeFairness, prices: FloatArray, most: float, attained: float) -> float:
+    """The rho, up to ``attained``, below which ``prices @ asked(rho)`` exceeds ``most``."""
+
+    def exceeds(rho: float) -> bool:
+        asked = _asked(instance, rho)
+        return bool(np.isinf(asked).any()) or float(prices @ asked) > most + ROUNDING * abs(most)
+
+    low, high = 0.0, attained
+    while high - low > ROUNDING * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if exceeds(middle) else (low, middle)
+    return low

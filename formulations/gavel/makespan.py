@@ -1,0 +1,64 @@
+"""Exact model of :class:`instances.gavel.makespan.Makespan`: one linear program in the reciprocal.
+
+The makespan is at most t exactly when every job makes ``steps_m / t`` steps/s.  In units of the
+isolated makespan ``t_iso = max_m steps_m / throughput(m, X_isolated)``, with ``rate = t_iso / t``:
+
+    max   rate
+    s.t.  completion[m]:  sum_{r, j} (t_iso / steps_m) * throughput[m, r, j] * X[r, j]  >=  rate
+                                                                               for each job m
+          job_time[m], pool_capacity[p]  of :mod:`formulations.gavel.sharing`.
+
+The greatest rate R gives the least makespan t_iso / R, and an upper bound on the rate gives a lower
+bound on the makespan.  The rate is at least 1, because the isolated share is a plan, so tolerances
+of the solver are relative ones on the makespan.  With many pairs, :func:`solve` generates their
+columns (:mod:`formulations.gavel.pricing`).
+"""
+
+from __future__ import annotations
+
+import math
+
+import pyomo.environ as pyo
+
+from formulations.gavel.pricing import SIMPLEX_ROWS, solve_program
+from formulations.gavel.sharing import SharingProgram, read_allocation
+from formulations.solving import Options, Solution
+from instances.gavel.makespan import Makespan
+from instances.gavel.sharing import Allocation
+
+
+def build(instance: Makespan) -> pyo.ConcreteModel:
+    """Pyomo model of a makespan instance.
+
+    Sets JOBS, ROWS (jobs alone, then pairs), TYPES, POOLS; variables ``X[r, j]`` and ``rate``;
+    constraints ``job_time[m]``, ``pool_capacity[p]`` and ``completion[m]``; objective
+    ``greatest_rate``.
+    """
+    return _program(instance).model()
+
+
+def read(model: pyo.ConcreteModel) -> Allocation:
+    """The plan in the values of ``X``."""
+    return read_allocation(model)
+
+
+def bound(instance: Makespan, value: float) -> float:
+    """The makespan, s, that is impossible to beat when the rate is at most ``value``."""
+    return _isolated_makespan(instance) / value if value > 0 else math.inf
+
+
+def solve(instance: Makespan, options: Options) -> Solution:
+    """Solve the program by HiGHS, with many pairs by generating columns."""
+    return solve_program(_program(instance), options, interior_rows=SIMPLEX_ROWS // 2)
+
+
+def _program(instance: Makespan) -> SharingProgram:
+    program = SharingProgram(instance)
+    program.variable("rate", lower=0)
+    program.throughput_rows("completion", _isolated_makespan(instance) / instance.steps, less="rate")
+    program.maximize("greatest_rate", variable="rate")
+    return program
+
+
+def _isolated_makespan(instance: Makespan) -> float:
+    return instance.value(instance.isolated_share())

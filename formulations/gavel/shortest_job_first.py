@@ -1,0 +1,104 @@
+"""Exact solution of :class:`instances.gavel.shortest_job_first.ShortestJobFirst`, and a model of it.
+
+The least of the times is least when one job runs as fast as it can, so the problem is the best of n
+programs with one job each.  These have a closed form:
+
+    min_X  min_m  steps_m / throughput(m, X)
+        =  min_m  steps_m / max{throughput[m, r, j] : row r contains m and fits the pool of type j}.
+
+Proof.  Job m's entries X[r, j] are at least 0, vanish where r does not fit, and sum to at most 1
+(``job_time``), so its throughput, the sum of throughput[m, r, j] * X[r, j], is at most the largest
+coefficient.  X = 1 at that one entry and 0 elsewhere attains it, and it is feasible: each job's time
+is at most 1, and the row's workers fit the pool.  []
+
+:func:`solve` evaluates the closed form, so that its bound needs no solver.  The objective itself is
+not convex: throughputs can trade one job's time for another's.  For users who add constraints of
+their own, :func:`build` states it as a mixed-integer program in the reciprocal, with ``rate`` the
+closed form's time over the time attained:
+
+    max   rate
+    s.t.  served[m]:  sum_{r, j} (best / steps_m) * throughput[m, r, j] * X[r, j] - rate - first[m]  >=  -1
+                                                                                for each job m
+          one_first:  sum_m first[m]  =  1,   first[m] in {0, 1},   0 <= rate <= 1
+          job_time[m], pool_capacity[p]  of :mod:`formulations.gavel.sharing`.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+
+import numpy as np
+import pyomo.environ as pyo
+
+from formulations.gavel.sharing import incidence, read_allocation, shared_model
+from formulations.highs import Result
+from formulations.linear import weighted_sum
+from formulations.solving import Options, Solution, judged
+from instances.gavel.sharing import Allocation
+from instances.gavel.shortest_job_first import ShortestJobFirst
+
+
+def build(instance: ShortestJobFirst) -> pyo.ConcreteModel:
+    """Pyomo model of a shortest job first instance, for adding constraints to.
+
+    Sets JOBS, ROWS (jobs alone, then pairs), TYPES, POOLS; variables ``X[r, j]``, ``rate`` and
+    ``first[m]`` (binary); constraints ``job_time[m]``, ``pool_capacity[p]``, ``served[m]`` and
+    ``one_first``; objective ``greatest_rate``.
+    """
+    model, entries, variables = shared_model(instance)
+    model.rate = pyo.Var(bounds=(0, 1))
+    model.first = pyo.Var(model.JOBS, domain=pyo.Binary)
+    rates = entries.throughput * (_shortest(instance)[0] / instance.steps)[entries.job]
+    order = np.argsort(entries.job, kind="stable")
+    of_job = np.split(order, np.searchsorted(entries.job[order], np.arange(1, instance.num_jobs)))
+
+    def served(model: pyo.ConcreteModel, job: int) -> tuple[object, ...]:
+        mine = of_job[job][rates[of_job[job]] > 0]
+        shares = [variables[column] for column in entries.column[mine]]
+        return (-1, weighted_sum([*rates[mine], -1, -1], [*shares, model.rate, model.first[job]]), None)
+
+    model.served = pyo.Constraint(model.JOBS, rule=served)
+    model.one_first = pyo.Constraint(expr=pyo.quicksum(model.first.values()) == 1)
+    model.greatest_rate = pyo.Objective(expr=model.rate, sense=pyo.maximize)
+    return model
+
+
+def read(model: pyo.ConcreteModel) -> Allocation:
+    """The plan in the values of ``X``."""
+    return read_allocation(model)
+
+
+def bound(instance: ShortestJobFirst, value: float) -> float:
+    """The time, s, that is impossible to beat when the rate is at most ``value``."""
+    return _shortest(instance)[0] / value if value > 0 else math.inf
+
+
+def solve(instance: ShortestJobFirst, options: Options) -> Solution:
+    """Evaluate the closed form; it is the bound, and the plan attains it."""
+    began = time.perf_counter()
+    shortest, column = _shortest(instance)
+    fractions = np.zeros((instance.num_jobs + instance.num_pairs, instance.num_types))
+    fractions.ravel()[column] = 1.0
+    return judged(
+        instance,
+        Allocation(time_fractions=fractions),
+        Result("optimal", None, shortest, None, 0.0, "closed form"),
+        build_seconds=lambda: time.perf_counter() - began,
+        solver="closed form",
+        solver_version="",
+    )
+
+
+def _shortest(instance: ShortestJobFirst) -> tuple[float, int]:
+    """The shortest time that a job can take, s, and the position ``r * k + j`` of the X[r, j] that attains it.
+
+    Ties go to the jobs alone, then to the lowest job.
+    """
+    entries = incidence(instance)
+    throughputs = np.where(instance.fits.ravel()[entries.column], entries.throughput, 0.0)
+    runs = throughputs > 0
+    times = np.full(len(throughputs), np.inf)
+    times[runs] = instance.steps[entries.job[runs]] / throughputs[runs]
+    fastest = int(times.argmin())
+    return float(times[fastest]), int(entries.column[fastest])

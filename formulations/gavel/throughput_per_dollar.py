@@ -1,0 +1,50 @@
+"""Exact model of :class:`instances.gavel.throughput_per_dollar.ThroughputPerDollar`: one linear program.
+
+    max   sum_{r, j} sum_{m in r} (throughput[m, r, j] / costs_j) * X[r, j]
+    s.t.  slo[m]:  sum_{r, j} (slo_m / steps_m) * throughput[m, r, j] * X[r, j]  >=  1
+                                                                    for each job m with an SLO
+          job_time[m], pool_capacity[p]  of :mod:`formulations.gavel.sharing`.
+
+SLOs that cannot be met together make it infeasible; ``formulations.explain`` then names a conflict:
+the rows ``slo[m]`` of jobs that cannot all be in time, and the limits that they share.  With many
+pairs, :func:`solve` generates their columns (:mod:`formulations.gavel.pricing`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyomo.environ as pyo
+
+from formulations.gavel.pricing import SIMPLEX_ROWS, solve_program
+from formulations.gavel.sharing import SharingProgram, read_allocation
+from formulations.solving import Options, Solution
+from instances.gavel.sharing import Allocation
+from instances.gavel.throughput_per_dollar import ThroughputPerDollar
+
+
+def build(instance: ThroughputPerDollar) -> pyo.ConcreteModel:
+    """Pyomo model of a throughput per dollar instance.
+
+    Sets JOBS, SLO_JOBS, ROWS (jobs alone, then pairs), TYPES, POOLS; variables ``X[r, j]``;
+    constraints ``job_time[m]``, ``pool_capacity[p]`` and ``slo[m]``; objective
+    ``throughput_per_dollar``.
+    """
+    return _program(instance).model()
+
+
+def read(model: pyo.ConcreteModel) -> Allocation:
+    """The plan in the values of ``X``."""
+    return read_allocation(model)
+
+
+def solve(instance: ThroughputPerDollar, options: Options) -> Solution:
+    """Solve the program by HiGHS, with many pairs by generating columns."""
+    return solve_program(_program(instance), options, interior_rows=SIMPLEX_ROWS)
+
+
+def _program(instance: ThroughputPerDollar) -> SharingProgram:
+    program = SharingProgram(instance)
+    program.subset("SLO_JOBS", instance.slo_jobs)
+    program.throughput_rows("slo", instance.slos / instance.steps, over="SLO_JOBS", lower=1)
+    program.maximize("throughput_per_dollar", worth=np.tile(1 / instance.costs, (instance.num_jobs, 1)))
+    return program

@@ -1,0 +1,43 @@
+"""Exact model of :class:`instances.gavel.total_throughput.TotalThroughput`: one linear program.
+
+    max   sum_{r, j} sum_{m in r} throughput[m, r, j] * X[r, j]
+    s.t.  job_time[m], pool_capacity[p]  of :mod:`formulations.gavel.sharing`.
+
+With many pairs, :func:`solve` generates their columns (:mod:`formulations.gavel.pricing`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyomo.environ as pyo
+
+from formulations.gavel.pricing import SIMPLEX_ROWS, solve_program
+from formulations.gavel.sharing import SharingProgram, read_allocation
+from formulations.solving import Options, Solution
+from instances.gavel.sharing import Allocation
+from instances.gavel.total_throughput import TotalThroughput
+
+
+def build(instance: TotalThroughput) -> pyo.ConcreteModel:
+    """Pyomo model of a total throughput instance.
+
+    Sets JOBS, ROWS (jobs alone, then pairs), TYPES, POOLS; variables ``X[r, j]``; constraints
+    ``job_time[m]`` and ``pool_capacity[p]``; objective ``total_throughput``.
+    """
+    return _program(instance).model()
+
+
+def read(model: pyo.ConcreteModel) -> Allocation:
+    """The plan in the values of ``X``."""
+    return read_allocation(model)
+
+
+def solve(instance: TotalThroughput, options: Options) -> Solution:
+    """Solve the program by HiGHS, with many pairs by generating columns."""
+    return solve_program(_program(instance), options, interior_rows=SIMPLEX_ROWS)
+
+
+def _program(instance: TotalThroughput) -> SharingProgram:
+    program = SharingProgram(instance)
+    program.maximize("total_throughput", worth=np.ones((instance.num_jobs, instance.num_types)))
+    return program

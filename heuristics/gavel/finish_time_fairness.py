@@ -1,0 +1,41 @@
+"""Fast methods for :class:`instances.gavel.finish_time_fairness.FinishTimeFairness`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from heuristics.gavel import same_mix
+from heuristics.gavel.sharing import equal_share, heterogeneity_agnostic, isolated, random_packing
+from instances.base import FloatArray
+from instances.gavel.finish_time_fairness import FinishTimeFairness
+from instances.gavel.sharing import Allocation
+
+__all__ = ["equal_share", "heterogeneity_agnostic", "isolated", "random_packing", "same_ratio"]
+
+
+def same_ratio(instance: FinishTimeFairness) -> Allocation:
+    """All jobs in the same mix of worker types, for as long as makes their rho equal (ours).
+
+    With rho given, job m must receive ``steps_m / (rho * D_m - elapsed_m)`` steps/s, where D_m is its
+    finish time in isolation; the least rho that fits is found by bisection to full precision.
+
+    Guarantee: the least greatest rho of all plans in which every job runs alone in its mix; none
+    known against others.  Complexity: O(n * k) for each of about 60 halvings.
+    """
+    alone = instance.steps / same_mix.mixed_throughputs(instance)
+
+    def fractions(rho: float) -> FloatArray:
+        left = rho * instance.isolated_times - instance.elapsed
+        needed: FloatArray = np.divide(alone, left, out=np.full(len(alone), np.inf), where=left > 0)
+        return needed
+
+    def fits(rho: float) -> bool:
+        needed = fractions(rho)
+        return bool(np.isfinite(needed).all()) and same_mix.load(instance, needed) <= 1
+
+    low, high = 0.0, instance.isolated_value
+    while not fits(high):
+        low, high = high, 2 * high
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return same_mix.allocation(instance, fractions(high))

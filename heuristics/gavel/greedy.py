@@ -1,0 +1,77 @@
+"""Greedy allocations of whole workers and of whole shares, for several of Gavel's policies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from instances.base import FloatArray
+from instances.gavel.sharing import Allocation, Sharing
+
+
+def fastest_free_types(instance: Sharing, order: Iterable[int], *, blocking: bool) -> Allocation:
+    """Jobs in the given order, each all the time on its fastest type with enough free workers.
+
+    Parameters
+    ----------
+    instance : Sharing
+    order : iterable of int
+        Jobs.
+    blocking : bool
+        Whether a job that finds no workers ends the allocation; else the jobs behind it go on.
+
+    Notes
+    -----
+    Ties go to the lowest type.  A type on which a job's throughput is 0 is none for it.
+    Complexity: O(n * k).
+    """
+    free = instance.num_workers.copy()
+    x = np.zeros((instance.num_jobs + instance.num_pairs, instance.num_types))
+    for job in order:
+        room = free[instance.pools] >= instance.scale_factors[job]
+        speeds = np.where(room, instance.throughputs[job], 0.0)
+        kind = int(speeds.argmax())
+        if speeds[kind] > 0:
+            x[job, kind] = 1.0
+            free[instance.pools[kind]] -= instance.scale_factors[job]
+        elif blocking:
+            break
+    return Allocation(time_fractions=x)
+
+
+def most_worth_first(instance: Sharing, worth: FloatArray) -> Allocation:
+    """Entries X[r, j] in decreasing order of worth per worker, each as large as still fits.
+
+    Parameters
+    ----------
+    instance : Sharing
+    worth : (n+q, k) float
+        What a row is worth when it runs on a type all the time, at least 0.
+
+    Notes
+    -----
+    Ties go to the lowest row, then the lowest type.  Complexity: O((n + q) * k * log((n + q) * k)).
+    """
+    n, k = instance.num_jobs, instance.num_types
+    density = np.where(instance.fits, worth / instance.row_scale_factors[:, None], 0.0).ravel()
+    time = np.ones(n)
+    free = instance.num_workers.astype(float)
+    x = np.zeros((n + instance.num_pairs, k))
+    for entry in np.argsort(-density, kind="stable"):
+        if density[entry] <= 0:
+            break
+        row, kind = divmod(int(entry), k)
+        jobs = [row] if row < n else instance.pairs[row - n]
+        pool, workers = instance.pools[kind], instance.row_scale_factors[row]
+        share = min(float(time[jobs].min()), float(free[pool]) / workers)
+        if share > 0:
+            x[row, kind] = share
+            time[jobs] -= share
+            free[pool] = max(0.0, free[pool] - share * workers)
+    return Allocation(time_fractions=x)
+
+
+def throughputs_together(instance: Sharing) -> FloatArray:
+    """(n+q, k) float: steps/s of all jobs of a row together."""
+    return np.concatenate([instance.throughputs, instance.pair_throughputs.sum(axis=2)])

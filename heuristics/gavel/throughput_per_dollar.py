@@ -1,0 +1,26 @@
+"""Fast methods for :class:`instances.gavel.throughput_per_dollar.ThroughputPerDollar`."""
+
+from __future__ import annotations
+
+from heuristics.gavel.greedy import most_worth_first, throughputs_together
+from heuristics.gavel.sharing import equal_share, heterogeneity_agnostic, isolated, random_packing
+from instances.gavel.sharing import Allocation
+from instances.gavel.throughput_per_dollar import ThroughputPerDollar
+
+__all__ = ["best_bargain_first", "equal_share", "heterogeneity_agnostic", "isolated", "random_packing"]
+
+
+def best_bargain_first(instance: ThroughputPerDollar) -> Allocation:
+    """Rows and types in decreasing order of steps/s per dollar and worker, each for as long as still fits (ours).
+
+    SLOs are not looked at, so the plan may miss them.
+
+    Guarantee: half of the optimum without SLOs if there are no pairs and all scale factors are 1 (the
+    program is then a bipartite b-matching); none known otherwise.
+    Complexity: O((n + q) * k * log((n + q) * k)).
+
+    References
+    ----------
+    Avis, "A survey of heuristics for the weighted matching problem" (1983), on greedy matching.
+    """
+    return most_worth_first(instance, throughputs_together(instance) / instance.costs)

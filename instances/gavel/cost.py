@@ -1,0 +1,63 @@
+"""Most throughput for the money, as a ratio of sums: Gavel (OSDI'20), section 4.2 and Table 1.
+
+Share paid workers in time, so that all jobs together make the most steps per dollar spent, and
+jobs with a service level objective (SLO) meet it:
+
+           sum_m throughput(m, X)
+    max_X  ------------------------------------------------   s.t.  throughput(m, X) >= steps_m / slo_m.
+           sum_{r,j} costs_j * scale_factor_r * X[r, j]
+
+The workers of a pair are paid once.  Without SLOs the optimum is a single best row on its best
+type: money spent on anything else only lowers the ratio.  A plan that spends nothing makes no
+steps either, and is worth 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from instances.gavel.priced import PricedSharing
+from instances.gavel.sharing import Allocation
+from instances.gavel.synthetic import three_jobs_on_two_types
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Cost(PricedSharing):
+    """Jobs that share paid workers; the fields are those of :class:`PricedSharing`."""
+
+    problem = "gavel.cost"
+    sense = "max"
+
+    def spending(self, plan: Allocation) -> float:
+        """What the workers cost, $/h."""
+        return float(self.row_scale_factors @ plan.time_fractions @ self.costs)
+
+    def value(self, plan: Allocation) -> float:
+        """Steps/s per $/h."""
+        spending = self.spending(plan)
+        return float(self.throughput(plan).sum()) / spending if spending > 0 else 0.0
+
+
+generate = Cost.generate
+from_trace = Cost.from_trace
+
+
+def three_jobs(*, slo: float = np.inf) -> Cost:
+    """The cluster of section 4.1 at $2/h for the V100 and $1/h for the K80, 3600 steps each.
+
+    Without an SLO the optimum is 2 steps/s per $/h: only job 0 runs, on the V100.  With an SLO of
+    an hour for job 2 it is 5/3: job 2 takes the K80.
+
+    Parameters
+    ----------
+    slo : float
+        SLO of job 2, s; the others have none.
+    """
+    return Cost(
+        **three_jobs_on_two_types(),
+        costs=np.array([2.0, 1.0]),
+        steps=np.full(3, 3600.0),
+        slos=np.array([np.inf, np.inf, slo]),
+    )

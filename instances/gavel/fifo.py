@@ -1,0 +1,82 @@
+"""First in, first out over heterogeneous workers: Gavel (OSDI'20), section 4.2.
+
+Share a cluster of several worker types in time, so that jobs run fast, the earlier the faster:
+
+    max_X  sum_m  (n - m) * throughput(m, X) / throughput(m, fastest type),
+
+where jobs are numbered from 0 in the order of their arrival.  The fastest type is the fastest one
+that the job fits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Unpack
+
+import numpy as np
+
+from instances.base import FloatArray
+from instances.gavel.sharing import Allocation, Sharing
+from instances.gavel.synthetic import ClusterOptions, draw_cluster, three_jobs_on_two_types
+from instances.gavel.traces import ClusterChoice, PathLike, cluster, draw_jobs, read_throughputs, read_trace
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Fifo(Sharing):
+    """Jobs in the order of their arrival that share a cluster; the fields are those of :class:`Sharing`."""
+
+    problem = "gavel.fifo"
+    sense = "max"
+
+    @cached_property
+    def worths(self) -> FloatArray:
+        """(n,) float: what one step/s of each job adds to the objective, ``(n - m) / fastest_m``."""
+        return np.arange(self.num_jobs, 0, -1) / self.fastest_throughputs
+
+    def value(self, plan: Allocation) -> float:
+        return float(self.worths @ self.throughput(plan))
+
+
+def generate(rng: np.random.Generator | int, **options: Unpack[ClusterOptions]) -> Fifo:
+    """Synthetic jobs in random order.
+
+    Parameters
+    ----------
+    rng : Generator or int
+        Source of randomness, or its seed.
+    **options
+        Sizes and the hardness dial of :func:`instances.gavel.synthetic.draw_cluster`.
+    """
+    return Fifo(**draw_cluster(np.random.default_rng(rng), **options))
+
+
+def from_trace(
+    rng: np.random.Generator | int,
+    *,
+    throughputs: PathLike,
+    trace: PathLike,
+    num_jobs: int = 16,
+    **choice: Unpack[ClusterChoice],
+) -> Fifo:
+    """Jobs of a real trace in the trace's order, with the throughputs of a published table.
+
+    The parameters and errors are those of :func:`instances.gavel.max_min_fairness.from_trace`.
+    """
+    table = read_throughputs(throughputs)
+    jobs = draw_jobs(rng, read_trace(trace), table, num_jobs)
+    return Fifo(**cluster(jobs, table, **choice))
+
+
+def three_jobs() -> Fifo:
+    """The cluster of section 4.1: the optimum, 3 + 2/3, gives job 0 the V100 and job 1 the K80."""
+    return Fifo(**three_jobs_on_two_types())
+
+
+def near_tie() -> Fifo:
+    """Two jobs on two types, the first of which barely minds the slower type.
+
+    Serving job 0 on its fastest type is worth 2 + 1/10; moving it to the other, where it loses 1%,
+    frees the type that job 1 needs: 2 * 0.99 + 1 = 2.98, the optimum.
+    """
+    return Fifo(throughputs=np.array([[1.0, 0.99], [1.0, 0.1]]), num_workers=np.array([1, 1]))

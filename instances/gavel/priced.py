@@ -1,0 +1,149 @@
+"""What Gavel's two cost policies share: workers that are paid by the hour, and service objectives.
+
+A job with a service level objective (SLO) must have finished its steps when the time is up:
+
+    throughput(m, X) >= steps_m / slo_m.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any, Self, Unpack
+
+import numpy as np
+
+from instances.base import Array, FloatArray, IntArray, Violation, default, exceeding
+from instances.gavel.sharing import Allocation, Sharing
+from instances.gavel.steps import SharingWithSteps
+from instances.gavel.synthetic import ClusterOptions, draw_cluster, draw_steps
+from instances.gavel.traces import (
+    WORKER_TYPES,
+    ClusterChoice,
+    PathLike,
+    cluster,
+    draw_jobs,
+    read_throughputs,
+    read_trace,
+)
+
+PRICES = {"k80": 0.45, "p100": 1.46, "v100": 2.48}
+"""Google Cloud's on-demand prices of the published types, $/h."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PricedSharing(SharingWithSteps):
+    """Jobs that share paid workers; the other fields are those of :class:`SharingWithSteps`.
+
+    Attributes
+    ----------
+    costs : (k,) float
+        Price of one worker of each type, $/h, positive.
+    slos : (n,) float
+        Time in which each job must finish, s, positive; infinite (``null`` in JSON) for none, which
+        is the default.
+    """
+
+    costs: Annotated[FloatArray, Array(float, "k", above=0)]
+    slos: Annotated[FloatArray, Array(float, "n", above=0, infinite=True)] = default(
+        lambda dims: np.full(dims["n"], np.inf)
+    )
+
+    @cached_property
+    def slo_jobs(self) -> IntArray:
+        """Jobs that have an SLO."""
+        return np.flatnonzero(np.isfinite(self.slos))
+
+    def broken_rules(self, plan: Allocation) -> Iterator[Violation]:
+        yield from super().broken_rules(plan)
+        jobs = self.slo_jobs
+        for late in exceeding("slo", self.times_left(plan)[jobs], self.slos[jobs]):
+            yield Violation(late.rule, (int(jobs[late.index[0]]),), late.amount)
+
+    @classmethod
+    def from_trace(
+        cls,
+        rng: np.random.Generator | int,
+        *,
+        throughputs: PathLike,
+        trace: PathLike,
+        num_jobs: int = 16,
+        prices: Mapping[str, float] = PRICES,
+        slo_fraction: float = 0.25,
+        slo_tightness: float = 0.8,
+        **choice: Unpack[ClusterChoice],
+    ) -> Self:
+        """Jobs of a real trace with all their steps to do, and the throughputs of a published table.
+
+        The other parameters and errors are those of :func:`instances.gavel.max_min_fairness.from_trace`.
+
+        Parameters
+        ----------
+        prices : mapping
+            $/h of one worker of each type.
+        slo_fraction, slo_tightness : float
+            As in ``generate``: the published traces have no SLOs.  A job that has one keeps it.
+        """
+        rng = np.random.default_rng(rng)
+        table = read_throughputs(throughputs)
+        jobs = draw_jobs(rng, read_trace(trace), table, num_jobs)
+        fields = cluster(jobs, table, **choice)
+        of_pool = np.array([prices[name] for name in choice.get("worker_types", WORKER_TYPES)])
+        steps = jobs["steps"].to_numpy(float)
+        drawn = draw_slos(rng, fields, steps, fraction=slo_fraction, tightness=slo_tightness)
+        given = jobs["slo"].to_numpy(float)
+        return cls(
+            **fields, costs=of_pool[fields["pools"]], steps=steps, slos=np.where(np.isfinite(given), given, drawn)
+        )
+
+    @classmethod
+    def generate(
+        cls,
+        rng: np.random.Generator | int,
+        *,
+        slo_fraction: float = 0.25,
+        slo_tightness: float = 0.8,
+        **options: Unpack[ClusterOptions],
+    ) -> Self:
+        """Synthetic jobs with the durations of the paper's traces on workers that cost more the faster.
+
+        Parameters
+        ----------
+        rng : Generator or int
+            Source of randomness, or its seed.
+        slo_fraction : float
+            Fraction from 0 to 1 of the jobs with an SLO.
+        slo_tightness : float
+            Hardness dial: throughput that SLOs ask for, relative to that of an isolated 1/n share.
+            Up to 1 all SLOs can be met together; above, perhaps not.
+        **options
+            Sizes and the hardness dial of :func:`instances.gavel.synthetic.draw_cluster`.
+        """
+        rng = np.random.default_rng(rng)
+        fields = draw_cluster(rng, **options)
+        steps = draw_steps(rng, fields["throughputs"])
+        of_pool = np.sort(np.round(10 ** rng.uniform(-0.5, 0.7, len(fields["num_workers"])), 2))
+        slos = draw_slos(rng, fields, steps, fraction=slo_fraction, tightness=slo_tightness)
+        return cls(**fields, costs=of_pool[fields["pools"]], steps=steps, slos=slos)
+
+
+def draw_slos(
+    rng: np.random.Generator, cluster: dict[str, Any], steps: FloatArray, *, fraction: float, tightness: float
+) -> FloatArray:
+    """(n,) float: SLOs for a fraction of the jobs of a cluster, s; infinite for the others.
+
+    Parameters
+    ----------
+    rng : Generator
+        Source of randomness.
+    cluster : dict
+        Fields of :class:`Sharing`.
+    steps : (n,) float
+    fraction : float
+        From 0 to 1.
+    tightness : float
+        Throughput that SLOs ask for, relative to that of an isolated 1/n share.
+    """
+    isolated = steps / Sharing(**cluster).isolated_throughputs
+    return np.where(rng.random(len(steps)) < fraction, isolated / tightness, np.inf)

@@ -1,0 +1,65 @@
+"""Most total throughput over heterogeneous workers: Gavel (OSDI'20), section 4.2 and Table 1.
+
+Share a cluster of several worker types in time, so that all jobs together make the most steps:
+
+    max_X  sum_m  throughput(m, X).
+
+Steps of different jobs count alike, so jobs with many small steps crowd out the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Unpack
+
+import numpy as np
+
+from instances.gavel.sharing import Allocation, Sharing
+from instances.gavel.synthetic import ClusterOptions, draw_cluster, three_jobs_on_two_types
+from instances.gavel.traces import ClusterChoice, PathLike, cluster, draw_jobs, read_throughputs, read_trace
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TotalThroughput(Sharing):
+    """Jobs that share a cluster; the fields are those of :class:`Sharing`."""
+
+    problem = "gavel.total_throughput"
+    sense = "max"
+
+    def value(self, plan: Allocation) -> float:
+        return float(self.throughput(plan).sum())
+
+
+def generate(rng: np.random.Generator | int, **options: Unpack[ClusterOptions]) -> TotalThroughput:
+    """Synthetic jobs.
+
+    Parameters
+    ----------
+    rng : Generator or int
+        Source of randomness, or its seed.
+    **options
+        Sizes and the hardness dial of :func:`instances.gavel.synthetic.draw_cluster`.
+    """
+    return TotalThroughput(**draw_cluster(np.random.default_rng(rng), **options))
+
+
+def from_trace(
+    rng: np.random.Generator | int,
+    *,
+    throughputs: PathLike,
+    trace: PathLike,
+    num_jobs: int = 16,
+    **choice: Unpack[ClusterChoice],
+) -> TotalThroughput:
+    """Jobs of a real trace, with the throughputs of a published table.
+
+    The parameters and errors are those of :func:`instances.gavel.max_min_fairness.from_trace`.
+    """
+    table = read_throughputs(throughputs)
+    jobs = draw_jobs(rng, read_trace(trace), table, num_jobs)
+    return TotalThroughput(**cluster(jobs, table, **choice))
+
+
+def three_jobs() -> TotalThroughput:
+    """The cluster of section 4.1: the optimum, 5 steps/s, keeps job 0 on the V100."""
+    return TotalThroughput(**three_jobs_on_two_types())

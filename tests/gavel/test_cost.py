@@ -1,0 +1,221 @@
+"""gavel.cost against the corners of the set of allocations: a linear-fractional function is best at one."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pyomo.environ as pyo
+import pytest
+from hypothesis import given
+
+import formulations
+from formulations.gavel import cost as formulation
+from heuristics.gavel.cost import best_bargain
+from instances import InstanceError
+from instances.gavel.cost import Cost, generate, three_jobs
+from instances.gavel.sharing import Allocation
+from instances.gavel.throughput_per_dollar import ThroughputPerDollar
+from validation.strategies import strategy
+
+
+def small(brute, seed):
+    """A small cluster with prices, and with SLOs that can be met, just be met, or not."""
+    rng = np.random.default_rng(seed)
+    fields = brute.draw(seed)
+    n, k = fields["throughputs"].shape
+    slos = np.where(rng.random(n) < 0.5, rng.integers(1, 12, n).astype(float), math.inf)
+    return Cost(**fields, costs=rng.integers(1, 4, k).astype(float), steps=np.full(n, 4.0), slos=slos)
+
+
+def corners_with_slos(brute, instance):
+    a, b = brute.limits(instance)
+    speeds = brute.received(instance)
+    late = [m for m, slo in enumerate(instance.slos.tolist()) if math.isfinite(slo)]
+    a = np.vstack([a, *(-speeds[m : m + 1] for m in late)])
+    return brute.corners(a, np.concatenate([b, [-instance.steps[m] / instance.slos[m] for m in late]]))
+
+
+def prices(instance):
+    """$/h of each share when it is 1, by loops."""
+    widths = [*instance.scale_factors.tolist(), *(int(instance.scale_factors[a]) for a, _ in instance.pairs.tolist())]
+    return np.array([width * price for width in widths for price in instance.costs.tolist()])
+
+
+@pytest.mark.parametrize("first", range(0, 300, 100))
+def test_optimum_equals_brute_force(brute, first):
+    outcomes = set()
+    for seed in range(first, first + 100):
+        instance = small(brute, seed)
+        corners = corners_with_slos(brute, instance)
+        solution = formulations.solve(instance)
+        outcomes.add(solution.status)
+        if not len(corners):
+            assert solution.status == "infeasible"
+            assert solution.plan is None
+            continue
+        assert solution.status == "optimal"
+        made, spent = corners @ brute.received(instance).sum(axis=0), corners @ prices(instance)
+        best = max((m / s for m, s in zip(made, spent, strict=True) if s > 1e-9), default=0.0)
+        assert solution.objective == pytest.approx(best, rel=1e-7)
+        assert instance.violations(solution.plan) == []
+    assert outcomes == {"optimal", "infeasible"}
+
+
+def test_three_jobs():
+    assert formulations.solve(three_jobs()).objective == pytest.approx(2)
+    solution = formulations.solve(three_jobs(slo=3600))
+    assert solution.objective == pytest.approx(5 / 3)
+    assert solution.plan.time_fractions == pytest.approx(np.array([[1, 0], [0, 0], [0, 1]]))
+
+
+def test_value_by_hand():
+    """4 * 1/2 + 1 steps/s for 2 * 1/2 + 1 $/h."""
+    plan = Allocation(time_fractions=[[0.5, 0], [0, 0], [0, 1.0]])
+    assert three_jobs().spending(plan) == 2
+    assert three_jobs().objective(plan) == 1.5
+
+
+def test_spending_nothing_is_worth_nothing():
+    nothing = Allocation(time_fractions=np.zeros((3, 2)))
+    assert three_jobs().violations(nothing) == []
+    assert three_jobs().objective(nothing) == 0
+
+
+def test_workers_of_wide_jobs_are_all_paid():
+    wide = Cost(throughputs=[[4.0]], num_workers=[8], scale_factors=[8], costs=[1.0], steps=[1.0])
+    assert formulations.solve(wide).objective == pytest.approx(0.5)
+
+
+def test_the_workers_of_a_pair_are_paid_once():
+    instance = Cost(
+        throughputs=[[2.0], [2.0]],
+        num_workers=[1],
+        pairs=[[0, 1]],
+        pair_throughputs=[[[1.5, 1.5]]],
+        costs=[1.0],
+        steps=[1.0, 1.0],
+    )
+    assert formulations.solve(instance).objective == pytest.approx(3)
+
+
+def test_the_plan_is_as_large_as_the_cluster_allows():
+    """Every multiple of an optimal plan is optimal without SLOs: the one returned fills a job or a pool."""
+    for seed in range(10):
+        instance = generate(seed, num_jobs=10, slo_fraction=0.0)
+        solution = formulations.solve(instance)
+        job_time, workers = instance.loads(solution.plan)
+        assert max(job_time.max(), (workers / instance.num_workers).max()) == pytest.approx(1)
+        tenth = Allocation(time_fractions=solution.plan.time_fractions / 10)
+        assert instance.objective(tenth) == pytest.approx(solution.objective)
+
+
+def test_infeasible_slos_are_named():
+    """Job 0 alone can meet its SLO, jobs 1 and 2 could each, but not both on one worker."""
+    instance = Cost(
+        throughputs=[[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]],
+        num_workers=[1, 1],
+        costs=[1.0, 1.0],
+        steps=[100.0, 100.0, 100.0],
+        slos=[100.0, 150.0, 160.0],
+    )
+    solution = formulations.solve(instance)
+    assert solution.status == "infeasible"
+    assert solution.plan is None
+    explanation = formulations.explain(instance)
+    assert not explanation.feasible
+    assert set(explanation.constraints) == {"pool_capacity[1]", "slo[1]", "slo[2]"}
+
+
+def test_an_impossible_slo_is_named_alone():
+    instance = replace(three_jobs(slo=1000.0), slos=[36000.0, 36000.0, 1000.0])
+    assert set(formulations.explain(instance).constraints) == {"job_time[2]", "slo[2]"}
+
+
+def test_slos_are_never_dropped():
+    """As built: the released code solves again without SLOs when they cannot be met."""
+    instance = three_jobs(slo=1000.0)
+    assert formulations.solve(instance).status == "infeasible"
+    without = formulations.solve(three_jobs()).plan
+    assert [(v.rule, v.index) for v in instance.violations(without)] == [("slo", (2,))]
+
+
+def test_a_ratio_of_sums_is_not_a_sum_of_ratios():
+    """As built: the released code's plan keeps the K80 busy too, and is worth 5/3 instead of 2."""
+    instance = three_jobs()
+    fields = {name: getattr(instance, name) for name in ("throughputs", "num_workers", "costs", "steps")}
+    released = formulations.solve(ThroughputPerDollar(**fields)).plan
+    assert instance.objective(released) == pytest.approx(5 / 3)
+    assert formulations.solve(instance).objective == pytest.approx(2)
+
+
+@given(strategy("gavel.cost"))
+def test_best_bargain_is_optimal_without_slos(instance):
+    free = replace(instance, slos=np.full(instance.num_jobs, math.inf))
+    plan = best_bargain(free)
+    assert free.violations(plan) == []
+    assert free.objective(plan) == pytest.approx(formulations.solve(free).objective, rel=1e-7)
+    assert np.count_nonzero(plan.time_fractions) == 1
+
+
+def test_a_constraint_of_ones_own():
+    """Y is t times the plan, so a limit on shares is a limit on Y less t: job 0 has at most half of the V100."""
+    model = formulations.build(three_jobs(slo=3600.0))
+    model.half = pyo.Constraint(expr=model.Y[0, 0] <= 0.5 * model.t)
+    solution = formulations.solve(model)
+    assert solution.status == "optimal"
+    assert solution.plan.time_fractions[0, 0] <= 0.5 + 1e-9
+    assert three_jobs().objective(solution.plan) == pytest.approx(formulation.bound(three_jobs(), solution.objective))
+
+
+def test_slos_in_json_are_null_for_none():
+    data = three_jobs(slo=3600.0).to_dict()
+    assert data["slos"] == [None, None, 3600.0]
+    assert Cost.from_dict(data).slo_jobs.tolist() == [2]
+    del data["slos"]
+    assert Cost.from_dict(data).slo_jobs.tolist() == []
+
+
+def test_tight_slos_become_infeasible():
+    statuses = {
+        formulations.solve(generate(seed, num_jobs=20, slo_fraction=0.5, slo_tightness=3.0, workers_per_pool=4)).status
+        for seed in range(6)
+    }
+    assert "infeasible" in statuses
+    for seed in range(6):
+        assert formulations.solve(generate(seed, num_jobs=20, slo_tightness=1.0)).status == "optimal"
+
+
+def test_slos_far_apart():
+    """Seconds beside years, so that some jobs need a ten-millionth of a worker and others all of one."""
+    statuses = []
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        n, k = int(rng.integers(2, 40)), int(rng.integers(1, 5))
+        throughputs = 10 ** rng.uniform(-1, 1, (n, k)) * 10 ** rng.uniform(-2, 3, (n, 1))
+        instance = Cost(
+            throughputs=throughputs,
+            num_workers=rng.integers(10, 100, k),
+            costs=10 ** rng.uniform(-1, 1, k),
+            steps=10 ** rng.uniform(0, 2, n) * throughputs.max(axis=1),
+            slos=np.where(rng.random(n) < 0.3, 10 ** rng.uniform(2, 8, n), math.inf),
+        )
+        solution = formulations.solve(instance)
+        statuses.append(solution.status)
+        assert solution.status in ("optimal", "infeasible"), seed
+    assert statuses.count("optimal") >= 80
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("costs", [0.0, 1.0]),
+        ("costs", [1.0]),
+        ("steps", [-1, 1, 1]),
+        ("slos", [0.0, 1.0, 1.0]),
+        ("slos", [math.nan, 1.0, 1.0]),
+        ("slos", [1.0]),
+    ],
+)
+def test_bad_fields(field, value):
+    with pytest.raises(InstanceError, match=f"Cost.{field}"):
+        replace(three_jobs(), **{field: value})

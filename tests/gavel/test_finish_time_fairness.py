@@ -1,0 +1,266 @@
+"""gavel.finish_time_fairness against the corners of the set of allocations, and its bracket against the models."""
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import formulations
+from formulations.gavel import finish_time_fairness as formulation
+from heuristics.gavel import finish_time_fairness as heuristics
+from instances import InstanceError
+from instances.gavel.finish_time_fairness import FinishTimeFairness, generate, late_job, three_jobs
+from instances.gavel.makespan import Makespan
+from instances.gavel.sharing import Allocation
+
+
+def small(brute, seed, max_jobs=2):
+    rng = np.random.default_rng(seed)
+    fields = brute.draw(seed, max_jobs=max_jobs)
+    n = len(fields["throughputs"])
+    past = rng.choice([0, 1, 20]) * rng.integers(0, 6, (2, n))
+    return FinishTimeFairness(
+        **fields, steps=rng.integers(1, 6, n).astype(float), elapsed=past[0], isolated_elapsed=past[1]
+    )
+
+
+def isolated_throughputs(instance):
+    """By loops: num_workers / (n * scale factor) of each pool on its best type, rows scaled down to sum to 1."""
+    n, k = instance.throughputs.shape
+    total = []
+    for m in range(n):
+        width = int(instance.scale_factors[m])
+        shares = [workers / (n * width) for workers in instance.num_workers.tolist()]
+        received = 0.0
+        for pool, workers in enumerate(instance.num_workers.tolist()):
+            speeds = [instance.throughputs[m, j] for j in range(k) if instance.pools[j] == pool and width <= workers]
+            received += shares[pool] / max(1.0, sum(shares)) * max(speeds, default=0.0)
+        total.append(received)
+    return total
+
+
+def ratio(instance, isolated, m, speed):
+    if speed <= 0:
+        return math.inf
+    finish = instance.isolated_elapsed[m] + instance.steps[m] / isolated[m]
+    return float((instance.elapsed[m] + instance.steps[m] / speed) / finish)
+
+
+def least_on_segments(brute, instance):
+    """Least greatest rho of up to two jobs over all segments between corners, in the plane of their throughputs."""
+    corners = brute.corners(*brute.limits(instance)) @ brute.received(instance).T
+    points = np.unique(np.round(np.maximum(corners, 0), 9), axis=0)
+    isolated = isolated_throughputs(instance)
+
+    def worst(point):
+        return max(ratio(instance, isolated, m, speed) for m, speed in enumerate(point.tolist()))
+
+    best = min(map(worst, points))
+    for u, v in itertools.combinations(points, 2):
+        low, high = 0.0, 1.0
+        for _ in range(80):
+            a, b = low + (high - low) / 3, high - (high - low) / 3
+            if worst((1 - a) * u + a * v) <= worst((1 - b) * u + b * v):
+                high = b
+            else:
+                low = a
+        best = min(best, worst((1 - low) * u + low * v))
+    return best
+
+
+@pytest.mark.parametrize("first", range(0, 240, 80))
+def test_optimum_equals_brute_force(brute, first):
+    for seed in range(first, first + 80):
+        instance = small(brute, seed)
+        assert instance.isolated_throughputs == pytest.approx(isolated_throughputs(instance))
+        solution = formulations.solve(instance)
+        assert solution.status == "optimal"
+        assert solution.objective == pytest.approx(least_on_segments(brute, instance), rel=1e-6)
+        assert instance.violations(solution.plan) == []
+        assert solution.objective * (1 - 1e-7) <= solution.bound <= solution.objective
+
+
+def test_three_jobs_by_bisection_on_corners(brute):
+    """Whether a rho is attainable, from the corners of the set of (x, least speed over speed asked for)."""
+    for seed in range(8):
+        instance = small(brute, 1000 + seed, max_jobs=3)
+        finish = instance.isolated_elapsed + instance.steps / np.array(isolated_throughputs(instance))
+        low, high = float((instance.elapsed / finish).max()), instance.objective(instance.isolated_share())
+        for _ in range(30):
+            rho = (low + high) / 2
+            attainable = brute.best_minimum(instance, (rho * finish - instance.elapsed) / instance.steps) >= 1
+            low, high = (low, rho) if attainable else (rho, high)
+        assert formulations.solve(instance).objective == pytest.approx(high, rel=1e-6)
+
+
+def test_an_irrational_optimum():
+    solution = formulations.solve(late_job())
+    golden = (3 + math.sqrt(5)) / 4
+    assert solution.objective == pytest.approx(golden, rel=1e-9)
+    assert solution.bound == pytest.approx(golden, rel=1e-9)
+    assert solution.plan.time_fractions[0, 0] == pytest.approx((3 - math.sqrt(5)) / 2, rel=1e-6)
+
+
+def test_three_jobs():
+    assert formulations.solve(three_jobs()).objective == pytest.approx(11 / 12, rel=1e-9)
+    assert three_jobs().objective(three_jobs().isolated_share()) == pytest.approx(1)
+
+
+def test_value_by_hand():
+    """Job 1 has waited 100 s and needs 200 s more on half the worker; isolated it would need 200 s from the start."""
+    instance = late_job()
+    plan = Allocation(time_fractions=[[0.5], [0.5]])
+    assert instance.finish_time_ratios(plan).tolist() == [1.0, 1.5]
+    assert instance.objective(plan) == 1.5
+    assert instance.objective(Allocation(time_fractions=[[1.0], [0.0]])) == math.inf
+
+
+@pytest.mark.parametrize("unevenness", [0.0, 0.1, 1.0, 10.0, 1000.0])
+def test_the_bracket_is_proven_on_both_sides(unevenness):
+    for seed in range(4):
+        instance = generate(
+            seed, num_jobs=25, unevenness=unevenness, pair_fraction=0.2 * (seed % 2), workers_per_pool=5
+        )
+        solution = formulations.solve(instance)
+        assert solution.status == "optimal"
+        assert solution.objective - solution.bound <= 1e-7 * solution.objective
+        assert instance.violations(solution.plan) == []
+        job_time, workers = instance.loads(solution.plan)
+        assert max(job_time.max(), (workers / instance.num_workers).max()) <= 1 + 1e-12
+        above = formulations.solve(formulations.build(instance)).objective
+        assert above >= -1e-9
+        assert formulations.solve(formulation.build(instance, solution.objective * (1 + 1e-6))).objective >= -1e-9
+        below = solution.bound * (1 - 1e-6)
+        if (below * instance.isolated_times > instance.elapsed).all():
+            assert formulations.solve(formulation.build(instance, below)).bound < 0
+
+
+def test_new_jobs_are_one_linear_program():
+    """Without a past, rho is the isolated throughput over the throughput: a makespan of that many steps."""
+    for seed in range(5):
+        instance = generate(seed, num_jobs=12, unevenness=0.0, pair_fraction=0.3)
+        fields = {name: getattr(instance, name) for name in ("throughputs", "num_workers", "pools", "scale_factors")}
+        pairs = {"pairs": instance.pairs, "pair_throughputs": instance.pair_throughputs}
+        makespan = Makespan(**fields, **pairs, steps=instance.isolated_throughputs)
+        assert formulations.solve(instance).objective == pytest.approx(formulations.solve(makespan).objective, rel=1e-8)
+
+
+def test_few_programs_with_prices():
+    """Newton's method on the prices, counted, not timed."""
+    for seed in range(5):
+        message = formulations.solve(generate(seed, num_jobs=60, workers_per_pool=8)).message
+        count = int(message.split(" programs")[0].split()[-1])
+        assert 1 <= count <= 6
+
+
+def test_a_job_that_no_plan_helps():
+    """One job has the cluster to itself already: no program is needed to know that nothing is better."""
+    instance = FinishTimeFairness(throughputs=[[2.0]], num_workers=[3], steps=[10.0], elapsed=[7.0])
+    solution = formulations.solve(instance)
+    assert solution.status == "optimal"
+    assert solution.objective == solution.bound == pytest.approx(12 / 5)
+    assert "0 programs" in solution.message
+
+
+def test_a_long_past_and_little_left():
+    instance = FinishTimeFairness(
+        throughputs=[[1.0], [1.0], [5.0]],
+        num_workers=[1],
+        steps=[1.0, 1e6, 3e5],
+        elapsed=[1e7, 0.0, 10.0],
+        isolated_elapsed=[1e6, 0.0, 20.0],
+    )
+    solution = formulations.solve(instance)
+    assert solution.status == "optimal"
+    assert solution.objective - solution.bound <= 1e-7 * solution.objective
+    assert solution.objective == pytest.approx(1e7 / 1e6, rel=1e-4)
+
+
+@pytest.mark.parametrize("past", [1e3, 1e5, 1e7, 1e9])
+def test_a_steep_ratio(past):
+    """Job 0 has 1 s left after a long past, so its rho hardly tells its speed; job 1 is new and yields to it."""
+    instance = FinishTimeFairness(
+        throughputs=[[1.0], [1.0]],
+        num_workers=[1],
+        steps=[1.0, 1.0],
+        elapsed=[100 * past - 1.005, 0.0],
+        isolated_elapsed=[past - 2, 0.0],
+    )
+    solution = formulations.solve(instance)
+    assert solution.status == "optimal"
+    assert solution.objective - solution.bound <= 1e-7 * solution.objective
+    assert solution.objective == pytest.approx(100, rel=1e-4)
+
+
+def test_pasts_of_all_sizes():
+    """Seconds beside months."""
+    programs = 0
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        n, k = int(rng.integers(2, 30)), int(rng.integers(1, 5))
+        throughputs = 10 ** rng.uniform(-2, 2, (n, k)) * 10 ** rng.uniform(-2, 3, (n, 1))
+        past = 10 ** rng.uniform(0, 7, n) * rng.integers(0, 2, n)
+        instance = FinishTimeFairness(
+            throughputs=throughputs,
+            num_workers=rng.integers(1, 10, k),
+            steps=10 ** rng.uniform(0, 6, n) * throughputs.max(axis=1),
+            elapsed=past,
+            isolated_elapsed=past * 10 ** rng.uniform(-2, 2, n),
+        )
+        solution = formulations.solve(instance)
+        assert solution.status == "optimal", seed
+        assert solution.objective - solution.bound <= 1e-7 * solution.objective
+        programs += int(solution.message.split(" programs")[0].split()[-1])
+    assert 150 <= programs <= 450
+
+
+def test_a_rho_out_of_reach_is_refused():
+    with pytest.raises(ValueError, match=r"rho: got 0\.5, job 1 is too late"):
+        formulation.build(late_job(), 0.5)
+
+
+def test_more_than_one_solve_takes_no_session():
+    with pytest.raises(ValueError, match="leave session and start out"):
+        formulations.solve(late_job(), session=formulations.Session())
+    with pytest.raises(ValueError, match="leave session and start out"):
+        formulations.solve(late_job(), start=late_job().isolated_share())
+
+
+def test_no_time_leaves_a_true_bracket(monkeypatch):
+    """Without a single program there are the isolated share, and what each job could have alone."""
+    instance = generate(0, num_jobs=20, workers_per_pool=4)
+    full = formulations.solve(instance)
+    late = formulations.Result("unknown", None, math.inf, None, 0.0, "Time limit reached")
+    monkeypatch.setattr(formulations.Session, "run", lambda *_, **__: late)
+    limited = formulations.solve(instance)
+    assert limited.status == "feasible"
+    assert limited.plan == instance.isolated_share()
+    assert 0 < limited.bound <= full.bound
+    assert limited.gap > 0
+
+
+def test_the_denominator_is_a_share_of_time_and_not_the_policy_itself():
+    """As built: X_isolated gives each job 1/n of every pool. A max-min fair share is another denominator."""
+    instance = three_jobs()
+    assert instance.isolated_times == pytest.approx([240, 225, 200])
+    slower = replace(instance, isolated_elapsed=[0, 0, 40])
+    assert slower.isolated_times == pytest.approx([240, 225, 240])
+
+
+def test_same_ratio_is_the_best_of_its_kind():
+    """On one type there is only one mix, so the heuristic is optimal there."""
+    assert late_job().objective(heuristics.same_ratio(late_job())) == pytest.approx((3 + math.sqrt(5)) / 4, rel=1e-12)
+    for seed in range(10):
+        instance = generate(seed, num_jobs=10, num_types=1, pair_fraction=0.0, workers_per_pool=3, multi_worker=False)
+        value = instance.objective(heuristics.same_ratio(instance))
+        assert value == pytest.approx(formulations.solve(instance).objective, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("steps", [0, 1]), ("elapsed", [-1, 0]), ("isolated_elapsed", [0]), ("elapsed", [math.nan, 0])]
+)
+def test_bad_fields(field, value):
+    with pytest.raises(InstanceError, match=f"FinishTimeFairness.{field}"):
+        replace(late_job(), **{field: value})

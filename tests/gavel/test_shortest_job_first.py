@@ -1,0 +1,108 @@
+"""gavel.shortest_job_first: the closed form against the corners, and against the mixed-integer model."""
+
+import math
+
+import numpy as np
+import pyomo.environ as pyo
+import pytest
+from hypothesis import given
+
+import formulations
+from formulations.gavel import shortest_job_first as formulation
+from formulations.solving import Options, solve_built
+from heuristics.gavel.shortest_job_first import shortest_first
+from instances import InstanceError
+from instances.gavel.sharing import Allocation
+from instances.gavel.shortest_job_first import ShortestJobFirst, faster_together, generate, three_jobs
+from validation.strategies import strategy
+
+
+def small(brute, seed):
+    fields = brute.draw(seed)
+    steps = np.random.default_rng(seed).integers(1, 6, len(fields["throughputs"])).astype(float)
+    return ShortestJobFirst(**fields, steps=steps)
+
+
+@pytest.mark.parametrize("first", range(0, 300, 100))
+def test_optimum_equals_the_best_of_single_job_programs(brute, first):
+    for seed in range(first, first + 100):
+        instance = small(brute, seed)
+        speeds = brute.received(instance)
+        best = min(
+            steps / speed
+            for m, steps in enumerate(instance.steps.tolist())
+            if (speed := brute.best_linear(instance, speeds[m])) > 1e-9
+        )
+        solution = formulations.solve(instance)
+        assert solution.status == "optimal"
+        assert solution.objective == solution.bound == pytest.approx(best, rel=1e-9)
+        assert instance.violations(solution.plan) == []
+
+
+@given(strategy("gavel.shortest_job_first"))
+def test_the_mixed_integer_model_has_the_same_optimum(instance):
+    closed, searched = formulations.solve(instance), solve_built(instance, Options())
+    assert searched.status == "optimal"
+    assert searched.objective == pytest.approx(closed.objective, rel=1e-6)
+    assert searched.bound == pytest.approx(closed.bound, rel=1e-6)
+
+
+def test_three_jobs():
+    solution = formulations.solve(three_jobs())
+    assert solution.objective == 50
+    assert solution.plan.time_fractions.tolist() == [[0, 0], [0, 0], [1, 0]]
+
+
+def test_a_pair_can_be_faster_than_a_job_alone():
+    assert formulations.solve(faster_together()).objective == 50
+    assert faster_together().objective(shortest_first(faster_together())) == 100
+
+
+def test_the_objective_is_not_convex():
+    """Half of each of two plans is worth more than either: min over jobs of a time is no convex function."""
+    instance = ShortestJobFirst(throughputs=[[1.0], [1.0]], num_workers=[1], steps=[1.0, 1.0])
+    one, other, half = ([[1], [0]], [[0], [1]], [[0.5], [0.5]])
+    values = [instance.objective(Allocation(time_fractions=x)) for x in (one, other, half)]
+    assert values == [1, 1, 2]
+
+
+def test_nobody_served_never_finishes():
+    assert three_jobs().objective(Allocation(time_fractions=np.zeros((3, 2)))) == math.inf
+
+
+def test_the_bound_of_the_model():
+    assert formulation.bound(three_jobs(), 0.5) == 100
+    assert formulation.bound(three_jobs(), -math.inf) == math.inf
+    assert formulation.bound(three_jobs(), math.inf) == 0
+
+
+def test_a_constraint_of_ones_own():
+    """Nobody gets more than half of the V100: job 2 then takes the K80 for the other half, 3/2 steps/s."""
+    model = formulations.build(three_jobs())
+    model.half = pyo.Constraint(model.JOBS, rule=lambda model, job: model.X[job, 0] <= 0.5)
+    solution = formulations.solve(model)
+    assert solution.status == "optimal"
+    assert three_jobs().objective(solution.plan) == pytest.approx(100 / 1.5)
+
+
+@given(strategy("gavel.shortest_job_first"))
+def test_shortest_first_is_optimal_unless_a_pair_is_faster(instance):
+    plan = shortest_first(instance)
+    assert instance.violations(plan) == []
+    alone = min(
+        instance.steps[m] / instance.throughputs[m, j]
+        for m in range(instance.num_jobs)
+        for j in range(instance.num_types)
+        if instance.throughputs[m, j] > 0 and instance.scale_factors[m] <= instance.num_workers[instance.pools[j]]
+    )
+    assert instance.objective(plan) == pytest.approx(alone)
+
+
+def test_the_cluster_is_kept_busy():
+    instance = generate(0, num_jobs=20, workers_per_pool=2, multi_worker=False)
+    assert shortest_first(instance).time_fractions.sum() == 6
+
+
+def test_bad_steps():
+    with pytest.raises(InstanceError, match=r"ShortestJobFirst\.steps"):
+        ShortestJobFirst(throughputs=[[1.0]], num_workers=[1], steps=[0])

@@ -1,0 +1,102 @@
+"""gavel.throughput_per_dollar against the corners of the set of allocations."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+import formulations
+from heuristics.gavel.throughput_per_dollar import best_bargain_first
+from instances import InstanceError
+from instances.gavel.sharing import Allocation
+from instances.gavel.throughput_per_dollar import ThroughputPerDollar, generate, three_jobs
+from validation.strategies import strategy
+
+
+def small(brute, seed):
+    rng = np.random.default_rng(seed)
+    fields = brute.draw(seed)
+    n, k = fields["throughputs"].shape
+    slos = np.where(rng.random(n) < 0.5, rng.integers(1, 12, n).astype(float), math.inf)
+    return ThroughputPerDollar(**fields, costs=rng.integers(1, 4, k).astype(float), steps=np.full(n, 4.0), slos=slos)
+
+
+@pytest.mark.parametrize("first", range(0, 300, 100))
+def test_optimum_equals_brute_force(brute, first):
+    outcomes = set()
+    for seed in range(first, first + 100):
+        instance = small(brute, seed)
+        speeds = brute.received(instance)
+        a, b = brute.limits(instance)
+        for m, slo in enumerate(instance.slos.tolist()):
+            if math.isfinite(slo):
+                a, b = np.vstack([a, -speeds[m]]), np.append(b, -instance.steps[m] / slo)
+        corners = brute.corners(a, b)
+        solution = formulations.solve(instance)
+        outcomes.add(solution.status)
+        if not len(corners):
+            assert solution.status == "infeasible"
+            continue
+        assert solution.status == "optimal"
+        k = instance.throughputs.shape[1]
+        worth = np.array([speed / instance.costs[c % k] for c, speed in enumerate(speeds.sum(axis=0).tolist())])
+        assert solution.objective == pytest.approx(float((corners @ worth).max()), rel=1e-7)
+        assert instance.violations(solution.plan) == []
+    assert outcomes == {"optimal", "infeasible"}
+
+
+def test_three_jobs():
+    assert formulations.solve(three_jobs()).objective == pytest.approx(3)
+    assert formulations.solve(three_jobs(slo=3600)).objective == pytest.approx(3)
+
+
+def test_value_by_hand():
+    """4 * 1/2 / 2 on the V100 and 1 / 1 on the K80."""
+    assert three_jobs().objective(Allocation(time_fractions=[[0.5, 0], [0, 0], [0, 1.0]])) == 2
+
+
+def test_pairs_count_both_partners():
+    instance = ThroughputPerDollar(
+        throughputs=[[2.0], [2.0]],
+        num_workers=[1],
+        pairs=[[0, 1]],
+        pair_throughputs=[[[1.5, 1.0]]],
+        costs=[2.0],
+        steps=[1.0, 1.0],
+    )
+    assert instance.objective(Allocation(time_fractions=[[0], [0], [1]])) == 1.25
+    assert formulations.solve(instance).objective == pytest.approx(1.25)
+
+
+def test_the_price_is_that_of_one_worker():
+    """As built: as in the released code, a job of 8 workers is charged for one."""
+    wide = ThroughputPerDollar(throughputs=[[4.0]], num_workers=[8], scale_factors=[8], costs=[1.0], steps=[1.0])
+    assert formulations.solve(wide).objective == pytest.approx(4)
+
+
+def test_infeasible_slos_are_named():
+    """As built: the released code drops SLOs that cannot be met."""
+    instance = three_jobs(slo=1000.0)
+    assert formulations.solve(instance).status == "infeasible"
+    assert [name for name in formulations.explain(instance).constraints if name.startswith("slo")] == ["slo[2]"]
+
+
+@given(strategy("gavel.throughput_per_dollar"))
+def test_best_bargain_first_breaks_nothing_but_slos(instance):
+    plan = best_bargain_first(instance)
+    assert {violation.rule for violation in instance.violations(plan)} <= {"slo"}
+
+
+def test_best_bargain_first_has_half_of_the_optimum_of_a_matching():
+    for seed in range(30):
+        options = {"multi_worker": False, "pair_fraction": 0.0, "slo_fraction": 0.0}
+        instance = generate(seed, num_jobs=8, workers_per_pool=1 + seed % 3, **options)
+        assert instance.objective(best_bargain_first(instance)) >= formulations.solve(instance).objective / 2
+
+
+@pytest.mark.parametrize(("field", "value"), [("costs", [-1.0, 1.0]), ("steps", [0, 1, 1]), ("slos", [-5.0, 1.0, 1.0])])
+def test_bad_fields(field, value):
+    with pytest.raises(InstanceError, match=f"ThroughputPerDollar.{field}"):
+        replace(three_jobs(), **{field: value})
