@@ -18,7 +18,7 @@ from pyomo.contrib.solver.common.results import SolutionStatus, TerminationCondi
 
 from formulations.highs import Result, SolverError
 from formulations.linear import LinearProgram
-from instances.base import FEASIBILITY_TOLERANCE, TOLERANCE, agree, nearest
+from instances.base import TOLERANCE, agree, nearest
 
 if TYPE_CHECKING:
     from formulations.solving import Options
@@ -29,11 +29,8 @@ PREFERRED = {
 }
 """Pyomo's names for one solver's interfaces, the fast ones first."""
 
-SETTINGS = {
-    "scip": ("numerics/feastol", "randomization/randomseedshift"),
-    "gurobi": ("FeasibilityTol", "Seed"),
-}
-"""The solvers' own names for the feasibility tolerance and the seed."""
+SEED = {"scip": "randomization/randomseedshift", "gurobi": "Seed"}
+"""The solvers' own names for the seed."""
 
 INSTALL = {
     "scip": "pip install PySCIPOpt",
@@ -109,12 +106,13 @@ def _new_interface(interface: Any, model: Any, program: LinearProgram, options: 
     }
     if options.time_limit is not None:
         config["time_limit"] = options.time_limit
-    if program.is_mip and hasattr(interface.config, "rel_gap"):
+    has_gap = hasattr(interface.config, "rel_gap")
+    if program.is_mip and has_gap:
         config["rel_gap"] = options.mip_gap
         config["abs_gap"] = 0.0
-    tolerance, seed = SETTINGS.get(options.solver.split("_")[0], (None, None))
-    if tolerance is not None:
-        config["solver_options"] = {tolerance: FEASIBILITY_TOLERANCE, seed: options.seed}
+    seed = SEED.get(options.solver.split("_")[0])
+    if seed is not None:
+        config["solver_options"] = {seed: options.seed}
     found = interface.solve(model, **config)
     point = None
     if found.solution_status in (SolutionStatus.optimal, SolutionStatus.feasible, SolutionStatus.unknown):
@@ -130,6 +128,7 @@ def _new_interface(interface: Any, model: Any, program: LinearProgram, options: 
         "values": point,
         "bound": found.objective_bound,
         "message": str(found.termination_condition.name),
+        "exact": not program.is_mip or (has_gap and options.mip_gap == 0),
     }, version
 
 
@@ -150,7 +149,9 @@ def _classic_interface(
         values = pyo.ComponentMap((variable, variable.value) for variable in program.variables)
     bound = found.problem.lower_bound if program.sense == "min" else found.problem.upper_bound
     version = ".".join(map(str, interface.version() or ()))
-    return {"status": status, "values": values, "bound": bound, "message": str(condition)}, version
+    # Pyomo has no common name for the gap, so the solver's own applies.
+    exact = not program.is_mip
+    return {"status": status, "values": values, "bound": bound, "message": str(condition), "exact": exact}, version
 
 
 def _checked(program: LinearProgram, found: dict[str, Any], seconds: float) -> Result:
@@ -174,7 +175,7 @@ def _checked(program: LinearProgram, found: dict[str, Any], seconds: float) -> R
     bound = nothing if bound is None or not math.isfinite(bound) or abs(bound) >= 1e20 else float(bound)
     if x is None:
         return Result("unknown", None, bound, None, seconds, message)
-    if status == "optimal" and not math.isfinite(bound):
+    if status == "optimal" and not math.isfinite(bound) and found["exact"]:
         bound = program.objective(x)
         message += "; the solver states no bound, so its claim of optimality is the only proof"
     proven = status == "optimal" and agree(program.objective(x), bound)

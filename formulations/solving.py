@@ -231,7 +231,7 @@ def solve(
     mip_gap : float
         Relative gap at which the search may stop.  The default, 0, asks for a proof.
     threads, seed : int
-        Passed to the solver.
+        Passed to the solver, as is the gap, where Pyomo's interface to it has a name for them.
     start : Plan, optional
         A plan to start a mixed-integer search from (HiGHS; problems whose formulation has
         ``write``).

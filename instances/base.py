@@ -36,8 +36,8 @@ TOLERANCE = 1e-6
 """How far a rule may be exceeded before it counts as violated, relative to ``max(1, |limit|)``."""
 
 FEASIBILITY_TOLERANCE = TOLERANCE / 10
-"""What solvers are asked for: stricter, so that a point which the solver calls feasible is not refused
-for the rounding of its own arithmetic.
+"""What solvers of linear programs are asked for: stricter, so that a point which the solver calls feasible
+is not refused for the rounding of its own arithmetic.
 """
 
 OPTIMALITY_TOLERANCE = 1e-6

@@ -398,6 +398,13 @@ def test_a_false_claim_of_infeasibility_is_not_believed(monkeypatch: pytest.Monk
     assert "no prices prove it" in solution.message
 
 
+def test_a_false_claim_of_unboundedness_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    lie(monkeypatch, "getModelStatus", lambda _: highspy.HighsModelStatus.kUnbounded)
+    solution = solve(with_row(lambda m: m.x + 2 * m.y <= 8))
+    assert (solution.status, solution.bound) == ("unknown", INF)
+    assert "every variable is bounded" in solution.message
+
+
 def test_states_without_meaning_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     lie(monkeypatch, "getModelStatus", lambda _: highspy.HighsModelStatus.kUnknown)
     solution = solve(with_row(lambda m: m.x + 2 * m.y <= 8))
@@ -415,7 +422,7 @@ def test_errors_of_highs_are_raised(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def found(**parts: Any) -> dict[str, Any]:
-    return {"status": "optimal", "values": None, "bound": 8.0, "message": "word", **parts}
+    return {"status": "optimal", "values": None, "bound": 8.0, "message": "word", "exact": True, **parts}
 
 
 @pytest.mark.parametrize(
@@ -429,6 +436,7 @@ def found(**parts: Any) -> dict[str, Any]:
         ({"x": 8.0, "y": 0.0}, {"bound": None}, "optimal", 8.0),
         ({"x": 8.0, "y": 0.0}, {"bound": 1e20}, "optimal", 8.0),
         ({"x": 8.0, "y": 0.0}, {"bound": math.nan}, "optimal", 8.0),
+        ({"x": 8.0, "y": 0.0}, {"bound": None, "exact": False}, "feasible", INF),
         ({"x": 8.0, "y": 0.0}, {"bound": 9.0}, "feasible", 9.0),
         ({"x": 8.0, "y": 0.0}, {"status": "unknown", "bound": None}, "feasible", INF),
         (None, {}, "unknown", 8.0),

@@ -1,0 +1,353 @@
+"""The frame of the papers' claims, and every claim in brief."""
+
+import itertools
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import formulations
+import instances
+import validation.claims as frame
+from instances.afs.elastic_sharing import ElasticSharing, bounded_linear, simulate
+from instances.aryl.reclaim import Reclaim
+from instances.aryl.reclaim import generate as generate_reclaim
+from validation import StudyError, cli
+from validation.claims import Claim, Verdict, claims, examine, page, papers
+from validation.claims import aryl as of_aryl
+
+# --- the frame, on made-up claims -----------------------------------------------------------------
+
+
+def cluster(num_jobs: int, num_servers: int = 3) -> Reclaim:
+    hosts = np.ones((num_jobs, num_servers), bool)
+    return Reclaim(hosts=hosts, gpus=4 * hosts, demand=2)
+
+
+def growing() -> Iterator[Reclaim]:
+    return map(cluster, itertools.count(1))
+
+
+def claim(stream: Iterable[Reclaim], most_jobs: float = np.inf, **changes: Any) -> Claim:
+    """The claim that clusters have at most so many jobs."""
+
+    def breaks(instance: Reclaim) -> str:
+        return f"{instance.num_jobs} jobs" if instance.num_jobs > most_jobs else ""
+
+    made = Claim(
+        name="few_jobs",
+        source="Nobody, section 1",
+        statement="Clusters are small.",
+        reading="small is few jobs.",
+        instances=lambda rng: stream,
+        breaks=breaks,
+        scope="made up",
+    )
+    return replace(made, **changes)
+
+
+def test_a_search_without_end_stops_at_the_number_asked_for() -> None:
+    verdict = examine(claim(growing()), instances=7)
+    assert (verdict.held, verdict.tried, verdict.exhausted) == (True, 7, False)
+    assert verdict.counterexample is None
+    assert verdict.text == "held on 7 instances"
+
+
+def test_a_search_without_end_stops_by_itself() -> None:
+    endless = claim(itertools.repeat(cluster(1)))
+    assert examine(endless).tried == frame.RANDOM_INSTANCES
+
+
+def test_an_exhaustive_search_tries_all() -> None:
+    finite = claim([cluster(1)] * (frame.RANDOM_INSTANCES + 1), exhaustive=True)
+    verdict = examine(finite)
+    assert (verdict.tried, verdict.exhausted) == (frame.RANDOM_INSTANCES + 1, True)
+    assert verdict.text == f"held on all {frame.RANDOM_INSTANCES + 1} instances"
+
+
+@pytest.mark.parametrize(("limit", "exhausted", "said"), [(3, False, "the first 3"), (4, True, "all 4")])
+def test_an_exhaustive_search_that_is_cut_says_so(limit: int, exhausted: bool, said: str) -> None:
+    verdict = examine(claim([cluster(1)] * 4, exhaustive=True), instances=limit)
+    assert (verdict.exhausted, verdict.extent) == (exhausted, said)
+
+
+def test_a_search_without_instances_has_no_verdict() -> None:
+    with pytest.raises(StudyError, match="'few_jobs' was tried on no instance"):
+        examine(claim([]))
+
+
+def test_a_counterexample_is_shrunk_and_says_how_it_breaks_the_claim() -> None:
+    verdict = examine(claim([cluster(2), cluster(9)], most_jobs=3))
+    assert not verdict.held
+    assert verdict.tried == 2
+    assert verdict.counterexample == Reclaim(hosts=np.zeros((4, 1)), gpus=np.zeros((4, 1), int), demand=0)
+    assert verdict.why == "4 jobs"
+    assert verdict.text == "refuted: 4 jobs"
+
+
+@pytest.mark.parametrize("changes", [{"exhaustive": True}, {"shrink": False}])
+def test_a_counterexample_is_left_as_it_is(changes: dict[str, bool]) -> None:
+    verdict = examine(claim(growing(), most_jobs=5, **changes))
+    assert (verdict.tried, verdict.why) == (6, "6 jobs")
+    assert verdict.counterexample == cluster(6)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock that goes a second further whenever it is looked at."""
+    monkeypatch.setattr(frame, "time", SimpleNamespace(monotonic=itertools.count().__next__))
+
+
+@pytest.mark.usefixtures("clock")
+def test_the_time_for_a_search_is_limited() -> None:
+    verdict = examine(claim(growing()), seconds=5)
+    assert (verdict.held, verdict.tried, verdict.exhausted) == (True, 6, False)
+
+
+@pytest.mark.usefixtures("clock")
+def test_the_time_for_shrinking_is_limited() -> None:
+    hurried = examine(claim([cluster(9)], most_jobs=3), seconds=2)
+    patient = examine(claim([cluster(9)], most_jobs=3), seconds=1000)
+    assert hurried.counterexample is not None
+    assert patient.counterexample is not None
+    assert hurried.counterexample.num_jobs > patient.counterexample.num_jobs == 4
+    assert hurried.why == f"{hurried.counterexample.num_jobs} jobs"
+
+
+def test_the_seed_makes_the_instances() -> None:
+    def random(rng: np.random.Generator) -> Iterator[Reclaim]:
+        while True:
+            yield generate_reclaim(rng, num_servers=4)
+
+    drawn = claim([], most_jobs=0, instances=random, shrink=False)
+    assert examine(drawn, seed=1).to_dict() == examine(drawn, seed=1).to_dict()
+    assert examine(drawn, seed=1).counterexample != examine(drawn, seed=2).counterexample
+
+
+def test_a_verdict_as_json() -> None:
+    refuted = json.loads(json.dumps(examine(claim(growing(), most_jobs=1, exhaustive=True)).to_dict()))
+    assert instances.read(refuted.pop("counterexample")) == cluster(2)
+    assert refuted == {
+        "claim": "few_jobs",
+        "source": "Nobody, section 1",
+        "held": False,
+        "tried": 2,
+        "exhausted": False,
+        "why": "2 jobs",
+    }
+    assert examine(claim(growing())).to_dict()["counterexample"] is None
+
+
+def test_a_verdict_in_words() -> None:
+    long = "Clusters, as far as they have been seen by those who went to look at some of them, are small. " * 3
+    refuted = examine(claim(growing(), most_jobs=1, exhaustive=True, statement=long))
+    *lines, content = str(refuted).splitlines()
+    assert lines[0] == "refuted: few_jobs (Nobody, section 1)"
+    assert " ".join(map(str.strip, lines[1:-3])) == long.strip()
+    assert lines[-3:] == [
+        "    Read as: small is few jobs.",
+        "    Tried on the first 2: made up",
+        "    Counterexample: 2 jobs",
+    ]
+    assert max(map(len, lines)) <= 100
+    assert instances.read(json.loads(content)) == cluster(2)
+    assert str(examine(claim([cluster(1)], reading=""))).splitlines() == [
+        "held: few_jobs (Nobody, section 1)",
+        "    Clusters are small.",
+        "    Tried on all 1: made up",
+    ]
+
+
+def test_the_page_has_every_verdict() -> None:
+    held = claim([cluster(1)], name="other", source="Somebody, section 2", scope="|n| = 1", reading="")
+    verdicts = [examine(claim(growing(), most_jobs=1, exhaustive=True)), examine(held)]
+    written = page(verdicts)
+    first, second = written.index("## Nobody\n"), written.index("## Somebody\n")
+    row = "| [few_jobs](#few_jobs) | Nobody, section 1 | **refuted** | the first 2: made up |"
+    assert first < written.index(row) < written.index("### few_jobs\n") < second
+    assert r"| [other](#other) | Somebody, section 2 | held | all 1: \|n\| = 1 |" in written
+    assert "Read as: small is few jobs." in written[first:second]
+    assert "Verdict: refuted: 2 jobs." in written[first:second]
+    assert "Read as" not in written[second:]
+    assert "Verdict: held on all 1 instances." in written[second:]
+    content = written[first:second].split("```json\n")[1].split("\n```")[0]
+    assert instances.read(json.loads(content)) == cluster(2)
+    assert "```" not in written[second:]
+
+
+# --- the claims of the papers ---------------------------------------------------------------------
+
+
+def test_claims_of_one_paper_and_of_all() -> None:
+    assert "aryl" in papers()
+    assert claims("aryl") == of_aryl.CLAIMS
+    assert claims() == [each for paper in papers() for each in claims(paper)]
+    with pytest.raises(StudyError, match=r"there are no claims of 'arly' \(did you mean 'aryl'\?\)"):
+        claims("arly")
+
+
+def test_names_of_claims_tell_them_apart() -> None:
+    names = [each.name for each in claims()]
+    assert len(set(names)) == len(names)
+    # They are the anchors of the page.
+    assert all(name.isidentifier() and name.islower() for name in names)
+
+
+@pytest.mark.parametrize(
+    ("paper", "tested"),
+    [pytest.param(paper, each, id=f"{paper}-{each.name}") for paper in papers() for each in claims(paper)],
+)
+def test_claim(paper: str, tested: Claim) -> None:
+    assert tested.source.lower().startswith(f"{paper}, ")
+    assert tested.statement
+    assert tested.scope
+    verdict = examine(tested, instances=25, seconds=0.2)
+    assert 1 <= verdict.tried <= 25
+    assert verdict.held == (verdict.counterexample is None)
+    assert verdict.held == (not verdict.why)
+    if verdict.counterexample is not None:
+        again = instances.read(json.loads(json.dumps(verdict.to_dict()))["counterexample"])
+        assert again == verdict.counterexample
+        assert tested.breaks(again) == verdict.why
+
+
+@pytest.fixture
+def optgap(monkeypatch: pytest.MonkeyPatch) -> Any:
+    def run(*arguments: object) -> int:
+        monkeypatch.setattr(sys, "argv", ["optgap", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return int(ended.value.code or 0)
+
+    return run
+
+
+def test_the_command_prints_verdicts_and_writes_the_page(
+    optgap: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert optgap("claims", "aryl", "--instances", 3, "--seconds", 10, "-o", tmp_path / "claims.md") == 0
+    verdicts = [examine(each, instances=3, seconds=10) for each in claims("aryl")]
+    assert capsys.readouterr().out == "".join(f"{verdict}\n\n" for verdict in verdicts)
+    assert (tmp_path / "claims.md").read_text(encoding="utf-8") == page(verdicts)
+
+
+def test_the_command_knows_the_papers(optgap: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert optgap("claims", "arly") == 1
+    assert "there are no claims of 'arly' (did you mean 'aryl'?)" in capsys.readouterr().err
+
+
+# --- what judges Aryl's claims --------------------------------------------------------------------
+
+
+def every(number: int, stream: Iterable[Any]) -> list[Any]:
+    """Twelve instances of a stream, ``number`` apart."""
+    found = list(itertools.islice(stream, 0, 12 * number, number))
+    assert len(found) == 12
+    return found
+
+
+def optimum(instance: Any) -> float:
+    solution = formulations.solve(instance)
+    assert solution.status == "optimal"
+    assert solution.objective is not None
+    return solution.objective
+
+
+def test_splits_are_judged_by_the_optimum() -> None:
+    for instance in every(200, of_aryl._pairs(6, of_aryl._any_bounds)):
+        for gpus in instance.splits:
+            plan = instance.split(gpus)
+            loses = instance.objective(plan) > optimum(instance) + 1e-9
+            assert bool(of_aryl._loses_to_a_split(instance, plan)) == loses
+
+
+def test_the_fewest_preempted_jobs_are_the_optimum() -> None:
+    for instance in every(25, of_aryl._reclaims(12)):
+        assert instance.objective(of_aryl._fewest(instance)) == optimum(instance)
+
+
+def test_clusters_are_all_there_once() -> None:
+    numberings = [
+        np.ix_(jobs, servers)
+        for jobs in itertools.permutations(range(3))
+        for servers in itertools.permutations(range(3))
+    ]
+
+    def renumbered(gpus: Any) -> set[bytes]:
+        return {gpus[numbering].tobytes() for numbering in numberings}
+
+    matrices = [np.reshape(entries, (3, 3)) for entries in itertools.product((0, 1), repeat=9)]
+    full = [gpus for gpus in matrices if gpus.any(axis=0).all() and gpus.any(axis=1).all()]
+    listed = [gpus.astype(int) for gpus in of_aryl._clusters(3, 3)]
+    assert all(sum(gpus.tobytes() in renumbered(other) for other in listed) == 1 for gpus in full)
+
+
+def preempted_whatever_ties(hosts: Any, demand: int) -> int:
+    """Algorithm 1 with every way of breaking ties followed to its end."""
+    if not demand:
+        return 0
+    shares = [Fraction(1, int(row.sum())) if row.any() else Fraction(0) for row in hosts]
+    costs = [sum(share for share, on in zip(shares, column, strict=True) if on) for column in hosts.T]
+    ends = []
+    for server in np.flatnonzero([cost == min(costs) for cost in costs]):
+        # Preempted jobs are gone from all servers, but widths stay as they are: a job is gone as a whole.
+        left = np.delete(hosts, server, axis=1)[~hosts[:, server]]
+        widths = hosts[~hosts[:, server]].sum(axis=1) - left.sum(axis=1)
+        assert not widths.any()
+        ends.append(int(hosts[:, server].sum()) + preempted_whatever_ties(left, demand - 1))
+    return min(ends)
+
+
+def test_algorithm_1_with_ties_broken_in_every_way() -> None:
+    for instance in every(25, of_aryl._reclaims(12)):
+        assert of_aryl._algorithm_1(instance) == preempted_whatever_ties(instance.hosts, instance.demand)
+
+
+def test_reductions_are_judged_by_the_optimum() -> None:
+    for instance in every(100, of_aryl._allocations(2, 2)):
+        best = max(of_aryl._reduction(instance, extra) for extra in of_aryl._choices(instance))
+        assert float(best) == pytest.approx(optimum(instance), rel=1e-9)
+        assert of_aryl._reduction(instance, of_aryl._line_17(instance)) <= best
+
+
+def test_completion_times_are_those_of_a_simulation() -> None:
+    """Jobs of one GPU for each worker, as shares of a cluster."""
+    pairs = (i for i in of_aryl._allocations(2, 3) if i.num_jobs == 2 and (i.gpus_per_worker == 1).all())
+    for instance in every(10, pairs):
+        num_gpus = int(instance.capacity + instance.min_workers.sum())
+        work = instance.min_running_times * instance.max_workers
+        bounds = list(zip(instance.min_workers.tolist(), instance.max_workers.tolist(), strict=True))
+        reach = max(num_gpus, int(instance.max_workers.max()))
+        sharing = ElasticSharing(
+            num_gpus=reach,
+            work=work,
+            throughputs=np.array([bounded_linear(least, most, 1.0, reach) for least, most in bounds]),
+        )
+        for extra in of_aryl._choices(instance):
+
+            def shares(state: Any, extra: Any = extra, most: Any = instance.max_workers, gpus: int = num_gpus) -> Any:
+                if len(state.active) == 2:
+                    return instance.min_workers + extra  # noqa: B023, called within the loop
+                return np.minimum(most, gpus)
+
+            total = 2 * sharing.objective(simulate(sharing, shares))
+            assert float(of_aryl._with_reallocation(instance, extra)) == pytest.approx(total, rel=1e-9)
+
+
+def test_packings_are_judged_by_the_optimum() -> None:
+    one_group = of_aryl._placements((5,), (2, 3, 4), 7)
+    two_groups = of_aryl._placements((4,), (1, 4, 8), 8, ("training", "inference"))
+    for instance in [*every(1, one_group), *every(5, two_groups)]:
+        solution = formulations.solve(instance)
+        assert solution.plan is not None
+        fewest = instance.servers_opened(solution.plan)
+        workers = sorted(np.repeat(instance.gpus_per_worker, instance.num_workers).tolist(), reverse=True)
+        assert of_aryl._fit(workers, instance.server_gpus[:fewest].tolist())
+        assert not of_aryl._fit(workers, instance.server_gpus[: fewest - 1].tolist())
