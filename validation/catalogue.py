@@ -8,8 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
+from heuristics.afs import elastic_sharing as afs_elastic_sharing_heuristics
+from heuristics.afs import gpu_placement as afs_gpu_placement_heuristics
+from heuristics.afs import network_packing as afs_network_packing_heuristics
+from heuristics.afs import two_job as afs_two_job_heuristics
 from heuristics.aryl import elastic_allocation as aryl_elastic_allocation
 from heuristics.aryl import placement as aryl_placement_heuristics
 from heuristics.aryl import reclaim as aryl_reclaim
@@ -22,6 +27,11 @@ from heuristics.gavel import max_min_fairness as gavel_max_min_fairness_heuristi
 from heuristics.gavel import shortest_job_first as gavel_shortest_job_first_heuristics
 from heuristics.gavel import throughput_per_dollar as gavel_throughput_per_dollar_heuristics
 from heuristics.gavel import total_throughput as gavel_total_throughput_heuristics
+from instances.afs import elastic_sharing as afs_elastic_sharing
+from instances.afs import gpu_placement as afs_gpu_placement
+from instances.afs import network_packing as afs_network_packing
+from instances.afs import traces as afs_traces
+from instances.afs import two_job as afs_two_job
 from instances.aryl import elastic_allocation, reclaim
 from instances.aryl import placement as aryl_placement
 from instances.aryl import two_job as aryl_two_job
@@ -118,6 +128,9 @@ BLIND_TO_SLOS = "it does not look at SLOs"
 SKIPS_JOBS = "it skips the jobs whose best-case demand no longer fits"
 NO_ROOM_UNSPLIT = "a job that may not be split can find no server with enough free GPUs"
 NO_TYPE_LEFT = "a job can find no machine type with enough free GPUs"
+MISSES_DEADLINES = "earlier jobs take every GPU that makes them faster, so later ones can miss their deadlines"
+TAKES_CURVES_FOR_LINEAR = "Theorem 1 takes every curve for linear, so jobs can fall short of their iterations"
+LEAVES_GPUS_IDLE = "as printed, jobs get one GPU at most beyond their shares, so that useful ones can stay idle"
 
 _ENTRIES = [
     Entry(
@@ -349,6 +362,71 @@ _ENTRIES = [
             Rescaling(("steps", "slos"), 0),
         ),
         enlarge=lambda instance: replace(instance, num_workers=instance.num_workers + 1),
+    ),
+    Entry(
+        title="Who gets the next GPU, so that elastic jobs complete soonest on average",
+        source="AFS, sections 3 and 4, Algorithm 1",
+        instance=afs_elastic_sharing.ElasticSharing,
+        generate=afs_elastic_sharing.generate,
+        size="num_jobs",
+        sizes=(2, 3, 4),
+        heuristics={
+            "afs_l": Heuristic(afs_elastic_sharing_heuristics.afs_l),
+            "afs_p": Heuristic(afs_elastic_sharing_heuristics.afs_p),
+            "srtf": Heuristic(afs_elastic_sharing_heuristics.srtf),
+            "srsf": Heuristic(afs_elastic_sharing_heuristics.srsf),
+            "srtf_elastic": Heuristic(afs_elastic_sharing_heuristics.srtf_elastic),
+            "srsf_elastic": Heuristic(afs_elastic_sharing_heuristics.srsf_elastic),
+            "max_min": Heuristic(afs_elastic_sharing_heuristics.max_min),
+            "optimus": Heuristic(afs_elastic_sharing_heuristics.optimus),
+            "aryl_two_phase": Heuristic(afs_elastic_sharing_heuristics.aryl_two_phase),
+        },
+        from_trace=afs_traces.from_trace,
+        symmetric=("n",),
+        rescalings=(Rescaling(("work", "arrivals"), 1), Rescaling(("work", "throughputs"), 0)),
+        enlarge=lambda instance: replace(
+            instance,
+            num_gpus=instance.num_gpus + 1,
+            throughputs=[[*curve, curve[-1]] for curve in instance.throughputs.tolist()],
+        ),
+    ),
+    Entry(
+        title="Which of two running jobs gets one more GPU",
+        source="AFS, section 4.2, formulas (1) to (3)",
+        instance=afs_two_job.TwoJob,
+        generate=afs_two_job.generate,
+        size="max_share",
+        sizes=(2, 8, 32),
+        heuristics={
+            "pairwise_rule": Heuristic(afs_two_job_heuristics.pairwise_rule),
+            "shorter_first": Heuristic(afs_two_job_heuristics.shorter_first),
+        },
+        rescalings=(Rescaling(("work",), 1), Rescaling(("work", "throughputs"), 0)),
+    ),
+    Entry(
+        title="Which shares, near those wanted, pack without sharing networks",
+        source="AFS, section 4.4 and Appendix E",
+        instance=afs_network_packing.NetworkPacking,
+        generate=afs_network_packing.generate,
+        size="num_jobs",
+        sizes=(10, 50, 200),
+        heuristics={"floor_and_grow": Heuristic(afs_network_packing_heuristics.floor_and_grow)},
+        symmetric=("n",),
+    ),
+    Entry(
+        title="Which machines host which jobs, keeping as many as possible in place",
+        source="AFS, section 4.4, Proposition 1",
+        instance=afs_gpu_placement.GpuPlacement,
+        generate=afs_gpu_placement.generate,
+        size="num_jobs",
+        sizes=(8, 16, 32),
+        heuristics={"first_fit_decreasing": Heuristic(afs_gpu_placement_heuristics.first_fit_decreasing)},
+        symmetric=("n", "m"),
+        enlarge=lambda instance: replace(
+            instance,
+            num_machines=instance.num_machines + 1,
+            previous=[[*held, 0] for held in instance.previous.tolist()],
+        ),
     ),
 ]
 

@@ -159,21 +159,24 @@ class _Programs:
             model = build(instance, rho)
             self.program = translate(model)
             result, _, self.version = run(model, self.program, self.options)
-            self.seconds += result.seconds
-            if result.x is None:
-                return result, None
-            fractions = result.x[:-1].reshape(-1, instance.num_types)
-            return result, Allocation(time_fractions=fractions)
+        else:
+            result = self._priced(rho)
+        self.seconds += result.seconds
+        if result.x is None:
+            return result, None
+        return result, Allocation(time_fractions=result.x[: instance.fits.size].reshape(instance.fits.shape))
+
+    def _priced(self, rho: float) -> Result:
+        instance = self.instance
         if self._generation is None:
             policy = _program(instance, _asked(instance, rho))
-            self._generation = ColumnGeneration(policy, self.options)
+            self._generation = ColumnGeneration(policy, policy.arrays(), self.options)
             self.finish_rows = policy.rows("finish")
         lower = self._generation.program.row_lower.copy()
         lower[self.finish_rows] = _asked(instance, rho)
         result = self._generation.run(lower)
-        self.seconds += result.seconds
         self.program = self._generation.program
-        return result, None if result.x is None else self._generation.allocation(result.x)
+        return result
 
 
 def _program(instance: FinishTimeFairness, asked: FloatArray) -> SharingProgram:

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations import highs
+from formulations.folding import fold
 from formulations.gavel.sharing import SharingProgram
 from formulations.highs import INTERIOR_POINT_ROWS, Result
 from formulations.linear import Columns, FloatArray, LinearProgram, ModelError, csr, refuse_bad_numbers, translate
@@ -62,12 +63,17 @@ def solve_program(
     """
     began = time.perf_counter()
     instance = policy.instance
-    generation = ColumnGeneration(policy, options, covering=covering, interior_rows=interior_rows)
-    result = generation.run()
+    program = policy.arrays()
+    result = _over_classes(program, options, interior_rows)
+    if result is None:
+        generation = ColumnGeneration(policy, program, options, covering=covering, interior_rows=interior_rows)
+        result = generation.run()
     module = formulation(instance.problem)
     if hasattr(module, "bound"):
         result = replace(result, bound=module.bound(instance, result.bound))
-    plan = None if result.x is None else finish(generation.allocation(result.x))
+    plan = None
+    if result.x is not None:
+        plan = finish(Allocation(time_fractions=result.x[: instance.fits.size].reshape(instance.fits.shape)))
     return judged(
         instance,
         plan,
@@ -75,8 +81,20 @@ def solve_program(
         build_seconds=lambda: time.perf_counter() - began - result.seconds,
         solver="highs",
         solver_version=highs.version(),
-        program=generation.program,
+        program=program,
     )
+
+
+def _over_classes(program: LinearProgram, options: Options, interior_rows: int) -> Result | None:
+    """The optimum by way of classes of columns that are alike; None where there is no such way."""
+    folding = fold(program)
+    if folding is None or folding.program.num_cols > PRICING_COLUMNS:
+        return None
+    result = options.session().run(folding.program, interior_rows=interior_rows)
+    if result.status != "optimal":
+        return None
+    result = folding.unfold(result)
+    return result if result.status == "optimal" else None
 
 
 class ColumnGeneration:
@@ -87,6 +105,8 @@ class ColumnGeneration:
     Parameters
     ----------
     policy : SharingProgram
+    program : LinearProgram
+        Its arrays.
     options : Options
         A time limit is for all runs together.
     covering : str
@@ -97,12 +117,13 @@ class ColumnGeneration:
     Attributes
     ----------
     program : LinearProgram
-        The program of the last run.
+        The program of the last run, over the columns that it has.
     """
 
     def __init__(
         self,
         policy: SharingProgram,
+        program: LinearProgram,
         options: Options,
         *,
         covering: str = "job_time",
@@ -110,11 +131,10 @@ class ColumnGeneration:
     ) -> None:
         instance = policy.instance
         n, k, q = instance.num_jobs, instance.num_types, instance.num_pairs
-        self._whole = policy.arrays()
-        _refuse_bad_numbers(policy, self._whole)
+        self._whole = program
+        _refuse_bad_numbers(policy, program)
         self._row = np.repeat(np.arange(self._whole.num_rows), np.diff(self._whole.indptr))
         self._covering = policy.rows(covering)
-        self._shape = (n + q, k)
         self._batch = 4 * n
         self._interior_rows = interior_rows
         self._session = options.session()
@@ -127,7 +147,7 @@ class ColumnGeneration:
             self.program = self._with_only(self._columns)
 
     def run(self, row_lower: FloatArray | None = None) -> Result:
-        """Solve the program; the bound holds for all columns, generated or not.
+        """Solve the program; point and bound are those of the whole program.
 
         Parameters
         ----------
@@ -166,14 +186,11 @@ class ColumnGeneration:
         message = result.message
         if len(self._columns) < self._whole.num_cols:
             message += f"; {len(self._columns)} of {self._whole.num_cols} columns generated"
-        return replace(result, seconds=seconds, message=message)
-
-    def allocation(self, x: FloatArray) -> Allocation:
-        """The values of ``X`` in a point of the program."""
-        whole = np.zeros(self._whole.num_cols)
-        whole[self._columns] = x
-        rows, kinds = self._shape
-        return Allocation(time_fractions=whole[: rows * kinds].reshape(rows, kinds))
+        x = None
+        if result.x is not None:
+            x = np.zeros(self._whole.num_cols)
+            x[self._columns] = result.x
+        return replace(result, x=x, seconds=seconds, message=message)
 
     def _outside(self) -> NDArray[np.intp]:
         """Columns of the whole program that are not in the program and could be used."""

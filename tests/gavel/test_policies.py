@@ -193,7 +193,8 @@ def test_the_potential_of_columns_outside_bounds_what_they_add(monkeypatch):
         for policy, covering in (("total_throughput", "job_time"), ("cost", "budget")):
             instance = generate(policy, seed, num_jobs=8, pair_fraction=1.0, workers_per_pool=3)
             program = module(instance)._program(instance)
-            generation = pricing.ColumnGeneration(program, formulations.solving.Options(), covering=covering)
+            options = formulations.solving.Options()
+            generation = pricing.ColumnGeneration(program, program.arrays(), options, covering=covering)
             alone = formulations.Session().run(generation.program)
             gain = generation._gain(alone.certificate.row_duals)
             best = formulations.solve(instance).objective

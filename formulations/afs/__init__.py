@@ -1,0 +1,1 @@
+"""Exact models of the problems of AFS (NSDI'21)."""

@@ -1,0 +1,356 @@
+"""Exact model of :class:`instances.afs.elastic_sharing.ElasticSharing` for jobs that arrive together.
+
+Time is cut into n slots, each of which ends with a completion; the order of completions is part of
+the decision.  With j a job, k = 0, ..., n-1 a slot, s a share,
+
+    position[j, k]  1 if job j completes at the end of slot k
+    length[k]       length of slot k
+    time[j, k, s]   time that job j spends on s GPUs in slot k
+    progress[j, k]  part of job j's work done in slot k
+
+    min   (1/n) sum_k (n - k) * length[k]                                    average_jct
+    s.t.  sum_k position[j, k] = 1,   sum_j position[j, k] = 1               one_position, one_job
+          sum_s time[j, k, s] = length[k]                                    slot_time
+          progress[j, k] = sum_s T_j(s) / work_j * time[j, k, s]             rate
+          sum_k progress[j, k] = 1                                           all_work
+          sum_{q<=k} progress[j, q] >= sum_{q<=k} position[j, q]             completed_by
+          progress[j, k] <= sum_{q>=k} position[j, q]                        not_after
+          sum_{j,s} s * time[j, k, s] <= M * length[k]                       gpu_time
+
+because n - k jobs are there in slot k.  ``completed_by`` ties order and work without a big M, which
+makes the relaxation tight: for jobs that scale linearly its value is the optimum.
+
+This holds of every schedule, so its optimum is a bound.  For ``"any_time"`` and concave curves it is
+attained: in each slot a job needs no more than two neighbouring shares, and the jobs' extra GPUs are
+laid end to end and wrapped around the slot (McNaughton), so that at every moment they fit.
+
+For ``"at_completions"`` each job has one share per slot:
+
+    holds[j, k, s]  1 if job j holds s GPUs in slot k
+          sum_s holds[j, k, s] = 1                                           one_share
+          sum_{j,s} s * holds[j, k, s] <= M                                  gpus
+          time[j, k, s] <= longest[j, k, s] * holds[j, k, s]                 linked
+          position[j, k] <= sum_{s: T_j(s)>0} holds[j, k, s]                 runs_to_end
+                         <= sum_{q>=k} position[j, q]                        released
+
+with ``longest`` the lesser of the longest slot k that can be of use and the time of the whole job on
+s GPUs.  ``runs_to_end`` makes every slot end where a job really completes; without it, a job that is
+done could pretend to complete later, to gain one more occasion to re-allocate.  This is exact for
+any curve.
+
+Shares that are no faster than a smaller one are left out, as nobody needs them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pyomo.environ as pyo
+
+from formulations.linear import ModelError, weighted_sum
+from formulations.solving import Options, Solution, solve_built
+from instances.afs.elastic_sharing import ElasticSharing, Schedule, State, simulate
+from instances.base import FloatArray, IntArray
+
+WHOLE = 1e4
+"""A job's work in the model.
+
+The solver's tolerance is absolute.  With 1 in its place it was seen to return, for jobs of 2 s and
+35 h, a schedule 3e-6 worse than the best.
+"""
+
+CRUMB = 1e-9
+"""Part of a schedule, or of a slot, that is the solver's tolerance and not a decision."""
+
+
+def build(instance: ElasticSharing) -> pyo.ConcreteModel:
+    """Pyomo model of an elastic sharing instance.
+
+    Sets JOBS, SLOTS, SHARES (triples of job, slot and share); the variables and constraints of the
+    module's docstring, and ``shorter_first`` (see below); objective ``average_jct``, s.  Times are
+    in units of ``time_unit`` s, and ``progress`` in ten-thousandths of each job's work (``WHOLE``).
+
+    ``shorter_first[i, j, k]`` breaks symmetry: of two jobs with the same curve, the one with less
+    work completes first.  At the moment when both have as much left, they can change places.  For
+    "at_completions", which may not change shares at that moment, it is stated for equal jobs only.
+
+    Raises
+    ------
+    ModelError
+        When jobs arrive after time 0.
+    """
+    if instance.arrivals.any():
+        job = int(np.flatnonzero(instance.arrivals)[0])
+        raise ModelError(
+            f"{instance.problem}: job {job} arrives at {instance.arrivals[job]:g} s; the exact model needs all "
+            "arrivals 0"
+        )
+    n = instance.num_jobs
+    limit = _sum_of_completions(instance)
+    unit = limit / n / WHOLE
+    rates = instance.throughputs * unit / (instance.work[:, None] / WHOLE)
+    shares = [np.unique(table, return_index=True)[1].tolist() for table in instance.throughputs]
+    model = pyo.ConcreteModel(name=instance.problem)
+    model.time_unit = pyo.Param(initialize=unit)
+    model.JOBS = pyo.RangeSet(0, n - 1)
+    model.SLOTS = pyo.RangeSet(0, n - 1)
+    model.SHARES = pyo.Set(initialize=[(j, k, s) for j in range(n) for k in range(n) for s in shares[j]], dimen=3)
+    model.position = pyo.Var(model.JOBS, model.SLOTS, domain=pyo.Binary)
+    model.length = pyo.Var(model.SLOTS, bounds=lambda model, k: (0, limit / unit / (n - k)))
+    model.time = pyo.Var(model.SHARES, bounds=(0, None))
+    model.progress = pyo.Var(model.JOBS, model.SLOTS, bounds=(0, WHOLE))
+
+    def one_position(model: pyo.ConcreteModel, j: int) -> object:
+        return pyo.quicksum(model.position[j, k] for k in model.SLOTS) == 1
+
+    def one_job(model: pyo.ConcreteModel, k: int) -> object:
+        return pyo.quicksum(model.position[j, k] for j in model.JOBS) == 1
+
+    def slot_time(model: pyo.ConcreteModel, j: int, k: int) -> object:
+        times = [model.time[j, k, s] for s in shares[j]]
+        return weighted_sum([1] * len(times) + [-1], [*times, model.length[k]]) == 0
+
+    def rate(model: pyo.ConcreteModel, j: int, k: int) -> object:
+        times = [model.time[j, k, s] for s in shares[j]]
+        return weighted_sum([*rates[j, shares[j]], -1], [*times, model.progress[j, k]]) == 0
+
+    def all_work(model: pyo.ConcreteModel, j: int) -> object:
+        return pyo.quicksum(model.progress[j, k] for k in model.SLOTS) == WHOLE
+
+    def completed_by(model: pyo.ConcreteModel, j: int, k: int) -> object:
+        done = [model.progress[j, q] for q in range(k + 1)]
+        due = [model.position[j, q] for q in range(k + 1)]
+        return (0, weighted_sum([1] * len(done) + [-WHOLE] * len(due), done + due), None)
+
+    def not_after(model: pyo.ConcreteModel, j: int, k: int) -> object:
+        later = [model.position[j, q] for q in range(k, n)]
+        return (0, weighted_sum([WHOLE] * len(later) + [-1], [*later, model.progress[j, k]]), None)
+
+    def gpu_time(model: pyo.ConcreteModel, k: int) -> object:
+        held = [(j, s) for j in model.JOBS for s in shares[j] if s]
+        times = [model.time[j, k, s] for j, s in held]
+        return (None, weighted_sum([s for _, s in held] + [-instance.num_gpus], [*times, model.length[k]]), 0)
+
+    def shorter_first(model: pyo.ConcreteModel, i: int, j: int, k: int) -> object:
+        before = [model.position[i, q] for q in range(k)]
+        until = [model.position[j, q] for q in range(k + 1)]
+        return (0, weighted_sum([1] * len(before) + [-1] * len(until), before + until), None)
+
+    model.one_position = pyo.Constraint(model.JOBS, rule=one_position)
+    model.one_job = pyo.Constraint(model.SLOTS, rule=one_job)
+    model.slot_time = pyo.Constraint(model.JOBS, model.SLOTS, rule=slot_time)
+    model.rate = pyo.Constraint(model.JOBS, model.SLOTS, rule=rate)
+    model.all_work = pyo.Constraint(model.JOBS, rule=all_work)
+    model.completed_by = pyo.Constraint(model.JOBS, model.SLOTS, rule=completed_by)
+    model.not_after = pyo.Constraint(model.JOBS, model.SLOTS, rule=not_after)
+    model.gpu_time = pyo.Constraint(model.SLOTS, rule=gpu_time)
+    model.ALIKE = pyo.Set(initialize=_alike(instance), dimen=2)
+    model.shorter_first = pyo.Constraint(model.ALIKE, model.SLOTS, rule=shorter_first)
+    if instance.reallocation == "at_completions":
+        _one_share_per_slot(model, instance, shares, rates)
+    model.average_jct = pyo.Objective(
+        expr=weighted_sum([unit * (n - k) / n for k in range(n)], model.length.values()), sense=pyo.minimize
+    )
+    return model
+
+
+def _one_share_per_slot(
+    model: pyo.ConcreteModel, instance: ElasticSharing, shares: list[list[int]], rates: FloatArray
+) -> None:
+    """The variables and constraints of "at_completions"."""
+    n = instance.num_jobs
+    model.holds = pyo.Var(model.SHARES, domain=pyo.Binary)
+
+    def one_share(model: pyo.ConcreteModel, j: int, k: int) -> object:
+        return pyo.quicksum(model.holds[j, k, s] for s in shares[j]) == 1
+
+    def gpus(model: pyo.ConcreteModel, k: int) -> object:
+        held = [(j, s) for j in model.JOBS for s in shares[j] if s]
+        return (None, weighted_sum([s for _, s in held], [model.holds[j, k, s] for j, s in held]), instance.num_gpus)
+
+    def linked(model: pyo.ConcreteModel, j: int, k: int, s: int) -> object:
+        longest = model.length[k].ub
+        if s:
+            longest = min(longest, WHOLE / float(rates[j, s]))
+        return (None, weighted_sum((1, -longest), (model.time[j, k, s], model.holds[j, k, s])), 0)
+
+    def runs_to_end(model: pyo.ConcreteModel, j: int, k: int) -> object:
+        running = [model.holds[j, k, s] for s in shares[j] if s]
+        return (0, weighted_sum([1] * len(running) + [-1], [*running, model.position[j, k]]), None)
+
+    def released(model: pyo.ConcreteModel, j: int, k: int) -> object:
+        running = [model.holds[j, k, s] for s in shares[j] if s]
+        later = [model.position[j, q] for q in range(k, n)]
+        return (None, weighted_sum([1] * len(running) + [-1] * len(later), running + later), 0)
+
+    model.one_share = pyo.Constraint(model.JOBS, model.SLOTS, rule=one_share)
+    model.gpus = pyo.Constraint(model.SLOTS, rule=gpus)
+    model.linked = pyo.Constraint(model.SHARES, rule=linked)
+    model.runs_to_end = pyo.Constraint(model.JOBS, model.SLOTS, rule=runs_to_end)
+    model.released = pyo.Constraint(model.JOBS, model.SLOTS, rule=released)
+
+
+def _sum_of_completions(instance: ElasticSharing) -> float:
+    """Sum of completion times when jobs run one after the other on all GPUs, shortest first, s."""
+    return float(np.sort(instance.work / instance.throughputs[:, -1]).cumsum().sum())
+
+
+def _alike(instance: ElasticSharing) -> list[tuple[int, int]]:
+    """Pairs (i, j) of jobs with one curve of which i can be taken to complete before j."""
+    lengths = instance.work / instance.throughputs[:, -1]
+    families: dict[bytes, list[int]] = {}
+    for job in np.argsort(lengths, kind="stable").tolist():
+        curve = instance.throughputs[job] / instance.throughputs[job, -1]
+        families.setdefault(curve.tobytes(), []).append(job)
+    pairs = [pair for family in families.values() for pair in pairwise(family)]
+    if instance.reallocation == "at_completions":
+        pairs = [(i, j) for i, j in pairs if lengths[i] == lengths[j]]
+    return pairs
+
+
+def read(model: pyo.ConcreteModel) -> Schedule:
+    """The schedule in the variable values.
+
+    For "at_completions" the order and the shares are taken, and the lengths follow from them.  For
+    "any_time" with concave curves the slots are filled by wrapping around; with other curves that
+    may be impossible, and the schedule is one that follows the order and the average shares as
+    closely as whole GPUs allow, changing shares at completions.
+    """
+    instance = model.instance
+    n = instance.num_jobs
+    position = _values(model.position, (n, n))
+    order = position.argmax(axis=0)
+    if instance.reallocation == "at_completions":
+        held = np.zeros((n, n), np.int64)
+        for (j, k, s), variable in model.holds.items():
+            if variable.value > 0.5:
+                held[k, j] = s
+        return _in_slots(instance, order, held)
+    lengths = np.maximum(_values(model.length, (n,)), 0) * model.time_unit.value
+    # A job's work is spread over the slots up to its own that are no crumbs, in full; the work of a
+    # job that is one itself is done in its own slot.
+    own = position.argmax(axis=1)[:, None] == np.arange(n)
+    there = np.cumsum(own[:, ::-1], axis=1)[:, ::-1] * (lengths > CRUMB * lengths.sum())
+    progress = there * np.maximum(_values(model.progress, (n, n)), 0)
+    progress = np.where(progress.any(axis=1, keepdims=True), progress, own)
+    work = instance.work[:, None] * progress / progress.sum(axis=1, keepdims=True)
+    if instance.concave.all():
+        return _wrapped_around(instance, lengths, work)
+    return _in_slots(instance, order, _rounded(instance, order, lengths, work))
+
+
+def _values(variables: pyo.Var, shape: tuple[int, ...]) -> FloatArray:
+    return np.array([variable.value for variable in variables.values()], float).reshape(shape)
+
+
+def _in_slots(instance: ElasticSharing, order: IntArray, shares: IntArray) -> Schedule:
+    """Jobs hold ``shares[k]`` until the job that is k-th in ``order`` completes."""
+
+    def policy(state: State) -> IntArray:
+        slot = int((state.remaining[order] > 0).argmax())
+        return np.asarray(shares[slot])
+
+    return simulate(instance, policy)
+
+
+def _wrapped_around(instance: ElasticSharing, lengths: FloatArray, work: FloatArray) -> Schedule:
+    """The schedule that does ``work[j, k]`` in slot k, whole GPUs at every moment (concave curves)."""
+    times, rows = [0.0], []
+    for k in np.flatnonzero(work.any(axis=0)):
+        average, length = _averages(instance, work[:, k], float(lengths[k]))
+        base = np.floor(average + CRUMB).astype(np.int64)
+        extra = np.maximum(average - base, 0)
+        extra *= min(1.0, (instance.num_gpus - base.sum()) / max(extra.sum(), CRUMB))
+        # The extra GPUs' times end to end, in parts of the slot: job j's starts at begins[j].
+        begins = np.cumsum(extra) - extra
+        cuts = np.unique(np.concatenate([[0.0, 1.0], begins % 1, (begins + extra) % 1]))
+        cuts = cuts[np.diff(cuts, prepend=-1.0) > CRUMB]
+        cuts[-1] = 1.0
+        for start, end in pairwise(cuts):
+            rows.append(base + (((start + end) / 2 - begins) % 1 < extra))
+            times.append(times[-1] + (end - start) * length)
+    return Schedule(times=np.array(times), shares=np.array(rows))
+
+
+def _averages(instance: ElasticSharing, work: FloatArray, length: float) -> tuple[FloatArray, float]:
+    """Average shares that do ``work`` in a slot, and its length (concave curves).
+
+    The slot is made longer by what the solver's tolerance took away.
+    """
+    length = max(length, float((work / instance.throughputs[:, -1]).max()))
+    while True:
+        shares = np.array(
+            [
+                np.interp(done / length, table[: top + 1], np.arange(top + 1))
+                for done, table, top in zip(work, instance.throughputs, instance.max_shares, strict=True)
+            ]
+        )
+        if shares.sum() <= instance.num_gpus:
+            return shares, length
+        # With more time, concave curves need at most the same GPU-time.
+        length *= max(float(shares.sum()) / instance.num_gpus, 1 + CRUMB)
+
+
+def _rounded(instance: ElasticSharing, order: IntArray, lengths: FloatArray, work: FloatArray) -> IntArray:
+    """Whole shares for each slot, near those that do ``work``.
+
+    In order of completion, each job gets the fewest GPUs that are fast enough for its work, or the
+    most useful ones that are left; what remains then goes the same way up to the fastest shares.
+    """
+    n = instance.num_jobs
+    speeds = work / np.maximum(lengths, CRUMB * lengths.sum())
+    shares = np.zeros((n, n), np.int64)
+    for k in range(n):
+        left = instance.num_gpus
+        for wanted in (speeds[:, k] * (1 - CRUMB), instance.throughputs[:, -1]):
+            for job in order[k:]:
+                table = instance.throughputs[job]
+                left += int(shares[k, job])
+                enough = int(np.searchsorted(table, min(wanted[job], table[left])))
+                shares[k, job] = max(enough, int(shares[k, job]))
+                if job == order[k]:
+                    # The slot ends with this job, so it has to run.
+                    shares[k, job] = max(int(shares[k, job]), int(instance.min_shares[job]))
+                left -= int(shares[k, job])
+    return shares
+
+
+def solve(instance: ElasticSharing, options: Options) -> Solution:
+    """Build and solve once, and say where the model is no more than a bound.
+
+    Where jobs arrive over time there is no exact model; the Solution then has status "unknown", no
+    plan, and the bound of :func:`_bound_with_arrivals`.
+    """
+    if instance.arrivals.any():
+        return _bound_with_arrivals(instance, options)
+    solution = solve_built(instance, options)
+    if instance.reallocation == "any_time" and not instance.concave.all():
+        job = int(np.flatnonzero(~instance.concave)[0])
+        remark = f"job {job}'s curve is not concave, so the model's optimum is a bound that may not be attained"
+        solution = replace(solution, message=f"{solution.message}; {remark}")
+    return solution
+
+
+def _bound_with_arrivals(instance: ElasticSharing, options: Options) -> Solution:
+    """A bound when jobs arrive over time.
+
+    No job completes faster than alone; and a schedule for these jobs is one for the same jobs at
+    time 0, when shares may change any time, so that completions are not earlier on average than
+    in the optimum of that.
+    """
+    at_once = replace(instance, arrivals=np.zeros(instance.num_jobs), reallocation="any_time")
+    found = solve_built(at_once, options)
+    alone = float((instance.work / instance.throughputs[:, -1]).mean())
+    return replace(
+        found,
+        status="unknown",
+        plan=None,
+        objective=None,
+        bound=max(found.bound - float(instance.arrivals.mean()), alone),
+        message="jobs arrive over time, for which there is no exact model; the bound lets them start at once",
+        certificate=None,
+        _program=None,
+        _x=None,
+    )

@@ -1,0 +1,80 @@
+"""Exact model of :class:`instances.afs.gpu_placement.GpuPlacement`.
+
+A job of share r needs ``span = ceil(r / 2^g)`` machines and holds a block of ``min(r, 2^g)`` GPUs on
+each, so that the machines are all there is to choose:
+
+    max   sum_j keeps[j]  +  sum_{j,m} min(previous[j, m], block[j]) * hosts[j, m] / (1 + all GPUs)
+    s.t.  sum_m hosts[j, m] = span[j]                              machines_of[j]
+          sum_j block[j] * hosts[j, m] <= 2^g                      capacity[m]
+          keeps[j] <= sum_{m: previous[j, m] > 0} hosts[j, m]      keeps_gpu[j]
+          hosts[j, m] in {0, 1},  0 <= keeps[j] <= 1.
+
+The weights make the order lexicographic: no more than all GPUs can be kept.  A job that spans
+machines fills each of them, so that Proposition 1's rule, at most one such job per machine, follows
+from ``capacity``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyomo.environ as pyo
+
+from formulations.linear import weighted_sum
+from instances.afs.gpu_placement import GpuPlacement, GpuPlacementPlan
+
+
+def build(instance: GpuPlacement) -> pyo.ConcreteModel:
+    """Pyomo model of a placement instance.
+
+    Sets JOBS (those with a share) and MACHINES; variables ``hosts[j, m]`` (binary) and ``keeps[j]``;
+    constraints ``machines_of[j]``, ``capacity[m]`` and ``keeps_gpu[j]``; objective ``kept``.
+    """
+    model = pyo.ConcreteModel(name=instance.problem)
+    model.JOBS = pyo.Set(initialize=np.flatnonzero(instance.regulated).tolist())
+    model.MACHINES = pyo.RangeSet(0, instance.num_machines - 1)
+    model.hosts = pyo.Var(model.JOBS, model.MACHINES, domain=pyo.Binary)
+    model.keeps = pyo.Var(model.JOBS, bounds=(0, 1))
+
+    def machines_of(model: pyo.ConcreteModel, j: int) -> object:
+        return pyo.quicksum(model.hosts[j, m] for m in model.MACHINES) == int(instance.spans[j])
+
+    def capacity(model: pyo.ConcreteModel, m: int) -> object:
+        blocks = [instance.blocks[j] for j in model.JOBS]
+        return (None, weighted_sum(blocks, [model.hosts[j, m] for j in model.JOBS]), instance.gpus_per_machine)
+
+    def keeps_gpu(model: pyo.ConcreteModel, j: int) -> object:
+        old = [model.hosts[j, m] for m in np.flatnonzero(instance.previous[j]).tolist()]
+        return (0, weighted_sum([1] * len(old) + [-1], [*old, model.keeps[j]]), None)
+
+    model.machines_of = pyo.Constraint(model.JOBS, rule=machines_of)
+    model.capacity = pyo.Constraint(model.MACHINES, rule=capacity)
+    model.keeps_gpu = pyo.Constraint(model.JOBS, rule=keeps_gpu)
+    gpus = np.minimum(instance.previous, instance.blocks[:, None]) / (1 + instance.num_gpus)
+    model.kept = pyo.Objective(
+        expr=weighted_sum(
+            [1] * len(model.JOBS) + [gpus[pair] for pair in model.hosts],
+            [*model.keeps.values(), *model.hosts.values()],
+        ),
+        sense=pyo.maximize,
+    )
+    return model
+
+
+def read(model: pyo.ConcreteModel) -> GpuPlacementPlan:
+    """The plan in the values of ``hosts``."""
+    instance = model.instance
+    gpus = np.zeros((instance.num_jobs, instance.num_machines), np.int64)
+    for (j, m), variable in model.hosts.items():
+        if variable.value > 0.5:
+            gpus[j, m] = instance.blocks[j]
+    return GpuPlacementPlan(gpus=gpus)
+
+
+def write(model: pyo.ConcreteModel, plan: GpuPlacementPlan) -> None:
+    """Set the variables to ``plan``, as a point to start the search from."""
+    instance = model.instance
+    kept = instance.kept(plan)
+    for (j, m), variable in model.hosts.items():
+        variable.set_value(int(plan.gpus[j, m] > 0))
+    for j, variable in model.keeps.items():
+        variable.set_value(int(kept[j] > 0))

@@ -1,0 +1,41 @@
+"""Exact model of :class:`instances.afs.two_job.TwoJob`: one choice of two.
+
+    min   sum_j average_jct[j] * receives[j]
+    s.t.  sum_j receives[j] = 1,   receives[j] in {0, 1}
+
+with ``average_jct[j]`` the average completion time if job j receives the GPU, evaluated by the
+instance.  It is stated as a model so that it can be solved and extended like every other problem.
+"""
+
+from __future__ import annotations
+
+import pyomo.environ as pyo
+
+from formulations.linear import weighted_sum
+from instances.afs.two_job import TwoJob, TwoJobPlan
+
+
+def build(instance: TwoJob) -> pyo.ConcreteModel:
+    """Pyomo model of a two-job instance.
+
+    Set JOBS; variables ``receives[j]`` (binary); constraint ``one_receiver``; objective
+    ``average_jct``, s.
+    """
+    model = pyo.ConcreteModel(name=instance.problem)
+    model.JOBS = pyo.RangeSet(0, 1)
+    model.receives = pyo.Var(model.JOBS, domain=pyo.Binary)
+    model.one_receiver = pyo.Constraint(expr=pyo.quicksum(model.receives.values()) == 1)
+    jcts = [instance.value(TwoJobPlan(receiver=job)) for job in model.JOBS]
+    model.average_jct = pyo.Objective(expr=weighted_sum(jcts, model.receives.values()), sense=pyo.minimize)
+    return model
+
+
+def read(model: pyo.ConcreteModel) -> TwoJobPlan:
+    """The plan in the values of ``receives``."""
+    return TwoJobPlan(receiver=int(model.receives[1].value > 0.5))
+
+
+def write(model: pyo.ConcreteModel, plan: TwoJobPlan) -> None:
+    """Set the variables to ``plan``, as a point to start the search from."""
+    for job, variable in model.receives.items():
+        variable.set_value(int(job == plan.receiver))

@@ -1,0 +1,1 @@
+"""Fast methods for the problems of AFS (NSDI'21)."""

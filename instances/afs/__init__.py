@@ -1,0 +1,1 @@
+"""Problems of AFS (NSDI'21)."""

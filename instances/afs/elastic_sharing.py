@@ -1,0 +1,395 @@
+"""Who gets the next GPU: AFS (NSDI'21), the problem behind its sections 3 and 4.
+
+Jobs share a cluster of M identical GPUs.  Job j has ``work`` iterations to do and runs at T_j(s)
+iterations/s on s GPUs; its share can change while it runs, at no cost.  Choose the shares over time
+so that the average job completion time (JCT) is least:
+
+    min  (1/n) * sum_j (C_j - arrival_j),    C_j the moment at which job j's work is done,
+    s.t. sum_j s_j(t) <= M at every time t,  s_j(t) whole.
+
+How often shares may change is the field ``reallocation``: ``"at_completions"``, only when a job
+arrives or completes, as the paper's schedulers do; ``"any_time"``, whenever it helps.
+
+Rigid jobs and jobs of bounded elasticity, such as Aryl's, are throughput tables too: nothing below
+the minimum, then linear, flat above the maximum; see :func:`bounded_linear`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated
+
+import numpy as np
+
+from instances.base import (
+    TOLERANCE,
+    Array,
+    BoolArray,
+    FloatArray,
+    Instance,
+    IntArray,
+    Plan,
+    PlanError,
+    Scalar,
+    Violation,
+    default,
+    exceeding,
+)
+
+EXACT = 1e-12
+"""Part of a job's work that is rounding: what is left when sums of many intervals are compared."""
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule(Plan):
+    """Shares over time, piecewise constant.
+
+    Attributes
+    ----------
+    times : (t+1,) float
+        Ends of the intervals, s, increasing: interval k lasts from ``times[k]`` to ``times[k+1]``.
+        Before the first and after the last every share is 0.
+    shares : (t, n) int
+        GPUs of each job in each interval.
+    """
+
+    times: Annotated[FloatArray, Array(float, "t+1", minimum=0)]
+    shares: Annotated[IntArray, Array(int, "t n")]
+
+    def check(self) -> None:
+        late = np.flatnonzero(np.diff(self.times) <= 0)
+        if late.size:
+            k = int(late[0])
+            raise self.refuse(
+                "times", f"got {self.times[k + 1]:g} after {self.times[k]:g} at index [{k + 1}], must increase"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class ElasticSharing(Instance[Schedule]):
+    """Jobs of known work and speed that share GPUs.
+
+    Attributes
+    ----------
+    num_gpus : int
+        GPUs of the cluster, M, at least 1.
+    work : (n,) float
+        Iterations of each job, positive.
+    throughputs : (n, num_gpus+1) float
+        Iterations/s of each job at 0, 1, ..., num_gpus GPUs: 0 at 0, never falling, positive at
+        num_gpus.
+    arrivals : (n,) float
+        Time at which each job arrives, s; 0 by default.
+    reallocation : str
+        When shares may change: "at_completions" (arrivals and completions only) or "any_time".
+    """
+
+    problem = "afs.elastic_sharing"
+    sense = "min"
+    plan_type = Schedule
+
+    num_gpus: Annotated[int, Scalar(int, minimum=1)]
+    work: Annotated[FloatArray, Array(float, "n", above=0)]
+    throughputs: Annotated[FloatArray, Array(float, "n m", minimum=0)]
+    arrivals: Annotated[FloatArray, Array(float, "n", minimum=0)] = default(lambda dims: np.zeros(dims["n"]))
+    reallocation: Annotated[str, Scalar(str, choices=("at_completions", "any_time"))] = "at_completions"
+
+    def check(self) -> None:
+        table = self.throughputs
+        if table.shape[1] != self.num_gpus + 1:
+            raise self.refuse(
+                "throughputs", f"got {table.shape[1]} columns, must be num_gpus + 1, {self.num_gpus + 1}: 0 to num_gpus"
+            )
+        for job, (first, last) in enumerate(table[:, [0, -1]].tolist()):
+            if first:
+                raise self.refuse("throughputs", f"got {first:g} at index [{job}, 0], must be 0 on no GPUs")
+            if not last:
+                raise self.refuse(
+                    "throughputs",
+                    f"got 0 at index [{job}, {self.num_gpus}], must be positive on all GPUs, or the job can never run",
+                )
+        falling = np.argwhere(np.diff(table, axis=1) < 0)
+        if falling.size:
+            job, gpus = (int(i) for i in falling[0])
+            raise self.refuse(
+                "throughputs",
+                f"got {table[job, gpus + 1]:g} after {table[job, gpus]:g} at index [{job}, {gpus + 1}], must not fall",
+            )
+
+    @property
+    def num_jobs(self) -> int:
+        return self.dims["n"]
+
+    @cached_property
+    def concave(self) -> BoolArray:
+        """(n,) bool: whether each further GPU adds no more throughput than the one before."""
+        steps = np.diff(self.throughputs, axis=1)
+        # Differences of measured numbers carry the rounding of the numbers themselves.
+        slack = EXACT * self.throughputs[:, -1:]
+        concave: BoolArray = np.asarray((np.diff(steps, axis=1) <= slack).all(axis=1))
+        return concave
+
+    @cached_property
+    def min_shares(self) -> IntArray:
+        """(n,) int: fewest GPUs on which each job runs at all."""
+        return np.asarray((self.throughputs > 0).argmax(axis=1))
+
+    @cached_property
+    def max_shares(self) -> IntArray:
+        """(n,) int: fewest GPUs on which each job is as fast as it can be."""
+        return np.asarray((self.throughputs == self.throughputs[:, -1:]).argmax(axis=1))
+
+    def completions(self, plan: Schedule) -> FloatArray:
+        """(n,) float: when each job's work is done, s; infinite where it never is.
+
+        A job whose shares end with no more than the tolerance of its work left is taken to run on
+        at its last throughput, so that stopping short wins nothing.
+        """
+        rates = self._rates(plan)
+        done = np.cumsum(rates * np.diff(plan.times)[:, None], axis=0)
+        completions = np.full(self.num_jobs, np.inf)
+        for job in range(self.num_jobs):
+            work, rate = self.work[job], rates[:, job]
+            if done[-1, job] >= work:
+                interval = int(np.searchsorted(done[:, job], work))
+            elif done[-1, job] >= work * (1 - TOLERANCE):
+                interval = int(np.flatnonzero(rate)[-1])
+            else:
+                continue
+            left = work - (done[interval - 1, job] if interval else 0.0)
+            completions[job] = plan.times[interval] + left / rate[interval]
+        return completions
+
+    def _rates(self, plan: Schedule) -> FloatArray:
+        """(t, n) float: iterations/s of each job in each interval."""
+        outside = self._outside(plan)
+        if outside.size:
+            k, job = outside[0]
+            raise PlanError(
+                f"{self.problem}: shares is {plan.shares[k, job]} at index [{k}, {job}], must be 0 to {self.num_gpus}"
+            )
+        return np.asarray(self.throughputs[np.arange(self.num_jobs), plan.shares])
+
+    def _outside(self, plan: Schedule) -> IntArray:
+        return np.argwhere((plan.shares < 0) | (plan.shares > self.num_gpus))
+
+    def value(self, plan: Schedule) -> float:
+        return float((self.completions(plan) - self.arrivals).mean())
+
+    def broken_rules(self, plan: Schedule) -> Iterator[Violation]:
+        outside = self._outside(plan)
+        if outside.size:
+            for k, job in outside.tolist():
+                share = int(plan.shares[k, job])
+                yield Violation("share_range", (k, job), float(max(-share, share - self.num_gpus)))
+            return
+        yield from exceeding("gpus", plan.shares.sum(axis=1), self.num_gpus)
+        early = (self.arrivals - plan.times[:-1, None]) * (plan.shares > 0)
+        for k, job in np.argwhere(early > TOLERANCE * np.maximum(1.0, self.arrivals)).tolist():
+            yield Violation("arrival", (k, job), float(early[k, job]))
+        done = np.diff(plan.times) @ self._rates(plan)
+        for job in np.flatnonzero(np.abs(done - self.work) > TOLERANCE * self.work):
+            yield Violation("work_done", (int(job),), float(abs(done[job] - self.work[job])))
+        if self.reallocation == "at_completions":
+            yield from self._unprompted_changes(plan)
+
+    def _unprompted_changes(self, plan: Schedule) -> Iterator[Violation]:
+        """Changes of shares at times when no job arrives or completes."""
+        idle = np.zeros((1, self.num_jobs), np.int64)
+        changes = np.flatnonzero(np.diff(np.concatenate([idle, plan.shares, idle]), axis=0).any(axis=1))
+        completions = self.completions(plan)
+        events = np.concatenate([self.arrivals, completions[np.isfinite(completions)]])
+        for k in changes.tolist():
+            away = float(np.abs(events - plan.times[k]).min())
+            if away > TOLERANCE * max(1.0, plan.times[k]):
+                yield Violation("reallocation", (k,), away)
+
+
+# --- schedules from rules --------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class State:
+    """What a scheduler sees when it re-allocates.
+
+    Attributes
+    ----------
+    now : float
+        Time, s.
+    active : (m,) int
+        Jobs that have arrived and are not done, by index.
+    remaining : (n,) float
+        Iterations that each job has yet to do.
+    shares : (n,) int
+        GPUs that each job held until now.
+    attained : (n,) float
+        Time for which each job has run so far, s.
+    """
+
+    now: float
+    active: IntArray
+    remaining: FloatArray
+    shares: IntArray
+    attained: FloatArray
+
+
+Policy = Callable[[State], IntArray]
+"""Shares of all jobs, (n,) int, from a state; those of jobs that are not active do not count."""
+
+
+def simulate(instance: ElasticSharing, policy: Policy, *, quantum: float | None = None) -> Schedule:
+    """The schedule that follows when ``policy`` is asked at every arrival and completion.
+
+    Parameters
+    ----------
+    instance : ElasticSharing
+    policy : callable
+        Shares from a :class:`State`.
+    quantum : float, optional
+        Ask also this many seconds after the last time, which the class "at_completions" does not
+        allow.
+
+    Raises
+    ------
+    ValueError
+        When the policy lets no job run and none is to come, so that the simulation would not end.
+    """
+    jobs = np.arange(instance.num_jobs)
+    work, arrivals = instance.work, instance.arrivals
+    remaining, attained = work.copy(), np.zeros(len(jobs))
+    shares = np.zeros(len(jobs), np.int64)
+    now = float(arrivals.min())
+    times = [now]
+    rows: list[IntArray] = []
+    while remaining.any():
+        active = np.flatnonzero((arrivals <= now) & (remaining > 0))
+        chosen = np.zeros(len(jobs), np.int64)
+        if len(active):
+            chosen[active] = policy(State(now, active, remaining.copy(), shares, attained.copy()))[active]
+        shares = chosen
+        rates = instance.throughputs[jobs, shares]
+        running = np.flatnonzero(rates)
+        finish = now + remaining[running] / rates[running]
+        to_come = arrivals[arrivals > now]
+        until = min(finish.min(initial=np.inf), to_come.min(initial=np.inf))
+        if np.isinf(until):
+            raise ValueError(f"the policy lets no job run at {now:g} s, and no job is to arrive")
+        if quantum is not None and len(active):
+            until = min(until, now + quantum)
+        remaining[running] -= rates[running] * (until - now)
+        attained[running] += until - now
+        # Jobs that end together do so up to rounding, and must not leave crumbs behind.
+        remaining[running[finish <= until]] = 0.0
+        remaining[remaining <= EXACT * work] = 0.0
+        if until > now:
+            if rows and np.array_equal(rows[-1], shares):
+                times[-1] = until
+            else:
+                rows.append(shares)
+                times.append(until)
+        now = until
+    return Schedule(times=np.array(times), shares=np.array(rows))
+
+
+# --- instances -------------------------------------------------------------------------------
+
+
+def bounded_linear(min_share: int, max_share: int, per_gpu: float, num_gpus: int) -> FloatArray:
+    """(num_gpus+1,) float: curve of a job with a minimum and a maximum, as in Aryl; iterations/s.
+
+    Nothing below ``min_share`` GPUs, ``per_gpu`` iterations/s for each from there on, and no more
+    than at ``max_share``.  Equal bounds make a rigid job.  Such a curve is concave only if
+    ``min_share`` is 1.
+    """
+    if not 1 <= min_share <= min(max_share, num_gpus):
+        raise ValueError(f"min_share: got {min_share}, must be 1 to {min(max_share, num_gpus)}")
+    gpus = np.arange(num_gpus + 1)
+    return np.where(gpus < min_share, 0.0, per_gpu * np.minimum(gpus, max_share))
+
+
+def generate(
+    rng: np.random.Generator | int,
+    *,
+    num_jobs: int = 4,
+    num_gpus: int = 8,
+    loss: float = 0.5,
+    rigid: float = 0.0,
+    arrival_gap: float = 0.0,
+    reallocation: str = "at_completions",
+) -> ElasticSharing:
+    """Jobs with concave curves up to the most GPUs that each can use.
+
+    Durations on one GPU are log-uniform from 10 minutes to a day; the most GPUs that a job can use
+    are a power of two, 2 to ``num_gpus``.
+
+    Parameters
+    ----------
+    rng : Generator or int
+        Source of randomness, or its seed.
+    num_jobs : int
+        Number of jobs, n.
+    num_gpus : int
+        GPUs of the cluster, M.
+    loss : float
+        Hardness dial from 0 to 1: a job on s GPUs is s^(1 - e) times as fast as on one, with e
+        uniform from 0 to ``loss``.  At 0 jobs scale linearly up to their maximum; the more is
+        lost, the more sharing conflicts with finishing short jobs first.
+    rigid : float
+        Fraction of the jobs that run on their maximum of GPUs only.
+    arrival_gap : float
+        Mean time between arrivals, s (exponential); with 0 all jobs are there at once.
+    reallocation : str
+        "at_completions" or "any_time".
+    """
+    rng = np.random.default_rng(rng)
+    gpus = np.arange(num_gpus + 1)
+    work, tables = [], []
+    for _ in range(num_jobs):
+        most = 2 ** int(rng.integers(min(1, num_gpus.bit_length() - 1), num_gpus.bit_length()))
+        exponent = 1 - loss * rng.uniform()
+        single = 10 ** rng.uniform(-1.0, 1.0)
+        table = single * np.minimum(gpus, most) ** exponent
+        if rng.uniform() < rigid:
+            table[:most] = 0.0
+        duration = 600 * 10 ** rng.uniform(0.0, np.log10(144))
+        work.append(np.ceil(duration * single))
+        tables.append(table)
+    arrivals = np.cumsum(rng.exponential(arrival_gap, num_jobs)) if arrival_gap else np.zeros(num_jobs)
+    return ElasticSharing(
+        num_gpus=num_gpus,
+        work=np.array(work),
+        throughputs=np.array(tables),
+        arrivals=arrivals - arrivals[0],
+        reallocation=reallocation,
+    )
+
+
+def appendix_a() -> ElasticSharing:
+    """Two jobs, A and B, whose optimum is 1.75 h (cf. Appendix A).
+
+    A takes 1 h on both GPUs and B 1.5 h.  One after the other they complete at 1 h and 2.5 h, 1.75 h
+    on average; the printed 1.25 h is the average of the two running times, without the hour for
+    which B waits.  What is reconstructed is no more than that: the two averages determine the
+    running times of two jobs that follow each other, but neither the number of GPUs nor the curves,
+    which here are linear on two GPUs.
+    """
+    return ElasticSharing(
+        num_gpus=2,
+        work=np.array([7200.0, 10800.0]),
+        throughputs=np.array([[0.0, 1.0, 2.0], [0.0, 1.0, 2.0]]),
+    )
+
+
+def three_job_cycle() -> ElasticSharing:
+    """Three jobs on 4 GPUs among which AFS-L's comparison goes round in a circle.
+
+    Each has a GPU and asks for the fourth: job 0 wins against job 1, job 1 against job 2, and job 2
+    against job 0.  The scan in order of index gives it to job 2; another order, to another job.
+    """
+    return ElasticSharing(
+        num_gpus=4,
+        work=np.array([1000.0, 2000.0, 3000.0]),
+        throughputs=np.array([[0, 10, 14, 14, 14], [0, 10, 16, 16, 16], [0, 10, 18, 18, 18]], float),
+    )

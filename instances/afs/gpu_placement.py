@@ -1,0 +1,197 @@
+"""Which machines host which jobs: AFS (NSDI'21), section 4.4, Proposition 1.
+
+Jobs have regulated shares (:mod:`instances.afs.network_packing`): 0, a power of two below the GPUs
+of a machine, 2^g, or a multiple of 2^g.  Every job is placed on as few machines as its share needs,
+and no machine hosts two jobs that span machines.  When shares change, jobs already run somewhere;
+a job that keeps one of its GPUs need not be moved as a whole.  Choose the placement by which
+
+    first as many jobs as possible keep a GPU, then as many GPUs as possible are kept:
+
+    max  (jobs that keep a GPU) + (GPUs kept) / (1 + all GPUs).
+
+Job j keeps ``min(previous[j, m], gpus[j, m])`` GPUs on machine m.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated
+
+import numpy as np
+
+from instances.afs.network_packing import is_power_of_two, regulated_shares
+from instances.base import Array, Instance, IntArray, Plan, Scalar, Violation, exceeding
+
+
+@dataclass(frozen=True, eq=False)
+class GpuPlacementPlan(Plan):
+    """A placement.
+
+    Attributes
+    ----------
+    gpus : (n, m) int
+        GPUs of each job on each machine.
+    """
+
+    gpus: Annotated[IntArray, Array(int, "n m")]
+
+
+@dataclass(frozen=True, eq=False)
+class GpuPlacement(Instance[GpuPlacementPlan]):
+    """Regulated shares, and where the jobs have run so far.
+
+    Attributes
+    ----------
+    regulated : (n,) int
+        GPUs of each job: 0, a power of two below ``gpus_per_machine``, or a multiple of it; no more
+        than all GPUs together.
+    num_machines : int
+        Machines, at least 1.
+    gpus_per_machine : int
+        GPUs of each machine, a power of two.
+    previous : (n, m) int
+        GPUs that each job has held on each machine, m = ``num_machines``; 0 for new jobs.
+    """
+
+    problem = "afs.gpu_placement"
+    sense = "max"
+    plan_type = GpuPlacementPlan
+
+    regulated: Annotated[IntArray, Array(int, "n", minimum=0)]
+    num_machines: Annotated[int, Scalar(int, minimum=1)]
+    gpus_per_machine: Annotated[int, Scalar(int, minimum=1)]
+    previous: Annotated[IntArray, Array(int, "n m", minimum=0)]
+
+    def check(self) -> None:
+        if not is_power_of_two(self.gpus_per_machine):
+            raise self.refuse("gpus_per_machine", f"got {self.gpus_per_machine}, must be a power of two")
+        odd = np.flatnonzero(~np.isin(self.regulated, regulated_shares(self.num_machines, self.gpus_per_machine)))
+        if odd.size:
+            raise self.refuse(
+                "regulated",
+                f"got {self.regulated[odd[0]]} at index [{odd[0]}], must be 0, a power of two below "
+                f"{self.gpus_per_machine} or a multiple of it, up to {self.num_gpus}",
+            )
+        if self.regulated.sum() > self.num_gpus:
+            raise self.refuse("regulated", f"got a sum of {self.regulated.sum()}, must be at most {self.num_gpus}")
+        if self.previous.shape[1] != self.num_machines:
+            raise self.refuse(
+                "previous", f"got {self.previous.shape[1]} machines, must be num_machines, {self.num_machines}"
+            )
+        over = np.flatnonzero(self.previous.sum(axis=0) > self.gpus_per_machine)
+        if over.size:
+            raise self.refuse(
+                "previous",
+                f"got {self.previous[:, over[0]].sum()} GPUs on machine {over[0]}, must be at most "
+                f"gpus_per_machine, {self.gpus_per_machine}",
+            )
+
+    @property
+    def num_jobs(self) -> int:
+        return self.dims["n"]
+
+    @property
+    def num_gpus(self) -> int:
+        return self.num_machines * self.gpus_per_machine
+
+    @cached_property
+    def spans(self) -> IntArray:
+        """(n,) int: machines that each job needs."""
+        return -(-self.regulated // self.gpus_per_machine)
+
+    @cached_property
+    def blocks(self) -> IntArray:
+        """(n,) int: GPUs of each job on each of its machines."""
+        return np.minimum(self.regulated, self.gpus_per_machine)
+
+    def kept(self, plan: GpuPlacementPlan) -> IntArray:
+        """(n,) int: GPUs that each job keeps."""
+        return np.asarray(np.minimum(plan.gpus, self.previous).sum(axis=1))
+
+    def value(self, plan: GpuPlacementPlan) -> float:
+        kept = self.kept(plan)
+        return int((kept > 0).sum()) + int(kept.sum()) / (1 + self.num_gpus)
+
+    def broken_rules(self, plan: GpuPlacementPlan) -> Iterator[Violation]:
+        yield from exceeding("nonnegative", -plan.gpus, 0)
+        for job in np.flatnonzero(plan.gpus.sum(axis=1) != self.regulated).tolist():
+            yield Violation("share", (job,), float(abs(plan.gpus[job].sum() - self.regulated[job])))
+        yield from exceeding("capacity", plan.gpus.sum(axis=0), self.gpus_per_machine)
+        hosted = plan.gpus > 0
+        yield from exceeding("fewest_machines", hosted.sum(axis=1), self.spans)
+        spanning = hosted.sum(axis=1) > 1
+        yield from exceeding("one_spanning_job", hosted[spanning].sum(axis=0), 1)
+
+
+def generate(
+    rng: np.random.Generator | int,
+    *,
+    num_jobs: int = 10,
+    num_machines: int | None = None,
+    gpus_per_machine: int = 8,
+    change: float = 0.5,
+    load: float = 1.0,
+) -> GpuPlacement:
+    """A full cluster whose shares change.
+
+    Jobs of random regulated shares, up to three machines and mostly small, are placed at random;
+    then some of the shares are drawn anew.
+
+    Parameters
+    ----------
+    rng : Generator or int
+        Source of randomness, or its seed.
+    num_jobs : int
+        Number of jobs, n; those that find no room get a share of 0.
+    num_machines : int, optional
+        Machines, m; by default as many as make 4 GPUs per job.
+    gpus_per_machine : int
+        GPUs of each machine.
+    change : float
+        Hardness dial from 0 to 1: the chance that a job's share is drawn anew.  At 0 every job can
+        stay where it is.
+    load : float
+        Part of the GPUs, from 0 to 1, that shares may take.
+    """
+    rng = np.random.default_rng(rng)
+    if num_machines is None:
+        num_machines = -(-4 * num_jobs // gpus_per_machine)
+    sizes = regulated_shares(min(3, num_machines), gpus_per_machine)[1:]
+    room = int(load * num_machines * gpus_per_machine)
+    before = np.zeros(num_jobs, np.int64)
+    after = np.zeros(num_jobs, np.int64)
+    for job in range(num_jobs):
+        drawn = rng.choice(sizes, 2, p=1 / sizes / (1 / sizes).sum())
+        redrawn = rng.uniform() < change
+        if before.sum() + drawn[0] <= room:
+            before[job] = drawn[0]
+        wanted = drawn[1] if redrawn else before[job]
+        if after.sum() + wanted <= room:
+            after[job] = wanted
+    # Powers of two in decreasing order fit whatever machines are taken.
+    previous = np.zeros((num_jobs, num_machines), np.int64)
+    for job in np.argsort(-before, kind="stable"):
+        block = min(int(before[job]), gpus_per_machine)
+        if block:
+            open_machines = rng.permutation(np.flatnonzero(previous.sum(axis=0) + block <= gpus_per_machine))
+            previous[job, open_machines[: int(before[job]) // block]] = block
+    return GpuPlacement(
+        regulated=after, num_machines=num_machines, gpus_per_machine=gpus_per_machine, previous=previous
+    )
+
+
+def two_machines() -> GpuPlacement:
+    """Three jobs on two machines of 4 GPUs, two of which grow from 1 GPU to 2 and from 2 to 4.
+
+    Job 0 held 1 GPU on machine 0, job 1 2 GPUs there, and job 2 2 GPUs on machine 1.  Job 1 now needs
+    a machine for itself.  If it stays on machine 0, it keeps 2 GPUs, and job 2 keeps its 2 on machine
+    1, where job 0 has to follow; that is the optimum, 2 jobs and 4 GPUs.
+    """
+    return GpuPlacement(
+        regulated=np.array([2, 4, 2]),
+        num_machines=2,
+        gpus_per_machine=4,
+        previous=np.array([[1, 0], [2, 0], [0, 2]]),
+    )

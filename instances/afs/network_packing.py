@@ -1,0 +1,160 @@
+"""Shares that pack without sharing networks: AFS (NSDI'21), section 4.4 and Appendix E.
+
+A job that spans machines uses their network, and two such jobs on one machine slow each other down.
+Regulated shares avoid this: if every share is 0, a power of two below the GPUs of a machine, 2^g,
+or a multiple of 2^g, the jobs can be placed so that no machine hosts two jobs that span machines
+(:mod:`instances.afs.gpu_placement`).  Given the shares that a scheduler wants, which add up to all
+GPUs, find regulated shares of the same sum that are nearest:
+
+    min  sum_i |r_i - s_i|    s.t.  sum_i r_i = sum_i s_i,  r_i regulated.
+
+Proposition 2 guarantees every job its floor x_i, the greatest regulated share up to s_i; the field
+``floor_guarantee`` makes this a constraint, r_i >= x_i.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated
+
+import numpy as np
+
+from instances.base import Array, Instance, IntArray, Plan, Scalar, Violation, exceeding
+
+
+def is_power_of_two(number: int) -> bool:
+    """Whether ``number`` is 1, 2, 4, 8, ..."""
+    return number > 0 and number & (number - 1) == 0
+
+
+def regulated_shares(num_machines: int, gpus_per_machine: int) -> IntArray:
+    """(c,) int: all regulated shares in a cluster, increasing from 0.
+
+    Parameters
+    ----------
+    num_machines : int
+    gpus_per_machine : int
+        A power of two.
+    """
+    powers = 2 ** np.arange(gpus_per_machine.bit_length() - 1)
+    return np.concatenate([[0], powers, gpus_per_machine * np.arange(1, num_machines + 1)])
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkPackingPlan(Plan):
+    """Regulated shares.
+
+    Attributes
+    ----------
+    regulated : (n,) int
+        GPUs of each job.
+    """
+
+    regulated: Annotated[IntArray, Array(int, "n")]
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkPacking(Instance[NetworkPackingPlan]):
+    """Shares to be regulated.
+
+    Attributes
+    ----------
+    shares : (n,) int
+        GPUs that each job is to have; they add up to all GPUs of the cluster.
+    num_machines : int
+        Machines, at least 1.
+    gpus_per_machine : int
+        GPUs of each machine, a power of two.
+    floor_guarantee : bool
+        Whether no job may get less than its floor, the guarantee of Proposition 2 (the default).
+    """
+
+    problem = "afs.network_packing"
+    sense = "min"
+    plan_type = NetworkPackingPlan
+
+    shares: Annotated[IntArray, Array(int, "n", minimum=0)]
+    num_machines: Annotated[int, Scalar(int, minimum=1)]
+    gpus_per_machine: Annotated[int, Scalar(int, minimum=1)]
+    floor_guarantee: Annotated[bool, Scalar(bool)] = True
+
+    def check(self) -> None:
+        if not is_power_of_two(self.gpus_per_machine):
+            raise self.refuse("gpus_per_machine", f"got {self.gpus_per_machine}, must be a power of two")
+        if self.shares.sum() != self.num_gpus:
+            raise self.refuse("shares", f"got a sum of {self.shares.sum()}, must be all GPUs, {self.num_gpus}")
+
+    @property
+    def num_jobs(self) -> int:
+        return self.dims["n"]
+
+    @property
+    def num_gpus(self) -> int:
+        return self.num_machines * self.gpus_per_machine
+
+    @cached_property
+    def candidates(self) -> IntArray:
+        """(c,) int: all regulated shares, increasing from 0."""
+        return regulated_shares(self.num_machines, self.gpus_per_machine)
+
+    @cached_property
+    def floors(self) -> IntArray:
+        """(n,) int: greatest regulated share up to each job's share, x of Proposition 2."""
+        return self.candidates[np.searchsorted(self.candidates, self.shares, side="right") - 1]
+
+    def value(self, plan: NetworkPackingPlan) -> float:
+        return int(np.abs(plan.regulated - self.shares).sum())
+
+    def broken_rules(self, plan: NetworkPackingPlan) -> Iterator[Violation]:
+        for job, share in enumerate(plan.regulated.tolist()):
+            away = int(np.abs(self.candidates - share).min())
+            if away:
+                yield Violation("regulated", (job,), float(away))
+        total = int(plan.regulated.sum())
+        if total != self.num_gpus:
+            yield Violation("total", (), float(abs(total - self.num_gpus)))
+        if self.floor_guarantee:
+            yield from exceeding("floor", self.floors, plan.regulated)
+
+
+def generate(
+    rng: np.random.Generator | int,
+    *,
+    num_jobs: int = 10,
+    num_machines: int | None = None,
+    gpus_per_machine: int = 8,
+    skew: float = 0.5,
+    floor_guarantee: bool = True,
+) -> NetworkPacking:
+    """All GPUs of a cluster divided among jobs at random.
+
+    Parameters
+    ----------
+    rng : Generator or int
+        Source of randomness, or its seed.
+    num_jobs : int
+        Number of jobs, n.
+    num_machines : int, optional
+        Machines; by default as many as make 4 GPUs per job.
+    gpus_per_machine : int
+        GPUs of each machine.
+    skew : float
+        From 0 (about equal shares) to 1 (a few jobs hold most GPUs).
+    floor_guarantee : bool
+        As in :class:`NetworkPacking`.
+    """
+    rng = np.random.default_rng(rng)
+    if num_machines is None:
+        num_machines = -(-4 * num_jobs // gpus_per_machine)
+    appetites = np.exp(3 * skew * rng.normal(size=num_jobs))
+    shares = rng.multinomial(num_machines * gpus_per_machine, appetites / appetites.sum())
+    return NetworkPacking(
+        shares=shares, num_machines=num_machines, gpus_per_machine=gpus_per_machine, floor_guarantee=floor_guarantee
+    )
+
+
+def one_machine() -> NetworkPacking:
+    """Shares 5, 2 and 1 on one machine of 8 GPUs: the regulated shares 4, 2, 2 differ by 2."""
+    return NetworkPacking(shares=np.array([5, 2, 1]), num_machines=1, gpus_per_machine=8)

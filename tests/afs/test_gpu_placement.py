@@ -1,0 +1,166 @@
+"""afs.gpu_placement: the model against all placements, Proposition 1, and the order of the two aims."""
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import formulations
+import instances
+from heuristics.afs.gpu_placement import first_fit_decreasing
+from instances.afs.gpu_placement import GpuPlacement, GpuPlacementPlan, generate, two_machines
+from instances.base import InstanceError
+
+
+def enumerated(instance):
+    """Greatest (jobs that keep a GPU, GPUs kept) over all choices of machines."""
+    machine, m = instance.gpus_per_machine, instance.num_machines
+    choices = [
+        list(itertools.combinations(range(m), 0 if r == 0 else max(1, r // machine)))
+        for r in instance.regulated.tolist()
+    ]
+    best = None
+    for hosts in itertools.product(*choices):
+        used, kept = [0] * m, []
+        for job, machines in enumerate(hosts):
+            block = min(int(instance.regulated[job]), machine)
+            for i in machines:
+                used[i] += block
+            kept.append(sum(min(block, int(instance.previous[job, i])) for i in machines))
+        if max(used) <= machine:
+            value = (sum(k > 0 for k in kept), sum(kept))
+            best = value if best is None else max(best, value)
+    return best
+
+
+def random_case(rng):
+    machine, m = int(2 ** rng.integers(0, 4)), int(rng.integers(1, 4))
+    sizes = [1, 2, 4, 8][: int(machine).bit_length() - 1] + [machine * k for k in range(1, m + 1)] + [0]
+    regulated, left = [], machine * m
+    for _ in range(int(rng.integers(1, 6))):
+        regulated.append(int(rng.choice([s for s in sizes if s <= left])))
+        left -= regulated[-1]
+    previous = np.zeros((len(regulated), m), np.int64)
+    for i in range(m):
+        for _ in range(int(rng.integers(0, machine + 1))):
+            previous[rng.integers(len(regulated)), i] += 1
+    return GpuPlacement(regulated=np.array(regulated), num_machines=m, gpus_per_machine=machine, previous=previous)
+
+
+def test_exact_equals_enumeration():
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        instance = random_case(rng)
+        solution = formulations.solve(instance)
+        assert solution.status == "optimal"
+        kept = instance.kept(solution.plan)
+        assert (int((kept > 0).sum()), int(kept.sum())) == enumerated(instance), instance.to_dict()
+
+
+def test_keeping_jobs_comes_before_keeping_gpus():
+    # On one machine job 0 held 3 of 4 GPUs and job 1 the fourth; both now need 2, and job 2 has 4
+    # on the other.  Only machine 0 keeps anything of jobs 0 and 1, and has room for both.
+    together = GpuPlacement(regulated=[2, 2, 4], num_machines=2, gpus_per_machine=4, previous=[[3, 0], [1, 0], [0, 4]])
+    assert formulations.solve(together).objective == pytest.approx(3 + 7 / 9)
+    # Job 0 takes a whole machine.  On machine 0 it keeps 3 GPUs and drives out jobs 1 and 2, which
+    # keep nothing: 1 job.  On machine 1 it keeps 1, and they keep one each: 3 jobs.
+    split = GpuPlacement(regulated=[8, 2, 2], num_machines=2, gpus_per_machine=8, previous=[[6, 1], [1, 0], [1, 0]])
+    solution = formulations.solve(split)
+    assert solution.plan.gpus.tolist() == [[0, 8], [2, 0], [2, 0]]
+    assert solution.objective == pytest.approx(3 + 3 / 17)
+    assert split.objective(first_fit_decreasing(split)) == pytest.approx(1 + 6 / 17)
+
+
+def test_two_machines():
+    instance = two_machines()
+    solution = formulations.solve(instance)
+    assert solution.plan.gpus.tolist() == [[0, 2], [4, 0], [0, 2]]
+    assert solution.objective == pytest.approx(2 + 4 / 9)
+
+
+def test_scip_agrees():
+    for seed in range(4):
+        instance = generate(seed, num_jobs=8)
+        assert formulations.solve(instance, solver="scip").objective == pytest.approx(
+            formulations.solve(instance).objective
+        )
+
+
+@given(st.integers(0, 10**6), st.integers(1, 20), st.sampled_from([1, 2, 4, 8]), st.sampled_from([0.0, 0.5, 1.0]))
+def test_proposition_1(seed, num_jobs, machine, change):
+    """Regulated shares can be placed on the fewest machines each, one spanning job per machine at most."""
+    instance = generate(seed, num_jobs=num_jobs, gpus_per_machine=machine, change=change)
+    before = instance.digest
+    plan = first_fit_decreasing(instance)
+    assert instance.violations(plan) == []
+    hosted = plan.gpus > 0
+    assert hosted.sum(axis=1).tolist() == [-(-r // machine) for r in instance.regulated.tolist()]
+    assert (hosted[hosted.sum(axis=1) > 1].sum(axis=0) <= 1).all()
+    assert (plan.gpus.sum(axis=0) <= machine).all()
+    assert instance.objective(plan) <= formulations.solve(instance).bound + 1e-6
+    assert plan == first_fit_decreasing(instance)
+    assert instance.digest == before
+    assert GpuPlacementPlan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
+    assert instances.read(json.loads(json.dumps(instance.to_dict()))) == instance
+
+
+@given(st.integers(0, 10**6), st.integers(1, 12))
+def test_without_change_everything_stays(seed, num_jobs):
+    instance = generate(seed, num_jobs=num_jobs, change=0.0)
+    running = int((instance.regulated > 0).sum())
+    everything = running + instance.regulated.sum() / (1 + instance.num_gpus)
+    for plan in (first_fit_decreasing(instance), formulations.solve(instance).plan):
+        assert instance.objective(plan) == pytest.approx(everything)
+
+
+def test_broken_rules_are_named():
+    instance = GpuPlacement(
+        regulated=[8, 8, 2], num_machines=5, gpus_per_machine=4, previous=np.zeros((3, 5), np.int64)
+    )
+
+    def rules(gpus):
+        return [(v.rule, v.index, v.amount) for v in instance.violations(GpuPlacementPlan(gpus=gpus))]
+
+    assert rules([[4, 4, 0, 0, 0], [0, 0, 4, 4, 0], [0, 0, 0, 0, 2]]) == []
+    assert rules([[4, 4, 0, 0, 0], [0, 0, 4, 4, 0], [0, 0, 0, 0, 1]]) == [("share", (2,), 1.0)]
+    assert rules([[4, 4, 0, 0, 0], [0, 0, 4, 4, 0], [2, 0, 0, 0, 0]]) == [("capacity", (0,), 2.0)]
+    assert rules([[4, 4, 0, 0, 0], [0, 0, 4, 4, 0], [0, 0, 0, -1, 3]]) == [("nonnegative", (2, 3), 1.0)]
+    assert rules([[4, 2, 2, 0, 0], [0, 2, 2, 4, 0], [0, 0, 0, 0, 2]]) == [
+        ("fewest_machines", (0,), 1.0),
+        ("fewest_machines", (1,), 1.0),
+        ("one_spanning_job", (1,), 1.0),
+        ("one_spanning_job", (2,), 1.0),
+    ]
+
+
+def test_a_start_plan_is_taken():
+    instance = generate(3)
+    assert formulations.solve(instance, start=first_fit_decreasing(instance)).status == "optimal"
+
+
+def test_jobs_without_gpus_only():
+    instance = GpuPlacement(regulated=[0, 0], num_machines=1, gpus_per_machine=2, previous=[[1], [1]])
+    solution = formulations.solve(instance)
+    assert (solution.status, solution.objective) == ("optimal", 0.0)
+    assert first_fit_decreasing(instance).gpus.tolist() == [[0], [0]]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"gpus_per_machine": 3}, "gpus_per_machine: got 3, must be a power of two"),
+        ({"regulated": [3, 1]}, r"regulated: got 3 at index \[0\], must be 0, a power of two below 4"),
+        ({"regulated": [8, 4]}, "regulated: got a sum of 12, must be at most 8"),
+        ({"regulated": [16, 0]}, r"regulated: got 16 at index \[0\]"),
+        ({"previous": [[1], [1]]}, "previous: got 1 machines, must be num_machines, 2"),
+        ({"previous": [[1, 0]]}, r"previous: got shape \(1, 2\), must be \(n, m\) with n = 2"),
+        ({"previous": [[3, 0], [2, 0]]}, "previous: got 5 GPUs on machine 0, must be at most gpus_per_machine, 4"),
+    ],
+)
+def test_bad_instances_name_the_field(changes, message):
+    fields = {"regulated": [4, 2], "num_machines": 2, "gpus_per_machine": 4, "previous": [[1, 0], [0, 1]]}
+    with pytest.raises(InstanceError, match=message):
+        GpuPlacement(**{**fields, **changes})

@@ -1,0 +1,170 @@
+"""afs.network_packing: the model against all regulated shares, Proposition 2, and the pruning's proof."""
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import formulations
+import instances
+from heuristics.afs.network_packing import floor_and_grow
+from instances.afs.network_packing import NetworkPacking, NetworkPackingPlan, generate, one_machine
+from instances.base import InstanceError
+
+
+def allowed(num_machines, machine):
+    """Regulated shares, from their definition."""
+    total = num_machines * machine
+    powers = [2**e for e in range(20) if 2**e < machine]
+    return [r for r in range(total + 1) if r == 0 or r in powers or r % machine == 0]
+
+
+def enumerated(instance):
+    """Least distance by trying every combination of regulated shares."""
+    total = int(instance.shares.sum())
+    shares = instance.shares.tolist()
+    values = allowed(instance.num_machines, instance.gpus_per_machine)
+    choices = [
+        [v for v in values if not instance.floor_guarantee or v >= max(u for u in values if u <= s)] for s in shares
+    ]
+    return min(
+        sum(abs(r - s) for r, s in zip(regulated, shares, strict=True))
+        for regulated in itertools.product(*choices)
+        if sum(regulated) == total
+    )
+
+
+def by_sums(instance):
+    """Least distance job by job, over all sums so far: for more jobs than can be enumerated."""
+    values = allowed(instance.num_machines, instance.gpus_per_machine)
+    best = {0: 0}
+    for s in instance.shares.tolist():
+        floor = max(u for u in values if u <= s) if instance.floor_guarantee else 0
+        following = {}
+        for done, cost in best.items():
+            for v in values:
+                if v >= floor and done + v <= instance.num_gpus:
+                    following[done + v] = min(following.get(done + v, 10**9), cost + abs(v - s))
+        best = following
+    return best[instance.num_gpus]
+
+
+def random_case(rng, jobs, machines):
+    machine = int(2 ** rng.integers(0, 4))
+    num_machines = int(rng.integers(1, machines + 1))
+    n = int(rng.integers(1, jobs + 1))
+    weights = rng.dirichlet(np.full(n, rng.choice([0.2, 1.0, 5.0])))
+    return NetworkPacking(
+        shares=rng.multinomial(num_machines * machine, weights),
+        num_machines=num_machines,
+        gpus_per_machine=machine,
+        floor_guarantee=bool(rng.integers(2)),
+    )
+
+
+def test_exact_equals_enumeration():
+    rng = np.random.default_rng(0)
+    for _ in range(250):
+        instance = random_case(rng, jobs=4, machines=3)
+        solution = formulations.solve(instance)
+        assert solution.status == "optimal"
+        assert solution.objective == enumerated(instance), instance.to_dict()
+        assert solution.bound == pytest.approx(solution.objective)
+
+
+def test_exact_equals_dynamic_program_for_more_jobs():
+    """Also a test of the shares that the model leaves out: the program over sums leaves out none."""
+    rng = np.random.default_rng(1)
+    for _ in range(60):
+        instance = random_case(rng, jobs=14, machines=8)
+        assert formulations.solve(instance).objective == by_sums(instance), instance.to_dict()
+
+
+def test_floors_can_cost():
+    shares = {"shares": [7, 1], "num_machines": 1, "gpus_per_machine": 8}
+    assert formulations.solve(NetworkPacking(**shares)).plan.regulated.tolist() == [4, 4]
+    free = formulations.solve(NetworkPacking(**shares, floor_guarantee=False))
+    assert free.objective == 2
+    assert free.plan.regulated.tolist() == [8, 0]
+
+
+def test_one_machine():
+    instance = one_machine()
+    assert instance.floors.tolist() == [4, 2, 1]
+    assert formulations.solve(instance).objective == 2
+    assert floor_and_grow(instance).regulated.tolist() == [4, 2, 2]
+
+
+def test_shares_that_are_regulated_stay():
+    instance = NetworkPacking(shares=[16, 4, 2, 1, 1, 0], num_machines=3, gpus_per_machine=8)
+    assert formulations.solve(instance).objective == 0
+    assert floor_and_grow(instance).regulated.tolist() == instance.shares.tolist()
+
+
+def test_growth_goes_to_the_smallest_and_among_those_to_who_lacks_most():
+    # Floors 2, 2, 1, 1 leave 2 GPUs: the ones grow, though the first two lack a GPU each.
+    instance = NetworkPacking(shares=[3, 3, 1, 1], num_machines=1, gpus_per_machine=8)
+    assert floor_and_grow(instance).regulated.tolist() == [2, 2, 2, 2]
+    # Floors 8, 8 leave 8: a machine to the job that lacks 5.
+    instance = NetworkPacking(shares=[11, 13], num_machines=3, gpus_per_machine=8)
+    assert floor_and_grow(instance).regulated.tolist() == [8, 16]
+
+
+def test_scip_agrees():
+    for seed in range(4):
+        instance = generate(seed, num_jobs=8)
+        assert formulations.solve(instance, solver="scip").objective == formulations.solve(instance).objective
+
+
+@given(st.integers(0, 10**6), st.integers(1, 30), st.sampled_from([1, 2, 4, 8, 16]), st.sampled_from([0.0, 0.5, 1.0]))
+def test_proposition_2(seed, num_jobs, machine, skew):
+    """There are always regulated shares of the same sum at or above all floors, and growing finds some."""
+    instance = generate(seed, num_jobs=num_jobs, gpus_per_machine=machine, skew=skew)
+    before = instance.digest
+    plan = floor_and_grow(instance)
+    values = allowed(instance.num_machines, machine)
+    floors = [max(v for v in values if v <= s) for s in instance.shares.tolist()]
+    assert instance.floors.tolist() == floors
+    assert instance.violations(plan) == []
+    assert plan.regulated.sum() == instance.num_gpus
+    assert all(r in values and r >= x for r, x in zip(plan.regulated.tolist(), floors, strict=True))
+    assert instance.objective(plan) >= formulations.solve(instance).bound - 1e-6
+    assert plan == floor_and_grow(instance)
+    assert instance.digest == before
+    assert NetworkPackingPlan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
+    assert instances.read(json.loads(json.dumps(instance.to_dict()))) == instance
+
+
+def test_broken_rules_are_named():
+    instance = NetworkPacking(shares=[5, 2, 1], num_machines=1, gpus_per_machine=8)
+
+    def rules(regulated):
+        return [(v.rule, v.index, v.amount) for v in instance.violations(NetworkPackingPlan(regulated=regulated))]
+
+    assert rules([4, 2, 2]) == []
+    assert rules([5, 2, 1]) == [("regulated", (0,), 1.0)]
+    assert rules([4, 2, 1]) == [("total", (), 1.0)]
+    assert rules([8, 0, 0]) == [("floor", (1,), 2.0), ("floor", (2,), 1.0)]
+
+
+def test_a_start_plan_is_taken():
+    instance = generate(3)
+    assert formulations.solve(instance, start=floor_and_grow(instance)).status == "optimal"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"gpus_per_machine": 6}, "gpus_per_machine: got 6, must be a power of two"),
+        ({"num_machines": 2}, "shares: got a sum of 8, must be all GPUs, 16"),
+        ({"shares": [9, -1]}, r"shares: got -1 at index \[1\]"),
+        ({"shares": [4.5, 3.5]}, "shares: got 4.5"),
+        ({"floor_guarantee": 2}, "floor_guarantee: got 2"),
+    ],
+)
+def test_bad_instances_name_the_field(changes, message):
+    with pytest.raises(InstanceError, match=message):
+        NetworkPacking(**{"shares": [5, 3], "num_machines": 1, "gpus_per_machine": 8, **changes})
