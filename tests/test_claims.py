@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -16,11 +17,13 @@ import pytest
 import formulations
 import instances
 import validation.claims as frame
-from instances.afs.elastic_sharing import ElasticSharing, bounded_linear, simulate
+from heuristics.aryl.reclaim import server_fraction
+from instances.afs.elastic_sharing import ElasticSharing, State, bounded_linear, simulate
+from instances.aryl.elastic_allocation import ElasticAllocation
 from instances.aryl.reclaim import Reclaim
 from instances.aryl.reclaim import generate as generate_reclaim
 from validation import StudyError, cli
-from validation.claims import Claim, Verdict, claims, examine, page, papers
+from validation.claims import Claim, claims, examine, page, papers
 from validation.claims import aryl as of_aryl
 
 # --- the frame, on made-up claims -----------------------------------------------------------------
@@ -87,7 +90,7 @@ def test_a_counterexample_is_shrunk_and_says_how_it_breaks_the_claim() -> None:
     verdict = examine(claim([cluster(2), cluster(9)], most_jobs=3))
     assert not verdict.held
     assert verdict.tried == 2
-    assert verdict.counterexample == Reclaim(hosts=np.zeros((4, 1)), gpus=np.zeros((4, 1), int), demand=0)
+    assert verdict.counterexample == Reclaim(hosts=np.zeros((4, 1), bool), gpus=np.zeros((4, 1), int), demand=0)
     assert verdict.why == "4 jobs"
     assert verdict.text == "refuted: 4 jobs"
 
@@ -197,7 +200,7 @@ def test_names_of_claims_tell_them_apart() -> None:
     names = [each.name for each in claims()]
     assert len(set(names)) == len(names)
     # They are the anchors of the page.
-    assert all(name.isidentifier() and name.islower() for name in names)
+    assert all(re.fullmatch(r"[a-z0-9_-]+", name) for name in names)
 
 
 @pytest.mark.parametrize(
@@ -239,17 +242,17 @@ def test_the_command_prints_verdicts_and_writes_the_page(
 
 
 def test_the_command_knows_the_papers(optgap: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    assert optgap("claims", "arly") == 1
+    assert optgap("claims", "arly") == 2
     assert "there are no claims of 'arly' (did you mean 'aryl'?)" in capsys.readouterr().err
 
 
 # --- what judges Aryl's claims --------------------------------------------------------------------
 
 
-def every(number: int, stream: Iterable[Any]) -> list[Any]:
-    """Twelve instances of a stream, ``number`` apart."""
-    found = list(itertools.islice(stream, 0, 12 * number, number))
-    assert len(found) == 12
+def every(step: int, stream: Iterable[Any], number: int = 12) -> list[Any]:
+    """So many instances of a stream, ``step`` apart."""
+    found = list(itertools.islice(stream, 0, number * step, step))
+    assert len(found) == number
     return found
 
 
@@ -297,17 +300,20 @@ def preempted_whatever_ties(hosts: Any, demand: int) -> int:
     costs = [sum(share for share, on in zip(shares, column, strict=True) if on) for column in hosts.T]
     ends = []
     for server in np.flatnonzero([cost == min(costs) for cost in costs]):
-        # Preempted jobs are gone from all servers, but widths stay as they are: a job is gone as a whole.
+        # The jobs on it are gone from all servers; none of the others loses one.
         left = np.delete(hosts, server, axis=1)[~hosts[:, server]]
-        widths = hosts[~hosts[:, server]].sum(axis=1) - left.sum(axis=1)
-        assert not widths.any()
         ends.append(int(hosts[:, server].sum()) + preempted_whatever_ties(left, demand - 1))
     return min(ends)
 
 
 def test_algorithm_1_with_ties_broken_in_every_way() -> None:
-    for instance in every(25, of_aryl._reclaims(12)):
-        assert of_aryl._algorithm_1(instance) == preempted_whatever_ties(instance.hosts, instance.demand)
+    matter = 0
+    small = (instance for instance in of_aryl._reclaims(12) if instance.num_servers <= 4)
+    for instance in every(1, small, number=150):
+        fewest = preempted_whatever_ties(instance.hosts, instance.demand)
+        assert of_aryl._algorithm_1(instance) == fewest
+        matter += instance.objective(server_fraction(instance)) > fewest
+    assert matter
 
 
 def test_reductions_are_judged_by_the_optimum() -> None:
@@ -317,28 +323,32 @@ def test_reductions_are_judged_by_the_optimum() -> None:
         assert of_aryl._reduction(instance, of_aryl._line_17(instance)) <= best
 
 
+def simulated(instance: ElasticAllocation, extra: tuple[int, ...]) -> float:
+    """Sum of completion times of two jobs of one GPU for each worker, as shares of a cluster."""
+    num_gpus = int(instance.capacity + instance.min_workers.sum())
+    # Curves reach as far as the maxima, which may be more than there is.
+    reach = max(num_gpus, int(instance.max_workers.max()))
+    bounds = zip(instance.min_workers.tolist(), instance.max_workers.tolist(), strict=True)
+    sharing = ElasticSharing(
+        num_gpus=reach,
+        work=instance.min_running_times * instance.max_workers,
+        throughputs=np.array([bounded_linear(least, most, 1.0, reach) for least, most in bounds]),
+    )
+
+    def shares(state: State) -> Any:
+        if len(state.active) == 2:
+            return instance.min_workers + extra
+        return np.minimum(instance.max_workers, num_gpus)
+
+    return 2 * sharing.objective(simulate(sharing, shares))
+
+
 def test_completion_times_are_those_of_a_simulation() -> None:
-    """Jobs of one GPU for each worker, as shares of a cluster."""
     pairs = (i for i in of_aryl._allocations(2, 3) if i.num_jobs == 2 and (i.gpus_per_worker == 1).all())
     for instance in every(10, pairs):
-        num_gpus = int(instance.capacity + instance.min_workers.sum())
-        work = instance.min_running_times * instance.max_workers
-        bounds = list(zip(instance.min_workers.tolist(), instance.max_workers.tolist(), strict=True))
-        reach = max(num_gpus, int(instance.max_workers.max()))
-        sharing = ElasticSharing(
-            num_gpus=reach,
-            work=work,
-            throughputs=np.array([bounded_linear(least, most, 1.0, reach) for least, most in bounds]),
-        )
         for extra in of_aryl._choices(instance):
-
-            def shares(state: Any, extra: Any = extra, most: Any = instance.max_workers, gpus: int = num_gpus) -> Any:
-                if len(state.active) == 2:
-                    return instance.min_workers + extra  # noqa: B023, called within the loop
-                return np.minimum(most, gpus)
-
-            total = 2 * sharing.objective(simulate(sharing, shares))
-            assert float(of_aryl._with_reallocation(instance, extra)) == pytest.approx(total, rel=1e-9)
+            total = float(of_aryl._with_reallocation(instance, extra))
+            assert total == pytest.approx(simulated(instance, extra), rel=1e-9)
 
 
 def test_packings_are_judged_by_the_optimum() -> None:
