@@ -25,6 +25,7 @@ Grohe, Kersting, Mladenov and Selman, "Dimension reduction via colour refinement
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +34,8 @@ from formulations.certificate import Certificate
 from formulations.highs import Result
 from formulations.linear import FloatArray, LinearProgram, csr
 
-Colours = NDArray[np.uint64]
+Colours = NDArray[Any]
+"""Of dtype uint64."""
 
 LARGEST_SHARE = 0.5
 """Folding is worth its while when it leaves at most this share of the columns."""
@@ -142,7 +144,7 @@ def _hashed(*numbers: FloatArray) -> Colours:
     return colour
 
 
-def _met(position: NDArray[np.intp], colour: Colours, value: Colours, count: int) -> Colours:
+def _met(position: NDArray[np.signedinteger[Any]], colour: Colours, value: Colours, count: int) -> Colours:
     """For each position, a number that stands for the multiset of (colour, value) that it meets."""
     entry = _mixed(colour ^ value)
     # Sums modulo 2**64 from two sums of 32 bits, which are exact in floating point.
@@ -156,4 +158,5 @@ def _mixed(number: Colours) -> Colours:
     number = number + np.uint64(0x9E3779B97F4A7C15)
     number = (number ^ (number >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     number = (number ^ (number >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return number ^ (number >> np.uint64(31))
+    mixed: Colours = number ^ (number >> np.uint64(31))
+    return mixed

@@ -19,6 +19,10 @@ from heuristics.aryl import elastic_allocation as aryl_elastic_allocation
 from heuristics.aryl import placement as aryl_placement_heuristics
 from heuristics.aryl import reclaim as aryl_reclaim
 from heuristics.aryl import two_job as aryl_two_job_heuristics
+from heuristics.elasticflow import admission as elasticflow_admission_heuristics
+from heuristics.elasticflow import allocation as elasticflow_allocation_heuristics
+from heuristics.elasticflow import minimum_satisfactory_share as elasticflow_share_heuristics
+from heuristics.elasticflow import placement as elasticflow_placement_heuristics
 from heuristics.gavel import cost as gavel_cost_heuristics
 from heuristics.gavel import fifo as gavel_fifo_heuristics
 from heuristics.gavel import finish_time_fairness as gavel_finish_time_fairness_heuristics
@@ -27,6 +31,10 @@ from heuristics.gavel import max_min_fairness as gavel_max_min_fairness_heuristi
 from heuristics.gavel import shortest_job_first as gavel_shortest_job_first_heuristics
 from heuristics.gavel import throughput_per_dollar as gavel_throughput_per_dollar_heuristics
 from heuristics.gavel import total_throughput as gavel_total_throughput_heuristics
+from heuristics.synergy import allocation as synergy_allocation_heuristics
+from heuristics.synergy import heterogeneous_allocation as synergy_heterogeneous_allocation_heuristics
+from heuristics.synergy import placement as synergy_placement_heuristics
+from heuristics.synergy import tuning as synergy_tuning_heuristics
 from instances.afs import elastic_sharing as afs_elastic_sharing
 from instances.afs import gpu_placement as afs_gpu_placement
 from instances.afs import network_packing as afs_network_packing
@@ -36,6 +44,10 @@ from instances.aryl import elastic_allocation, reclaim
 from instances.aryl import placement as aryl_placement
 from instances.aryl import two_job as aryl_two_job
 from instances.base import Instance, nearest
+from instances.elasticflow import admission as elasticflow_admission
+from instances.elasticflow import allocation as elasticflow_allocation
+from instances.elasticflow import minimum_satisfactory_share as elasticflow_share
+from instances.elasticflow import placement as elasticflow_placement
 from instances.gavel import cost as gavel_cost
 from instances.gavel import fifo as gavel_fifo
 from instances.gavel import finish_time_fairness as gavel_finish_time_fairness
@@ -44,6 +56,10 @@ from instances.gavel import max_min_fairness as gavel_max_min_fairness
 from instances.gavel import shortest_job_first as gavel_shortest_job_first
 from instances.gavel import throughput_per_dollar as gavel_throughput_per_dollar
 from instances.gavel import total_throughput as gavel_total_throughput
+from instances.synergy import allocation as synergy_allocation
+from instances.synergy import heterogeneous_allocation as synergy_heterogeneous_allocation
+from instances.synergy import placement as synergy_placement
+from instances.synergy import tuning as synergy_tuning
 
 
 @dataclass(frozen=True)
@@ -364,6 +380,80 @@ _ENTRIES = [
         enlarge=lambda instance: replace(instance, num_workers=instance.num_workers + 1),
     ),
     Entry(
+        title="How much CPU and memory each job gets, for the greatest total throughput",
+        source="Synergy, section 4.1.1, program (1)-(5)",
+        instance=synergy_allocation.Allocation,
+        generate=synergy_allocation.generate,
+        size="num_servers",
+        sizes=(4, 16, 64),
+        heuristics={
+            "proportional": Heuristic(synergy_allocation_heuristics.proportional),
+            "greedy_marginal": Heuristic(synergy_allocation_heuristics.greedy_marginal),
+        },
+        from_trace=synergy_allocation.from_trace,
+        symmetric=("n",),
+        rescalings=(Rescaling(("server_cpus", "server_memory", "configs", "fair_throughputs"), 1),),
+        enlarge=lambda instance: replace(instance, num_servers=instance.num_servers + 1),
+    ),
+    Entry(
+        title="How much CPU and memory each job gets, on which type of machine",
+        source="Synergy, appendix A.2, program (22)-(26)",
+        instance=synergy_heterogeneous_allocation.HeterogeneousAllocation,
+        generate=synergy_heterogeneous_allocation.generate,
+        size="num_servers",
+        sizes=(2, 8, 32),
+        heuristics={
+            "proportional": Heuristic(
+                synergy_heterogeneous_allocation_heuristics.proportional, infeasible_because=NO_TYPE_LEFT
+            ),
+            "greedy_marginal": Heuristic(
+                synergy_heterogeneous_allocation_heuristics.greedy_marginal, infeasible_because=NO_TYPE_LEFT
+            ),
+        },
+        symmetric=("n",),
+        rescalings=(Rescaling(("server_cpus", "server_memory", "configs", "fair_throughputs"), 1),),
+        enlarge=lambda instance: replace(instance, num_servers=instance.num_servers + 1),
+    ),
+    Entry(
+        title="Which server each job runs on, with the fewest jobs on more than one",
+        source="Synergy, section 4.1.2 and appendix A.1.3",
+        instance=synergy_placement.Placement,
+        generate=synergy_placement.generate,
+        size="num_servers",
+        sizes=(2, 4, 8),
+        heuristics={
+            "best_fit": Heuristic(
+                synergy_placement_heuristics.best_fit,
+                infeasible_because="the demands can exceed the servers, and with whole GPUs it can miss a placement",
+            ),
+        },
+        from_trace=synergy_placement.from_trace,
+        symmetric=("n",),
+        enlarge=lambda instance: replace(instance, num_servers=instance.num_servers + 1),
+    ),
+    Entry(
+        title="How much CPU and memory each job gets, and on which servers, for the greatest total throughput",
+        source="Synergy, section 4.2",
+        instance=synergy_tuning.Tuning,
+        generate=synergy_tuning.generate,
+        size="num_servers",
+        sizes=(1, 2, 4),
+        heuristics={
+            "proportional": Heuristic(synergy_tuning_heuristics.proportional, infeasible_because=NO_ROOM_UNSPLIT),
+            "greedy": Heuristic(synergy_tuning_heuristics.greedy, infeasible_because=SKIPS_JOBS),
+            "drf": Heuristic(synergy_tuning_heuristics.drf, infeasible_because=SKIPS_JOBS),
+            "tetris": Heuristic(synergy_tuning_heuristics.tetris, infeasible_because=SKIPS_JOBS),
+            "tune": Heuristic(synergy_tuning_heuristics.tune, infeasible_because=NO_ROOM_UNSPLIT),
+            "tune_and_upgrade": Heuristic(
+                synergy_tuning_heuristics.tune_and_upgrade, infeasible_because=NO_ROOM_UNSPLIT
+            ),
+        },
+        from_trace=synergy_tuning.from_trace,
+        symmetric=("n",),
+        rescalings=(Rescaling(("server_cpus", "server_memory", "configs", "fair_throughputs"), 1),),
+        enlarge=lambda instance: replace(instance, num_servers=instance.num_servers + 1),
+    ),
+    Entry(
         title="Who gets the next GPU, so that elastic jobs complete soonest on average",
         source="AFS, sections 3 and 4, Algorithm 1",
         instance=afs_elastic_sharing.ElasticSharing,
@@ -427,6 +517,85 @@ _ENTRIES = [
             num_machines=instance.num_machines + 1,
             previous=[[*held, 0] for held in instance.previous.tolist()],
         ),
+    ),
+    Entry(
+        title="How many GPUs jobs hold in each slot, meeting their deadlines at the least GPU time",
+        source="ElasticFlow, section 4.1, (2)-(4) and Algorithm 1",
+        instance=elasticflow_share.MinimumSatisfactoryShare,
+        generate=elasticflow_share.generate,
+        size="num_jobs",
+        sizes=(8, 32, 128),
+        heuristics={
+            "progressive_filling": Heuristic(elasticflow_share_heuristics.progressive_filling, declines=True),
+            "edf": Heuristic(elasticflow_share_heuristics.edf, infeasible_because=MISSES_DEADLINES),
+        },
+        from_trace=elasticflow_share.from_trace,
+        symmetric=("n",),
+        rescalings=(Rescaling(("iterations", "throughputs"), 0),),
+        enlarge=lambda instance: replace(
+            instance,
+            num_gpus=instance.num_gpus + 1,
+            throughputs=[[*curve, curve[-1]] for curve in instance.throughputs.tolist()],
+        ),
+    ),
+    Entry(
+        title="Which jobs are promised their deadlines, as many as possible",
+        source="ElasticFlow, section 4.1, Theorem 1 and Algorithm 1",
+        instance=elasticflow_admission.Admission,
+        generate=elasticflow_admission.generate,
+        size="num_jobs",
+        sizes=(5, 10, 15),
+        heuristics={
+            "progressive_filling": Heuristic(elasticflow_admission_heuristics.progressive_filling),
+            "edf_condition": Heuristic(
+                elasticflow_admission_heuristics.edf_condition, infeasible_because=TAKES_CURVES_FOR_LINEAR
+            ),
+            "edf": Heuristic(elasticflow_admission_heuristics.edf),
+            "edf_with_admission": Heuristic(elasticflow_admission_heuristics.edf_with_admission),
+        },
+        from_trace=elasticflow_admission.from_trace,
+        symmetric=("n",),
+        rescalings=(Rescaling(("iterations", "throughputs"), 0),),
+        enlarge=lambda instance: replace(
+            instance,
+            num_gpus=instance.num_gpus + 1,
+            throughputs=[[*curve, curve[-1]] for curve in instance.throughputs.tolist()],
+        ),
+    ),
+    Entry(
+        title="How many GPUs each job gets now, with none idle that would help",
+        source="ElasticFlow, section 4.2, (4)-(7) and Algorithm 2",
+        instance=elasticflow_allocation.Allocation,
+        generate=elasticflow_allocation.generate,
+        size="num_jobs",
+        sizes=(8, 32, 128),
+        heuristics={
+            "greedy_marginal_return": Heuristic(
+                elasticflow_allocation_heuristics.greedy_marginal_return,
+                declines=True,
+                infeasible_because=LEAVES_GPUS_IDLE,
+            ),
+            "greedy_marginal_return_repaired": Heuristic(
+                partial(elasticflow_allocation_heuristics.greedy_marginal_return, repaired=True), declines=True
+            ),
+        },
+        from_trace=elasticflow_allocation.from_trace,
+        symmetric=("n",),
+        rescalings=(Rescaling(("iterations", "throughputs"), 0),),
+    ),
+    Entry(
+        title="Which GPUs each job runs on, moving the fewest jobs",
+        source="ElasticFlow, section 4.3",
+        instance=elasticflow_placement.Placement,
+        generate=elasticflow_placement.generate,
+        size="num_servers",
+        sizes=(4, 16, 64),
+        heuristics={
+            "buddy_best_fit": Heuristic(elasticflow_placement_heuristics.buddy_best_fit, declines=True),
+            "buddy_repack": Heuristic(elasticflow_placement_heuristics.buddy_repack),
+        },
+        symmetric=("n",),
+        enlarge=lambda instance: replace(instance, num_gpus=instance.num_gpus + instance.gpus_per_server),
     ),
 ]
 

@@ -276,7 +276,7 @@ def checks(problem: str, promises: Promise | Iterable[Promise] = ()) -> Iterator
 def _returns_a_plan(subject: Subject, instance: AnyInstance) -> bool:
     plan = subject.plan(instance)
     if plan is None:
-        if subject.heuristic.declines:
+        if subject.heuristic.declines or formulations.solve(instance).status == "infeasible":
             return False
         raise CheckError("returned None")
     if not isinstance(plan, instance.plan_type):

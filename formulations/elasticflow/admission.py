@@ -1,0 +1,78 @@
+"""Exact model of :class:`instances.elasticflow.admission.Admission`: which jobs to admit, as a MILP.
+
+    max   sum_i admitted[i]
+    s.t.  what job i does in time >= M_i * admitted[i]        for each job i
+          GPU-slots taken <= those there are                  for each slot or interval
+          admitted[i] in {0, 1},
+
+with the GPUs slot by slot for any curves, or by interval between deadlines for concave ones; both
+are those of :mod:`formulations.elasticflow.sharing`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyomo.environ as pyo
+
+from formulations.elasticflow.sharing import Terms, aggregated, read_gpus, time_indexed, work_units, write_gpus
+from formulations.linear import weighted_sum
+from instances.elasticflow.admission import Admission, AdmissionPlan
+
+
+def build(instance: Admission) -> pyo.ConcreteModel:
+    """Pyomo model of an instance: aggregated when all curves are concave, else time-indexed."""
+    return build_aggregated(instance) if instance.concave else build_time_indexed(instance)
+
+
+def build_time_indexed(instance: Admission) -> pyo.ConcreteModel:
+    """The model slot by slot, for any curve.
+
+    Sets JOBS, SLOTS, RUNS (job and slot), CHOICES (job, slot, GPUs); variables ``admitted[i]`` and
+    ``chosen[i, t, g]`` (binary); constraints ``one_count[i, t]``, ``work[i]`` and ``capacity[t]``;
+    objective ``jobs_admitted``.
+    """
+    model = pyo.ConcreteModel(name=instance.problem)
+    return _admit(model, instance, time_indexed(model, instance))
+
+
+def build_aggregated(instance: Admission) -> pyo.ConcreteModel:
+    """The model by interval, for concave curves.
+
+    Sets JOBS, INTERVALS, STEPS (job, interval, step of the curve); parameter ``length[k]``;
+    variables ``admitted[i]`` (binary) and ``gpu_slots[i, k, s]`` (integer); constraints ``work[i]``
+    and ``capacity[k]``; objective ``jobs_admitted``.
+
+    Raises
+    ------
+    ValueError
+        When a curve is not concave.
+    """
+    model = pyo.ConcreteModel(name=instance.problem)
+    return _admit(model, instance, aggregated(model, instance))
+
+
+def _admit(model: pyo.ConcreteModel, instance: Admission, terms: list[Terms]) -> pyo.ConcreteModel:
+    needs = (instance.iterations / work_units(instance)).tolist()
+    model.admitted = pyo.Var(model.JOBS, domain=pyo.Binary)
+
+    def work(model: pyo.ConcreteModel, job: int) -> tuple[object, ...]:
+        held = terms[job]
+        return (0, weighted_sum([*held.work, -needs[job]], [*held.variables, model.admitted[job]]), None)
+
+    model.work = pyo.Constraint(model.JOBS, rule=work)
+    model.jobs_admitted = pyo.Objective(expr=pyo.quicksum(model.admitted.values()), sense=pyo.maximize)
+    return model
+
+
+def read(model: pyo.ConcreteModel) -> AdmissionPlan:
+    """The plan in the values of ``admitted`` and of ``chosen`` or ``gpu_slots``."""
+    admitted = np.array([model.admitted[job].value > 0.5 for job in model.JOBS])
+    # GPUs cost nothing here, so the solver may leave some with jobs that it turns away.
+    return AdmissionPlan(admitted=admitted, gpus=np.where(admitted[:, None], read_gpus(model), 0))
+
+
+def write(model: pyo.ConcreteModel, plan: AdmissionPlan) -> None:
+    """Set the variables to ``plan``, as a point to start the search from."""
+    for job, admitted in enumerate(plan.admitted.tolist()):
+        model.admitted[job].set_value(int(admitted))
+    write_gpus(model, plan.gpus)

@@ -1,0 +1,98 @@
+"""Exact model of :class:`instances.elasticflow.placement.Placement`: which running jobs move, as a MILP.
+
+Jobs of one size are alike when they are placed anew.  So a job either stays, or it is one of those
+that take the blocks of its size given to jobs that are placed anew:
+
+    min   (running jobs that cannot stay) + sum_i (1 - stays[i])
+    s.t.  sum_{i of size s} stays[i] + sum_b taken[s, b] = (number of jobs of size s)     for each size s
+          sum_{i: GPU u in its block} stays[i] + sum_s taken[s, u div s] <= 1             for each unit u
+          stays[i], taken[s, b] in {0, 1},
+
+where stays[i] is there for the running jobs whose previous offset suits their size, block b of size
+s is GPUs s * b to s * b + s - 1, and a unit is an aligned group of GPUs of the smallest size.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+
+from formulations.linear import weighted_sum
+from instances.elasticflow.placement import Placement, PlacementPlan
+
+
+def build(instance: Placement) -> pyo.ConcreteModel:
+    """Pyomo model of a placement instance.
+
+    Sets STAYERS (jobs), SIZES, BLOCKS (size and block), UNITS; variables ``stays[i]`` and
+    ``taken[s, b]`` (binary); constraints ``all_placed[s]`` and ``disjoint[u]``; objective
+    ``jobs_moved``.
+    """
+    sizes = instance.sizes.tolist()
+    smallest = min(sizes)
+    model = pyo.ConcreteModel(name=instance.problem)
+    model.STAYERS = pyo.Set(initialize=np.flatnonzero(instance.can_stay).tolist())
+    model.SIZES = pyo.Set(initialize=sorted(set(sizes)))
+    model.BLOCKS = pyo.Set(
+        initialize=[(size, block) for size in model.SIZES for block in range(instance.num_gpus // size)], dimen=2
+    )
+    model.UNITS = pyo.RangeSet(0, instance.num_gpus // smallest - 1)
+    model.stays = pyo.Var(model.STAYERS, domain=pyo.Binary)
+    model.taken = pyo.Var(model.BLOCKS, domain=pyo.Binary)
+    of_size: dict[int, list[Any]] = defaultdict(list)
+    of_unit: dict[int, list[Any]] = defaultdict(list)
+    blocks = [(int(instance.previous_offsets[job]), sizes[job], model.stays[job]) for job in model.STAYERS]
+    blocks += [(size * block, size, taken) for (size, block), taken in model.taken.items()]
+    for offset, size, variable in blocks:
+        of_size[size].append(variable)
+        for unit in range(offset // smallest, (offset + size) // smallest):
+            of_unit[unit].append(variable)
+
+    def all_placed(_: pyo.ConcreteModel, size: int) -> tuple[object, ...]:
+        count = sizes.count(size)
+        return (count, weighted_sum([1] * len(of_size[size]), of_size[size]), count)
+
+    def disjoint(_: pyo.ConcreteModel, unit: int) -> object:
+        held = of_unit[unit]
+        return (None, weighted_sum([1] * len(held), held), 1) if held else pyo.Constraint.Skip
+
+    model.all_placed = pyo.Constraint(model.SIZES, rule=all_placed)
+    model.disjoint = pyo.Constraint(model.UNITS, rule=disjoint)
+    model.jobs_moved = pyo.Objective(
+        expr=int(instance.running.sum()) - pyo.quicksum(model.stays.values()), sense=pyo.minimize
+    )
+    model.sizes = pyo.Param(range(len(sizes)), initialize=dict(enumerate(sizes)))
+    model.previous = pyo.Param(
+        model.STAYERS, initialize={job: int(instance.previous_offsets[job]) for job in model.STAYERS}
+    )
+    return model
+
+
+def read(model: pyo.ConcreteModel) -> PlacementPlan:
+    """The plan in the values of ``stays`` and ``taken``; the jobs placed anew take blocks in order."""
+    taken: dict[int, list[int]] = defaultdict(list)
+    for (size, block), variable in model.taken.items():
+        if variable.value > 0.5:
+            taken[size].append(size * block)
+    offsets = [
+        model.previous[job] if job in model.stays and model.stays[job].value > 0.5 else taken[size].pop(0)
+        for job, size in model.sizes.items()
+    ]
+    return PlacementPlan(offsets=np.array(offsets))
+
+
+def write(model: pyo.ConcreteModel, plan: PlacementPlan) -> None:
+    """Set the variables to ``plan``, as a point to start the search from."""
+    offsets = plan.offsets.tolist()
+    for job in model.STAYERS:
+        model.stays[job].set_value(int(offsets[job] == model.previous[job]))
+    anew = {
+        (size, offsets[job] // size)
+        for job, size in model.sizes.items()
+        if job not in model.stays or offsets[job] != model.previous[job]
+    }
+    for index, variable in model.taken.items():
+        variable.set_value(int(index in anew))

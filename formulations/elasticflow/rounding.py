@@ -1,0 +1,165 @@
+"""Solving the aggregated models by rounding: a bound, a plan, and a search only where they differ.
+
+The relaxation of an aggregated model is a small linear program, and few of its GPU-slots are
+fractional.  What keeps a mixed-integer solver busy is that each job loses a part of a GPU-slot to
+rounding, in ever new places.  So:
+
+1. *Bound.*  The relaxation, with one more row for each job: it takes as many whole GPU-slots as it
+   would with the cluster to itself (:func:`shares_alone`).  The next whole number is the bound.
+2. *Plan.*  The mixed-integer program near the optimum of the relaxation without those rows: where
+   that is fractional, or nearly indifferent, variables may move a little; the others are fixed.
+3. *Search.*  If the plan is not at the bound, the whole mixed-integer program, started from it.
+
+The rows of step 1 would serve the mixed-integer program too, but they make its relaxation so
+indifferent that the solver finds plans far more slowly.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+
+from formulations import highs
+from formulations.highs import Result
+from formulations.linear import FloatArray, LinearProgram, translate
+from formulations.solving import Options, Solution, build, formulation, judged
+from instances.base import IntArray
+from instances.elasticflow.sharing import DeadlineJobs
+
+NEIGHBOURHOODS = ((1, 1e-6), (20, 0.02))
+"""How far variables may move from the relaxation, and which may: those that cost up to this per
+unit, in GPU-slots."""
+
+NEIGHBOURHOOD_SECONDS = 5.0
+"""Limit for the search in one neighbourhood, s."""
+
+
+def solve_by_rounding(instance: DeadlineJobs[Any], options: Options) -> Solution:
+    """Solve an instance with concave curves whose objective is GPU time.
+
+    It stops with the first plan that is within ``options.mip_gap`` of the bound.
+    """
+    began = time.perf_counter()
+    model = build(instance)
+    program = translate(model)
+    solver = _Solver(options, began)
+    relaxation = replace(program, integer=np.zeros_like(program.integer))
+    result = solver.run(_with_shares_alone(relaxation, model, instance))
+    if result.status == "optimal":
+        # The objective is whole, so its bound can be rounded up; a little less, for its own rounding.
+        bound = float(math.ceil(result.bound - 1e-8 * max(1.0, abs(result.bound))))
+        result = _best_plan(program, solver.run(relaxation), bound, solver)
+    elif result.status != "infeasible":
+        result = replace(result, status="unknown", x=None)
+    plan = None
+    if result.x is not None:
+        for variable, value in zip(program.variables, result.x.tolist(), strict=True):
+            variable.set_value(value, skip_validation=True)
+        plan = formulation(instance.problem).read(model)
+    return judged(
+        instance,
+        plan,
+        replace(result, certificate=None, seconds=solver.seconds),
+        build_seconds=lambda: time.perf_counter() - began - solver.seconds,
+        solver="highs",
+        solver_version=highs.version(),
+        program=program,
+    )
+
+
+class _Solver:
+    """Runs within one time limit."""
+
+    def __init__(self, options: Options, began: float) -> None:
+        self.options = options
+        self.began = began
+        self.seconds = 0.0
+
+    def run(self, program: LinearProgram, *, limit: float | None = None, start: FloatArray | None = None) -> Result:
+        left = self.options.time_limit
+        if left is not None:
+            left = max(0.01, self.began + left - time.perf_counter())
+        if limit is not None:
+            left = limit if left is None else min(left, limit)
+        result = replace(self.options, time_limit=left).session().run(program, start=start)
+        self.seconds += result.seconds
+        return result
+
+
+def _best_plan(program: LinearProgram, relaxed: Result, bound: float, solver: _Solver) -> Result:
+    """Search the neighbourhoods and then everything, until a point is close enough to the bound."""
+    best: FloatArray | None = None
+    for neighbourhood in (*_neighbourhoods(program, relaxed), None):
+        if neighbourhood is None:
+            result = solver.run(program, start=best)
+            bound = max(bound, result.bound)
+        else:
+            result = solver.run(neighbourhood, start=best, limit=NEIGHBOURHOOD_SECONDS)
+        if result.x is not None and (best is None or program.objective(result.x) < program.objective(best)):
+            best = result.x
+        if best is not None:
+            distance = program.objective(best) - bound
+            if distance < 0.5:
+                return replace(result, status="optimal", x=best, bound=bound)
+            if distance <= solver.options.mip_gap * program.objective(best):
+                break
+    if best is not None:
+        return replace(result, status="feasible", x=best, bound=bound)
+    return replace(result, bound=bound)
+
+
+def _neighbourhoods(program: LinearProgram, relaxed: Result) -> list[LinearProgram]:
+    if relaxed.x is None or relaxed.certificate is None:
+        return []
+    prices = np.abs(program.cost - program.column_products(relaxed.certificate.row_duals))
+    down, up = np.floor(relaxed.x + 1e-7), np.ceil(relaxed.x - 1e-7)
+    found = []
+    for reach, price in NEIGHBOURHOODS:
+        free = (down < up) | (prices <= price)
+        low = np.where(free, np.maximum(program.col_lower, down - reach), down)
+        high = np.where(free, np.minimum(program.col_upper, up + reach), down)
+        found.append(replace(program, col_lower=low, col_upper=high))
+    return found
+
+
+def _with_shares_alone(program: LinearProgram, model: pyo.ConcreteModel, instance: DeadlineJobs[Any]) -> LinearProgram:
+    """The program with rows that give each job its GPU-slots alone."""
+    column = {id(variable): position for position, variable in enumerate(program.variables)}
+    columns: list[list[int]] = [[] for _ in range(instance.num_jobs)]
+    for (job, _, _), variable in model.gpu_slots.items():
+        columns[job].append(column[id(variable)])
+    ends = program.indptr[-1] + np.cumsum([len(some) for some in columns])
+    added = np.concatenate([np.array(some, np.int32) for some in columns])
+    return replace(
+        program,
+        indptr=np.concatenate([program.indptr, ends]).astype(np.int32),
+        index=np.concatenate([program.index, added]),
+        value=np.concatenate([program.value, np.ones(len(added))]),
+        row_lower=np.concatenate([program.row_lower, shares_alone(instance)]),
+        row_upper=np.concatenate([program.row_upper, np.full(instance.num_jobs, np.inf)]),
+        constraints=(),
+    )
+
+
+def shares_alone(instance: DeadlineJobs[Any]) -> IntArray:
+    """(n,) int: GPU-slots that each job with a concave curve needs with the cluster to itself.
+
+    They are spread evenly over its slots.  A job that does not finish even on all GPUs in all its
+    slots gets those.
+    """
+    shares = np.zeros(instance.num_jobs, np.int64)
+    for job, (curve, deadline) in enumerate(zip(instance.best_throughputs, instance.deadlines.tolist(), strict=True)):
+        # A hair less than all, so that rounding never asks for one GPU-slot too many.
+        need = instance.iterations[job] * (1 - 1e-9)
+        gpus = int(np.searchsorted(curve * deadline, need))
+        if gpus > instance.num_gpus:
+            shares[job] = instance.num_gpus * deadline
+        elif gpus > 0:
+            lack = need - curve[gpus - 1] * deadline
+            shares[job] = (gpus - 1) * deadline + math.ceil(lack / (curve[gpus] - curve[gpus - 1]))
+    return shares

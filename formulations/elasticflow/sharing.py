@@ -1,0 +1,211 @@
+"""What the models of ElasticFlow share: GPUs slot by slot for any curve, by interval for concave ones.
+
+Slot by slot (:func:`time_indexed`).  ``chosen[i, t, g]`` is 1 when job i holds g GPUs in slot t.
+
+By interval (:func:`aggregated`).  Between two deadlines the same jobs may run, and a job with a
+concave curve gets most out of its GPU-slots when they are spread evenly: each slot has the floor
+or the ceiling of their mean.  So only their number matters.  A concave curve is a staircase, whose
+step s is a stretch of ``width`` GPUs that add the same throughput each, the steepest first;
+``gpu_slots[i, k, s]`` whole GPU-slots of job i in interval k are on step s.  The plan comes from
+wrapping the ceilings around the interval (:func:`spread_evenly`), so that no slot needs more than
+G GPUs.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+
+from formulations.linear import weighted_sum
+from instances.base import FloatArray, IntArray
+from instances.elasticflow.sharing import RATE_TOLERANCE, DeadlineJobs
+
+Jobs = DeadlineJobs[Any]
+
+
+@dataclass
+class Terms:
+    """Variables, with what one unit of each takes (GPU-slots) and does (work, in :func:`work_units`)."""
+
+    variables: list[Any] = field(default_factory=list)
+    gpus: list[float] = field(default_factory=list)
+    work: list[float] = field(default_factory=list)
+
+    def add(self, variable: Any, gpus: float, work: float) -> None:
+        self.variables.append(variable)
+        self.gpus.append(gpus)
+        self.work.append(work)
+
+
+def work_units(instance: Jobs) -> FloatArray:
+    """(n,) float: the most iterations of each job in a slot, 1 where it can do none.
+
+    Rows in these units are alike in size, so that the solver's tolerances mean the same in each.
+    """
+    most = instance.best_throughputs[:, -1]
+    return np.where(most > 0, most, 1.0)
+
+
+def time_indexed(model: pyo.ConcreteModel, instance: Jobs, *, every_count_now: bool = False) -> list[Terms]:
+    """Add GPUs slot by slot, for any curve; returns the terms of each job.
+
+    Sets JOBS, SLOTS, RUNS, CHOICES; variables ``chosen[i, t, g]`` (binary); constraints
+    ``one_count[i, t]`` and ``capacity[t]``.  Numbers of GPUs on which a job is no faster than on
+    fewer are left out; ``every_count_now`` keeps them in slot 0.
+    """
+    every = list(range(1, instance.num_gpus + 1))
+    useful = [(np.flatnonzero(gains > 0) + 1).tolist() or [1] for gains in np.diff(instance.best_throughputs, axis=1)]
+    counts = {
+        (job, slot): every if every_count_now and slot == 0 else useful[job]
+        for job, deadline in enumerate(instance.deadlines.tolist())
+        for slot in range(deadline)
+    }
+    model.JOBS = pyo.RangeSet(0, instance.num_jobs - 1)
+    model.SLOTS = pyo.RangeSet(0, instance.horizon - 1)
+    model.RUNS = pyo.Set(initialize=list(counts), dimen=2)
+    model.CHOICES = pyo.Set(initialize=[(*run, gpus) for run, some in counts.items() for gpus in some], dimen=3)
+    model.chosen = pyo.Var(model.CHOICES, domain=pyo.Binary)
+
+    def one_count(model: pyo.ConcreteModel, job: int, slot: int) -> tuple[object, ...]:
+        held = [model.chosen[job, slot, gpus] for gpus in counts[job, slot]]
+        return (None, weighted_sum([1] * len(held), held), 1)
+
+    model.one_count = pyo.Constraint(model.RUNS, rule=one_count)
+    work = (instance.throughputs / work_units(instance)[:, None]).tolist()
+    of_job: list[Terms] = [Terms() for _ in model.JOBS]
+    of_slot: dict[int, Terms] = defaultdict(Terms)
+    for (job, slot, gpus), variable in model.chosen.items():
+        of_job[job].add(variable, gpus, work[job][gpus])
+        of_slot[slot].add(variable, gpus, 0)
+    _add_capacity(model, model.SLOTS, of_slot, [instance.num_gpus] * instance.horizon)
+    return of_job
+
+
+def aggregated(model: pyo.ConcreteModel, instance: Jobs, *, slot_0_alone: bool = False) -> list[Terms]:
+    """Add GPU-slots by interval, for concave curves; returns the terms of each job.
+
+    Sets JOBS, INTERVALS, STEPS; parameters ``length[k]`` (slots of interval k) and
+    ``width[i, s]``; variables ``gpu_slots[i, k, s]`` (integer); constraints ``capacity[k]``.
+    Intervals end at the deadlines, and with ``slot_0_alone`` after slot 0 too.
+
+    Raises
+    ------
+    ValueError
+        When a curve is not concave: then an even spread is not always best.
+    """
+    if not instance.concave:
+        raise ValueError(f"{instance.problem}: throughputs are not concave, use the time-indexed model")
+    ends = np.unique(np.append(instance.deadlines, 1) if slot_0_alone else instance.deadlines)
+    lengths = np.diff(ends, prepend=0).tolist()
+    stairs = [_staircase(curve) for curve in instance.best_throughputs / work_units(instance)[:, None]]
+    model.JOBS = pyo.RangeSet(0, instance.num_jobs - 1)
+    model.INTERVALS = pyo.RangeSet(0, len(lengths) - 1)
+    model.length = pyo.Param(model.INTERVALS, initialize=dict(enumerate(lengths)))
+    steps = [
+        (job, interval, step)
+        for job, last in enumerate(np.searchsorted(ends, instance.deadlines).tolist())
+        for interval in range(last + 1)
+        for step in range(len(stairs[job]))
+    ]
+    model.STEPS = pyo.Set(initialize=steps, dimen=3)
+    bounds = {(job, interval, step): (0, lengths[interval] * stairs[job][step][0]) for job, interval, step in steps}
+    model.gpu_slots = pyo.Var(model.STEPS, domain=pyo.Integers, bounds=lambda _, *index: bounds[index])
+    of_job: list[Terms] = [Terms() for _ in model.JOBS]
+    of_interval: dict[int, Terms] = defaultdict(Terms)
+    for (job, interval, step), variable in model.gpu_slots.items():
+        of_job[job].add(variable, 1, stairs[job][step][1])
+        of_interval[interval].add(variable, 1, 0)
+    _add_capacity(model, model.INTERVALS, of_interval, [instance.num_gpus * length for length in lengths])
+    return of_job
+
+
+def _add_capacity(model: pyo.ConcreteModel, periods: pyo.Set, terms: dict[int, Terms], limits: list[int]) -> None:
+    def capacity(_: pyo.ConcreteModel, period: int) -> tuple[object, ...]:
+        return (None, weighted_sum(terms[period].gpus, terms[period].variables), limits[period])
+
+    model.capacity = pyo.Constraint(periods, rule=capacity)
+
+
+def _staircase(curve: FloatArray) -> list[tuple[int, float]]:
+    """Steps of a concave curve that ends at 1, ``(width, gain per GPU)``, as far as it rises.
+
+    A curve that does not rise has one step without gain, so that every job has a variable.
+    """
+    gains = np.diff(curve)
+    gains = gains[gains > RATE_TOLERANCE]
+    if not len(gains):
+        return [(1, 0.0)]
+    drops = np.flatnonzero(np.diff(gains) < -RATE_TOLERANCE) + 1
+    return [(len(step), float(step.mean())) for step in np.split(gains, drops)]
+
+
+def add_work(model: pyo.ConcreteModel, instance: Jobs, terms: list[Terms]) -> None:
+    """``work[i]``: job i does its iterations by its deadline, (2) and (5)."""
+    needs = (instance.iterations / work_units(instance)).tolist()
+
+    def work(_: pyo.ConcreteModel, job: int) -> tuple[object, ...]:
+        return (needs[job], weighted_sum(terms[job].work, terms[job].variables), None)
+
+    model.work = pyo.Constraint(model.JOBS, rule=work)
+
+
+def add_gpu_time(model: pyo.ConcreteModel, terms: list[Terms]) -> None:
+    """Objective ``gpu_time``: the GPU-slots of all jobs, (4)."""
+    gpus = [g for held in terms for g in held.gpus]
+    variables = [v for held in terms for v in held.variables]
+    model.gpu_time = pyo.Objective(expr=weighted_sum(gpus, variables), sense=pyo.minimize)
+
+
+def read_gpus(model: pyo.ConcreteModel) -> IntArray:
+    """(n, h) int: GPUs of each job in each slot, from the values of ``chosen`` or ``gpu_slots``."""
+    if hasattr(model, "chosen"):
+        gpus = np.zeros((len(model.JOBS), len(model.SLOTS)), np.int64)
+        for (job, slot, count), variable in model.chosen.items():
+            if variable.value > 0.5:
+                gpus[job, slot] = count
+        return gpus
+    gpu_slots = np.zeros((len(model.JOBS), len(model.INTERVALS)), np.int64)
+    for (job, interval, _), variable in model.gpu_slots.items():
+        gpu_slots[job, interval] += round(variable.value)
+    return np.hstack([spread_evenly(gpu_slots[:, k], model.length[k]) for k in model.INTERVALS])
+
+
+def spread_evenly(gpu_slots: IntArray, length: int) -> IntArray:
+    """GPUs of each job in each of ``length`` slots: evenly, and the remainders wrapped around.
+
+    A job's GPUs in two slots differ by at most one, and so do the GPUs of all jobs together: in no
+    slot are they more than their mean over the interval, rounded up.
+
+    Parameters
+    ----------
+    gpu_slots : (n,) int
+        GPU-slots of each job.
+    length : int
+        Slots to spread them over.
+
+    Returns
+    -------
+    (n, length) int
+    """
+    even, rest = np.divmod(gpu_slots, length)
+    first = np.cumsum(rest) - rest
+    spread: IntArray = even[:, None] + ((np.arange(length) - first[:, None]) % length < rest[:, None])
+    return spread
+
+
+def write_gpus(model: pyo.ConcreteModel, gpus: IntArray) -> None:
+    """Set ``chosen`` or ``gpu_slots`` to a plan, as a point to start the search from."""
+    if hasattr(model, "chosen"):
+        for (job, slot, count), variable in model.chosen.items():
+            variable.set_value(int(gpus[job, slot] == count))
+        return
+    first = np.cumsum([0, *(model.length[k] for k in model.INTERVALS)])[:-1]
+    left = np.add.reduceat(gpus, first, axis=1)
+    for (job, interval, _), variable in model.gpu_slots.items():
+        taken = min(int(left[job, interval]), variable.ub)
+        variable.set_value(taken)
+        left[job, interval] -= taken

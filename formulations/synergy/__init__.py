@@ -1,0 +1,1 @@
+"""Exact models of the problems of Synergy (OSDI'22)."""

@@ -1,0 +1,95 @@
+"""Exact model of :class:`instances.synergy.allocation.Allocation`: Synergy's program (1)-(5).
+
+    max   sum_{j,c} W[j, c] * chosen[j, c]                                            (1)
+    s.t.  cpus:     sum_{j,c} cpus[j, c]   * chosen[j, c]  <=  C                      (2)
+          memory:   sum_{j,c} memory[j, c] * chosen[j, c]  <=  M                      (3)
+          one_config[j]:       sum_c chosen[j, c]  ==  1                              (4)
+          fair_throughput[j]:  sum_c W[j, c] * chosen[j, c]  >=  W_fair[j]            (5)
+          chosen[j, c] in {0, 1}.
+
+Configurations that another one dominates are left out; this changes neither the optimum nor the
+value of the relaxation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+
+from formulations.linear import weighted_sum
+from instances.base import IntArray
+from instances.synergy.allocation import Allocation, AllocationPlan
+from instances.synergy.heterogeneous_allocation import HeterogeneousAllocation
+from instances.synergy.sensitivity import CPU, MEMORY, THROUGHPUT
+
+
+def build(instance: Allocation) -> pyo.ConcreteModel:
+    """Pyomo model of an allocation instance.
+
+    Sets JOBS and CONFIGS (pairs of job and configuration); variables ``chosen[j, c]`` (binary);
+    constraints ``cpus``, ``memory``, ``one_config[j]`` and ``fair_throughput[j]``; objective
+    ``throughput``.
+    """
+    model = choices_model(instance, pyo.Binary)
+    variables = list(model.chosen.values())
+    entries = [instance.configs[job][config] for job, config in model.CONFIGS]
+    cpus, memory = instance.capacity
+    model.cpus = pyo.Constraint(expr=(None, weighted_sum([e[CPU] for e in entries], variables), cpus))
+    model.memory = pyo.Constraint(expr=(None, weighted_sum([e[MEMORY] for e in entries], variables), memory))
+    return model
+
+
+def relaxation(instance: Allocation) -> pyo.ConcreteModel:
+    """The linear relaxation of :func:`build`: Theorem 4.1's bound on any assignment to servers.
+
+    The same model with ``chosen`` continuous; solve it with :func:`formulations.solve`, whose
+    ``bound`` is the theorem's.
+    """
+    model = build(instance)
+    for variable in model.chosen.values():
+        variable.domain = pyo.NonNegativeReals
+    return model
+
+
+def choices_model(instance: Allocation | HeterogeneousAllocation, domain: Any) -> pyo.ConcreteModel:
+    """Configurations, (1), (4) and (5), for a model that adds its own capacities."""
+    model = pyo.ConcreteModel(name=instance.problem)
+    model.JOBS = pyo.RangeSet(0, instance.num_jobs - 1)
+    kept = [rows.tolist() for rows in instance.undominated]
+    model.CONFIGS = pyo.Set(initialize=[(job, c) for job, rows in enumerate(kept) for c in rows], dimen=2)
+    model.chosen = pyo.Var(model.CONFIGS, domain=domain)
+
+    def one_config(model: pyo.ConcreteModel, job: int) -> object:
+        rows = kept[job]
+        return (1, weighted_sum([1] * len(rows), [model.chosen[job, c] for c in rows]), 1)
+
+    def fair_throughput(model: pyo.ConcreteModel, job: int) -> object:
+        table, rows = instance.configs[job], kept[job]
+        # A configuration that is fair but for rounding counts as fair here too.
+        fair = min([instance.fair_throughputs[job], *table[instance.fair_configs[job], THROUGHPUT]])
+        worth = [table[c, THROUGHPUT] for c in rows]
+        return (float(fair), weighted_sum(worth, [model.chosen[job, c] for c in rows]), None)
+
+    model.one_config = pyo.Constraint(model.JOBS, rule=one_config)
+    model.fair_throughput = pyo.Constraint(model.JOBS, rule=fair_throughput)
+    worth = [instance.configs[job][c, THROUGHPUT] for job, rows in enumerate(kept) for c in rows]
+    model.throughput = pyo.Objective(expr=weighted_sum(worth, model.chosen.values()), sense=pyo.maximize)
+    return model
+
+
+def read(model: pyo.ConcreteModel) -> AllocationPlan:
+    """The plan in the values of ``chosen``."""
+    return AllocationPlan(choices=read_choices(model))
+
+
+def read_choices(model: pyo.ConcreteModel) -> IntArray:
+    """(n,) int: the configuration of each job with the greatest value of ``chosen``."""
+    choices = np.zeros(len(model.JOBS), np.int64)
+    most = np.full(len(model.JOBS), -np.inf)
+    for (job, config), variable in model.chosen.items():
+        value = pyo.value(variable)
+        if value > most[job]:
+            choices[job], most[job] = config, value
+    return choices

@@ -1,0 +1,207 @@
+"""Exact model of :class:`instances.synergy.placement.Placement`: as few fragmented jobs as possible.
+
+Jobs of equal demands are interchangeable, so they are counted, not named.  For each class t of
+n_t equal jobs and each server i,
+
+    whole[t, i]    jobs that run on server i alone (whole number),
+    pieces[t, i]   what server i carries of fragmented jobs, in jobs (or in GPUs, whole numbers,
+                   with ``integral_gpus``; a job is u_t = its GPUs then, else u_t = 1),
+    fragmented[t]  jobs on more than one server (whole number):
+
+    min   sum_t fragmented[t]
+    s.t.  placed[t]:      sum_i whole[t, i] + fragmented[t]  ==  n_t
+          complete[t]:    sum_i pieces[t, i]  ==  u_t * fragmented[t]
+          capacity[i, r]: sum_t demand[t, r] * (whole[t, i] + pieces[t, i] / u_t)  <=  capacity_r
+          order[i]:       whole[big, i]  >=  whole[big, i + 1].
+
+Pieces need no job to belong to: laid end to end, they are cut into jobs wherever one is complete.
+The servers are identical, so every placement exists in s! copies; the order of the servers by
+their jobs of one class, the one with the largest demands, removes many of them.  Deactivate
+``order`` before adding constraints that tell servers apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyomo.environ as pyo
+
+from formulations.highs import Session, SolverError
+from formulations.linear import translate, weighted_sum
+from formulations.solving import Options, Solution, solve_built
+from formulations.synergy.classes import equal_rows
+from instances.base import BoolArray, FloatArray, agree
+from instances.synergy.placement import RESOURCES, Placement, PlacementPlan
+
+NEGLIGIBLE = 1e-7
+"""Shares up to this are rounding of the solver's, not places where a job runs."""
+
+
+def build(instance: Placement) -> pyo.ConcreteModel:
+    """Pyomo model of a placement instance.
+
+    Sets CLASSES, SERVERS, RESOURCES; ``model.jobs[t]`` lists the jobs of a class; variables
+    ``whole[t, i]``, ``pieces[t, i]``, ``fragmented[t]``; constraints ``placed[t]``,
+    ``complete[t]``, ``capacity[i, r]`` and ``order[i]``; objective ``fragmented_jobs``.
+    """
+    model = pyo.ConcreteModel(name=instance.problem)
+    model.jobs = equal_rows(list(map(tuple, instance.demands.tolist())))
+    demands = np.array([instance.demands[jobs[0]] for jobs in model.jobs])
+    units = np.maximum(demands[:, 0], 1.0) if instance.integral_gpus else np.ones(len(demands))
+    counts = [len(jobs) for jobs in model.jobs]
+    fits: BoolArray = np.asarray((demands <= instance.capacity * (1 + 1e-9)).all(axis=1))
+    model.CLASSES = pyo.RangeSet(0, len(counts) - 1)
+    model.SERVERS = pyo.RangeSet(0, instance.num_servers - 1)
+    model.RESOURCES = pyo.Set(initialize=RESOURCES)
+    model.whole = pyo.Var(
+        model.CLASSES, model.SERVERS, domain=pyo.Integers, bounds=lambda _, t, i: (0, counts[t] if fits[t] else 0)
+    )
+    model.fragmented = pyo.Var(model.CLASSES, domain=pyo.Integers, bounds=lambda _, t: (0, counts[t]))
+    model.pieces = pyo.Var(model.CLASSES, model.SERVERS, bounds=lambda _, t, i: (0, units[t] * counts[t]))
+    if instance.integral_gpus:
+        for (t, _), variable in model.pieces.items():
+            if demands[t, 0]:
+                variable.domain = pyo.Integers
+
+    def placed(model: pyo.ConcreteModel, t: int) -> object:
+        return (counts[t], pyo.quicksum(model.whole[t, :]) + model.fragmented[t], counts[t])
+
+    def complete(model: pyo.ConcreteModel, t: int) -> object:
+        return pyo.quicksum(model.pieces[t, :]) == units[t] * model.fragmented[t]
+
+    def capacity(model: pyo.ConcreteModel, i: int, r: str) -> object:
+        column = RESOURCES.index(r)
+        amounts = demands[:, column]
+        body = weighted_sum(
+            [*amounts, *(amounts / units)],
+            [*(model.whole[t, i] for t in model.CLASSES), *(model.pieces[t, i] for t in model.CLASSES)],
+        )
+        return (None, body, float(instance.capacity[column]))
+
+    model.placed = pyo.Constraint(model.CLASSES, rule=placed)
+    model.complete = pyo.Constraint(model.CLASSES, rule=complete)
+    model.capacity = pyo.Constraint(model.SERVERS, model.RESOURCES, rule=capacity)
+    size = np.where(fits, (demands / np.maximum(instance.capacity, 1e-300)).sum(axis=1), -1.0)
+    big = int(size.argmax())
+    model.order = pyo.Constraint(
+        pyo.RangeSet(0, instance.num_servers - 2), rule=lambda m, i: m.whole[big, i] >= m.whole[big, i + 1]
+    )
+    model.fragmented_jobs = pyo.Objective(expr=pyo.quicksum(model.fragmented.values()), sense=pyo.minimize)
+    return model
+
+
+def read(model: pyo.ConcreteModel) -> PlacementPlan:
+    """The plan in the values of ``whole`` and ``pieces``."""
+    shares = np.zeros((sum(map(len, model.jobs)), len(model.SERVERS)))
+    for t, jobs in enumerate(model.jobs):
+        homes = [i for i in model.SERVERS for _ in range(round(pyo.value(model.whole[t, i])))]
+        for job, home in zip(jobs, homes, strict=False):
+            shares[job, home] = 1.0
+        pieces = np.array([pyo.value(model.pieces[t, i]) for i in model.SERVERS])
+        split = jobs[len(homes) :]
+        if split and pieces.max() > NEGLIGIBLE:
+            shares[split] = _cut(pieces, len(split))
+    return PlacementPlan(shares=shares)
+
+
+def _cut(pieces: FloatArray, count: int) -> FloatArray:
+    """(count, s) shares of jobs, from pieces of the servers laid end to end and cut into equal lengths."""
+    pieces = np.where(pieces > NEGLIGIBLE, pieces, 0.0)
+    ends = np.cumsum(pieces) * (count / pieces.sum())
+    starts = ends - pieces * (count / pieces.sum())
+    job = np.arange(count)[:, None]
+    shares = np.minimum(ends, job + 1) - np.maximum(starts, job)
+    shares = np.where(shares > NEGLIGIBLE, shares, 0.0)
+    cut: FloatArray = shares / shares.sum(axis=1, keepdims=True)
+    return cut
+
+
+def solve(instance: Placement, options: Options) -> Solution:
+    """Solve the model; the number of fragmented jobs is whole, so its bound is rounded up."""
+    solution = solve_built(instance, options)
+    if not np.isfinite(solution.bound):
+        return solution
+    bound = float(np.ceil(solution.bound - 1e-6)) + 0.0
+    proven = solution.objective is not None and agree(solution.objective, bound)
+    return replace(solution, bound=bound, status="optimal" if proven else solution.status)
+
+
+def vertex(instance: Placement) -> PlacementPlan | None:
+    """A basic solution of the paper's second linear program, which has no objective (A.1.3).
+
+    At a vertex at most n + 3s shares are positive, so at most 3s jobs are fragmented
+    (Theorem A.2).  A point that is no vertex need not obey this.  Shares are continuous, whatever
+    ``integral_gpus`` says.
+
+    Returns
+    -------
+    PlacementPlan or None
+        None when the demands exceed the cluster's capacity.
+
+    Raises
+    ------
+    SolverError
+        When the solver's point is no vertex.
+
+    References
+    ----------
+    Synergy (OSDI'22), appendix A.1.3, Theorem A.2.
+    """
+    program = translate(second_stage(instance))
+    result = Session().run(program)
+    if result.status == "infeasible":
+        return None
+    if result.x is None:
+        raise SolverError(f"the second stage could not be solved: {result.message}")
+    shares = result.x.reshape(instance.num_jobs, instance.num_servers)
+    shares = np.where(shares > NEGLIGIBLE, shares, 0.0)
+    shares /= shares.sum(axis=1, keepdims=True)
+    if not _is_basic(instance, shares):
+        raise SolverError("the solver's point of the second stage is no vertex")
+    return PlacementPlan(shares=shares)
+
+
+def second_stage(instance: Placement) -> pyo.ConcreteModel:
+    """The paper's second linear program (A.1.3): any placement in shares, fragmented or not.
+
+    Sets JOBS, SERVERS, RESOURCES; variables ``shares[j, i]``; constraints ``placed[j]`` and
+    ``capacity[i, r]``; the objective ``nothing`` is constant.
+    """
+    model = pyo.ConcreteModel(name=instance.problem)
+    model.JOBS = pyo.RangeSet(0, instance.num_jobs - 1)
+    model.SERVERS = pyo.RangeSet(0, instance.num_servers - 1)
+    model.RESOURCES = pyo.Set(initialize=RESOURCES)
+    model.shares = pyo.Var(model.JOBS, model.SERVERS, bounds=(0, None))
+
+    def placed(model: pyo.ConcreteModel, j: int) -> object:
+        return (1, weighted_sum([1] * instance.num_servers, [model.shares[j, i] for i in model.SERVERS]), 1)
+
+    def capacity(model: pyo.ConcreteModel, i: int, r: str) -> object:
+        column = RESOURCES.index(r)
+        body = weighted_sum(instance.demands[:, column], [model.shares[j, i] for j in model.JOBS])
+        return (None, body, float(instance.capacity[column]))
+
+    model.placed = pyo.Constraint(model.JOBS, rule=placed)
+    model.capacity = pyo.Constraint(model.SERVERS, model.RESOURCES, rule=capacity)
+    model.nothing = pyo.Objective(expr=0.0)
+    return model
+
+
+def _is_basic(instance: Placement, shares: FloatArray) -> bool:
+    """Whether shares are a vertex: their columns, over the rows that hold with equality, are independent.
+
+    The column of a job on one server is the only one with an entry in the job's row, so only the
+    fragmented jobs' columns can depend on each other.
+    """
+    jobs, servers = np.nonzero(np.where((shares > 0).sum(axis=1, keepdims=True) > 1, shares, 0.0))
+    used = shares.T @ instance.demands
+    tight = np.isclose(used, instance.capacity, rtol=1e-6, atol=1e-6)
+    columns = np.zeros((instance.num_jobs + tight.size, len(jobs)))
+    position = np.arange(len(jobs))
+    columns[jobs, position] = 1.0
+    scale = np.maximum(instance.capacity, 1e-300)
+    for resource in range(len(RESOURCES)):
+        rows = instance.num_jobs + servers * len(RESOURCES) + resource
+        columns[rows, position] = tight[servers, resource] * instance.demands[jobs, resource] / scale[resource]
+    return bool(np.linalg.matrix_rank(columns) == len(jobs)) if len(jobs) else True

@@ -1,0 +1,1 @@
+"""Fast methods for the problems of ElasticFlow (ASPLOS'23)."""

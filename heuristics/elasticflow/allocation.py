@@ -1,0 +1,90 @@
+"""Fast methods for :class:`instances.elasticflow.allocation.Allocation`."""
+
+from __future__ import annotations
+
+import heapq
+
+import numpy as np
+
+from heuristics.elasticflow.filling import ROUNDING, fill_job, fill_jobs
+from instances.base import IntArray
+from instances.elasticflow.allocation import Allocation
+from instances.elasticflow.sharing import SlotPlan
+
+
+def greedy_marginal_return(instance: Allocation, *, repaired: bool = False) -> SlotPlan | None:
+    """Algorithm 2: minimum satisfactory shares, then the idle GPUs of slot 0 one by one.
+
+    Each job starts with its share by Algorithm 1.  Its *marginal return* is the GPU time that it
+    saves if it gets one more GPU in slot 0 and its other slots are filled anew by Algorithm 1 into
+    what the others leave; it can be negative.  The job of the highest marginal return gets the next
+    GPU (ties go to the lowest job).
+
+    As printed, each job that one more GPU makes faster enters the queue once, with the marginal
+    return of its share, and leaves it with its GPU.  So GPUs stay idle that (7) wants used.  With
+    ``repaired``, a job stays in the queue while another GPU makes it faster, and its marginal
+    return is computed again before it is served.
+
+    Guarantee: none known.  Plans keep (5) and (6); as printed they can break (7), repaired they do
+    not.  It returns None when Algorithm 1 finds no shares, which can happen although there is a plan.
+    Complexity: O(n log n + (n + G) (G + h)) as printed; repaired, another factor n at worst, which
+    lazy evaluation avoids as a rule.
+
+    References
+    ----------
+    ElasticFlow (ASPLOS'23), section 4.2, Algorithm 2.
+    """
+    gpus = fill_jobs(instance, np.arange(instance.num_jobs))
+    if gpus is None:
+        return None
+    growth = _Growth(instance, gpus)
+    queue = [(-growth.marginal_return(job), job) for job in range(instance.num_jobs) if growth.faster(job)]
+    heapq.heapify(queue)
+    while queue and growth.free[0] > 0:
+        _, job = heapq.heappop(queue)
+        if repaired:
+            now = (-growth.marginal_return(job), job)
+            if queue and now > queue[0]:
+                heapq.heappush(queue, now)
+                continue
+        growth.grow(job)
+        if repaired and growth.faster(job):
+            heapq.heappush(queue, (-growth.marginal_return(job), job))
+    return SlotPlan(gpus=growth.gpus)
+
+
+class _Growth:
+    """A plan whose jobs can be given one more GPU in slot 0."""
+
+    def __init__(self, instance: Allocation, gpus: IntArray) -> None:
+        self.instance = instance
+        self.gpus = gpus
+        self.free = instance.num_gpus - gpus.sum(axis=0)
+
+    def faster(self, job: int) -> bool:
+        """Whether one more GPU in slot 0 would make the job faster there."""
+        now = self.gpus[job, 0]
+        return bool(now < self.instance.num_gpus and self.instance.faster[job, now])
+
+    def marginal_return(self, job: int) -> int:
+        """GPU-slots that the job saves if it grows."""
+        return int(self.gpus[job].sum() - self._grown(job).sum())
+
+    def grow(self, job: int) -> None:
+        grown = self._grown(job)
+        self.free[: len(grown)] += self.gpus[job, : len(grown)] - grown
+        self.gpus[job, : len(grown)] = grown
+
+    def _grown(self, job: int) -> IntArray:
+        """GPUs of the job up to its deadline with one more in slot 0."""
+        curve = self.instance.throughputs[job]
+        held = self.gpus[job, : self.instance.deadlines[job]]
+        now = held[0] + 1
+        left = float(self.instance.iterations[job] - curve[now])
+        rest = fill_job(curve, left, self.free[1 : len(held)] + held[1:])
+        if rest is None:
+            # Only a falling curve is so: the job keeps what it had, up to where it is done.
+            rest = held[1:].copy()
+            after = np.cumsum(curve[rest[::-1]])[::-1]
+            rest[np.append(after[1:], 0.0) >= left * (1 - ROUNDING)] = 0
+        return np.concatenate([[now], rest])

@@ -1,0 +1,1 @@
+"""Fast methods for the problems of Synergy (OSDI'22)."""

@@ -1,0 +1,391 @@
+"""Fast methods for :class:`instances.synergy.tuning.Tuning`.
+
+A job's *best-case demand* is its fastest configuration, with the least CPU and memory of those as
+fast.  Synergy-Greedy, DRF and Tetris insist on it, and skip the jobs that no longer fit; Tune may
+give any job its GPU-proportional share instead.  A job that is left out has choice -1 and no GPUs
+in the plan, which is then infeasible: ``instance.skipped(plan)`` says which jobs.
+
+Servers are compared by free GPUs, then free CPU cores, then free memory; the *tightest* one has
+the least.  Ties go to the lowest index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from instances.base import BoolArray, FloatArray, IntArray
+from instances.synergy.sensitivity import CPU, MEMORY, THROUGHPUT
+from instances.synergy.tuning import Tuning, TuningPlan
+
+ROUNDING = 1e-9
+"""What rounding may add to a demand, relative to a server's capacity."""
+
+
+def proportional(instance: Tuning) -> TuningPlan:
+    """Every job with its GPU-proportional share, the jobs with most GPUs placed first.
+
+    Each job takes its fastest configuration at or below the share.  It goes to the tightest server
+    that holds it or, if jobs may be split, over the fewest servers.
+
+    Guarantee: where every job has a fair configuration within its share (which is so under the
+    default fair throughputs), jobs may be split and their GPUs fit the cluster, feasible.
+    Complexity: O(n s).
+
+    References
+    ----------
+    Synergy (OSDI'22), section 2 (GPU-proportional allocation).
+    """
+    servers = _Servers(instance)
+    choices = _fair_proportional(instance)
+    for job in np.argsort(-instance.gpu_demands, kind="stable").tolist():
+        if choices[job] >= 0:
+            servers.place(job, int(choices[job]))
+    return servers.plan()
+
+
+def greedy(instance: Tuning, *, order: Sequence[int] | None = None) -> TuningPlan:
+    """Synergy-Greedy: best-case demands, first fit; a job that does not fit is skipped.
+
+    The jobs come in the order of the queue.  A job goes to the first server that holds its
+    best-case demand; if there is none and jobs may be split, it takes as many GPUs as it can with
+    their part of the demand, server by server.
+
+    Guarantee: none, and not always a feasible plan, because jobs may be skipped; those that run
+    are at their best.  Complexity: O(n s).
+
+    Parameters
+    ----------
+    instance : Tuning
+    order : sequence of n int, optional
+        The queue; by default the jobs' own order.
+
+    References
+    ----------
+    Synergy (OSDI'22), section 3.3.
+    """
+    servers = _Servers(instance)
+    for job in range(instance.num_jobs) if order is None else order:
+        servers.place_first(job, int(instance.best_choices[job]))
+    return servers.plan()
+
+
+def drf(instance: Tuning) -> TuningPlan:
+    """Dominant resource fairness with best-case demands: the smallest dominant share first.
+
+    A job's dominant share is the largest of its fractions of the cluster's GPUs, CPU cores and
+    memory.  In this order jobs are placed as by :func:`greedy`, so some may be skipped.
+
+    Guarantee: none.  Complexity: O(n s).
+
+    References
+    ----------
+    Synergy (OSDI'22), section 5.7, as a baseline; Ghodsi et al., "Dominant Resource Fairness"
+    (NSDI'11).
+    """
+    return greedy(instance, order=np.argsort(_fractions(instance).max(axis=1), kind="stable").tolist())
+
+
+def tetris(instance: Tuning, *, durations: ArrayLike | None = None) -> TuningPlan:
+    """Tetris with best-case demands: the smallest remaining amount of resources times time first.
+
+    A job's amount is the sum of its fractions of the cluster's GPUs, CPU cores and memory, times
+    its remaining duration.  In this order jobs are placed as by :func:`greedy`, so some may be
+    skipped.  This is how the authors' simulator orders jobs; the alignment score of Tetris's own
+    paper has no part in it.
+
+    Guarantee: none.  Complexity: O(n s).
+
+    Parameters
+    ----------
+    instance : Tuning
+    durations : (n,) array_like, optional
+        Remaining time of each job at its best-case demand, s; all equal by default.
+
+    References
+    ----------
+    Synergy (OSDI'22), section 5.7, as a baseline; Grandl et al., "Multi-resource Packing for
+    Cluster Schedulers" (SIGCOMM'14).
+    """
+    amounts = _fractions(instance).sum(axis=1)
+    if durations is not None:
+        times = np.asarray(durations, float)
+        if times.shape != amounts.shape or not (times >= 0).all():
+            raise ValueError(f"durations: must be {instance.num_jobs} times of at least 0 s")
+        amounts = amounts * times
+    return greedy(instance, order=np.argsort(amounts, kind="stable").tolist())
+
+
+def tune(instance: Tuning, *, greater: str = "any") -> TuningPlan:
+    """Synergy-Tune: best-case demands where they fit, GPU-proportional shares where they do not.
+
+    1. Sort the jobs by GPUs, then CPU cores, then memory of their best-case demands, largest first.
+    2. Place each on the tightest server that holds its demand or, if there is none, split it over
+       the fewest servers, CPUs and memory in proportion to the GPUs.
+    3. If that fails and the demand is greater than the GPU-proportional share, reduce it to the
+       share and try again.
+    4. If that fails too, find servers by GPUs alone, and revert jobs on them whose resources are
+       greater than their proportional share to that share, until the job fits.  Reverted first are
+       jobs on the fewest servers, then those with most CPU cores per GPU, then most memory per GPU.
+
+    The paper calls the jobs to revert in step 4 present by construction.  They are with "any":
+    then all that is left on a server is within its share, and so is the job.  With "all" a job
+    whose CPU cores alone exceed its share counts as not greater, and there may be nothing to
+    revert: the job is then left out, and no job is reverted for it.
+
+    Guarantee: with "any", the default fair throughputs, splitting allowed and enough GPUs, every
+    job runs at least as fast as with its GPU-proportional share.  None is known relative to the
+    optimum.  Complexity: O(n (s + r)) for r jobs reverted for a job.
+
+    Parameters
+    ----------
+    instance : Tuning
+    greater : str
+        "any": greater than the proportional share in CPU cores or in memory.  "all": in both.
+
+    References
+    ----------
+    Synergy (OSDI'22), section 4.2.  The order in step 4 is that of the authors' simulator.
+    """
+    if greater not in ("any", "all"):
+        raise ValueError(f"greater: got {greater!r}, must be 'any' or 'all'")
+    servers = _Servers(instance)
+    best, share = instance.best_choices, _fair_proportional(instance)
+    is_greater = _greater_than_share(instance, best, greater)
+    demand = instance.chosen(best)
+    order = np.lexsort((-demand[:, MEMORY], -demand[:, CPU], -instance.gpu_demands))
+    for job in order.tolist():
+        choice = int(best[job])
+        if not instance.fair_configs[job][choice] or servers.place(job, choice):
+            continue
+        if is_greater[job] and share[job] >= 0:
+            choice = int(share[job])
+            if servers.place(job, choice):
+                continue
+        servers.make_room(job, choice, share, revertible=is_greater & (share >= 0))
+    return servers.plan()
+
+
+def tune_and_upgrade(instance: Tuning, *, greater: str = "any") -> TuningPlan:
+    """:func:`tune`, then faster configurations where the servers have something left (ours).
+
+    Tune gives a job its best-case demand or its GPU-proportional share, nothing in between.  Here,
+    with every job kept in its place, the upgrade that adds the most throughput for each added
+    fraction of a server's CPUs and memory is taken, as long as one fits on all of a job's servers.
+    Ties go to the lowest job.
+
+    Guarantee: never below :func:`tune`.  Complexity: that of :func:`tune`, and O(A) for each
+    upgrade among A configurations.
+    """
+    plan = tune(instance, greater=greater)
+    choices = plan.choices.copy()
+    left = np.array([instance.server_cpus, instance.server_memory]) - instance.used(plan.choices, plan.gpus)
+    scale = np.array([instance.server_cpus or 1.0, instance.server_memory or 1.0])
+    parts = plan.gpus / instance.gpu_demands[:, None]
+    homes = [np.flatnonzero(row) for row in plan.gpus]
+    best: dict[int, tuple[float, int]] = {}
+    touched: Iterable[int] = range(instance.num_jobs)
+    while True:
+        for job in touched:
+            best.pop(job, None)
+            if choices[job] < 0:
+                continue
+            table = instance.configs[job]
+            extra = table[:, :THROUGHPUT] - table[choices[job], :THROUGHPUT]
+            gain = table[:, THROUGHPUT] - table[choices[job], THROUGHPUT]
+            needed = parts[job, homes[job], None, None] * extra
+            fits = (needed <= left[homes[job], None] + ROUNDING * scale).all(axis=(0, 2)) & (gain > 0)
+            cost = (extra / scale).sum(axis=1)
+            rate = np.where(fits, np.where(cost > 0, gain / np.where(cost > 0, cost, 1.0), np.inf), -np.inf)
+            if fits.any():
+                best[job] = (float(rate.max()), int(rate.argmax()))
+        if not best:
+            return TuningPlan(choices=choices, gpus=plan.gpus)
+        job = max(best, key=lambda candidate: (best[candidate][0], -candidate))
+        table, config = instance.configs[job], best[job][1]
+        extra = table[config, :THROUGHPUT] - table[choices[job], :THROUGHPUT]
+        left[homes[job]] -= parts[job, homes[job], None] * extra
+        choices[job] = config
+        touched = np.flatnonzero(plan.gpus[:, homes[job]].any(axis=1)).tolist()
+
+
+def _fair_proportional(instance: Tuning) -> IntArray:
+    """(n,) int: each job's fastest configuration within its share, if that is fair; else -1."""
+    choices = instance.proportional_choices
+    fair = np.array([bool(c >= 0 and instance.fair_configs[job][c]) for job, c in enumerate(choices.tolist())])
+    return np.where(fair, choices, -1)
+
+
+def _greater_than_share(instance: Tuning, choices: IntArray, greater: str) -> BoolArray:
+    """(n,) bool: whether the chosen resources exceed the GPU-proportional share, in any or in all."""
+    exceeds = instance.chosen(choices)[:, :THROUGHPUT] > instance.shares * (1 + ROUNDING)
+    found: BoolArray = np.asarray(exceeds.any(axis=1) if greater == "any" else exceeds.all(axis=1))
+    return found
+
+
+def _fractions(instance: Tuning) -> FloatArray:
+    """(n, 3) float: best-case demands as fractions of the cluster's GPUs, CPU cores and memory."""
+    sizes = instance.num_servers * np.array([instance.server_gpus, instance.server_cpus, instance.server_memory])
+    demands = np.column_stack([instance.gpu_demands, instance.chosen(instance.best_choices)[:, :THROUGHPUT]])
+    fractions: FloatArray = demands / np.where(sizes > 0, sizes, 1.0)
+    return fractions
+
+
+class _Servers:
+    """What is free on each server, and who is there."""
+
+    def __init__(self, instance: Tuning) -> None:
+        self.instance = instance
+        self.capacity = np.array([instance.server_gpus, instance.server_cpus, instance.server_memory], float)
+        self.slack = ROUNDING * np.maximum(self.capacity, 1.0)
+        # One row for each resource: free[0] are GPUs.
+        self.free = np.repeat(self.capacity[:, None], instance.num_servers, axis=1)
+        self.choices = np.full(instance.num_jobs, -1)
+        self.where: list[dict[int, int]] = [{} for _ in range(instance.num_jobs)]
+        self.jobs: list[list[int]] = [[] for _ in range(instance.num_servers)]
+
+    def plan(self) -> TuningPlan:
+        gpus = np.zeros((self.instance.num_jobs, self.instance.num_servers), np.int64)
+        for job, held in enumerate(self.where):
+            for server, count in held.items():
+                gpus[job, server] = count
+        return TuningPlan(choices=self.choices, gpus=gpus)
+
+    def place(self, job: int, choice: int) -> bool:
+        """On the tightest server that holds the job, else over the fewest servers."""
+        demand = self._demand(job, choice)
+        gpus, cpus, memory = self.free
+        slack = self.slack
+        fits = (gpus >= demand[0]) & (cpus >= demand[1] - slack[1]) & (memory >= demand[2] - slack[2])
+        if fits.any():
+            self._put(job, choice, {self._tightest(np.flatnonzero(fits)): int(demand[0])})
+            return True
+        if not self.instance.allow_split or demand[0] == 1:
+            return False
+        held = self._over_fewest(int(demand[0]), self._room(demand / demand[0]))
+        if held:
+            self._put(job, choice, held)
+        return bool(held)
+
+    def place_first(self, job: int, choice: int) -> bool:
+        """On the first server that holds the job, else over servers in their order."""
+        demand = self._demand(job, choice)
+        room = self._room(demand / demand[0])
+        left = int(demand[0])
+        whole = np.flatnonzero(room >= left)
+        held = {}
+        if whole.size:
+            held[int(whole[0])] = left
+        elif self.instance.allow_split and room.sum() >= left:
+            for server in np.flatnonzero(room).tolist():
+                held[server] = min(left, int(room[server]))
+                left -= held[server]
+                if not left:
+                    break
+        if held:
+            self._put(job, choice, held)
+        return bool(held)
+
+    def make_room(self, job: int, choice: int, share: IntArray, revertible: BoolArray) -> bool:
+        """Step 4 of :func:`tune`: revert jobs on servers with enough GPUs until this one fits there."""
+        demand = self._demand(job, choice)
+        for held in self._by_gpus_alone(int(demand[0])):
+            chosen = self._to_revert(held, demand / demand[0], share, revertible)
+            if chosen is not None:
+                for other in chosen:
+                    places = self.where[other]
+                    self._remove(other)
+                    self._put(other, int(share[other]), places)
+                self._put(job, choice, held)
+                return True
+        return False
+
+    def _by_gpus_alone(self, gpus: int) -> list[dict[int, int]]:
+        """Places with enough free GPUs: single servers, tightest first; only without any, the fewest servers."""
+        fits = np.flatnonzero(self.free[0] >= gpus)
+        if fits.size:
+            order = np.lexsort(self.free[:, fits][::-1])
+            return [{int(server): gpus} for server in fits[order]]
+        held = self._over_fewest(gpus, self.free[0].astype(np.int64)) if self.instance.allow_split else {}
+        return [held] if held else []
+
+    def _to_revert(
+        self, held: dict[int, int], per_gpu: FloatArray, share: IntArray, revertible: BoolArray
+    ) -> list[int] | None:
+        """Jobs to revert so that each server in ``held`` has room for its GPUs; None if there are not enough."""
+        chosen: list[int] = []
+        freed: dict[int, FloatArray] = {}
+        for server, gpus in held.items():
+            lacking = gpus * per_gpu - self.free[:, server] - freed.get(server, 0.0)
+            if (lacking <= self.slack).all():
+                continue
+            present = [
+                other
+                for other in self.jobs[server]
+                if revertible[other] and self.choices[other] != share[other] and other not in chosen
+            ]
+            for other in sorted(present, key=self._revert_order):
+                saved = self._demand(other, int(self.choices[other])) - self._demand(other, int(share[other]))
+                chosen.append(other)
+                for place, count in self.where[other].items():
+                    freed[place] = freed.get(place, 0.0) + saved * (count / self.instance.gpu_demands[other])
+                lacking = gpus * per_gpu - self.free[:, server] - freed[server]
+                if (lacking <= self.slack).all():
+                    break
+            else:
+                return None
+        return chosen
+
+    def _revert_order(self, job: int) -> tuple[int, float, float, int]:
+        gpus, cpus, memory = self._demand(job, int(self.choices[job])).tolist()
+        return len(self.where[job]), -cpus / gpus, -memory / gpus, job
+
+    def _demand(self, job: int, choice: int) -> FloatArray:
+        """GPUs, CPU cores and memory of a job under a choice."""
+        config = self.instance.configs[job][choice]
+        return np.array([self.instance.gpu_demands[job], config[CPU], config[MEMORY]])
+
+    def _room(self, per_gpu: FloatArray) -> IntArray:
+        """(s,) int: GPUs that each server can give with ``per_gpu`` resources for each of them."""
+        room = self.free[0].copy()
+        for resource in (1, 2):
+            if per_gpu[resource] > 0:
+                room = np.minimum(room, (self.free[resource] + self.slack[resource]) / per_gpu[resource])
+        whole: IntArray = np.floor(room).astype(np.int64)
+        return whole
+
+    def _over_fewest(self, gpus: int, room: IntArray) -> dict[int, int]:
+        """GPUs on the fewest servers with ``room`` for them, the last one the tightest that will do; empty if none."""
+        if room.sum() < gpus:
+            return {}
+        order = np.argsort(-room, kind="stable")
+        last = int(np.searchsorted(np.cumsum(room[order]), gpus))
+        held = {int(server): int(room[server]) for server in order[:last]}
+        rest = gpus - sum(held.values())
+        others = order[last:]
+        held[self._tightest(np.sort(others[room[others] >= rest]))] = rest
+        return held
+
+    def _tightest(self, servers: IntArray) -> int:
+        for row in self.free:
+            values = row[servers]
+            servers = servers[values == values.min()]
+            if len(servers) == 1:
+                break
+        return int(servers[0])
+
+    def _put(self, job: int, choice: int, held: dict[int, int]) -> None:
+        per_gpu = self._demand(job, choice) / self.instance.gpu_demands[job]
+        self.choices[job] = choice
+        self.where[job] = held
+        for server, count in held.items():
+            self.free[:, server] -= count * per_gpu
+            self.jobs[server].append(job)
+
+    def _remove(self, job: int) -> None:
+        per_gpu = self._demand(job, int(self.choices[job])) / self.instance.gpu_demands[job]
+        for server, count in self.where[job].items():
+            self.free[:, server] += count * per_gpu
+            self.jobs[server].remove(job)

@@ -1,0 +1,220 @@
+"""Where jobs run: buddy placement with migration, ElasticFlow (ASPLOS'23), section 4.3.
+
+Jobs hold powers of two of GPUs, and the GPUs of a job are to be close to each other.  Number the
+GPUs of the cluster; a job of size s gets a *block*, GPUs o to o + s - 1 with o a multiple of s.  So
+a job no larger than a server stays inside one (in one half, quarter, ... of it), and a larger one
+takes whole servers.  Running jobs have a block already, and moving them costs time:
+
+    min   |{ i running : o_i != o_i' }|
+    s.t.  blocks [o_i, o_i + s_i) inside the cluster and disjoint, o_i a multiple of s_i.
+
+If moving is allowed there is a placement whenever the sizes sum to at most the number of GPUs:
+the largest first, each at the next free offset, which is always a multiple of its size.
+
+As printed / as built
+---------------------
+The paper's claim that nothing is lost to fragmentation needs servers of a power of two of GPUs;
+other servers are refused here.  A running job's size may have changed since it was placed, so its
+previous offset need not be a multiple of its size, and previous blocks may overlap: then some
+running jobs have to move.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+
+from instances.base import (
+    Array,
+    BoolArray,
+    FloatArray,
+    Instance,
+    IntArray,
+    Plan,
+    Scalar,
+    Violation,
+    exceeding,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class PlacementPlan(Plan):
+    """Blocks of the jobs.
+
+    Attributes
+    ----------
+    offsets : (n,) int
+        First GPU of each job's block.
+    """
+
+    offsets: Annotated[IntArray, Array(int, "n")]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Placement(Instance[PlacementPlan]):
+    """A cluster, the sizes of the jobs, and where the running ones are.
+
+    Attributes
+    ----------
+    num_gpus : int
+        GPUs of the cluster, a multiple of ``gpus_per_server``.
+    gpus_per_server : int
+        GPUs of each server, a power of two.
+    sizes : (n,) int
+        GPUs of each job, powers of two up to ``num_gpus``.
+    previous_offsets : (n,) float
+        First GPU of each running job's block so far, a whole number; infinite (in JSON ``null``)
+        for a new job.
+    """
+
+    problem = "elasticflow.placement"
+    sense = "min"
+    plan_type = PlacementPlan
+
+    num_gpus: Annotated[int, Scalar(int, minimum=1)]
+    gpus_per_server: Annotated[int, Scalar(int, minimum=1)]
+    sizes: Annotated[IntArray, Array(int, "n", minimum=1)]
+    previous_offsets: Annotated[FloatArray, Array(float, "n", minimum=0, infinite=True)]
+
+    def check(self) -> None:
+        server = self.gpus_per_server
+        if server & (server - 1):
+            raise self.refuse("gpus_per_server", f"got {server}, must be a power of two")
+        if self.num_gpus % server:
+            raise self.refuse("num_gpus", f"got {self.num_gpus}, must be a multiple of gpus_per_server, {server}")
+        odd = np.flatnonzero(self.sizes & (self.sizes - 1))
+        if odd.size:
+            job = odd[0]
+            raise self.refuse("sizes", f"got {self.sizes[job]} at index [{job}], must be a power of two")
+        wide = np.flatnonzero(self.sizes > self.num_gpus)
+        if wide.size:
+            job = wide[0]
+            raise self.refuse(
+                "sizes", f"got {self.sizes[job]} at index [{job}], must be at most num_gpus, {self.num_gpus}"
+            )
+        where = self.previous_offsets
+        bad = np.flatnonzero(self.running & ((where != np.floor(where)) | (where >= self.num_gpus)))
+        if bad.size:
+            job = bad[0]
+            raise self.refuse(
+                "previous_offsets",
+                f"got {where[job]:g} at index [{job}], must be a whole number below num_gpus, {self.num_gpus}",
+            )
+
+    @property
+    def num_jobs(self) -> int:
+        return self.dims["n"]
+
+    @property
+    def running(self) -> BoolArray:
+        """(n,) bool: the jobs that have a block already."""
+        return np.isfinite(self.previous_offsets)
+
+    @property
+    def can_stay(self) -> BoolArray:
+        """(n,) bool: the running jobs whose previous offset, by itself, suits their size."""
+        where = np.where(self.running, self.previous_offsets, 0).astype(np.int64)
+        fits: BoolArray = self.running & (where % self.sizes == 0) & (where + self.sizes <= self.num_gpus)
+        return fits
+
+    def value(self, plan: PlacementPlan) -> float:
+        return int((self.running & (plan.offsets != self.previous_offsets)).sum())
+
+    def broken_rules(self, plan: PlacementPlan) -> Iterator[Violation]:
+        ends = plan.offsets + self.sizes
+        yield from exceeding("aligned", plan.offsets % self.sizes, 0)
+        yield from exceeding("inside", np.maximum(-plan.offsets, ends - self.num_gpus), 0)
+        inside = (plan.offsets >= 0) & (ends <= self.num_gpus)
+        yield from exceeding("disjoint", _held(plan.offsets[inside], self.sizes[inside], self.num_gpus), 1)
+
+
+def _held(offsets: IntArray, sizes: IntArray, num_gpus: int) -> IntArray:
+    """(num_gpus,) int: blocks that each GPU is in."""
+    starts = np.bincount(offsets, minlength=num_gpus + 1)
+    ends = np.bincount(offsets + sizes, minlength=num_gpus + 1)
+    return np.cumsum(starts - ends)[:num_gpus]
+
+
+def generate(
+    rng: np.random.Generator | int,
+    *,
+    num_servers: int = 8,
+    gpus_per_server: int = 8,
+    load: float = 1.0,
+    churn: float = 0.4,
+    resized: float = 0.1,
+) -> Placement:
+    """A full cluster after some jobs have ended, some have changed their size and others have come.
+
+    Parameters
+    ----------
+    rng : Generator or int
+        Source of randomness, or its seed.
+    num_servers, gpus_per_server : int
+        Servers of the cluster, and GPUs of each.
+    load : float
+        Hardness dial: GPUs of all jobs now, as a part of the cluster (a little less, to fit).  The
+        nearer to 1, the more of the fragments that ended jobs left behind must be joined by moving
+        others; above 1 there is no placement.
+    churn : float
+        Part of the jobs that have ended.
+    resized : float
+        Part of the others whose size has doubled or halved.
+    """
+    rng = np.random.default_rng(rng)
+    num_gpus = num_servers * gpus_per_server
+    sizes = _draw_sizes(rng, num_gpus, num_gpus)
+    offsets = np.zeros(len(sizes), np.int64)
+    free = np.ones(num_gpus, bool)
+    for job in np.argsort(-sizes, kind="stable"):
+        blocks = np.flatnonzero(free[: num_gpus // sizes[job] * sizes[job]].reshape(-1, sizes[job]).all(axis=1))
+        offsets[job] = sizes[job] * rng.choice(blocks)
+        free[offsets[job] : offsets[job] + sizes[job]] = False
+    stays = rng.random(len(sizes)) >= churn
+    sizes, offsets = sizes[stays], offsets[stays]
+    changes = rng.random(len(sizes)) < resized
+    doubles = rng.random(len(sizes)) < 0.5
+    sizes = np.where(changes, np.where(doubles, np.minimum(2 * sizes, _largest(num_gpus)), (sizes + 1) // 2), sizes)
+    fits = np.cumsum(sizes) <= load * num_gpus
+    sizes, offsets = sizes[fits], offsets[fits]
+    new = _draw_sizes(rng, num_gpus, int(load * num_gpus) - int(sizes.sum()))
+    if not len(sizes) + len(new):
+        new = np.array([1])
+    return Placement(
+        num_gpus=num_gpus,
+        gpus_per_server=gpus_per_server,
+        sizes=np.concatenate([sizes, new]),
+        previous_offsets=np.concatenate([offsets.astype(float), np.full(len(new), np.inf)]),
+    )
+
+
+def _draw_sizes(rng: np.random.Generator, num_gpus: int, total: int) -> IntArray:
+    """Sizes of jobs, most of them small, that sum to ``total``."""
+    sizes: list[int] = []
+    left = total
+    while left > 0:
+        size = int(rng.choice([1, 2, 4, 8, 16], p=[0.4, 0.2, 0.2, 0.15, 0.05]))
+        sizes.append(min(size, _largest(num_gpus), _largest(left)))
+        left -= sizes[-1]
+    return np.array(sizes, np.int64)
+
+
+def _largest(count: int) -> int:
+    """The largest power of two up to ``count``."""
+    return 1 << (count.bit_length() - 1)
+
+
+def fragmented_server() -> Placement:
+    """One server of 8 GPUs that is half free, but in two pieces: a job of 4 needs one move.
+
+    Two jobs of two GPUs run at offsets 0 and 4.  Either one has to make room.
+    """
+    return Placement(
+        num_gpus=8,
+        gpus_per_server=8,
+        sizes=np.array([2, 2, 4]),
+        previous_offsets=np.array([0, 4, np.inf]),
+    )

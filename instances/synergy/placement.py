@@ -1,0 +1,231 @@
+"""Which server each job runs on: Synergy (OSDI'22), section 4.1.2 and appendix A.1.3.
+
+The first stage has fixed every job's GPUs, CPU cores and memory.  A job may be spread over
+servers, each carrying a share of all three resources; a job on more than one server is
+*fragmented*, and pays for communication.  As few jobs as possible should be:
+
+    min  |{ j : x[j, i] > 0 for more than one i }|
+    s.t. sum_i x[j, i] = 1,   sum_j x[j, i] * demand_j <= capacity of a server,   x >= 0.
+
+With one server this asks whether the demands fit, with many it contains bin packing: NP-hard.
+
+As printed / as built
+---------------------
+The paper states the constraints as a linear program without an objective, and shows that a vertex
+fragments at most 3 jobs for each server (Theorem A.2).  That vertex is
+:func:`formulations.synergy.placement.vertex`; here the number of fragmented jobs is the objective.
+Shares are continuous, as printed, which can cut through a GPU; with ``integral_gpus`` every server
+carries whole GPUs of each job.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+
+from instances.base import (
+    TOLERANCE,
+    Array,
+    BoolArray,
+    FloatArray,
+    Instance,
+    Plan,
+    Scalar,
+    Violation,
+    exceeding,
+)
+from instances.synergy.profiles import draw_gpu_demands, read_jobs, read_profiles
+
+RESOURCES = ("gpus", "cpus", "memory")
+
+
+@dataclass(frozen=True, eq=False)
+class PlacementPlan(Plan):
+    """Where the jobs run.
+
+    Attributes
+    ----------
+    shares : (n, s) float
+        Share of each job's demands on each server.
+    """
+
+    shares: Annotated[FloatArray, Array(float, "n s")]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Placement(Instance[PlacementPlan]):
+    """Jobs of given demands, and identical servers.
+
+    Attributes
+    ----------
+    num_servers : int
+        Servers, s.
+    server_gpus : int
+        GPUs of a server.
+    server_cpus, server_memory : float
+        CPU cores and memory (GB) of a server.
+    demands : (n, 3) float
+        GPUs (whole), CPU cores and memory (GB) of each job.
+    integral_gpus : bool
+        Whether a server must carry whole GPUs of each job.  False by default.
+    """
+
+    problem = "synergy.placement"
+    sense = "min"
+    plan_type = PlacementPlan
+
+    num_servers: Annotated[int, Scalar(int, minimum=1)]
+    server_gpus: Annotated[int, Scalar(int, minimum=1)]
+    server_cpus: Annotated[float, Scalar(float, minimum=0)]
+    server_memory: Annotated[float, Scalar(float, minimum=0)]
+    demands: Annotated[FloatArray, Array(float, "n 3", minimum=0)]
+    integral_gpus: Annotated[bool, Scalar(bool)] = False
+
+    def check(self) -> None:
+        broken = np.flatnonzero(self.demands[:, 0] % 1)
+        if broken.size:
+            job = broken[0]
+            raise self.refuse("demands", f"got {self.demands[job, 0]:g} GPUs at index [{job}, 0], must be whole")
+
+    @property
+    def num_jobs(self) -> int:
+        return self.dims["n"]
+
+    @property
+    def capacity(self) -> FloatArray:
+        """(3,) float: GPUs, CPU cores and memory (GB) of a server."""
+        return np.array([self.server_gpus, self.server_cpus, self.server_memory], float)
+
+    def plan_dims(self) -> dict[str, int]:
+        return {**self.dims, "s": self.num_servers}
+
+    def fragmented(self, plan: PlacementPlan) -> BoolArray:
+        """(n,) bool: the jobs on more than one server."""
+        fragmented: BoolArray = np.asarray((plan.shares > TOLERANCE).sum(axis=1) > 1)
+        return fragmented
+
+    def value(self, plan: PlacementPlan) -> float:
+        return int(self.fragmented(plan).sum())
+
+    def broken_rules(self, plan: PlacementPlan) -> Iterator[Violation]:
+        shares = plan.shares
+        yield from exceeding("share_at_least_0", -shares, 0)
+        yield from exceeding("placed", np.abs(shares.sum(axis=1) - 1), 0)
+        used = shares.T @ self.demands
+        for resource, name in enumerate(RESOURCES):
+            yield from exceeding(f"server_{name}", used[:, resource], self.capacity[resource])
+        if self.integral_gpus:
+            gpus = shares * self.demands[:, :1]
+            yield from exceeding("whole_gpus", np.abs(gpus - np.rint(gpus)), 0)
+
+
+def generate(
+    rng: np.random.Generator | int,
+    *,
+    num_servers: int = 4,
+    fill: float = 0.9,
+    multi_gpu: bool = True,
+    integral_gpus: bool = False,
+    server_gpus: int = 8,
+    server_cpus: float = 24.0,
+    server_memory: float = 500.0,
+) -> Placement:
+    """Jobs whose demands fill the servers, as a first stage leaves them.
+
+    The GPUs of all servers are in use.  CPU cores and memory are drawn unevenly, in steps of a
+    quarter core and of 5 GB per GPU, so that some jobs hold many times what others do.
+
+    Parameters
+    ----------
+    rng : Generator or int
+        Source of randomness, or its seed.
+    num_servers : int
+        Servers, s.
+    fill : float
+        Hardness dial from 0 to 1: fraction of all CPU cores and memory that the jobs hold, up to
+        rounding.  At 1 there is nothing to spare, and some jobs must be fragmented.
+    multi_gpu : bool
+        GPU demands of 1 (70%), 2 or 4 (25%) and 8 (5%); else all 1.
+    integral_gpus : bool
+        Whether servers carry whole GPUs of each job.  The demands then fit only by chance when
+        ``fill`` is near 1.
+    server_gpus : int
+    server_cpus, server_memory : float
+        Size of a server.
+    """
+    rng = np.random.default_rng(rng)
+    gpus = draw_gpu_demands(rng, num_servers * server_gpus, multi_gpu=multi_gpu)
+    demands = [gpus.astype(float)]
+    for capacity, step in ((server_cpus, 0.25), (server_memory, 5.0)):
+        weight = gpus * rng.exponential(1.0, len(gpus))
+        amount = fill * num_servers * capacity * weight / weight.sum()
+        # Rounded down, so that the total fits.
+        demands.append(step * gpus * np.floor(amount / (step * gpus)))
+    return Placement(
+        num_servers=num_servers,
+        server_gpus=server_gpus,
+        server_cpus=server_cpus,
+        server_memory=server_memory,
+        demands=np.column_stack(demands),
+        integral_gpus=integral_gpus,
+    )
+
+
+def from_trace(
+    rng: np.random.Generator | int,
+    *,
+    throughputs: str | os.PathLike[str],
+    trace: str | os.PathLike[str],
+    num_servers: int = 4,
+    cpus_per_gpu: int = 3,
+) -> Placement:
+    """Jobs of a trace with their best-case demands, as many as the cluster holds.
+
+    Jobs are taken in random order, none a second time before all have come, until the first one
+    whose demand exceeds what is left of the cluster.
+    """
+    rng = np.random.default_rng(rng)
+    profiles = read_profiles(throughputs, cpus_per_gpu=cpus_per_gpu)
+    jobs = read_jobs(trace)
+    server = np.array([8, 8.0 * cpus_per_gpu, 500.0])
+    left = num_servers * server
+    demands: list[FloatArray] = []
+    while True:
+        for position in rng.permutation(len(jobs)):
+            gpus = int(jobs["gpus"].iloc[position])
+            matrix = profiles.of(str(jobs["model"].iloc[position]))
+            row, column = np.argwhere(matrix == matrix.max())[0]
+            demand = gpus * np.array([1.0, profiles.cpus[row], profiles.memory[column]])
+            if (demand > left).any():
+                break
+            demands.append(demand)
+            left = left - demand
+        else:
+            continue
+        break
+    return Placement(
+        num_servers=num_servers,
+        server_gpus=8,
+        server_cpus=float(server[1]),
+        server_memory=float(server[2]),
+        demands=np.array(demands),
+    )
+
+
+def shared_middle() -> Placement:
+    """Three jobs that fill two servers exactly: one of them must be fragmented.
+
+    Each job wants 2 GPUs and 2/3 of a server's CPUs and of its memory.  No two fit one server, so
+    two run whole and the third takes what is left of both.
+    """
+    return Placement(
+        num_servers=2,
+        server_gpus=4,
+        server_cpus=12.0,
+        server_memory=120.0,
+        demands=np.array([[2.0, 8.0, 80.0]] * 3),
+    )

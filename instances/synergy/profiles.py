@@ -1,0 +1,411 @@
+"""How fast a job trains with given CPU cores and memory: Synergy (OSDI'22), section 3.1.
+
+A training job is a pipeline: storage delivers samples, CPU cores prepare them, GPUs consume them,
+and the slowest stage sets the pace.  A cache in memory that keeps a fixed set of samples saves
+their reads, so the share of reads that still goes to storage is known from the sizes alone.  This
+makes *optimistic profiling* possible: measure the job at a few CPU counts with all its memory, and
+compute the rest.
+
+Published profiles and jobs are read from the authors' data by :func:`read_profiles` and
+:func:`read_jobs`; :func:`draw_matrix` makes synthetic profiles from the model above.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from instances.base import FloatArray, InstanceError, IntArray, nearest
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TASKS: Mapping[str, tuple[str, ...]] = {
+    "image": ("alexnet", "res18", "res50", "mobilenet", "shufflenet"),
+    "language": ("gnmt", "transformer", "lstm"),
+    "speech": ("m5", "deepspeech"),
+}
+"""Models of each task, in the order in which a mix such as (20, 70, 10) counts the tasks."""
+
+CPUS_PER_GPU = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 9.0, 12.0, 24.0)
+"""CPU cores per GPU of the published profiles, and of the synthetic ones."""
+
+MEMORY_SHARES = (1 / 3, 1.0, 2.0, 3.0, 4.0)
+"""Memory of the synthetic profiles, in GPU-proportional shares, as the published ones have it."""
+
+
+# --- the analytic model (3.1) ------------------------------------------------------------------
+
+
+def fetch_speed(memory: ArrayLike, *, dataset_size: float, sample_size: float, storage_bandwidth: float) -> FloatArray:
+    """Samples/s that storage and cache deliver together.
+
+    Of ``dataset_size`` GB, ``memory`` GB are cached; every epoch reads each sample once, so the
+    fraction ``1 - memory / dataset_size`` of the samples comes from storage, whatever their order.
+
+    Parameters
+    ----------
+    memory : array_like
+        Memory for the cache, GB.
+    dataset_size : float
+        Size of the data set, GB.
+    sample_size : float
+        Size of one sample, MB.
+    storage_bandwidth : float
+        What storage delivers to this job, MB/s.
+
+    Returns
+    -------
+    FloatArray
+        Infinite where the whole data set is cached.
+    """
+    missing = np.maximum(0.0, 1 - np.asarray(memory, float) / dataset_size)
+    with np.errstate(divide="ignore"):
+        speed: FloatArray = np.asarray(storage_bandwidth / (sample_size * missing))
+    return speed
+
+
+def profile(
+    cpus: ArrayLike,
+    memory: ArrayLike,
+    *,
+    gpu_speed: float,
+    cpu_speed: float | ArrayLike,
+    dataset_size: float,
+    sample_size: float,
+    storage_bandwidth: float,
+) -> FloatArray:
+    """The sensitivity matrix W[c, m] of a job: the slowest of GPU, CPU and storage.
+
+    Parameters
+    ----------
+    cpus : (c,) array_like
+        CPU cores of the job.
+    memory : (m,) array_like
+        Memory of the job's cache, GB.
+    gpu_speed : float
+        Samples/s that the job's GPUs consume.
+    cpu_speed : float or (c,) array_like
+        Samples/s that one core prepares; or, as measured with all data cached, samples/s at each
+        entry of ``cpus`` (cores do not always scale linearly).
+    dataset_size, sample_size, storage_bandwidth : float
+        As in :func:`fetch_speed`: GB, MB, MB/s.
+
+    Returns
+    -------
+    (c, m) FloatArray
+        Samples/s.
+
+    Raises
+    ------
+    ValueError
+        When a speed or size is not positive.
+
+    References
+    ----------
+    Synergy (OSDI'22), section 3.1.
+    """
+    for name, value in (
+        ("gpu_speed", gpu_speed),
+        ("dataset_size", dataset_size),
+        ("sample_size", sample_size),
+        ("storage_bandwidth", storage_bandwidth),
+    ):
+        if not value > 0:
+            raise ValueError(f"{name}: got {value!r}, must be positive")
+    cores = np.asarray(cpus, float)
+    speed = np.asarray(cpu_speed, float)
+    if not (speed > 0).all() or speed.shape not in ((), cores.shape):
+        raise ValueError(f"cpu_speed: got {cpu_speed!r}, must be positive, one for all or one for each of cpus")
+    prepared = speed * cores if speed.ndim == 0 else speed
+    fetched = fetch_speed(
+        memory, dataset_size=dataset_size, sample_size=sample_size, storage_bandwidth=storage_bandwidth
+    )
+    matrix: FloatArray = np.minimum(np.minimum(gpu_speed, prepared)[:, None], fetched[None, :])
+    return matrix
+
+
+def binary_search_profile(
+    measure: Callable[[int], float], max_cpus: int, *, threshold: float = 0.1
+) -> tuple[IntArray, FloatArray]:
+    """Which CPU counts to measure: bisect where the throughput still grows.
+
+    Both ends, 1 core and ``max_cpus``, are measured.  An interval is halved, and its middle
+    measured, only where its upper end is faster than its lower end by more than ``threshold``;
+    elsewhere more cores make no difference worth a measurement.
+
+    Parameters
+    ----------
+    measure : callable
+        Throughput at a number of cores, with all the memory there is.
+    max_cpus : int
+        Cores of a server, at least 1.
+    threshold : float
+        Smallest relative gain that is looked into.
+
+    Returns
+    -------
+    cpus : (k,) int
+        Cores measured, ascending.
+    throughputs : (k,) float
+        What ``measure`` returned for them.
+
+    Raises
+    ------
+    ValueError
+        When ``max_cpus`` is below 1 or ``threshold`` negative.
+
+    References
+    ----------
+    Synergy (OSDI'22), section 3.1.
+    """
+    if max_cpus < 1:
+        raise ValueError(f"max_cpus: got {max_cpus!r}, must be at least 1")
+    if not threshold >= 0:
+        raise ValueError(f"threshold: got {threshold!r}, must be at least 0")
+    measured = {cores: float(measure(cores)) for cores in sorted({1, max_cpus})}
+    intervals = [(1, max_cpus)]
+    while intervals:
+        low, high = intervals.pop()
+        if high - low < 2 or measured[high] <= measured[low] * (1 + threshold):
+            continue
+        middle = (low + high) // 2
+        measured[middle] = float(measure(middle))
+        intervals += [(low, middle), (middle, high)]
+    cpus = sorted(measured)
+    return np.array(cpus, np.int64), np.array([measured[cores] for cores in cpus])
+
+
+# --- published profiles and jobs ---------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Profiles:
+    """Measured sensitivity of several models, per GPU.
+
+    Attributes
+    ----------
+    cpus : (c,) float
+        CPU cores per GPU, the rows of every matrix.
+    memory : (m,) float
+        Memory per GPU, GB, the columns.
+    throughputs : mapping
+        Model to its (c, m) matrix: throughput of one GPU, relative to the GPU-proportional share.
+    """
+
+    cpus: FloatArray
+    memory: FloatArray
+    throughputs: Mapping[str, FloatArray]
+
+    def of(self, model: str) -> FloatArray:
+        """The matrix of ``model``.
+
+        Raises
+        ------
+        InstanceError
+            When the model was not profiled.
+        """
+        if model not in self.throughputs:
+            raise InstanceError(f"there is no profile of model {model!r}{nearest(model, self.throughputs)}")
+        return self.throughputs[model]
+
+
+def read_profiles(path: str | os.PathLike[str], *, cpus_per_gpu: int = 3) -> Profiles:
+    """Read the authors' sensitivity profiles, as JSON.
+
+    Parameters
+    ----------
+    path : path
+        File with ``cpus_per_gpu``, ``memory_gb_per_gpu`` and ``profiles_by_cpu_gpu_ratio``.
+    cpus_per_gpu : int
+        CPU cores of a server for each of its GPUs: which of the profiles to take.
+
+    Raises
+    ------
+    InstanceError
+        When the file is malformed; the message names it and the entry.
+    """
+    path = Path(path)
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError:
+        raise InstanceError(f"{path}: not a text file") from None
+    except json.JSONDecodeError as error:
+        raise InstanceError(f"{path}, line {error.lineno}: not valid JSON: {error.msg}") from None
+    ratio = str(cpus_per_gpu)
+    by_ratio = _entry(path, data, "profiles_by_cpu_gpu_ratio")
+    if not isinstance(by_ratio, dict) or ratio not in by_ratio:
+        known = ", ".join(by_ratio) if isinstance(by_ratio, dict) else "none"
+        raise InstanceError(f"{path}: there are no profiles for {ratio} CPUs per GPU, only for {known}")
+    cpus = _positive(path, "cpus_per_gpu", _entry(path, data, "cpus_per_gpu"), 1)
+    memory = _positive(path, "memory_gb_per_gpu", _entry(path, data, "memory_gb_per_gpu"), 1)
+    throughputs = {}
+    for model in by_ratio[ratio]:
+        where = f"profiles_by_cpu_gpu_ratio.{ratio}.{model}"
+        matrix = _positive(path, where, _entry(path, by_ratio[ratio][model], "throughput"), 2)
+        if matrix.shape != (len(cpus), len(memory)):
+            raise InstanceError(
+                f"{path}: {where}: got shape {matrix.shape}, must be one row for each of {len(cpus)} CPU counts "
+                f"and one column for each of {len(memory)} memory sizes"
+            )
+        throughputs[model] = matrix
+    return Profiles(cpus, memory, throughputs)
+
+
+def _entry(path: Path, data: Any, name: str) -> Any:
+    if not isinstance(data, dict) or name not in data:
+        raise InstanceError(f"{path}: entry {name!r} is missing")
+    return data[name]
+
+
+def _positive(path: Path, name: str, value: Any, ndim: int) -> FloatArray:
+    try:
+        array = np.array(value, float)
+    except (TypeError, ValueError):
+        array = np.zeros(0)
+    if array.ndim != ndim or not array.size or not (np.isfinite(array) & (array > 0)).all():
+        raise InstanceError(f"{path}: {name}: must be an array of positive numbers in {ndim} dimension(s)")
+    array.setflags(write=False)
+    return array
+
+
+def read_jobs(path: str | os.PathLike[str]) -> pd.DataFrame:
+    """Read the authors' job list: lines of id, model, arrival, iterations and GPUs, without a head.
+
+    Returns
+    -------
+    DataFrame
+        Columns ``id`` (int), ``model`` (str), ``arrival`` (s), ``iterations`` (int), ``gpus`` (int).
+
+    Raises
+    ------
+    InstanceError
+        When a line is malformed; the message names the file and the line.
+    """
+    import pandas as pd
+
+    path = Path(path)
+    kinds: tuple[tuple[str, Callable[[str], Any]], ...] = (
+        ("id", int),
+        ("model", str),
+        ("arrival", float),
+        ("iterations", int),
+        ("gpus", int),
+    )
+    rows = []
+    with path.open(encoding="utf-8", newline="") as file:
+        reader = csv.reader(file)
+        try:
+            for fields in reader:
+                if not fields:
+                    continue
+                if len(fields) != len(kinds):
+                    raise ValueError(f"got {len(fields)} fields, must be {', '.join(name for name, _ in kinds)}")
+                row = {name: kind(text.strip()) for (name, kind), text in zip(kinds, fields, strict=True)}
+                for name, least in (("arrival", 0), ("iterations", 1), ("gpus", 1)):
+                    if not least <= row[name] < math.inf:
+                        raise ValueError(f"{name} is {row[name]!r}, must be at least {least}")
+                rows.append(row)
+        except (ValueError, csv.Error) as error:
+            raise InstanceError(f"{path}, line {reader.line_num}: {error}") from None
+    if not rows:
+        raise InstanceError(f"{path}: there are no jobs")
+    return pd.DataFrame(rows)
+
+
+# --- drawing jobs ------------------------------------------------------------------------------
+
+
+def draw_gpu_demands(rng: np.random.Generator, num_gpus: int, *, multi_gpu: bool) -> IntArray:
+    """GPU demands that sum to ``num_gpus``: all 1, or 1 (70%), 2 or 4 (25%) and 8 (5%) as in Gavel's traces."""
+    if not multi_gpu:
+        return np.ones(num_gpus, np.int64)
+    demands = []
+    left = num_gpus
+    while left:
+        demand = int(rng.choice([1, 2, 4, 8], p=[0.7, 0.125, 0.125, 0.05]))
+        while demand > left:
+            demand //= 2
+        demands.append(demand)
+        left -= demand
+    return np.array(demands, np.int64)
+
+
+def draw_tasks(rng: np.random.Generator, count: int, mix: Sequence[float]) -> list[str]:
+    """``count`` tasks in the proportions of ``mix`` (image, language, speech).
+
+    Raises
+    ------
+    ValueError
+        When ``mix`` is not three numbers of at least 0, one of them positive.
+    """
+    weights = np.asarray(mix, float)
+    if weights.shape != (len(TASKS),) or not (weights >= 0).all() or not weights.sum() > 0:
+        raise ValueError(f"mix: got {mix!r}, must be {len(TASKS)} weights of at least 0: {', '.join(TASKS)}")
+    names = list(TASKS)
+    return [names[i] for i in rng.choice(len(names), count, p=weights / weights.sum())]
+
+
+@dataclass(frozen=True)
+class _Ranges:
+    """What synthetic jobs of a task are drawn from, uniformly."""
+
+    gpu_speed: tuple[float, float]
+    """Samples/s of one GPU."""
+    cores: tuple[float, float]
+    """CPU cores that keep one GPU busy."""
+    sample_size: tuple[float, float]
+    """MB."""
+    dataset_size: tuple[float, float]
+    """GB."""
+
+
+_SYNTHETIC = {
+    "image": _Ranges((400, 1600), (3, 14), (0.08, 0.15), (80, 300)),
+    "language": _Ranges((100, 400), (0.3, 1), (0.001, 0.01), (2, 15)),
+    "speech": _Ranges((60, 250), (1.5, 7), (0.4, 1.2), (50, 400)),
+}
+
+
+def draw_matrix(
+    rng: np.random.Generator, task: str, gpus: int, *, cpus: FloatArray, memory: FloatArray, share: FloatArray
+) -> FloatArray:
+    """W[c, m] of a synthetic job, in multiples of one GPU at the GPU-proportional share.
+
+    Parameters
+    ----------
+    rng : Generator
+    task : str
+        "image" (needs cores), "language" (needs neither) or "speech" (needs memory).
+    gpus : int
+        GPUs of the job.
+    cpus, memory : (c,) and (m,) float
+        CPU cores and memory (GB) of the job.
+    share : (2,) float
+        The job's GPU-proportional share of both.
+    """
+    ranges = _SYNTHETIC[task]
+    speed, cores, sample, dataset = (
+        float(rng.uniform(*limits))
+        for limits in (ranges.gpu_speed, ranges.cores, ranges.sample_size, ranges.dataset_size)
+    )
+    job = {
+        "gpu_speed": gpus * speed,
+        "cpu_speed": speed / cores,
+        "sample_size": sample,
+        "dataset_size": dataset,
+        # 500 MB/s for 8 GPUs, as in the authors' servers.
+        "storage_bandwidth": 62.5 * gpus,
+    }
+    fair = profile(share[:1], share[1:], **job)[0, 0]
+    matrix: FloatArray = np.round(gpus * profile(cpus, memory, **job) / fair, 4)
+    return matrix

@@ -1,0 +1,228 @@
+"""Which configuration each job gets, and on which servers: the problem that Synergy-Tune answers.
+
+Synergy (OSDI'22), section 4.2.  In every round the jobs that are to run hold all or some of the
+cluster's GPUs.  Each takes one of its configurations and is placed: on one server, or spread over
+several with its CPUs and memory following its GPUs proportionally.  All servers' capacities hold,
+no job trains slower than with its GPU-proportional share, and the total throughput is greatest:
+
+    max  sum_j W_j[c_j, m_j]
+    s.t. sum_i g[j, i] = g_j,   sum_j g[j, i] <= G,
+         sum_j g[j, i] * c_j / g_j <= C,   sum_j g[j, i] * m_j / g_j <= M     for each server i,
+         W_j[c_j, m_j] >= W_j^fair,   g[j, i] whole.
+
+The paper bounds this problem by its first stage (:meth:`Tuning.stage_one`) and answers it with a
+heuristic; the exact problem is this library's.  With single-GPU jobs alone it is a packing of
+servers by jobs of several sizes, so it is NP-hard.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+
+from instances.base import Array, BoolArray, FloatArray, IntArray, Plan, PlanError, Scalar, Violation, exceeding
+from instances.synergy import sensitivity
+from instances.synergy.allocation import Allocation
+from instances.synergy.sensitivity import CPU, MEMORY, THROUGHPUT, SensitiveJobs, from_matrix
+
+
+@dataclass(frozen=True, eq=False)
+class TuningPlan(Plan):
+    """Configurations and places.
+
+    Attributes
+    ----------
+    choices : (n,) int
+        Index of the job's configuration; -1 for a job that is left out.
+    gpus : (n, s) int
+        GPUs of each job on each server.
+    """
+
+    choices: Annotated[IntArray, Array(int, "n")]
+    gpus: Annotated[IntArray, Array(int, "n s")]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Tuning(SensitiveJobs[TuningPlan]):
+    """Jobs to configure and place; the other fields are those of :class:`SensitiveJobs`.
+
+    Attributes
+    ----------
+    allow_split : bool
+        Whether a job may be spread over servers.  True by default.
+    """
+
+    problem = "synergy.tuning"
+    sense = "max"
+    plan_type = TuningPlan
+
+    allow_split: Annotated[bool, Scalar(bool)] = True
+
+    def plan_dims(self) -> dict[str, int]:
+        return {**self.dims, "s": self.num_servers}
+
+    def stage_one(self) -> Allocation:
+        """The paper's first stage, the cluster as one super-machine: its optimum bounds this one's."""
+        return Allocation(
+            num_servers=self.num_servers,
+            server_gpus=self.server_gpus,
+            server_cpus=self.server_cpus,
+            server_memory=self.server_memory,
+            gpu_demands=self.gpu_demands,
+            configs=self.configs,
+            fair_throughputs=self.fair_throughputs,
+        )
+
+    def skipped(self, plan: TuningPlan) -> BoolArray:
+        """(n,) bool: the jobs that do not run, for lack of a configuration or of all their GPUs."""
+        skipped: BoolArray = (plan.choices < 0) | (plan.gpus.sum(axis=1) != self.gpu_demands)
+        return skipped
+
+    def value(self, plan: TuningPlan) -> float:
+        """Total throughput of the jobs that run."""
+        unknown = self.unknown_choices(plan.choices, -1)
+        if unknown.size:
+            job = unknown[0]
+            raise PlanError(
+                f"{self.problem}: choices is {plan.choices[job]} at index [{job}], "
+                f"must be -1 (left out) to {len(self.configs[job]) - 1}"
+            )
+        return float(self.chosen(plan.choices)[~self.skipped(plan), THROUGHPUT].sum())
+
+    def broken_rules(self, plan: TuningPlan) -> Iterator[Violation]:
+        unknown = self.unknown_choices(plan.choices, -1)
+        for job in unknown.tolist():
+            yield Violation("one_config", (job,), 1.0)
+        choices = plan.choices.copy()
+        choices[unknown] = -1
+        missing = np.where(plan.choices == -1, self.gpu_demands, np.abs(plan.gpus.sum(axis=1) - self.gpu_demands))
+        yield from exceeding("placed", missing, 0)
+        yield from exceeding("gpus_at_least_0", -plan.gpus, 0)
+        if not self.allow_split:
+            yield from exceeding("one_server", (plan.gpus > 0).sum(axis=1), 1)
+        used = self.used(choices, plan.gpus)
+        yield from exceeding("server_gpus", plan.gpus.sum(axis=0), self.server_gpus)
+        yield from exceeding("server_cpus", used[:, CPU], self.server_cpus)
+        yield from exceeding("server_memory", used[:, MEMORY], self.server_memory)
+        yield from self.unfair(choices)
+
+    def used(self, choices: IntArray, gpus: IntArray) -> FloatArray:
+        """(s, 2) float: CPU cores and memory (GB) in use on each server."""
+        per_gpu = self.chosen(choices)[:, :THROUGHPUT] / self.gpu_demands[:, None]
+        used: FloatArray = gpus.T @ per_gpu
+        return used
+
+
+def generate(
+    rng: np.random.Generator | int,
+    *,
+    num_servers: int = 4,
+    mix: Sequence[float] = (20, 70, 10),
+    load: float = 1.0,
+    multi_gpu: bool = True,
+    allow_split: bool = True,
+    server_gpus: int = 8,
+    server_cpus: float = 24.0,
+    server_memory: float = 500.0,
+) -> Tuning:
+    """Synthetic jobs of a task mix that fill the cluster's GPUs.
+
+    Parameters
+    ----------
+    rng : Generator or int
+        Source of randomness, or its seed.
+    num_servers : int
+        Servers, s.
+    mix : sequence of 3 float
+        Hardness dial: weights of image jobs, which want CPU cores, of language jobs, which spare
+        them, and of speech jobs, which want memory.  (20, 70, 10) has much to give and few to
+        take; at (50, 0, 50) nearly every job wants what the others want.
+    load : float
+        Fraction of the GPUs that the jobs hold.
+    multi_gpu : bool
+        GPU demands of 1 (70%), 2 or 4 (25%) and 8 (5%); else all 1.
+    allow_split : bool
+        Whether a job may be spread over servers.
+    server_gpus : int
+        GPUs of a server (8 in the paper).
+    server_cpus, server_memory : float
+        CPU cores and memory (GB) of a server (24 and 500 in the paper).  With, say, 28 cores the
+        GPU-proportional share lies between two configurations.
+    """
+    jobs = sensitivity.draw(
+        rng,
+        num_servers=num_servers,
+        mix=mix,
+        load=load,
+        multi_gpu=multi_gpu,
+        server_gpus=server_gpus,
+        server_cpus=server_cpus,
+        server_memory=server_memory,
+    )
+    return Tuning(**jobs, allow_split=allow_split)
+
+
+def from_mix(
+    rng: np.random.Generator | int,
+    *,
+    throughputs: str | os.PathLike[str],
+    num_servers: int = 4,
+    mix: Sequence[float] = (20, 70, 10),
+    multi_gpu: bool = True,
+    cpus_per_gpu: int = 3,
+) -> Tuning:
+    """Jobs of published models in a task mix; ``throughputs`` is the profiles file.
+
+    ``cpus_per_gpu`` sets the servers' CPU cores (8 GPUs and 500 GB each) and picks the profiles.
+    """
+    jobs = sensitivity.draw_profiled(
+        rng,
+        throughputs=throughputs,
+        num_servers=num_servers,
+        mix=mix,
+        multi_gpu=multi_gpu,
+        cpus_per_gpu=cpus_per_gpu,
+    )
+    return Tuning(**jobs)
+
+
+def from_trace(
+    rng: np.random.Generator | int,
+    *,
+    throughputs: str | os.PathLike[str],
+    trace: str | os.PathLike[str],
+    num_servers: int = 4,
+    cpus_per_gpu: int = 3,
+) -> Tuning:
+    """Jobs drawn from a published trace until the GPUs are full; ``throughputs`` is the profiles file."""
+    jobs = sensitivity.draw_traced(
+        rng, throughputs=throughputs, trace=trace, num_servers=num_servers, cpus_per_gpu=cpus_per_gpu
+    )
+    return Tuning(**jobs)
+
+
+def four_jobs() -> Tuning:
+    """Four jobs of four GPUs on two servers of 8 GPUs, 24 cores and 500 GB.
+
+    Two jobs are sensitive (ResNet18 wants cores, Audio-M5 cores and memory) and two are not
+    (Transformer and GNMT train at full speed with one core per GPU).  With GPU-proportional shares
+    each job trains at 4, 16 in all.  The numbers are points of the authors' published profiles for
+    3 cores per GPU, with the throughput of one GPU at its proportional share as the unit.
+    """
+    cpus, memory = [1, 3, 4, 5, 6], [20.83, 62.5, 125.0, 187.5]
+    # One row for each number of cores, one column for each memory size.
+    res18 = [[0.1, row, row, row] for row in (0.37, 1.0, 1.3, 1.53, 1.75)]
+    m5 = [[0.1, row, row, row] for row in (0.3, 1.0, 1.2, 1.4)] + [[0.1, 1.5, 2.0, 2.5]]
+    language = np.ones((5, 4))
+    return Tuning(
+        num_servers=2,
+        server_gpus=8,
+        server_cpus=24.0,
+        server_memory=500.0,
+        gpu_demands=np.array([4, 4, 4, 4]),
+        configs=tuple(from_matrix(matrix, cpus, memory, gpus=4) for matrix in (res18, m5, language, language)),
+    )

@@ -1,0 +1,253 @@
+"""elasticflow.admission: the largest admissible set against all subsets, Theorem 1, and one job at a time."""
+
+import json
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import formulations
+import instances
+from formulations.elasticflow import admission as models
+from heuristics.elasticflow import admission as heuristics
+from instances import InstanceError
+from instances.elasticflow.admission import Admission, AdmissionPlan, generate, greedy_arrival
+
+ALWAYS_FEASIBLE = [heuristics.progressive_filling, heuristics.edf, heuristics.edf_with_admission]
+HEURISTICS = [*ALWAYS_FEASIBLE, heuristics.edf_condition]
+
+
+def small(brute, seed, **options):
+    fields = brute.draw(seed, **options)
+    order = np.random.default_rng(seed).permutation(len(fields["iterations"]))
+    return Admission(**fields, arrival_order=order)
+
+
+def linear(seed):
+    """Jobs of 1 to 3 iterations per GPU and slot, often with fractions of a GPU-slot to do."""
+    rng = np.random.default_rng(seed)
+    n, num_gpus = int(rng.integers(1, 5)), int(rng.integers(1, 4))
+    deadlines, rates = rng.integers(1, 4, n), rng.integers(1, 4, n)
+    return Admission(
+        num_gpus=num_gpus,
+        iterations=rng.integers(0, rates * num_gpus * deadlines + 1),
+        deadlines=deadlines,
+        throughputs=np.outer(rates, np.arange(num_gpus + 1)),
+        arrival_order=rng.permutation(n),
+    )
+
+
+def most_jobs(brute, instance):
+    """Size of the largest set of jobs that can all finish in time, by trying all sets."""
+    jobs = range(instance.num_jobs)
+    return max(
+        size
+        for size in range(instance.num_jobs + 1)
+        for some in combinations(jobs, size)
+        if brute.can_finish(instance, some)
+    )
+
+
+def one_at_a_time(brute, instance):
+    """Jobs admitted in order of arrival if they can really finish beside those before them."""
+    admitted = []
+    for job in instance.arrival_order.tolist():
+        if brute.can_finish(instance, [*admitted, job]):
+            admitted.append(job)
+    return sorted(admitted)
+
+
+@pytest.mark.parametrize("first", range(0, 300, 100))
+def test_optimum_equals_enumeration(brute, first):
+    for seed in range(first, first + 100):
+        instance = small(brute, seed)
+        solution = formulations.solve(instance)
+        assert solution.status == "optimal"
+        assert solution.objective == most_jobs(brute, instance)
+        assert instance.violations(solution.plan) == []
+
+
+def test_both_models_agree_on_concave_curves(brute):
+    for seed in range(120):
+        instance = small(brute, seed, concave=True, max_jobs=5, max_gpus=5, max_slots=5)
+        values = []
+        for build in (models.build_aggregated, models.build_time_indexed):
+            model = build(instance)
+            model.instance = instance
+            solution = formulations.solve(model)
+            assert solution.status == "optimal"
+            assert instance.violations(solution.plan) == []
+            values.append(solution.objective)
+        assert values[0] == values[1]
+
+
+def test_scip_agrees():
+    for seed, curves in enumerate(["concave", "linear", "measured"] * 2):
+        instance = generate(seed, num_jobs=5, num_gpus=4, horizon=5, curves=curves)
+        assert formulations.solve(instance, solver="scip").objective == formulations.solve(instance).objective
+
+
+def test_twenty_jobs():
+    instance = generate(0, num_jobs=20)
+    solution = formulations.solve(instance)
+    assert solution.status == "optimal"
+    assert instance.objective(heuristics.progressive_filling(instance)) <= solution.objective
+
+
+def test_order_of_arrival_matters():
+    instance = greedy_arrival()
+    assert formulations.solve(instance).objective == 2
+    admitted = heuristics.progressive_filling(instance)
+    assert admitted.admitted.tolist() == [True, False, False]
+    later = Admission.from_dict({**instance.to_dict(), "arrival_order": [1, 0, 2]})
+    assert heuristics.progressive_filling(later).admitted.tolist() == [False, True, True]
+
+
+def test_algorithm_1_turns_away_a_job_that_could_be_admitted(brute):
+    """The jobs of ``turned_away``: both can be admitted, Algorithm 1 admits the first only."""
+    instance = Admission(
+        num_gpus=2,
+        iterations=[5, 2],
+        deadlines=[2, 2],
+        throughputs=[[0, 2, 3], [0, 2, 3]],
+        arrival_order=[0, 1],
+    )
+    assert heuristics.progressive_filling(instance).admitted.tolist() == [True, False]
+    assert one_at_a_time(brute, instance) == [0, 1]
+    assert formulations.solve(instance).objective == 2
+
+
+def test_theorem_1_on_linear_curves(brute):
+    """The condition in whole GPU-slots holds exactly when the jobs can finish."""
+    both = set()
+    for seed in range(300):
+        instance = linear(seed)
+        whole = np.ceil(heuristics.gpu_times(instance))
+        fits = heuristics.meets_edf_condition(whole, instance.deadlines, instance.num_gpus)
+        assert fits == brute.can_finish(instance, range(instance.num_jobs))
+        both.add(fits)
+    assert both == {True, False}
+
+
+def test_as_printed_theorem_1_in_parts_of_gpu_slots(brute):
+    """Three jobs of 2/3 GPU-slot fit into two GPUs for a slot as printed, but each needs a GPU for itself."""
+    instance = Admission(
+        num_gpus=2,
+        iterations=[2, 2, 2],
+        deadlines=[1, 1, 1],
+        throughputs=[[0, 3, 6]] * 3,
+        arrival_order=[0, 1, 2],
+    )
+    times = heuristics.gpu_times(instance)
+    assert heuristics.meets_edf_condition(times, instance.deadlines, instance.num_gpus)
+    assert not heuristics.meets_edf_condition(np.ceil(times), instance.deadlines, instance.num_gpus)
+    assert not brute.can_finish(instance, [0, 1, 2])
+    assert heuristics.edf_condition(instance).admitted.tolist() == [True, True, False]
+
+
+def test_edf_condition_admits_whom_it_should_on_linear_curves(brute):
+    for seed in range(300):
+        instance = linear(seed)
+        plan = heuristics.edf_condition(instance)
+        assert instance.violations(plan) == []
+        assert np.flatnonzero(plan.admitted).tolist() == one_at_a_time(brute, instance)
+
+
+def test_edf_condition_promises_too_much_on_other_curves():
+    instance = Admission(num_gpus=2, iterations=[4], deadlines=[2], throughputs=[[0, 1, 1]], arrival_order=[0])
+    plan = heuristics.edf_condition(instance)
+    assert plan.admitted.tolist() == [True]
+    assert [(v.rule, v.index, v.amount) for v in instance.violations(plan)] == [("work", (0,), 2.0)]
+
+
+def test_edf_without_admission_serves_late_jobs():
+    """Job 0 is hopeless, holds the GPU until its deadline, and makes job 1 late."""
+    instance = Admission(
+        num_gpus=1, iterations=[3, 1], deadlines=[2, 2], throughputs=[[0, 1], [0, 1]], arrival_order=[0, 1]
+    )
+    assert heuristics.edf(instance).admitted.tolist() == [False, False]
+    assert heuristics.edf_with_admission(instance).admitted.tolist() == [False, True]
+
+
+@given(st.integers(0, 10_000))
+def test_heuristics_keep_the_rules_and_the_bound(brute, seed):
+    instance = small(brute, seed)
+    digest, most = instance.digest, most_jobs(brute, instance)
+    for heuristic in HEURISTICS:
+        plan = heuristic(instance)
+        assert heuristic(instance) == plan
+        broken = {violation.rule for violation in instance.violations(plan)}
+        assert broken <= ({"work"} if heuristic is heuristics.edf_condition else set())
+        assert broken or instance.objective(plan) <= most
+    assert instance.digest == digest
+
+
+@given(st.integers(0, 10_000))
+def test_progressive_filling_turns_away_only_what_algorithm_1_cannot_place(brute, seed):
+    """Every job turned away would have made Algorithm 1 fail with those admitted before it."""
+    from heuristics.elasticflow.minimum_satisfactory_share import progressive_filling
+    from instances.elasticflow.minimum_satisfactory_share import MinimumSatisfactoryShare
+
+    instance = small(brute, seed)
+    plan = heuristics.progressive_filling(instance)
+    before = []
+    for job in instance.arrival_order.tolist():
+        some = sorted([*before, job])
+        fields = {name: getattr(instance, name)[some] for name in ("iterations", "deadlines", "throughputs")}
+        filled = progressive_filling(MinimumSatisfactoryShare(num_gpus=instance.num_gpus, **fields))
+        assert plan.admitted[job] == (filled is not None)
+        if filled is not None:
+            before = some
+            gpus = filled.gpus
+    if before:
+        assert np.array_equal(plan.gpus[before, : gpus.shape[1]], gpus)
+
+
+def test_start_plan(brute):
+    for seed in range(20):
+        instance = small(brute, seed)
+        start = heuristics.progressive_filling(instance)
+        assert formulations.solve(instance, start=start).objective == most_jobs(brute, instance)
+
+
+def test_value_and_rules_by_hand():
+    instance = greedy_arrival()
+    plan = AdmissionPlan(admitted=[True, False, True], gpus=[[1, 0], [0, 1], [0, 1]])
+    assert instance.objective(plan) == 2
+    broken = {(v.rule, v.index): v.amount for v in instance.violations(plan)}
+    assert broken == {("work", (0,)): 1, ("capacity", (1,)): 1, ("not_admitted", (1,)): 1}
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("arrival_order", [0, 1], r"Admission.arrival_order: got \[0, 1\], must be each job from 0 to 2 once"),
+        ("arrival_order", [0, 1, 1], "must be each job from 0 to 2 once"),
+        ("arrival_order", [1, 2, 3], "Admission.arrival_order"),
+        ("deadlines", [2, 2, 0], "Admission.deadlines"),
+        ("throughputs", [[0, 1]] * 2, "Admission.throughputs"),
+    ],
+)
+def test_bad_fields_are_named(field, value, message):
+    with pytest.raises(InstanceError, match=message):
+        instances.read({**greedy_arrival().to_dict(), field: value})
+
+
+@given(st.integers(0, 10_000))
+def test_json_round_trip(brute, seed):
+    instance = small(brute, seed)
+    assert instances.read(json.loads(json.dumps(instance.to_dict()))) == instance
+    plan = heuristics.edf(instance)
+    assert AdmissionPlan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
+
+
+def test_generator_is_reproducible_and_obeys_its_dial():
+    assert generate(3) == generate(np.random.default_rng(3))
+    assert generate(3) != generate(4)
+    most = [
+        sum(formulations.solve(generate(seed, tightness=tightness)).objective for seed in range(10))
+        for tightness in (0.2, 1.0, 3.0)
+    ]
+    assert most[0] == 100 > most[1] > most[2]

@@ -1,0 +1,245 @@
+"""elasticflow.placement: fewest moves against enumeration, and buddy allocation with and without moves."""
+
+import json
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import formulations
+import instances
+from heuristics.elasticflow.placement import buddy_best_fit, buddy_repack
+from instances import InstanceError
+from instances.elasticflow.placement import Placement, PlacementPlan, fragmented_server, generate
+
+NONE = float("inf")
+
+
+def small(seed):
+    """A few jobs on one to three servers: new ones, running ones in valid, misaligned and overlapping blocks."""
+    rng = np.random.default_rng(seed)
+    server = int(rng.choice([1, 2, 4]))
+    num_gpus = server * int(rng.integers(1, 4))
+    n = int(rng.integers(1, 6))
+    sizes = np.minimum(rng.choice([1, 1, 2, 2, 4], n), 1 << (num_gpus.bit_length() - 1))
+    where = rng.integers(0, num_gpus, n)
+    where = np.where(rng.random(n) < 0.6, where // sizes * sizes, where)
+    return Placement(
+        num_gpus=num_gpus,
+        gpus_per_server=server,
+        sizes=sizes,
+        previous_offsets=np.where(rng.random(n) < 0.35, NONE, where),
+    )
+
+
+def placements(instance):
+    """All placements: every job at every multiple of its size, no GPU twice."""
+    sizes = instance.sizes.tolist()
+    for offsets in product(*(range(0, instance.num_gpus - size + 1, size) for size in sizes)):
+        held = [gpu for offset, size in zip(offsets, sizes, strict=True) for gpu in range(offset, offset + size)]
+        if len(held) == len(set(held)):
+            yield offsets
+
+
+def moves(instance, offsets):
+    return sum(was != NONE and was != now for was, now in zip(instance.previous_offsets.tolist(), offsets, strict=True))
+
+
+def fewest_moves(instance):
+    return min((moves(instance, offsets) for offsets in placements(instance)), default=None)
+
+
+@pytest.mark.parametrize("first", range(0, 600, 200))
+def test_optimum_equals_enumeration(first):
+    for seed in range(first, first + 200):
+        instance = small(seed)
+        fewest = fewest_moves(instance)
+        solution = formulations.solve(instance)
+        assert (solution.status, solution.objective) == (
+            ("infeasible", None) if fewest is None else ("optimal", fewest)
+        )
+        if fewest is not None:
+            assert instance.violations(solution.plan) == []
+            assert tuple(solution.plan.offsets) in set(placements(instance))
+
+
+def test_enumeration_is_put_to_moves_and_to_full_clusters():
+    found = [fewest_moves(small(seed)) for seed in range(600)]
+    assert all(found.count(value) >= 10 for value in (None, 0, 1, 2))
+
+
+def test_there_is_a_placement_whenever_the_sizes_fit():
+    """The claim that nothing is lost to fragmentation, on servers of a power of two."""
+    for seed in range(600):
+        instance = small(seed)
+        assert (fewest_moves(instance) is not None) == (instance.sizes.sum() <= instance.num_gpus)
+
+
+def test_claim_fails_on_other_servers():
+    """Two servers of 3 GPUs hold two jobs of 2, and 2 GPUs are left for no third: such servers are refused."""
+    with pytest.raises(InstanceError, match=r"gpus_per_server: got 3, must be a power of two"):
+        Placement(num_gpus=6, gpus_per_server=3, sizes=[2, 2, 2], previous_offsets=[NONE] * 3)
+
+
+def test_scip_agrees():
+    for seed in range(5):
+        instance = generate(seed, num_servers=4)
+        assert formulations.solve(instance, solver="scip").objective == formulations.solve(instance).objective
+
+
+def test_fragmented_server():
+    instance = fragmented_server()
+    assert buddy_best_fit(instance) is None
+    solution = formulations.solve(instance)
+    assert solution.objective == 1
+    repacked = buddy_repack(instance)
+    assert repacked is not None
+    assert instance.objective(repacked) == 1
+    assert instance.violations(repacked) == []
+
+
+@given(st.integers(0, 100_000))
+def test_best_fit_moves_nothing_and_declines_only_when_it_must(seed):
+    instance = small(seed)
+    digest = instance.digest
+    plan = buddy_best_fit(instance)
+    assert (plan is not None) == (fewest_moves(instance) == 0)
+    if plan is not None:
+        assert instance.violations(plan) == []
+        assert instance.objective(plan) == 0
+        assert buddy_best_fit(instance) == plan
+    assert instance.digest == digest
+
+
+@given(st.integers(0, 100_000))
+def test_repack_places_all_jobs_whenever_that_is_possible(seed):
+    instance = small(seed)
+    digest, fewest = instance.digest, fewest_moves(instance)
+    plan = buddy_repack(instance)
+    assert (plan is None) == (fewest is None)
+    if plan is not None:
+        assert instance.violations(plan) == []
+        assert instance.objective(plan) >= fewest
+        assert (instance.objective(plan) == 0) == (fewest == 0)
+        assert buddy_repack(instance) == plan
+    assert instance.digest == digest
+
+
+def test_best_fit_takes_the_smallest_block_that_fits():
+    """Free are GPUs 2-3 of the first half and all of the second: a pair goes into the first, four into the second."""
+    instance = Placement(num_gpus=8, gpus_per_server=8, sizes=[2, 2, 4], previous_offsets=[0, NONE, NONE])
+    assert buddy_best_fit(instance).offsets.tolist() == [0, 2, 4]
+
+
+def test_repack_disturbs_as_few_jobs_as_it_can():
+    """The job of 4 takes the half in which one job runs, not the one with two."""
+    instance = Placement(num_gpus=8, gpus_per_server=8, sizes=[1, 1, 1, 4], previous_offsets=[0, 2, 5, NONE])
+    plan = buddy_repack(instance)
+    assert plan.offsets.tolist()[3] == 4
+    assert instance.objective(plan) == fewest_moves(instance) == 1
+
+
+def test_repack_is_not_optimal():
+    """The study has something to measure."""
+    found = [generate(seed, num_servers=16) for seed in range(40)]
+    assert any(
+        instance.objective(buddy_repack(instance)) > formulations.solve(instance).objective for instance in found
+    )
+
+
+def test_blocks_larger_than_a_server_take_whole_servers():
+    instance = Placement(num_gpus=12, gpus_per_server=4, sizes=[8, 2, 2], previous_offsets=[NONE, 0, NONE])
+    assert not list(placements(Placement(num_gpus=12, gpus_per_server=4, sizes=[8, 8], previous_offsets=[NONE] * 2)))
+    assert buddy_best_fit(instance) is None
+    solution = formulations.solve(instance)
+    assert solution.plan.offsets[0] == 0
+    assert solution.objective == instance.objective(buddy_repack(instance)) == 1
+
+
+def test_jobs_that_grew_may_have_to_move():
+    """A job of 4 at offset 2 is not on a multiple of 4; two that overlap cannot both stay."""
+    grown = Placement(num_gpus=8, gpus_per_server=8, sizes=[4], previous_offsets=[2])
+    assert grown.can_stay.tolist() == [False]
+    assert formulations.solve(grown).objective == 1
+    both = Placement(num_gpus=8, gpus_per_server=8, sizes=[4, 2], previous_offsets=[0, 2])
+    assert both.can_stay.all()
+    assert buddy_best_fit(both) is None
+    assert formulations.solve(both).objective == 1
+
+
+def test_start_plan():
+    for seed in range(100):
+        instance = small(seed)
+        start = buddy_repack(instance)
+        if start is not None:
+            assert formulations.solve(instance, start=start).objective == fewest_moves(instance)
+
+
+def test_value_and_rules_by_hand():
+    instance = Placement(num_gpus=4, gpus_per_server=4, sizes=[2, 1, 4, 1], previous_offsets=[0, NONE, 0, 3])
+    plan = PlacementPlan(offsets=[1, 2, 2, 3])
+    assert instance.objective(plan) == 2
+    broken = {(v.rule, v.index): v.amount for v in instance.violations(plan)}
+    assert broken == {("aligned", (0,)): 1, ("aligned", (2,)): 2, ("inside", (2,)): 2, ("disjoint", (2,)): 1}
+    outside = PlacementPlan(offsets=[-2, 0, 0, 4])
+    assert {(v.rule, v.index) for v in instance.violations(outside)} == {
+        ("inside", (0,)),
+        ("inside", (3,)),
+        ("disjoint", (0,)),
+    }
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("gpus_per_server", 6, "Placement.gpus_per_server: got 6, must be a power of two"),
+        ("num_gpus", 12, "Placement.num_gpus: got 12, must be a multiple of gpus_per_server, 8"),
+        ("sizes", [2, 3, 4], r"Placement.sizes: got 3 at index \[1\], must be a power of two"),
+        ("sizes", [2, 2, 16], r"Placement.sizes: got 16 at index \[2\], must be at most num_gpus, 8"),
+        ("sizes", [0, 2, 4], "Placement.sizes"),
+        ("previous_offsets", [0, 8, None], r"got 8 at index \[1\], must be a whole number below num_gpus, 8"),
+        ("previous_offsets", [0.5, 4, None], r"Placement.previous_offsets: got 0.5 at index \[0\]"),
+        ("previous_offsets", [-1, 4, None], "Placement.previous_offsets"),
+        ("previous_offsets", [0, 4], "Placement.previous_offsets"),
+    ],
+)
+def test_bad_fields_are_named(field, value, message):
+    with pytest.raises(InstanceError, match=message):
+        instances.read({**fragmented_server().to_dict(), field: value})
+
+
+def test_json_form_writes_new_jobs_as_null():
+    data = json.loads(json.dumps(fragmented_server().to_dict()))
+    assert data["previous_offsets"] == [0, 4, None]
+    assert instances.read(data) == fragmented_server()
+
+
+@given(st.integers(0, 100_000))
+def test_json_round_trip(seed):
+    instance = small(seed)
+    assert instances.read(json.loads(json.dumps(instance.to_dict(), allow_nan=False))) == instance
+
+
+def test_generator_is_reproducible_and_obeys_its_dial():
+    assert generate(3) == generate(np.random.default_rng(3))
+    assert generate(3) != generate(4)
+    statuses = {load: formulations.solve(generate(0, load=load)).status for load in (0.5, 1.0, 1.2)}
+    assert statuses == {0.5: "optimal", 1.0: "optimal", 1.2: "infeasible"}
+    for seed in range(30):
+        instance = generate(seed, num_servers=3, gpus_per_server=4)
+        assert instance.sizes.sum() <= instance.num_gpus == 12
+
+
+def test_ten_thousand_jobs():
+    """As many as the cluster holds, all new, and after churn with moves."""
+    fresh = generate(0, num_servers=5000, churn=1.0)
+    assert fresh.num_jobs > 10_000
+    plan = buddy_best_fit(fresh)
+    assert plan is not None
+    assert fresh.violations(plan) == []
+    churned = generate(0, num_servers=1000)
+    plan = buddy_repack(churned)
+    assert plan is not None
+    assert churned.violations(plan) == []

@@ -1,0 +1,264 @@
+"""Dividing CPUs, memory and GPUs of several machine types: against brute force, SCIP, and by its promises."""
+
+import itertools
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+import formulations
+import instances
+from heuristics.synergy.heterogeneous_allocation import greedy_marginal, proportional
+from instances import InstanceError, PlanError
+from instances.synergy.allocation import Allocation, AllocationPlan
+from instances.synergy.heterogeneous_allocation import HeterogeneousAllocation, generate, one_fast_machine
+from validation.strategies.synergy import heterogeneous_allocation as allocations
+
+
+def tiny(rng: np.random.Generator) -> dict[str, Any]:
+    """Fields of a small instance in whole numbers, mostly on two machine types."""
+    k, n = int(rng.integers(1, 4)), int(rng.integers(1, 5))
+    lengths = rng.integers(1, 6, n)
+    return {
+        "num_servers": rng.integers(1, 3, k).tolist(),
+        "server_gpus": rng.integers(1, 4, k).tolist(),
+        "server_cpus": rng.integers(0, 8, k).astype(float).tolist(),
+        "server_memory": rng.integers(0, 8, k).astype(float).tolist(),
+        "gpu_demands": rng.integers(1, 4, n).tolist(),
+        "configs": [rng.integers(0, 6, (int(a), 3)).tolist() for a in lengths],
+        "config_types": [rng.integers(0, k, int(a)).tolist() for a in lengths],
+    }
+
+
+def brute_fair(fields: dict[str, Any]) -> list[float | None]:
+    """For each job the least, over the types with any, of the best throughputs within the share."""
+    fair: list[float | None] = []
+    for gpus, table, types in zip(fields["gpu_demands"], fields["configs"], fields["config_types"], strict=True):
+        best: dict[int, float] = {}
+        for (c, m, w), kind in zip(table, types, strict=True):
+            size = fields["server_gpus"][kind]
+            if c * size <= gpus * fields["server_cpus"][kind] and m * size <= gpus * fields["server_memory"][kind]:
+                best[kind] = max(w, best.get(kind, 0))
+        fair.append(min(best.values()) if best else None)
+    return fair
+
+
+def brute_best(fields: dict[str, Any], fair: list[float]) -> float | None:
+    best = None
+    pairs = [list(zip(*job, strict=True)) for job in zip(fields["configs"], fields["config_types"], strict=True)]
+    for chosen in itertools.product(*pairs):
+        fits = all(w >= floor for ((_, _, w), _), floor in zip(chosen, fair, strict=True))
+        for kind, servers in enumerate(fields["num_servers"]):
+            of_type = [j for j, (_, own) in enumerate(chosen) if own == kind]
+            fits = fits and sum(chosen[j][0][0] for j in of_type) <= servers * fields["server_cpus"][kind]
+            fits = fits and sum(chosen[j][0][1] for j in of_type) <= servers * fields["server_memory"][kind]
+            fits = fits and sum(fields["gpu_demands"][j] for j in of_type) <= servers * fields["server_gpus"][kind]
+        if fits:
+            total = sum(w for (_, _, w), _ in chosen)
+            best = total if best is None else max(best, total)
+    return best
+
+
+def test_optimum_agrees_with_brute_force() -> None:
+    rng = np.random.default_rng(1)
+    counts = {"optimal": 0, "infeasible": 0}
+    for _ in range(400):
+        fields = tiny(rng)
+        fair = brute_fair(fields)
+        if None in fair or rng.random() < 0.3:
+            fair = [int(value) for value in rng.integers(0, 4, len(fair))]
+            fields["fair_throughputs"] = fair
+        instance = HeterogeneousAllocation(**fields)
+        assert instance.fair_throughputs.tolist() == fair
+        solution = formulations.solve(instance)
+        best = brute_best(fields, fair)
+        counts[solution.status] += 1
+        assert (solution.status == "infeasible") == (best is None)
+        if best is not None:
+            assert solution.objective == pytest.approx(best)
+            assert instance.violations(solution.plan) == []
+    assert min(counts.values()) > 100
+
+
+def test_scip_agrees() -> None:
+    for seed in range(8):
+        instance = generate(seed, num_servers=1)
+        ours, theirs = formulations.solve(instance), formulations.solve(instance, solver="scip")
+        assert ours.status == theirs.status == "optimal"
+        assert ours.objective == pytest.approx(theirs.objective)
+
+
+def test_one_type_is_the_homogeneous_problem_with_a_limit_on_gpus() -> None:
+    rng = np.random.default_rng(2)
+    for _ in range(60):
+        fields = tiny(rng)
+        common = {
+            "gpu_demands": fields["gpu_demands"],
+            "configs": fields["configs"],
+            "fair_throughputs": [0] * len(fields["configs"]),
+        }
+        sizes = {name: fields[name][0] for name in ("num_servers", "server_gpus", "server_cpus", "server_memory")}
+        one = HeterogeneousAllocation(
+            **common,
+            **{name: [size] for name, size in sizes.items()},
+            config_types=[[0] * len(table) for table in fields["configs"]],
+        )
+        plain = formulations.solve(Allocation(**common, **sizes))
+        limited = formulations.solve(one)
+        if sum(fields["gpu_demands"]) > sizes["num_servers"] * sizes["server_gpus"]:
+            assert limited.status == "infeasible"
+        else:
+            assert limited.status == plain.status
+            assert limited.objective == (None if plain.objective is None else pytest.approx(plain.objective))
+
+
+def test_as_printed_all_jobs_crowd_onto_the_fast_machine() -> None:
+    instance = one_fast_machine()
+    assert formulations.solve(instance).objective == 6
+    model = formulations.build(instance)
+    model.gpus.deactivate()
+    assert formulations.solve(model).objective == 8
+
+
+def test_as_built_the_default_of_fair_is_met_on_every_type() -> None:
+    """With the best type's share as the floor instead, only one of the two jobs could be fair."""
+    instance = one_fast_machine()
+    assert instance.fair_throughputs.tolist() == [2, 2]
+    fields = {name: value for name, value in instance.to_dict().items() if name != "problem"}
+    stricter = HeterogeneousAllocation(**{**fields, "fair_throughputs": [4.0, 4.0]})
+    assert formulations.solve(stricter).status == "infeasible"
+
+
+def test_leaving_dominated_configurations_out_changes_no_optimum() -> None:
+    rng = np.random.default_rng(4)
+    left_out = 0
+    for _ in range(100):
+        fields = tiny(rng)
+        fields["fair_throughputs"] = rng.integers(0, 3, len(fields["configs"])).tolist()
+        instance, whole = HeterogeneousAllocation(**fields), HeterogeneousAllocation(**fields)
+        vars(whole)["undominated"] = tuple(np.arange(len(table)) for table in whole.configs)
+        left_out += sum(map(len, whole.undominated)) - sum(map(len, instance.undominated))
+        ours, full = formulations.solve(instance), formulations.solve(whole)
+        assert ours.status == full.status
+        assert ours.objective == (None if full.objective is None else pytest.approx(full.objective))
+    assert left_out > 50
+
+
+# --- judging ------------------------------------------------------------------------------------
+
+TWO: dict[str, Any] = {
+    "num_servers": [1, 1],
+    "server_gpus": [2, 1],
+    "server_cpus": [4.0, 4.0],
+    "server_memory": [4.0, 4.0],
+    "gpu_demands": [1, 1],
+    "configs": [[[2, 2, 1], [4, 4, 3]], [[2, 2, 1], [4, 4, 3], [3, 1, 2]]],
+    "config_types": [[0, 1], [0, 1, 0]],
+}
+
+
+@pytest.mark.parametrize(
+    ("choices", "broken"),
+    [
+        ([0, 0], []),
+        ([1, 0], []),
+        ([0, 2], ["cpus[0] by 1"]),
+        ([1, 1], ["cpus[1] by 4", "memory[1] by 4", "gpus[1] by 1"]),
+        ([2, 0], ["one_config[0] by 1"]),
+        ([-1, 0], ["one_config[0] by 1"]),
+    ],
+)
+def test_broken_rules(choices: list[int], broken: list[str]) -> None:
+    assert [str(v) for v in HeterogeneousAllocation(**TWO).violations(AllocationPlan(choices=choices))] == broken
+
+
+def test_unfair_plans_are_named() -> None:
+    instance = HeterogeneousAllocation(**TWO, fair_throughputs=[2.0, 1.0])
+    assert [str(v) for v in instance.violations(AllocationPlan(choices=[0, 0]))] == ["fair_throughput[0] by 1"]
+
+
+def test_value_needs_configurations_that_exist() -> None:
+    instance = HeterogeneousAllocation(**TWO)
+    assert instance.objective(AllocationPlan(choices=[1, 2])) == 5
+    with pytest.raises(PlanError, match=r"choices is 2 at index \[0\], must be 0 to 1"):
+        instance.objective(AllocationPlan(choices=[2, 0]))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("num_servers", [1, 0]),
+        ("num_servers", [1, 1.5]),
+        ("server_gpus", [1]),
+        ("server_gpus", [0, 1]),
+        ("server_cpus", [-1.0, 1.0]),
+        ("gpu_demands", [1, 0]),
+        ("configs", [[[2, 2, 1]]]),
+        ("configs", [[[2, 2, -1], [4, 4, 3]], [[2, 2, 1]]]),
+        ("config_types", [[0, 1], [0, 1]]),
+        ("config_types", [[0, 2], [0, 1, 0]]),
+        ("config_types", [[0, -1], [0, 1, 0]]),
+        ("config_types", [[0, 0.5], [0, 1, 0]]),
+        ("fair_throughputs", [1.0]),
+        ("fair_throughputs", "none"),
+    ],
+)
+def test_bad_fields_are_named(field: str, value: Any) -> None:
+    with pytest.raises(InstanceError, match=rf"HeterogeneousAllocation\.{field}"):
+        HeterogeneousAllocation(**{**TWO, field: value})
+
+
+def test_a_job_without_any_share_needs_its_fair_throughput() -> None:
+    fields = {**TWO, "configs": [[[3, 3, 1], [5, 5, 3]], TWO["configs"][1]]}
+    with pytest.raises(InstanceError, match="fair_throughputs: left out, but job 0 has no configuration"):
+        HeterogeneousAllocation(**fields)
+
+
+def test_the_same_seed_gives_the_same_instance() -> None:
+    assert generate(7) == generate(np.random.default_rng(7))
+    assert instances.read(json.loads(json.dumps(generate(7).to_dict()))) == generate(7)
+
+
+def test_a_dial_at_1_makes_gpus_alike() -> None:
+    """The types then differ in cores alone, which each profile is relative to."""
+    instance = generate(0, num_servers=1, heterogeneity=1.0)
+    for types, choices in zip(instance.config_types, instance.proportional_choices, strict=True):
+        assert types[choices].tolist() == [0, 1]
+    table, first = instance.configs[0], instance.proportional_choices[0]
+    assert table[first, 2].tolist() == pytest.approx([instance.gpu_demands[0]] * 2)
+
+
+# --- heuristics ---------------------------------------------------------------------------------
+
+
+@given(allocations())
+def test_heuristics_keep_their_promises(instance: HeterogeneousAllocation) -> None:
+    digest = instance.digest
+    share, greedy = proportional(instance), greedy_marginal(instance)
+    assert (share, greedy) == (proportional(instance), greedy_marginal(instance))
+    assert HeterogeneousAllocation.from_dict(instance.to_dict()).digest == digest
+    # All that can go wrong is that a job finds no type with enough free GPUs.
+    broken = instance.violations(share)
+    if broken:
+        assert "gpus" in {violation.rule for violation in broken}
+        return
+    assert instance.violations(greedy) == []
+    best = formulations.solve(instance)
+    values = [instance.objective(share), instance.objective(greedy), best.objective]
+    assert values[0] <= values[1] + 1e-9
+    assert values[1] <= values[2] * (1 + 1e-9) + 1e-9
+
+
+def test_jobs_of_powers_of_two_always_find_a_type() -> None:
+    for seed in range(10):
+        instance = generate(seed, num_servers=2)
+        assert instance.violations(proportional(instance)) == []
+        assert instance.violations(greedy_marginal(instance)) == []
+
+
+def test_proportional_takes_the_faster_type_while_it_has_gpus() -> None:
+    instance = one_fast_machine()
+    assert proportional(instance).choices.tolist() == [1, 0]
+    assert greedy_marginal(instance).choices.tolist() == [1, 0]

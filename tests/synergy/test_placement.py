@@ -1,0 +1,372 @@
+"""Placing jobs with the fewest fragmented: against brute force, against SCIP, and Theorem A.2."""
+
+import itertools
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+import formulations
+import instances
+from formulations.synergy.placement import second_stage, vertex
+from heuristics.synergy.placement import best_fit
+from instances import InstanceError
+from instances.synergy.allocation import from_mix
+from instances.synergy.placement import Placement, PlacementPlan, from_trace, generate, shared_middle
+from validation.strategies.synergy import placement as placements
+
+
+def tiny(rng: np.random.Generator, *, servers: int = 2, integral: bool = False) -> dict[str, Any]:
+    """Fields of a small instance: jobs larger than a server, full servers, equal jobs and zeros are common."""
+    n = int(rng.integers(1, 5))
+    capacity = [int(rng.integers(1, 5)), int(rng.integers(0, 7)), int(rng.integers(0, 7))]
+    demands = np.column_stack([rng.integers(0, 4, n), rng.integers(0, 6, n), rng.integers(0, 6, n)])
+    if n > 1 and rng.random() < 0.4:
+        demands[1] = demands[0]
+    # Most instances are scaled to fit the cluster as a whole.
+    for resource in range(3):
+        while rng.random() < 0.95 and demands[:, resource].sum() > servers * capacity[resource]:
+            demands[demands[:, resource].argmax(), resource] -= 1
+    return {
+        "num_servers": servers,
+        "server_gpus": capacity[0],
+        "server_cpus": float(capacity[1]),
+        "server_memory": float(capacity[2]),
+        "demands": demands.tolist(),
+        "integral_gpus": integral,
+    }
+
+
+# --- brute force --------------------------------------------------------------------------------
+
+Row = tuple[list[int], int]
+"""``sum(coefficients * x) <= limit``."""
+
+
+def has_a_point(rows: list[Row], variables: int) -> bool:
+    """Whether inequalities have a common point, by eliminating variable after variable (Fourier and Motzkin)."""
+    for variable in range(variables):
+        upper = [row for row in rows if row[0][variable] > 0]
+        lower = [row for row in rows if row[0][variable] < 0]
+        rows = [row for row in rows if row[0][variable] == 0]
+        for (a, b), (c, d) in itertools.product(upper, lower):
+            p, q = -c[variable], a[variable]
+            rows.append(([p * x + q * y for x, y in zip(a, c, strict=True)], p * b + q * d))
+        rows = list({(tuple(coefficients), limit): (coefficients, limit) for coefficients, limit in rows}.values())
+    return all(limit >= 0 for _, limit in rows)
+
+
+def two_servers_hold(cut: list[list[int]], free: list[list[int]]) -> bool:
+    """Whether jobs can be shared between two servers; x_j is the share of job j on the first one."""
+    rows: list[Row] = []
+    for j in range(len(cut)):
+        unit = [int(i == j) for i in range(len(cut))]
+        rows += [(unit, 1), ([-u for u in unit], 0)]
+    for resource in range(3):
+        amounts = [demand[resource] for demand in cut]
+        rows.append((amounts, free[0][resource]))
+        rows.append(([-a for a in amounts], free[1][resource] - sum(amounts)))
+    return has_a_point(rows, len(cut))
+
+
+def brute_fewest(fields: dict[str, Any]) -> int | None:
+    """Fewest fragmented jobs on two servers, over every set of them and every place of the others."""
+    capacity = [fields["server_gpus"], int(fields["server_cpus"]), int(fields["server_memory"])]
+    demands = fields["demands"]
+    if any(sum(demand[r] for demand in demands) > 2 * capacity[r] for r in range(3)):
+        return None
+    for count in range(len(demands) + 1):
+        for homes in itertools.product((0, 1, None), repeat=len(demands)):
+            if homes.count(None) != count:
+                continue
+            free = [list(capacity), list(capacity)]
+            for demand, home in zip(demands, homes, strict=True):
+                if home is not None:
+                    free[home] = [left - amount for left, amount in zip(free[home], demand, strict=True)]
+            cut = [demand for demand, home in zip(demands, homes, strict=True) if home is None]
+            if min(map(min, free)) >= 0 and two_servers_hold(cut, free):
+                return count
+    return None
+
+
+def brute_fewest_whole_gpus(fields: dict[str, Any]) -> int | None:
+    """The same with whole GPUs, over every way to put every job's GPUs on the servers."""
+    capacity = [fields["server_gpus"], fields["server_cpus"], fields["server_memory"]]
+    servers = fields["num_servers"]
+    ways = []
+    for gpus, _, _ in fields["demands"]:
+        splits = [way for way in itertools.product(range(gpus + 1), repeat=servers) if sum(way) == gpus]
+        ways.append([[Fraction(k, gpus) for k in way] for way in splits])
+    best = None
+    for shares in itertools.product(*ways):
+        used = [
+            [sum(row[i] * demand[r] for row, demand in zip(shares, fields["demands"], strict=True)) for r in range(3)]
+            for i in range(servers)
+        ]
+        if all(amount <= limit for row in used for amount, limit in zip(row, capacity, strict=True)):
+            count = sum(sum(share > 0 for share in row) > 1 for row in shares)
+            best = count if best is None else min(best, count)
+    return best
+
+
+def test_optimum_agrees_with_brute_force() -> None:
+    rng = np.random.default_rng(1)
+    seen: dict[int | None, int] = {}
+    for _ in range(300):
+        fields = tiny(rng)
+        instance = Placement(**fields)
+        solution = formulations.solve(instance)
+        fewest = brute_fewest(fields)
+        seen[fewest] = seen.get(fewest, 0) + 1
+        assert (solution.status == "infeasible") == (fewest is None)
+        if fewest is not None:
+            assert solution.status == "optimal"
+            assert (solution.objective, solution.bound) == (fewest, fewest)
+            assert instance.violations(solution.plan) == []
+    assert seen[None] > 20
+    assert seen[0] > 50
+    assert seen[1] > 30
+    assert seen[2] + seen.get(3, 0) > 5
+
+
+@pytest.mark.parametrize("servers", [1, 2, 3])
+def test_whole_gpus_agree_with_brute_force(servers: int) -> None:
+    rng = np.random.default_rng(servers)
+    statuses = set()
+    for _ in range(70):
+        fields = tiny(rng, servers=servers, integral=True)
+        fields["demands"] = [[max(1, gpus), cpus, memory] for gpus, cpus, memory in fields["demands"]]
+        instance = Placement(**fields)
+        solution = formulations.solve(instance)
+        fewest = brute_fewest_whole_gpus(fields)
+        statuses.add(solution.status)
+        assert (solution.status == "infeasible") == (fewest is None)
+        if fewest is not None:
+            assert solution.objective == fewest
+            assert instance.violations(solution.plan) == []
+    assert statuses == {"optimal", "infeasible"}
+
+
+@pytest.mark.parametrize("integral", [False, True])
+def test_scip_agrees(integral: bool) -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(12):
+        instance = Placement(**tiny(rng, servers=3, integral=integral))
+        ours, theirs = formulations.solve(instance), formulations.solve(instance, solver="scip")
+        assert ours.status == theirs.status
+        assert ours.objective == theirs.objective
+
+
+def test_ordering_the_servers_changes_no_optimum() -> None:
+    rng = np.random.default_rng(6)
+    for _ in range(60):
+        instance = Placement(**tiny(rng, servers=3))
+        model = formulations.build(instance)
+        model.order.deactivate()
+        free, ordered = formulations.solve(model), formulations.solve(instance)
+        assert free.status == ordered.status
+        assert free.objective == (None if ordered.objective is None else pytest.approx(ordered.objective, abs=1e-6))
+
+
+def test_a_bound_in_time_is_a_whole_number() -> None:
+    solution = formulations.solve(generate(0, num_servers=8, fill=1.0), time_limit=0.3)
+    assert solution.bound == round(solution.bound) >= 0
+    assert solution.status in ("optimal", "feasible", "unknown")
+
+
+# --- Theorem A.2 --------------------------------------------------------------------------------
+
+
+def test_theorem_a_2_a_vertex_fragments_at_most_three_jobs_a_server() -> None:
+    for seed in range(12):
+        for servers in (1, 2, 5):
+            instance = generate(seed, num_servers=servers, fill=1.0, multi_gpu=False)
+            plan = vertex(instance)
+            assert plan is not None
+            assert instance.violations(plan) == []
+            assert instance.objective(plan) <= 3 * servers
+            assert np.count_nonzero(plan.shares) <= instance.num_jobs + 3 * servers
+            if servers <= 2:
+                assert instance.objective(plan) >= formulations.solve(instance).objective
+
+
+def test_theorem_a_2_is_about_vertices_only() -> None:
+    """Every job spread evenly over all servers satisfies the same program, and all 32 are fragmented."""
+    instance = generate(0, num_servers=4, fill=1.0, multi_gpu=False)
+    even = PlacementPlan(shares=np.full((32, 4), 0.25))
+    assert instance.violations(even) == []
+    assert instance.objective(even) == 32 > 3 * 4
+
+
+def test_a_vertex_cuts_through_gpus() -> None:
+    """As printed, shares are continuous: with 1 GPU per job, every fragmented job is on half a GPU or the like."""
+    instance = generate(0, num_servers=4, fill=1.0, multi_gpu=False)
+    plan = vertex(instance)
+    assert instance.objective(plan) > 0
+    whole = Placement(**{**_fields(instance), "integral_gpus": True})
+    assert "whole_gpus" in {violation.rule for violation in whole.violations(plan)}
+
+
+def _fields(instance: Placement) -> dict[str, Any]:
+    return {name: value for name, value in instance.to_dict().items() if name != "problem"}
+
+
+def test_there_is_no_vertex_where_nothing_fits() -> None:
+    instance = Placement(num_servers=1, server_gpus=1, server_cpus=1, server_memory=1, demands=[[1, 2, 0]])
+    assert vertex(instance) is None
+    assert formulations.solve(instance).status == "infeasible"
+
+
+def test_second_stage_is_the_printed_program() -> None:
+    instance = shared_middle()
+    model = second_stage(instance)
+    assert (len(model.placed), len(model.capacity), len(model.shares)) == (3, 6, 6)
+    assert formulations.solve(model).status == "optimal"
+
+
+# --- examples and judging -----------------------------------------------------------------------
+
+
+def test_shared_middle() -> None:
+    instance = shared_middle()
+    solution = formulations.solve(instance)
+    assert solution.objective == 1
+    assert sorted(instance.fragmented(solution.plan).tolist()) == [False, False, True]
+    # One GPU of the third job on each server: whole GPUs change nothing here.
+    assert formulations.solve(Placement(**{**_fields(instance), "integral_gpus": True})).objective == 1
+
+
+TWO: dict[str, Any] = {
+    "num_servers": 2,
+    "server_gpus": 2,
+    "server_cpus": 4.0,
+    "server_memory": 8.0,
+    "demands": [[2, 4, 4], [1, 2, 6]],
+}
+
+
+@pytest.mark.parametrize(
+    ("shares", "broken"),
+    [
+        ([[1, 0], [0, 1]], []),
+        ([[0.5, 0.5], [0, 1]], []),
+        ([[0.75, 0.25], [0, 1]], []),
+        ([[1, 0], [1, 0]], ["server_gpus[0] by 1", "server_cpus[0] by 2", "server_memory[0] by 2"]),
+        ([[1, 0], [0, 0.5]], ["placed[1] by 0.5"]),
+        ([[1.5, -0.5], [0, 1]], ["share_at_least_0[0, 1] by 0.5", "server_gpus[0] by 1", "server_cpus[0] by 2"]),
+    ],
+)
+def test_broken_rules(shares: list[list[float]], broken: list[str]) -> None:
+    instance = Placement(**TWO)
+    assert [str(v) for v in instance.violations(PlacementPlan(shares=shares))] == broken
+
+
+def test_whole_gpus_are_a_rule_where_asked_for() -> None:
+    instance = Placement(**TWO, integral_gpus=True)
+    plan = PlacementPlan(shares=[[0.75, 0.25], [0, 1]])
+    assert [v.rule for v in instance.violations(plan)] == ["whole_gpus", "whole_gpus"]
+    assert instance.violations(PlacementPlan(shares=[[0.5, 0.5], [0, 1]])) == []
+
+
+def test_value_counts_jobs_on_several_servers() -> None:
+    instance = Placement(**TWO)
+    assert instance.objective(PlacementPlan(shares=[[1, 0], [0.5, 0.5]])) == 1
+    assert instance.objective(PlacementPlan(shares=[[1, 0], [1e-9, 1]])) == 0
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("num_servers", 0),
+        ("server_gpus", 0),
+        ("server_cpus", -1.0),
+        ("server_memory", "8 GB"),
+        ("demands", [[2, 4], [1, 2]]),
+        ("demands", [[1.5, 4, 4]]),
+        ("demands", [[1, -4, 4]]),
+        ("demands", []),
+        ("integral_gpus", "yes"),
+    ],
+)
+def test_bad_fields_are_named(field: str, value: Any) -> None:
+    with pytest.raises(InstanceError, match=rf"Placement\.{field}"):
+        Placement(**{**TWO, field: value})
+
+
+def test_json() -> None:
+    instance = generate(3, integral_gpus=True)
+    assert instances.read(json.loads(json.dumps(instance.to_dict()))) == instance
+    assert generate(3) == generate(np.random.default_rng(3))
+    plan = best_fit(instance)
+    assert PlacementPlan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
+
+
+@pytest.mark.parametrize("fill", [0.3, 0.9, 1.0])
+def test_generated_demands_fit_the_cluster(fill: float) -> None:
+    for seed in range(5):
+        instance = generate(seed, num_servers=4, fill=fill)
+        total = instance.demands.sum(axis=0) / instance.capacity / 4
+        assert total[0] == 1
+        assert (total[1:] <= fill).all()
+        assert (total[1:] > 0.8 * fill).all()
+
+
+def test_published_jobs(data: Path) -> None:
+    folder = data / "synergy"
+    instance = from_trace(
+        2, throughputs=folder / "sensitivity_profiles.json", trace=folder / "static_100job.csv", num_servers=4
+    )
+    assert (instance.demands.sum(axis=0) <= 4 * instance.capacity).all()
+    assert formulations.solve(instance).status == "optimal"
+    first = from_mix(1, throughputs=folder / "sensitivity_profiles.json", num_servers=4, mix=(33, 33, 33))
+    second = first.placement(formulations.solve(first).plan)
+    assert second.num_jobs == first.num_jobs
+    assert formulations.solve(second).objective <= second.objective(vertex(second)) <= 12
+
+
+# --- best fit -----------------------------------------------------------------------------------
+
+
+@given(placements())
+def test_best_fit_finds_a_placement_where_shares_are_continuous(instance: Placement) -> None:
+    digest = instance.digest
+    plan = best_fit(instance)
+    assert plan == best_fit(instance)
+    assert Placement.from_dict(instance.to_dict()).digest == digest
+    best = formulations.solve(instance)
+    if best.status == "optimal" and not instance.integral_gpus:
+        assert instance.violations(plan) == []
+    if instance.violations(plan) == []:
+        assert best.status == "optimal"
+        assert instance.objective(plan) >= best.objective
+
+
+def test_best_fit_takes_the_tightest_server() -> None:
+    instance = Placement(
+        num_servers=2, server_gpus=4, server_cpus=9, server_memory=9, demands=[[3, 1, 1], [2, 1, 1], [1, 1, 1]]
+    )
+    assert best_fit(instance).shares.tolist() == [[1, 0], [0, 1], [1, 0]]
+
+
+def test_best_fit_cuts_what_fits_nowhere_whole() -> None:
+    instance = shared_middle()
+    plan = best_fit(instance)
+    assert instance.violations(plan) == []
+    assert instance.objective(plan) == 1
+
+
+def test_best_fit_keeps_every_resource_when_it_exchanges_shares() -> None:
+    """Nothing to spare: after the exchange, no two servers share more than three jobs."""
+    rng = np.random.default_rng(0)
+    demands = np.column_stack([np.full(16, 1.0), rng.uniform(1, 5, 16), rng.uniform(1, 5, 16)])
+    total = demands.sum(axis=0)
+    instance = Placement(
+        num_servers=2, server_gpus=8, server_cpus=total[1] / 2, server_memory=total[2] / 2, demands=demands
+    )
+    plan = best_fit(instance)
+    assert instance.violations(plan) == []
+    assert instance.objective(plan) <= 3

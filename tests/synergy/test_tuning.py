@@ -1,0 +1,502 @@
+"""Configurations and places at once: against brute force, against SCIP; and Tune step by step."""
+
+import itertools
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+import formulations
+import instances
+from formulations.synergy.allocation import relaxation
+from heuristics.synergy.tuning import drf, greedy, proportional, tetris, tune, tune_and_upgrade
+from instances import InstanceError, PlanError
+from instances.synergy.tuning import Tuning, TuningPlan, four_jobs, from_mix, from_trace, generate
+from validation.strategies.synergy import tuning as tunings
+
+Table = list[list[int]]
+
+
+def tiny(rng: np.random.Generator, *, max_jobs: int = 3) -> dict[str, Any]:
+    """Fields of a small instance: equal jobs, jobs larger than a server and full clusters are common."""
+    num_servers, server_gpus = int(rng.integers(1, 4)), int(rng.integers(1, 4))
+    cpus, memory = (int(size) for size in rng.integers(0, 9, 2))
+    gpu_demands: list[int] = []
+    configs: list[Table] = []
+    left = num_servers * server_gpus
+    while left and len(gpu_demands) < max_jobs and (not gpu_demands or rng.random() < 0.8):
+        gpus = int(rng.integers(1, min(left, 4) + 1))
+        if gpu_demands and rng.random() < 0.3 and gpu_demands[-1] <= left:
+            gpus, table = gpu_demands[-1], configs[-1]
+        else:
+            share = [gpus * size // server_gpus for size in (cpus, memory)]
+            first = [int(rng.integers(0, share[0] + 1)), int(rng.integers(0, share[1] + 1)), int(rng.integers(0, 3))]
+            table = [first, *rng.integers(0, 8, (int(rng.integers(0, 4)), 3)).tolist()]
+        gpu_demands.append(gpus)
+        configs.append(table)
+        left -= gpus
+    return {
+        "num_servers": num_servers,
+        "server_gpus": server_gpus,
+        "server_cpus": float(cpus),
+        "server_memory": float(memory),
+        "gpu_demands": gpu_demands,
+        "configs": configs,
+        "allow_split": bool(rng.random() < 0.6),
+    }
+
+
+def ways(gpus: int, free: list[int], split: bool) -> Iterator[tuple[int, ...]]:
+    """Every way to put a job's GPUs on servers with so many free."""
+    for way in itertools.product(*(range(min(gpus, room) + 1) for room in free)):
+        if sum(way) == gpus and (split or max(way) == gpus):
+            yield way
+
+
+def brute_best(fields: dict[str, Any], fair: list[float]) -> float | None:
+    """Greatest total over every configuration and place of every job, in exact arithmetic."""
+    size = (fields["server_cpus"], fields["server_memory"])
+    servers = fields["num_servers"]
+
+    def best_from(job: int, free: list[int], used: list[list[Fraction]]) -> float | None:
+        if job == len(fields["configs"]):
+            return 0.0
+        best = None
+        gpus = fields["gpu_demands"][job]
+        for c, m, w in fields["configs"][job]:
+            if w < fair[job]:
+                continue
+            for way in ways(gpus, free, fields["allow_split"]):
+                now = [
+                    [used[i][0] + Fraction(c * k, gpus), used[i][1] + Fraction(m * k, gpus)] for i, k in enumerate(way)
+                ]
+                if any(amount > limit for row in now for amount, limit in zip(row, size, strict=True)):
+                    continue
+                rest = best_from(job + 1, [room - k for room, k in zip(free, way, strict=True)], now)
+                if rest is not None and (best is None or w + rest > best):
+                    best = w + rest
+        return best
+
+    return best_from(0, [fields["server_gpus"]] * servers, [[Fraction(0), Fraction(0)] for _ in range(servers)])
+
+
+def test_optimum_agrees_with_brute_force() -> None:
+    rng = np.random.default_rng(1)
+    counts = {"optimal": 0, "infeasible": 0}
+    larger = split = full = 0
+    for _ in range(300):
+        fields = tiny(rng)
+        instance = Tuning(**fields)
+        if rng.random() < 0.3:
+            fair = [int(value) for value in rng.integers(0, 5, len(fields["configs"]))]
+            instance = Tuning(**fields, fair_throughputs=fair)
+        solution = formulations.solve(instance)
+        best = brute_best(fields, instance.fair_throughputs.tolist())
+        counts[solution.status] += 1
+        assert (solution.status == "infeasible") == (best is None)
+        larger += max(fields["gpu_demands"]) > fields["server_gpus"]
+        full += sum(fields["gpu_demands"]) == fields["num_servers"] * fields["server_gpus"]
+        if best is not None:
+            plan = solution.plan
+            assert solution.objective == pytest.approx(best)
+            assert solution.bound == pytest.approx(best)
+            assert instance.violations(plan) == []
+            split += bool(((plan.gpus > 0).sum(axis=1) > 1).any())
+    assert min(counts.values()) > 30
+    assert min(larger, split, full) > 30
+
+
+def test_scip_agrees() -> None:
+    rng = np.random.default_rng(2)
+    for _ in range(20):
+        instance = Tuning(**tiny(rng, max_jobs=5))
+        ours, theirs = formulations.solve(instance), formulations.solve(instance, solver="scip")
+        assert ours.status == theirs.status
+        assert ours.objective == (None if theirs.objective is None else pytest.approx(theirs.objective))
+
+
+def test_leaving_dominated_configurations_out_changes_no_optimum() -> None:
+    rng = np.random.default_rng(3)
+    left_out = 0
+    for _ in range(80):
+        fields = tiny(rng, max_jobs=5)
+        instance, whole = Tuning(**fields), Tuning(**fields)
+        vars(whole)["undominated"] = tuple(np.arange(len(table)) for table in whole.configs)
+        left_out += sum(map(len, whole.undominated)) - sum(map(len, instance.undominated))
+        ours, full = formulations.solve(instance), formulations.solve(whole)
+        assert ours.status == full.status
+        assert ours.objective == (None if full.objective is None else pytest.approx(full.objective))
+    assert left_out > 50
+
+
+def test_stage_one_bounds_the_optimum() -> None:
+    """Tune <= optimum <= the first stage's integer optimum <= its relaxation (Theorem 4.1)."""
+    strict = 0
+    for seed in range(12):
+        instance = generate(seed, num_servers=2)
+        best = formulations.solve(instance)
+        first = formulations.solve(instance.stage_one())
+        bound = formulations.solve(relaxation(instance.stage_one())).bound
+        values = [instance.objective(tune(instance)), best.objective, first.objective, bound]
+        assert all(low <= high * (1 + 1e-9) for low, high in itertools.pairwise(values))
+        strict += best.objective < bound * (1 - 1e-6)
+    assert strict, "the bound's own slack should show on some instance"
+
+
+def test_a_search_starts_from_a_plan() -> None:
+    instance = generate(1, num_servers=2)
+    solution = formulations.solve(instance, start=tune(instance))
+    assert solution.objective == pytest.approx(formulations.solve(instance).objective)
+
+
+@pytest.mark.parametrize("allow_split", [True, False])
+def test_writing_a_plan_and_reading_it_back(allow_split: bool) -> None:
+    instance = replace(four_jobs(), allow_split=allow_split)
+    plan = formulations.solve(instance).plan
+    model = formulations.build(instance)
+    formulations.formulation(instance.problem).write(model, plan)
+    again = formulations.read(model)
+    assert instance.violations(again) == []
+    assert instance.objective(again) == instance.objective(plan)
+
+
+def test_equal_jobs_share_a_class() -> None:
+    instance = four_jobs()
+    model = formulations.build(instance)
+    assert model.jobs == [[0], [1], [2, 3]]
+    apart = replace(instance, fair_throughputs=[4.0, 4.0, 4.0, 3.5])
+    assert formulations.build(apart).jobs == [[0], [1], [2], [3]]
+
+
+def test_constraints_can_be_added_to_the_model() -> None:
+    """Server 1 is to be drained: with half of the GPUs, the four jobs have no room."""
+    instance = four_jobs()
+    model = formulations.build(instance)
+    for variable in model.placed.values():
+        if variable.index()[2] == 1:
+            variable.setub(0)
+    assert formulations.solve(model).status == "infeasible"
+
+
+# --- the worked example -------------------------------------------------------------------------
+
+
+def test_four_jobs() -> None:
+    """Proportional shares 16; Greedy leaves Audio-M5 out; Tune 19; the optimum 21.2; the bound 22.12."""
+    instance = four_jobs()
+    assert instance.objective(proportional(instance)) == pytest.approx(16)
+    assert instance.objective(greedy(instance)) == pytest.approx(15)
+    assert instance.skipped(greedy(instance)).tolist() == [False, True, False, False]
+    assert instance.objective(tune(instance)) == pytest.approx(19)
+    assert instance.objective(tune_and_upgrade(instance)) == pytest.approx(19.8)
+    best = formulations.solve(instance)
+    assert best.objective == pytest.approx(21.2)
+    # Both sensitive jobs are spread, so that each takes the cores that one language job spares.
+    assert best.plan.gpus[:2].tolist() == [[2, 2], [2, 2]]
+    assert formulations.solve(instance.stage_one()).objective == pytest.approx(21.2)
+    assert formulations.solve(replace(instance, allow_split=False)).objective == pytest.approx(19.72)
+
+
+# --- judging ------------------------------------------------------------------------------------
+
+TWO: dict[str, Any] = {
+    "num_servers": 2,
+    "server_gpus": 2,
+    "server_cpus": 4.0,
+    "server_memory": 6.0,
+    "gpu_demands": [2, 1],
+    "configs": [[[4, 2, 2], [6, 8, 5]], [[2, 1, 1], [1, 9, 1]]],
+}
+
+
+@pytest.mark.parametrize(
+    ("choices", "gpus", "broken"),
+    [
+        ([0, 0], [[2, 0], [0, 1]], []),
+        ([1, 0], [[1, 1], [1, 0]], ["server_cpus[0] by 1"]),
+        ([0, 0], [[2, 0], [1, 0]], ["server_gpus[0] by 1", "server_cpus[0] by 2"]),
+        ([1, 0], [[2, 0], [0, 1]], ["server_cpus[0] by 2", "server_memory[0] by 2"]),
+        ([0, 0], [[1, 0], [0, 1]], ["placed[0] by 1"]),
+        ([-1, 0], [[0, 0], [0, 1]], ["placed[0] by 2"]),
+        ([0, 0], [[3, -1], [0, 1]], ["gpus_at_least_0[0, 1] by 1", "server_gpus[0] by 1", "server_cpus[0] by 2"]),
+        ([0, 1], [[2, 0], [0, 1]], ["server_memory[1] by 3"]),
+        ([2, 0], [[2, 0], [0, 1]], ["one_config[0] by 1"]),
+    ],
+)
+def test_broken_rules(choices: list[int], gpus: list[list[int]], broken: list[str]) -> None:
+    assert [str(v) for v in Tuning(**TWO).violations(TuningPlan(choices=choices, gpus=gpus))] == broken
+
+
+def test_splits_and_unfair_choices_are_named() -> None:
+    instance = Tuning(**TWO, allow_split=False, fair_throughputs=[2.0, 1.5])
+    plan = TuningPlan(choices=[0, 0], gpus=[[1, 1], [1, 0]])
+    assert [str(v) for v in instance.violations(plan)] == ["one_server[0] by 1", "fair_throughput[1] by 0.5"]
+
+
+def test_a_job_that_does_not_run_is_worth_nothing() -> None:
+    instance = Tuning(**TWO)
+    assert instance.objective(TuningPlan(choices=[0, 0], gpus=[[2, 0], [0, 1]])) == 3
+    assert instance.objective(TuningPlan(choices=[0, -1], gpus=[[2, 0], [0, 0]])) == 2
+    assert instance.objective(TuningPlan(choices=[0, 0], gpus=[[1, 0], [0, 1]])) == 1
+    with pytest.raises(PlanError, match=r"choices is 2 at index \[1\], must be -1 \(left out\) to 1"):
+        instance.objective(TuningPlan(choices=[0, 2], gpus=[[2, 0], [0, 1]]))
+    with pytest.raises(PlanError, match="s = 2"):
+        instance.objective(TuningPlan(choices=[0, 0], gpus=[[2, 0, 0], [0, 1, 0]]))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("num_servers", 0),
+        ("server_gpus", -1),
+        ("server_cpus", float("inf")),
+        ("server_memory", "much"),
+        ("gpu_demands", [2, 0]),
+        ("configs", [[[4, 2, 2]], [[2, 1]]]),
+        ("configs", [[[4, 2, 2]], [[2, -1, 1]]]),
+        ("fair_throughputs", [1.0, 2.0, 3.0]),
+        ("allow_split", 2),
+        ("allow_split", None),
+    ],
+)
+def test_bad_fields_are_named(field: str, value: Any) -> None:
+    with pytest.raises(InstanceError, match=rf"Tuning\.{field}"):
+        Tuning(**{**TWO, field: value})
+
+
+def test_json() -> None:
+    instance = replace(four_jobs(), allow_split=False)
+    assert instances.read(json.loads(json.dumps(instance.to_dict()))) == instance
+    plan = tune(instance)
+    assert TuningPlan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
+
+
+# --- Tune, step by step -------------------------------------------------------------------------
+
+
+def one_gpu_jobs(*configs: Table, servers: int = 1, gpus: int = 2, cpus: float = 6, memory: float = 0) -> Tuning:
+    return Tuning(
+        num_servers=servers,
+        server_gpus=gpus,
+        server_cpus=cpus,
+        server_memory=memory,
+        gpu_demands=[1] * len(configs),
+        configs=configs,
+    )
+
+
+def test_step_1_and_2_largest_demands_first_each_on_the_tightest_server() -> None:
+    small, large = [[1, 0, 1]], [[3, 0, 1], [5, 0, 4]]
+    plan = tune(one_gpu_jobs(small, large, small, servers=2))
+    # The job of 5 cores comes first, on server 0; then 1 core fits beside it, and the last goes to server 1.
+    assert plan.choices.tolist() == [0, 1, 0]
+    assert plan.gpus.tolist() == [[1, 0], [1, 0], [0, 1]]
+
+
+def test_step_3_a_demand_above_the_share_is_reduced_to_it() -> None:
+    wants_5, wants_2 = [[2, 0, 1], [5, 0, 4]], [[2, 0, 1]]
+    plan = tune(one_gpu_jobs(wants_5, wants_5, wants_2, gpus=3, cpus=9))
+    # Job 0 takes 5 of 9 cores; job 1 does not find 5 more, but its share of 3, of which it can use 2.
+    assert plan.choices.tolist() == [1, 0, 0]
+
+
+def test_step_4_the_job_that_took_too_much_is_reverted() -> None:
+    wants_4 = [[3, 0, 2], [4, 0, 3]]
+    # Job 0 gets 4 of 6 cores; job 1's share of 3 fits only once job 0 is back at its own.
+    assert tune(one_gpu_jobs(wants_4, wants_4)).choices.tolist() == [0, 0]
+
+
+def test_step_4_reverts_the_job_with_most_cores_first() -> None:
+    """Shares are 2 of 8 cores; the last job lacks one, which either of the first two could give."""
+    wants_4, wants_3, wants_1 = [[1, 0, 1], [4, 0, 9]], [[2, 0, 1], [3, 0, 2]], [[1, 0, 1]]
+    instance = one_gpu_jobs(wants_3, wants_4, wants_1, wants_1, gpus=4, cpus=8)
+    plan = tune(instance)
+    assert plan.choices.tolist() == [1, 0, 0, 0]
+    assert instance.violations(plan) == []
+
+
+def test_step_4_reverts_jobs_on_one_server_before_split_ones() -> None:
+    """Shares are 4 cores and 4 GB for each GPU; only server 0 has a GPU for the last job, and it lacks 1 GB there."""
+    instance = Tuning(
+        num_servers=2,
+        server_gpus=3,
+        server_cpus=12,
+        server_memory=12,
+        gpu_demands=[2, 1, 1, 1, 1],
+        configs=[
+            [[8, 4, 1], [18, 4, 5]],
+            [[1, 4, 1], [1, 9, 3]],
+            [[1, 2, 1]],
+            [[1, 2, 1]],
+            [[0, 2, 1]],
+        ],
+    )
+    plan = tune(instance)
+    assert plan.gpus.tolist() == [[1, 1], [1, 0], [0, 1], [0, 1], [1, 0]]
+    # Job 0 has most cores per GPU, but it is on both servers, so job 1 gives way.
+    assert plan.choices.tolist() == [1, 0, 0, 0, 0]
+    assert instance.violations(plan) == []
+
+
+def test_wide_jobs_are_split_over_the_fewest_servers() -> None:
+    instance = Tuning(
+        num_servers=4,
+        server_gpus=4,
+        server_cpus=8,
+        server_memory=8,
+        gpu_demands=[6, 3, 3],
+        configs=[[[12, 6, 6]], [[6, 3, 3]], [[6, 3, 3]]],
+    )
+    plan = tune(instance)
+    assert (plan.gpus[0] > 0).sum() == 2
+    assert plan.gpus.tolist() == [[4, 2, 0, 0], [0, 0, 3, 0], [0, 0, 0, 3]]
+    assert instance.violations(plan) == []
+
+
+def test_splits_follow_the_demand_not_the_gpus_alone() -> None:
+    """8 cores for 2 GPUs: no server of 4 GPUs holds them, two servers of 6 cores do."""
+    instance = Tuning(
+        num_servers=2,
+        server_gpus=4,
+        server_cpus=6,
+        server_memory=0,
+        gpu_demands=[2],
+        configs=[[[3, 0, 1], [8, 0, 5]]],
+    )
+    plan = tune(instance)
+    assert plan.choices.tolist() == [1]
+    assert plan.gpus.tolist() == [[1, 1]]
+    together = tune(replace(instance, allow_split=False))
+    assert together.choices.tolist() == [0]
+    assert together.gpus.tolist() == [[2, 0]]
+
+
+def test_the_two_readings_of_greater() -> None:
+    """A job above its share in cores alone: greater in some dimension, not in all."""
+    wants_cores = [[2, 2, 1], [4, 1, 3]]
+    instance = one_gpu_jobs(wants_cores, [[1, 2, 1]], gpus=2, cpus=4, memory=4)
+    assert tune(instance, greater="any").choices.tolist() == [0, 0]
+    assert instance.violations(tune(instance, greater="any")) == []
+    # By construction there should be something to revert for job 1: there is not, and the plan says so.
+    stuck = tune(instance, greater="all")
+    assert stuck.choices.tolist() == [1, -1]
+    assert [str(v) for v in instance.violations(stuck)] == ["placed[1] by 1"]
+    with pytest.raises(ValueError, match="greater"):
+        tune(instance, greater="both")
+
+
+def test_nothing_is_reverted_in_vain() -> None:
+    """Job 0 is greater in both, but without its spare cores job 2 still finds none: it stays as it is."""
+    instance = one_gpu_jobs(
+        [[1, 1, 1], [2, 2, 3]], [[1, 1, 1], [4, 1, 5]], [[1, 1, 1], [3, 1, 2]], gpus=3, cpus=6, memory=5
+    )
+    plan = tune(instance, greater="all")
+    assert plan.choices.tolist() == [1, 1, -1]
+
+
+@given(tunings())
+def test_tune_keeps_its_promise(instance: Tuning) -> None:
+    """With splits, every job runs at least at its share; each has its best case or its share, nothing else."""
+    instance = replace(instance, allow_split=True)
+    plan = tune(instance)
+    assert instance.violations(plan) == []
+    assert not instance.skipped(plan).any()
+    assert ((plan.choices == instance.best_choices) | (plan.choices == instance.proportional_choices)).all()
+    assert instance.violations(proportional(instance)) == []
+    values = [instance.objective(method(instance)) for method in (proportional, tune, tune_and_upgrade)]
+    assert values == sorted(values)
+    best = formulations.solve(instance)
+    assert best.status == "optimal"
+    assert values[-1] <= best.objective * (1 + 1e-9) + 1e-9
+
+
+@given(tunings())
+def test_every_method_leaves_jobs_out_rather_than_break_another_rule(instance: Tuning) -> None:
+    digest = instance.digest
+    for method in (proportional, greedy, drf, tetris, tune, tune_and_upgrade):
+        plan = method(instance)
+        assert plan == method(instance)
+        broken = instance.violations(plan)
+        assert {violation.rule for violation in broken} <= {"placed"}
+        assert [violation.index[0] for violation in broken] == np.flatnonzero(instance.skipped(plan)).tolist()
+        assert (plan.gpus[plan.choices < 0] == 0).all()
+    plan = tune(instance, greater="all")
+    assert {violation.rule for violation in instance.violations(plan)} <= {"placed"}
+    assert Tuning.from_dict(instance.to_dict()).digest == digest
+
+
+# --- the others ---------------------------------------------------------------------------------
+
+
+def test_greedy_is_first_fit_in_the_order_of_the_queue() -> None:
+    wants_4, wants_2 = [[2, 0, 1], [4, 0, 3]], [[2, 0, 1]]
+    instance = one_gpu_jobs(wants_4, wants_4, wants_2, wants_4, servers=2, gpus=3)
+    plan = greedy(instance)
+    assert plan.choices.tolist() == [1, 1, 0, -1]
+    assert plan.gpus.tolist() == [[1, 0], [0, 1], [1, 0], [0, 0]]
+    assert greedy(instance, order=[3, 2, 1, 0]).choices.tolist() == [-1, 1, 0, 1]
+
+
+def test_drf_and_tetris_order_the_queue() -> None:
+    """On one server of 4 cores: DRF looks at the largest fraction, Tetris at all of them, times the duration."""
+    instance = Tuning(
+        num_servers=1,
+        server_gpus=4,
+        server_cpus=4,
+        server_memory=8,
+        gpu_demands=[1, 1],
+        configs=[[[1, 2, 1], [3, 2, 5]], [[1, 1, 1], [2, 7, 4]]],
+    )
+    # Fractions: job 0 has 1/4, 3/4 and 2/8, job 1 has 1/4, 2/4 and 7/8.
+    assert drf(instance).choices.tolist() == [1, -1]
+    assert tetris(instance).choices.tolist() == [1, -1]
+    assert tetris(instance, durations=[10.0, 1.0]).choices.tolist() == [-1, 1]
+    with pytest.raises(ValueError, match="durations"):
+        tetris(instance, durations=[1.0])
+
+
+def test_greedy_breaks_down_where_every_job_is_sensitive(data: Path) -> None:
+    path = data / "synergy" / "sensitivity_profiles.json"
+    for seed in range(3):
+        instance = from_mix(seed, throughputs=path, num_servers=4, mix=(50, 0, 50), multi_gpu=False)
+        plan = greedy(instance)
+        assert instance.skipped(plan).sum() >= 10
+        assert instance.objective(plan) < instance.objective(proportional(instance))
+        assert instance.violations(tune(instance)) == []
+
+
+# --- generators and real input ------------------------------------------------------------------
+
+
+def test_the_same_seed_gives_the_same_instance() -> None:
+    assert generate(7) == generate(np.random.default_rng(7))
+    assert generate(7, allow_split=False).allow_split is False
+    assert instances.read(json.loads(json.dumps(generate(7).to_dict()))) == generate(7)
+
+
+def test_load_sets_the_gpus_in_use() -> None:
+    assert generate(0, num_servers=4, load=0.5).gpu_demands.sum() == 16
+
+
+def test_published_jobs_are_solved(data: Path) -> None:
+    folder = data / "synergy"
+    instance = from_trace(
+        0, throughputs=folder / "sensitivity_profiles.json", trace=folder / "static_100job.csv", num_servers=4
+    )
+    assert instance.num_jobs == 32
+    solution = formulations.solve(instance)
+    assert solution.status == "optimal"
+    assert instance.objective(tune(instance)) <= solution.objective
+    # More jobs than the trace has: they come a second time.
+    assert (
+        from_trace(
+            0, throughputs=folder / "sensitivity_profiles.json", trace=folder / "static_100job.csv", num_servers=16
+        ).num_jobs
+        == 128
+    )
