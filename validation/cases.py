@@ -173,6 +173,7 @@ def choose_cases(
     given: str | os.PathLike[str] | Sequence[AnyInstance] | None,
     throughputs: str | Mapping[str, str] | None,
     trace: str | Mapping[str, str] | None,
+    repair: bool = False,
 ) -> list[Case]:
     """The instances asked for: given ones, generated ones, and ones drawn from real data."""
     cases: list[Case] = []
@@ -192,9 +193,11 @@ def choose_cases(
             draw = catalogue.entry(problem).from_trace
             if problem.split(".")[0] == paper and draw is not None:
                 paths = {"throughputs": throughputs_of.get(paper), "trace": trace_of.get(paper)}
-                given_paths = {name: path for name, path in paths.items() if path is not None}
+                given_options: dict[str, Any] = {name: path for name, path in paths.items() if path is not None}
+                if repair and "repair" in inspect.signature(draw).parameters:
+                    given_options["repair"] = True
                 for size in _sizes_of(problem, sizes):
-                    options = {**given_paths, catalogue.entry(problem).size: size}
+                    options = {**given_options, catalogue.entry(problem).size: size}
                     try:
                         inspect.signature(draw).bind(None, **options)
                     except TypeError as error:

@@ -237,6 +237,9 @@ def study(
         list[str] | None, typer.Option(help="Real throughputs: PATH, or PAPER=PATH where several papers read some.")
     ] = None,
     trace: Annotated[list[str] | None, typer.Option(help="Real jobs: PATH or PAPER=PATH.")] = None,
+    repair: Annotated[
+        bool | None, typer.Option("--repair", help="Repair measured curves that a problem cannot take.")
+    ] = None,
     time_limit: Annotated[float | None, typer.Option(help="Limit for each run, s; 60 by default.")] = None,
     jobs: Annotated[int | None, typer.Option(help="Worker processes; one for each core by default.")] = None,
     solver: Annotated[str | None, typer.Option(help="Solver of the exact side; highs by default.")] = None,
@@ -256,6 +259,7 @@ def study(
         "instances": instances,
         "throughputs": _paths(throughputs) if throughputs else None,
         "trace": _paths(trace) if trace else None,
+        "repair": repair,
         "time_limit": time_limit,
         "jobs": jobs,
         "solver": solver,
@@ -391,6 +395,7 @@ def _from_toml(path: Path) -> dict[str, Any]:
         "instances": (str,),
         "throughputs": (str, dict),
         "trace": (str, dict),
+        "repair": (bool,),
         "time_limit": (int, float),
         "jobs": (int,),
         "solver": (str,),
@@ -399,7 +404,7 @@ def _from_toml(path: Path) -> dict[str, Any]:
     for name, value in asked.items():
         if name not in known:
             raise StudyError(f"{path}: unknown option {name!r}{nearest(name, known)}")
-        if not isinstance(value, known[name]) or isinstance(value, bool):
+        if not isinstance(value, known[name]) or (isinstance(value, bool) and bool not in known[name]):
             kinds = " or ".join(kind.__name__ for kind in known[name])
             raise StudyError(f"{path}: {name}: got {value!r}, must be {kinds}")
     return asked

@@ -91,6 +91,7 @@ def gap_study(
     instances: str | os.PathLike[str] | Sequence[AnyInstance] | None = None,
     throughputs: str | Mapping[str, str] | None = None,
     trace: str | Mapping[str, str] | None = None,
+    repair: bool = False,
     time_limit: float = 60.0,
     jobs: int | None = None,
     solver: str = "highs",
@@ -120,6 +121,9 @@ def gap_study(
     throughputs, trace : path or mapping from paper to path, optional
         Files of real data, from which ``count`` more instances of each size are drawn for the
         problems that can read them.
+    repair : bool
+        Whether measured curves that a problem cannot take as they are may be repaired, as the
+        reader of that data says; refused by default.
     time_limit : float
         Limit for each cell, s.
     jobs : int, optional
@@ -155,7 +159,7 @@ def gap_study(
     directory = Path(output)
     if isinstance(instances, (str, os.PathLike)) and directory.resolve().is_relative_to(Path(instances).resolve()):
         raise StudyError(f"output: {directory} is inside {instances}, whose files are to be studied: choose another")
-    cases = choose_cases(chosen, seed, sizes, count, instances, throughputs, trace)
+    cases = choose_cases(chosen, seed, sizes, count, instances, throughputs, trace, repair)
     if not cases:
         raise StudyError("there is no instance to study: sizes is empty")
     code = {
@@ -175,6 +179,7 @@ def gap_study(
         "instances": str(instances) if isinstance(instances, (str, os.PathLike)) else instances and "given",
         "throughputs": throughputs,
         "trace": trace,
+        "repair": repair,
         "time_limit": time_limit,
         "solver": solver,
     }
