@@ -28,6 +28,7 @@ from heuristics.gavel import fifo as gavel_fifo_heuristics
 from heuristics.gavel import finish_time_fairness as gavel_finish_time_fairness_heuristics
 from heuristics.gavel import makespan as gavel_makespan_heuristics
 from heuristics.gavel import max_min_fairness as gavel_max_min_fairness_heuristics
+from heuristics.gavel import round_assignment as gavel_round_assignment_heuristics
 from heuristics.gavel import shortest_job_first as gavel_shortest_job_first_heuristics
 from heuristics.gavel import throughput_per_dollar as gavel_throughput_per_dollar_heuristics
 from heuristics.gavel import total_throughput as gavel_total_throughput_heuristics
@@ -53,6 +54,7 @@ from instances.gavel import fifo as gavel_fifo
 from instances.gavel import finish_time_fairness as gavel_finish_time_fairness
 from instances.gavel import makespan as gavel_makespan
 from instances.gavel import max_min_fairness as gavel_max_min_fairness
+from instances.gavel import round_assignment as gavel_round_assignment
 from instances.gavel import shortest_job_first as gavel_shortest_job_first
 from instances.gavel import throughput_per_dollar as gavel_throughput_per_dollar
 from instances.gavel import total_throughput as gavel_total_throughput
@@ -380,6 +382,18 @@ _ENTRIES = [
         enlarge=lambda instance: replace(instance, num_workers=instance.num_workers + 1),
     ),
     Entry(
+        title="Which jobs run in the next round, by priority",
+        source="Gavel, section 5 and Algorithm 1",
+        instance=gavel_round_assignment.RoundAssignment,
+        generate=gavel_round_assignment.generate,
+        size="num_jobs",
+        sizes=(8, 32, 128),
+        heuristics={"greedy_priority": Heuristic(gavel_round_assignment_heuristics.greedy_priority)},
+        symmetric=("n", "k", "p"),
+        rescalings=(Rescaling(("priorities",), 1),),
+        enlarge=lambda instance: replace(instance, num_workers=instance.num_workers + 1),
+    ),
+    Entry(
         title="How much CPU and memory each job gets, for the greatest total throughput",
         source="Synergy, section 4.1.1, program (1)-(5)",
         instance=synergy_allocation.Allocation,
@@ -524,7 +538,7 @@ _ENTRIES = [
         instance=elasticflow_share.MinimumSatisfactoryShare,
         generate=elasticflow_share.generate,
         size="num_jobs",
-        sizes=(8, 32, 128),
+        sizes=(4, 8, 12),
         heuristics={
             "progressive_filling": Heuristic(elasticflow_share_heuristics.progressive_filling, declines=True),
             "edf": Heuristic(elasticflow_share_heuristics.edf, infeasible_because=MISSES_DEADLINES),
@@ -568,7 +582,7 @@ _ENTRIES = [
         instance=elasticflow_allocation.Allocation,
         generate=elasticflow_allocation.generate,
         size="num_jobs",
-        sizes=(8, 32, 128),
+        sizes=(4, 8, 12),
         heuristics={
             "greedy_marginal_return": Heuristic(
                 elasticflow_allocation_heuristics.greedy_marginal_return,

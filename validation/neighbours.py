@@ -113,6 +113,9 @@ def _simplifications(instance: I) -> Iterator[Callable[[], I]]:
                 yield functools.partial(_with, instance, name, simple)
         elif value is not None and not declared.index_of and declared.kind is not str:
             for number, part in enumerate(value if isinstance(value, tuple) else (value,)):
+                if isinstance(declared, Ragged) and len(part) > 1:
+                    for row in reversed(range(len(part))):
+                        yield functools.partial(_with_part, instance, name, number, np.delete(part, row, axis=0))
                 for simple in _simpler_arrays(part):
                     yield functools.partial(_with_part, instance, name, number, simple)
 

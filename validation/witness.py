@@ -91,13 +91,15 @@ def _arrays(record: Record) -> list[tuple[str, NDArray[Any]]]:
 
 
 def _matrix(axes: Axes, label: str, array: NDArray[Any]) -> None:
-    shown = array.astype(float)
+    words = array.dtype.kind == "U"
+    shown = np.zeros(array.shape) if words else array.astype(float)
     finite = np.where(np.isfinite(shown), shown, np.nan)
     greatest = np.nanmax(np.abs(finite)) if np.isfinite(finite).any() else 1.0
     axes.imshow(finite / (greatest or 1.0), cmap="Blues", vmin=0, vmax=1.6, aspect="auto")
     if array.size <= 200:
         for (i, j), entry in np.ndenumerate(array):
-            axes.text(j, i, f"{float(entry):.4g}", ha="center", va="center", fontsize=8)
+            text = str(entry) if words else f"{float(entry):.4g}"
+            axes.text(j, i, text, ha="center", va="center", fontsize=8)
     axes.set_title(label, fontsize=9)
     rows, columns = array.shape
     axes.set_xticks(range(columns) if columns <= 20 else [])

@@ -88,9 +88,9 @@ def time_indexed(model: pyo.ConcreteModel, instance: Jobs, *, every_count_now: b
 def aggregated(model: pyo.ConcreteModel, instance: Jobs, *, slot_0_alone: bool = False) -> list[Terms]:
     """Add GPU-slots by interval, for concave curves; returns the terms of each job.
 
-    Sets JOBS, INTERVALS, STEPS; parameters ``length[k]`` (slots of interval k) and
-    ``width[i, s]``; variables ``gpu_slots[i, k, s]`` (integer); constraints ``capacity[k]``.
-    Intervals end at the deadlines, and with ``slot_0_alone`` after slot 0 too.
+    Sets JOBS, INTERVALS, STEPS; parameter ``length[k]`` (slots of interval k); variables
+    ``gpu_slots[i, k, s]`` (integer); constraints ``capacity[k]``.  Intervals end at the deadlines,
+    and with ``slot_0_alone`` after slot 0 too.
 
     Raises
     ------

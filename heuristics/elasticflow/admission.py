@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from heuristics.elasticflow.filling import ROUNDING, fill_jobs, run_by_deadline
+from heuristics.elasticflow.filling import ROUNDING, fill_jobs, needs, run_by_deadline
 from instances.base import BoolArray, FloatArray, IntArray
 from instances.elasticflow.admission import Admission, AdmissionPlan
 
@@ -128,7 +128,7 @@ def meets_edf_condition(gpu_time: FloatArray, deadlines: IntArray, num_gpus: int
 
 
 def _finished(instance: Admission, gpus: IntArray) -> BoolArray:
-    finished: BoolArray = instance.work(gpus) >= instance.iterations * (1 - ROUNDING)
+    finished: BoolArray = instance.work(gpus) >= needs(instance)
     return finished
 
 

@@ -6,7 +6,7 @@ import heapq
 
 import numpy as np
 
-from heuristics.elasticflow.filling import ROUNDING, fill_job, fill_jobs
+from heuristics.elasticflow.filling import fill_job, fill_jobs, needs
 from instances.base import IntArray
 from instances.elasticflow.allocation import Allocation
 from instances.elasticflow.sharing import SlotPlan
@@ -60,6 +60,7 @@ class _Growth:
         self.instance = instance
         self.gpus = gpus
         self.free = instance.num_gpus - gpus.sum(axis=0)
+        self.needs = needs(instance)
 
     def faster(self, job: int) -> bool:
         """Whether one more GPU in slot 0 would make the job faster there."""
@@ -80,11 +81,11 @@ class _Growth:
         curve = self.instance.throughputs[job]
         held = self.gpus[job, : self.instance.deadlines[job]]
         now = held[0] + 1
-        left = float(self.instance.iterations[job] - curve[now])
+        left = float(self.needs[job] - curve[now])
         rest = fill_job(curve, left, self.free[1 : len(held)] + held[1:])
         if rest is None:
             # Only a falling curve is so: the job keeps what it had, up to where it is done.
             rest = held[1:].copy()
             after = np.cumsum(curve[rest[::-1]])[::-1]
-            rest[np.append(after[1:], 0.0) >= left * (1 - ROUNDING)] = 0
+            rest[np.append(after[1:], 0.0) >= left] = 0
         return np.concatenate([[now], rest])

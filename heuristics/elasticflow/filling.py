@@ -17,7 +17,12 @@ ROUNDING = 1e-9
 """Work counts as done when less than this part of it is missing, for the rounding of sums."""
 
 
-def fill_job(curve: FloatArray, iterations: float, free: IntArray, *, powers_of_two: bool = False) -> IntArray | None:
+def needs(instance: DeadlineJobs[Any]) -> FloatArray:
+    """(n,) float: iterations with which each job's work counts as done."""
+    return instance.iterations * (1 - ROUNDING)
+
+
+def fill_job(curve: FloatArray, need: float, free: IntArray, *, powers_of_two: bool = False) -> IntArray | None:
     """Algorithm 1's ``ProgressiveFilling`` for one job.
 
     The job is tried at j = 1, 2, ... GPUs.  At level j it takes min(j, free GPUs) in each slot,
@@ -28,7 +33,7 @@ def fill_job(curve: FloatArray, iterations: float, free: IntArray, *, powers_of_
     ----------
     curve : (G+1,) float
         Iterations in one slot on 0 to G GPUs.
-    iterations : float
+    need : float
         Iterations to do.
     free : (d,) int
         Free GPUs in each slot that the job may use, up to its deadline.
@@ -46,7 +51,6 @@ def fill_job(curve: FloatArray, iterations: float, free: IntArray, *, powers_of_
     Complexity: O(G + d), by counting the slots with each number of free GPUs.
     """
     gpus = np.zeros(len(free), np.int64)
-    need = iterations * (1 - ROUNDING)
     if need <= 0:
         return gpus
     if powers_of_two:
@@ -83,11 +87,10 @@ def fill_jobs(instance: DeadlineJobs[Any], jobs: IntArray, *, powers_of_two: boo
     """
     gpus = np.zeros((instance.num_jobs, instance.horizon), np.int64)
     free = np.full(instance.horizon, instance.num_gpus)
+    need = needs(instance)
     for job in jobs[np.argsort(instance.deadlines[jobs], kind="stable")]:
         deadline = instance.deadlines[job]
-        filled = fill_job(
-            instance.throughputs[job], float(instance.iterations[job]), free[:deadline], powers_of_two=powers_of_two
-        )
+        filled = fill_job(instance.throughputs[job], need[job], free[:deadline], powers_of_two=powers_of_two)
         if filled is None:
             return None
         gpus[job, :deadline] = filled
@@ -107,15 +110,15 @@ def run_by_deadline(instance: DeadlineJobs[Any], jobs: IntArray) -> IntArray:
     """
     gpus = np.zeros((instance.num_jobs, instance.horizon), np.int64)
     free = np.full(instance.horizon, instance.num_gpus)
+    need = needs(instance)
     for job in jobs[np.argsort(instance.deadlines[jobs], kind="stable")]:
         deadline = instance.deadlines[job]
-        best = np.maximum.accumulate(instance.throughputs[job])
+        best = instance.best_throughputs[job]
         # The fewest GPUs with the best throughput that each number of free GPUs allows.
         fastest = np.searchsorted(best, best)
         taken = fastest[free[:deadline]]
-        need = instance.iterations[job] * (1 - ROUNDING)
         before = np.cumsum(best[taken]) - best[taken]
-        taken[before >= need] = 0
+        taken[before >= need[job]] = 0
         gpus[job, :deadline] = taken
         free[:deadline] -= taken
     return gpus

@@ -17,8 +17,8 @@ def buddy_best_fit(instance: Placement) -> PlacementPlan | None:
     job, in turn, takes one of the smallest that can hold it (ties go to the lowest offset), which
     is halved until it has the job's size.
 
-    Guarantee: moves nothing.  It returns None when a new job finds no block, or a running job
-    cannot keep its own, which happens on instances that have a placement with moves.
+    Guarantee: moves nothing, and finds a placement without moves whenever there is one.  It returns
+    None otherwise, which happens on instances that have a placement with moves.
     Complexity: O(G log G + n log G).
 
     References

@@ -67,7 +67,9 @@ def generate(
         Hardness dial, above 0: the largest part of the GPU time up to any deadline that the jobs
         due by then would need if each always ran at its most efficient number of GPUs.  Above 1
         there is no plan.  With linear curves there is one up to about 1 (Theorem 1); with others
-        plans run out earlier, at about half, because jobs that need several GPUs run less efficiently.
+        plans run out earlier (for 16 GPUs at about half, for more at less), because jobs that need
+        many GPUs run less efficiently.  No job has more to do than it could do alone, which can
+        lower the load.
     curves : str
         "concave" (the default), "linear", or "measured": powers of two with an error of measurement,
         flat in between, which is neither concave nor monotone.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -61,7 +61,7 @@ class Sharing(Instance[Allocation]):
         Steps/s of either partner when the pair shares a worker of each type.
     """
 
-    plan_type = Allocation
+    plan_type: ClassVar[type[Plan]] = Allocation
 
     throughputs: Annotated[FloatArray, Array(float, "n k", minimum=0)]
     num_workers: Annotated[IntArray, Array(int, "p", minimum=0)]

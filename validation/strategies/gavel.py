@@ -12,6 +12,7 @@ from instances.gavel.fifo import Fifo
 from instances.gavel.finish_time_fairness import FinishTimeFairness
 from instances.gavel.makespan import Makespan
 from instances.gavel.max_min_fairness import MaxMinFairness
+from instances.gavel.round_assignment import RoundAssignment
 from instances.gavel.shortest_job_first import ShortestJobFirst
 from instances.gavel.throughput_per_dollar import ThroughputPerDollar
 from instances.gavel.total_throughput import TotalThroughput
@@ -116,3 +117,14 @@ def cost(draw: st.DrawFn) -> Cost:
 def throughput_per_dollar(draw: st.DrawFn) -> ThroughputPerDollar:
     """Throughput per price, as a sum of ratios."""
     return ThroughputPerDollar(**draw(priced()))
+
+
+@st.composite
+def round_assignment(
+    draw: st.DrawFn, *, fields: st.SearchStrategy[dict[str, Any]] | None = None, max_priority: int = 4
+) -> RoundAssignment:
+    """A round with priorities of 0 to 4 in quarters, ties and zeros among them."""
+    drawn = draw(cluster() if fields is None else fields)
+    rows = len(drawn["scale_factors"]) + len(drawn["pairs"])
+    shared = {name: drawn[name] for name in ("num_workers", "pools", "scale_factors", "pairs")}
+    return RoundAssignment(**shared, priorities=draw(quarters((rows, drawn["throughputs"].shape[1]), 0, max_priority)))

@@ -1,0 +1,74 @@
+"""Exact model of :class:`instances.gavel.round_assignment.RoundAssignment`: a multiple-choice knapsack.
+
+    max   sum_{r, j} priority[r, j] * chosen[r, j]
+    s.t.  once[m]:          sum of chosen[r, j] over the rows r that contain job m       <= 1
+          pool_workers[p]:  sum of scale_factor[r] * chosen[r, j] over the types of p    <= num_workers[p]
+          chosen[r, j] in {0, 1}.
+
+Only entries of positive priority on pools that are wide enough are chosen from: the others add
+nothing, and leaving them out of a plan breaks no rule.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyomo.environ as pyo
+
+from formulations.linear import weighted_sum
+from instances.gavel.round_assignment import RoundAssignment, RoundAssignmentPlan
+
+
+def build(instance: RoundAssignment) -> pyo.ConcreteModel:
+    """Pyomo model of a round.
+
+    Sets JOBS, POOLS, TYPES and CHOICES (pairs of row and type); variables ``chosen[r, j]``
+    (binary); constraints ``once[m]`` and ``pool_workers[p]``; objective ``total_priority``.
+    """
+    model = pyo.ConcreteModel(name=instance.problem)
+    model.JOBS = pyo.RangeSet(0, instance.num_jobs - 1)
+    model.TYPES = pyo.RangeSet(0, instance.num_types - 1)
+    model.POOLS = pyo.RangeSet(0, len(instance.num_workers) - 1)
+    choices = [(int(r), int(j)) for r, j in np.argwhere((instance.priorities > 0) & instance.fits)]
+    model.CHOICES = pyo.Set(initialize=choices, dimen=2)
+    model.chosen = pyo.Var(model.CHOICES, domain=pyo.Binary)
+    of_job: dict[int, list[tuple[int, int]]] = {job: [] for job in model.JOBS}
+    of_pool: dict[int, list[tuple[int, int]]] = {pool: [] for pool in model.POOLS}
+    for row, kind in choices:
+        for job in instance.members[row]:
+            of_job[job].append((row, kind))
+        of_pool[int(instance.pools[kind])].append((row, kind))
+
+    def once(model: pyo.ConcreteModel, job: int) -> object:
+        if not of_job[job]:
+            return pyo.Constraint.Skip
+        return (None, weighted_sum([1] * len(of_job[job]), [model.chosen[choice] for choice in of_job[job]]), 1)
+
+    def pool_workers(model: pyo.ConcreteModel, pool: int) -> object:
+        if not of_pool[pool]:
+            return pyo.Constraint.Skip
+        workers = [int(instance.row_scale_factors[row]) for row, _ in of_pool[pool]]
+        used = weighted_sum(workers, [model.chosen[choice] for choice in of_pool[pool]])
+        return (None, used, int(instance.num_workers[pool]))
+
+    model.once = pyo.Constraint(model.JOBS, rule=once)
+    model.pool_workers = pyo.Constraint(model.POOLS, rule=pool_workers)
+    priorities = [float(instance.priorities[choice]) for choice in choices]
+    model.total_priority = pyo.Objective(expr=weighted_sum(priorities, list(model.chosen.values())), sense=pyo.maximize)
+    model.rows = instance.num_jobs + instance.num_pairs
+    return model
+
+
+def read(model: pyo.ConcreteModel) -> RoundAssignmentPlan:
+    """The plan in the values of ``chosen``."""
+    chosen = np.zeros((model.rows, len(model.TYPES)), bool)
+    for choice, variable in model.chosen.items():
+        if variable.value is None:
+            raise ValueError(f"variable {variable.name!r} has no value")
+        chosen[choice] = variable.value > 0.5
+    return RoundAssignmentPlan(chosen=chosen)
+
+
+def write(model: pyo.ConcreteModel, plan: RoundAssignmentPlan) -> None:
+    """Set the variables to ``plan``, as a point to start the search from."""
+    for choice, variable in model.chosen.items():
+        variable.set_value(int(plan.chosen[choice]))

@@ -1,0 +1,170 @@
+"""Which jobs run in the next round: Gavel (OSDI'20), section 5 and Algorithm 1.
+
+A policy's allocation is a fraction of time; a round is a few minutes in which each worker runs one
+job or one pair.  Every row of the allocation (a job alone, or a pair) has a priority on every type.
+Choose at most one (row, type) for each job, within the workers of each pool, so that the total
+priority of what runs is greatest: a multiple-choice knapsack with one capacity for each pool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated
+
+import numpy as np
+
+from instances.base import Array, BoolArray, FloatArray, Instance, IntArray, Plan, Violation, default, exceeding
+
+
+@dataclass(frozen=True, eq=False)
+class RoundAssignmentPlan(Plan):
+    """What runs in the round.
+
+    Attributes
+    ----------
+    chosen : (n+q, k) bool
+        Whether row r runs on type j; rows are the jobs alone, then the pairs.
+    """
+
+    chosen: Annotated[BoolArray, Array(bool, "n+q k")]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RoundAssignment(Instance[RoundAssignmentPlan]):
+    """Priorities of a round.
+
+    Attributes
+    ----------
+    priorities : (n+q, k) float
+        Priority of each row on each type, at least 0.
+    num_workers : (p,) int
+        Workers in each pool.
+    pools : (k,) int
+        Pool that each type draws its workers from; type j is pool j by default.
+    scale_factors : (n,) int
+        Workers that each job holds at once.  There is no default: its length says how many of the
+        rows are jobs.
+    pairs : (q, 2) int
+        Pairs of jobs of equal scale factor that may share workers; none by default.
+    """
+
+    problem = "gavel.round_assignment"
+    sense = "max"
+    plan_type = RoundAssignmentPlan
+
+    scale_factors: Annotated[IntArray, Array(int, "n", minimum=1)]
+    num_workers: Annotated[IntArray, Array(int, "p", minimum=0)]
+    pairs: Annotated[IntArray, Array(int, "q 2", empty=True, index_of="n")] = default(
+        lambda dims: np.zeros((0, 2), np.int64)
+    )
+    priorities: Annotated[FloatArray, Array(float, "n+q k", minimum=0)]
+    pools: Annotated[IntArray, Array(int, "k", index_of="p")] = default(lambda dims: np.arange(dims["k"]))
+
+    def check(self) -> None:
+        if self.num_pairs:
+            first, second = self.pairs.T
+            for bad, must in (
+                (first == second, "two different jobs"),
+                (self.scale_factors[first] != self.scale_factors[second], "two jobs of equal scale factor"),
+            ):
+                if bad.any():
+                    pair = int(np.flatnonzero(bad)[0])
+                    raise self.refuse(
+                        "pairs", f"got jobs {self.pairs[pair].tolist()} at index [{pair}], must be {must}"
+                    )
+
+    @property
+    def num_jobs(self) -> int:
+        return self.dims["n"]
+
+    @property
+    def num_pairs(self) -> int:
+        return len(self.pairs)
+
+    @property
+    def num_types(self) -> int:
+        return self.dims["k"]
+
+    @cached_property
+    def row_scale_factors(self) -> IntArray:
+        """(n+q,) int: workers that each row holds."""
+        return np.concatenate([self.scale_factors, self.scale_factors[self.pairs[:, 0]]])
+
+    @cached_property
+    def members(self) -> tuple[tuple[int, ...], ...]:
+        """Jobs of each row."""
+        alone = [(job,) for job in range(self.num_jobs)]
+        return (*alone, *(tuple(pair) for pair in self.pairs.tolist()))
+
+    @cached_property
+    def fits(self) -> BoolArray:
+        """(n+q, k) bool: whether a row is no wider than the type's pool."""
+        fits: BoolArray = self.row_scale_factors[:, None] <= self.num_workers[self.pools][None, :]
+        return fits
+
+    def value(self, plan: RoundAssignmentPlan) -> float:
+        return float(self.priorities[plan.chosen].sum())
+
+    def broken_rules(self, plan: RoundAssignmentPlan) -> Iterator[Violation]:
+        times = np.zeros(self.num_jobs, np.int64)
+        for row, count in enumerate(plan.chosen.sum(axis=1)):
+            for job in self.members[row]:
+                times[job] += count
+        yield from exceeding("once", times, 1)
+        used = np.bincount(self.pools, weights=self.row_scale_factors @ plan.chosen, minlength=len(self.num_workers))
+        yield from exceeding("pool_workers", used, self.num_workers)
+
+
+def generate(
+    rng: np.random.Generator | int,
+    *,
+    num_jobs: int = 16,
+    num_types: int = 3,
+    workers_per_pool: int | None = None,
+    pair_fraction: float = 0.1,
+    wide: float = 0.5,
+) -> RoundAssignment:
+    """Rows with the priorities of a mechanism under way: most small, a few urgent.
+
+    Parameters
+    ----------
+    rng : Generator or int
+        Source of randomness, or its seed.
+    num_jobs, num_types : int
+        n jobs, k types, each a pool of its own.
+    workers_per_pool : int, optional
+        Workers of each type; by default a quarter of the jobs, at least 8.
+    pair_fraction : float
+        Fraction of the possible pairs that have a row.
+    wide : float
+        Hardness dial: fraction of the jobs that hold 2, 4 or 8 workers instead of 1.  At 0 the
+        greedy order loses little; wide jobs of high priority can block many narrow ones.
+    """
+    rng = np.random.default_rng(rng)
+    workers = max(8, num_jobs // 4) if workers_per_pool is None else workers_per_pool
+    scale_factors = np.where(rng.random(num_jobs) < wide, rng.choice([2, 4, 8], num_jobs), 1)
+    scale_factors = np.minimum(scale_factors, workers)
+    pairs = np.array([(a, b) for a in range(num_jobs) for b in range(a + 1, num_jobs)], np.int64).reshape(-1, 2)
+    pairs = pairs[scale_factors[pairs[:, 0]] == scale_factors[pairs[:, 1]]]
+    pairs = pairs[rng.random(len(pairs)) < pair_fraction]
+    rows = num_jobs + len(pairs)
+    priorities = np.round(rng.exponential(1.0, (rows, num_types)), 3)
+    priorities[rng.random(priorities.shape) < 0.3] = 0.0
+    return RoundAssignment(
+        scale_factors=scale_factors, num_workers=np.full(num_types, workers), pairs=pairs, priorities=priorities
+    )
+
+
+def blocked_round() -> RoundAssignment:
+    """A round in which the most urgent job blocks three others.
+
+    On a pool of three workers, job 0 needs all three and has priority 4; jobs 1 to 3 need one each
+    and have priority 3.  Algorithm 1 runs job 0, worth 4; the optimum is 9.
+    """
+    return RoundAssignment(
+        scale_factors=np.array([3, 1, 1, 1]),
+        num_workers=np.array([3]),
+        priorities=np.array([[4.0], [3.0], [3.0], [3.0]]),
+    )

@@ -1,0 +1,124 @@
+"""What judges Gavel's claims: the small instances, and the fairest of all optimal allocations."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import formulations
+from instances.base import agree
+from instances.gavel.fifo import Fifo
+from instances.gavel.makespan import Makespan
+from instances.gavel.max_min_fairness import MaxMinFairness
+from instances.gavel.priced import PricedSharing
+from instances.gavel.sharing import Allocation, Sharing
+from instances.gavel.shortest_job_first import ShortestJobFirst
+from validation.claims import gavel
+
+ONE_WORKER: dict[str, Any] = {"throughputs": np.array([[1.0], [1.0]]), "num_workers": np.array([1])}
+
+
+def fairest(instance: Sharing) -> tuple[float, Allocation]:
+    found = gavel._fairest_optimum(instance)
+    assert found is not None
+    return found
+
+
+def on_a_grid(instance: Sharing, steps: int) -> Iterator[Allocation]:
+    """Every feasible allocation in whole ``steps``-ths of the time."""
+    for entries in itertools.product(range(steps + 1), repeat=instance.fits.size):
+        plan = Allocation(time_fractions=np.reshape(entries, instance.fits.shape) / steps)
+        if not instance.violations(plan):
+            yield plan
+
+
+def test_families_are_complete_and_name_each_instance_once() -> None:
+    family = gavel._Family(Makespan, 2, (1, 2), jobs={"steps": (1.0, 2.0)}, types={})
+    listed = list(family.instances(np.random.default_rng()))
+    # One job: 4 kinds on 2 pools and 8 on 3 pairs of pools; two jobs: pairs of as many kinds.
+    assert len(listed) == 4 * 2 + 8 * 3 + 10 * 2 + 36 * 3
+    assert len({str(instance.to_dict()) for instance in listed}) == len(listed)
+    sizes = [instance.num_jobs * instance.num_types for instance in listed]
+    assert sizes == sorted(sizes)
+
+
+def test_jobs_in_every_order_and_none_that_fits_nowhere() -> None:
+    family = gavel._Family(Fifo, 2, (1, 2), jobs={"scale_factors": (1, 2)}, ordered=True, most_types=1)
+    listed = list(family.instances(np.random.default_rng()))
+    # One worker serves 2 kinds of jobs, two serve 4.
+    assert len(listed) == 2 + 4 + 2**2 + 4**2
+
+
+@pytest.mark.parametrize("policy", gavel.POLICIES)
+def test_the_fairest_optimum_is_an_optimum(policy: type[Sharing]) -> None:
+    for instance in itertools.islice(gavel._drawn(policy)(np.random.default_rng(1)), 60):
+        share, plan = fairest(instance)
+        assert not instance.violations(plan)
+        optimum = formulations.solve(instance).objective
+        assert optimum is not None
+        assert agree(instance.objective(plan), optimum)
+        received = instance.throughput(plan) / instance.isolated_throughputs
+        assert share == pytest.approx(received.min(), abs=1e-9)
+
+
+@pytest.mark.parametrize("policy", gavel.POLICIES)
+def test_no_optimal_allocation_on_a_grid_is_fairer(policy: type[Sharing]) -> None:
+    priced = {"costs": (1.0, 2.0)} if issubclass(policy, PricedSharing) else {}
+    steps = {"steps": (1.0, 2.0)} if issubclass(policy, gavel.SharingWithSteps) else {}
+    family = gavel._Family(policy, 2, (1, 3), jobs=steps, types=priced)
+    compared = 0
+    for instance in itertools.islice(family.instances(np.random.default_rng()), 0, 150, 7):
+        share, _ = fairest(instance)
+        optimum = formulations.solve(instance).objective
+        assert optimum is not None
+        for plan in on_a_grid(instance, 4):
+            if agree(instance.objective(plan), optimum):
+                received = instance.throughput(plan) / instance.isolated_throughputs
+                assert received.min() <= share + 1e-6
+                compared += 1
+    assert compared
+
+
+def test_shares_known_by_hand() -> None:
+    # Two thirds of the time go to the job of twice the work: the other has 1/3 in place of 1/2.
+    assert fairest(Makespan(**ONE_WORKER, steps=np.array([1.0, 2.0])))[0] == pytest.approx(2 / 3)
+    assert fairest(MaxMinFairness(**ONE_WORKER))[0] == pytest.approx(1)
+    assert fairest(Fifo(**ONE_WORKER))[0] == pytest.approx(0, abs=1e-6)
+    # Two jobs tie for the shortest, and whichever goes first the other has nothing.
+    assert fairest(ShortestJobFirst(**ONE_WORKER, steps=np.ones(2)))[0] == pytest.approx(0, abs=1e-6)
+
+
+def test_a_share_below_isolation_and_a_starved_job_are_told() -> None:
+    unfair = gavel._job_below_isolation(Makespan(**ONE_WORKER, steps=np.array([1.0, 2.0])))
+    assert "at most 0.666667 of its isolated throughput" in unfair
+    assert gavel._job_below_isolation(MaxMinFairness(**ONE_WORKER)) == ""
+    assert "some job nothing" in gavel._starves(Fifo(**ONE_WORKER))
+    assert gavel._starves(Makespan(**ONE_WORKER, steps=np.array([1.0, 2.0]))) == ""
+
+
+def test_a_wide_job_below_isolation() -> None:
+    # Jobs 0 and 1 have all of the fast pool at the optimum, 2 / 1.4, and job 2 the slow one: 1 step/s.
+    # In isolation it has a third of the fast time and half of the slow: 7/6.
+    instance = MaxMinFairness(
+        throughputs=np.array([[2.0, 1.0]] * 3), num_workers=np.array([2, 3]), scale_factors=np.array([1, 1, 2])
+    )
+    assert formulations.solve(instance).objective == pytest.approx(2 / 1.4)
+    assert fairest(instance)[0] == pytest.approx(6 / 7)
+
+
+def test_throughput_left_over_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = MaxMinFairness(throughputs=np.array([[1.0], [1.0]]), num_workers=np.array([2]))
+    assert gavel._wasteful(instance) == ""
+    half = Allocation(time_fractions=np.array([[1.0], [0.5]]))
+    monkeypatch.setattr(gavel, "_optimum", lambda _: (0.5, half))
+    assert gavel._wasteful(instance) == "it gives jobs 1 and 0.5 steps/s, 1 and 1 are possible"
+
+
+def test_an_equal_split_overfills_a_pool_with_wide_jobs() -> None:
+    instance = MaxMinFairness(throughputs=np.ones((2, 1)), num_workers=np.array([2]), scale_factors=np.array([2, 2]))
+    assert gavel._split_infeasible(instance) == "it breaks pool_capacity by 2"
+    assert gavel._split_infeasible(MaxMinFairness(**ONE_WORKER)) == ""
