@@ -151,7 +151,10 @@ def tune(instance: Tuning, *, greater: str = "any") -> TuningPlan:
     """
     if greater not in ("any", "all"):
         raise ValueError(f"greater: got {greater!r}, must be 'any' or 'all'")
-    servers = _Servers(instance)
+    return _tuned(instance, greater, _Servers(instance))
+
+
+def _tuned(instance: Tuning, greater: str, servers: _Servers) -> TuningPlan:
     best, share = instance.best_choices, _fair_proportional(instance)
     is_greater = _greater_than_share(instance, best, greater)
     demand = instance.chosen(best)
@@ -168,7 +171,7 @@ def tune(instance: Tuning, *, greater: str = "any") -> TuningPlan:
     return servers.plan()
 
 
-def tune_and_upgrade(instance: Tuning, *, greater: str = "any") -> TuningPlan:
+def tune_and_upgrade(instance: Tuning) -> TuningPlan:
     """:func:`tune`, then faster configurations where the servers have something left (ours).
 
     Tune gives a job its best-case demand or its GPU-proportional share, nothing in between.  Here,
@@ -179,7 +182,24 @@ def tune_and_upgrade(instance: Tuning, *, greater: str = "any") -> TuningPlan:
     Guarantee: never below :func:`tune`.  Complexity: that of :func:`tune`, and O(A) for each
     upgrade among A configurations.
     """
-    plan = tune(instance, greater=greater)
+    return _upgraded(instance, tune(instance))
+
+
+def balanced_tune(instance: Tuning) -> TuningPlan:
+    """:func:`tune_and_upgrade` with jobs on the servers that they leave most balanced (ours).
+
+    The tightest server soon has GPUs left but no CPU cores for them, and the jobs that come to
+    use those GPUs revert others.  Here step 2 of Tune puts a job, of all servers that hold it, on
+    the one whose scarcest resource is then least scarce, as a fraction of the server.
+
+    Guarantee: that of :func:`tune`, every job at least as fast as with its GPU-proportional share.
+    Complexity: that of :func:`tune_and_upgrade`.
+    """
+    return _upgraded(instance, _tuned(instance, "any", _Servers(instance, balanced=True)))
+
+
+def _upgraded(instance: Tuning, plan: TuningPlan) -> TuningPlan:
+    """The plan with faster configurations that fit where the jobs are."""
     choices = plan.choices.copy()
     left = np.array([instance.server_cpus, instance.server_memory]) - instance.used(plan.choices, plan.gpus)
     scale = np.array([instance.server_cpus or 1.0, instance.server_memory or 1.0])
@@ -236,8 +256,9 @@ def _fractions(instance: Tuning) -> FloatArray:
 class _Servers:
     """What is free on each server, and who is there."""
 
-    def __init__(self, instance: Tuning) -> None:
+    def __init__(self, instance: Tuning, *, balanced: bool = False) -> None:
         self.instance = instance
+        self.balanced = balanced
         self.capacity = np.array([instance.server_gpus, instance.server_cpus, instance.server_memory], float)
         self.slack = ROUNDING * np.maximum(self.capacity, 1.0)
         # One row for each resource: free[0] are GPUs.
@@ -260,7 +281,9 @@ class _Servers:
         slack = self.slack
         fits = (gpus >= demand[0]) & (cpus >= demand[1] - slack[1]) & (memory >= demand[2] - slack[2])
         if fits.any():
-            self._put(job, choice, {self._tightest(np.flatnonzero(fits)): int(demand[0])})
+            servers = np.flatnonzero(fits)
+            server = self._most_balanced(servers, demand) if self.balanced else self._tightest(servers)
+            self._put(job, choice, {server: int(demand[0])})
             return True
         if not self.instance.allow_split or demand[0] == 1:
             return False
@@ -375,6 +398,12 @@ class _Servers:
             if len(servers) == 1:
                 break
         return int(servers[0])
+
+    def _most_balanced(self, servers: IntArray, demand: FloatArray) -> int:
+        scale = np.maximum(self.capacity, ROUNDING)[:, None]
+        left = (self.free[:, servers] - demand[:, None]) / scale
+        # Resources that the servers do not have are never scarce.
+        return int(servers[np.where(self.capacity[:, None] > 0, left, 1.0).min(axis=0).argmax()])
 
     def _put(self, job: int, choice: int, held: dict[int, int]) -> None:
         per_gpu = self._demand(job, choice) / self.instance.gpu_demands[job]
