@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import statistics
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import highspy
@@ -15,6 +16,7 @@ from formulations.highs import first_options, highs_lp
 from formulations.linear import LinearProgram, translate
 from instances.gavel.max_min_fairness import generate
 from instances.gavel.sharing import Allocation
+from validation import catalogue
 
 LIMITS = {1024: 1.35, 4096: 1.25}
 """Jobs, and what the whole may cost at most against HiGHS alone."""
@@ -63,13 +65,86 @@ def overhead(repeats: int = 7) -> list[Overhead]:
     return rows
 
 
-def _highs_alone(program: LinearProgram) -> float:
+@dataclass(frozen=True)
+class Timing:
+    """Median time of a solve, s, with its limit: in seconds, or as a ratio to HiGHS on the arrays."""
+
+    what: str
+    seconds: float
+    ratio: float | None
+    limit: float
+
+
+ONE_LP = ("max_min_fairness", "makespan", "fifo", "total_throughput", "cost", "throughput_per_dollar")
+
+
+def gavel(repeats: int = 5, *, throughputs: str | None = None, trace: str | None = None) -> list[Timing]:
+    """Time Gavel's policies.
+
+    At 1,024 distinct jobs each one-program policy runs in turn with HiGHS on the same arrays, by
+    simplex and by interior point; the ratio is to the faster of the two.  Then finish-time
+    fairness, all pairs of 512 jobs, and, where files are given, 2,048 jobs of a real trace, of
+    which many are alike.
+
+    Parameters
+    ----------
+    repeats : int
+        Timed repetitions; the median counts.
+    throughputs, trace : path, optional
+        The published table and a trace.
+    """
+    rows = []
+    for name in ONE_LP:
+        entry = catalogue.entry(f"gavel.{name}")
+        instance = entry.generate(0, num_jobs=1024, multi_worker=False, pair_fraction=0.0)
+        program = translate(formulations.build(instance))
+        pairs = [
+            (
+                _timed(formulations.solve, instance),
+                min(_timed(_highs_alone, program, method) for method in SOLVERS),
+            )
+            for _ in range(repeats + 1)
+        ][1:]
+        ratio = statistics.median(whole / raw for whole, raw in pairs)
+        rows.append(Timing(f"{name}, 1,024 jobs", statistics.median(whole for whole, _ in pairs), ratio, 1.35))
+    for name, limit, options in (
+        ("finish_time_fairness", 0.6, {"num_jobs": 1024, "pair_fraction": 0.0}),
+        ("max_min_fairness", 3.0, {"num_jobs": 512, "multi_worker": False, "pair_fraction": 1.0}),
+        ("makespan", 3.0, {"num_jobs": 512, "multi_worker": False, "pair_fraction": 1.0}),
+    ):
+        instance = catalogue.entry(f"gavel.{name}").generate(0, **options)
+        seconds = statistics.median(_timed(formulations.solve, instance) for _ in range(min(3, repeats)))
+        what = "all pairs of 512 jobs" if options["num_jobs"] == 512 else "1,024 jobs"
+        rows.append(Timing(f"{name}, {what}", seconds, None, limit))
+    if throughputs is not None and trace is not None:
+        for name in ONE_LP:
+            draw = catalogue.entry(f"gavel.{name}").from_trace
+            assert draw is not None
+            instance = draw(0, throughputs=throughputs, trace=trace, num_jobs=2048, share_space=False)
+            seconds = statistics.median(_timed(formulations.solve, instance) for _ in range(repeats))
+            rows.append(Timing(f"{name}, 2,048 real jobs", seconds, None, 0.1))
+    return rows
+
+
+SOLVERS = ("simplex", "ipm")
+
+
+def _timed(call: Callable[..., object], *arguments: object) -> float:
+    gc.collect()
+    began = time.perf_counter()
+    call(*arguments)
+    return time.perf_counter() - began
+
+
+def _highs_alone(program: LinearProgram, method: str | None = None) -> float:
     """What someone who already has the arrays would write."""
     solver = highspy.Highs()
     solver.setOptionValue("output_flag", False)
     solver.setOptionValue("threads", 1)
     for name, value in first_options(program).items():
         solver.setOptionValue(name, value)
+    if method is not None:
+        solver.setOptionValue("solver", method)
     solver.passModel(highs_lp(program))
     solver.run()
     np.array(solver.getSolution().col_value)

@@ -145,6 +145,7 @@ class Entry:
 BLIND_TO_SLOS = "it does not look at SLOs"
 SKIPS_JOBS = "it skips the jobs whose best-case demand no longer fits"
 NO_ROOM_UNSPLIT = "a job that may not be split can find no server with enough free GPUs"
+MISSES_WHOLE_GPUS = "the demands can exceed the servers, and with whole GPUs it can miss a placement"
 NO_TYPE_LEFT = "a job can find no machine type with enough free GPUs"
 MISSES_DEADLINES = "earlier jobs take every GPU that makes them faster, so later ones can miss their deadlines"
 TAKES_CURVES_FOR_LINEAR = "Theorem 1 takes every curve for linear, so jobs can fall short of their iterations"
@@ -436,10 +437,8 @@ _ENTRIES = [
         size="num_servers",
         sizes=(2, 4, 8),
         heuristics={
-            "best_fit": Heuristic(
-                synergy_placement_heuristics.best_fit,
-                infeasible_because="the demands can exceed the servers, and with whole GPUs it can miss a placement",
-            ),
+            "best_fit": Heuristic(synergy_placement_heuristics.best_fit, infeasible_because=MISSES_WHOLE_GPUS),
+            "balanced_fit": Heuristic(synergy_placement_heuristics.balanced_fit, infeasible_because=MISSES_WHOLE_GPUS),
         },
         from_trace=synergy_placement.from_trace,
         symmetric=("n",),
@@ -461,6 +460,7 @@ _ENTRIES = [
             "tune_and_upgrade": Heuristic(
                 synergy_tuning_heuristics.tune_and_upgrade, infeasible_because=NO_ROOM_UNSPLIT
             ),
+            "balanced_tune": Heuristic(synergy_tuning_heuristics.balanced_tune, infeasible_because=NO_ROOM_UNSPLIT),
         },
         from_trace=synergy_tuning.from_trace,
         symmetric=("n",),

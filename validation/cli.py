@@ -600,3 +600,22 @@ def overhead(
     for row in overhead(repeats):
         table.add_row(str(row.jobs), duration(row.whole), duration(row.raw), f"{row.ratio:.2f}", f"{row.limit:.2f}")
     _console().print(table)
+
+
+@bench_app.command()
+def gavel(
+    repeats: Annotated[int, typer.Option(min=1, help="Timed repetitions of each side.")] = 5,
+    throughputs: Annotated[Path | None, typer.Option(help="Published throughput table.")] = None,
+    trace: Annotated[Path | None, typer.Option(help="Published trace.")] = None,
+) -> None:
+    """Times of Gavel's policies, against HiGHS on the same arrays where there is one program."""
+    from validation import bench
+
+    table = Table(box=None, pad_edge=False)
+    for name in ("what", "whole", "ratio", "at most"):
+        table.add_column(name, justify="left" if name == "what" else "right")
+    files = {"throughputs": str(throughputs), "trace": str(trace)} if throughputs and trace else {}
+    for row in bench.gavel(repeats, **files):
+        limit = f"{row.limit:.2f}" if row.ratio is not None else duration(row.limit)
+        table.add_row(row.what, duration(row.seconds), "" if row.ratio is None else f"{row.ratio:.2f}", limit)
+    _console().print(table)
