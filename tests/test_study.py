@@ -141,6 +141,7 @@ def test_metadata(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "instances": None,
         "throughputs": None,
         "trace": None,
+        "repair": False,
         "time_limit": 30,
         "solver": "highs",
     }
