@@ -13,6 +13,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -60,9 +61,14 @@ def read_throughputs(path: PathLike) -> pd.DataFrame:
     InstanceError
         When the file is malformed; the message names file, worker type and job type.
     """
+    # A study draws many instances from one file.
+    return _read_throughputs(Path(path), os.stat(path).st_mtime_ns).copy()
+
+
+@lru_cache(maxsize=8)
+def _read_throughputs(path: Path, modified: int) -> pd.DataFrame:
     import pandas as pd
 
-    path = Path(path)
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError:
