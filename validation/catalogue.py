@@ -123,6 +123,9 @@ class Entry:
         Units that can be changed.
     enlarge : callable, optional
         ``enlarge(instance)`` gives it more resources, so that its optimum gets no worse.
+    relaxation : callable, optional
+        ``relaxation(instance)`` is the bound that the paper measures its heuristic against; studies
+        then show how much of a heuristic's distance to it is the bound's own slack.
     """
 
     title: str
@@ -136,6 +139,7 @@ class Entry:
     symmetric: tuple[str, ...] = ()
     rescalings: tuple[Rescaling, ...] = ()
     enlarge: Callable[[Any], Instance[Any]] | None = None
+    relaxation: Callable[[Any], float] | None = None
 
     @property
     def problem(self) -> str:
@@ -150,6 +154,16 @@ NO_TYPE_LEFT = "a job can find no machine type with enough free GPUs"
 MISSES_DEADLINES = "earlier jobs take every GPU that makes them faster, so later ones can miss their deadlines"
 TAKES_CURVES_FOR_LINEAR = "Theorem 1 takes every curve for linear, so jobs can fall short of their iterations"
 LEAVES_GPUS_IDLE = "as printed, jobs get one GPU at most beyond their shares, so that useful ones can stay idle"
+
+
+def _stage_one_bound(instance: synergy_tuning.Tuning) -> float:
+    """Synergy's super-machine: the relaxation of stage one (Theorem 4.1)."""
+    # Pyomo is imported only where a bound is asked for.
+    import formulations
+    from formulations.synergy.allocation import relaxation
+
+    return formulations.solve(relaxation(instance.stage_one())).bound
+
 
 _ENTRIES = [
     Entry(
@@ -466,6 +480,7 @@ _ENTRIES = [
         symmetric=("n",),
         rescalings=(Rescaling(("server_cpus", "server_memory", "configs", "fair_throughputs"), 1),),
         enlarge=lambda instance: replace(instance, num_servers=instance.num_servers + 1),
+        relaxation=_stage_one_bound,
     ),
     Entry(
         title="Who gets the next GPU, so that elastic jobs complete soonest on average",

@@ -126,6 +126,7 @@ _COLUMNS = {
     "status": "string",
     "value": "float64",
     "bound": "float64",
+    "relaxation": "float64",
     "seconds": "float64",
     "engine_seconds": "float64",
     "solver": "string",
@@ -136,7 +137,9 @@ _COLUMNS = {
 
 def _with_gaps(rows: pd.DataFrame) -> pd.DataFrame:
     """Add the exact side and the gap to the row of each heuristic."""
-    exact = rows[rows["algorithm"] == EXACT].set_index("instance")[["status", "value", "bound", "seconds"]]
+    exact = rows[rows["algorithm"] == EXACT].set_index("instance")[
+        ["status", "value", "bound", "relaxation", "seconds"]
+    ]
     exact = exact.add_prefix("exact_")
     rows = rows.join(exact, on="instance")
     rows["exact_status"] = rows["exact_status"].fillna("")

@@ -37,6 +37,7 @@ import numpy as np
 import formulations
 from instances.base import PlanError
 from instances.files import save
+from validation import catalogue
 from validation.cases import (
     EXACT,
     Algorithm,
@@ -285,7 +286,15 @@ def solve_exactly(instance: AnyInstance, solver: str, time_limit: float) -> dict
         "bound": solution.bound if np.isfinite(solution.bound) else None,
         "seconds": solution.build_seconds + solution.solve_seconds,
         "solver": f"{solution.solver} {solution.solver_version}",
+        "relaxation": _relaxation(instance),
     }
+
+
+def _relaxation(instance: AnyInstance) -> float | None:
+    """The bound that the paper measures its heuristic against, where the catalogue has one."""
+    bound = catalogue.entry(instance.problem).relaxation
+    value = None if bound is None else bound(instance)
+    return value if value is not None and np.isfinite(value) else None
 
 
 def call_heuristic(instance: AnyInstance, heuristic: Heuristic, seed: int) -> tuple[Any, float]:
