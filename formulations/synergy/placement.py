@@ -31,7 +31,7 @@ from formulations.highs import Session, SolverError
 from formulations.linear import translate, weighted_sum
 from formulations.solving import Options, Solution, solve_built
 from formulations.synergy.classes import equal_rows
-from instances.base import BoolArray, FloatArray, agree
+from instances.base import TOLERANCE, BoolArray, FloatArray, agree
 from instances.synergy.placement import RESOURCES, Placement, PlacementPlan
 
 NEGLIGIBLE = 1e-7
@@ -49,6 +49,7 @@ def build(instance: Placement) -> pyo.ConcreteModel:
     model.jobs = equal_rows(list(map(tuple, instance.demands.tolist())))
     demands = np.array([instance.demands[jobs[0]] for jobs in model.jobs])
     units = np.maximum(demands[:, 0], 1.0) if instance.integral_gpus else np.ones(len(demands))
+    model.unit = units.tolist()
     counts = [len(jobs) for jobs in model.jobs]
     fits: BoolArray = np.asarray((demands <= instance.capacity * (1 + 1e-9)).all(axis=1))
     model.CLASSES = pyo.RangeSet(0, len(counts) - 1)
@@ -83,10 +84,12 @@ def build(instance: Placement) -> pyo.ConcreteModel:
     model.complete = pyo.Constraint(model.CLASSES, rule=complete)
     model.capacity = pyo.Constraint(model.SERVERS, model.RESOURCES, rule=capacity)
     size = np.where(fits, (demands / np.maximum(instance.capacity, 1e-300)).sum(axis=1), -1.0)
-    big = int(size.argmax())
-    model.order = pyo.Constraint(
-        pyo.RangeSet(0, instance.num_servers - 2), rule=lambda m, i: m.whole[big, i] >= m.whole[big, i + 1]
-    )
+    model.big = int(size.argmax())
+
+    def order(model: pyo.ConcreteModel, i: int) -> object:
+        return (0, weighted_sum((1, -1), (model.whole[model.big, i], model.whole[model.big, i + 1])), None)
+
+    model.order = pyo.Constraint(pyo.RangeSet(0, instance.num_servers - 2), rule=order)
     model.fragmented_jobs = pyo.Objective(expr=pyo.quicksum(model.fragmented.values()), sense=pyo.minimize)
     return model
 
@@ -105,6 +108,23 @@ def read(model: pyo.ConcreteModel) -> PlacementPlan:
     return PlacementPlan(shares=shares)
 
 
+def write(model: pyo.ConcreteModel, plan: PlacementPlan) -> None:
+    """Set the variables to ``plan``, as a point to start the search from.
+
+    The servers are renumbered so that ``order`` holds.
+    """
+    alone = plan.shares > 1 - TOLERANCE
+    whole = np.array([alone[jobs].sum(axis=0) for jobs in model.jobs])
+    cut = np.where(alone.any(axis=1, keepdims=True), 0.0, plan.shares)
+    for i, old in enumerate(np.argsort(-whole[model.big], kind="stable").tolist()):
+        for t, jobs in enumerate(model.jobs):
+            model.whole[t, i].set_value(int(whole[t, old]), skip_validation=True)
+            piece = float(cut[jobs, old].sum()) * model.unit[t]
+            model.pieces[t, i].set_value(round(piece) if model.pieces[t, i].is_integer() else piece)
+    for t, jobs in enumerate(model.jobs):
+        model.fragmented[t].set_value(len(jobs) - int(whole[t].sum()), skip_validation=True)
+
+
 def _cut(pieces: FloatArray, count: int) -> FloatArray:
     """(count, s) shares of jobs, from pieces of the servers laid end to end and cut into equal lengths."""
     pieces = np.where(pieces > NEGLIGIBLE, pieces, 0.0)
@@ -117,14 +137,16 @@ def _cut(pieces: FloatArray, count: int) -> FloatArray:
     return cut
 
 
+def bound(instance: Placement, value: float) -> float:
+    """The number of fragmented jobs is whole, so a bound on it is rounded up."""
+    return float(np.ceil(value - 1e-6)) + 0.0
+
+
 def solve(instance: Placement, options: Options) -> Solution:
-    """Solve the model; the number of fragmented jobs is whole, so its bound is rounded up."""
+    """Solve the model; a plan at the rounded bound is optimal, wherever the search stopped."""
     solution = solve_built(instance, options)
-    if not np.isfinite(solution.bound):
-        return solution
-    bound = float(np.ceil(solution.bound - 1e-6)) + 0.0
-    proven = solution.objective is not None and agree(solution.objective, bound)
-    return replace(solution, bound=bound, status="optimal" if proven else solution.status)
+    proven = solution.objective is not None and agree(solution.objective, solution.bound)
+    return replace(solution, status="optimal") if proven else solution
 
 
 def vertex(instance: Placement) -> PlacementPlan | None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import combinations
 
 import numpy as np
 
-from instances.base import FloatArray
+from instances.base import FloatArray, IntArray
 from instances.synergy.placement import Placement, PlacementPlan
 
 ROUNDING = 1e-9
@@ -22,7 +23,8 @@ def best_fit(instance: Placement) -> PlacementPlan:
        most of it first, as much as they can carry (whole GPUs with ``integral_gpus``).
     3. If they cannot be carried, they all are cut alike, in the proportions in which the servers
        can carry them together; then shares are exchanged between pairs of servers.
-    4. If that fails too, the whole job placed last is taken back, and steps 2 and 3 begin anew.
+    4. If that fails too, a whole job is taken back, and steps 2 and 3 begin anew: from the server
+       with the most uneven free fractions of its resources, the job with the most of the scarcest.
 
     Ties go to the lowest index.
 
@@ -35,35 +37,68 @@ def best_fit(instance: Placement) -> PlacementPlan:
     ----------
     The second stage of Synergy (OSDI'22), section 4.1.2, by best fit decreasing (ours).
     """
-    capacity = instance.capacity
-    scale = np.where(capacity > 0, capacity, 1.0)
     demands = instance.demands
-    free = np.tile(capacity, (instance.num_servers, 1))
+    order = np.lexsort((-demands[:, 2], -demands[:, 1], -demands[:, 0]))
+    return _placed(instance, order, lambda free, demand: int(np.lexsort(free.T[::-1])[0]))
+
+
+def balanced_fit(instance: Placement) -> PlacementPlan:
+    """:func:`best_fit` with jobs on the servers that they leave most balanced (ours).
+
+    Only step 1 differs: jobs come in order of their largest fraction of a server's GPUs, CPU cores
+    or memory, the largest first, and each goes to the server whose scarcest resource is then least
+    scarce, as a fraction of the server.
+
+    Guarantee and complexity: those of :func:`best_fit`.
+    """
+    scale = np.where(instance.capacity > 0, instance.capacity, np.inf)
+    order = np.argsort(-(instance.demands / scale).max(axis=1), kind="stable")
+
+    def most_balanced(free: FloatArray, demand: FloatArray) -> int:
+        left = (free - demand) / scale
+        return int(np.where(instance.capacity > 0, left, 1.0).min(axis=1).argmax())
+
+    return _placed(instance, order, most_balanced)
+
+
+def _placed(instance: Placement, order: IntArray, choose: Callable[[FloatArray, FloatArray], int]) -> PlacementPlan:
+    """Steps 1 to 4; ``choose`` picks a row of the free capacities of the servers that hold a demand."""
+    slack = ROUNDING * np.where(instance.capacity > 0, instance.capacity, 1.0)
+    free = np.tile(instance.capacity, (instance.num_servers, 1))
     shares = np.zeros((instance.num_jobs, instance.num_servers))
-    whole: list[tuple[int, int]] = []
     cut: list[int] = []
-    for job in np.lexsort((-demands[:, 2], -demands[:, 1], -demands[:, 0])).tolist():
-        fits = np.flatnonzero((free + ROUNDING * scale >= demands[job]).all(axis=1))
+    for job in order.tolist():
+        demand = instance.demands[job]
+        fits = np.flatnonzero((free + slack >= demand).all(axis=1))
         if fits.size:
-            server = int(fits[np.lexsort(free[fits].T[::-1])[0]])
-            free[server] -= demands[job]
+            server = int(fits[choose(free[fits], demand)])
+            free[server] -= demand
             shares[job, server] = 1.0
-            whole.append((job, server))
         else:
             cut.append(job)
     while cut:
         pieces = _one_by_one(instance, cut, free)
         if pieces is None and not instance.integral_gpus:
             pieces = _all_alike(instance, cut, free)
-        if pieces is None and whole:
-            job, server = whole.pop()
+        if pieces is None and len(cut) < instance.num_jobs:
+            job, server = _to_take_back(instance, shares, free)
             shares[job, server] = 0.0
-            free[server] += demands[job]
+            free[server] += instance.demands[job]
             cut.append(job)
             continue
         shares[cut] = pieces if pieces is not None else 1.0 / instance.num_servers
         break
     return PlacementPlan(shares=shares)
+
+
+def _to_take_back(instance: Placement, shares: FloatArray, free: FloatArray) -> tuple[int, int]:
+    """A whole job and its server, chosen by step 4."""
+    left = np.where(instance.capacity > 0, free / np.maximum(instance.capacity, ROUNDING), 1.0)
+    unevenness = np.where(shares.any(axis=0), np.ptp(left, axis=1), -1.0)
+    server = int(unevenness.argmax())
+    scarcest = int(left[server].argmin())
+    amounts = np.where(shares[:, server] > 0, instance.demands[:, scarcest], -1.0)
+    return int(amounts.argmax()), server
 
 
 def _one_by_one(instance: Placement, cut: list[int], free: FloatArray) -> FloatArray | None:

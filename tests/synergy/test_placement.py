@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from hypothesis import given
 import formulations
 import instances
 from formulations.synergy.placement import second_stage, vertex
-from heuristics.synergy.placement import best_fit
+from heuristics.synergy.placement import balanced_fit, best_fit
 from instances import InstanceError
 from instances.synergy.allocation import from_mix
 from instances.synergy.placement import Placement, PlacementPlan, from_trace, generate, shared_middle
@@ -170,6 +171,35 @@ def test_ordering_the_servers_changes_no_optimum() -> None:
         free, ordered = formulations.solve(model), formulations.solve(instance)
         assert free.status == ordered.status
         assert free.objective == (None if ordered.objective is None else pytest.approx(ordered.objective, abs=1e-6))
+
+
+@pytest.mark.parametrize("integral", [False, True])
+def test_writing_a_plan_and_reading_it_back(integral: bool) -> None:
+    rng = np.random.default_rng(7)
+    seen = 0
+    for _ in range(40):
+        instance = Placement(**tiny(rng, servers=3, integral=integral))
+        solution = formulations.solve(instance)
+        if solution.plan is None:
+            continue
+        mirrored = PlacementPlan(shares=solution.plan.shares[:, ::-1])
+        model = formulations.build(instance)
+        formulations.formulation(instance.problem).write(model, mirrored)
+        assert all(row.body() >= 0 for row in model.order.values())
+        again = formulations.read(model)
+        assert instance.violations(again) == []
+        assert instance.objective(again) == solution.objective
+        seen += 1
+    assert seen > 10
+
+
+def test_a_search_starts_from_a_plan() -> None:
+    """All demands differ and nothing is to spare; no search is needed where a heuristic finds a perfect packing."""
+    instance = generate(0, num_servers=8, fill=1.0, multi_gpu=False)
+    start = balanced_fit(instance)
+    assert instance.objective(start) == 0
+    solution = formulations.solve(instance, start=start)
+    assert (solution.status, solution.objective) == ("optimal", 0)
 
 
 def test_a_bound_in_time_is_a_whole_number() -> None:
@@ -331,11 +361,14 @@ def test_published_jobs(data: Path) -> None:
 # --- best fit -----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("method", [best_fit, balanced_fit])
 @given(placements())
-def test_best_fit_finds_a_placement_where_shares_are_continuous(instance: Placement) -> None:
+def test_a_placement_is_found_where_shares_are_continuous(
+    method: Callable[[Placement], PlacementPlan], instance: Placement
+) -> None:
     digest = instance.digest
-    plan = best_fit(instance)
-    assert plan == best_fit(instance)
+    plan = method(instance)
+    assert plan == method(instance)
     assert Placement.from_dict(instance.to_dict()).digest == digest
     best = formulations.solve(instance)
     if best.status == "optimal" and not instance.integral_gpus:
@@ -350,6 +383,25 @@ def test_best_fit_takes_the_tightest_server() -> None:
         num_servers=2, server_gpus=4, server_cpus=9, server_memory=9, demands=[[3, 1, 1], [2, 1, 1], [1, 1, 1]]
     )
     assert best_fit(instance).shares.tolist() == [[1, 0], [0, 1], [1, 0]]
+
+
+def test_balanced_fit_takes_the_server_that_it_leaves_most_balanced() -> None:
+    """Jobs of 8 and 6 of 9 cores go to different servers; then the job of 2 GPUs goes where cores are left."""
+    instance = Placement(
+        num_servers=2, server_gpus=4, server_cpus=9, server_memory=9, demands=[[1, 6, 1], [1, 8, 1], [2, 1, 1]]
+    )
+    assert best_fit(instance).shares.tolist() == [[0, 1], [1, 0], [1, 0]]
+    assert balanced_fit(instance).shares.tolist() == [[0, 1], [1, 0], [0, 1]]
+
+
+def test_balanced_fit_places_whole_what_best_fit_cuts(data: Path) -> None:
+    """Published jobs that sum up to nearly all cores: none need be fragmented."""
+    first = from_mix(
+        0, throughputs=data / "synergy" / "sensitivity_profiles.json", num_servers=16, mix=(20, 70, 10), multi_gpu=False
+    )
+    second = first.placement(formulations.solve(first).plan)
+    assert second.objective(balanced_fit(second)) == formulations.solve(second).objective == 0
+    assert second.objective(best_fit(second)) > 20
 
 
 def test_best_fit_cuts_what_fits_nowhere_whole() -> None:

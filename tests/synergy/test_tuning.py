@@ -15,7 +15,15 @@ from hypothesis import given
 import formulations
 import instances
 from formulations.synergy.allocation import relaxation
-from heuristics.synergy.tuning import drf, greedy, proportional, tetris, tune, tune_and_upgrade
+from heuristics.synergy.tuning import (
+    balanced_tune,
+    drf,
+    greedy,
+    proportional,
+    tetris,
+    tune,
+    tune_and_upgrade,
+)
 from instances import InstanceError, PlanError
 from instances.synergy.tuning import Tuning, TuningPlan, four_jobs, from_mix, from_trace, generate
 from validation.strategies.synergy import tuning as tunings
@@ -414,12 +422,16 @@ def test_tune_keeps_its_promise(instance: Tuning) -> None:
     best = formulations.solve(instance)
     assert best.status == "optimal"
     assert values[-1] <= best.objective * (1 + 1e-9) + 1e-9
+    balanced = balanced_tune(instance)
+    assert instance.violations(balanced) == []
+    assert values[0] <= instance.objective(balanced) + 1e-9
+    assert instance.objective(balanced) <= best.objective * (1 + 1e-9) + 1e-9
 
 
 @given(tunings())
 def test_every_method_leaves_jobs_out_rather_than_break_another_rule(instance: Tuning) -> None:
     digest = instance.digest
-    for method in (proportional, greedy, drf, tetris, tune, tune_and_upgrade):
+    for method in (proportional, greedy, drf, tetris, tune, tune_and_upgrade, balanced_tune):
         plan = method(instance)
         assert plan == method(instance)
         broken = instance.violations(plan)
@@ -429,6 +441,16 @@ def test_every_method_leaves_jobs_out_rather_than_break_another_rule(instance: T
     plan = tune(instance, greater="all")
     assert {violation.rule for violation in instance.violations(plan)} <= {"placed"}
     assert Tuning.from_dict(instance.to_dict()).digest == digest
+
+
+def test_balanced_tune_spreads_the_cores() -> None:
+    """Two servers of 4 GPUs and 6 cores, two jobs that want 3 cores and six that want 1."""
+    wants_3, wants_1 = [[1, 0, 1], [3, 0, 3]], [[1, 0, 1]]
+    instance = one_gpu_jobs(wants_3, wants_3, *[wants_1] * 6, servers=2, gpus=4, cpus=6)
+    # Tune puts both large jobs on server 0, whose other two GPUs then have no cores left: one reverts.
+    assert tune(instance).choices.tolist()[:2] == [0, 1]
+    assert balanced_tune(instance).choices.tolist()[:2] == [1, 1]
+    assert instance.objective(balanced_tune(instance)) == formulations.solve(instance).objective == 12
 
 
 # --- the others ---------------------------------------------------------------------------------
