@@ -93,14 +93,23 @@ class Session:
         Relative gap at which a mixed-integer solve may stop; 0 asks for a proof.
     threads, seed : int
         Passed to the solver.
+    tolerance : float
+        Of linear programs' feasibility, primal and dual, where they are asked for more precision.
     """
 
     _scheduler_threads: ClassVar[int] = 0
 
     def __init__(
-        self, *, time_limit: float | None = None, mip_gap: float = 0.0, threads: int = 1, seed: int = 0
+        self,
+        *,
+        time_limit: float | None = None,
+        mip_gap: float = 0.0,
+        threads: int = 1,
+        seed: int = 0,
+        tolerance: float = FEASIBILITY_TOLERANCE,
     ) -> None:
         self.time_limit = time_limit
+        self._tolerance = tolerance
         self._threads = threads
         self._last: LinearProgram | None = None
         self._highs = highspy.Highs()
@@ -196,7 +205,7 @@ class Session:
                 # A basis that led nowhere is no start.
                 self._highs.clearSolver()
             for name, value in {**way, "time_limit": max(0.0, left)}.items():
-                self._option(name, value)
+                self._option(name, min(value, self._tolerance) if name.endswith("feasibility_tolerance") else value)
             outcome = self._highs.run()
             status = self._highs.getModelStatus()
             if outcome == highspy.HighsStatus.kError:

@@ -21,7 +21,7 @@ from formulations import external, highs
 from formulations.certificate import Certificate
 from formulations.highs import Result, Session
 from formulations.linear import FloatArray, LinearProgram, paused_garbage_collection, translate
-from instances.base import Instance, Plan, agree
+from instances.base import FEASIBILITY_TOLERANCE, Instance, Plan, agree
 from instances.files import instance_type
 
 AnyInstance = Instance[Any]
@@ -159,8 +159,14 @@ class Options:
         if not 0 <= self.seed < 2**31:
             raise ValueError(f"seed: got {self.seed!r}, must be at least 0 and below 2**31")
 
-    def session(self) -> Session:
-        return Session(time_limit=self.time_limit, mip_gap=self.mip_gap, threads=self.threads, seed=self.seed)
+    def session(self, tolerance: float = FEASIBILITY_TOLERANCE) -> Session:
+        return Session(
+            time_limit=self.time_limit,
+            mip_gap=self.mip_gap,
+            threads=self.threads,
+            seed=self.seed,
+            tolerance=tolerance,
+        )
 
 
 def formulation(problem: str) -> ModuleType:

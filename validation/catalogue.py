@@ -26,6 +26,7 @@ from heuristics.elasticflow import placement as elasticflow_placement_heuristics
 from heuristics.gavel import cost as gavel_cost_heuristics
 from heuristics.gavel import fifo as gavel_fifo_heuristics
 from heuristics.gavel import finish_time_fairness as gavel_finish_time_fairness_heuristics
+from heuristics.gavel import hierarchical_fairness as gavel_hierarchical_fairness_heuristics
 from heuristics.gavel import makespan as gavel_makespan_heuristics
 from heuristics.gavel import max_min_fairness as gavel_max_min_fairness_heuristics
 from heuristics.gavel import round_assignment as gavel_round_assignment_heuristics
@@ -52,6 +53,7 @@ from instances.elasticflow import placement as elasticflow_placement
 from instances.gavel import cost as gavel_cost
 from instances.gavel import fifo as gavel_fifo
 from instances.gavel import finish_time_fairness as gavel_finish_time_fairness
+from instances.gavel import hierarchical_fairness as gavel_hierarchical_fairness
 from instances.gavel import makespan as gavel_makespan
 from instances.gavel import max_min_fairness as gavel_max_min_fairness
 from instances.gavel import round_assignment as gavel_round_assignment
@@ -395,6 +397,22 @@ _ENTRIES = [
             Rescaling(("steps", "slos"), 0),
         ),
         enlarge=lambda instance: replace(instance, num_workers=instance.num_workers + 1),
+    ),
+    Entry(
+        title="How entities share a cluster, and their jobs what each gets, by water filling",
+        source="Gavel, section 4.3",
+        instance=gavel_hierarchical_fairness.HierarchicalFairness,
+        generate=gavel_hierarchical_fairness.generate,
+        size="num_jobs",
+        sizes=(8, 32, 128),
+        heuristics={
+            "isolated": Heuristic(gavel_hierarchical_fairness_heuristics.isolated),
+            "equal_share": Heuristic(gavel_hierarchical_fairness_heuristics.equal_share),
+            "heterogeneity_agnostic": Heuristic(gavel_hierarchical_fairness_heuristics.heterogeneity_agnostic),
+        },
+        from_trace=gavel_hierarchical_fairness.from_trace,
+        symmetric=("k", "p", "q", "e"),
+        rescalings=(Rescaling(("throughputs", "pair_throughputs"), 0), Rescaling(("entity_weights",), -1)),
     ),
     Entry(
         title="Which jobs run in the next round, by priority",

@@ -31,7 +31,7 @@ from formulations.gavel.sharing import SharingProgram
 from formulations.highs import INTERIOR_POINT_ROWS, Result
 from formulations.linear import Columns, FloatArray, LinearProgram, ModelError, csr, refuse_bad_numbers, translate
 from formulations.solving import Options, Solution, formulation, judged
-from instances.base import agree
+from instances.base import FEASIBILITY_TOLERANCE, agree
 from instances.gavel.sharing import Allocation
 
 PRICING_COLUMNS = 20_000
@@ -113,6 +113,8 @@ class ColumnGeneration:
         The constraint that limits how many units of pair columns there can be.
     interior_rows : int
         With more rows than this, the first program is solved by interior point.
+    tolerance : float
+        Of the programs' feasibility, primal and dual.
 
     Attributes
     ----------
@@ -128,6 +130,7 @@ class ColumnGeneration:
         *,
         covering: str = "job_time",
         interior_rows: int = INTERIOR_POINT_ROWS,
+        tolerance: float = FEASIBILITY_TOLERANCE,
     ) -> None:
         instance = policy.instance
         n, k, q = instance.num_jobs, instance.num_types, instance.num_pairs
@@ -137,7 +140,7 @@ class ColumnGeneration:
         self._covering = policy.rows(covering)
         self._batch = 4 * n
         self._interior_rows = interior_rows
-        self._session = options.session()
+        self._session = options.session(tolerance)
         self._deadline = None if options.time_limit is None else time.perf_counter() + options.time_limit
         # Which column of the whole program each column of ``program`` is.
         self._columns = np.arange(self._whole.num_cols)

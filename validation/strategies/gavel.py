@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from instances.gavel.cost import Cost
 from instances.gavel.fifo import Fifo
 from instances.gavel.finish_time_fairness import FinishTimeFairness
+from instances.gavel.hierarchical_fairness import HierarchicalFairness
 from instances.gavel.makespan import Makespan
 from instances.gavel.max_min_fairness import MaxMinFairness
 from instances.gavel.round_assignment import RoundAssignment
@@ -128,3 +129,21 @@ def round_assignment(
     rows = len(drawn["scale_factors"]) + len(drawn["pairs"])
     shared = {name: drawn[name] for name in ("num_workers", "pools", "scale_factors", "pairs")}
     return RoundAssignment(**shared, priorities=draw(quarters((rows, drawn["throughputs"].shape[1]), 0, max_priority)))
+
+
+@st.composite
+def hierarchical_fairness(
+    draw: st.DrawFn, *, fields: st.SearchStrategy[dict[str, Any]] | None = None, max_entities: int = 2
+) -> HierarchicalFairness:
+    """Entities that share by weight, whose jobs do too or are served in order."""
+    drawn = draw(cluster() if fields is None else fields)
+    n = len(drawn["throughputs"])
+    e = draw(st.integers(1, max_entities))
+    policies = draw(st.lists(st.sampled_from(["fairness", "fifo"]), min_size=e, max_size=e))
+    return HierarchicalFairness(
+        **drawn,
+        entities=draw(integers(n, 0, e - 1)),
+        entity_weights=draw(whole_floats(e, 1, 4)),
+        entity_policies=np.array(policies),
+        weights=draw(whole_floats(n, 1, 4)),
+    )

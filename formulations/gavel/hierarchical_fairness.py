@@ -1,0 +1,475 @@
+"""Exact solution of :class:`instances.gavel.hierarchical_fairness.HierarchicalFairness` by water filling.
+
+With v_m(X) = scale_factor_m * throughput(m, X) / throughput(m, X_equal), levels l_m so far and
+current weights rate_m, one step of the definition is a linear program,
+
+    max   rise
+    s.t.  rises[m]:  v_m(X) / rate_m  -  rise  >=  l_m / rate_m       for each job m that rises
+          keeps[m]:  v_m(X)  >=  l_m                                  for each other job m
+          job_time[m], pool_capacity[p]  of :mod:`formulations.gavel.sharing`,
+
+and a job m is frozen when its level cannot rise with all others kept: the same program, with
+rate 1 for m and 0 for the others, has the optimum 0.  :func:`build` makes this program.  Solvers
+that give no prices are led through the definition step by step.
+
+With HiGHS, :func:`solve` takes fewer programs.  Prices y >= 0 of all jobs' time and of the pools
+limit every allocation: for any prices z >= 0 of the jobs,
+
+    sum_m z_m * v_m(X)  <=  limit(z, y)                               for every allocation X,
+
+where the limit follows from z and y by weak duality, in NumPy.  Water filling under finitely many
+such limits needs no solver at all: levels rise until a limit is reached, which freezes every rising
+job m with z_m > 0.  So
+
+1. fill under the limits known so far, at first the jobs' ceilings (v_m when all of m's time is spent
+   in the best place), some steps ahead;
+2. ask whether some allocation attains the levels:  max  slack <= 0  such that, for each job m,
+   attains[m]:  v_m(X) / ceiling_m  -  slack  >=  l_m / ceiling_m;
+3. if so, go on from there, twice as many steps ahead; if not, the program's prices give a limit that
+   these levels break: go back and fill anew under one limit more, one step ahead.
+
+The levels that allocations attain satisfy all limits, so when filling under a few of them ends in
+levels that are attained, it has frozen every job exactly where water filling does, whatever
+vertices the solver returned; and for each job the limit that froze it is the proof that it cannot
+rise.  Only the limits of rows differ between programs, so each is solved warm from the one before,
+with many pairs by generating columns (:mod:`formulations.gavel.pricing`).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyomo.environ as pyo
+
+from formulations import highs
+from formulations.gavel.pricing import ColumnGeneration
+from formulations.gavel.sharing import SharingProgram, fullness, read_allocation
+from formulations.highs import Result
+from formulations.linear import FloatArray, translate
+from formulations.solving import Options, Solution, judged, run
+from instances.base import BoolArray, IntArray
+from instances.gavel.hierarchical_fairness import HierarchicalAllocation, HierarchicalFairness
+from instances.gavel.sharing import Allocation
+
+ANY_SOLVER = True
+"""No one linear model states the problem, so :func:`solve` runs whichever solver is named."""
+
+TOLERANCE = 1e-10
+"""Feasibility that HiGHS is asked for, primal and dual: an error in one level moves all later ones."""
+ATTAINED = 1e-10
+"""By how much an allocation may miss a level, relative to the job's ceiling, and still attain it."""
+PRECISION = 1e-8
+"""By how much it may miss it where one limit more brings the two no closer: a solver's rounding."""
+SATURATED = 1e-6
+"""Without prices: a job is frozen when it can rise by no more than this, relative to its ceiling."""
+EXACT = 1e-6
+"""By how much the last allocation may differ from the levels, relative to ceilings, for a proof."""
+NOISE = 1e-11
+"""Prices up to this, with all jobs' prices times ceilings summing to 1, are rounding."""
+TIE = 1e-12
+"""Limits reached within this of one another, relatively, are reached together."""
+
+
+@dataclass(frozen=True, eq=False)
+class Limit:
+    """``sum(prices * v(X)) <= most`` for every allocation X, by weak duality.
+
+    Attributes
+    ----------
+    prices : (n,) float
+        Of each job's normalised throughput, at least 0.
+    time_prices, pool_prices : (n,) and (p,) float
+        Of each job's time and each pool's workers, at least 0.
+    most : float
+        The limit that follows from them.
+    """
+
+    prices: FloatArray
+    time_prices: FloatArray
+    pool_prices: FloatArray
+    most: float
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """Where jobs stop rising, and why.
+
+    Attributes
+    ----------
+    height : float
+        How far levels have risen: the sum of all rises so far.
+    jobs : (j,) int
+        Jobs frozen here.
+    limit : Limit, optional
+        Holds with equality at these levels and has a positive price on each of the jobs, so none of
+        them can rise unless another job falls.  None where a solver without prices was asked about
+        each job instead.
+    """
+
+    height: float
+    jobs: IntArray
+    limit: Limit | None
+
+
+@dataclass(frozen=True, eq=False)
+class WaterFilling:
+    """The whole procedure.
+
+    Attributes
+    ----------
+    levels : tuple of Level
+        In order of height.
+    vector : (n,) float
+        Level of each job.
+    allocation : Allocation
+        Attains the vector.
+    complete : bool
+        Whether every job is frozen, and the allocation gives each its level and no more; else the
+        solver has not come to an end, and levels may rise further.
+    bound : float
+        Height that the first level is proven not to exceed.
+    programs : int
+        Linear programs solved.
+    seconds : float
+        Time in the solver, s.
+    message : str
+        The solver's own words.
+    """
+
+    levels: tuple[Level, ...]
+    vector: FloatArray
+    allocation: Allocation
+    complete: bool
+    bound: float
+    programs: int
+    seconds: float
+    message: str
+
+
+def build(
+    instance: HierarchicalFairness, levels: FloatArray | None = None, rates: FloatArray | None = None
+) -> pyo.ConcreteModel:
+    """Pyomo model of one step: how far levels can rise at their rates.
+
+    Sets JOBS, ROWS (jobs alone, then pairs), TYPES, POOLS, RISING, KEPT (jobs with a rate, and the
+    others); variables ``X[r, j]`` and ``rise``; constraints ``job_time[m]``, ``pool_capacity[p]``,
+    ``rises[m]`` and ``keeps[m]``; objective ``highest_rise``.
+
+    Parameters
+    ----------
+    instance : HierarchicalFairness
+    levels : (n,) float, optional
+        Levels so far; 0 by default, for the first step.
+    rates : (n,) float, optional
+        Current weights; by default those of the first step.
+    """
+    n = instance.num_jobs
+    levels = np.zeros(n) if levels is None else np.asarray(levels, float)
+    rates = instance.rates(np.zeros(n, bool)) if rates is None else np.asarray(rates, float)
+    program = SharingProgram(instance)
+    program.variable("rise")
+    rising, kept = np.flatnonzero(rates > 0), np.flatnonzero(rates <= 0)
+    per_throughput = _level_per_throughput(instance)
+    divisor = np.where(rates > 0, rates, 1.0)
+    program.subset("RISING", rising)
+    program.subset("KEPT", kept)
+    if rising.size:
+        program.throughput_rows(
+            "rises", per_throughput / divisor, over="RISING", less="rise", lower=(levels / divisor)[rising]
+        )
+    if kept.size:
+        program.throughput_rows("keeps", per_throughput, over="KEPT", lower=levels[kept])
+    program.maximize("highest_rise", variable="rise")
+    model = program.model()
+    model.instance = instance
+    return model
+
+
+def read(model: pyo.ConcreteModel) -> HierarchicalAllocation:
+    """The plan in the values of ``X``."""
+    instance: HierarchicalFairness = model.instance
+    return instance.plan(read_allocation(model))
+
+
+def solve(instance: HierarchicalFairness, options: Options) -> Solution:
+    """Fill until every job is proven unable to rise; the bound is that of the first level."""
+    began = time.perf_counter()
+    if options.solver == "highs":
+        filling, version = water_filling(instance, options), highs.version()
+    else:
+        filling, version = _step_by_step(instance, options)
+    count = len({level.height for level in filling.levels})
+    return judged(
+        instance,
+        instance.plan(filling.allocation),
+        Result(
+            status="optimal" if filling.complete else "feasible",
+            x=None,
+            bound=filling.bound,
+            certificate=None,
+            seconds=filling.seconds,
+            message=f"{filling.message}; {count} levels, {filling.programs} programs",
+        ),
+        build_seconds=lambda: time.perf_counter() - began - filling.seconds,
+        solver=options.solver,
+        solver_version=version,
+    )
+
+
+def water_filling(instance: HierarchicalFairness, options: Options | None = None) -> WaterFilling:
+    """Levels by HiGHS, each with the limit that proves it.
+
+    Parameters
+    ----------
+    instance : HierarchicalFairness
+    options : Options, optional
+        Of :func:`formulations.solve`; the solver is HiGHS.
+    """
+    options = options or Options()
+    per_throughput = _level_per_throughput(instance)
+    policy = SharingProgram(instance)
+    policy.variable("slack", upper=0)
+    policy.throughput_rows("attains", per_throughput / instance.ceilings, less="slack")
+    policy.maximize("greatest_slack", variable="slack")
+    program = policy.arrays()
+    row_lower = program.row_lower.copy()
+    generation = ColumnGeneration(policy, program, options, tolerance=TOLERANCE)
+    limits = _Limits(instance, policy)
+    reached = _State.at_the_bottom(instance.num_jobs)
+    allocation = instance.isolated_share()
+    ahead, programs, seconds, message = 1, 0, 0.0, "no program"
+    missed, misses = np.full(instance.num_jobs, np.inf), 0
+    while not reached.frozen.all():
+        target = limits.fill(reached, ahead)
+        # How often these levels were missed, although each time there was one limit more.
+        misses = misses + 1 if np.abs(target.levels - missed).max() <= TIE else 0
+        if misses == 1:
+            # Without the last basis, the solver may find other prices.
+            generation = ColumnGeneration(policy, program, options, tolerance=TOLERANCE)
+        row_lower[policy.rows("attains")] = target.levels / instance.ceilings
+        result = generation.run(row_lower)
+        programs, seconds, message = programs + 1, seconds + result.seconds, result.message
+        if result.x is None or result.certificate is None:
+            break
+        candidate = _within_limits(instance, result.x[:-1])
+        received = instance.normalized_throughputs(candidate)
+        shortage = float(((target.levels - received) / instance.ceilings).max())
+        if shortage > ATTAINED and misses < 2:
+            limits.add(result.certificate.row_duals)
+            missed, ahead = target.levels, 1
+        elif shortage > PRECISION:
+            message += f"; levels are missed by {shortage:.1g} of a ceiling"
+            break
+        else:
+            allocation, ahead = candidate, 2 * ahead
+            missing = target.levels - received > 1e-12 * instance.ceilings
+            reached = replace(target, levels=np.where(missing, received, target.levels))
+            limits.forget_those_of(reached.frozen)
+    return _ended(
+        instance,
+        reached.stops,
+        reached.levels,
+        allocation,
+        bool(reached.frozen.all()),
+        bound=limits.first_stop,
+        programs=programs,
+        seconds=seconds,
+        message=message,
+    )
+
+
+def _ended(
+    instance: HierarchicalFairness,
+    levels: tuple[Level, ...],
+    vector: FloatArray,
+    allocation: Allocation,
+    complete: bool,
+    *,
+    bound: float,
+    programs: int,
+    seconds: float,
+    message: str,
+) -> WaterFilling:
+    """The outcome, complete only when the allocation gives each job its level and no more."""
+    off = float((np.abs(instance.normalized_throughputs(allocation) - vector) / instance.ceilings).max())
+    if complete and off > EXACT:
+        complete = False
+        message += f"; the allocation is {off:.1g} of a ceiling off the levels"
+    return WaterFilling(levels, vector, allocation, complete, bound, programs, seconds, message)
+
+
+def _within_limits(instance: HierarchicalFairness, shares: FloatArray) -> Allocation:
+    """An allocation from a solver, scaled down by what it exceeds its limits by."""
+    allocation = Allocation(time_fractions=shares.reshape(instance.fits.shape))
+    used = max(1.0, fullness(instance, allocation))
+    return Allocation(time_fractions=allocation.time_fractions / used)
+
+
+@dataclass(frozen=True, eq=False)
+class _State:
+    """How far water filling has come, and in how many steps from the last state that is attained."""
+
+    levels: FloatArray
+    frozen: BoolArray
+    height: float
+    stops: tuple[Level, ...]
+    steps: int
+
+    @classmethod
+    def at_the_bottom(cls, num_jobs: int) -> _State:
+        return cls(np.zeros(num_jobs), np.zeros(num_jobs, bool), 0.0, (), 0)
+
+
+class _Limits:
+    """What is known of the levels that allocations attain: the ceilings, and limits from prices."""
+
+    def __init__(self, instance: HierarchicalFairness, policy: SharingProgram) -> None:
+        self.instance = instance
+        self._rows = {name: policy.rows(name) for name in ("attains", "job_time", "pool_capacity")}
+        self._entries = policy.entries
+        self._level_per_throughput = _level_per_throughput(instance)
+        self._first_rates = instance.rates(np.zeros(instance.num_jobs, bool))
+        rising = self._first_rates > 0
+        self.first_stop = float((instance.ceilings[rising] / self._first_rates[rising]).min())
+        self._limits: list[Limit] = []
+        self._prices = np.zeros((0, instance.num_jobs))
+        self._most = np.zeros(0)
+
+    def fill(self, start: _State, ahead: int) -> _State:
+        """Fill from ``start`` until limits have frozen jobs ``ahead`` times, or all jobs are frozen."""
+        instance, ceilings = self.instance, self.instance.ceilings
+        levels, frozen, height, stops = start.levels.copy(), start.frozen.copy(), start.height, list(start.stops)
+        steps = 0
+        while steps < ahead and not frozen.all():
+            rates = instance.rates(frozen)
+            rising = rates > 0
+            to_ceiling = np.full(len(rates), np.inf)
+            to_ceiling[rising] = np.maximum(0.0, ceilings[rising] - levels[rising]) / rates[rising]
+            speed = self._prices @ rates
+            room = np.maximum(0.0, self._most - self._prices @ levels)
+            to_limit = np.divide(room, speed, out=np.full(len(speed), np.inf), where=speed > 0)
+            rise = min(float(to_ceiling.min()), float(to_limit.min(initial=np.inf)))
+            levels += rise * rates
+            height += rise
+            at_once = rise + TIE * height
+            full = np.flatnonzero(to_ceiling <= at_once)
+            levels[full] = ceilings[full]
+            frozen[full] = True
+            stops += [Level(height, np.array([job]), self._ceiling(int(job))) for job in full]
+            for number in np.flatnonzero(to_limit <= at_once):
+                jobs = np.flatnonzero(~frozen & rising & (self._prices[number] > 0))
+                if jobs.size:
+                    frozen[jobs] = True
+                    stops.append(Level(height, jobs, self._limits[number]))
+            steps += 1
+        return _State(levels, frozen, height, tuple(stops), steps)
+
+    def add(self, row_duals: FloatArray) -> None:
+        """The limit that prices of the program's rows prove."""
+        prices = -row_duals[self._rows["attains"]]
+        prices = np.where(prices > NOISE, prices, 0.0) / self.instance.ceilings
+        time_prices = np.maximum(0.0, row_duals[self._rows["job_time"]])
+        pool_prices = np.maximum(0.0, row_duals[self._rows["pool_capacity"]])
+        limit = self._limit(prices, time_prices, pool_prices)
+        self._limits.append(limit)
+        self._prices = np.vstack([self._prices, limit.prices])
+        self._most = np.append(self._most, limit.most)
+        speed = float(limit.prices @ self._first_rates)
+        if speed > 0:
+            self.first_stop = min(self.first_stop, limit.most / speed)
+
+    def forget_those_of(self, frozen: BoolArray) -> None:
+        """Drop the limits that have a price on frozen jobs only."""
+        kept = np.flatnonzero((self._prices[:, ~frozen] > 0).any(axis=1))
+        self._limits = [self._limits[number] for number in kept]
+        self._prices, self._most = self._prices[kept], self._most[kept]
+
+    def _ceiling(self, job: int) -> Limit:
+        """A job's ceiling: its time is worth that much, and workers nothing."""
+        price = np.zeros(self.instance.num_jobs)
+        price[job] = 1.0
+        return self._limit(price, price * self.instance.ceilings[job], np.zeros(len(self.instance.num_workers)))
+
+    def _limit(self, prices: FloatArray, time_prices: FloatArray, pool_prices: FloatArray) -> Limit:
+        """The limit of the prices' weighted sum; they are raised as far as the limit allows.
+
+        A column of X may be worth no more to its jobs than its time and workers cost.  Where it is,
+        time is made dearer; where it is worth less, its jobs' prices are raised.
+        """
+        instance, entries = self.instance, self._entries
+        fits = instance.fits.ravel()
+        value = np.where(fits[entries.column], entries.throughput * self._level_per_throughput[entries.job], 0.0)
+        # A pair's column has two jobs to raise the price of.
+        sharing = np.where(entries.column < instance.num_jobs * instance.num_types, 1.0, 2.0)
+
+        def cost_beyond_worth(time_prices: FloatArray) -> FloatArray:
+            cost = np.bincount(entries.column, weights=time_prices[entries.job], minlength=len(fits)).astype(float)
+            cost += (instance.row_scale_factors[:, None] * pool_prices[instance.pools]).ravel()
+            worth = np.bincount(entries.column, weights=value * prices[entries.job], minlength=len(fits))
+            return (cost - worth)[entries.column] / sharing
+
+        dearer = np.zeros(instance.num_jobs)
+        missing = np.where(fits[entries.column], -cost_beyond_worth(time_prices), 0.0)
+        np.maximum.at(dearer, entries.job, missing)
+        time_prices = time_prices + dearer
+        left = np.maximum(0.0, cost_beyond_worth(time_prices))
+        raised = np.full(instance.num_jobs, np.inf)
+        np.minimum.at(raised, entries.job[value > 0], left[value > 0] / value[value > 0])
+        prices = prices + np.where(raised * instance.ceilings > NOISE, raised, 0.0)
+        return Limit(prices, time_prices, pool_prices, float(time_prices.sum() + pool_prices @ instance.num_workers))
+
+
+def _step_by_step(instance: HierarchicalFairness, options: Options) -> tuple[WaterFilling, str]:
+    """The definition to the letter: one program for each step, and one for each job that may be frozen."""
+    levels, frozen, height = np.zeros(instance.num_jobs), np.zeros(instance.num_jobs, bool), 0.0
+    stops: list[Level] = []
+    allocation = instance.isolated_share()
+    programs, seconds, message, version = 0, 0.0, "no program", ""
+
+    def rise(rates: FloatArray) -> Result:
+        nonlocal programs, seconds, message, version
+        model = build(instance, levels, rates)
+        result, _, version = run(model, translate(model), options)
+        programs, seconds, message = programs + 1, seconds + result.seconds, result.message
+        return result
+
+    bound = math.inf
+    while not frozen.all():
+        rates = instance.rates(frozen)
+        rising = np.flatnonzero(rates > 0)
+        result = rise(rates)
+        bound = min(bound, height + result.bound) if not frozen.any() else bound
+        if result.status != "optimal" or result.x is None:
+            break
+        allocation = _within_limits(instance, result.x[:-1])
+        received = instance.normalized_throughputs(allocation)
+        step = max(0.0, float(((received - levels)[rising] / rates[rising]).min()))
+        levels, height = levels + step * rates, height + step
+        unproven = rising[received[rising] - levels[rising] <= SATURATED * instance.ceilings[rising]]
+        alone = [rise(np.eye(instance.num_jobs)[job]).bound / instance.ceilings[job] for job in unproven]
+        stuck = unproven[np.array(alone) <= SATURATED]
+        if not stuck.size:
+            message += "; no job is proven unable to rise"
+            break
+        frozen[stuck] = True
+        stops.append(Level(height, stuck, None))
+    filling = _ended(
+        instance,
+        tuple(stops),
+        levels,
+        allocation,
+        bool(frozen.all()),
+        bound=bound,
+        programs=programs,
+        seconds=seconds,
+        message=message,
+    )
+    return filling, version
+
+
+def _level_per_throughput(instance: HierarchicalFairness) -> FloatArray:
+    """(n,) float: level that one step/s gives each job."""
+    return instance.scale_factors / instance.equal_share_throughputs

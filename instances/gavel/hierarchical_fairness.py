@@ -1,0 +1,223 @@
+"""Fairness at two levels, entities and their jobs: Gavel (OSDI'20), section 4.3.
+
+Entities (teams, departments) share a cluster by their weights, and each shares what it gets among
+its jobs, by their weights ("fairness") or in their order ("fifo").  What counts of a job is its
+normalised throughput, relative to an equal share of the cluster.  Water filling says who gets what:
+
+- the levels of all jobs start at 0 and rise together, each at the job's current weight: its
+  entity's weight, shared among the entity's jobs that still rise in proportion to ``weights``, or
+  under "fifo" all of it on the first of them;
+- a job is frozen at its level when no allocation gives it more while every other job keeps its level;
+- then weights are shared anew, until all jobs are frozen.
+
+The vector of levels in which this ends is the solution.  With one entity it is the
+lexicographically greatest vector of normalised throughput over weight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Unpack
+
+import numpy as np
+
+from instances.base import Array, BoolArray, FloatArray, IntArray, StrArray, Violation, default, exceeding
+from instances.gavel.sharing import Allocation, Sharing
+from instances.gavel.synthetic import ClusterOptions, draw_cluster
+from instances.gavel.traces import ClusterChoice, PathLike, cluster, draw_jobs, read_throughputs, read_trace
+
+
+@dataclass(frozen=True, eq=False)
+class HierarchicalAllocation(Allocation):
+    """Fractions of time, and what they give.
+
+    Attributes
+    ----------
+    time_fractions : (n+q, k) float
+        As in :class:`instances.gavel.sharing.Allocation`.
+    normalized_throughputs : (n,) float
+        ``scale_factor_m * throughput(m, X) / throughput(m, X_equal)``, by which plans are compared.
+    """
+
+    normalized_throughputs: Annotated[FloatArray, Array(float, "n")]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class HierarchicalFairness(Sharing):
+    """Jobs of several entities that share a cluster; the other fields are those of :class:`Sharing`.
+
+    Attributes
+    ----------
+    entities : (n,) int
+        Entity of each job, 0 by default.
+    entity_weights : (e,) float
+        Weight of each entity, positive; by default there is one entity, of weight 1.
+    entity_policies : (e,) str
+        "fairness" or "fifo" for each entity, "fairness" by default.  Under "fifo" jobs are served
+        in the order of their numbers.
+    weights : (n,) float
+        Weight of each job in its entity, positive, 1 by default; it means nothing under "fifo".
+    """
+
+    problem = "gavel.hierarchical_fairness"
+    sense = "max"
+    plan_type = HierarchicalAllocation
+
+    entities: Annotated[IntArray, Array(int, "n", index_of="e")] = default(lambda dims: np.zeros(dims["n"], np.int64))
+    entity_weights: Annotated[FloatArray, Array(float, "e", above=0)] = default(lambda dims: np.ones(dims.get("e", 1)))
+    entity_policies: Annotated[StrArray, Array(str, "e", choices=("fairness", "fifo"))] = default(
+        lambda dims: np.full(dims["e"], "fairness")
+    )
+    weights: Annotated[FloatArray, Array(float, "n", above=0)] = default(lambda dims: np.ones(dims["n"]))
+
+    @property
+    def num_entities(self) -> int:
+        return self.dims["e"]
+
+    def rates(self, frozen: BoolArray) -> FloatArray:
+        """(n,) float: current weight of each job, at which its level rises; 0 for those that do not.
+
+        Parameters
+        ----------
+        frozen : (n,) bool
+            The jobs whose levels have stopped.
+        """
+        rising = ~frozen
+        fair = (self.entity_policies == "fairness")[self.entities]
+        weights = np.where(rising & fair, self.weights, 0.0)
+        shares = np.zeros(self.num_jobs)
+        total = np.bincount(self.entities, weights=weights, minlength=self.num_entities)
+        np.divide(weights, total[self.entities], out=shares, where=weights > 0)
+        queued = np.flatnonzero(rising & ~fair)
+        _, first = np.unique(self.entities[queued], return_index=True)
+        shares[queued[first]] = 1.0
+        rates: FloatArray = shares * self.entity_weights[self.entities]
+        return rates
+
+    @cached_property
+    def ceilings(self) -> FloatArray:
+        """(n,) float: normalised throughput of each job at best, all the time in its best row and type; positive."""
+        best = np.where(self.fits[: self.num_jobs], self.throughputs, 0.0).max(axis=1)
+        if self.num_pairs:
+            together = np.where(self.fits[self.num_jobs :, :, None], self.pair_throughputs, 0.0).max(axis=1)
+            np.maximum.at(best, self.pairs, together)
+        ceilings: FloatArray = self.scale_factors * best / self.equal_share_throughputs
+        return ceilings
+
+    def plan(self, allocation: Allocation) -> HierarchicalAllocation:
+        """An allocation as a plan of this problem."""
+        return HierarchicalAllocation(
+            time_fractions=allocation.time_fractions, normalized_throughputs=self.normalized_throughputs(allocation)
+        )
+
+    def value(self, plan: Allocation) -> float:
+        """The first level: how far all jobs that rise at first can rise together under the plan.
+
+        Plans are to be compared by their whole vector; this is its part that one number can hold.
+        """
+        rates = self.rates(np.zeros(self.num_jobs, bool))
+        rising = rates > 0
+        return float((self.normalized_throughputs(plan)[rising] / rates[rising]).min())
+
+    def broken_rules(self, plan: Allocation) -> Iterator[Violation]:
+        yield from super().broken_rules(plan)
+        assert isinstance(plan, HierarchicalAllocation)
+        received = self.normalized_throughputs(plan)
+        error = np.abs(plan.normalized_throughputs - received) / np.maximum(1.0, received)
+        yield from exceeding("normalized_throughputs", error, 0)
+
+
+def generate(
+    rng: np.random.Generator | int,
+    *,
+    num_entities: int = 3,
+    fifo_fraction: float = 0.4,
+    weight_spread: float = 8.0,
+    **options: Unpack[ClusterOptions],
+) -> HierarchicalFairness:
+    """Synthetic jobs of several entities.
+
+    Parameters
+    ----------
+    rng : Generator or int
+        Source of randomness, or its seed.
+    num_entities : int
+        Entities, e; jobs belong to any of them alike.
+    fifo_fraction : float
+        Probability of an entity to serve its jobs in order.
+    weight_spread : float
+        Hardness dial: weights are log-uniform from 1 to this, for entities up to its square root.
+        The more they differ, the more levels there are.
+    **options
+        Sizes and the hardness dial of :func:`instances.gavel.synthetic.draw_cluster`.
+    """
+    rng = np.random.default_rng(rng)
+    fields = draw_cluster(rng, **options)
+    n = len(fields["scale_factors"])
+    return HierarchicalFairness(
+        **fields,
+        entities=rng.integers(0, num_entities, n),
+        entity_weights=weight_spread ** rng.uniform(0, 0.5, num_entities),
+        entity_policies=np.where(rng.random(num_entities) < fifo_fraction, "fifo", "fairness"),
+        weights=weight_spread ** rng.uniform(0, 1, n),
+    )
+
+
+def from_trace(
+    rng: np.random.Generator | int,
+    *,
+    throughputs: PathLike,
+    trace: PathLike,
+    num_jobs: int = 16,
+    num_entities: int = 3,
+    **choice: Unpack[ClusterChoice],
+) -> HierarchicalFairness:
+    """Jobs of a real trace, drawn as in :func:`instances.gavel.max_min_fairness.from_trace`.
+
+    Traces name no entities: jobs belong to any of ``num_entities`` alike, of weights 1, 2, 3, ...,
+    of which every second one serves its jobs in order.
+
+    Raises
+    ------
+    InstanceError
+        When a file is malformed, or the table has none of the trace's job types.
+    """
+    rng = np.random.default_rng(rng)
+    table = read_throughputs(throughputs)
+    jobs = draw_jobs(rng, read_trace(trace), table, num_jobs)
+    return HierarchicalFairness(
+        **cluster(jobs, table, **choice),
+        entities=rng.integers(0, num_entities, num_jobs),
+        entity_weights=np.arange(1.0, num_entities + 1),
+        entity_policies=np.where(np.arange(num_entities) % 2, "fifo", "fairness"),
+        weights=jobs["priority"].to_numpy(float),
+    )
+
+
+def four_jobs() -> HierarchicalFairness:
+    """The example of section 4.3: jobs of weights 3, 1, 1, 1 on 4 GPUs of one type.
+
+    The first level is where job 0 runs all the time, at weight 1/2, and the others a third of it.
+    There is a GPU for everybody, so the others go on rising, and all end at 1.
+    """
+    return HierarchicalFairness(
+        throughputs=np.ones((4, 1)), num_workers=np.array([4]), weights=np.array([3.0, 1.0, 1.0, 1.0])
+    )
+
+
+def two_entities() -> HierarchicalFairness:
+    """Two entities of weights 1 and 2 on three GPUs of one type, the second in order.
+
+    Job 2, first of the second entity, has all its time when jobs 0 and 1 of the first are at a
+    quarter each.  Then job 3 rises in its place, twice as fast as jobs 0 and 1 together, and has
+    all its time when they are at half each; that fills the GPUs.
+    """
+    return HierarchicalFairness(
+        throughputs=np.ones((4, 1)),
+        num_workers=np.array([3]),
+        entities=np.array([0, 0, 1, 1]),
+        entity_weights=np.array([1.0, 2.0]),
+        entity_policies=np.array(["fairness", "fifo"]),
+    )
