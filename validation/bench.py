@@ -7,6 +7,7 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import highspy
 import numpy as np
@@ -107,14 +108,18 @@ def gavel(repeats: int = 5, *, throughputs: str | None = None, trace: str | None
         ][1:]
         ratio = statistics.median(whole / raw for whole, raw in pairs)
         rows.append(Timing(f"{name}, 1,024 jobs", statistics.median(whole for whole, _ in pairs), ratio, 1.35))
-    for name, limit, options in (
-        ("finish_time_fairness", 0.6, {"num_jobs": 1024, "pair_fraction": 0.0}),
-        ("max_min_fairness", 3.0, {"num_jobs": 512, "multi_worker": False, "pair_fraction": 1.0}),
-        ("makespan", 3.0, {"num_jobs": 512, "multi_worker": False, "pair_fraction": 1.0}),
+    distinct: dict[str, Any] = {"pair_fraction": 0.0}
+    paired: dict[str, Any] = {"num_jobs": 512, "multi_worker": False, "pair_fraction": 1.0}
+    for name, what, limit, options in (
+        ("finish_time_fairness", "1,024 jobs", 0.6, {"num_jobs": 1024, **distinct}),
+        ("max_min_fairness", "all pairs of 512 jobs", 3.0, paired),
+        ("makespan", "all pairs of 512 jobs", 3.0, paired),
+        ("hierarchical_fairness", "1,024 jobs, 1 entity", 2.0, {"num_jobs": 1024, "num_entities": 1, **distinct}),
+        ("hierarchical_fairness", "1,024 jobs, 5 entities", 4.0, {"num_jobs": 1024, "num_entities": 5, **distinct}),
+        ("hierarchical_fairness", "2,048 jobs, 5 entities", 15.0, {"num_jobs": 2048, "num_entities": 5, **distinct}),
     ):
         instance = catalogue.entry(f"gavel.{name}").generate(0, **options)
         seconds = statistics.median(_timed(formulations.solve, instance) for _ in range(min(3, repeats)))
-        what = "all pairs of 512 jobs" if options["num_jobs"] == 512 else "1,024 jobs"
         rows.append(Timing(f"{name}, {what}", seconds, None, limit))
     if throughputs is not None and trace is not None:
         for name in ONE_LP:

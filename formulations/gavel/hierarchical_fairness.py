@@ -265,7 +265,7 @@ def water_filling(instance: HierarchicalFairness, options: Options | None = None
             break
         else:
             allocation, ahead = candidate, 2 * ahead
-            missing = target.levels - received > 1e-12 * instance.ceilings
+            missing = target.levels - received > 1e-11 * instance.ceilings
             reached = replace(target, levels=np.where(missing, received, target.levels))
             limits.forget_those_of(reached.frozen)
     return _ended(

@@ -24,6 +24,7 @@ from instances.base import FloatArray, agree
 from instances.gavel.cost import Cost
 from instances.gavel.fifo import Fifo
 from instances.gavel.finish_time_fairness import FinishTimeFairness
+from instances.gavel.hierarchical_fairness import HierarchicalFairness
 from instances.gavel.makespan import Makespan
 from instances.gavel.max_min_fairness import MaxMinFairness
 from instances.gavel.priced import PricedSharing
@@ -451,7 +452,18 @@ _PARETO = [
         breaks=_wasteful,
         scope=_FAMILIES["max_min_fairness"].scope,
         exhaustive=True,
-    )
+    ),
+    Claim(
+        name="pareto_water_filling",
+        source="Gavel, section 4.4",
+        statement="Max-min fair allocations are Pareto efficient, if water filling follows: no job can have more "
+        "without another having less.",
+        reading="with water filling: hierarchical fairness of one entity.",
+        instances=_Family(HierarchicalFairness, 3, (1, 2, 3)).instances,
+        breaks=_wasteful,
+        scope=_Family(HierarchicalFairness, 3, (1, 2, 3)).scope,
+        exhaustive=True,
+    ),
 ]
 
 
