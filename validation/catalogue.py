@@ -406,9 +406,11 @@ _ENTRIES = [
         size="num_jobs",
         sizes=(8, 32, 128),
         heuristics={
+            "entity_share": Heuristic(gavel_hierarchical_fairness_heuristics.entity_share),
             "isolated": Heuristic(gavel_hierarchical_fairness_heuristics.isolated),
             "equal_share": Heuristic(gavel_hierarchical_fairness_heuristics.equal_share),
             "heterogeneity_agnostic": Heuristic(gavel_hierarchical_fairness_heuristics.heterogeneity_agnostic),
+            "random_packing": Heuristic(gavel_hierarchical_fairness_heuristics.random_packing),
         },
         from_trace=gavel_hierarchical_fairness.from_trace,
         symmetric=("k", "p", "q", "e"),

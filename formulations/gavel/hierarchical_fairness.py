@@ -67,6 +67,8 @@ SATURATED = 1e-6
 """Without prices: a job is frozen when it can rise by no more than this, relative to its ceiling."""
 EXACT = 1e-6
 """By how much the last allocation may differ from the levels, relative to ceilings, for a proof."""
+REPAIRS = 20
+"""How often jobs may be thawed that were frozen too early by rounding."""
 NOISE = 1e-11
 """Prices up to this, with all jobs' prices times ceilings summing to 1, are rounding."""
 TIE = 1e-12
@@ -148,6 +150,12 @@ class WaterFilling:
     seconds: float
     message: str
 
+    @property
+    def num_levels(self) -> int:
+        """Different heights at which jobs are frozen."""
+        heights = np.sort([level.height for level in self.levels])
+        return int((np.diff(heights, prepend=-1.0) > ATTAINED * np.maximum(heights, 1.0)).sum())
+
 
 def build(
     instance: HierarchicalFairness, levels: FloatArray | None = None, rates: FloatArray | None = None
@@ -201,7 +209,6 @@ def solve(instance: HierarchicalFairness, options: Options) -> Solution:
         filling, version = water_filling(instance, options), highs.version()
     else:
         filling, version = _step_by_step(instance, options)
-    count = len({level.height for level in filling.levels})
     return judged(
         instance,
         instance.plan(filling.allocation),
@@ -211,7 +218,7 @@ def solve(instance: HierarchicalFairness, options: Options) -> Solution:
             bound=filling.bound,
             certificate=None,
             seconds=filling.seconds,
-            message=f"{filling.message}; {count} levels, {filling.programs} programs",
+            message=f"{filling.message}; {filling.num_levels} levels, {filling.programs} programs",
         ),
         build_seconds=lambda: time.perf_counter() - began - filling.seconds,
         solver=options.solver,
@@ -241,33 +248,37 @@ def water_filling(instance: HierarchicalFairness, options: Options | None = None
     reached = _State.at_the_bottom(instance.num_jobs)
     allocation = instance.isolated_share()
     ahead, programs, seconds, message = 1, 0, 0.0, "no program"
-    missed, misses = np.full(instance.num_jobs, np.inf), 0
+    missed, misses, repairs = np.full(instance.num_jobs, np.inf), 0, 0
     while not reached.frozen.all():
         target = limits.fill(reached, ahead)
         # How often these levels were missed, although each time there was one limit more.
         misses = misses + 1 if np.abs(target.levels - missed).max() <= TIE else 0
-        if misses == 1:
+        if misses == 2:
             # Without the last basis, the solver may find other prices.
             generation = ColumnGeneration(policy, program, options, tolerance=TOLERANCE)
         row_lower[policy.rows("attains")] = target.levels / instance.ceilings
         result = generation.run(row_lower)
         programs, seconds, message = programs + 1, seconds + result.seconds, result.message
         if result.x is None or result.certificate is None:
-            break
+            if misses > 1 or options.time_limit is not None:
+                break
+            missed, misses, ahead = target.levels, 1, target.steps
+            continue
         candidate = _within_limits(instance, result.x[:-1])
         received = instance.normalized_throughputs(candidate)
         shortage = float(((target.levels - received) / instance.ceilings).max())
-        if shortage > ATTAINED and misses < 2:
+        if shortage > (PRECISION if misses else ATTAINED) and misses < 3:
             limits.add(result.certificate.row_duals)
             missed, ahead = target.levels, 1
         elif shortage > PRECISION:
             message += f"; levels are missed by {shortage:.1g} of a ceiling"
             break
         else:
-            allocation, ahead = candidate, 2 * ahead
-            missing = target.levels - received > 1e-11 * instance.ceilings
-            reached = replace(target, levels=np.where(missing, received, target.levels))
+            reached, allocation, ahead = target, candidate, 2 * ahead
             limits.forget_those_of(reached.frozen)
+            if reached.frozen.all() and repairs < REPAIRS:
+                repairs += 1
+                reached = reached.thawed(received, instance.ceilings)
     return _ended(
         instance,
         reached.stops,
@@ -321,6 +332,23 @@ class _State:
     @classmethod
     def at_the_bottom(cls, num_jobs: int) -> _State:
         return cls(np.zeros(num_jobs), np.zeros(num_jobs, bool), 0.0, (), 0)
+
+    def thawed(self, received: FloatArray, ceilings: FloatArray) -> _State:
+        """The state without the freezing of jobs that receive more than their levels.
+
+        A level that is too high by rounding makes the limits that it has a price in look reached
+        too early, which matters where others have prices a million times lower.
+        """
+        more = received - self.levels > EXACT / 10 * ceilings
+        if not more.any():
+            return self
+        stops = (Level(stop.height, stop.jobs[~more[stop.jobs]], stop.limit) for stop in self.stops)
+        return replace(
+            self,
+            levels=np.minimum(self.levels, received),
+            frozen=self.frozen & ~more,
+            stops=tuple(stop for stop in stops if stop.jobs.size),
+        )
 
 
 class _Limits:

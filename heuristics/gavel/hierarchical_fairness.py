@@ -1,12 +1,47 @@
-"""Fast allocations to compare with :class:`instances.gavel.hierarchical_fairness.HierarchicalFairness`.
+"""Fast methods for :class:`instances.gavel.hierarchical_fairness.HierarchicalFairness`.
 
-They are those of :mod:`heuristics.gavel.sharing`, as plans of this problem.  None knows of entities.
+The allocations that every policy of Gavel is compared with (:mod:`heuristics.gavel.sharing`) know
+of jobs only; :func:`entity_share` knows of entities too.
 """
 
 from __future__ import annotations
 
+import numpy as np
+
 from heuristics.gavel import sharing
 from instances.gavel.hierarchical_fairness import HierarchicalAllocation, HierarchicalFairness
+
+
+def entity_share(instance: HierarchicalFairness) -> HierarchicalAllocation:
+    """Each entity gets its share of every pool by weight, and divides it among its jobs.
+
+    Under "fairness" a job gets its share by weight, under "fifo" jobs take what is left in order,
+    all the time if they can.  A job's time is scaled down to sum to at most 1, and it uses no pool
+    that it does not fit or where it makes nothing; what it leaves there, only later jobs of a
+    "fifo" entity take.
+
+    Guarantee: each entity gets at least what a cluster of its share of the size would give it with
+    this division.  Complexity: O(n * p).
+
+    References
+    ----------
+    Gavel (OSDI'20), section 4.3 (the hierarchy); the division is static, as a cluster without
+    water filling would have it.
+    """
+    usable = instance.pool_throughputs > 0
+    fractions = np.zeros(usable.shape)
+    shares = instance.entity_weights / instance.entity_weights.sum()
+    for entity, policy in enumerate(instance.entity_policies.tolist()):
+        jobs = np.flatnonzero(instance.entities == entity)
+        left = shares[entity] * instance.num_workers
+        for job in jobs:
+            offered = left
+            if policy == "fairness":
+                offered = shares[entity] * instance.num_workers * instance.weights[job] / instance.weights[jobs].sum()
+            time = np.where(usable[job], offered / instance.scale_factors[job], 0.0)
+            fractions[job] = time / max(1.0, float(time.sum()))
+            left = np.maximum(0.0, left - instance.scale_factors[job] * fractions[job])
+    return instance.plan(instance.on_best_placement(fractions))
 
 
 def isolated(instance: HierarchicalFairness) -> HierarchicalAllocation:
@@ -43,3 +78,15 @@ def heterogeneity_agnostic(instance: HierarchicalFairness) -> HierarchicalAlloca
     Gavel (OSDI'20), sections 4.1 and 7.
     """
     return instance.plan(sharing.heterogeneity_agnostic(instance))
+
+
+def random_packing(instance: HierarchicalFairness, *, rng: np.random.Generator | int = 0) -> HierarchicalAllocation:
+    """Random partners, then shares by the jobs' weights (:func:`heuristics.gavel.sharing.random_packing`).
+
+    Guarantee: none.  Complexity: that of the shared function.
+
+    References
+    ----------
+    Gavel (OSDI'20), section 7 (the Gandiva baseline).
+    """
+    return instance.plan(sharing.random_packing(instance, rng=rng))

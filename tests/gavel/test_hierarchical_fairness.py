@@ -10,9 +10,26 @@ from hypothesis import assume, given, settings
 
 import formulations
 import instances
-from heuristics.gavel.hierarchical_fairness import equal_share, heterogeneity_agnostic, isolated
-from instances.base import InstanceError
-from instances.gavel.hierarchical_fairness import HierarchicalFairness, four_jobs, generate, two_entities
+from formulations.gavel import hierarchical_fairness as formulation
+from formulations.gavel import pricing
+from formulations.solving import Options
+from heuristics.gavel.hierarchical_fairness import (
+    entity_share,
+    equal_share,
+    heterogeneity_agnostic,
+    isolated,
+    random_packing,
+)
+from instances.base import InstanceError, PlanError
+from instances.gavel.hierarchical_fairness import (
+    HierarchicalAllocation,
+    HierarchicalFairness,
+    four_jobs,
+    from_trace,
+    generate,
+    two_entities,
+)
+from instances.gavel.sharing import Allocation
 from validation.strategies.gavel import hierarchical_fairness
 from validation.transform import permuted
 
@@ -69,6 +86,189 @@ def test_equals_fractions_on_one_type() -> None:
         assert vector(instance) == pytest.approx(expected, abs=1e-6), seed
 
 
+def small(brute: Any, seed: int) -> HierarchicalFairness:
+    fields = brute.draw(seed)
+    rng = np.random.default_rng(seed)
+    n, e = len(fields["throughputs"]), int(rng.integers(1, 3))
+    return HierarchicalFairness(
+        **fields,
+        entities=rng.integers(0, e, n),
+        entity_weights=rng.choice([1.0, 2.0, 3.0], e),
+        entity_policies=rng.choice(["fairness", "fifo"], e),
+        weights=rng.choice([1.0, 1.0, 2.0, 5.0], n),
+    )
+
+
+def by_corners(brute: Any, instance: HierarchicalFairness) -> np.ndarray:
+    """The definition, each of its programs solved by looking at all corners; weights are shared by loops."""
+    a, b = brute.limits(instance)
+    n, total = instance.num_jobs, int(instance.num_workers.sum())
+    normal = np.zeros((n, a.shape[1]))
+    for m in range(n):
+        equal = 0.0
+        for pool, workers in enumerate(instance.num_workers.tolist()):
+            speeds = [instance.throughputs[m, j] for j in range(instance.num_types) if instance.pools[j] == pool]
+            if speeds and instance.scale_factors[m] <= workers:
+                equal += max(speeds) * workers / total
+        normal[m] = instance.scale_factors[m] * brute.received(instance)[m] / equal
+
+    def rise(levels: np.ndarray, rates: np.ndarray) -> float:
+        rows = np.vstack([np.hstack([a, np.zeros((len(a), 1))]), np.hstack([-normal, rates[:, None]])])
+        rows = np.vstack([rows, [0.0] * a.shape[1] + [-1.0]])
+        return float(brute.corners(rows, np.concatenate([b, 1e-12 - levels, [0.0]]))[:, -1].max())
+
+    levels, rising = np.zeros(n), set(range(n))
+    while rising:
+        rates = np.zeros(n)
+        for entity, policy in enumerate(instance.entity_policies.tolist()):
+            mine = [m for m in sorted(rising) if instance.entities[m] == entity]
+            for m in mine[:1] if policy == "fifo" else mine:
+                share = 1.0 if policy == "fifo" else instance.weights[m] / sum(instance.weights[o] for o in mine)
+                rates[m] = instance.entity_weights[entity] * share
+        levels = levels + rise(levels, rates) * rates
+        rising -= {m for m in rising if rates[m] > 0 and rise(levels, np.eye(n)[m]) < 1e-7}
+    return levels
+
+
+@pytest.mark.parametrize("first", range(0, 300, 100))
+def test_equals_the_definition_by_corners(brute: Any, first: int) -> None:
+    """On several types, with pairs, wide jobs, zeros, ties and empty pools."""
+    for seed in range(first, first + 100):
+        instance = small(brute, seed)
+        expected = by_corners(brute, instance)
+        assert vector(instance) == pytest.approx(expected, abs=1e-6), seed
+        step_by_step, _ = formulation._step_by_step(instance, Options())
+        assert step_by_step.vector == pytest.approx(expected, abs=1e-5), seed
+
+
+@pytest.mark.parametrize("options", [{}, {"unconsolidated": True}, {"weight_spread": 100.0}, {"fifo_fraction": 1.0}])
+def test_equals_the_definition_step_by_step(options: dict[str, Any]) -> None:
+    for seed in range(4):
+        instance = generate(seed, num_jobs=24, workers_per_pool=8, **options)
+        filling, _ = formulation._step_by_step(instance, Options())
+        assert filling.complete
+        assert vector(instance) == pytest.approx(filling.vector, rel=1e-5, abs=1e-5)
+
+
+# --- proofs -----------------------------------------------------------------------------------------
+
+
+def check_proofs(instance: HierarchicalFairness) -> formulation.WaterFilling:
+    """Every job is frozen once, by a limit that holds for every column of X and is reached exactly."""
+    filling = formulation.water_filling(instance)
+    assert filling.complete
+    assert sorted(job for level in filling.levels for job in level.jobs.tolist()) == list(range(instance.num_jobs))
+    normal = instance.scale_factors / instance.equal_share_throughputs
+    for level in filling.levels:
+        limit = level.limit
+        assert limit is not None
+        assert min(limit.prices.min(), limit.time_prices.min(), limit.pool_prices.min()) >= 0
+        most = limit.time_prices.sum() + limit.pool_prices @ instance.num_workers
+        assert limit.most == pytest.approx(most, rel=1e-12)
+        for row, job in enumerate([[m] for m in range(instance.num_jobs)] + instance.pairs.tolist()):
+            pair = row - instance.num_jobs
+            speeds = instance.throughputs[row][None] if pair < 0 else instance.pair_throughputs[pair].T
+            worth = ((limit.prices * normal)[job, None] * speeds).sum(axis=0)
+            cost = limit.time_prices[job].sum()
+            cost = cost + instance.scale_factors[job[0]] * limit.pool_prices[instance.pools]
+            assert (worth <= cost + 1e-9 * max(1.0, cost.max()))[instance.fits[row]].all()
+        assert (limit.prices[level.jobs] > 0).all()
+        # Equality at the levels: nobody with a price can rise unless another falls.
+        assert limit.prices @ filling.vector == pytest.approx(limit.most, rel=1e-6)
+    return filling
+
+
+def test_each_job_has_the_proof_that_it_cannot_rise(brute: Any) -> None:
+    for seed in range(60):
+        check_proofs(small(brute, seed))
+
+
+def test_proofs_of_many_levels() -> None:
+    filling = check_proofs(generate(1, num_jobs=60, num_entities=1, workers_per_pool=40, weight_spread=50.0))
+    assert filling.num_levels > 20
+    heights = [level.height for level in filling.levels]
+    assert heights == sorted(heights)
+
+
+def test_levels_of_the_examples() -> None:
+    levels = formulation.water_filling(four_jobs()).levels
+    assert [(level.height, level.jobs.tolist()) for level in levels] == [(2, [0]), (4, [1]), (4, [2]), (4, [3])]
+    filling = formulation.water_filling(two_entities())
+    assert filling.num_levels == 2
+    last = next(level for level in filling.levels if 0 in level.jobs)
+    assert last.height == pytest.approx(1)
+    assert last.limit is not None
+    # Here it is the pool that is full, and all jobs pay alike for its workers.
+    assert last.limit.pool_prices * 3 == pytest.approx(last.limit.most)
+    assert last.limit.prices == pytest.approx(last.limit.pool_prices[0])
+
+
+def test_the_bound_is_that_of_the_first_level(brute: Any) -> None:
+    for seed in range(40):
+        instance = small(brute, seed)
+        solution = formulations.solve(instance)
+        first = formulations.solve(formulations.build(instance))
+        assert first.status == "optimal"
+        assert solution.bound == pytest.approx(solution.objective, rel=1e-9)
+        assert first.objective == pytest.approx(solution.objective, rel=1e-9)
+
+
+def test_generated_columns_end_in_the_same_vector(monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(6):
+        instance = generate(seed, num_jobs=16, pair_fraction=0.8, workers_per_pool=4)
+        whole = vector(instance)
+        monkeypatch.setattr(pricing, "PRICING_COLUMNS", 0)
+        assert vector(instance) == pytest.approx(whole, abs=1e-7)
+        monkeypatch.undo()
+
+
+def test_time_that_runs_out_leaves_a_plan_and_a_true_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    late = formulations.Result("unknown", None, np.inf, None, 0.0, "Time limit reached")
+    monkeypatch.setattr(formulations.Session, "run", lambda *_, **__: late)
+    instance = two_entities()
+    solution = formulations.solve(instance, time_limit=1.0)
+    assert solution.status == "feasible"
+    assert not instance.violations(solution.plan)
+    assert solution.bound == pytest.approx(0.5)
+
+
+# --- as printed / as built ----------------------------------------------------------------------------
+
+
+def test_achieved_throughputs_in_place_of_levels_depend_on_the_vertex_as_built() -> None:
+    """As printed, a step adds to what the last allocation achieved.
+
+    Jobs of weights 4, 1, 1 on two GPUs: job 0 is full when the others are at 1/4 each.  An allocation may give
+    one of these what is left, and adding to that ends in (1, 3/4, 1/4) or (1, 1/4, 3/4).  Levels end in halves.
+    """
+    instance = HierarchicalFairness(throughputs=np.ones((3, 1)), num_workers=[2], weights=[4.0, 1.0, 1.0])
+    for achieved in ([1, 0.75, 0.25], [1, 0.25, 0.75]):
+        plan = instance.plan(Allocation(time_fractions=np.array(achieved)[:, None]))
+        assert instance.violations(plan) == []
+        assert instance.objective(plan) == pytest.approx(formulations.solve(instance).objective)
+        model = formulation.build(instance, levels=plan.normalized_throughputs, rates=np.array([0.0, 0.5, 0.5]))
+        assert formulations.solve(model).objective == pytest.approx(0, abs=1e-9)
+    assert vector(instance) == pytest.approx([1, 0.5, 0.5])
+
+
+def test_weights_are_shared_anew() -> None:
+    """A frozen job's weight goes to its own entity: jobs 0 and 1 of weights 9 and 1 beside job 2, all on 2 GPUs."""
+    instance = HierarchicalFairness(
+        throughputs=np.ones((3, 1)), num_workers=[2], entities=[0, 0, 1], entity_weights=[1.0, 1.0], weights=[9, 1, 1]
+    )
+    none = np.zeros(3, bool)
+    assert instance.rates(none) == pytest.approx([0.9, 0.1, 1.0])
+    assert instance.rates(np.array([True, False, False])) == pytest.approx([0, 1, 1])
+    # Job 2 is full at height 1, when jobs 0 and 1 have 0.9 and 0.1, which fills the GPUs.
+    assert vector(instance) == pytest.approx([0.9, 0.1, 1.0])
+
+
+def test_jobs_that_wait_have_no_rate() -> None:
+    assert two_entities().rates(np.zeros(4, bool)) == pytest.approx([0.5, 0.5, 2, 0])
+    assert two_entities().rates(np.array([False, True, True, False])) == pytest.approx([1, 0, 0, 2])
+    assert two_entities().rates(np.ones(4, bool)) == pytest.approx([0, 0, 0, 0])
+
+
 @settings(max_examples=25)
 @given(hierarchical_fairness())
 def test_equals_the_definition_step_by_step_by_another_solver(instance: HierarchicalFairness) -> None:
@@ -115,8 +315,9 @@ def test_worked_examples() -> None:
 def test_heuristics_are_feasible_and_never_above_the_first_level(instance: HierarchicalFairness) -> None:
     best = formulations.solve(instance).objective
     assert best is not None
-    for heuristic in (isolated, equal_share, heterogeneity_agnostic):
+    for heuristic in (entity_share, isolated, equal_share, heterogeneity_agnostic, random_packing):
         plan = heuristic(instance)
+        assert plan == heuristic(instance)
         assert not instance.violations(plan)
         assert instance.objective(plan) <= best * (1 + 1e-6) + 1e-9
     assert instances.read(json.loads(json.dumps(instance.to_dict()))) == instance
@@ -141,3 +342,47 @@ def test_bad_input_names_the_field(changes: dict[str, Any], field: str) -> None:
     good = {"throughputs": [[1.0], [1.0]], "num_workers": [1], "entity_weights": [1.0]}
     with pytest.raises(InstanceError, match=rf"HierarchicalFairness\.{field}"):
         HierarchicalFairness(**{**good, **changes})
+
+
+def test_entity_share_by_hand() -> None:
+    """A third of three GPUs for jobs 0 and 1, two thirds for job 2, and what it cannot use for job 3."""
+    assert entity_share(two_entities()).normalized_throughputs == pytest.approx([0.5, 0.5, 1, 1])
+    wide = HierarchicalFairness(throughputs=np.ones((2, 1)), num_workers=[4], scale_factors=[4, 1], weights=[3.0, 1.0])
+    assert entity_share(wide).time_fractions.ravel() == pytest.approx([0.75, 1])
+
+
+def test_a_plan_must_say_what_it_gives() -> None:
+    instance = two_entities()
+    plan = instance.plan(instance.isolated_share())
+    false = HierarchicalAllocation(plan.time_fractions, plan.normalized_throughputs + np.array([0.1, 0, 0, 0]))
+    assert [(violation.rule, violation.index) for violation in instance.violations(false)] == [
+        ("normalized_throughputs", (0,))
+    ]
+    assert HierarchicalAllocation.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
+    with pytest.raises(PlanError, match="must be a HierarchicalAllocation"):
+        instance.objective(instance.isolated_share())
+
+
+def test_defaults() -> None:
+    instance = HierarchicalFairness(throughputs=np.ones((2, 1)), num_workers=[1])
+    assert instance.entities.tolist() == [0, 0]
+    assert instance.entity_weights.tolist() == [1]
+    assert instance.entity_policies.tolist() == ["fairness"]
+    assert instance.weights.tolist() == [1, 1]
+
+
+def test_dials_of_the_generator() -> None:
+    assert set(generate(0, num_entities=6, fifo_fraction=1.0).entity_policies) == {"fifo"}
+    assert set(generate(0, num_entities=6, fifo_fraction=0.0).entity_policies) == {"fairness"}
+    assert generate(0, weight_spread=1.0).weights == pytest.approx(1)
+    assert generate(3, num_jobs=9) == generate(np.random.default_rng(3), num_jobs=9)
+
+
+def test_real_jobs(data: Any) -> None:
+    files = {
+        "throughputs": data / "gavel" / "simulation_throughputs.json",
+        "trace": data / "gavel" / "medium_test.trace",
+    }
+    instance = from_trace(2, num_jobs=30, unconsolidated=True, **files)
+    assert instance.num_pairs > 0
+    check_proofs(instance)
