@@ -236,6 +236,7 @@ def water_filling(instance: HierarchicalFairness, options: Options | None = None
         Of :func:`formulations.solve`; the solver is HiGHS.
     """
     options = options or Options()
+    began = time.perf_counter()
     per_throughput = _level_per_throughput(instance)
     policy = SharingProgram(instance)
     policy.variable("slack", upper=0)
@@ -255,7 +256,9 @@ def water_filling(instance: HierarchicalFairness, options: Options | None = None
         misses = misses + 1 if np.abs(target.levels - missed).max() <= TIE else 0
         if misses == 2:
             # Without the last basis, the solver may find other prices.
-            generation = ColumnGeneration(policy, program, options, tolerance=TOLERANCE)
+            spent = time.perf_counter() - began
+            left = None if options.time_limit is None else max(0.01, options.time_limit - spent)
+            generation = ColumnGeneration(policy, program, replace(options, time_limit=left), tolerance=TOLERANCE)
         row_lower[policy.rows("attains")] = target.levels / instance.ceilings
         result = generation.run(row_lower)
         programs, seconds, message = programs + 1, seconds + result.seconds, result.message
