@@ -152,3 +152,14 @@ def test_generated_rounds_are_worth_solving() -> None:
         gaps.append(1 - instance.objective(greedy_priority(instance)) / optimum)
     assert max(gaps) > 0.05
     assert list(itertools.filterfalse(lambda gap: gap >= -1e-9, gaps)) == []
+
+
+def test_rounds_realise_the_example_of_section_3() -> None:
+    """X_example: three jobs on three types of one worker each, every job and every worker always busy."""
+    from instances.gavel.max_min_fairness import MaxMinFairness
+    from instances.gavel.sharing import Allocation
+
+    instance = MaxMinFairness(throughputs=np.ones((3, 3)), num_workers=np.ones(3, int))
+    target = Allocation(time_fractions=np.array([[0.6, 0.4, 0.0], [0.2, 0.6, 0.2], [0.2, 0.0, 0.8]]))
+    assert not instance.violations(target)
+    assert simulate(instance, target, 1000).shortfall <= 0.02
