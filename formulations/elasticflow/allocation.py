@@ -29,6 +29,7 @@ import pyomo.environ as pyo
 from formulations.elasticflow.rounding import solve_by_rounding
 from formulations.elasticflow.sharing import (
     add_gpu_time,
+    add_shares_alone,
     add_work,
     aggregated,
     read_gpus,
@@ -50,12 +51,13 @@ def build_time_indexed(instance: Allocation) -> pyo.ConcreteModel:
     """The model slot by slot, for any curve.
 
     Sets JOBS, SLOTS, RUNS (job and slot), CHOICES (job, slot, GPUs); variables ``chosen[i, t, g]``
-    and ``slot_0_full`` (binary); constraints ``one_count[i, t]``, ``work[i]``, ``capacity[t]``,
-    ``full`` and ``no_useful_idle_gpu[i]``; objective ``gpu_time``.
+    and ``slot_0_full`` (binary); constraints ``one_count[i, t]``, ``work[i]``, ``alone[i]``,
+    ``capacity[t]``, ``full`` and ``no_useful_idle_gpu[i]``; objective ``gpu_time``.
     """
     model = pyo.ConcreteModel(name=instance.problem)
     terms = time_indexed(model, instance, every_count_now=True)
     add_work(model, instance, terms)
+    add_shares_alone(model, instance, terms)
     add_gpu_time(model, terms)
     counts = range(1, instance.num_gpus + 1)
     now = [(gpus, variable) for (_, slot, gpus), variable in model.chosen.items() if slot == 0]

@@ -6,7 +6,11 @@ Two, with the same optimum wherever both apply.  Slot by slot, for any curve:
     s.t.  sum_g chosen[i, t, g] <= 1                          for each job i and slot t < D_i
           sum_{t,g} T_i(g) * chosen[i, t, g] >= M_i           for each job i
           sum_{i,g} g * chosen[i, t, g] <= G                  for each slot t
-          chosen[i, t, g] in {0, 1}.
+          sum_{t,g} g * chosen[i, t, g] >= alone_i            for each job i
+          chosen[i, t, g] in {0, 1},
+
+where alone_i are the GPU-slots of job i with the cluster to itself: every plan obeys those rows,
+and they lift the relaxation.
 
 By interval between deadlines, for concave curves, whose steps s have width w_is and gain
 Delta_is for each GPU:
@@ -27,6 +31,7 @@ import pyomo.environ as pyo
 from formulations.elasticflow.rounding import solve_by_rounding
 from formulations.elasticflow.sharing import (
     add_gpu_time,
+    add_shares_alone,
     add_work,
     aggregated,
     read_gpus,
@@ -47,12 +52,13 @@ def build_time_indexed(instance: MinimumSatisfactoryShare) -> pyo.ConcreteModel:
     """The model slot by slot, for any curve.
 
     Sets JOBS, SLOTS, RUNS (job and slot), CHOICES (job, slot, GPUs); variables ``chosen[i, t, g]``
-    (binary); constraints ``one_count[i, t]``, ``work[i]`` and ``capacity[t]``; objective
-    ``gpu_time``.
+    (binary); constraints ``one_count[i, t]``, ``work[i]``, ``alone[i]`` and ``capacity[t]``;
+    objective ``gpu_time``.
     """
     model = pyo.ConcreteModel(name=instance.problem)
     terms = time_indexed(model, instance)
     add_work(model, instance, terms)
+    add_shares_alone(model, instance, terms)
     add_gpu_time(model, terms)
     return model
 

@@ -5,7 +5,8 @@ fractional.  What keeps a mixed-integer solver busy is that each job loses a par
 rounding, in ever new places.  So:
 
 1. *Bound.*  The relaxation, with one more row for each job: it takes as many whole GPU-slots as it
-   would with the cluster to itself (:func:`shares_alone`).  The next whole number is the bound.
+   would with the cluster to itself (:func:`~formulations.elasticflow.sharing.shares_alone`).  The
+   next whole number is the bound.
 2. *Plan.*  The mixed-integer program near the optimum of the relaxation without those rows: where
    that is fractional, or nearly indifferent, variables may move a little; the others are fixed.
 3. *Search.*  If the plan is not at the bound, the whole mixed-integer program, started from it.
@@ -25,10 +26,10 @@ import numpy as np
 import pyomo.environ as pyo
 
 from formulations import highs
+from formulations.elasticflow.sharing import shares_alone
 from formulations.highs import Result
 from formulations.linear import FloatArray, LinearProgram, translate
 from formulations.solving import Options, Solution, build, formulation, judged
-from instances.base import IntArray
 from instances.elasticflow.sharing import DeadlineJobs
 
 NEIGHBOURHOODS = ((1, 1e-6), (20, 0.02))
@@ -144,22 +145,3 @@ def _with_shares_alone(program: LinearProgram, model: pyo.ConcreteModel, instanc
         row_upper=np.concatenate([program.row_upper, np.full(instance.num_jobs, np.inf)]),
         constraints=(),
     )
-
-
-def shares_alone(instance: DeadlineJobs[Any]) -> IntArray:
-    """(n,) int: GPU-slots that each job with a concave curve needs with the cluster to itself.
-
-    They are spread evenly over its slots.  A job that does not finish even on all GPUs in all its
-    slots gets those.
-    """
-    shares = np.zeros(instance.num_jobs, np.int64)
-    for job, (curve, deadline) in enumerate(zip(instance.best_throughputs, instance.deadlines.tolist(), strict=True)):
-        # A hair less than all, so that rounding never asks for one GPU-slot too many.
-        need = instance.iterations[job] * (1 - 1e-9)
-        gpus = int(np.searchsorted(curve * deadline, need))
-        if gpus > instance.num_gpus:
-            shares[job] = instance.num_gpus * deadline
-        elif gpus > 0:
-            lack = need - curve[gpus - 1] * deadline
-            shares[job] = (gpus - 1) * deadline + math.ceil(lack / (curve[gpus] - curve[gpus - 1]))
-    return shares

@@ -13,6 +13,7 @@ G GPUs.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
@@ -151,6 +152,59 @@ def add_work(model: pyo.ConcreteModel, instance: Jobs, terms: list[Terms]) -> No
         return (needs[job], weighted_sum(terms[job].work, terms[job].variables), None)
 
     model.work = pyo.Constraint(model.JOBS, rule=work)
+
+
+def add_shares_alone(model: pyo.ConcreteModel, instance: Jobs, terms: list[Terms]) -> None:
+    """``alone[i]``: job i takes as many GPU-slots as it would with the cluster to itself.
+
+    Every plan obeys these rows.  They are what rounding up to whole GPUs costs each job, which the
+    relaxation does not see, and no search through like slots has to find it out.
+    """
+    shares = shares_alone(instance).tolist()
+
+    def alone(_: pyo.ConcreteModel, job: int) -> tuple[object, ...]:
+        return (shares[job], weighted_sum(terms[job].gpus, terms[job].variables), None)
+
+    model.alone = pyo.Constraint(model.JOBS, rule=alone)
+
+
+def shares_alone(instance: Jobs) -> IntArray:
+    """(n,) int: GPU-slots that each job needs with the cluster to itself.
+
+    A job that does not finish even at its fastest in all its slots gets the GPU-slots of that.
+    """
+    # A hair less than all, so that rounding never asks for one GPU-slot too many.
+    needs = (instance.iterations * (1 - 1e-9)).tolist()
+    share = _share_of_concave if instance.concave else _share_of_any
+    jobs = zip(instance.best_throughputs, instance.deadlines.tolist(), needs, strict=True)
+    return np.array([share(curve, deadline, need) for curve, deadline, need in jobs], np.int64)
+
+
+def _share_of_concave(curve: FloatArray, deadline: int, need: float) -> int:
+    """Least GPU-slots on a concave curve, where an even spread is best."""
+    gpus = int(np.searchsorted(curve * deadline, need))
+    if gpus == len(curve):
+        return int(curve.argmax()) * deadline
+    if gpus == 0:
+        return 0
+    lack = need - curve[gpus - 1] * deadline
+    return (gpus - 1) * deadline + math.ceil(float(lack / (curve[gpus] - curve[gpus - 1])))
+
+
+def _share_of_any(curve: FloatArray, deadline: int, need: float) -> int:
+    """Least GPU-slots on any curve: the most work with each number of them, slot after slot."""
+    levels = [0, *(np.flatnonzero(np.diff(curve) > 0) + 1).tolist()]
+    enough = [gpus * math.ceil(need / curve[gpus]) for gpus in levels[1:] if curve[gpus] * deadline >= need]
+    if not enough:
+        return levels[-1] * deadline
+    limit = min(enough)
+    most = np.zeros(limit + 1)
+    for _ in range(deadline):
+        before = most.copy()
+        for gpus in levels:
+            if gpus <= limit:
+                np.maximum(most[gpus:], before[: limit + 1 - gpus] + curve[gpus], out=most[gpus:])
+    return int(np.searchsorted(most, need))
 
 
 def add_gpu_time(model: pyo.ConcreteModel, terms: list[Terms]) -> None:

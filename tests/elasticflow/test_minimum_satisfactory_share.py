@@ -136,10 +136,11 @@ def test_even_spread_does_most_for_a_concave_curve(steps, length, data):
 # --- solving by rounding --------------------------------------------------------------------------
 
 
-def test_shares_alone_are_optima_of_single_jobs(brute):
+@pytest.mark.parametrize("concave", [True, False])
+def test_shares_alone_are_optima_of_single_jobs(brute, concave):
     for seed in range(100):
-        instance = MinimumSatisfactoryShare(**brute.draw(seed, concave=True))
-        for job, share in enumerate(rounding.shares_alone(instance).tolist()):
+        instance = MinimumSatisfactoryShare(**brute.draw(seed, concave=concave))
+        for job, share in enumerate(sharing.shares_alone(instance).tolist()):
             alone = MinimumSatisfactoryShare(
                 num_gpus=instance.num_gpus,
                 iterations=instance.iterations[[job]],
@@ -147,7 +148,21 @@ def test_shares_alone_are_optima_of_single_jobs(brute):
                 throughputs=instance.throughputs[[job]],
             )
             least = brute.least_gpu_time(alone)
-            assert share == (instance.num_gpus * instance.deadlines[job] if least is None else least)
+            fastest = int(instance.throughputs[job].argmax())
+            assert share == (fastest * instance.deadlines[job] if least is None else least)
+
+
+def test_shares_alone_close_instances_slot_by_slot():
+    """The rows lift the relaxation: they are what rounding to whole GPUs costs each job."""
+    instance = generate(0, num_jobs=10, num_gpus=16, horizon=20, tightness=0.4, curves="measured")
+    model = models.build_time_indexed(instance)
+    for variable in model.chosen.values():
+        variable.domain = pyo.UnitInterval
+    lifted = formulations.solve(model).bound
+    assert lifted == pytest.approx(sharing.shares_alone(instance).sum())
+    model.alone.deactivate()
+    assert formulations.solve(model).bound < lifted - 1
+    assert lifted - 1e-6 <= formulations.solve(instance).objective
 
 
 def test_rounding_gives_a_valid_bound_at_every_stage(monkeypatch, brute):
