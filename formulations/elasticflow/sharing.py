@@ -59,7 +59,7 @@ def time_indexed(model: pyo.ConcreteModel, instance: Jobs, *, every_count_now: b
     fewer are left out; ``every_count_now`` keeps them in slot 0.
     """
     every = list(range(1, instance.num_gpus + 1))
-    useful = [(np.flatnonzero(gains > 0) + 1).tolist() or [1] for gains in np.diff(instance.best_throughputs, axis=1)]
+    useful = [_useful_counts(curve) or [1] for curve in instance.best_throughputs]
     counts = {
         (job, slot): every if every_count_now and slot == 0 else useful[job]
         for job, deadline in enumerate(instance.deadlines.tolist())
@@ -84,6 +84,12 @@ def time_indexed(model: pyo.ConcreteModel, instance: Jobs, *, every_count_now: b
         of_slot[slot].add(variable, gpus, 0)
     _add_capacity(model, model.SLOTS, of_slot, [instance.num_gpus] * instance.horizon)
     return of_job
+
+
+def _useful_counts(curve: FloatArray) -> list[int]:
+    """Numbers of GPUs on which a job does more than on fewer, from its best throughputs."""
+    counts: list[int] = (np.flatnonzero(np.diff(curve) > 0) + 1).tolist()
+    return counts
 
 
 def aggregated(model: pyo.ConcreteModel, instance: Jobs, *, slot_0_alone: bool = False) -> list[Terms]:
@@ -193,15 +199,15 @@ def _share_of_concave(curve: FloatArray, deadline: int, need: float) -> int:
 
 def _share_of_any(curve: FloatArray, deadline: int, need: float) -> int:
     """Least GPU-slots on any curve: the most work with each number of them, slot after slot."""
-    levels = [0, *(np.flatnonzero(np.diff(curve) > 0) + 1).tolist()]
-    enough = [gpus * math.ceil(need / curve[gpus]) for gpus in levels[1:] if curve[gpus] * deadline >= need]
+    counts = _useful_counts(curve)
+    enough = [gpus * math.ceil(need / curve[gpus]) for gpus in counts if curve[gpus] * deadline >= need]
     if not enough:
-        return levels[-1] * deadline
+        return max(counts, default=0) * deadline
     limit = min(enough)
     most = np.zeros(limit + 1)
     for _ in range(deadline):
         before = most.copy()
-        for gpus in levels:
+        for gpus in counts:
             if gpus <= limit:
                 np.maximum(most[gpus:], before[: limit + 1 - gpus] + curve[gpus], out=most[gpus:])
     return int(np.searchsorted(most, need))
