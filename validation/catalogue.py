@@ -473,6 +473,7 @@ _ENTRIES = [
         heuristics={
             "best_fit": Heuristic(synergy_placement_heuristics.best_fit, infeasible_because=MISSES_WHOLE_GPUS),
             "balanced_fit": Heuristic(synergy_placement_heuristics.balanced_fit, infeasible_because=MISSES_WHOLE_GPUS),
+            "swap_fit": Heuristic(synergy_placement_heuristics.swap_fit, infeasible_because=MISSES_WHOLE_GPUS),
         },
         from_trace=synergy_placement.from_trace,
         symmetric=("n",),

@@ -15,6 +15,11 @@ n_t equal jobs and each server i,
           order[i]:       whole[big, i]  >=  whole[big, i + 1].
 
 Pieces need no job to belong to: laid end to end, they are cut into jobs wherever one is complete.
+Where the jobs use all GPUs of the cluster, they fill every server's; its whole jobs take a whole
+number of them, and so do its pieces together, which the relaxation cannot see:
+
+          full[i]:        sum_t gpus_t * pieces[t, i] / u_t  ==  pieces_gpus[i]    (whole number).
+
 The servers are identical, so every placement exists in s! copies; the order of the servers by
 their jobs of one class, the one with the largest demands, removes many of them.  Deactivate
 ``order`` before adding constraints that tell servers apart.
@@ -43,13 +48,16 @@ def build(instance: Placement) -> pyo.ConcreteModel:
 
     Sets CLASSES, SERVERS, RESOURCES; ``model.jobs[t]`` lists the jobs of a class; variables
     ``whole[t, i]``, ``pieces[t, i]``, ``fragmented[t]``; constraints ``placed[t]``,
-    ``complete[t]``, ``capacity[i, r]`` and ``order[i]``; objective ``fragmented_jobs``.
+    ``complete[t]``, ``capacity[i, r]`` and ``order[i]``; objective ``fragmented_jobs``.  Where the
+    jobs use all GPUs of the cluster, and not ``integral_gpus``, also the variables
+    ``pieces_gpus[i]`` and the constraints ``full[i]``.
     """
     model = pyo.ConcreteModel(name=instance.problem)
     model.jobs = equal_rows(list(map(tuple, instance.demands.tolist())))
     demands = np.array([instance.demands[jobs[0]] for jobs in model.jobs])
     units = np.maximum(demands[:, 0], 1.0) if instance.integral_gpus else np.ones(len(demands))
     model.unit = units.tolist()
+    model.gpus = demands[:, 0].tolist()
     counts = [len(jobs) for jobs in model.jobs]
     fits: BoolArray = np.asarray((demands <= instance.capacity * (1 + 1e-9)).all(axis=1))
     model.CLASSES = pyo.RangeSet(0, len(counts) - 1)
@@ -90,6 +98,15 @@ def build(instance: Placement) -> pyo.ConcreteModel:
         return (0, weighted_sum((1, -1), (model.whole[model.big, i], model.whole[model.big, i + 1])), None)
 
     model.order = pyo.Constraint(pyo.RangeSet(0, instance.num_servers - 2), rule=order)
+    full = instance.demands[:, 0].sum() == instance.num_servers * instance.server_gpus
+    model.FULL = pyo.Set(initialize=model.SERVERS if full and not instance.integral_gpus else ())
+    model.pieces_gpus = pyo.Var(model.FULL, domain=pyo.Integers, bounds=(0, instance.server_gpus))
+
+    def full_of_gpus(model: pyo.ConcreteModel, i: int) -> object:
+        variables = [model.pieces_gpus[i], *(model.pieces[t, i] for t in model.CLASSES)]
+        return (0, weighted_sum([-1.0, *(demands[:, 0] / units)], variables), 0)
+
+    model.full = pyo.Constraint(model.FULL, rule=full_of_gpus)
     model.fragmented_jobs = pyo.Objective(expr=pyo.quicksum(model.fragmented.values()), sense=pyo.minimize)
     return model
 
@@ -121,6 +138,8 @@ def write(model: pyo.ConcreteModel, plan: PlacementPlan) -> None:
             model.whole[t, i].set_value(int(whole[t, old]), skip_validation=True)
             piece = float(cut[jobs, old].sum()) * model.unit[t]
             model.pieces[t, i].set_value(round(piece) if model.pieces[t, i].is_integer() else piece)
+        if i in model.FULL:
+            model.pieces_gpus[i].set_value(model.pieces_gpus[i].ub - int(whole[:, old] @ model.gpus))
     for t, jobs in enumerate(model.jobs):
         model.fragmented[t].set_value(len(jobs) - int(whole[t].sum()), skip_validation=True)
 

@@ -13,6 +13,11 @@ from instances.synergy.placement import Placement, PlacementPlan
 ROUNDING = 1e-9
 """What rounding may add to a demand, relative to a server's capacity."""
 
+SMALLEST_STEP = 1e-14
+"""What a move or swap must lower the overload by; less is rounding, and could go round in circles."""
+
+NOWHERE = -1
+
 
 def best_fit(instance: Placement) -> PlacementPlan:
     """Largest jobs first, each on the tightest server that holds it; what is left over is spread.
@@ -61,6 +66,136 @@ def balanced_fit(instance: Placement) -> PlacementPlan:
     return _placed(instance, order, most_balanced)
 
 
+def swap_fit(instance: Placement) -> PlacementPlan:
+    """Place jobs with overload, then move and swap them until no server is overloaded (ours).
+
+    A server's overload is the sum of the squares of what its GPUs, CPU cores and memory in use
+    exceed the server by, as fractions of it.  A job's size is its largest fraction of a server.
+
+    1. Jobs larger than a server are cut.
+    2. The whole jobs and the pieces of the cut ones are placed in order of size, the largest first,
+       each on the server whose overload grows least, then whose largest fraction in use is then
+       least.  Pieces are alike: one for each GPU of the cut jobs, and at least as many as jobs.
+    3. Of all moves of a job or piece from an overloaded server to another one, and all swaps of it
+       for one there, the one that lowers the total overload most is made, while any does.
+    4. If a server is overloaded still, the largest whole job is cut too; steps 2 and 3 go on from
+       where the other whole jobs are.
+    5. When none is, each cut job no larger than a server is tried whole again, the smallest first,
+       by steps 2 and 3 from where the whole jobs are; after a success, from the smallest again.
+
+    The cut jobs are shared out as in steps 2 and 3 of :func:`best_fit`; where that fails, step 4
+    follows too.  With ``integral_gpus``, step 4 cuts no job of one GPU.  Ties go to the lowest index.
+
+    Guarantee: never more fragmented jobs than :func:`balanced_fit`, whose plan is returned unless
+    the search finds a better one.  Complexity: O(n m) for each move or swap, with m jobs and
+    pieces on overloaded servers.
+    """
+    fallback = balanced_fit(instance)
+    if (instance.demands.sum(axis=0) > instance.num_servers * instance.capacity * (1 + ROUNDING)).any():
+        return fallback
+    limit = instance.num_jobs + 1 if instance.violations(fallback) else int(instance.objective(fallback))
+    size = _fractions(instance).max(axis=1)
+    fits = size <= 1 + ROUNDING
+    cuttable = fits & ((instance.demands[:, 0] != 1) | (not instance.integral_gpus))
+    cut: list[int] = np.flatnonzero(~fits).tolist()
+    homes = np.full(instance.num_jobs, NOWHERE)
+    plan = None
+    while plan is None:
+        if len(cut) >= limit:
+            return fallback
+        plan, homes = _swapped(instance, cut, homes)
+        if plan is None:
+            whole = np.setdiff1d(np.flatnonzero(cuttable), cut)
+            if not whole.size:
+                return fallback
+            cut = [*cut, int(whole[size[whole].argmax()])]
+
+    def smallest_first(jobs: list[int]) -> list[int]:
+        return sorted((job for job in jobs if fits[job]), key=lambda job: (size[job], job))
+
+    retries = smallest_first(cut)
+    while retries:
+        job = retries.pop(0)
+        fewer = [other for other in cut if other != job]
+        better, moved = _swapped(instance, fewer, homes)
+        if better is not None:
+            plan, homes, cut = better, moved, fewer
+            retries = smallest_first(cut)
+    return plan
+
+
+def _fractions(instance: Placement) -> FloatArray:
+    """(n, 3) float: the fraction of a server that each job demands of each resource."""
+    return instance.demands / np.where(instance.capacity > 0, instance.capacity, np.inf)
+
+
+def _swapped(instance: Placement, cut: list[int], homes: IntArray) -> tuple[PlacementPlan | None, IntArray]:
+    """Steps 2 and 3 of :func:`swap_fit`: a plan, or None, and where the whole jobs are."""
+    fractions = _fractions(instance)
+    whole = np.setdiff1d(np.arange(instance.num_jobs), cut)
+    num_pieces = max(len(cut), int(instance.demands[cut, 0].sum()))
+    pieces = np.tile(fractions[cut].sum(axis=0) / max(num_pieces, 1), (num_pieces, 1))
+    items = np.vstack([fractions[whole], pieces])
+    places, packed = _packed(items, np.append(homes[whole], np.full(num_pieces, NOWHERE)), instance.num_servers)
+    homes = np.full(instance.num_jobs, NOWHERE)
+    homes[whole] = places[: len(whole)]
+    shares = np.zeros((instance.num_jobs, instance.num_servers))
+    shares[whole, homes[whole]] = 1.0
+    split = _shared_out(instance, cut, instance.capacity - shares.T @ instance.demands) if packed else None
+    if split is None:
+        return None, homes
+    shares[cut] = split
+    return PlacementPlan(shares=shares), homes
+
+
+def _packed(items: FloatArray, places: IntArray, num_servers: int) -> tuple[IntArray, bool]:
+    """Places of items, from those given, after steps 2 and 3 of :func:`swap_fit`; whether no server is overloaded."""
+    places = places.copy()
+    load = np.zeros((num_servers, items.shape[1]))
+    placed = places != NOWHERE
+    np.add.at(load, places[placed], items[placed])
+    missing = np.flatnonzero(~placed)
+    for item in missing[np.argsort(-items[missing].max(axis=1), kind="stable")].tolist():
+        after = load + items[item]
+        growth = _overload(after) - _overload(load)
+        server = int(np.lexsort((after.max(axis=1), np.round(growth, 12)))[0])
+        load[server] = after[server]
+        places[item] = server
+    while True:
+        overload = _overload(load)
+        best, change = -SMALLEST_STEP, None
+        for server in np.flatnonzero(overload).tolist():
+            inside, outside = np.flatnonzero(places == server), np.flatnonzero(places != server)
+            # One row for each item inside; the columns are the other servers as they are, for
+            # moves, then each server less one of its items, for swaps.
+            others = np.delete(np.arange(num_servers), server)
+            taken = np.vstack([np.zeros((len(others), items.shape[1])), items[outside]])
+            target = np.append(others, places[outside])
+            given = items[inside][:, None]
+            gain = _overload(load[server] - given + taken) + _overload(load[target] + given - taken)
+            gain -= overload[server] + overload[target]
+            row, column = np.unravel_index(int(gain.argmin()), gain.shape)
+            if gain[row, column] < best:
+                best = gain[row, column]
+                back = outside[column - len(others)] if column >= len(others) else None
+                change = (inside[row], server, target[column], back)
+        if change is None:
+            return places, not overload.any()
+        item, source, goal, back = change
+        moved = items[item] if back is None else items[item] - items[back]
+        load[source] -= moved
+        load[goal] += moved
+        places[item] = goal
+        if back is not None:
+            places[back] = source
+
+
+def _overload(load: FloatArray) -> FloatArray:
+    """Sum of squares of what loads (..., 3) exceed a server by, but for rounding."""
+    overload: FloatArray = np.square(np.maximum(load - 1 - ROUNDING, 0.0)).sum(axis=-1)
+    return overload
+
+
 def _placed(instance: Placement, order: IntArray, choose: Callable[[FloatArray, FloatArray], int]) -> PlacementPlan:
     """Steps 1 to 4; ``choose`` picks a row of the free capacities of the servers that hold a demand."""
     slack = ROUNDING * np.where(instance.capacity > 0, instance.capacity, 1.0)
@@ -77,9 +212,7 @@ def _placed(instance: Placement, order: IntArray, choose: Callable[[FloatArray, 
         else:
             cut.append(job)
     while cut:
-        pieces = _one_by_one(instance, cut, free)
-        if pieces is None and not instance.integral_gpus:
-            pieces = _all_alike(instance, cut, free)
+        pieces = _shared_out(instance, cut, free)
         if pieces is None and len(cut) < instance.num_jobs:
             job, server = _to_take_back(instance, shares, free)
             shares[job, server] = 0.0
@@ -99,6 +232,12 @@ def _to_take_back(instance: Placement, shares: FloatArray, free: FloatArray) -> 
     scarcest = int(left[server].argmin())
     amounts = np.where(shares[:, server] > 0, instance.demands[:, scarcest], -1.0)
     return int(amounts.argmax()), server
+
+
+def _shared_out(instance: Placement, cut: list[int], free: FloatArray) -> FloatArray | None:
+    """Shares of the cut jobs by steps 2 and 3 of :func:`best_fit`; None when they cannot be carried."""
+    pieces = _one_by_one(instance, cut, free)
+    return _all_alike(instance, cut, free) if pieces is None and not instance.integral_gpus else pieces
 
 
 def _one_by_one(instance: Placement, cut: list[int], free: FloatArray) -> FloatArray | None:

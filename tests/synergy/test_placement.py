@@ -14,7 +14,7 @@ from hypothesis import given
 import formulations
 import instances
 from formulations.synergy.placement import second_stage, vertex
-from heuristics.synergy.placement import balanced_fit, best_fit
+from heuristics.synergy.placement import balanced_fit, best_fit, swap_fit
 from instances import InstanceError
 from instances.synergy.allocation import from_mix
 from instances.synergy.placement import Placement, PlacementPlan, from_trace, generate, shared_middle
@@ -176,7 +176,7 @@ def test_ordering_the_servers_changes_no_optimum() -> None:
 @pytest.mark.parametrize("integral", [False, True])
 def test_writing_a_plan_and_reading_it_back(integral: bool) -> None:
     rng = np.random.default_rng(7)
-    seen = 0
+    seen = full = 0
     for _ in range(40):
         instance = Placement(**tiny(rng, servers=3, integral=integral))
         solution = formulations.solve(instance)
@@ -186,17 +186,75 @@ def test_writing_a_plan_and_reading_it_back(integral: bool) -> None:
         model = formulations.build(instance)
         formulations.formulation(instance.problem).write(model, mirrored)
         assert all(row.body() >= 0 for row in model.order.values())
+        assert all(row.body() == pytest.approx(0, abs=1e-6) for row in model.full.values())
+        full += len(model.full) > 0
         again = formulations.read(model)
         assert instance.violations(again) == []
         assert instance.objective(again) == solution.objective
         seen += 1
     assert seen > 10
+    assert (full > 5) == (not integral)
+
+
+def with_full_gpus(rng: np.random.Generator, *, servers: int) -> Placement:
+    """A small instance whose jobs use all GPUs, with cores and memory to spare; some exceed a server."""
+    gpus = int(rng.integers(1, 4))
+    split = np.diff(
+        [0, *np.sort(rng.choice(np.arange(1, servers * gpus), int(rng.integers(0, servers * gpus)), False))]
+    )
+    demands = np.append(split, servers * gpus - split.sum()).astype(float)
+    cores, memory = rng.exponential(1.0, (2, len(demands)))
+    return Placement(
+        num_servers=servers,
+        server_gpus=gpus,
+        server_cpus=10.0,
+        server_memory=10.0,
+        demands=np.column_stack(
+            [
+                demands,
+                np.floor(rng.uniform(6, 10) * servers * cores / cores.sum()),
+                np.floor(rng.uniform(6, 10) * servers * memory / memory.sum()),
+            ]
+        ),
+    )
+
+
+def test_whole_numbers_of_gpus_on_full_servers_change_no_optimum() -> None:
+    rng = np.random.default_rng(8)
+    fragmented = set()
+    for _ in range(100):
+        instance = with_full_gpus(rng, servers=int(rng.integers(2, 4)))
+        model = formulations.build(instance)
+        assert len(model.full) == instance.num_servers
+        model.full.deactivate()
+        free, full = formulations.solve(model), formulations.solve(instance)
+        assert free.status == full.status == "optimal"
+        assert free.objective == pytest.approx(full.objective, abs=1e-6)
+        fragmented.add(full.objective)
+    assert fragmented >= {0, 1, 2, 3}
+
+
+def test_the_only_fragmented_job_cannot_have_one_gpu_where_gpus_are_full() -> None:
+    """One job has more cores than a server.  Its GPU cannot be cut alone: each server would carry part of one."""
+    demands = [[1, 9, 1], [1, 2, 1], [1, 1, 1], [1, 1, 1]]
+    assert (
+        formulations.solve(
+            Placement(num_servers=2, server_gpus=2, server_cpus=8, server_memory=8, demands=demands)
+        ).objective
+        == 2
+    )
+    assert (
+        formulations.solve(
+            Placement(num_servers=2, server_gpus=3, server_cpus=8, server_memory=8, demands=demands)
+        ).objective
+        == 1
+    )
 
 
 def test_a_search_starts_from_a_plan() -> None:
     """All demands differ and nothing is to spare; no search is needed where a heuristic finds a perfect packing."""
-    instance = generate(0, num_servers=8, fill=1.0, multi_gpu=False)
-    start = balanced_fit(instance)
+    instance = generate(2, num_servers=16, fill=1.0, multi_gpu=False)
+    start = swap_fit(instance)
     assert instance.objective(start) == 0
     solution = formulations.solve(instance, start=start)
     assert (solution.status, solution.objective) == ("optimal", 0)
@@ -358,10 +416,10 @@ def test_published_jobs(data: Path) -> None:
     assert formulations.solve(second).objective <= second.objective(vertex(second)) <= 12
 
 
-# --- best fit -----------------------------------------------------------------------------------
+# --- heuristics ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", [best_fit, balanced_fit])
+@pytest.mark.parametrize("method", [best_fit, balanced_fit, swap_fit])
 @given(placements())
 def test_a_placement_is_found_where_shares_are_continuous(
     method: Callable[[Placement], PlacementPlan], instance: Placement
@@ -422,3 +480,45 @@ def test_best_fit_keeps_every_resource_when_it_exchanges_shares() -> None:
     plan = best_fit(instance)
     assert instance.violations(plan) == []
     assert instance.objective(plan) <= 3
+
+
+def test_swap_fit_swaps() -> None:
+    """By size, jobs 0 and 4 come to 11 of 10 cores on the first server; job 2, for job 4, has two less."""
+    instance = Placement(
+        num_servers=2,
+        server_gpus=3,
+        server_cpus=10,
+        server_memory=9,
+        demands=[[1, 7, 4], [1, 3, 1], [1, 2, 5], [1, 3, 2], [1, 4, 5]],
+    )
+    assert instance.objective(balanced_fit(instance)) == 1
+    assert swap_fit(instance).shares.tolist() == [[1, 0], [0, 1], [1, 0], [0, 1], [0, 1]]
+
+
+@given(placements())
+def test_swap_fit_fragments_no_more_than_balanced_fit(instance: Placement) -> None:
+    ours, theirs = swap_fit(instance), balanced_fit(instance)
+    if instance.violations(theirs) == []:
+        assert instance.violations(ours) == []
+        assert instance.objective(ours) <= instance.objective(theirs)
+
+
+def test_swap_fit_finds_packings_where_gpus_are_full() -> None:
+    """128 different jobs: one exceeds a server with seed 1, and cannot be the only one fragmented."""
+    for seed in range(6):
+        instance = generate(seed, num_servers=16, fill=1.0, multi_gpu=False)
+        plan = swap_fit(instance)
+        assert instance.violations(plan) == []
+        assert instance.objective(plan) == (2 if seed == 1 else 0)
+
+
+@pytest.mark.parametrize("seed", [3, 5, 6, 8, 9])
+def test_swap_fit_cuts_as_few_as_it_must(seed: int) -> None:
+    """Jobs of several GPUs, and some larger than a server, with nothing to spare."""
+    instance = generate(seed, num_servers=4, fill=1.0)
+    plan = swap_fit(instance)
+    assert instance.violations(plan) == []
+    assert (
+        instance.objective(balanced_fit(instance)) > instance.objective(plan) == formulations.solve(instance).objective
+    )
+    assert instance.objective(plan) > 0
