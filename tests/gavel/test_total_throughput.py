@@ -1,5 +1,6 @@
 """gavel.total_throughput against the corners of the set of allocations."""
 
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given
@@ -21,6 +22,26 @@ def test_optimum_equals_brute_force(brute, first):
         best = brute.best_linear(instance, brute.received(instance).sum(axis=0))
         assert solution.objective == pytest.approx(best, rel=1e-8)
         assert instance.violations(solution.plan) == []
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_jobs_of_one_worker_are_a_flow_of_least_cost(seed):
+    """Without pairs every time fraction is worth its throughput: a transportation problem, solved in integers."""
+    rng = np.random.default_rng(seed)
+    throughputs = rng.integers(1, 10_000, (200, 4))
+    throughputs[:, 1:] *= rng.random((200, 3)) < 0.6
+    workers = rng.integers(1, 60, 4)
+    network = nx.DiGraph()
+    for job, worker_type in np.argwhere(throughputs).tolist():
+        network.add_edge("source", ("job", job), capacity=1)
+        network.add_edge(("job", job), ("type", worker_type), weight=-int(throughputs[job, worker_type]))
+        network.add_edge(("type", worker_type), "sink", capacity=int(workers[worker_type]))
+    # A worker may idle.
+    network.add_edge("source", "sink")
+    network.nodes["source"]["demand"], network.nodes["sink"]["demand"] = -200, 200
+    solution = formulations.solve(TotalThroughput(throughputs=throughputs.astype(float), num_workers=workers))
+    assert solution.status == "optimal"
+    assert solution.objective == pytest.approx(-nx.min_cost_flow_cost(network), rel=1e-9)
 
 
 def test_three_jobs():
