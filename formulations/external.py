@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
@@ -18,10 +18,8 @@ from pyomo.contrib.solver.common.results import SolutionStatus, TerminationCondi
 
 from formulations.highs import Result, SolverError
 from formulations.linear import LinearProgram
+from formulations.options import Options
 from instances.base import TOLERANCE, agree, nearest
-
-if TYPE_CHECKING:
-    from formulations.solving import Options
 
 PREFERRED = {
     "scip": ("scip_direct", "scip"),

@@ -21,7 +21,8 @@ from formulations import external, highs
 from formulations.certificate import Certificate
 from formulations.highs import Result, Session
 from formulations.linear import FloatArray, LinearProgram, paused_garbage_collection, translate
-from instances.base import FEASIBILITY_TOLERANCE, Instance, Plan, agree
+from formulations.options import Options
+from instances.base import Instance, Plan, agree
 from instances.files import instance_type
 
 AnyInstance = Instance[Any]
@@ -137,36 +138,6 @@ def relative_gap(objective: float | None, bound: float) -> float:
     if agree(objective, bound):
         return 0.0
     return abs(objective - bound) / abs(objective) if objective else math.inf
-
-
-@dataclass(frozen=True)
-class Options:
-    """How to solve: the keyword arguments of :func:`solve`."""
-
-    solver: str = "highs"
-    time_limit: float | None = None
-    mip_gap: float = 0.0
-    threads: int = 1
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.time_limit is not None and not self.time_limit > 0:
-            raise ValueError(f"time_limit: got {self.time_limit!r}, must be positive seconds")
-        if not 0 <= self.mip_gap < math.inf:
-            raise ValueError(f"mip_gap: got {self.mip_gap!r}, must be at least 0")
-        if self.threads < 1:
-            raise ValueError(f"threads: got {self.threads!r}, must be at least 1")
-        if not 0 <= self.seed < 2**31:
-            raise ValueError(f"seed: got {self.seed!r}, must be at least 0 and below 2**31")
-
-    def session(self, tolerance: float = FEASIBILITY_TOLERANCE) -> Session:
-        return Session(
-            time_limit=self.time_limit,
-            mip_gap=self.mip_gap,
-            threads=self.threads,
-            seed=self.seed,
-            tolerance=tolerance,
-        )
 
 
 def formulation(problem: str) -> ModuleType:

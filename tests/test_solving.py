@@ -33,7 +33,7 @@ from formulations import (
 from formulations.certificate import proves_infeasible
 from formulations.highs import highs_lp
 from formulations.linear import csr
-from formulations.solving import Options
+from formulations.options import Options
 from instances import PlanError
 from instances.aryl.reclaim import Reclaim, ReclaimPlan
 from instances.gavel.max_min_fairness import generate, three_jobs

@@ -32,7 +32,8 @@ from validation import CATALOGUE, CatalogueError, Progress, StudyError, gap_stud
 from validation.cases import generate
 from validation.catalogue import Heuristic
 from validation.keys import heuristic_code
-from validation.results import finish, read_log, read_rows, summarize
+from validation.report import finish
+from validation.results import read_log, read_rows, summarize
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only there are workers forked, and functions local")
 

@@ -11,9 +11,10 @@ if TYPE_CHECKING:
     from validation.cases import StudyError
     from validation.catalogue import CATALOGUE, CatalogueError, Entry, Heuristic
     from validation.checks import CheckReport, Monotone, Ratio, Relabelled, check_heuristic, parametrize_with_checks
-    from validation.hunt import Witness, find_worst
+    from validation.hunt import find_worst
     from validation.results import Study
     from validation.study import Progress, gap_study
+    from validation.witness import Witness
 
 __all__ = [
     "CATALOGUE",
@@ -34,7 +35,7 @@ __all__ = [
     "parametrize_with_checks",
 ]
 
-_MODULES = ("cases", "catalogue", "checks", "hunt", "results", "study")
+_MODULES = ("cases", "catalogue", "checks", "hunt", "results", "study", "witness")
 
 
 def __getattr__(name: str) -> Any:

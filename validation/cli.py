@@ -568,7 +568,7 @@ def report(
     directory: Annotated[Path, typer.Argument(help="Directory of a study, finished or not.")],
 ) -> None:
     """Write table and report of a study anew, and print its summary."""
-    from validation.results import finish
+    from validation.report import finish
 
     _print_study(finish(directory))
 

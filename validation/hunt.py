@@ -11,11 +11,8 @@ from __future__ import annotations
 import functools
 import json
 import math
-import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import hypothesis
@@ -23,16 +20,16 @@ import numpy as np
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings, target
 
 import formulations
-from instances.base import Instance, Plan
-from instances.files import write_whole
+from instances.base import Instance
 from validation import catalogue
 from validation.cases import StudyError, import_function
 from validation.catalogue import Heuristic
 from validation.gaps import beats, gap_to
 from validation.neighbours import neighbour, shrunk
-from validation.results import cores, version
+from validation.results import cores
 from validation.strategies import strategy
 from validation.study import call_heuristic
+from validation.witness import Judged, Witness
 from validation.workers import Task, run_tasks
 
 AnyInstance = Instance[Any]
@@ -41,83 +38,6 @@ SOLVE_LIMIT = 5.0
 """Seconds for the exact side of one instance; those it cannot close are passed over."""
 MAX_MEMBERS = 12
 """Instances do not grow beyond this many jobs, servers, ..."""
-
-
-@dataclass(frozen=True)
-class Judged:
-    """An instance with both sides' plans and the gap between them.
-
-    ``gap`` is infinite where the heuristic finds no feasible plan although there is one, or where
-    the optimum is 0 and its value is not.
-    """
-
-    instance: AnyInstance
-    plan: Plan | None
-    value: float | None
-    exact_plan: Plan
-    optimum: float
-    gap: float
-
-
-@dataclass(frozen=True)
-class Witness:
-    """The worst instance of a hunt, replayable.
-
-    Attributes
-    ----------
-    problem, heuristic : str
-    judged : Judged
-        The shrunk instance with both plans.
-    worst_gap : float
-        Greatest gap found, before shrinking.
-    found_by : str
-        Method that found it.
-    evaluated : int
-        Instances judged in all.
-    seed : int
-    failures : tuple of str
-        Reasons of searches that ended early, such as a heuristic that crashed.
-    """
-
-    problem: str
-    heuristic: str
-    judged: Judged
-    worst_gap: float
-    found_by: str
-    evaluated: int
-    seed: int
-    failures: tuple[str, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The witness as JSON; infinite gaps are None."""
-        judged = self.judged
-        return {
-            "problem": self.problem,
-            "heuristic": self.heuristic,
-            "gap": judged.gap if math.isfinite(judged.gap) else None,
-            "worst_gap": self.worst_gap if math.isfinite(self.worst_gap) else None,
-            "value": judged.value,
-            "optimum": judged.optimum,
-            "plan": None if judged.plan is None else judged.plan.to_dict(),
-            "exact_plan": judged.exact_plan.to_dict(),
-            "instance": judged.instance.to_dict(),
-            "found_by": self.found_by,
-            "evaluated": self.evaluated,
-            "seed": self.seed,
-            "failures": list(self.failures),
-            "versions": {name: version(name) for name in ("scheduling-formulations", "highspy", "numpy")},
-        }
-
-    def save(self, directory: str | os.PathLike[str]) -> Path:
-        """Write ``<problem>-<heuristic>.json`` and ``.html`` into a directory; returns the JSON's path."""
-        from validation.witness import page
-
-        directory = Path(directory)
-        directory.mkdir(parents=True, exist_ok=True)
-        name = f"{self.problem}-{self.heuristic}".replace(":", "-").replace(os.sep, "-")
-        write_whole(directory / f"{name}.json", json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n")
-        write_whole(directory / f"{name}.html", page(self))
-        return directory / f"{name}.json"
 
 
 class OracleDisagreementError(AssertionError):

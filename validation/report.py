@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import json
+import os
 import shlex
 from typing import Any
 
@@ -16,15 +17,23 @@ from validation import catalogue
 from validation.cases import EXACT
 from validation.formatting import duration, gap_range, number, percent
 from validation.plots import looks, problem_pictures
-from validation.results import Study
+from validation.results import Study, collect
 
 WORST = 2
 """Instances listed for each heuristic."""
 
 
-def write_report(study: Study) -> None:
-    """Write ``report.html`` into the study's directory."""
+def finish(directory: str | os.PathLike[str]) -> Study:
+    """Write table, metadata and report of a study, finished or not, from its log.
+
+    Raises
+    ------
+    StudyError
+        When the directory holds no study.
+    """
+    study = collect(directory)
     write_whole(study.report, _page(study))
+    return study
 
 
 def _page(study: Study) -> str:

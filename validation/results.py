@@ -56,18 +56,20 @@ class Study:
         return summarize(self.rows)
 
 
-def finish(directory: str | os.PathLike[str]) -> Study:
-    """Table, metadata and report from the log of a study, finished or not."""
-    from validation.report import write_report
+def collect(directory: str | os.PathLike[str]) -> Study:
+    """Write table and metadata of a study, finished or not, from its log.
 
+    Raises
+    ------
+    StudyError
+        When the directory holds no study.
+    """
     directory = Path(directory)
     rows = read_rows(directory)
     metadata = _metadata(directory, rows)
     write_whole(directory / "results.parquet", rows.to_parquet(index=False))
     write_json(directory / "metadata.json", metadata)
-    study = Study(directory, rows, metadata)
-    write_report(study)
-    return study
+    return Study(directory, rows, metadata)
 
 
 def write_json(path: Path, content: Any) -> None:
@@ -253,7 +255,7 @@ def provenance(jobs: int) -> dict[str, Any]:
         "commit": _commit(),
         "versions": {
             name: version(name)
-            for name in ("scheduling-formulations", "pyomo", "highspy", "numpy", "pandas", "networkx", "hypothesis")
+            for name in ("scheduling-formulations", "pyomo", "highspy", "numpy", "pandas", "hypothesis")
         }
         | {"python": platform.python_version()},
         "machine": {

@@ -50,7 +50,7 @@ from validation.cases import (
 )
 from validation.catalogue import Heuristic
 from validation.keys import exact_code, heuristic_code
-from validation.results import Study, cores, finish, last_run, provenance, read_log, write_json
+from validation.results import Study, cores, last_run, provenance, read_log, write_json
 from validation.workers import Outcome, Task, run_tasks
 
 EXACT_GRACE = 10.0
@@ -143,6 +143,9 @@ def gap_study(
     StudyError, CatalogueError, InstanceError, SolverNotFound
         When the study cannot be run as asked; nothing is run or written then.
     """
+    # Here because it draws: workers and the command line's other commands do without Matplotlib.
+    from validation.report import finish
+
     chosen = choose_problems(problems)
     # One form of each number, whoever gave it, because keys are made of their text.
     seed, time_limit = operator.index(seed), float(time_limit)

@@ -1,11 +1,15 @@
-"""The page of a hunt's witness: the instance, both plans, and a picture of them."""
+"""What a hunt finds: the worst instance, both plans, and a page that shows them."""
 
 from __future__ import annotations
 
 import html
 import io
 import json
-from typing import TYPE_CHECKING, Any
+import math
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -13,15 +17,91 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from instances.base import Record, Scalar, declarations
+from instances.base import Instance, Plan, Record, Scalar, declarations
+from instances.files import write_whole
 from validation import catalogue
 from validation.formatting import number, percent
+from validation.results import version
 
-if TYPE_CHECKING:
-    from validation.hunt import Witness
+AnyInstance = Instance[Any]
 
 
-def page(witness: Witness) -> str:
+@dataclass(frozen=True)
+class Judged:
+    """An instance with both sides' plans and the gap between them.
+
+    ``gap`` is infinite where the heuristic finds no feasible plan although there is one, or where
+    the optimum is 0 and its value is not.
+    """
+
+    instance: AnyInstance
+    plan: Plan | None
+    value: float | None
+    exact_plan: Plan
+    optimum: float
+    gap: float
+
+
+@dataclass(frozen=True)
+class Witness:
+    """The worst instance of a hunt, replayable.
+
+    Attributes
+    ----------
+    problem, heuristic : str
+    judged : Judged
+        The shrunk instance with both plans.
+    worst_gap : float
+        Greatest gap found, before shrinking.
+    found_by : str
+        Method that found it.
+    evaluated : int
+        Instances judged in all.
+    seed : int
+    failures : tuple of str
+        Reasons of searches that ended early, such as a heuristic that crashed.
+    """
+
+    problem: str
+    heuristic: str
+    judged: Judged
+    worst_gap: float
+    found_by: str
+    evaluated: int
+    seed: int
+    failures: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The witness as JSON; infinite gaps are None."""
+        judged = self.judged
+        return {
+            "problem": self.problem,
+            "heuristic": self.heuristic,
+            "gap": judged.gap if math.isfinite(judged.gap) else None,
+            "worst_gap": self.worst_gap if math.isfinite(self.worst_gap) else None,
+            "value": judged.value,
+            "optimum": judged.optimum,
+            "plan": None if judged.plan is None else judged.plan.to_dict(),
+            "exact_plan": judged.exact_plan.to_dict(),
+            "instance": judged.instance.to_dict(),
+            "found_by": self.found_by,
+            "evaluated": self.evaluated,
+            "seed": self.seed,
+            "failures": list(self.failures),
+            "versions": {name: version(name) for name in ("scheduling-formulations", "highspy", "numpy")},
+        }
+
+    def save(self, directory: str | os.PathLike[str]) -> Path:
+        """Write ``<problem>-<heuristic>.json`` and ``.html`` into a directory; returns the JSON's path."""
+        directory = Path(directory)
+        directory.mkdir(parents=True, exist_ok=True)
+        name = f"{self.problem}-{self.heuristic}".replace(":", "-").replace(os.sep, "-")
+        write_whole(directory / f"{name}.json", json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n")
+        write_whole(directory / f"{name}.html", _page(self))
+        return directory / f"{name}.json"
+
+
+def _page(witness: Witness) -> str:
     """The witness as one HTML file."""
     judged = witness.judged
     entry = catalogue.entry(witness.problem)

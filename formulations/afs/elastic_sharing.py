@@ -50,7 +50,8 @@ import numpy as np
 import pyomo.environ as pyo
 
 from formulations.linear import ModelError, weighted_sum
-from formulations.solving import Options, Solution, solve_built
+from formulations.options import Options
+from formulations.solving import Solution, solve_built
 from instances.afs.elastic_sharing import ElasticSharing, Schedule, State, simulate
 from instances.base import FloatArray, IntArray
 

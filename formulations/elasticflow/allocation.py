@@ -37,7 +37,8 @@ from formulations.elasticflow.sharing import (
     write_gpus,
 )
 from formulations.linear import weighted_sum
-from formulations.solving import Options, Solution, solve_built
+from formulations.options import Options
+from formulations.solving import Solution, solve_built
 from instances.elasticflow.allocation import Allocation
 from instances.elasticflow.sharing import SlotPlan
 

@@ -38,7 +38,8 @@ from formulations.elasticflow.sharing import (
     time_indexed,
     write_gpus,
 )
-from formulations.solving import Options, Solution, solve_built
+from formulations.options import Options
+from formulations.solving import Solution, solve_built
 from instances.elasticflow.minimum_satisfactory_share import MinimumSatisfactoryShare
 from instances.elasticflow.sharing import SlotPlan
 

@@ -29,7 +29,8 @@ from formulations import highs
 from formulations.elasticflow.sharing import shares_alone
 from formulations.highs import Result
 from formulations.linear import FloatArray, LinearProgram, translate
-from formulations.solving import Options, Solution, build, formulation, judged
+from formulations.options import Options
+from formulations.solving import Solution, build, formulation, judged
 from instances.elasticflow.sharing import DeadlineJobs
 
 NEIGHBOURHOODS = ((1, 1e-6), (20, 0.02))

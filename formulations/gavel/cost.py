@@ -36,7 +36,8 @@ import pyomo.environ as pyo
 
 from formulations.gavel.pricing import SIMPLEX_ROWS, solve_program
 from formulations.gavel.sharing import SharingProgram, fullness, values_of
-from formulations.solving import Options, Solution
+from formulations.options import Options
+from formulations.solving import Solution
 from instances.gavel.cost import Cost
 from instances.gavel.sharing import Allocation
 

@@ -52,7 +52,8 @@ from formulations.gavel.pricing import ColumnGeneration
 from formulations.gavel.sharing import SharingProgram, fullness, incidence, read_allocation
 from formulations.highs import Result
 from formulations.linear import FloatArray, LinearProgram, translate
-from formulations.solving import Options, Solution, judged, run
+from formulations.options import Options
+from formulations.solving import Solution, judged, run
 from instances.gavel.finish_time_fairness import FinishTimeFairness
 from instances.gavel.sharing import Allocation
 

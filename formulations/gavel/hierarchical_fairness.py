@@ -49,7 +49,8 @@ from formulations.gavel.pricing import ColumnGeneration
 from formulations.gavel.sharing import SharingProgram, fullness, read_allocation
 from formulations.highs import Result
 from formulations.linear import FloatArray, translate
-from formulations.solving import Options, Solution, judged, run
+from formulations.options import Options
+from formulations.solving import Solution, judged, run
 from instances.base import BoolArray, IntArray
 from instances.gavel.hierarchical_fairness import HierarchicalAllocation, HierarchicalFairness
 from instances.gavel.sharing import Allocation

@@ -14,7 +14,8 @@ import pyomo.environ as pyo
 
 from formulations.gavel.pricing import solve_program
 from formulations.gavel.sharing import SharingProgram, read_allocation
-from formulations.solving import Options, Solution
+from formulations.options import Options
+from formulations.solving import Solution
 from instances.gavel.max_min_fairness import MaxMinFairness
 from instances.gavel.sharing import Allocation
 

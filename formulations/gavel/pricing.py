@@ -30,7 +30,8 @@ from formulations.folding import fold
 from formulations.gavel.sharing import SharingProgram
 from formulations.highs import INTERIOR_POINT_ROWS, Result
 from formulations.linear import Columns, FloatArray, LinearProgram, ModelError, csr, refuse_bad_numbers, translate
-from formulations.solving import Options, Solution, formulation, judged
+from formulations.options import Options
+from formulations.solving import Solution, formulation, judged
 from instances.base import FEASIBILITY_TOLERANCE, agree
 from instances.gavel.sharing import Allocation
 

@@ -34,7 +34,8 @@ import pyomo.environ as pyo
 from formulations.gavel.sharing import incidence, read_allocation, shared_model
 from formulations.highs import Result
 from formulations.linear import weighted_sum
-from formulations.solving import Options, Solution, judged
+from formulations.options import Options
+from formulations.solving import Solution, judged
 from instances.gavel.sharing import Allocation
 from instances.gavel.shortest_job_first import ShortestJobFirst
 

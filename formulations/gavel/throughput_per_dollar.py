@@ -17,7 +17,8 @@ import pyomo.environ as pyo
 
 from formulations.gavel.pricing import SIMPLEX_ROWS, solve_program
 from formulations.gavel.sharing import SharingProgram, read_allocation
-from formulations.solving import Options, Solution
+from formulations.options import Options
+from formulations.solving import Solution
 from instances.gavel.sharing import Allocation
 from instances.gavel.throughput_per_dollar import ThroughputPerDollar
 

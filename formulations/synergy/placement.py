@@ -34,7 +34,8 @@ import pyomo.environ as pyo
 
 from formulations.highs import Session, SolverError
 from formulations.linear import translate, weighted_sum
-from formulations.solving import Options, Solution, solve_built
+from formulations.options import Options
+from formulations.solving import Solution, solve_built
 from formulations.synergy.classes import equal_rows
 from instances.base import TOLERANCE, BoolArray, FloatArray, agree
 from instances.synergy.placement import RESOURCES, Placement, PlacementPlan

@@ -12,7 +12,7 @@ import formulations
 import instances
 from formulations.gavel import hierarchical_fairness as formulation
 from formulations.gavel import pricing
-from formulations.solving import Options
+from formulations.options import Options
 from heuristics.gavel.hierarchical_fairness import (
     entity_share,
     equal_share,

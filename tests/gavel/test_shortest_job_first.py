@@ -9,7 +9,8 @@ from hypothesis import given
 
 import formulations
 from formulations.gavel import shortest_job_first as formulation
-from formulations.solving import Options, solve_built
+from formulations.options import Options
+from formulations.solving import solve_built
 from heuristics.gavel.shortest_job_first import shortest_first
 from instances import InstanceError
 from instances.gavel.sharing import Allocation
