@@ -147,7 +147,7 @@ def formulation(problem: str) -> ModuleType:
 
     - ``write(model, plan)``, to start a mixed-integer search from a plan;
     - ``bound(instance, value) -> float``, the instance's bound that follows from a bound on the model's
-      objective, where that is a transform of the instance's (a reciprocal, say);
+      objective, where that is a transform of the instance's (a reciprocal, say) or its values are whole;
     - ``solve(instance, options) -> Solution``, a faster way than solving the one model, on HiGHS; or,
       with ``ANY_SOLVER = True``, the procedure for every solver, where no one model states the problem.
 
@@ -273,7 +273,7 @@ def solve_built(
         _write(program, result.x)
         plan = module.read(model)
     overhead = translated - began + (returned - translated - result.seconds)
-    return judged(
+    solution = judged(
         instance,
         plan,
         result,
@@ -282,6 +282,9 @@ def solve_built(
         solver_version=version,
         program=program,
     )
+    # A bound that the instance raises, to a whole number say, can prove a plan that the search did not.
+    raised = hasattr(module, "bound") and solution.objective is not None and agree(solution.objective, solution.bound)
+    return replace(solution, status="optimal") if raised else solution
 
 
 def judged(

@@ -27,17 +27,13 @@ their jobs of one class, the one with the largest demands, removes many of them.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pyomo.environ as pyo
 
 from formulations.highs import Session, SolverError
 from formulations.linear import translate, weighted_sum
-from formulations.options import Options
-from formulations.solving import Solution, solve_built
 from formulations.synergy.classes import equal_rows
-from instances.base import TOLERANCE, BoolArray, FloatArray, agree
+from instances.base import TOLERANCE, BoolArray, FloatArray
 from instances.synergy.placement import RESOURCES, Placement, PlacementPlan
 
 NEGLIGIBLE = 1e-7
@@ -160,13 +156,6 @@ def _cut(pieces: FloatArray, count: int) -> FloatArray:
 def bound(instance: Placement, value: float) -> float:
     """The number of fragmented jobs is whole, so a bound on it is rounded up."""
     return float(np.ceil(value - 1e-6)) + 0.0
-
-
-def solve(instance: Placement, options: Options) -> Solution:
-    """Solve the model; a plan at the rounded bound is optimal, wherever the search stopped."""
-    solution = solve_built(instance, options)
-    proven = solution.objective is not None and agree(solution.objective, solution.bound)
-    return replace(solution, status="optimal") if proven else solution
 
 
 def vertex(instance: Placement) -> PlacementPlan | None:

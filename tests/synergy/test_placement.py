@@ -3,6 +3,7 @@
 import itertools
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from hypothesis import given
 
 import formulations
 import instances
+from formulations.highs import Result
 from formulations.synergy.placement import second_stage, vertex
 from heuristics.synergy.placement import balanced_fit, best_fit, swap_fit
 from instances import InstanceError
@@ -258,6 +260,23 @@ def test_a_search_starts_from_a_plan() -> None:
     assert instance.objective(start) == 0
     solution = formulations.solve(instance, start=start)
     assert (solution.status, solution.objective) == ("optimal", 0)
+
+
+@pytest.mark.parametrize("started", [False, True])
+def test_a_plan_at_the_rounded_bound_is_optimal_wherever_the_search_stopped(
+    monkeypatch: pytest.MonkeyPatch, started: bool
+) -> None:
+    instance = shared_middle()
+    optimum = formulations.solve(instance)
+    run = formulations.solving.run
+
+    def stopped(*arguments: object) -> tuple[Result, str, str]:
+        result, *by = run(*arguments)
+        return replace(result, status="feasible", bound=result.bound - 0.5), *by
+
+    monkeypatch.setattr(formulations.solving, "run", stopped)
+    solution = formulations.solve(instance, start=optimum.plan if started else None)
+    assert (solution.status, solution.objective, solution.bound) == ("optimal", 1, 1)
 
 
 def test_a_bound_in_time_is_a_whole_number() -> None:
