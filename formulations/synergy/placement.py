@@ -20,6 +20,12 @@ number of them, and so do its pieces together, which the relaxation cannot see:
 
           full[i]:        sum_t gpus_t * pieces[t, i] / u_t  ==  pieces_gpus[i]    (whole number).
 
+A job of one GPU is then never the only fragmented one.  Where one is larger than a server,
+
+          not_alone:      sum_t fragmented[t]  >=  2,
+
+which follows from ``full``, but takes a search of up to a minute to find.
+
 The servers are identical, so every placement exists in s! copies; the order of the servers by
 their jobs of one class, the one with the largest demands, removes many of them.  Deactivate
 ``order`` before adding constraints that tell servers apart.
@@ -47,7 +53,8 @@ def build(instance: Placement) -> pyo.ConcreteModel:
     ``whole[t, i]``, ``pieces[t, i]``, ``fragmented[t]``; constraints ``placed[t]``,
     ``complete[t]``, ``capacity[i, r]`` and ``order[i]``; objective ``fragmented_jobs``.  Where the
     jobs use all GPUs of the cluster, and not ``integral_gpus``, also the variables
-    ``pieces_gpus[i]`` and the constraints ``full[i]``.
+    ``pieces_gpus[i]``, the constraints ``full[i]``, and ``not_alone`` where a job of one GPU is
+    larger than a server.
     """
     model = pyo.ConcreteModel(name=instance.problem)
     model.jobs = equal_rows(list(map(tuple, instance.demands.tolist())))
@@ -104,6 +111,8 @@ def build(instance: Placement) -> pyo.ConcreteModel:
         return (0, weighted_sum([-1.0, *(demands[:, 0] / units)], variables), 0)
 
     model.full = pyo.Constraint(model.FULL, rule=full_of_gpus)
+    if len(model.FULL) and (~fits & (demands[:, 0] == 1)).any():
+        model.not_alone = pyo.Constraint(expr=pyo.quicksum(model.fragmented.values()) >= 2)
     model.fragmented_jobs = pyo.Objective(expr=pyo.quicksum(model.fragmented.values()), sense=pyo.minimize)
     return model
 

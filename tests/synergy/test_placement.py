@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyomo.environ as pyo
 import pytest
 from hypothesis import given
 
@@ -223,34 +224,38 @@ def with_full_gpus(rng: np.random.Generator, *, servers: int) -> Placement:
 
 def test_whole_numbers_of_gpus_on_full_servers_change_no_optimum() -> None:
     rng = np.random.default_rng(8)
-    fragmented = set()
+    fragmented, oversized = set(), 0
     for _ in range(100):
         instance = with_full_gpus(rng, servers=int(rng.integers(2, 4)))
         model = formulations.build(instance)
         assert len(model.full) == instance.num_servers
         model.full.deactivate()
+        if hasattr(model, "not_alone"):
+            model.not_alone.deactivate()
+            oversized += 1
         free, full = formulations.solve(model), formulations.solve(instance)
         assert free.status == full.status == "optimal"
         assert free.objective == pytest.approx(full.objective, abs=1e-6)
         fragmented.add(full.objective)
     assert fragmented >= {0, 1, 2, 3}
+    assert oversized > 5
 
 
 def test_the_only_fragmented_job_cannot_have_one_gpu_where_gpus_are_full() -> None:
     """One job has more cores than a server.  Its GPU cannot be cut alone: each server would carry part of one."""
     demands = [[1, 9, 1], [1, 2, 1], [1, 1, 1], [1, 1, 1]]
-    assert (
-        formulations.solve(
-            Placement(num_servers=2, server_gpus=2, server_cpus=8, server_memory=8, demands=demands)
-        ).objective
-        == 2
+    roomy, full = (
+        Placement(num_servers=2, server_gpus=gpus, server_cpus=8, server_memory=8, demands=demands) for gpus in (3, 2)
     )
-    assert (
-        formulations.solve(
-            Placement(num_servers=2, server_gpus=3, server_cpus=8, server_memory=8, demands=demands)
-        ).objective
-        == 1
-    )
+    assert formulations.solve(roomy).objective == 1
+    assert formulations.solve(full).objective == 2
+    assert not hasattr(formulations.build(roomy), "not_alone")
+    relaxed = formulations.build(full)
+    assert relaxed.not_alone.active
+    pyo.TransformationFactory("core.relax_integer_vars").apply_to(relaxed)
+    assert formulations.solve(relaxed).objective == pytest.approx(2)
+    relaxed.not_alone.deactivate()
+    assert formulations.solve(relaxed).objective == pytest.approx(1)
 
 
 def test_a_search_starts_from_a_plan() -> None:
