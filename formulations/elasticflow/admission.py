@@ -6,7 +6,12 @@
           admitted[i] in {0, 1},
 
 with the GPUs slot by slot for any curves, or by interval between deadlines for concave ones; both
-are those of :mod:`formulations.elasticflow.sharing`.
+are those of :mod:`formulations.elasticflow.sharing`.  Slot by slot,
+
+          GPU-slots job i takes >= alone_i * admitted[i]      for each job i,
+
+where alone_i are its GPU-slots with the cluster to itself: every plan obeys those rows, and the
+relaxation does not.
 """
 
 from __future__ import annotations
@@ -14,7 +19,15 @@ from __future__ import annotations
 import numpy as np
 import pyomo.environ as pyo
 
-from formulations.elasticflow.sharing import Terms, aggregated, read_gpus, time_indexed, work_units, write_gpus
+from formulations.elasticflow.sharing import (
+    Terms,
+    aggregated,
+    read_gpus,
+    shares_alone,
+    time_indexed,
+    work_units,
+    write_gpus,
+)
 from formulations.linear import weighted_sum
 from instances.elasticflow.admission import Admission, AdmissionPlan
 
@@ -28,11 +41,20 @@ def build_time_indexed(instance: Admission) -> pyo.ConcreteModel:
     """The model slot by slot, for any curve.
 
     Sets JOBS, SLOTS, RUNS (job and slot), CHOICES (job, slot, GPUs); variables ``admitted[i]`` and
-    ``chosen[i, t, g]`` (binary); constraints ``one_count[i, t]``, ``work[i]`` and ``capacity[t]``;
-    objective ``jobs_admitted``.
+    ``chosen[i, t, g]`` (binary); constraints ``one_count[i, t]``, ``work[i]``, ``alone[i]`` and
+    ``capacity[t]``; objective ``jobs_admitted``.
     """
     model = pyo.ConcreteModel(name=instance.problem)
-    return _admit(model, instance, time_indexed(model, instance))
+    terms = time_indexed(model, instance)
+    _admit(model, instance, terms)
+    shares = shares_alone(instance).tolist()
+
+    def alone(model: pyo.ConcreteModel, job: int) -> tuple[object, ...]:
+        held = terms[job]
+        return (0, weighted_sum([*held.gpus, -shares[job]], [*held.variables, model.admitted[job]]), None)
+
+    model.alone = pyo.Constraint(model.JOBS, rule=alone)
+    return model
 
 
 def build_aggregated(instance: Admission) -> pyo.ConcreteModel:
@@ -48,10 +70,11 @@ def build_aggregated(instance: Admission) -> pyo.ConcreteModel:
         When a curve is not concave.
     """
     model = pyo.ConcreteModel(name=instance.problem)
-    return _admit(model, instance, aggregated(model, instance))
+    _admit(model, instance, aggregated(model, instance))
+    return model
 
 
-def _admit(model: pyo.ConcreteModel, instance: Admission, terms: list[Terms]) -> pyo.ConcreteModel:
+def _admit(model: pyo.ConcreteModel, instance: Admission, terms: list[Terms]) -> None:
     needs = (instance.iterations / work_units(instance)).tolist()
     model.admitted = pyo.Var(model.JOBS, domain=pyo.Binary)
 
@@ -61,7 +84,6 @@ def _admit(model: pyo.ConcreteModel, instance: Admission, terms: list[Terms]) ->
 
     model.work = pyo.Constraint(model.JOBS, rule=work)
     model.jobs_admitted = pyo.Objective(expr=pyo.quicksum(model.admitted.values()), sense=pyo.maximize)
-    return model
 
 
 def read(model: pyo.ConcreteModel) -> AdmissionPlan:

@@ -260,8 +260,14 @@ def spread_evenly(gpu_slots: IntArray, length: int) -> IntArray:
 def write_gpus(model: pyo.ConcreteModel, gpus: IntArray) -> None:
     """Set ``chosen`` or ``gpu_slots`` to a plan, as a point to start the search from."""
     if hasattr(model, "chosen"):
+        held = {}
         for (job, slot, count), variable in model.chosen.items():
-            variable.set_value(int(gpus[job, slot] == count))
+            variable.set_value(0)
+            # Numbers ascend; the last one within the plan's does as much, on no more GPUs.
+            if count <= gpus[job, slot]:
+                held[job, slot] = variable
+        for variable in held.values():
+            variable.set_value(1)
         return
     first = np.cumsum([0, *(model.length[k] for k in model.INTERVALS)])[:-1]
     left = np.add.reduceat(gpus, first, axis=1)

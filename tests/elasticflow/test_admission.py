@@ -4,6 +4,7 @@ import json
 from itertools import combinations
 
 import numpy as np
+import pyomo.environ as pyo
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -81,6 +82,38 @@ def test_both_models_agree_on_concave_curves(brute):
             assert instance.violations(solution.plan) == []
             values.append(solution.objective)
         assert values[0] == values[1]
+
+
+def test_shares_alone_change_no_optimum(brute):
+    """With the rows and without, on curves that need the model slot by slot; they lift the relaxation."""
+    lifted = 0
+    for seed in range(120):
+        instance = small(brute, seed, max_jobs=5, max_gpus=5, max_slots=5)
+        model = models.build_time_indexed(instance)
+        optimum = formulations.solve(model).objective
+        relaxed = [relaxation(model)]
+        model.alone.deactivate()
+        assert formulations.solve(model).objective == optimum
+        relaxed.append(relaxation(model))
+        assert optimum - 1e-6 <= relaxed[0] <= relaxed[1] + 1e-6
+        lifted += relaxed[0] < relaxed[1] - 1e-3
+    assert lifted > 20
+
+
+def relaxation(model):
+    relaxed = pyo.TransformationFactory("core.relax_integer_vars").create_using(model)
+    return formulations.solve(relaxed).bound
+
+
+def test_a_start_holds_no_gpus_that_do_not_help():
+    """On 3 GPUs the job is as fast as on 2, so the model has no choice of 3."""
+    instance = Admission(num_gpus=3, iterations=[4], deadlines=[2], throughputs=[[0, 1, 2, 2]], arrival_order=[0])
+    plan = AdmissionPlan(admitted=[True], gpus=[[3, 3]])
+    assert instance.violations(plan) == []
+    model = models.build_time_indexed(instance)
+    models.write(model, plan)
+    assert models.read(model).gpus.tolist() == [[2, 2]]
+    assert formulations.solve(instance, start=plan).objective == 1
 
 
 def test_scip_agrees():
