@@ -143,9 +143,6 @@ def gap_study(
     StudyError, CatalogueError, InstanceError, SolverNotFound
         When the study cannot be run as asked; nothing is run or written then.
     """
-    # Here because it draws: workers and the command line's other commands do without Matplotlib.
-    from validation.report import finish
-
     chosen = choose_problems(problems)
     # One form of each number, whoever gave it, because keys are made of their text.
     seed, time_limit = operator.index(seed), float(time_limit)
@@ -198,6 +195,9 @@ def gap_study(
         run["seconds"] = time.perf_counter() - began
         # A call that found all rows there leaves word of the one that computed them.
         write_json(directory / "study.json", study | {"run": run if computed or earlier is None else earlier})
+        # It brings Matplotlib, which neither the workers nor what else uses this module should load.
+        from validation.report import finish
+
         return finish(directory)
 
 

@@ -9,12 +9,9 @@ import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from instances.base import Instance, Plan, Record, Scalar, declarations
@@ -22,6 +19,9 @@ from instances.files import write_whole
 from validation import catalogue
 from validation.formatting import number, percent
 from validation.results import version
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 AnyInstance = Instance[Any]
 
@@ -133,6 +133,10 @@ def _scalars(record: Record) -> str:
 
 def _picture(witness: Witness) -> str:
     """Every array of the instance and of both plans, as tables of numbers; rows and columns count from 0."""
+    # Loaded when a witness is saved, not by the workers that look for one.
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
     judged = witness.judged
     columns: list[tuple[str, Record]] = [("instance", judged.instance)]
     columns += [(witness.heuristic, judged.plan)] if judged.plan is not None else []

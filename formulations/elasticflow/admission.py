@@ -21,14 +21,13 @@ import pyomo.environ as pyo
 
 from formulations.elasticflow.sharing import (
     Terms,
+    add_shares_alone,
+    add_work,
     aggregated,
     read_gpus,
-    shares_alone,
     time_indexed,
-    work_units,
     write_gpus,
 )
-from formulations.linear import weighted_sum
 from instances.elasticflow.admission import Admission, AdmissionPlan
 
 
@@ -47,13 +46,7 @@ def build_time_indexed(instance: Admission) -> pyo.ConcreteModel:
     model = pyo.ConcreteModel(name=instance.problem)
     terms = time_indexed(model, instance)
     _admit(model, instance, terms)
-    shares = shares_alone(instance).tolist()
-
-    def alone(model: pyo.ConcreteModel, job: int) -> tuple[object, ...]:
-        held = terms[job]
-        return (0, weighted_sum([*held.gpus, -shares[job]], [*held.variables, model.admitted[job]]), None)
-
-    model.alone = pyo.Constraint(model.JOBS, rule=alone)
+    add_shares_alone(model, instance, terms, admitted=model.admitted)
     return model
 
 
@@ -75,14 +68,8 @@ def build_aggregated(instance: Admission) -> pyo.ConcreteModel:
 
 
 def _admit(model: pyo.ConcreteModel, instance: Admission, terms: list[Terms]) -> None:
-    needs = (instance.iterations / work_units(instance)).tolist()
     model.admitted = pyo.Var(model.JOBS, domain=pyo.Binary)
-
-    def work(model: pyo.ConcreteModel, job: int) -> tuple[object, ...]:
-        held = terms[job]
-        return (0, weighted_sum([*held.work, -needs[job]], [*held.variables, model.admitted[job]]), None)
-
-    model.work = pyo.Constraint(model.JOBS, rule=work)
+    add_work(model, instance, terms, admitted=model.admitted)
     model.jobs_admitted = pyo.Objective(expr=pyo.quicksum(model.admitted.values()), sense=pyo.maximize)
 
 

@@ -150,28 +150,40 @@ def _staircase(curve: FloatArray) -> list[tuple[int, float]]:
     return [(len(step), float(step.mean())) for step in np.split(gains, drops)]
 
 
-def add_work(model: pyo.ConcreteModel, instance: Jobs, terms: list[Terms]) -> None:
-    """``work[i]``: job i does its iterations by its deadline, (2) and (5)."""
+def add_work(model: pyo.ConcreteModel, instance: Jobs, terms: list[Terms], *, admitted: pyo.Var | None = None) -> None:
+    """``work[i]``: job i, if it is admitted where that is a question, does its iterations by its deadline."""
     needs = (instance.iterations / work_units(instance)).tolist()
-
-    def work(_: pyo.ConcreteModel, job: int) -> tuple[object, ...]:
-        return (needs[job], weighted_sum(terms[job].work, terms[job].variables), None)
-
-    model.work = pyo.Constraint(model.JOBS, rule=work)
+    model.work = _at_least(model, needs, [held.work for held in terms], terms, admitted)
 
 
-def add_shares_alone(model: pyo.ConcreteModel, instance: Jobs, terms: list[Terms]) -> None:
-    """``alone[i]``: job i takes as many GPU-slots as it would with the cluster to itself.
+def add_shares_alone(
+    model: pyo.ConcreteModel, instance: Jobs, terms: list[Terms], *, admitted: pyo.Var | None = None
+) -> None:
+    """``alone[i]``: job i, if admitted, takes as many GPU-slots as it would with the cluster to itself.
 
     Every plan obeys these rows.  They are what rounding up to whole GPUs costs each job, which the
     relaxation does not see, and no search through like slots has to find it out.
     """
     shares = shares_alone(instance).tolist()
+    model.alone = _at_least(model, shares, [held.gpus for held in terms], terms, admitted)
 
-    def alone(_: pyo.ConcreteModel, job: int) -> tuple[object, ...]:
-        return (shares[job], weighted_sum(terms[job].gpus, terms[job].variables), None)
 
-    model.alone = pyo.Constraint(model.JOBS, rule=alone)
+def _at_least(
+    model: pyo.ConcreteModel,
+    amounts: list[float],
+    coefficients: list[list[float]],
+    terms: list[Terms],
+    admitted: pyo.Var | None,
+) -> pyo.Constraint:
+    """One row for each job: its terms come to its amount, or to nothing if it is not admitted."""
+
+    def rule(_: pyo.ConcreteModel, job: int) -> tuple[object, ...]:
+        variables = terms[job].variables
+        if admitted is None:
+            return (amounts[job], weighted_sum(coefficients[job], variables), None)
+        return (0, weighted_sum([*coefficients[job], -amounts[job]], [*variables, admitted[job]]), None)
+
+    return pyo.Constraint(model.JOBS, rule=rule)
 
 
 def shares_alone(instance: Jobs) -> IntArray:

@@ -56,11 +56,10 @@ def balanced_fit(instance: Placement) -> PlacementPlan:
 
     Guarantee and complexity: those of :func:`best_fit`.
     """
-    scale = np.where(instance.capacity > 0, instance.capacity, np.inf)
-    order = np.argsort(-(instance.demands / scale).max(axis=1), kind="stable")
+    order = np.argsort(-_fractions(instance, instance.demands).max(axis=1), kind="stable")
 
     def most_balanced(free: FloatArray, demand: FloatArray) -> int:
-        left = (free - demand) / scale
+        left = _fractions(instance, free - demand)
         return int(np.where(instance.capacity > 0, left, 1.0).min(axis=1).argmax())
 
     return _placed(instance, order, most_balanced)
@@ -94,7 +93,7 @@ def swap_fit(instance: Placement) -> PlacementPlan:
     if (instance.demands.sum(axis=0) > instance.num_servers * instance.capacity * (1 + ROUNDING)).any():
         return fallback
     limit = instance.num_jobs + 1 if instance.violations(fallback) else int(instance.objective(fallback))
-    size = _fractions(instance).max(axis=1)
+    size = _fractions(instance, instance.demands).max(axis=1)
     fits = size <= 1 + ROUNDING
     cuttable = fits & ((instance.demands[:, 0] != 1) | (not instance.integral_gpus))
     cut: list[int] = np.flatnonzero(~fits).tolist()
@@ -124,14 +123,14 @@ def swap_fit(instance: Placement) -> PlacementPlan:
     return plan
 
 
-def _fractions(instance: Placement) -> FloatArray:
-    """(n, 3) float: the fraction of a server that each job demands of each resource."""
-    return instance.demands / np.where(instance.capacity > 0, instance.capacity, np.inf)
+def _fractions(instance: Placement, amounts: FloatArray) -> FloatArray:
+    """Amounts (..., 3) of each resource as fractions of a server, 0 of what servers do not have."""
+    return amounts / np.where(instance.capacity > 0, instance.capacity, np.inf)
 
 
 def _swapped(instance: Placement, cut: list[int], homes: IntArray) -> tuple[PlacementPlan | None, IntArray]:
     """Steps 2 and 3 of :func:`swap_fit`: a plan, or None, and where the whole jobs are."""
-    fractions = _fractions(instance)
+    fractions = _fractions(instance, instance.demands)
     whole = np.setdiff1d(np.arange(instance.num_jobs), cut)
     num_pieces = max(len(cut), int(instance.demands[cut, 0].sum()))
     pieces = np.tile(fractions[cut].sum(axis=0) / max(num_pieces, 1), (num_pieces, 1))
