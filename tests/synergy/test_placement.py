@@ -236,6 +236,9 @@ def test_whole_numbers_of_gpus_on_full_servers_change_no_optimum() -> None:
         free, full = formulations.solve(model), formulations.solve(instance)
         assert free.status == full.status == "optimal"
         assert free.objective == pytest.approx(full.objective, abs=1e-6)
+        if instance.num_servers == 2:
+            whole = [[int(amount) for amount in demand] for demand in instance.demands]
+            assert full.objective == brute_fewest({**instance.to_dict(), "demands": whole})
         fragmented.add(full.objective)
     assert fragmented >= {0, 1, 2, 3}
     assert oversized > 5
