@@ -2,6 +2,9 @@
 #
 #     make study    environment, installation, and the main study with its report
 #     make test     environment, installation with test tools, and the test suite
+#
+# make doctor looks at the installation, make lint at style and types; make docs writes the computed parts of the
+# documents anew, make bench measures what the library itself costs, make constraints pins what CI runs with.
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -12,15 +15,31 @@ SEED   ?= 1
 
 BIN   := $(VENV)/bin
 GAVEL := $(DATA)/gavel
+BENCH := $(if $(wildcard $(GAVEL)/simulation_throughputs.json),--throughputs $(GAVEL)/simulation_throughputs.json --trace $(GAVEL)/msr_seed0_0e4a51.trace)
 REAL  := $(if $(wildcard $(GAVEL)/simulation_throughputs.json),--throughputs gavel=$(GAVEL)/simulation_throughputs.json --trace gavel=$(GAVEL)/msr_seed0_0e4a51.trace)
 
-.PHONY: study test lint format clean
+.PHONY: study test doctor lint format docs bench constraints clean
 
 study: $(VENV)/.installed
 	$(BIN)/optgap study aryl.reclaim aryl.elastic_allocation gavel.max_min_fairness --seed $(SEED) $(REAL) -o $(OUT)
 
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n auto
+
+doctor: $(VENV)/.installed
+	$(BIN)/optgap doctor
+
+# What the documents hold that is computed: the options of a study, and the verdicts on the papers' claims.
+docs: $(VENV)/.installed
+	$(BIN)/python docs/write.py
+
+bench: $(VENV)/.installed
+	$(BIN)/optgap bench overhead
+	$(BIN)/optgap bench gavel $(BENCH)
+
+constraints: $(VENV)/.installed-dev
+	(echo '# The versions that CI runs with (PIP_CONSTRAINT in .ci/run); `make constraints` writes them anew.'; \
+	 $(BIN)/python -m pip freeze --exclude-editable) > constraints.txt
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

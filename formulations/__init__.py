@@ -7,32 +7,52 @@ HiGHS (highspy 1.15) and OR-Tools (9.15) cannot be imported into one process: us
 process of its own.
 """
 
-from formulations.certificate import Certificate
-from formulations.conflicts import Explanation, explain
-from formulations.external import SolverNotFound
-from formulations.external import find as find_solver
-from formulations.highs import Result, Session, SolverError
-from formulations.linear import LinearProgram, ModelError, Rows, translate, weighted_sum
-from formulations.solving import Solution, build, formulation, read, relative_gap, solve
+from pkgutil import iter_modules
+
+from lazy_loader import attach
+
+from formulations.engine.certificate import Certificate
+from formulations.engine.conflicts import Explanation, explain
+from formulations.engine.external import SolverNotFound
+from formulations.engine.external import find as find_solver
+from formulations.engine.highs import Result, Session, SolverError, Status
+from formulations.engine.linear import LinearProgram, ModelError, Rows, translate, weighted_sum
+from formulations.engine.options import Options
+from formulations.engine.protocol import Formulation, formulation
+from formulations.engine.solution import Solution, judged, relative_gap
+from formulations.engine.solving import build, read, solve, solve_one_model
 
 __all__ = [
     "Certificate",
     "Explanation",
+    "Formulation",
     "LinearProgram",
     "ModelError",
+    "Options",
     "Result",
     "Rows",
     "Session",
     "Solution",
     "SolverError",
     "SolverNotFound",
+    "Status",
     "build",
     "explain",
     "find_solver",
     "formulation",
+    "judged",
     "read",
     "relative_gap",
     "solve",
+    "solve_one_model",
     "translate",
     "weighted_sum",
 ]
+
+_papers, _, _names = attach(__name__, [module.name for module in iter_modules(__path__) if module.ispkg])
+__getattr__ = _papers
+__all__ += _names
+
+
+def __dir__() -> list[str]:
+    return __all__

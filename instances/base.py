@@ -1,36 +1,60 @@
 """What every instance and every plan has in common.
 
 An *instance* is the data of one problem, a *plan* is a set of decisions for it.  Both are
-frozen dataclasses whose fields are declared once, with their kind, shape and range::
+frozen dataclasses whose fields are declared once (:mod:`instances.schema`)::
 
     @dataclass(frozen=True, eq=False)
-    class Reclaim(Instance):
+    class Reclaim(Instance[ReclaimPlan]):
         problem = "aryl.reclaim"
+        sense = "min"
+        plan_type = ReclaimPlan
+
         hosts: Annotated[BoolArray, Array(bool, "n s")]
         gpus: Annotated[IntArray, Array(int, "n s", minimum=0)]
         demand: Annotated[int, Scalar(int, minimum=0)]
 
-From the declaration follow the checks made when an object is created, the JSON form, and the
-digest.  Letters in a shape are dimensions: the same letter is the same length in every field.
+A problem writes what is its own into hooks, whose names begin with an underscore: ``_check``,
+``_value``, ``_broken_rules``, ``_plan_dims`` and ``_draw``.  Users call ``objective``, ``violations``
+and ``plot``.
 """
 
 from __future__ import annotations
 
-import difflib
 import hashlib
+import html
+import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
-StrArray = NDArray[np.str_]
+from instances.schema import Array, Ragged, Scalar, Unset, declarations, length, nearest, show
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+__all__ = [
+    "FEASIBILITY_TOLERANCE",
+    "MOST_SHOWN",
+    "OPTIMALITY_TOLERANCE",
+    "TOLERANCE",
+    "Instance",
+    "InstanceError",
+    "Plan",
+    "PlanError",
+    "Record",
+    "Sense",
+    "Violation",
+    "agree",
+    "exceeding",
+]
+
+Sense = Literal["min", "max"]
+"""Whether smaller or greater values are better."""
 
 TOLERANCE = 1e-6
 """How far a rule may be exceeded before it counts as violated, relative to ``max(1, |limit|)``."""
@@ -100,298 +124,7 @@ def exceeding(rule: str, values: Any, limits: Any) -> list[Violation]:
     ]
 
 
-# --- declarations of fields ------------------------------------------------------------------
-
-_KIND_NAMES = {bool: "true or false", int: "a whole number", float: "a number"}
-_DTYPES = {bool: np.bool_, int: np.int64, float: np.float64}
-
-
-@dataclass(frozen=True)
-class _Range:
-    minimum: float | None = None
-    above: float | None = None
-    infinite: bool = False
-    """Whether infinity is allowed, which JSON writes as ``null``."""
-
-    def complaint(self, values: NDArray[Any]) -> tuple[tuple[int, ...], str] | None:
-        """First entry out of range, with what it must be; None when all are in range."""
-        tests: list[tuple[NDArray[np.bool_], str]] = []
-        if values.dtype.kind == "f":
-            if self.infinite:
-                tests.append((np.isnan(values), "a number or infinity, not NaN"))
-                tests.append((np.isneginf(values), "a number or infinity, not -infinity"))
-            else:
-                tests.append((~np.isfinite(values), "finite"))
-        if self.minimum is not None:
-            tests.append((values < self.minimum, f"at least {self.minimum:g}"))
-        if self.above is not None:
-            tests.append((values <= self.above, f"greater than {self.above:g}"))
-        for bad, must in tests:
-            if bad.any():
-                return tuple(int(i) for i in np.argwhere(bad)[0]), must
-        return None
-
-
-@dataclass(frozen=True)
-class Scalar(_Range):
-    """A single number, truth value or, with ``choices``, one of a few words."""
-
-    kind: type = float
-    choices: tuple[str, ...] = ()
-
-    def __init__(
-        self,
-        kind: type,
-        *,
-        minimum: float | None = None,
-        above: float | None = None,
-        infinite: bool = False,
-        choices: tuple[str, ...] = (),
-    ) -> None:
-        super().__init__(minimum, above, infinite)
-        object.__setattr__(self, "kind", kind)
-        object.__setattr__(self, "choices", choices)
-
-    def read(self, value: Any, dims: dict[str, int]) -> Any:
-        if self.kind is str:
-            if not isinstance(value, str) or value not in self.choices:
-                raise ValueError(f"got {value!r}, must be one of {', '.join(self.choices)}")
-            return self.choices[self.choices.index(value)]
-        array = _numbers(value, self.kind, self.infinite)
-        if array.ndim:
-            raise ValueError(f"got an array of shape {array.shape}, must be {_KIND_NAMES[self.kind]}")
-        complaint = self.complaint(array)
-        if complaint:
-            raise ValueError(f"got {array.item()!r}, must be {complaint[1]}")
-        return _frozen(array).item()
-
-    def write(self, value: Any) -> Any:
-        return None if isinstance(value, float) and math.isinf(value) else value
-
-
-@dataclass(frozen=True)
-class Array(_Range):
-    """An array of a declared shape, such as ``"n k"`` or ``"n+q k"`` or ``"q 2"``.
-
-    Of numbers, truth values or, with ``choices``, a few words.
-    """
-
-    kind: type = float
-    shape: str = ""
-    empty: bool = False
-    """Whether the array may have no entries (no pairs, no servers chosen)."""
-    index_of: str = ""
-    """Dimension that the entries count positions in, such as ``"n"`` for job numbers."""
-    choices: tuple[str, ...] = ()
-
-    def __init__(
-        self,
-        kind: type,
-        shape: str,
-        *,
-        minimum: float | None = None,
-        above: float | None = None,
-        infinite: bool = False,
-        empty: bool = False,
-        index_of: str = "",
-        choices: tuple[str, ...] = (),
-    ) -> None:
-        super().__init__(0 if index_of else minimum, above, infinite)
-        object.__setattr__(self, "kind", kind)
-        object.__setattr__(self, "shape", shape)
-        object.__setattr__(self, "empty", empty)
-        object.__setattr__(self, "index_of", index_of)
-        object.__setattr__(self, "choices", choices)
-
-    def read(self, value: Any, dims: dict[str, int]) -> NDArray[Any]:
-        array = _words(value, self.choices) if self.kind is str else _numbers(value, self.kind, self.infinite)
-        wanted = self.shape.split()
-        if array.size == 0 and not self.empty:
-            raise ValueError(f"got shape {array.shape}, must have at least one entry")
-        if array.shape == (0,) and len(wanted) > 1:
-            # JSON writes an array without entries as [], whatever its other dimensions.
-            array = array.reshape([0, *(_length(dim, dims) or 0 for dim in wanted[1:])])
-        if array.ndim != len(wanted) or any(
-            _length(dim, dims, bind=got) not in (got, None) for dim, got in zip(wanted, array.shape, strict=True)
-        ):
-            sizes = {dim: _length(dim, dims) for dim in wanted if not dim.isdigit()}
-            known = ", ".join(f"{dim} = {size}" for dim, size in sizes.items() if size is not None)
-            must = f"({', '.join(wanted)}{',' if len(wanted) == 1 else ''})"
-            raise ValueError(f"got shape {array.shape}, must be {must}" + (f" with {known}" if known else ""))
-        complaint = self.complaint(array)
-        if complaint:
-            index, must = complaint
-            raise ValueError(f"got {array[index].item()!r} at index {_show(index)}, must be {must}")
-        return _frozen(array)
-
-    def write(self, value: NDArray[Any]) -> Any:
-        if value.dtype.kind == "f" and np.isinf(value).any():
-            listed = value.astype(object)
-            listed[np.isinf(value)] = None
-            return listed.tolist()
-        return value.tolist()
-
-
-class Ragged(Array):
-    """One array per job (or server, ...): the first dimension counts them, the second may differ."""
-
-    def read(self, value: Any, dims: dict[str, int]) -> Any:
-        listed = value.ndim > 0 if isinstance(value, np.ndarray) else isinstance(value, Sequence)
-        if not listed or isinstance(value, (str, bytes)):
-            raise ValueError(f"got {type(value).__name__}, must be a sequence of arrays")
-        first, _, *rest = self.shape.split()
-        if _length(first, dims, bind=len(value)) != len(value):
-            raise ValueError(f"got {len(value)} arrays, must be {first} = {_length(first, dims)}")
-        one = Array(
-            self.kind,
-            " ".join(["_", *rest]),
-            minimum=self.minimum,
-            above=self.above,
-            infinite=self.infinite,
-            empty=self.empty,
-        )
-        rows = []
-        for i, row in enumerate(value):
-            try:
-                rows.append(one.read(row, dims))
-            except ValueError as error:
-                raise ValueError(f"entry {i}: {error}") from None
-            del dims["_"]
-        return tuple(rows)
-
-    def write(self, value: Any) -> Any:
-        return [super(Ragged, self).write(row) for row in value]
-
-
-def _numbers(value: Any, kind: type, infinite: bool) -> NDArray[Any]:
-    """``value`` as an array of the wanted kind; numbers are never cut or guessed to fit."""
-    if np.ma.is_masked(value):
-        raise ValueError("got an array with masked entries, must have a number in each")
-    if isinstance(value, np.ndarray) and value.dtype == _DTYPES[kind]:
-        return value
-    if infinite and not isinstance(value, np.ndarray):
-        value = _null_to_infinity(value)
-    try:
-        array = np.asarray(value)
-    except ValueError:
-        raise ValueError("got rows of different lengths, must be a rectangular array") from None
-    if array.dtype.kind in "US" or (array.dtype.kind != "b" and not _types(value).isdisjoint({bool, np.bool_})):
-        # NumPy would read [True, 2] as [1, 2], and [1, "x"] as ["1", "x"].
-        array = np.asarray(value, object)
-    if array.size == 0:
-        return array.astype(_DTYPES[kind])
-    allowed = {bool: "b", int: "iu", float: "iuf"}[kind]
-    if (
-        kind is int
-        and array.dtype.kind == "f"
-        and np.array_equal(array, np.rint(array))
-        and (np.abs(array) < 2**53).all()
-    ):
-        return array.astype(np.int64)
-    if kind is bool and array.dtype.kind in "iu" and np.isin(array, (0, 1)).all():
-        return array.astype(np.bool_)
-    if array.dtype.kind not in allowed:
-        raise ValueError(
-            f"got {_sample(array, allowed)}, must be {_KIND_NAMES[kind]}" + (" in every entry" if array.ndim else "")
-        )
-    if kind is int and array.dtype.kind == "u" and (array > np.iinfo(np.int64).max).any():
-        raise ValueError("got a whole number beyond 64 bits")
-    return array.astype(_DTYPES[kind])
-
-
-def _words(value: Any, choices: tuple[str, ...]) -> NDArray[Any]:
-    """``value`` as an array of words, each of them one of ``choices``."""
-    array = np.asarray(value, object)
-    for index, entry in np.ndenumerate(array):
-        if not isinstance(entry, str) or entry not in choices:
-            at = f" at index {_show(index)}" if index else ""
-            raise ValueError(f"got {entry!r}{at}, must be one of {', '.join(choices)}")
-    # One width whatever the words, so that equal content has one digest.
-    return array.astype(f"<U{max(map(len, choices))}")
-
-
-def _null_to_infinity(value: Any) -> Any:
-    if value is None:
-        return math.inf
-    if isinstance(value, (list, tuple)):
-        return [_null_to_infinity(entry) for entry in value]
-    return value
-
-
-def _types(value: Any) -> set[type]:
-    """Types of the entries of nested lists."""
-    if not isinstance(value, (list, tuple)):
-        return {type(value)}
-    types = set(map(type, value))
-    return types if types.isdisjoint({list, tuple}) else types.union(*map(_types, value))
-
-
-def _sample(array: NDArray[Any], allowed: str) -> str:
-    """The first entry that is not of an allowed kind, for an error message."""
-    whole = "i" in allowed and "f" not in allowed
-    for index, entry in np.ndenumerate(array.astype(object)):
-        if whole and isinstance(entry, float) and entry % 1 == 0 and abs(entry) < 2**53:
-            continue
-        if np.asarray(entry).dtype.kind not in allowed:
-            at = f" at index {_show(index)}" if index else ""
-            return f"{entry!r}{at}"
-    return f"an array of {array.dtype}"
-
-
-def _show(index: tuple[int, ...]) -> str:
-    return "[" + ", ".join(map(str, index)) + "]"
-
-
-def _length(dim: str, dims: dict[str, int], bind: int | None = None) -> int | None:
-    """Length of a dimension such as ``n``, ``2`` or ``n+q``; a letter seen first takes ``bind``."""
-    if "+" in dim:
-        parts = [_length(part, dims) for part in dim.split("+")]
-        return None if None in parts else sum(part for part in parts if part is not None)
-    if dim.isdigit():
-        return int(dim)
-    if dim not in dims and bind is not None:
-        dims[dim] = bind
-    return dims.get(dim)
-
-
-def _frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """A read-only copy in C order; -0.0 becomes 0.0 so that equal content has one digest."""
-    array = np.array(array, order="C")
-    if array.dtype.kind == "f":
-        array += 0.0
-    array.setflags(write=False)
-    return array
-
-
-@dataclass(frozen=True)
-class _Unset:
-    fill: Callable[[dict[str, int]], Any]
-
-
-def default(fill: Callable[[dict[str, int]], Any]) -> Any:
-    """A field that may be left out; ``fill`` makes its value from the dimensions known by then."""
-    return _Unset(fill)
-
-
 # --- records: what instances and plans share ---------------------------------------------------
-
-
-_DECLARED: dict[type, dict[str, Any]] = {}
-
-
-def declarations(cls: type[Any]) -> dict[str, Any]:
-    """Field name to its declaration (Scalar, Array or Ragged), in the order of the fields."""
-    if cls in _DECLARED:
-        return _DECLARED[cls]
-    hints = get_type_hints(cls, include_extras=True)
-    declared = {}
-    for field in fields(cls):
-        hint = hints[field.name]
-        if get_origin(hint) is not Annotated:
-            raise TypeError(f"{cls.__name__}.{field.name} must be declared as Annotated[..., Array(...)] or the like")
-        declared[field.name] = get_args(hint)[1]
-    _DECLARED[cls] = declared
-    return declared
 
 
 @dataclass(frozen=True, eq=False)
@@ -407,9 +140,9 @@ class Record:
         for given in (True, False):
             for name, declared in list(pending.items()):
                 value = getattr(self, name)
-                if isinstance(value, _Unset) == given:
+                if isinstance(value, Unset) == given:
                     continue
-                if isinstance(value, _Unset):
+                if isinstance(value, Unset):
                     value = value.fill(dims)
                 if value is not None or not isinstance(declared, Ragged):
                     try:
@@ -434,8 +167,8 @@ class Record:
                 if beyond.size:
                     at = tuple(int(i) for i in beyond[0])
                     limit = f"below {declared.index_of} = {dims[declared.index_of]}"
-                    raise self.refuse(name, f"got {indices[at]} at index {_show(at)}, must be {limit}")
-        self.check()
+                    raise self.refuse(name, f"got {indices[at]} at index {show(at)}, must be {limit}")
+        self._check()
 
     @property
     def dims(self) -> dict[str, int]:
@@ -451,8 +184,18 @@ class Record:
                     part.setflags(write=False)
         self.__dict__.update(state)
 
-    def check(self) -> None:
-        """Rules that tie several fields together; subclasses raise through :meth:`refuse`."""
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        # A dataclass would write a ``__repr__`` with all entries of all arrays.
+        if "__repr__" not in vars(cls):
+            cls.__repr__ = Record.__repr__  # type: ignore[method-assign]
+
+    def _check(self) -> None:
+        """Hook for rules that tie several fields together; it raises through :meth:`refuse`."""
+
+    def _identity(self) -> str:
+        """What the content belongs to, for the digest; a class may be renamed or moved."""
+        return type(self).__name__
 
     def refuse(self, field: str, message: str) -> ValueError:
         """The error to raise when ``field`` is inconsistent with the others."""
@@ -468,8 +211,8 @@ class Record:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 over the type and the content, the same on every machine and for every run."""
-        digest = hashlib.sha256(f"{type(self).__module__}.{type(self).__qualname__}".encode())
+        """SHA-256 over what it is and its content, the same on every machine and for every run."""
+        digest = hashlib.sha256(self._identity().encode())
         for name in declarations(type(self)):
             value = getattr(self, name)
             digest.update(f"\n{name}:".encode())
@@ -481,6 +224,21 @@ class Record:
                 else:
                     digest.update(repr(part).encode())
         return digest.hexdigest()
+
+    def __repr__(self) -> str:
+        shown = [f"{name}={_shown(getattr(self, name))}" for name in declarations(type(self))]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td><code>{name}</code></td><td>{_extent(getattr(self, name), declared)}</td>"
+            f"<td>{html.escape(_shown(getattr(self, name), most=24))}</td></tr>"
+            for name, declared in declarations(type(self)).items()
+        )
+        return f"<table><caption>{html.escape(self._caption())}</caption>{rows}</table>"
+
+    def _caption(self) -> str:
+        return type(self).__name__
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form: nested lists and numbers; infinity is None."""
@@ -510,6 +268,32 @@ class Record:
         return cls(**data)
 
 
+MOST_SHOWN = 12
+"""Entries of an array up to which ``repr`` writes them out."""
+
+
+def _shown(value: Any, most: int = MOST_SHOWN) -> str:
+    """A field's value in a line: small arrays written out, others by kind and shape."""
+    if isinstance(value, np.ndarray):
+        if value.size <= most:
+            return str(value.tolist())
+        return f"<{value.dtype.name.rstrip('0123456789') or 'float'} array {' × '.join(map(str, value.shape))}>"
+    if isinstance(value, tuple):
+        if sum(part.size for part in value) <= most:
+            return str([part.tolist() for part in value])
+        return f"<{len(value)} arrays>"
+    return repr(value)
+
+
+def _extent(value: Any, declared: Any) -> str:
+    """Shape of an array with the names of its dimensions, such as ``n × s = 24 × 6``."""
+    if value is None or isinstance(declared, Scalar):
+        return ""
+    sizes = [len(value)] if isinstance(value, tuple) else list(value.shape)
+    names = declared.shape.split()[: len(sizes)]
+    return f"{' × '.join(names)} = {' × '.join(map(str, sizes))}"
+
+
 @dataclass(frozen=True, eq=False)
 class Plan(Record):
     """Decisions for an instance; what they are worth is the instance's to say."""
@@ -524,14 +308,18 @@ P = TypeVar("P", bound=Plan)
 class Instance(Record, Generic[P]):
     """The data of one problem, and the judge of its plans.
 
-    Subclasses set ``problem``, ``sense`` and ``plan_type``, and write :meth:`value` and
-    :meth:`broken_rules`.
+    Subclasses set ``problem``, ``sense`` and ``plan_type``, and write the hooks ``_value`` and
+    ``_broken_rules``.
     """
 
     _error: ClassVar[type[ValueError]] = InstanceError
     problem: ClassVar[str]
-    sense: ClassVar[str]
+    sense: ClassVar[Sense]
     plan_type: ClassVar[type[Plan]]
+    measure: ClassVar[str] = "value"
+    """What the objective is, with its unit, as the titles of pictures say it: "average completion time, s"."""
+    rows: ClassVar[str] = "n"
+    """Dimension whose members are the rows of :meth:`to_frame`."""
 
     def objective(self, plan: P) -> float:
         """Value of ``plan``, computed from the plan and the data alone.
@@ -544,7 +332,7 @@ class Instance(Record, Generic[P]):
         misfit = self._misfit(plan)
         if misfit:
             raise PlanError(misfit)
-        return float(self.value(plan))
+        return float(self._value(plan))
 
     def violations(self, plan: P) -> list[Violation]:
         """Rules that ``plan`` breaks, each with its index and amount; empty when it is feasible.
@@ -557,22 +345,147 @@ class Instance(Record, Generic[P]):
         misfit = self._misfit(plan)
         if misfit:
             raise PlanError(misfit)
-        return list(self.broken_rules(plan))
+        return list(self._broken_rules(plan))
 
-    def value(self, plan: P) -> float:
+    def plot(self, plan: P | None = None, *, ax: Axes | None = None) -> Axes:
+        """Draw the instance, or a plan for it, feasible or not.
+
+        The title names the problem, and says what the plan is worth or the first rule that it breaks.
+
+        Parameters
+        ----------
+        plan : Plan, optional
+            Without one, the picture shows the data alone.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+
+        Raises
+        ------
+        PlanError
+            When ``plan`` is of another type or size.
+        """
+        misfit = "" if plan is None else self._misfit(plan)
+        if misfit:
+            raise PlanError(misfit)
+        if ax is None:
+            from matplotlib import pyplot
+
+            _, ax = pyplot.subplots(layout="constrained")
+        from instances.pictures import headline
+
+        self._draw(ax, plan)
+        ax.set_title(headline(self, plan), fontsize="medium")
+        return ax
+
+    def to_frame(self) -> pd.DataFrame:
+        """The instance as a table with a row for each job; what is no job's own is in ``attrs``.
+
+        A field of several columns becomes ``throughputs_0``, ``throughputs_1``, ...
+
+        Raises
+        ------
+        InstanceError
+            When no field has a row for each job.
+        """
+        import pandas as pd
+
+        columns: dict[str, Any] = {}
+        others: dict[str, Any] = {}
+        for name, declared in declarations(type(self)).items():
+            value = getattr(self, name)
+            if value is None or not _by_row(declared, self.rows):
+                others[name] = None if value is None else declared.write(value)
+            elif isinstance(value, tuple):
+                columns[name] = pd.Series([part.tolist() for part in value], dtype=object)
+            elif value.ndim == 1:
+                columns[name] = value
+            else:
+                flat = value.reshape(len(value), -1)
+                columns |= {f"{name}_{column}": flat[:, column] for column in range(flat.shape[1])}
+        if not columns:
+            raise InstanceError(f"{self.problem}: no field has a row for each job")
+        frame = pd.DataFrame(columns)
+        frame.index.name = "job"
+        frame.attrs.update({"problem": self.problem, **others})
+        return frame
+
+    @classmethod
+    def from_frame(cls, frame: pd.DataFrame, **others: Any) -> Self:
+        """An instance from a table with a row for each job, as :meth:`to_frame` writes it.
+
+        Jobs are numbered by their rows, whatever the index, or a column ``job`` from a file, says.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            A column for each field of the jobs, or ``name_0``, ``name_1``, ... for one of several
+            columns.  A field of any number of entries is a column of lists, or of their JSON text.
+        **others
+            The other fields; those not given are taken from ``frame.attrs``.
+
+        Raises
+        ------
+        InstanceError
+            When a column is unknown or missing, or holds what it cannot hold.
+        """
+        known = declarations(cls)
+        by_row = [name for name, declared in known.items() if _by_row(declared, cls.rows)]
+        carried = {str(name): value for name, value in frame.attrs.items() if name in known or name == "problem"}
+        values = carried | others
+        columns: dict[str, list[str]] = {}
+        for column in map(str, frame.columns):
+            stem, _, number = column.rpartition("_")
+            name = stem if column not in known and number.isdigit() else column
+            if name in by_row:
+                columns.setdefault(name, []).append(column)
+            elif column != "job":
+                raise InstanceError(f"{cls.__name__}: unknown column {column!r}{nearest(name, by_row)}")
+        for name, found in columns.items():
+            numbered = [f"{name}_{number}" for number in range(len(found))]
+            if name in others:
+                raise InstanceError(f"{cls.__name__}.{name}: given twice, as column {found[0]!r} and as a keyword")
+            if found != [name] and sorted(found) != sorted(numbered):
+                got = ", ".join(found[:6])
+                raise InstanceError(f"{cls.__name__}.{name}: got columns {got}, must be {name}_0, {name}_1, ...")
+            if isinstance(known[name], Ragged):
+                values[name] = [_entries(cell) for cell in frame[found[0]].tolist()]
+            else:
+                cells = frame[name if found == [name] else numbered].to_numpy()
+                # Columns of several types, and pandas' own types of numbers, come as objects.
+                values[name] = cells.tolist() if cells.dtype == object else cells
+        return cls.from_dict(values)
+
+    def _value(self, plan: P) -> float:
+        """Hook: the value of a plan that fits."""
         raise NotImplementedError
 
-    def broken_rules(self, plan: P) -> Iterator[Violation] | list[Violation]:
+    def _broken_rules(self, plan: P) -> Iterator[Violation] | list[Violation]:
+        """Hook: the rules that a plan that fits breaks."""
         raise NotImplementedError
 
-    def plan_dims(self) -> dict[str, int]:
-        """Lengths that the dimensions of a plan's fields must have for this instance."""
+    def _plan_dims(self) -> dict[str, int]:
+        """Hook: lengths that the dimensions of a plan's fields must have for this instance."""
         return dict(self.dims)
+
+    def _draw(self, axes: Axes, plan: P | None) -> None:
+        """Hook: draw the problem's own picture; a table of the fields where a problem has none.
+
+        The plan fits but may break any rule.  The title is set by :meth:`plot`.
+        """
+        from instances.pictures import table
+
+        table(axes, self, plan)
+
+    def _identity(self) -> str:
+        return self.problem
+
+    def _caption(self) -> str:
+        return f"{self.problem} ({'smaller' if self.sense == 'min' else 'greater'} is better)"
 
     def _misfit(self, plan: object) -> str:
         if not isinstance(plan, self.plan_type):
             return f"{self.problem}: a plan must be a {self.plan_type.__name__}, got {type(plan).__name__}"
-        mine = self.plan_dims()
+        mine = self._plan_dims()
         for name, declared in declarations(self.plan_type).items():
             if isinstance(declared, Array):
                 value = getattr(plan, name)
@@ -582,7 +495,7 @@ class Instance(Record, Generic[P]):
                     if isinstance(declared, Ragged) and axis:
                         break
                     got = len(value) if isinstance(value, tuple) else value.shape[axis]
-                    must = _length(dim, mine)
+                    must = length(dim, mine)
                     if must is not None and must != got:
                         return (
                             f"{type(plan).__name__}.{name}: got length {got} in dimension {dim}, "
@@ -603,7 +516,16 @@ class Instance(Record, Generic[P]):
         return super().from_dict(data)
 
 
-def nearest(name: str, known: Any) -> str:
-    """`` (did you mean 'x'?)`` when a known name is close to ``name``, else nothing."""
-    close = difflib.get_close_matches(name, list(known), n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""
+def _by_row(declared: Any, rows: str) -> bool:
+    """Whether a field has an entry, or a row of entries, for each member of ``rows``."""
+    return isinstance(declared, Array) and declared.shape.split()[0] == rows
+
+
+def _entries(cell: Any) -> Any:
+    """A table's cell of several numbers: a list, an array (from Parquet), or JSON (from CSV)."""
+    if isinstance(cell, np.ndarray):
+        return cell.tolist()
+    try:
+        return json.loads(cell) if isinstance(cell, str) else cell
+    except ValueError:
+        return cell

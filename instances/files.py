@@ -13,18 +13,31 @@ from pathlib import Path
 from typing import Any
 
 import instances
-from instances.base import Instance, InstanceError, nearest
+from instances import outside
+from instances.base import Instance, InstanceError
+from instances.schema import nearest
+
+__all__ = ["AnyInstance", "instance_type", "is_own", "load", "problems", "read", "register", "save", "write_whole"]
 
 AnyInstance = Instance[Any]
 
+_REGISTERED: dict[str, type[AnyInstance]] = {}
+"""Instance classes of problems from outside the library."""
+
+
+def problems() -> tuple[str, ...]:
+    """Names of all problems, ``"<paper>.<problem>"``: the library's in alphabetical order, then those from outside.
+
+    A problem of the library is a module ``instances/<paper>/<problem>.py`` that defines an instance
+    class of that name; modules that only help others, as all of ``instances.data`` do, define none and are
+    passed over.
+    """
+    outside.load()
+    return (*_own(), *_REGISTERED)
+
 
 @cache
-def problems() -> tuple[str, ...]:
-    """Names of all problems, ``"<paper>.<problem>"``, in alphabetical order.
-
-    A problem is a module ``instances/<paper>/<problem>.py`` that defines an instance class of
-    that name; modules of a paper that only help others define none and are passed over.
-    """
+def _own() -> tuple[str, ...]:
     names = []
     for paper in pkgutil.iter_modules(instances.__path__):
         if paper.ispkg:
@@ -36,7 +49,11 @@ def problems() -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
-@cache
+def is_own(problem: str) -> bool:
+    """Whether a problem is one of the library's own."""
+    return problem in _own()
+
+
 def instance_type(problem: str) -> type[AnyInstance]:
     """The instance class of ``problem``, such as ``"aryl.reclaim"``.
 
@@ -45,13 +62,49 @@ def instance_type(problem: str) -> type[AnyInstance]:
     InstanceError
         When there is no such problem; the nearest name is suggested.
     """
-    if problem in problems():
+    if is_own(problem):
         found = _class_in(problem)
         assert found is not None
         return found
-    raise InstanceError(f"unknown problem {problem!r}{nearest(str(problem), problems())}")
+    if problem not in _REGISTERED:
+        outside.load(problem)
+    if problem in _REGISTERED:
+        return _REGISTERED[problem]
+    raise InstanceError(f"unknown problem {problem!r}{_unfinished(str(problem)) or nearest(str(problem), problems())}")
 
 
+def _unfinished(problem: str) -> str:
+    """What keeps a module under the name of a problem from being found; empty where there is no such module."""
+    paper, _, name = problem.partition(".")
+    for root in instances.__path__:
+        module = Path(root) / paper / f"{name}.py"
+        if module.is_file():
+            if not (module.parent / "__init__.py").is_file():
+                return f": {paper}/__init__.py is missing beside {paper}/{name}.py"
+            return f": {paper}/{name}.py defines no instance class whose problem is {problem!r}"
+    return ""
+
+
+def register(cls: type[AnyInstance]) -> None:
+    """Make an instance class from outside the library known by the name of its problem.
+
+    A class registered anew under the same name (a notebook's cell run again) takes its place.
+
+    Raises
+    ------
+    InstanceError
+        When the class has no problem's name of the form ``"<paper>.<problem>"``, or one of the
+        library's own.
+    """
+    name = getattr(cls, "problem", None)
+    if not isinstance(name, str) or len(parts := name.split(".")) != 2 or not all(p.isidentifier() for p in parts):
+        raise InstanceError(f'{cls.__name__}.problem: got {name!r}, must be a name such as "demo.one_server"')
+    if is_own(name):
+        raise InstanceError(f"{cls.__name__}.problem: {name!r} is a problem of the library: choose another name")
+    _REGISTERED[name] = cls
+
+
+@cache
 def _class_in(name: str) -> type[AnyInstance] | None:
     module = importlib.import_module(f"instances.{name}")
     for value in vars(module).values():
@@ -72,7 +125,7 @@ def read(data: Mapping[str, Any]) -> AnyInstance:
 
 
 def load(path: str | os.PathLike[str]) -> AnyInstance:
-    """Read an instance from a JSON file.
+    """Read an instance from a JSON file, or from the witness of a hunt, which holds one.
 
     Raises
     ------
@@ -92,6 +145,8 @@ def load(path: str | os.PathLike[str]) -> AnyInstance:
     except (ValueError, RecursionError) as error:
         # A number of thousands of digits, or lists nested as deeply.
         raise InstanceError(f"{path}: not valid JSON: {error}") from None
+    if isinstance(data, Mapping) and isinstance(data.get("instance"), Mapping):
+        data = data["instance"]
     try:
         return read(data)
     except InstanceError as error:

@@ -1,18 +1,34 @@
 """Checks fail what they must fail, pass the library's own heuristics, and count what they ran."""
 
+import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+import formulations
 import instances
 from heuristics.aryl.reclaim import server_fraction
 from instances.aryl.reclaim import Reclaim, ReclaimPlan
-from validation import CATALOGUE, Heuristic, Monotone, Ratio, Relabelled, check_heuristic, parametrize_with_checks
-from validation.strategies import strategy
+from instances.elasticflow.allocation import ElasticFlowAllocation
+from instances.elasticflow.sharing import SlotPlan
+from validation import (
+    CATALOGUE,
+    CatalogueError,
+    Heuristic,
+    Monotone,
+    Ratio,
+    Relabelled,
+    check_heuristic,
+    parametrize_with_checks,
+)
+from validation.testing.strategies import derived, strategy
 
 
 def nothing(instance: Reclaim) -> None:
@@ -153,3 +169,83 @@ def test_from_type_finds_the_strategy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "Reclaim", done.stderr
+
+
+def never(instance: ElasticFlowAllocation) -> SlotPlan:
+    """Gives every GPU to the first job: infeasible wherever another job has something to do."""
+    gpus = np.zeros((instance.num_jobs, instance.horizon), np.int64)
+    gpus[0] = instance.num_gpus
+    return SlotPlan(gpus=gpus)
+
+
+def impossible() -> ElasticFlowAllocation:
+    """One GPU-slot, and two jobs that need one each."""
+    return ElasticFlowAllocation(num_gpus=1, iterations=[1, 1], deadlines=[1, 1], throughputs=[[0, 1], [0, 1]])
+
+
+def test_instances_without_a_feasible_plan_are_not_counted() -> None:
+    assert formulations.solve(impossible()).status == "infeasible"
+    report = check_heuristic("elasticflow.allocation", never, strategy=st.just(impossible()), max_examples=5)
+    results = {result.name: result for result in report.results}
+    assert not report.failed
+    assert results["feasible"].status == "skipped"
+    assert results["feasible"].reason == "no instance that was drawn has a feasible plan"
+    assert results["feasible"].examples == 0
+    assert results["feasible"].without_plan == 1
+    assert "1 more instances have no feasible plan and are not counted" in str(report)
+    # Among others, those that have one still count, and the heuristic is blamed for them.
+    possible = replace(impossible(), deadlines=[1, 2])
+    drawn = st.sampled_from([impossible(), possible])
+    blamed = check_heuristic("elasticflow.allocation", never, strategy=drawn, max_examples=20)
+    failed = {result.name: result for result in blamed.failed}
+    assert failed["feasible"].instance is not None
+    assert formulations.solve(failed["feasible"].instance).status == "optimal"
+
+
+def test_a_heuristic_of_the_catalogue_is_taken_by_its_name_and_by_reference() -> None:
+    for mine in ("server_fraction", "heuristics.aryl.reclaim:server_fraction", server_fraction):
+        report = check_heuristic("aryl.reclaim", mine, max_examples=5)
+        assert report.ok
+        assert report.heuristic in ("server_fraction", "heuristics.aryl.reclaim:server_fraction")
+    with pytest.raises(CatalogueError, match=r"there are server_fraction, gpu_fraction, .*, or module:function"):
+        check_heuristic("aryl.reclaim", "sever_fraction")
+
+
+def test_one_exception_is_printed_once_and_the_plan_beside_the_instance() -> None:
+    def always_raises(instance: Reclaim) -> ReclaimPlan:
+        raise ZeroDivisionError("always")
+
+    told = str(check_heuristic("aryl.reclaim", always_raises, max_examples=5))
+    assert told.count("ZeroDivisionError: always") == 1
+    assert told.count("as in returns_a_plan") == 4
+    report = check_heuristic("aryl.reclaim", first_server_only, max_examples=40)
+    (failed,) = (result for result in report.failed if result.name == "feasible")
+    assert failed.instance is not None
+    assert failed.plan == first_server_only(failed.instance)  # type: ignore[arg-type]
+    assert f"its plan there: {json.dumps(failed.plan.to_dict())}" in str(report)
+    assert "breaks server_once" in report._repr_html_()
+
+
+def test_instances_are_drawn_from_the_strategy_given() -> None:
+    seen: list[int] = []
+
+    def looks(instance: Reclaim) -> ReclaimPlan:
+        seen.append(instance.num_servers)
+        return first_servers(instance)
+
+    drawn = strategy("aryl.reclaim", max_servers=2)
+    check_heuristic("aryl.reclaim", looks, strategy=drawn, max_examples=30)
+    assert set(seen) == {1, 2}
+
+
+@pytest.mark.parametrize("problem", list(CATALOGUE))
+def test_a_strategy_can_be_derived_for_every_problem(problem: str) -> None:
+    """What an outsider's problem gets: valid instances, most of them from the declarations alone."""
+
+    @settings(max_examples=25, database=None)
+    @given(derived(problem))
+    def look(instance: instances.Instance[Any]) -> None:
+        assert instance.problem == problem
+        assert type(instance).from_dict(instance.to_dict()) == instance
+
+    look()

@@ -16,15 +16,16 @@ import pytest
 
 import formulations
 import instances
-import validation.claims as frame
+import validation.testing.claims as frame
 from heuristics.aryl.reclaim import server_fraction
 from instances.afs.elastic_sharing import ElasticSharing, State, bounded_linear, simulate
 from instances.aryl.elastic_allocation import ElasticAllocation
 from instances.aryl.reclaim import Reclaim
 from instances.aryl.reclaim import generate as generate_reclaim
+from instances.files import problems
 from validation import StudyError, cli
-from validation.claims import Claim, claims, examine, page, papers
-from validation.claims import aryl as of_aryl
+from validation.claims.aryl import elastic_allocation, placement, reclaim, two_job
+from validation.testing.claims import Claim, claims, examine, page, papers
 
 # --- the frame, on made-up claims -----------------------------------------------------------------
 
@@ -190,10 +191,22 @@ def test_the_page_has_every_verdict() -> None:
 
 def test_claims_of_one_paper_and_of_all() -> None:
     assert "aryl" in papers()
-    assert claims("aryl") == of_aryl.CLAIMS
+    assert claims("aryl") == [
+        replace(each, problem=f"aryl.{module.__name__.rpartition('.')[2]}")
+        for module in (elastic_allocation, placement, reclaim, two_job)
+        for each in module.CLAIMS
+    ]
     assert claims() == [each for paper in papers() for each in claims(paper)]
     with pytest.raises(StudyError, match=r"there are no claims of 'arly' \(did you mean 'aryl'\?\)"):
         claims("arly")
+
+
+def test_claims_of_one_problem() -> None:
+    assert claims("aryl.reclaim") == [replace(each, problem="aryl.reclaim") for each in reclaim.CLAIMS]
+    assert claims("aryl") == [each for each in claims() if each.problem.startswith("aryl.")]
+    assert {each.problem for each in claims()} <= set(problems())
+    with pytest.raises(StudyError, match=r"there are no claims of 'aryl.reclaims' \(did you mean 'aryl.reclaim'\?\)"):
+        claims("aryl.reclaims")
 
 
 def test_names_of_claims_tell_them_apart() -> None:
@@ -241,6 +254,12 @@ def test_the_command_prints_verdicts_and_writes_the_page(
     assert (tmp_path / "claims.md").read_text(encoding="utf-8") == page(verdicts)
 
 
+def test_the_command_takes_a_problem(optgap: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert optgap("claims", "aryl.placement", "--instances", 3, "--seconds", 10) == 0
+    verdicts = [examine(each, instances=3, seconds=10) for each in claims("aryl.placement")]
+    assert capsys.readouterr().out == "".join(f"{verdict}\n\n" for verdict in verdicts)
+
+
 def test_the_command_knows_the_papers(optgap: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert optgap("claims", "arly") == 2
     assert "there are no claims of 'arly' (did you mean 'aryl'?)" in capsys.readouterr().err
@@ -264,16 +283,16 @@ def optimum(instance: Any) -> float:
 
 
 def test_splits_are_judged_by_the_optimum() -> None:
-    for instance in every(200, of_aryl._pairs(6, of_aryl._any_bounds)):
+    for instance in every(200, two_job._pairs(6, two_job._any_bounds)):
         for gpus in instance.splits:
             plan = instance.split(gpus)
             loses = instance.objective(plan) > optimum(instance) + 1e-9
-            assert bool(of_aryl._loses_to_a_split(instance, plan)) == loses
+            assert bool(two_job._loses_to_a_split(instance, plan)) == loses
 
 
 def test_the_fewest_preempted_jobs_are_the_optimum() -> None:
-    for instance in every(25, of_aryl._reclaims(12)):
-        assert instance.objective(of_aryl._fewest(instance)) == optimum(instance)
+    for instance in every(25, reclaim._reclaims(12)):
+        assert instance.objective(reclaim._fewest(instance)) == optimum(instance)
 
 
 def test_clusters_are_all_there_once() -> None:
@@ -288,7 +307,7 @@ def test_clusters_are_all_there_once() -> None:
 
     matrices = [np.reshape(entries, (3, 3)) for entries in itertools.product((0, 1), repeat=9)]
     full = [gpus for gpus in matrices if gpus.any(axis=0).all() and gpus.any(axis=1).all()]
-    listed = [gpus.astype(int) for gpus in of_aryl._clusters(3, 3)]
+    listed = [gpus.astype(int) for gpus in reclaim._clusters(3, 3)]
     assert all(sum(gpus.tobytes() in renumbered(other) for other in listed) == 1 for gpus in full)
 
 
@@ -308,19 +327,19 @@ def preempted_whatever_ties(hosts: Any, demand: int) -> int:
 
 def test_algorithm_1_with_ties_broken_in_every_way() -> None:
     matter = 0
-    small = (instance for instance in of_aryl._reclaims(12) if instance.num_servers <= 4)
+    small = (instance for instance in reclaim._reclaims(12) if instance.num_servers <= 4)
     for instance in every(1, small, number=150):
         fewest = preempted_whatever_ties(instance.hosts, instance.demand)
-        assert of_aryl._algorithm_1(instance) == fewest
+        assert reclaim._algorithm_1(instance) == fewest
         matter += instance.objective(server_fraction(instance)) > fewest
     assert matter
 
 
 def test_reductions_are_judged_by_the_optimum() -> None:
-    for instance in every(100, of_aryl._allocations(2, 2)):
-        best = max(of_aryl._reduction(instance, extra) for extra in of_aryl._choices(instance))
+    for instance in every(100, elastic_allocation._allocations(2, 2)):
+        best = max(elastic_allocation._reduction(instance, extra) for extra in elastic_allocation._choices(instance))
         assert float(best) == pytest.approx(optimum(instance), rel=1e-9)
-        assert of_aryl._reduction(instance, of_aryl._line_17(instance)) <= best
+        assert elastic_allocation._reduction(instance, elastic_allocation._line_17(instance)) <= best
 
 
 def simulated(instance: ElasticAllocation, extra: tuple[int, ...]) -> float:
@@ -344,20 +363,20 @@ def simulated(instance: ElasticAllocation, extra: tuple[int, ...]) -> float:
 
 
 def test_completion_times_are_those_of_a_simulation() -> None:
-    pairs = (i for i in of_aryl._allocations(2, 3) if i.num_jobs == 2 and (i.gpus_per_worker == 1).all())
+    pairs = (i for i in elastic_allocation._allocations(2, 3) if i.num_jobs == 2 and (i.gpus_per_worker == 1).all())
     for instance in every(10, pairs):
-        for extra in of_aryl._choices(instance):
-            total = float(of_aryl._with_reallocation(instance, extra))
+        for extra in elastic_allocation._choices(instance):
+            total = float(elastic_allocation._with_reallocation(instance, extra))
             assert total == pytest.approx(simulated(instance, extra), rel=1e-9)
 
 
 def test_packings_are_judged_by_the_optimum() -> None:
-    one_group = of_aryl._placements((5,), (2, 3, 4), 7)
-    two_groups = of_aryl._placements((4,), (1, 4, 8), 8, ("training", "inference"))
+    one_group = placement._placements((5,), (2, 3, 4), 7)
+    two_groups = placement._placements((4,), (1, 4, 8), 8, ("training", "inference"))
     for instance in [*every(1, one_group), *every(5, two_groups)]:
         solution = formulations.solve(instance)
         assert solution.plan is not None
         fewest = instance.servers_opened(solution.plan)
         workers = sorted(np.repeat(instance.gpus_per_worker, instance.num_workers).tolist(), reverse=True)
-        assert of_aryl._fit(workers, instance.server_gpus[:fewest].tolist())
-        assert not of_aryl._fit(workers, instance.server_gpus[: fewest - 1].tolist())
+        assert placement._fit(workers, instance.server_gpus[:fewest].tolist())
+        assert not placement._fit(workers, instance.server_gpus[: fewest - 1].tolist())

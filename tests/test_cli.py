@@ -21,10 +21,10 @@ import pytest
 
 import formulations
 import instances
+from benchmarks.overhead import LIMITS
 from instances.aryl import reclaim
 from validation import CATALOGUE, cli, gap_study
-from validation.bench import LIMITS
-from validation.cases import generate
+from validation.study.cases import generate
 
 MAIN = [sys.executable, "-c", "from validation.cli import main; main()"]
 
@@ -45,7 +45,7 @@ Optgap = Callable[..., Said]
 def optgap(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Optgap:
     """Runs a command in this process, with ``tmp_path`` as the current directory."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("validation.report.problem_pictures", lambda rows: [])
+    monkeypatch.setattr("validation.study.report.problem_pictures", lambda rows: [])
 
     def run(*arguments: object) -> Said:
         monkeypatch.setattr(sys, "argv", ["optgap", *map(str, arguments)])
@@ -394,7 +394,7 @@ def test_an_oracle_disagreement_ends_in_1(optgap: Optgap, tmp_path: Path) -> Non
 
 def test_a_disagreement_is_red_on_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     output = tmp_path / "study"
-    monkeypatch.setattr("validation.report.problem_pictures", lambda rows: [])
+    monkeypatch.setattr("validation.study.report.problem_pictures", lambda rows: [])
     gap_study("aryl.reclaim", seed=1, sizes=[4], count=1, output=output)
     doctor_the_log(output)
     done = subprocess.run(
@@ -438,6 +438,60 @@ def test_an_interrupted_study_goes_on(tmp_path: Path, mine: str) -> None:
     assert len(log.read_bytes().splitlines()) == 32
 
 
+# --- check and hunt in both orders ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("aryl.reclaim", "mine:first"),
+        ("mine:first", "--problem", "aryl.reclaim"),
+        ("aryl.reclaim", "./mine.py:first"),
+        ("aryl.reclaim", "server_fraction"),
+    ],
+)
+def test_problem_and_heuristic_in_either_order(names: tuple[str, ...], optgap: Optgap, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(textwrap.dedent(MINE), encoding="utf-8")
+    checked = optgap("check", *names, "--max-examples", 5)
+    assert checked.code == 0, checked.err
+    assert " on aryl.reclaim" in checked.out
+    hunted = optgap("hunt", *names, "--seed", 1, "--budget", "2s", "--jobs", 1)
+    assert hunted.code == 0, hunted.err
+    path = re.search(r"^again +optgap solve (\S+)", hunted.out, re.MULTILINE)
+    assert path is not None
+    assert "status     optimal" in optgap("solve", path.group(1)).out
+
+
+def test_a_strategy_of_ones_own_on_the_command_line(optgap: Optgap, tmp_path: Path) -> None:
+    lines = "from validation import strategy\ndef two(): return strategy('aryl.reclaim', max_servers=2)\nthree = 3\n"
+    (tmp_path / "drawn.py").write_text(lines, encoding="utf-8")
+    said = optgap("check", "aryl.reclaim", "server_fraction", "--max-examples", 5, "--strategy", "drawn:two")
+    assert said.code == 0, said.err
+    bad = optgap("check", "aryl.reclaim", "server_fraction", "--strategy", "drawn:three")
+    assert (bad.code, bad.err) == (2, "optgap: --strategy: 'drawn:three' is no Hypothesis strategy, but int\n")
+
+
+def test_an_interrupted_hunt_saves_what_it_found(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(textwrap.dedent(MINE), encoding="utf-8")
+    command = [*MAIN, "hunt", "aryl.reclaim", "mine:first", "--seed", "1", "--budget", "300s", "-o", "found"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "worst gap" in line and "worst gap 0%" not in line:
+                process.send_signal(signal.SIGINT)
+                break
+        out, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted: the instance is as it was found" in out
+    assert len(list((tmp_path / "found").glob("*.json"))) == 1
+
+
+def test_version(optgap: Optgap) -> None:
+    said = optgap("--version")
+    assert (said.code, said.err) == (0, "")
+    assert re.fullmatch(r"optgap \d+\.\d+\.\d+\n", said.out)
+
+
 # --- doctor and bench -----------------------------------------------------------------------------
 
 
@@ -447,6 +501,18 @@ def test_doctor(optgap: Optgap) -> None:
     assert "solver highs 1." in said.out
     assert "the example of Gavel's section 4.1 gives 0.727" in said.out
     assert "BAD" not in said.out
+
+
+def test_doctor_needs_no_extra() -> None:
+    """Where only what the library depends on can be imported, everything is as it should be."""
+    extras = ("pyscipopt", "pytest", "nbclient", "nbformat", "ipykernel")
+    blocked = f"import sys\nfor name in {extras}: sys.modules[name] = None\n"
+    command = [sys.executable, "-c", f"{blocked}from validation.cli import main; main()", "doctor"]
+    told = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert told.returncode == 0, told.stdout + told.stderr
+    assert "BAD" not in told.stdout
+    assert "solver 'scip' is not installed: pip install PySCIPOpt" in told.stdout
+    assert "networkx" in told.stdout
 
 
 def test_doctor_names_who_else_installed_a_package(optgap: Optgap, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -470,7 +536,7 @@ def test_doctor_reports_a_mix_up(room: str, tmp_path: Path) -> None:
         return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
 
     told = run("doctor")
-    words = f"package {room} is imported from {tmp_path}, not from {Path(cli.__file__).parents[1]}"
+    words = f"package {room} is imported from {tmp_path}, not from {Path(cli.__file__).parents[2]}"
     assert told.returncode == 1, told.stderr
     assert f"BAD package {room} " in told.stdout.replace("BAD  ", "BAD ")
     assert words in told.stdout
@@ -558,7 +624,7 @@ STUDY = ("study", "aryl.reclaim", "--seed", 1, "-o", "study")
         (("solve", "six.json", "--heuristic", "gpu_fract"), "no heuristic 'gpu_fract' (did you mean 'gpu_fraction'?)"),
         ((*STUDY, "--heuristic", "local-search"), "no heuristic 'local-search' (did you mean 'local_search'?)"),
         ((*STUDY, "--heuristic", "nowhere:f"), "cannot import 'nowhere'"),
-        (("solve", "six.json", "--heuristic", "json:lods"), "'json' has no function 'lods' (did you mean 'loads'?)"),
+        (("solve", "six.json", "--heuristic", "json:lods"), "'json' has no 'lods' (did you mean 'loads'?)"),
         (("solve", "six.json", "--solver", "higsh"), "unknown solver 'higsh' (did you mean 'highs'?)"),
         ((*STUDY, "--solver", "glpk_persistent_nosuch"), "unknown solver 'glpk_persistent_nosuch'"),
         (("stdy",), "No such command 'stdy'"),
@@ -672,14 +738,14 @@ def test_a_size_without_instances_is_named(optgap: Optgap, monkeypatch: pytest.M
         raise ValueError("two servers at least")
 
     entry = CATALOGUE["aryl.reclaim"]
-    monkeypatch.setitem(CATALOGUE, "aryl.reclaim", dataclasses.replace(entry, generate=generate))
+    monkeypatch.setattr("validation.problems.aryl.reclaim.ENTRY", dataclasses.replace(entry, generate=generate))
     said = optgap("generate", "aryl.reclaim", "--seed", 1, "--size", 1)
     assert (said.code, said.out) == (2, "")
     assert said.err == "optgap: cannot generate aryl.reclaim with num_servers = 1: two servers at least\n"
 
 
 def test_an_infinite_objective_is_null(optgap: Optgap, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reclaim.Reclaim, "value", lambda self, plan: math.inf)
+    monkeypatch.setattr(reclaim.Reclaim, "_value", lambda self, plan: math.inf)
     said = optgap("solve", file, "--heuristic", "random", "--json")
     assert said.code == 0
     assert json.loads(said.out)["objective"] is None

@@ -11,7 +11,7 @@ import pytest
 
 import formulations
 from formulations import Explanation, ModelError, Rows, explain, weighted_sum
-from formulations.conflicts import explain as explain_directly
+from formulations.engine.conflicts import explain as explain_directly
 from instances.aryl.reclaim import Reclaim
 from instances.gavel.max_min_fairness import three_jobs
 

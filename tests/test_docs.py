@@ -2,14 +2,14 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
-from validation.catalogue import CATALOGUE
+from validation import CATALOGUE, StudyOptions
 
 ROOT = Path(__file__).parents[1]
 
@@ -65,34 +65,6 @@ def test_readme_make_targets_exist(target: str) -> None:
     assert {"study": "nowhere/bin/optgap study", "test": "nowhere/bin/python -m pytest"}[target] in done.stdout
 
 
-def test_adding_a_problem_takes_its_files_and_one_entry(tmp_path: Path) -> None:
-    """The walk-through, followed to the letter in a copy of the packages."""
-    page = ROOT / "docs" / "adding-a-problem.md"
-    for room in ("formulations", "heuristics", "instances", "validation"):
-        shutil.copytree(ROOT / room, tmp_path / room, ignore=shutil.ignore_patterns("__pycache__"))
-    data, model, fast, entry = blocks(page, "python")
-    for room, text in (("instances", data), ("formulations", model), ("heuristics", fast)):
-        folder = tmp_path / room / "demo"
-        folder.mkdir()
-        (folder / "__init__.py").write_text("", encoding="utf-8")
-        (folder / "one_server.py").write_text(text, encoding="utf-8")
-    catalogue = tmp_path / "validation" / "catalogue.py"
-    text = catalogue.read_text(encoding="utf-8")
-    text = text.replace("_ENTRIES = [\n", "_ENTRIES = [\n" + entry, 1)
-    imports = "from heuristics.demo import one_server as demo_one_server\nfrom instances.demo import one_server\n"
-    catalogue.write_text(text.replace("from instances.base", imports + "from instances.base", 1), encoding="utf-8")
-    optgap = [sys.executable, "-c", "from validation.cli import main; main()"]
-    out = str(tmp_path / "out")
-    said = run(
-        [*optgap, "study", "demo.one_server", "--seed", "1", "--count", "5", "-o", out],
-        tmp_path,
-        PYTHONPATH=str(tmp_path),
-    )
-    assert "densest_first" in said
-    rows = [line for line in said.splitlines() if "densest_first" in line]
-    assert [line.split()[3:6] for line in rows] == [["5", "5", "5"], ["5", "5", "5"]]
-
-
 def test_every_problem_has_its_files() -> None:
     for problem in CATALOGUE:
         name = problem.replace(".", "/")
@@ -101,6 +73,7 @@ def test_every_problem_has_its_files() -> None:
             f"instances/{name}.py",
             f"formulations/{name}.py",
             f"heuristics/{name}.py",
+            f"validation/problems/{name}.py",
             f"docs/problems/{name}.md",
             f"tests/{paper}/test_{short}.py",
         ):
@@ -114,3 +87,10 @@ def test_links_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8"))
     missing = [link for link in links if "://" not in link and not (page.parent / link).exists()]
     assert not missing
+
+
+def test_the_options_of_a_study_are_shown_as_they_are() -> None:
+    page = (ROOT / "docs" / "studies.md").read_text(encoding="utf-8")
+    assert StudyOptions.table() in page
+    names = [one.name for one in fields(StudyOptions)]
+    assert re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)[: len(names)] == names

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import formulations
-from formulations.folding import Folding, fold
+from formulations.engine.folding import Folding, fold
+from formulations.engine.highs import Result, Session
+from formulations.engine.linear import LinearProgram, csr
 from formulations.gavel import pricing
-from formulations.highs import Result, Session
-from formulations.linear import LinearProgram, csr
 
 POLICIES = ["max_min_fairness", "makespan", "total_throughput", "cost", "throughput_per_dollar"]
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import strategies as st
 
 import formulations
 import instances
@@ -13,7 +14,8 @@ from heuristics.aryl.reclaim import server_fraction
 from instances.aryl.reclaim import Reclaim, ReclaimPlan
 from validation import StudyError, find_worst
 from validation.catalogue import CatalogueError, Heuristic
-from validation.hunt import OracleDisagreementError, judge
+from validation.testing import hunt as hunting
+from validation.testing.hunt import OracleDisagreementError, judge
 
 
 def last_servers(instance: Reclaim) -> ReclaimPlan:
@@ -85,3 +87,37 @@ def test_unknown_names() -> None:
         find_worst("aryl.reclam", "server_fraction", seed=1)
     with pytest.raises(CatalogueError, match="server_fraction"):
         find_worst("aryl.reclaim", "server_fractio", seed=1)
+
+
+def test_a_witness_is_an_instance_file(tmp_path: Path) -> None:
+    witness = find_worst("aryl.reclaim", last_servers, seed=1, budget=2)
+    assert instances.load(witness.save(tmp_path)) == witness.judged.instance
+
+
+def test_instances_are_drawn_from_the_strategy_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("validation.testing.hunt.METHODS", (hunting._hypothesis_search,))
+    only = Reclaim(hosts=np.array([[False, True]]), gpus=np.array([[0, 1]]), demand=1)
+    witness = find_worst("aryl.reclaim", last_servers, seed=1, budget=2, strategy=st.just(only))
+    assert witness.judged.instance == only
+
+
+def test_a_hunt_that_is_interrupted_keeps_what_it_found() -> None:
+    found: list[float] = []
+
+    def interrupt(seconds: float, worst: float, evaluated: int) -> None:
+        found.append(worst)
+        if worst > 0:
+            raise KeyboardInterrupt
+
+    witness = find_worst("aryl.reclaim", last_servers, seed=1, budget=60, progress=interrupt)
+    assert witness.judged.gap == found[-1] > 0
+    assert hunting.INTERRUPTED in witness.failures
+
+
+def test_an_interruption_before_anything_is_found_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*args: Any, **kwargs: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("validation.testing.hunt.run_tasks", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        find_worst("aryl.reclaim", "local_search", seed=1, budget=10)

@@ -18,19 +18,9 @@ from hypothesis.extra import numpy as hnp
 
 import instances
 from instances import Instance, InstanceError, Plan, PlanError, Violation
-from instances.base import (
-    Array,
-    BoolArray,
-    FloatArray,
-    IntArray,
-    Ragged,
-    Record,
-    Scalar,
-    agree,
-    default,
-    exceeding,
-)
+from instances.base import Record, agree, exceeding
 from instances.gavel.max_min_fairness import three_jobs
+from instances.schema import Array, BoolArray, FloatArray, IntArray, Ragged, Scalar, default
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -57,14 +47,14 @@ class Depot(Instance[Shift]):
     strict: Annotated[bool, Scalar(bool)] = False
     mode: Annotated[str, Scalar(str, choices=("fifo", "edf"))] = "fifo"
 
-    def check(self) -> None:
+    def _check(self) -> None:
         if self.servers > 2 * len(self.durations):
             raise self.refuse("servers", f"got {self.servers}, must be at most twice the jobs")
 
-    def value(self, plan: Shift) -> float:
+    def _value(self, plan: Shift) -> float:
         return float((plan.starts + self.durations).max())
 
-    def broken_rules(self, plan: Shift) -> Iterator[Violation]:
+    def _broken_rules(self, plan: Shift) -> Iterator[Violation]:
         yield from exceeding("deadline", plan.starts + self.durations, self.deadlines)
 
 

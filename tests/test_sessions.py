@@ -10,8 +10,8 @@ import pytest
 
 import formulations
 from formulations import LinearProgram, ModelError, Session, SolverError, translate
+from formulations.engine.linear import Columns, csr
 from formulations.gavel import max_min_fairness
-from formulations.linear import Columns, csr
 from instances.gavel.max_min_fairness import generate
 
 

@@ -29,11 +29,11 @@ import instances
 from instances.aryl import elastic_allocation, reclaim
 from instances.aryl.reclaim import Reclaim, ReclaimPlan
 from validation import CATALOGUE, CatalogueError, Progress, StudyError, gap_study
-from validation.cases import generate
 from validation.catalogue import Heuristic
-from validation.keys import heuristic_code
-from validation.report import finish
-from validation.results import read_log, read_rows, summarize
+from validation.study.cases import generate
+from validation.study.keys import heuristic_code
+from validation.study.report import finish
+from validation.study.results import read_log, read_rows, summarize
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only there are workers forked, and functions local")
 
@@ -51,7 +51,7 @@ def pictures() -> None:
 def _no_pictures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Drawing takes most of a small study's time."""
     if "pictures" not in request.fixturenames:
-        monkeypatch.setattr("validation.report.problem_pictures", lambda rows: [])
+        monkeypatch.setattr("validation.study.report.problem_pictures", lambda rows: [])
 
 
 def log_of(directory: Path) -> list[dict[str, Any]]:
@@ -295,14 +295,14 @@ def test_each_misbehaviour_costs_its_own_row(tmp_path: Path) -> None:
 def test_a_catalogued_heuristic_must_have_leave_to_decline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     entry = CATALOGUE["aryl.reclaim"]
     doctored = {"strict": Heuristic(returns_nothing), "lax": Heuristic(returns_nothing, declines=True)}
-    monkeypatch.setitem(CATALOGUE, "aryl.reclaim", dataclasses.replace(entry, heuristics=doctored))
+    monkeypatch.setattr("validation.problems.aryl.reclaim.ENTRY", dataclasses.replace(entry, heuristics=doctored))
     rows = gap_study(**{**SMALL, "count": 1}, output=tmp_path).rows.set_index("algorithm")
     assert rows.loc["strict", ["status", "reason"]].tolist() == ["failed", "returned None"]
     assert rows.loc["lax", "status"] == "declined"
 
 
 def test_a_plan_worth_infinity_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Reclaim, "value", lambda self, plan: math.inf if 0 in plan.servers else 1.0)
+    monkeypatch.setattr(Reclaim, "_value", lambda self, plan: math.inf if 0 in plan.servers else 1.0)
     study = gap_study(**{**SMALL, "count": 1}, heuristics=[first_servers], output=tmp_path)
     row = study.rows.set_index("algorithm").loc["first_servers"]
     assert (row["status"], row["reason"]) == ("failed", "the plan is worth inf")
@@ -423,7 +423,7 @@ def test_a_heuristic_that_cannot_be_told_is_never_taken_for_another() -> None:
 def test_keys_do_not_depend_on_what_else_is_imported() -> None:
     script = """
 import sys
-from validation.keys import exact_code, heuristic_code
+from validation.study.keys import exact_code, heuristic_code
 if len(sys.argv) > 1:
     import formulations
     from validation.catalogue import CATALOGUE
@@ -454,7 +454,7 @@ print(heuristic_code(server_fraction), exact_code("aryl.reclaim", "highs"))
             "aryl.reclaim has no heuristic 'gpu_fractoin' (did you mean 'gpu_fraction'?)",
         ),
         ({"heuristics": ["nowhere:f"]}, "cannot import 'nowhere' for 'nowhere:f': No module named 'nowhere'"),
-        ({"heuristics": ["math:sqr"]}, "'math' has no function 'sqr' (did you mean 'sqrt'?)"),
+        ({"heuristics": ["math:sqr"]}, "'math' has no 'sqr' (did you mean 'sqrt'?)"),
         ({"heuristics": ["math:pi"]}, "'math' has no function 'pi'"),
         ({"heuristics": [3]}, "heuristics: got 3, must be a name or a function"),
         ({"heuristics": [lambda i: 1, lambda i: 2]}, "two algorithms are called '<lambda>'"),
@@ -505,7 +505,7 @@ def test_a_directory_that_cannot_be_written(tmp_path: Path) -> None:
 
 
 def test_two_studies_in_one_directory_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("validation.study.LOCK_PATIENCE", 0.2)
+    monkeypatch.setattr("validation.study.run.LOCK_PATIENCE", 0.2)
     with open(tmp_path / ".lock", "w") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         with pytest.raises(StudyError, match="another study is writing to"):
@@ -515,7 +515,7 @@ def test_two_studies_in_one_directory_at_once(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_study_locks_its_directory_while_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("validation.study.LOCK_PATIENCE", 0.0)
+    monkeypatch.setattr("validation.study.run.LOCK_PATIENCE", 0.0)
     refused: list[str] = []
 
     def intrude(progress: Progress) -> None:
@@ -692,8 +692,8 @@ import numpy as np
 from instances.aryl.reclaim import ReclaimPlan
 from validation import gap_study
 
-import validation.report
-validation.report.problem_pictures = lambda rows: []
+import validation.study.report
+validation.study.report.problem_pictures = lambda rows: []
 
 def slow(instance):
     time.sleep(0.03)
@@ -852,7 +852,7 @@ def stub_exact(monkeypatch: pytest.MonkeyPatch, **entries: Any) -> None:
         "seconds": 0.1,
         "solver": "stub 1",
     } | entries
-    monkeypatch.setattr("validation.study.solve_exactly", lambda instance, solver, time_limit: row)
+    monkeypatch.setattr("validation.study.cells.solve_exactly", lambda instance, solver, time_limit: row)
 
 
 def constant(value: int) -> Callable[[Reclaim], ReclaimPlan]:
@@ -901,7 +901,7 @@ def test_a_failed_exact_side_leaves_intervals(tmp_path: Path, monkeypatch: pytes
     def crash(*_: Any) -> Any:
         os.abort()
 
-    monkeypatch.setattr("validation.study.solve_exactly", lambda *_: (faulthandler.disable(), crash()))
+    monkeypatch.setattr("validation.study.cells.solve_exactly", lambda *_: (faulthandler.disable(), crash()))
     study = gap_study("aryl.reclaim", seed=1, instances=[one_job_each(4, 6)], heuristics=[constant(1)], output=tmp_path)
     row = study.rows.iloc[1]
     assert (row["exact_status"], row["gap_low"], row["gap_high"]) == ("failed", 0.0, math.inf)
@@ -909,7 +909,7 @@ def test_a_failed_exact_side_leaves_intervals(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_time_limit_on_the_exact_side(tmp_path: Path) -> None:
-    from validation.study import solve_exactly
+    from validation.study.cells import solve_exactly
 
     instance = reclaim.generate(1, num_servers=60, demand=20, spread=1.0)
     row = solve_exactly(instance, "highs", 1e-3)
@@ -1101,7 +1101,7 @@ def test_pictures_of_anything(said: dict[str, Any], tmp_path: Path, monkeypatch:
 
 @pytest.mark.usefixtures("pictures")
 def test_a_report_of_nothing_and_of_failures_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("validation.study.solve_exactly", lambda *_: 1 / 0)
+    monkeypatch.setattr("validation.study.cells.solve_exactly", lambda *_: 1 / 0)
     study = gap_study(**SMALL, heuristics=[raises], output=tmp_path)
     assert study.metadata["failed"] == 6
     assert "ZeroDivisionError" in study.report.read_text(encoding="utf-8")

@@ -15,8 +15,8 @@ from instances.base import InstanceError
 from instances.gavel.max_min_fairness import MaxMinFairness
 from instances.gavel.max_min_fairness import generate as max_min_fairness
 from validation.catalogue import CATALOGUE
-from validation.neighbours import neighbour, shrunk
-from validation.transform import dimensions, permuted, rescaled, take, without
+from validation.testing.neighbours import neighbour, shrunk
+from validation.testing.transform import dimensions, permuted, rescaled, take, without
 
 
 def two_pools() -> MaxMinFairness:

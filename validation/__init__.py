@@ -1,49 +1,83 @@
 """What is true: the catalogue, gap studies, property checks, hunts, and the command line.
 
 ``gap_study`` measures heuristics against proven optima, ``check_heuristic`` puts one to the test,
-``find_worst`` looks for its worst case; ``CATALOGUE`` is the library's table of contents.
+``find_worst`` looks for its worst case; ``CATALOGUE`` is the library's table of contents, and
+``register`` adds to it from outside.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from lazy_loader import attach
 
 if TYPE_CHECKING:
-    from validation.cases import StudyError
-    from validation.catalogue import CATALOGUE, CatalogueError, Entry, Heuristic
-    from validation.checks import CheckReport, Monotone, Ratio, Relabelled, check_heuristic, parametrize_with_checks
-    from validation.hunt import find_worst
-    from validation.results import Study
-    from validation.study import Progress, gap_study
-    from validation.witness import Witness
+    from validation.catalogue import CATALOGUE, Entry, Heuristic, Rescaling, named, register
+    from validation.errors import CatalogueError, StudyError
+    from validation.study.options import StudyOptions
+    from validation.study.progress import Progress
+    from validation.study.results import Study
+    from validation.study.run import gap_study
+    from validation.testing.checks import (
+        CheckReport,
+        Monotone,
+        Ratio,
+        Relabelled,
+        check_heuristic,
+        parametrize_with_checks,
+    )
+    from validation.testing.claims import Claim, Verdict, examine
+    from validation.testing.hunt import find_worst
+    from validation.testing.strategies import strategy
+    from validation.testing.witness import Witness
 
 __all__ = [
     "CATALOGUE",
     "CatalogueError",
     "CheckReport",
+    "Claim",
     "Entry",
     "Heuristic",
     "Monotone",
     "Progress",
     "Ratio",
     "Relabelled",
+    "Rescaling",
     "Study",
     "StudyError",
+    "StudyOptions",
+    "Verdict",
     "Witness",
     "check_heuristic",
+    "examine",
     "find_worst",
     "gap_study",
+    "named",
     "parametrize_with_checks",
+    "register",
+    "strategy",
 ]
 
-_MODULES = ("cases", "catalogue", "checks", "hunt", "results", "study", "witness")
-
-
-def __getattr__(name: str) -> Any:
-    # Imported when asked for: the command line starts at once, and can tell of other packages that
-    # have taken the names of this library's.
-    if name in __all__:
-        for module in _MODULES:
-            found = vars(import_module(f"validation.{module}"))
-            if name in found:
-                return found[name]
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# Imported when asked for: the command line starts at once, and can tell of other packages that have
+# taken the names of this library's.
+__getattr__, __dir__, _ = attach(
+    __name__,
+    submod_attrs={
+        "catalogue": ["CATALOGUE", "Entry", "Heuristic", "Rescaling", "named", "register"],
+        "errors": ["CatalogueError", "StudyError"],
+        "study.options": ["StudyOptions"],
+        "study.progress": ["Progress"],
+        "study.results": ["Study"],
+        "study.run": ["gap_study"],
+        "testing.checks": [
+            "CheckReport",
+            "Monotone",
+            "Ratio",
+            "Relabelled",
+            "check_heuristic",
+            "parametrize_with_checks",
+        ],
+        "testing.claims": ["Claim", "Verdict", "examine"],
+        "testing.hunt": ["find_worst"],
+        "testing.strategies": ["strategy"],
+        "testing.witness": ["Witness"],
+    },
+)

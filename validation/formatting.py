@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+__all__ = ["duration", "gap_range", "number", "percent"]
+
 
 def percent(gap: float) -> str:
     """A gap in per cent, to three digits; 0 only where it is exactly 0."""

@@ -13,6 +13,8 @@ import math
 
 from instances.base import agree
 
+__all__ = ["beats", "gap_interval", "gap_to"]
+
 
 def gap_to(value: float, reference: float) -> float:
     """``|value - reference| / |reference|``: 0 when they agree, infinite for a reference of 0."""

@@ -21,6 +21,8 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
 
+__all__ = ["Outcome", "Task", "describe", "run_tasks"]
+
 # On Linux workers are forked: they start in milliseconds with everything imported, and any function
 # reaches them, a lambda or one from a notebook too.  Elsewhere forking is unsafe, so functions must
 # be importable there.

@@ -49,11 +49,15 @@ from itertools import pairwise
 import numpy as np
 import pyomo.environ as pyo
 
-from formulations.linear import ModelError, weighted_sum
-from formulations.options import Options
-from formulations.solving import Solution, solve_built
+from formulations.engine.linear import ModelError, weighted_sum
+from formulations.engine.options import Options
+from formulations.engine.protocol import Formulation
+from formulations.engine.solution import Solution
+from formulations.engine.solving import solve_one_model
 from instances.afs.elastic_sharing import ElasticSharing, Schedule, State, simulate
-from instances.base import FloatArray, IntArray
+from instances.schema import FloatArray, IntArray
+
+__all__ = ["FORMULATION", "build", "read", "solve"]
 
 WHOLE = 1e4
 """A job's work in the model.
@@ -110,34 +114,30 @@ def build(instance: ElasticSharing) -> pyo.ConcreteModel:
         return pyo.quicksum(model.position[j, k] for j in model.JOBS) == 1
 
     def slot_time(model: pyo.ConcreteModel, j: int, k: int) -> object:
-        times = [model.time[j, k, s] for s in shares[j]]
-        return weighted_sum([1] * len(times) + [-1], [*times, model.length[k]]) == 0
+        return pyo.quicksum(model.time[j, k, s] for s in shares[j]) == model.length[k]
 
     def rate(model: pyo.ConcreteModel, j: int, k: int) -> object:
         times = [model.time[j, k, s] for s in shares[j]]
-        return weighted_sum([*rates[j, shares[j]], -1], [*times, model.progress[j, k]]) == 0
+        return model.progress[j, k] == weighted_sum(rates[j, shares[j]], times)
 
     def all_work(model: pyo.ConcreteModel, j: int) -> object:
         return pyo.quicksum(model.progress[j, k] for k in model.SLOTS) == WHOLE
 
     def completed_by(model: pyo.ConcreteModel, j: int, k: int) -> object:
-        done = [model.progress[j, q] for q in range(k + 1)]
-        due = [model.position[j, q] for q in range(k + 1)]
-        return (0, weighted_sum([1] * len(done) + [-WHOLE] * len(due), done + due), None)
+        done = pyo.quicksum(model.progress[j, q] for q in range(k + 1))
+        return done >= WHOLE * pyo.quicksum(model.position[j, q] for q in range(k + 1))
 
     def not_after(model: pyo.ConcreteModel, j: int, k: int) -> object:
-        later = [model.position[j, q] for q in range(k, n)]
-        return (0, weighted_sum([WHOLE] * len(later) + [-1], [*later, model.progress[j, k]]), None)
+        return model.progress[j, k] <= WHOLE * pyo.quicksum(model.position[j, q] for q in range(k, n))
 
     def gpu_time(model: pyo.ConcreteModel, k: int) -> object:
         held = [(j, s) for j in model.JOBS for s in shares[j] if s]
         times = [model.time[j, k, s] for j, s in held]
-        return (None, weighted_sum([s for _, s in held] + [-instance.num_gpus], [*times, model.length[k]]), 0)
+        return weighted_sum([s for _, s in held], times) <= instance.num_gpus * model.length[k]
 
     def shorter_first(model: pyo.ConcreteModel, i: int, j: int, k: int) -> object:
-        before = [model.position[i, q] for q in range(k)]
-        until = [model.position[j, q] for q in range(k + 1)]
-        return (0, weighted_sum([1] * len(before) + [-1] * len(until), before + until), None)
+        before = pyo.quicksum(model.position[i, q] for q in range(k))
+        return before >= pyo.quicksum(model.position[j, q] for q in range(k + 1))
 
     model.one_position = pyo.Constraint(model.JOBS, rule=one_position)
     model.one_job = pyo.Constraint(model.SLOTS, rule=one_job)
@@ -169,22 +169,20 @@ def _one_share_per_slot(
 
     def gpus(model: pyo.ConcreteModel, k: int) -> object:
         held = [(j, s) for j in model.JOBS for s in shares[j] if s]
-        return (None, weighted_sum([s for _, s in held], [model.holds[j, k, s] for j, s in held]), instance.num_gpus)
+        return weighted_sum([s for _, s in held], [model.holds[j, k, s] for j, s in held]) <= instance.num_gpus
 
     def linked(model: pyo.ConcreteModel, j: int, k: int, s: int) -> object:
         longest = model.length[k].ub
         if s:
             longest = min(longest, WHOLE / float(rates[j, s]))
-        return (None, weighted_sum((1, -longest), (model.time[j, k, s], model.holds[j, k, s])), 0)
+        return model.time[j, k, s] <= longest * model.holds[j, k, s]
 
     def runs_to_end(model: pyo.ConcreteModel, j: int, k: int) -> object:
-        running = [model.holds[j, k, s] for s in shares[j] if s]
-        return (0, weighted_sum([1] * len(running) + [-1], [*running, model.position[j, k]]), None)
+        return model.position[j, k] <= pyo.quicksum(model.holds[j, k, s] for s in shares[j] if s)
 
     def released(model: pyo.ConcreteModel, j: int, k: int) -> object:
-        running = [model.holds[j, k, s] for s in shares[j] if s]
-        later = [model.position[j, q] for q in range(k, n)]
-        return (None, weighted_sum([1] * len(running) + [-1] * len(later), running + later), 0)
+        running = pyo.quicksum(model.holds[j, k, s] for s in shares[j] if s)
+        return running <= pyo.quicksum(model.position[j, q] for q in range(k, n))
 
     model.one_share = pyo.Constraint(model.JOBS, model.SLOTS, rule=one_share)
     model.gpus = pyo.Constraint(model.SLOTS, rule=gpus)
@@ -326,7 +324,7 @@ def solve(instance: ElasticSharing, options: Options) -> Solution:
     """
     if instance.arrivals.any():
         return _bound_with_arrivals(instance, options)
-    solution = solve_built(instance, options)
+    solution = solve_one_model(instance, options)
     if instance.reallocation == "any_time" and not instance.concave.all():
         job = int(np.flatnonzero(~instance.concave)[0])
         remark = f"job {job}'s curve is not concave, so the model's optimum is a bound that may not be attained"
@@ -342,7 +340,7 @@ def _bound_with_arrivals(instance: ElasticSharing, options: Options) -> Solution
     in the optimum of that.
     """
     at_once = replace(instance, arrivals=np.zeros(instance.num_jobs), reallocation="any_time")
-    found = solve_built(at_once, options)
+    found = solve_one_model(at_once, options)
     alone = float((instance.work / instance.throughputs[:, -1]).mean())
     return replace(
         found,
@@ -355,3 +353,6 @@ def _bound_with_arrivals(instance: ElasticSharing, options: Options) -> Solution
         _program=None,
         _x=None,
     )
+
+
+FORMULATION = Formulation(build=build, read=read, solve=solve)

@@ -19,8 +19,11 @@ from __future__ import annotations
 import numpy as np
 import pyomo.environ as pyo
 
-from formulations.linear import weighted_sum
+from formulations.engine.linear import weighted_sum
+from formulations.engine.protocol import Formulation
 from instances.afs.gpu_placement import GpuPlacement, GpuPlacementPlan
+
+__all__ = ["FORMULATION", "build", "read", "write"]
 
 
 def build(instance: GpuPlacement) -> pyo.ConcreteModel:
@@ -40,23 +43,18 @@ def build(instance: GpuPlacement) -> pyo.ConcreteModel:
 
     def capacity(model: pyo.ConcreteModel, m: int) -> object:
         blocks = [instance.blocks[j] for j in model.JOBS]
-        return (None, weighted_sum(blocks, [model.hosts[j, m] for j in model.JOBS]), instance.gpus_per_machine)
+        return weighted_sum(blocks, [model.hosts[j, m] for j in model.JOBS]) <= instance.gpus_per_machine
 
     def keeps_gpu(model: pyo.ConcreteModel, j: int) -> object:
-        old = [model.hosts[j, m] for m in np.flatnonzero(instance.previous[j]).tolist()]
-        return (0, weighted_sum([1] * len(old) + [-1], [*old, model.keeps[j]]), None)
+        old = np.flatnonzero(instance.previous[j]).tolist()
+        return model.keeps[j] <= pyo.quicksum(model.hosts[j, m] for m in old)
 
     model.machines_of = pyo.Constraint(model.JOBS, rule=machines_of)
     model.capacity = pyo.Constraint(model.MACHINES, rule=capacity)
     model.keeps_gpu = pyo.Constraint(model.JOBS, rule=keeps_gpu)
     gpus = np.minimum(instance.previous, instance.blocks[:, None]) / (1 + instance.num_gpus)
-    model.kept = pyo.Objective(
-        expr=weighted_sum(
-            [1] * len(model.JOBS) + [gpus[pair] for pair in model.hosts],
-            [*model.keeps.values(), *model.hosts.values()],
-        ),
-        sense=pyo.maximize,
-    )
+    kept_gpus = weighted_sum([gpus[pair] for pair in model.hosts], model.hosts.values())
+    model.kept = pyo.Objective(expr=pyo.quicksum(model.keeps.values()) + kept_gpus, sense=pyo.maximize)
     return model
 
 
@@ -78,3 +76,6 @@ def write(model: pyo.ConcreteModel, plan: GpuPlacementPlan) -> None:
         variable.set_value(int(plan.gpus[j, m] > 0))
     for j, variable in model.keeps.items():
         variable.set_value(int(kept[j] > 0))
+
+
+FORMULATION = Formulation(build=build, read=read, write=write)

@@ -29,9 +29,12 @@ from __future__ import annotations
 import numpy as np
 import pyomo.environ as pyo
 
-from formulations.linear import weighted_sum
+from formulations.engine.linear import weighted_sum
+from formulations.engine.protocol import Formulation
 from instances.afs.network_packing import NetworkPacking, NetworkPackingPlan
-from instances.base import IntArray
+from instances.schema import IntArray
+
+__all__ = ["FORMULATION", "build", "read", "write"]
 
 
 def build(instance: NetworkPacking) -> pyo.ConcreteModel:
@@ -47,7 +50,7 @@ def build(instance: NetworkPacking) -> pyo.ConcreteModel:
     model.takes = pyo.Var(model.CANDIDATES, domain=pyo.Binary)
 
     def one_share(model: pyo.ConcreteModel, i: int) -> object:
-        return weighted_sum([1] * len(values[i]), [model.takes[i, v] for v in values[i]]) == 1
+        return pyo.quicksum(model.takes[i, v] for v in values[i]) == 1
 
     model.one_share = pyo.Constraint(model.JOBS, rule=one_share)
     taken = list(model.takes.values())
@@ -77,3 +80,6 @@ def write(model: pyo.ConcreteModel, plan: NetworkPackingPlan) -> None:
     """Set the variables to ``plan``, as a point to start the search from."""
     for (i, v), variable in model.takes.items():
         variable.set_value(int(plan.regulated[i] == v))
+
+
+FORMULATION = Formulation(build=build, read=read, write=write)

@@ -1,4 +1,4 @@
-"""Exact model of :class:`instances.afs.two_job.TwoJob`: one choice of two.
+"""Exact model of :class:`instances.afs.two_job.AfsTwoJob`: one choice of two.
 
     min   sum_j average_jct[j] * receives[j]
     s.t.  sum_j receives[j] = 1,   receives[j] in {0, 1}
@@ -11,11 +11,14 @@ from __future__ import annotations
 
 import pyomo.environ as pyo
 
-from formulations.linear import weighted_sum
-from instances.afs.two_job import TwoJob, TwoJobPlan
+from formulations.engine.linear import weighted_sum
+from formulations.engine.protocol import Formulation
+from instances.afs.two_job import AfsTwoJob, AfsTwoJobPlan
+
+__all__ = ["FORMULATION", "build", "read", "write"]
 
 
-def build(instance: TwoJob) -> pyo.ConcreteModel:
+def build(instance: AfsTwoJob) -> pyo.ConcreteModel:
     """Pyomo model of a two-job instance.
 
     Set JOBS; variables ``receives[j]`` (binary); constraint ``one_receiver``; objective
@@ -25,17 +28,20 @@ def build(instance: TwoJob) -> pyo.ConcreteModel:
     model.JOBS = pyo.RangeSet(0, 1)
     model.receives = pyo.Var(model.JOBS, domain=pyo.Binary)
     model.one_receiver = pyo.Constraint(expr=pyo.quicksum(model.receives.values()) == 1)
-    jcts = [instance.value(TwoJobPlan(receiver=job)) for job in model.JOBS]
+    jcts = [instance.objective(AfsTwoJobPlan(receiver=job)) for job in model.JOBS]
     model.average_jct = pyo.Objective(expr=weighted_sum(jcts, model.receives.values()), sense=pyo.minimize)
     return model
 
 
-def read(model: pyo.ConcreteModel) -> TwoJobPlan:
+def read(model: pyo.ConcreteModel) -> AfsTwoJobPlan:
     """The plan in the values of ``receives``."""
-    return TwoJobPlan(receiver=int(model.receives[1].value > 0.5))
+    return AfsTwoJobPlan(receiver=int(model.receives[1].value > 0.5))
 
 
-def write(model: pyo.ConcreteModel, plan: TwoJobPlan) -> None:
+def write(model: pyo.ConcreteModel, plan: AfsTwoJobPlan) -> None:
     """Set the variables to ``plan``, as a point to start the search from."""
     for job, variable in model.receives.items():
         variable.set_value(int(job == plan.receiver))
+
+
+FORMULATION = Formulation(build=build, read=read, write=write)

@@ -13,8 +13,11 @@ from __future__ import annotations
 import numpy as np
 import pyomo.environ as pyo
 
-from formulations.linear import weighted_sum
+from formulations.engine.linear import weighted_sum
+from formulations.engine.protocol import Formulation
 from instances.aryl.elastic_allocation import ElasticAllocation, ElasticAllocationPlan
+
+__all__ = ["FORMULATION", "build", "read", "write"]
 
 
 def build(instance: ElasticAllocation) -> pyo.ConcreteModel:
@@ -33,14 +36,14 @@ def build(instance: ElasticAllocation) -> pyo.ConcreteModel:
         most = int(instance.max_extra[job])
         if not most:
             return pyo.Constraint.Skip
-        return (None, weighted_sum([1] * most, [model.chosen[job, extra] for extra in range(1, most + 1)]), 1)
+        return pyo.quicksum(model.chosen[job, extra] for extra in range(1, most + 1)) <= 1
 
     model.one_choice = pyo.Constraint(model.JOBS, rule=one_choice)
     gpus = [extra * int(instance.gpus_per_worker[job]) for job, extra in choices]
     variables = list(model.chosen.values())
     # Without any choice to make the row would be empty, which some solvers refuse.
-    used = (None, weighted_sum(gpus, variables), instance.capacity)
-    model.capacity = pyo.Constraint(expr=used if choices else pyo.Constraint.Skip)
+    fits = weighted_sum(gpus, variables) <= instance.capacity
+    model.capacity = pyo.Constraint(expr=fits if choices else pyo.Constraint.Skip)
     reductions = [float(instance.reductions[job][extra]) for job, extra in choices]
     model.running_time_reduction = pyo.Objective(expr=weighted_sum(reductions, variables), sense=pyo.maximize)
     return model
@@ -59,3 +62,6 @@ def write(model: pyo.ConcreteModel, plan: ElasticAllocationPlan) -> None:
     """Set the variables to ``plan``, as a point to start the search from."""
     for (job, extra), variable in model.chosen.items():
         variable.set_value(int(plan.extra_workers[job] == extra))
+
+
+FORMULATION = Formulation(build=build, read=read, write=write)

@@ -1,4 +1,4 @@
-"""Exact model of :class:`instances.aryl.placement.Placement`, a MILP.
+"""Exact model of :class:`instances.aryl.placement.ArylPlacement`, a MILP.
 
 Jobs whose workers need equally many GPUs and prefer the same group are one *kind* k; nothing tells
 their workers apart.
@@ -21,11 +21,13 @@ from itertools import pairwise
 import numpy as np
 import pyomo.environ as pyo
 
-from formulations.linear import weighted_sum
-from instances.aryl.placement import Placement, PlacementPlan
+from formulations.engine.protocol import Formulation
+from instances.aryl.placement import ArylPlacement, ArylPlacementPlan
+
+__all__ = ["FORMULATION", "build", "read", "write"]
 
 
-def build(instance: Placement) -> pyo.ConcreteModel:
+def build(instance: ArylPlacement) -> pyo.ConcreteModel:
     """Pyomo model of a placement instance.
 
     Sets KINDS, SERVERS and IDENTICAL (pairs of servers that follow one another among the
@@ -48,35 +50,33 @@ def build(instance: Placement) -> pyo.ConcreteModel:
     model.workers = pyo.Var(model.KINDS, model.SERVERS, domain=pyo.NonNegativeIntegers, bounds=room)
     model.opened = pyo.Var(model.SERVERS, domain=pyo.Binary)
 
-    def all_placed(model: pyo.ConcreteModel, kind: int) -> tuple[object, ...]:
+    def all_placed(model: pyo.ConcreteModel, kind: int) -> object:
         workers = int(instance.num_workers[kinds[kind]].sum())
-        placed = weighted_sum([1] * instance.num_servers, [model.workers[kind, i] for i in model.SERVERS])
-        return (workers, placed, workers)
+        return pyo.quicksum(model.workers[kind, i] for i in model.SERVERS) == workers
 
     model.all_placed = pyo.Constraint(model.KINDS, rule=all_placed)
 
-    def server_gpus(model: pyo.ConcreteModel, server: int) -> tuple[object, ...]:
-        used = [model.workers[kind, server] for kind in model.KINDS]
-        return (None, weighted_sum([*gpus, -sizes[server]], [*used, model.opened[server]]), 0)
+    def server_gpus(model: pyo.ConcreteModel, server: int) -> object:
+        used = pyo.quicksum(gpus[kind] * model.workers[kind, server] for kind in model.KINDS)
+        return used <= sizes[server] * model.opened[server]
 
     model.server_gpus = pyo.Constraint(model.SERVERS, rule=server_gpus)
 
-    def identical_servers(model: pyo.ConcreteModel, first: int, second: int) -> tuple[object, ...]:
-        return (0, weighted_sum((1, -1), (model.opened[first], model.opened[second])), None)
+    def identical_servers(model: pyo.ConcreteModel, first: int, second: int) -> object:
+        return model.opened[first] >= model.opened[second]
 
     model.identical_servers = pyo.Constraint(model.IDENTICAL, rule=identical_servers)
     off = [variable for (kind, server), variable in model.workers.items() if instance.off_group[kinds[kind][0], server]]
     price = 1 / (1 + instance.total_workers)
-    opened = list(model.opened.values())
     model.servers_and_groups = pyo.Objective(
-        expr=weighted_sum([1] * len(opened) + [price] * len(off), opened + off), sense=pyo.minimize
+        expr=pyo.quicksum(model.opened.values()) + price * pyo.quicksum(off), sense=pyo.minimize
     )
     return model
 
 
-def read(model: pyo.ConcreteModel) -> PlacementPlan:
+def read(model: pyo.ConcreteModel) -> ArylPlacementPlan:
     """The plan in the values of ``workers``: each kind's places go to its jobs in order."""
-    instance: Placement = model.instance
+    instance: ArylPlacement = model.instance
     workers = np.zeros((instance.num_jobs, instance.num_servers), np.int64)
     for kind, jobs in enumerate(_kinds(instance)):
         waiting = [job for job in jobs for _ in range(int(instance.num_workers[job]))]
@@ -84,15 +84,15 @@ def read(model: pyo.ConcreteModel) -> PlacementPlan:
         # With constraints of a user's own, a kind may end up with fewer places than workers.
         for job, server in zip(waiting, places, strict=False):
             workers[job, server] += 1
-    return PlacementPlan(workers=workers)
+    return ArylPlacementPlan(workers=workers)
 
 
-def write(model: pyo.ConcreteModel, plan: PlacementPlan) -> None:
+def write(model: pyo.ConcreteModel, plan: ArylPlacementPlan) -> None:
     """Set the variables to ``plan``, as a point to start the search from.
 
     Identical servers are exchanged so that the opened ones come first.
     """
-    instance: Placement = model.instance
+    instance: ArylPlacement = model.instance
     holder = np.arange(instance.num_servers)
     opened = plan.workers.sum(axis=0) > 0
     for servers in _identical_servers(instance):
@@ -105,7 +105,7 @@ def write(model: pyo.ConcreteModel, plan: PlacementPlan) -> None:
             model.workers[kind, server].set_value(int(placed[holder[server]]), skip_validation=True)
 
 
-def _kinds(instance: Placement) -> list[list[int]]:
+def _kinds(instance: ArylPlacement) -> list[list[int]]:
     """Jobs by kind: equal GPUs per worker and equal preference."""
     kinds: dict[tuple[int, bool], list[int]] = {}
     for job, key in enumerate(zip(instance.gpus_per_worker.tolist(), instance.elastic.tolist(), strict=True)):
@@ -113,9 +113,12 @@ def _kinds(instance: Placement) -> list[list[int]]:
     return list(kinds.values())
 
 
-def _identical_servers(instance: Placement) -> list[list[int]]:
+def _identical_servers(instance: ArylPlacement) -> list[list[int]]:
     """Servers by size and group."""
     alike: dict[tuple[int, str], list[int]] = {}
     for server, key in enumerate(zip(instance.server_gpus.tolist(), instance.server_groups.tolist(), strict=True)):
         alike.setdefault(key, []).append(server)
     return list(alike.values())
+
+
+FORMULATION = Formulation(build=build, read=read, write=write)

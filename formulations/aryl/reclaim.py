@@ -14,8 +14,10 @@ from __future__ import annotations
 import numpy as np
 import pyomo.environ as pyo
 
-from formulations.linear import weighted_sum
+from formulations.engine.protocol import Formulation
 from instances.aryl.reclaim import Reclaim, ReclaimPlan
+
+__all__ = ["FORMULATION", "build", "read", "write"]
 
 
 def build(instance: Reclaim) -> pyo.ConcreteModel:
@@ -33,8 +35,8 @@ def build(instance: Reclaim) -> pyo.ConcreteModel:
     model.returned = pyo.Var(model.SERVERS, domain=pyo.Binary)
     model.preempted = pyo.Var(model.JOBS, bounds=(0, 1))
 
-    def preemption(model: pyo.ConcreteModel, job: int, server: int) -> tuple[object, ...]:
-        return (0, weighted_sum((1, -1), (model.preempted[job], model.returned[server])), None)
+    def preemption(model: pyo.ConcreteModel, job: int, server: int) -> object:
+        return model.preempted[job] >= model.returned[server]
 
     model.preemption = pyo.Constraint(model.HOSTS, rule=preemption)
     model.demand = pyo.Constraint(expr=pyo.quicksum(model.returned.values()) == instance.demand)
@@ -58,3 +60,6 @@ def write(model: pyo.ConcreteModel, plan: ReclaimPlan) -> None:
     for job, server in model.HOSTS:
         if server in chosen:
             model.preempted[job].set_value(1.0)
+
+
+FORMULATION = Formulation(build=build, read=read, write=write)

@@ -1,7 +1,7 @@
-"""Exact model of :class:`instances.aryl.two_job.TwoJob`: the best of all whole splits.
+"""Exact model of :class:`instances.aryl.two_job.ArylTwoJob`: the best of all whole splits.
 
 The average completion time is neither convex nor concave in the split, so each split is valued
-by itself (:meth:`TwoJob.value`) and a model of one row chooses among them:
+by itself (:meth:`ArylTwoJob.objective`) and a model of one row chooses among them:
 
     min   sum_x average_jct[x] * chosen[x]
     s.t.  sum_x chosen[x] == 1,   chosen[x] in {0, 1},
@@ -13,11 +13,14 @@ from __future__ import annotations
 
 import pyomo.environ as pyo
 
-from formulations.linear import weighted_sum
-from instances.aryl.two_job import TwoJob, TwoJobPlan
+from formulations.engine.linear import weighted_sum
+from formulations.engine.protocol import Formulation
+from instances.aryl.two_job import ArylTwoJob, ArylTwoJobPlan
+
+__all__ = ["FORMULATION", "build", "read", "write"]
 
 
-def build(instance: TwoJob) -> pyo.ConcreteModel:
+def build(instance: ArylTwoJob) -> pyo.ConcreteModel:
     """Pyomo model of a two-job instance.
 
     Set SPLITS; variables ``chosen[x]`` (binary); constraint ``one_split``; objective
@@ -26,20 +29,22 @@ def build(instance: TwoJob) -> pyo.ConcreteModel:
     model = pyo.ConcreteModel(name=instance.problem)
     model.SPLITS = pyo.Set(initialize=list(instance.splits))
     model.chosen = pyo.Var(model.SPLITS, domain=pyo.Binary)
-    variables = list(model.chosen.values())
-    model.one_split = pyo.Constraint(expr=(1, weighted_sum([1] * len(variables), variables), 1))
-    averages = [instance.value(instance.split(gpus)) for gpus in instance.splits]
-    model.average_jct = pyo.Objective(expr=weighted_sum(averages, variables), sense=pyo.minimize)
+    model.one_split = pyo.Constraint(expr=pyo.quicksum(model.chosen.values()) == 1)
+    averages = [instance.objective(instance.split(gpus)) for gpus in instance.splits]
+    model.average_jct = pyo.Objective(expr=weighted_sum(averages, model.chosen.values()), sense=pyo.minimize)
     return model
 
 
-def read(model: pyo.ConcreteModel) -> TwoJobPlan:
+def read(model: pyo.ConcreteModel) -> ArylTwoJobPlan:
     """The plan of the chosen split."""
-    instance: TwoJob = model.instance
+    instance: ArylTwoJob = model.instance
     return instance.split(max(model.SPLITS, key=lambda gpus: pyo.value(model.chosen[gpus])))
 
 
-def write(model: pyo.ConcreteModel, plan: TwoJobPlan) -> None:
+def write(model: pyo.ConcreteModel, plan: ArylTwoJobPlan) -> None:
     """Set the variables to ``plan``, as a point to start the search from."""
     for gpus in model.SPLITS:
         model.chosen[gpus].set_value(int(plan.gpus[0] == gpus))
+
+
+FORMULATION = Formulation(build=build, read=read, write=write)

@@ -28,7 +28,10 @@ from formulations.elasticflow.sharing import (
     time_indexed,
     write_gpus,
 )
+from formulations.engine.protocol import Formulation
 from instances.elasticflow.admission import Admission, AdmissionPlan
+
+__all__ = ["FORMULATION", "build", "build_aggregated", "build_time_indexed", "read", "write"]
 
 
 def build(instance: Admission) -> pyo.ConcreteModel:
@@ -85,3 +88,6 @@ def write(model: pyo.ConcreteModel, plan: AdmissionPlan) -> None:
     for job, admitted in enumerate(plan.admitted.tolist()):
         model.admitted[job].set_value(int(admitted))
     write_gpus(model, plan.gpus)
+
+
+FORMULATION = Formulation(build=build, read=read, write=write)

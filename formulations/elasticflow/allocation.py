@@ -1,4 +1,4 @@
-"""Exact models of :class:`instances.elasticflow.allocation.Allocation`: (4)-(7) as a MILP.
+"""Exact models of :class:`instances.elasticflow.allocation.ElasticFlowAllocation`: (4)-(7) as a MILP.
 
 The two models of :mod:`formulations.elasticflow.minimum_satisfactory_share` with (7) as an
 implication.  ``slot_0_full`` is 1 when slot 0 has no idle GPU:
@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
+import numpy as np
 import pyomo.environ as pyo
 
 from formulations.elasticflow.rounding import solve_by_rounding
@@ -36,19 +37,23 @@ from formulations.elasticflow.sharing import (
     time_indexed,
     write_gpus,
 )
-from formulations.linear import weighted_sum
-from formulations.options import Options
-from formulations.solving import Solution, solve_built
-from instances.elasticflow.allocation import Allocation
+from formulations.engine.linear import weighted_sum
+from formulations.engine.options import Options
+from formulations.engine.protocol import Formulation
+from formulations.engine.solution import Solution
+from formulations.engine.solving import solve_one_model
+from instances.elasticflow.allocation import ElasticFlowAllocation
 from instances.elasticflow.sharing import SlotPlan
 
+__all__ = ["FORMULATION", "build", "build_aggregated", "build_time_indexed", "read", "solve", "write"]
 
-def build(instance: Allocation) -> pyo.ConcreteModel:
+
+def build(instance: ElasticFlowAllocation) -> pyo.ConcreteModel:
     """Pyomo model of an instance: aggregated when all curves are concave, else time-indexed."""
     return build_aggregated(instance) if instance.concave else build_time_indexed(instance)
 
 
-def build_time_indexed(instance: Allocation) -> pyo.ConcreteModel:
+def build_time_indexed(instance: ElasticFlowAllocation) -> pyo.ConcreteModel:
     """The model slot by slot, for any curve.
 
     Sets JOBS, SLOTS, RUNS (job and slot), CHOICES (job, slot, GPUs); variables ``chosen[i, t, g]``
@@ -60,22 +65,21 @@ def build_time_indexed(instance: Allocation) -> pyo.ConcreteModel:
     add_work(model, instance, terms)
     add_shares_alone(model, instance, terms)
     add_gpu_time(model, terms)
-    counts = range(1, instance.num_gpus + 1)
     now = [(gpus, variable) for (_, slot, gpus), variable in model.chosen.items() if slot == 0]
     _add_full(model, instance, [gpus for gpus, _ in now], [variable for _, variable in now])
 
-    def no_useful_idle_gpu(model: pyo.ConcreteModel, job: int) -> tuple[object, ...]:
-        # Holding 0 GPUs is holding no other number: 1 - sum_g chosen[job, 0, g].
-        faster = [*instance.faster[job].astype(int).tolist(), 0]
-        signs = [faster[g] - faster[0] for g in counts]
-        held = [model.chosen[job, 0, g] for g in counts]
-        return (None, weighted_sum([*signs, -1], [*held, model.slot_0_full]), -faster[0])
+    def no_useful_idle_gpu(model: pyo.ConcreteModel, job: int) -> object:
+        some = [model.chosen[job, 0, gpus] for gpus in range(1, instance.num_gpus + 1)]
+        # Holding 0 GPUs is holding no other number.
+        holds = [1 - pyo.quicksum(some), *some]
+        gains = np.flatnonzero(instance.faster[job]).tolist()
+        return pyo.quicksum(holds[gpus] for gpus in gains) <= model.slot_0_full
 
     model.no_useful_idle_gpu = pyo.Constraint(model.JOBS, rule=no_useful_idle_gpu)
     return model
 
 
-def build_aggregated(instance: Allocation) -> pyo.ConcreteModel:
+def build_aggregated(instance: ElasticFlowAllocation) -> pyo.ConcreteModel:
     """The model by interval, for concave curves; interval 0 is slot 0.
 
     Sets JOBS, INTERVALS, STEPS (job, interval, step of the curve); parameter ``length[k]``;
@@ -98,25 +102,23 @@ def build_aggregated(instance: Allocation) -> pyo.ConcreteModel:
     variables = [variable for held in now.values() for variable in held]
     _add_full(model, instance, [1] * len(variables), variables)
 
-    def no_useful_idle_gpu(model: pyo.ConcreteModel, job: int) -> tuple[object, ...]:
+    def no_useful_idle_gpu(model: pyo.ConcreteModel, job: int) -> object:
         fastest = [*instance.faster[job].tolist(), False].index(False)
-        return (fastest, weighted_sum([*[1] * len(now[job]), fastest], [*now[job], model.slot_0_full]), None)
+        return pyo.quicksum(now[job]) >= fastest * (1 - model.slot_0_full)
 
     model.no_useful_idle_gpu = pyo.Constraint(model.JOBS, rule=no_useful_idle_gpu)
     return model
 
 
-def _add_full(model: pyo.ConcreteModel, instance: Allocation, gpus: list[int], variables: list[Any]) -> None:
+def _add_full(model: pyo.ConcreteModel, instance: ElasticFlowAllocation, gpus: list[int], variables: list[Any]) -> None:
     model.num_gpus = pyo.Param(initialize=instance.num_gpus)
     model.slot_0_full = pyo.Var(domain=pyo.Binary)
-    model.full = pyo.Constraint(
-        expr=(0, weighted_sum([*gpus, -instance.num_gpus], [*variables, model.slot_0_full]), None)
-    )
+    model.full = pyo.Constraint(expr=weighted_sum(gpus, variables) >= instance.num_gpus * model.slot_0_full)
 
 
-def solve(instance: Allocation, options: Options) -> Solution:
+def solve(instance: ElasticFlowAllocation, options: Options) -> Solution:
     """Solve by rounding where all curves are concave, else by the time-indexed model at once."""
-    return solve_by_rounding(instance, options) if instance.concave else solve_built(instance, options)
+    return solve_by_rounding(instance, options) if instance.concave else solve_one_model(instance, options)
 
 
 def read(model: pyo.ConcreteModel) -> SlotPlan:
@@ -128,3 +130,6 @@ def write(model: pyo.ConcreteModel, plan: SlotPlan) -> None:
     """Set the variables to ``plan``, as a point to start the search from."""
     write_gpus(model, plan.gpus)
     model.slot_0_full.set_value(int(plan.gpus[:, 0].sum() == model.num_gpus.value))
+
+
+FORMULATION = Formulation(build=build, read=read, write=write, solve=solve)

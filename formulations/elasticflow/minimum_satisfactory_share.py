@@ -38,10 +38,14 @@ from formulations.elasticflow.sharing import (
     time_indexed,
     write_gpus,
 )
-from formulations.options import Options
-from formulations.solving import Solution, solve_built
+from formulations.engine.options import Options
+from formulations.engine.protocol import Formulation
+from formulations.engine.solution import Solution
+from formulations.engine.solving import solve_one_model
 from instances.elasticflow.minimum_satisfactory_share import MinimumSatisfactoryShare
 from instances.elasticflow.sharing import SlotPlan
+
+__all__ = ["FORMULATION", "build", "build_aggregated", "build_time_indexed", "read", "solve", "write"]
 
 
 def build(instance: MinimumSatisfactoryShare) -> pyo.ConcreteModel:
@@ -85,7 +89,7 @@ def build_aggregated(instance: MinimumSatisfactoryShare) -> pyo.ConcreteModel:
 
 def solve(instance: MinimumSatisfactoryShare, options: Options) -> Solution:
     """Solve by rounding where all curves are concave, else by the time-indexed model at once."""
-    return solve_by_rounding(instance, options) if instance.concave else solve_built(instance, options)
+    return solve_by_rounding(instance, options) if instance.concave else solve_one_model(instance, options)
 
 
 def read(model: pyo.ConcreteModel) -> SlotPlan:
@@ -96,3 +100,6 @@ def read(model: pyo.ConcreteModel) -> SlotPlan:
 def write(model: pyo.ConcreteModel, plan: SlotPlan) -> None:
     """Set the variables to ``plan``, as a point to start the search from."""
     write_gpus(model, plan.gpus)
+
+
+FORMULATION = Formulation(build=build, read=read, write=write, solve=solve)

@@ -1,4 +1,4 @@
-"""Exact model of :class:`instances.elasticflow.placement.Placement`: which running jobs move, as a MILP.
+"""Exact model of :class:`instances.elasticflow.placement.ElasticFlowPlacement`: which running jobs move, as a MILP.
 
 Jobs of one size are alike when they are placed anew.  So a job either stays, or it is one of those
 that take the blocks of its size given to jobs that are placed anew:
@@ -20,11 +20,13 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
-from formulations.linear import weighted_sum
-from instances.elasticflow.placement import Placement, PlacementPlan
+from formulations.engine.protocol import Formulation
+from instances.elasticflow.placement import ElasticFlowPlacement, ElasticFlowPlacementPlan
+
+__all__ = ["FORMULATION", "build", "read", "write"]
 
 
-def build(instance: Placement) -> pyo.ConcreteModel:
+def build(instance: ElasticFlowPlacement) -> pyo.ConcreteModel:
     """Pyomo model of a placement instance.
 
     Sets STAYERS (jobs), SIZES, BLOCKS (size and block), UNITS; variables ``stays[i]`` and
@@ -51,13 +53,11 @@ def build(instance: Placement) -> pyo.ConcreteModel:
         for unit in range(offset // smallest, (offset + size) // smallest):
             of_unit[unit].append(variable)
 
-    def all_placed(_: pyo.ConcreteModel, size: int) -> tuple[object, ...]:
-        count = sizes.count(size)
-        return (count, weighted_sum([1] * len(of_size[size]), of_size[size]), count)
+    def all_placed(_: pyo.ConcreteModel, size: int) -> object:
+        return pyo.quicksum(of_size[size]) == sizes.count(size)
 
     def disjoint(_: pyo.ConcreteModel, unit: int) -> object:
-        held = of_unit[unit]
-        return (None, weighted_sum([1] * len(held), held), 1) if held else pyo.Constraint.Skip
+        return pyo.quicksum(of_unit[unit]) <= 1 if of_unit[unit] else pyo.Constraint.Skip
 
     model.all_placed = pyo.Constraint(model.SIZES, rule=all_placed)
     model.disjoint = pyo.Constraint(model.UNITS, rule=disjoint)
@@ -71,7 +71,7 @@ def build(instance: Placement) -> pyo.ConcreteModel:
     return model
 
 
-def read(model: pyo.ConcreteModel) -> PlacementPlan:
+def read(model: pyo.ConcreteModel) -> ElasticFlowPlacementPlan:
     """The plan in the values of ``stays`` and ``taken``; the jobs placed anew take blocks in order."""
     taken: dict[int, list[int]] = defaultdict(list)
     for (size, block), variable in model.taken.items():
@@ -81,10 +81,10 @@ def read(model: pyo.ConcreteModel) -> PlacementPlan:
         model.previous[job] if job in model.stays and model.stays[job].value > 0.5 else taken[size].pop(0)
         for job, size in model.sizes.items()
     ]
-    return PlacementPlan(offsets=np.array(offsets))
+    return ElasticFlowPlacementPlan(offsets=np.array(offsets))
 
 
-def write(model: pyo.ConcreteModel, plan: PlacementPlan) -> None:
+def write(model: pyo.ConcreteModel, plan: ElasticFlowPlacementPlan) -> None:
     """Set the variables to ``plan``, as a point to start the search from."""
     offsets = plan.offsets.tolist()
     for job in model.STAYERS:
@@ -96,3 +96,6 @@ def write(model: pyo.ConcreteModel, plan: PlacementPlan) -> None:
     }
     for index, variable in model.taken.items():
         variable.set_value(int(index in anew))
+
+
+FORMULATION = Formulation(build=build, read=read, write=write)

@@ -25,13 +25,19 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
-from formulations import highs
 from formulations.elasticflow.sharing import shares_alone
-from formulations.highs import Result
-from formulations.linear import FloatArray, LinearProgram, translate
-from formulations.options import Options
-from formulations.solving import Solution, build, formulation, judged
+from formulations.engine import highs
+from formulations.engine.highs import Result
+from formulations.engine.linear import LinearProgram, translate
+from formulations.engine.options import Options
+from formulations.engine.protocol import formulation
+from formulations.engine.solution import Solution, judged
+from formulations.engine.solving import build
+from instances.base import TOLERANCE
 from instances.elasticflow.sharing import DeadlineJobs
+from instances.schema import FloatArray
+
+__all__ = ["NEIGHBOURHOODS", "solve_by_rounding"]
 
 NEIGHBOURHOODS = ((1, 1e-6), (20, 0.02))
 """How far variables may move from the relaxation, and which may: those that cost up to this per
@@ -47,29 +53,36 @@ def solve_by_rounding(instance: DeadlineJobs[Any], options: Options) -> Solution
     It stops with the first plan that is within ``options.mip_gap`` of the bound.
     """
     began = time.perf_counter()
+    offered = formulation(instance.problem)
     model = build(instance)
     program = translate(model)
+    start = None
+    if options.start is not None and offered.write is not None:
+        offered.write(model, options.start)
+        start = np.array([variable.value for variable in program.variables], float)
+        start = start if program.infeasibility(start) <= TOLERANCE else None
     solver = _Solver(options, began)
     relaxation = replace(program, integer=np.zeros_like(program.integer))
     result = solver.run(_with_shares_alone(relaxation, model, instance))
     if result.status == "optimal":
         # The objective is whole, so its bound can be rounded up; a little less, for its own rounding.
         bound = float(math.ceil(result.bound - 1e-8 * max(1.0, abs(result.bound))))
-        result = _best_plan(program, solver.run(relaxation), bound, solver)
+        result = _best_plan(program, solver.run(relaxation), bound, solver, start)
     elif result.status != "infeasible":
         result = replace(result, status="unknown", x=None)
     plan = None
     if result.x is not None:
         for variable, value in zip(program.variables, result.x.tolist(), strict=True):
             variable.set_value(value, skip_validation=True)
-        plan = formulation(instance.problem).read(model)
+        plan = offered.read(model)
     return judged(
         instance,
         plan,
         replace(result, certificate=None, seconds=solver.seconds),
-        build_seconds=lambda: time.perf_counter() - began - solver.seconds,
+        began=began,
         solver="highs",
         solver_version=highs.version(),
+        method="rounding of the relaxation",
         program=program,
     )
 
@@ -93,9 +106,13 @@ class _Solver:
         return result
 
 
-def _best_plan(program: LinearProgram, relaxed: Result, bound: float, solver: _Solver) -> Result:
-    """Search the neighbourhoods and then everything, until a point is close enough to the bound."""
-    best: FloatArray | None = None
+def _best_plan(
+    program: LinearProgram, relaxed: Result, bound: float, solver: _Solver, best: FloatArray | None
+) -> Result:
+    """Search the neighbourhoods and then everything, until a point is close enough to the bound.
+
+    ``best`` is a point to start from, or None.
+    """
     for neighbourhood in (*_neighbourhoods(program, relaxed), None):
         if neighbourhood is None:
             result = solver.run(program, start=best)

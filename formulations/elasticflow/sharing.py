@@ -21,9 +21,23 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
-from formulations.linear import weighted_sum
-from instances.base import FloatArray, IntArray
+from formulations.engine.linear import weighted_sum
 from instances.elasticflow.sharing import RATE_TOLERANCE, DeadlineJobs
+from instances.schema import FloatArray, IntArray
+
+__all__ = [
+    "Terms",
+    "add_gpu_time",
+    "add_shares_alone",
+    "add_work",
+    "aggregated",
+    "read_gpus",
+    "shares_alone",
+    "spread_evenly",
+    "time_indexed",
+    "work_units",
+    "write_gpus",
+]
 
 Jobs = DeadlineJobs[Any]
 
@@ -55,9 +69,10 @@ def time_indexed(model: pyo.ConcreteModel, instance: Jobs, *, every_count_now: b
     """Add GPUs slot by slot, for any curve; returns the terms of each job.
 
     Sets JOBS, SLOTS, RUNS, CHOICES; variables ``chosen[i, t, g]`` (binary); constraints
-    ``one_count[i, t]`` and ``capacity[t]``.  Numbers of GPUs on which a job is no faster than on
-    fewer are left out; ``every_count_now`` keeps them in slot 0.
+    ``one_count[i, t]`` and ``capacity[t]``; ``model.slot_by_slot`` is true.  Numbers of GPUs on which
+    a job is no faster than on fewer are left out; ``every_count_now`` keeps them in slot 0.
     """
+    model.slot_by_slot = True
     every = list(range(1, instance.num_gpus + 1))
     useful = [_useful_counts(curve) or [1] for curve in instance.best_throughputs]
     counts = {
@@ -71,9 +86,8 @@ def time_indexed(model: pyo.ConcreteModel, instance: Jobs, *, every_count_now: b
     model.CHOICES = pyo.Set(initialize=[(*run, gpus) for run, some in counts.items() for gpus in some], dimen=3)
     model.chosen = pyo.Var(model.CHOICES, domain=pyo.Binary)
 
-    def one_count(model: pyo.ConcreteModel, job: int, slot: int) -> tuple[object, ...]:
-        held = [model.chosen[job, slot, gpus] for gpus in counts[job, slot]]
-        return (None, weighted_sum([1] * len(held), held), 1)
+    def one_count(model: pyo.ConcreteModel, job: int, slot: int) -> object:
+        return pyo.quicksum(model.chosen[job, slot, gpus] for gpus in counts[job, slot]) <= 1
 
     model.one_count = pyo.Constraint(model.RUNS, rule=one_count)
     work = (instance.throughputs / work_units(instance)[:, None]).tolist()
@@ -96,8 +110,8 @@ def aggregated(model: pyo.ConcreteModel, instance: Jobs, *, slot_0_alone: bool =
     """Add GPU-slots by interval, for concave curves; returns the terms of each job.
 
     Sets JOBS, INTERVALS, STEPS; parameter ``length[k]`` (slots of interval k); variables
-    ``gpu_slots[i, k, s]`` (integer); constraints ``capacity[k]``.  Intervals end at the deadlines,
-    and with ``slot_0_alone`` after slot 0 too.
+    ``gpu_slots[i, k, s]`` (integer); constraints ``capacity[k]``; ``model.slot_by_slot`` is false.
+    Intervals end at the deadlines, and with ``slot_0_alone`` after slot 0 too.
 
     Raises
     ------
@@ -106,6 +120,7 @@ def aggregated(model: pyo.ConcreteModel, instance: Jobs, *, slot_0_alone: bool =
     """
     if not instance.concave:
         raise ValueError(f"{instance.problem}: throughputs are not concave, use the time-indexed model")
+    model.slot_by_slot = False
     ends = np.unique(np.append(instance.deadlines, 1) if slot_0_alone else instance.deadlines)
     lengths = np.diff(ends, prepend=0).tolist()
     stairs = [_staircase(curve) for curve in instance.best_throughputs / work_units(instance)[:, None]]
@@ -131,8 +146,8 @@ def aggregated(model: pyo.ConcreteModel, instance: Jobs, *, slot_0_alone: bool =
 
 
 def _add_capacity(model: pyo.ConcreteModel, periods: pyo.Set, terms: dict[int, Terms], limits: list[int]) -> None:
-    def capacity(_: pyo.ConcreteModel, period: int) -> tuple[object, ...]:
-        return (None, weighted_sum(terms[period].gpus, terms[period].variables), limits[period])
+    def capacity(_: pyo.ConcreteModel, period: int) -> object:
+        return weighted_sum(terms[period].gpus, terms[period].variables) <= limits[period]
 
     model.capacity = pyo.Constraint(periods, rule=capacity)
 
@@ -177,11 +192,9 @@ def _at_least(
 ) -> pyo.Constraint:
     """One row for each job: its terms come to its amount, or to nothing if it is not admitted."""
 
-    def rule(_: pyo.ConcreteModel, job: int) -> tuple[object, ...]:
-        variables = terms[job].variables
-        if admitted is None:
-            return (amounts[job], weighted_sum(coefficients[job], variables), None)
-        return (0, weighted_sum([*coefficients[job], -amounts[job]], [*variables, admitted[job]]), None)
+    def rule(_: pyo.ConcreteModel, job: int) -> object:
+        needed = amounts[job] if admitted is None else amounts[job] * admitted[job]
+        return weighted_sum(coefficients[job], terms[job].variables) >= needed
 
     return pyo.Constraint(model.JOBS, rule=rule)
 
@@ -234,12 +247,18 @@ def add_gpu_time(model: pyo.ConcreteModel, terms: list[Terms]) -> None:
 
 def read_gpus(model: pyo.ConcreteModel) -> IntArray:
     """(n, h) int: GPUs of each job in each slot, from the values of ``chosen`` or ``gpu_slots``."""
-    if hasattr(model, "chosen"):
-        gpus = np.zeros((len(model.JOBS), len(model.SLOTS)), np.int64)
-        for (job, slot, count), variable in model.chosen.items():
-            if variable.value > 0.5:
-                gpus[job, slot] = count
-        return gpus
+    return _read_chosen(model) if model.slot_by_slot else _read_gpu_slots(model)
+
+
+def _read_chosen(model: pyo.ConcreteModel) -> IntArray:
+    gpus = np.zeros((len(model.JOBS), len(model.SLOTS)), np.int64)
+    for (job, slot, count), variable in model.chosen.items():
+        if variable.value > 0.5:
+            gpus[job, slot] = count
+    return gpus
+
+
+def _read_gpu_slots(model: pyo.ConcreteModel) -> IntArray:
     gpu_slots = np.zeros((len(model.JOBS), len(model.INTERVALS)), np.int64)
     for (job, interval, _), variable in model.gpu_slots.items():
         gpu_slots[job, interval] += round(variable.value)
@@ -271,16 +290,24 @@ def spread_evenly(gpu_slots: IntArray, length: int) -> IntArray:
 
 def write_gpus(model: pyo.ConcreteModel, gpus: IntArray) -> None:
     """Set ``chosen`` or ``gpu_slots`` to a plan, as a point to start the search from."""
-    if hasattr(model, "chosen"):
-        held = {}
-        for (job, slot, count), variable in model.chosen.items():
-            variable.set_value(0)
-            # Numbers ascend; the last one within the plan's does as much, on no more GPUs.
-            if count <= gpus[job, slot]:
-                held[job, slot] = variable
-        for variable in held.values():
-            variable.set_value(1)
-        return
+    if model.slot_by_slot:
+        _write_chosen(model, gpus)
+    else:
+        _write_gpu_slots(model, gpus)
+
+
+def _write_chosen(model: pyo.ConcreteModel, gpus: IntArray) -> None:
+    held = {}
+    for (job, slot, count), variable in model.chosen.items():
+        variable.set_value(0)
+        # Numbers ascend; the last one within the plan's does as much, on no more GPUs.
+        if count <= gpus[job, slot]:
+            held[job, slot] = variable
+    for variable in held.values():
+        variable.set_value(1)
+
+
+def _write_gpu_slots(model: pyo.ConcreteModel, gpus: IntArray) -> None:
     first = np.cumsum([0, *(model.length[k] for k in model.INTERVALS)])[:-1]
     left = np.add.reduceat(gpus, first, axis=1)
     for (job, interval, _), variable in model.gpu_slots.items():

@@ -34,12 +34,15 @@ from __future__ import annotations
 import numpy as np
 import pyomo.environ as pyo
 
+from formulations.engine.options import Options
+from formulations.engine.protocol import Formulation
+from formulations.engine.solution import Solution
 from formulations.gavel.pricing import SIMPLEX_ROWS, solve_program
 from formulations.gavel.sharing import SharingProgram, fullness, values_of
-from formulations.options import Options
-from formulations.solving import Solution
 from instances.gavel.cost import Cost
 from instances.gavel.sharing import Allocation
+
+__all__ = ["FORMULATION", "bound", "build", "read", "solve"]
 
 
 def build(instance: Cost) -> pyo.ConcreteModel:
@@ -71,6 +74,7 @@ def solve(instance: Cost, options: Options) -> Solution:
         options,
         covering="budget",
         interior_rows=SIMPLEX_ROWS,
+        bound=bound,
         finish=lambda scaled: _as_large_as_possible(instance, scaled),
     )
 
@@ -96,3 +100,6 @@ def _budget(instance: Cost) -> float:
 def _as_large_as_possible(instance: Cost, scaled: Allocation) -> Allocation:
     """Y / t with the smallest t that the limits of jobs and pools allow."""
     return Allocation(time_fractions=scaled.time_fractions / fullness(instance, scaled))
+
+
+FORMULATION = Formulation(build=build, read=read, bound=bound, solve=solve)

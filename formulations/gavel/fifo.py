@@ -11,12 +11,15 @@ from __future__ import annotations
 import numpy as np
 import pyomo.environ as pyo
 
+from formulations.engine.options import Options
+from formulations.engine.protocol import Formulation
+from formulations.engine.solution import Solution
 from formulations.gavel.pricing import SIMPLEX_ROWS, solve_program
 from formulations.gavel.sharing import SharingProgram, read_allocation
-from formulations.options import Options
-from formulations.solving import Solution
 from instances.gavel.fifo import Fifo
 from instances.gavel.sharing import Allocation
+
+__all__ = ["FORMULATION", "build", "read", "solve"]
 
 
 def build(instance: Fifo) -> pyo.ConcreteModel:
@@ -43,3 +46,6 @@ def _program(instance: Fifo) -> SharingProgram:
     worth = np.repeat(instance.worths[:, None], instance.num_types, axis=1)
     program.maximize("early_jobs_first", worth=worth)
     return program
+
+
+FORMULATION = Formulation(build=build, read=read, solve=solve)

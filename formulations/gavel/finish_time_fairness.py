@@ -47,18 +47,20 @@ from dataclasses import replace
 import numpy as np
 import pyomo.environ as pyo
 
-from formulations import highs
+from formulations.engine import highs
+from formulations.engine.highs import Result
+from formulations.engine.linear import LinearProgram, translate
+from formulations.engine.options import Options
+from formulations.engine.protocol import Formulation
+from formulations.engine.solution import Solution, judged
+from formulations.engine.solving import run
 from formulations.gavel.pricing import ColumnGeneration
 from formulations.gavel.sharing import SharingProgram, fullness, incidence, read_allocation
-from formulations.highs import Result
-from formulations.linear import FloatArray, LinearProgram, translate
-from formulations.options import Options
-from formulations.solving import Solution, judged, run
 from instances.gavel.finish_time_fairness import FinishTimeFairness
 from instances.gavel.sharing import Allocation
+from instances.schema import FloatArray
 
-ANY_SOLVER = True
-"""No one linear model states the problem, so :func:`solve` runs whichever solver is named."""
+__all__ = ["FORMULATION", "build", "read", "solve"]
 
 BRACKET = 1e-7
 """How far the rho attained and the rho proven impossible may lie apart, relatively."""
@@ -109,8 +111,8 @@ def solve(instance: FinishTimeFairness, options: Options) -> Solution:
         before = (attained, impossible)
         if allocation is not None:
             allocation = Allocation(time_fractions=allocation.time_fractions / max(1.0, fullness(instance, allocation)))
-            if instance.value(allocation) < attained:
-                attained, plan = instance.value(allocation), allocation
+            if instance.objective(allocation) < attained:
+                attained, plan = instance.objective(allocation), allocation
         impossible = max(impossible, _impossible(instance, rho, result, programs.finish_rows, attained))
         aim = attained if result.certificate is None else impossible
         if before == (attained, impossible):
@@ -133,9 +135,10 @@ def solve(instance: FinishTimeFairness, options: Options) -> Solution:
             seconds=programs.seconds,
             message=f"{result.message}; {programs.count} programs: {ends}",
         ),
-        build_seconds=lambda: time.perf_counter() - began - programs.seconds,
+        began=began,
         solver=options.solver,
         solver_version=programs.version,
+        method="bracket of programs",
         program=programs.program,
     )
 
@@ -249,3 +252,6 @@ def _root(instance: FinishTimeFairness, prices: FloatArray, most: float, attaine
         middle = (low + high) / 2
         low, high = (middle, high) if exceeds(middle) else (low, middle)
     return low
+
+
+FORMULATION = Formulation(build=build, read=read, solve=solve, any_solver=True)

@@ -44,19 +44,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyomo.environ as pyo
 
-from formulations import highs
+from formulations.engine import highs
+from formulations.engine.highs import Result
+from formulations.engine.linear import translate
+from formulations.engine.options import Options
+from formulations.engine.protocol import Formulation
+from formulations.engine.solution import Solution, judged
+from formulations.engine.solving import run
 from formulations.gavel.pricing import ColumnGeneration
 from formulations.gavel.sharing import SharingProgram, fullness, read_allocation
-from formulations.highs import Result
-from formulations.linear import FloatArray, translate
-from formulations.options import Options
-from formulations.solving import Solution, judged, run
-from instances.base import BoolArray, IntArray
 from instances.gavel.hierarchical_fairness import HierarchicalAllocation, HierarchicalFairness
 from instances.gavel.sharing import Allocation
+from instances.schema import BoolArray, FloatArray, IntArray
 
-ANY_SOLVER = True
-"""No one linear model states the problem, so :func:`solve` runs whichever solver is named."""
+__all__ = ["FORMULATION", "Level", "Limit", "WaterFilling", "build", "read", "solve", "water_filling"]
 
 TOLERANCE = 1e-10
 """Feasibility that HiGHS is asked for, primal and dual: an error in one level moves all later ones."""
@@ -221,9 +222,10 @@ def solve(instance: HierarchicalFairness, options: Options) -> Solution:
             seconds=filling.seconds,
             message=f"{filling.message}; {filling.num_levels} levels, {filling.programs} programs",
         ),
-        build_seconds=lambda: time.perf_counter() - began - filling.seconds,
+        began=began,
         solver=options.solver,
         solver_version=version,
+        method="water filling",
     )
 
 
@@ -505,3 +507,6 @@ def _step_by_step(instance: HierarchicalFairness, options: Options) -> tuple[Wat
 def _level_per_throughput(instance: HierarchicalFairness) -> FloatArray:
     """(n,) float: level that one step/s gives each job."""
     return instance.scale_factors / instance.equal_share_throughputs
+
+
+FORMULATION = Formulation(build=build, read=read, solve=solve, any_solver=True)

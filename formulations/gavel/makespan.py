@@ -20,12 +20,15 @@ import math
 
 import pyomo.environ as pyo
 
+from formulations.engine.options import Options
+from formulations.engine.protocol import Formulation
+from formulations.engine.solution import Solution
 from formulations.gavel.pricing import SIMPLEX_ROWS, solve_program
 from formulations.gavel.sharing import SharingProgram, read_allocation
-from formulations.options import Options
-from formulations.solving import Solution
 from instances.gavel.makespan import Makespan
 from instances.gavel.sharing import Allocation
+
+__all__ = ["FORMULATION", "bound", "build", "read", "solve"]
 
 
 def build(instance: Makespan) -> pyo.ConcreteModel:
@@ -50,7 +53,7 @@ def bound(instance: Makespan, value: float) -> float:
 
 def solve(instance: Makespan, options: Options) -> Solution:
     """Solve the program by HiGHS, with many pairs by generating columns."""
-    return solve_program(_program(instance), options, interior_rows=SIMPLEX_ROWS // 2)
+    return solve_program(_program(instance), options, interior_rows=SIMPLEX_ROWS // 2, bound=bound)
 
 
 def _program(instance: Makespan) -> SharingProgram:
@@ -62,4 +65,7 @@ def _program(instance: Makespan) -> SharingProgram:
 
 
 def _isolated_makespan(instance: Makespan) -> float:
-    return instance.value(instance.isolated_share())
+    return instance.objective(instance.isolated_share())
+
+
+FORMULATION = Formulation(build=build, read=read, bound=bound, solve=solve)

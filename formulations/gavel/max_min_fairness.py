@@ -12,12 +12,15 @@ from __future__ import annotations
 
 import pyomo.environ as pyo
 
+from formulations.engine.options import Options
+from formulations.engine.protocol import Formulation
+from formulations.engine.solution import Solution
 from formulations.gavel.pricing import solve_program
 from formulations.gavel.sharing import SharingProgram, read_allocation
-from formulations.options import Options
-from formulations.solving import Solution
 from instances.gavel.max_min_fairness import MaxMinFairness
 from instances.gavel.sharing import Allocation
+
+__all__ = ["FORMULATION", "build", "read", "solve"]
 
 
 def build(instance: MaxMinFairness) -> pyo.ConcreteModel:
@@ -47,3 +50,6 @@ def _program(instance: MaxMinFairness) -> SharingProgram:
     program.throughput_rows("fairness", level_per_throughput, less="level")
     program.maximize("least_level", variable="level")
     return program
+
+
+FORMULATION = Formulation(build=build, read=read, solve=solve)

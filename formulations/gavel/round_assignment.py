@@ -14,8 +14,11 @@ from __future__ import annotations
 import numpy as np
 import pyomo.environ as pyo
 
-from formulations.linear import weighted_sum
+from formulations.engine.linear import weighted_sum
+from formulations.engine.protocol import Formulation
 from instances.gavel.round_assignment import RoundAssignment, RoundAssignmentPlan
+
+__all__ = ["FORMULATION", "build", "read", "write"]
 
 
 def build(instance: RoundAssignment) -> pyo.ConcreteModel:
@@ -41,14 +44,14 @@ def build(instance: RoundAssignment) -> pyo.ConcreteModel:
     def once(model: pyo.ConcreteModel, job: int) -> object:
         if not of_job[job]:
             return pyo.Constraint.Skip
-        return (None, weighted_sum([1] * len(of_job[job]), [model.chosen[choice] for choice in of_job[job]]), 1)
+        return pyo.quicksum(model.chosen[choice] for choice in of_job[job]) <= 1
 
     def pool_workers(model: pyo.ConcreteModel, pool: int) -> object:
         if not of_pool[pool]:
             return pyo.Constraint.Skip
         workers = [int(instance.row_scale_factors[row]) for row, _ in of_pool[pool]]
         used = weighted_sum(workers, [model.chosen[choice] for choice in of_pool[pool]])
-        return (None, used, int(instance.num_workers[pool]))
+        return used <= int(instance.num_workers[pool])
 
     model.once = pyo.Constraint(model.JOBS, rule=once)
     model.pool_workers = pyo.Constraint(model.POOLS, rule=pool_workers)
@@ -72,3 +75,6 @@ def write(model: pyo.ConcreteModel, plan: RoundAssignmentPlan) -> None:
     """Set the variables to ``plan``, as a point to start the search from."""
     for choice, variable in model.chosen.items():
         variable.set_value(int(plan.chosen[choice]))
+
+
+FORMULATION = Formulation(build=build, read=read, write=write)

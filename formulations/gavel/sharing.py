@@ -21,9 +21,11 @@ import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
 
-from formulations.linear import FloatArray, IndexArray, LinearProgram, Rows, csr, weighted_sum
-from instances.base import IntArray
+from formulations.engine.linear import IndexArray, LinearProgram, Rows, csr, weighted_sum
 from instances.gavel.sharing import Allocation, Sharing
+from instances.schema import FloatArray, IntArray
+
+__all__ = ["Incidence", "SharingProgram", "fullness", "incidence", "read_allocation", "shared_model", "values_of"]
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ def incidence(instance: Sharing) -> Incidence:
 
 @dataclass(frozen=True)
 class _Block:
-    """The rows of a constraint, one for each member of an index set, or a single one without a set."""
+    """The rows of a constraint, one for each member of an index set, or a single equation without a set."""
 
     name: str
     over: str | None
@@ -253,7 +255,7 @@ class SharingProgram:
             return Rows(index, block.matrix, variables, lower=block.lower, upper=block.upper)
         _, columns, values = block.matrix
         total = weighted_sum(values, [variables[column] for column in columns])
-        return pyo.Constraint(expr=(float(block.lower[0]), total, float(block.upper[0])))
+        return pyo.Constraint(expr=total == float(block.lower[0]))
 
 
 def shared_model(instance: Sharing) -> tuple[pyo.ConcreteModel, Incidence, list[Any]]:

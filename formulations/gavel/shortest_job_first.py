@@ -17,7 +17,7 @@ their own, :func:`build` states it as a mixed-integer program in the reciprocal,
 closed form's time over the time attained:
 
     max   rate
-    s.t.  served[m]:  sum_{r, j} (best / steps_m) * throughput[m, r, j] * X[r, j] - rate - first[m]  >=  -1
+    s.t.  served[m]:  sum_{r, j} (best / steps_m) * throughput[m, r, j] * X[r, j]  >=  rate - (1 - first[m])
                                                                                 for each job m
           one_first:  sum_m first[m]  =  1,   first[m] in {0, 1},   0 <= rate <= 1
           job_time[m], pool_capacity[p]  of :mod:`formulations.gavel.sharing`.
@@ -31,13 +31,16 @@ import time
 import numpy as np
 import pyomo.environ as pyo
 
+from formulations.engine.highs import Result
+from formulations.engine.linear import weighted_sum
+from formulations.engine.options import Options
+from formulations.engine.protocol import Formulation
+from formulations.engine.solution import Solution, judged
 from formulations.gavel.sharing import incidence, read_allocation, shared_model
-from formulations.highs import Result
-from formulations.linear import weighted_sum
-from formulations.options import Options
-from formulations.solving import Solution, judged
 from instances.gavel.sharing import Allocation
 from instances.gavel.shortest_job_first import ShortestJobFirst
+
+__all__ = ["FORMULATION", "bound", "build", "read", "solve"]
 
 
 def build(instance: ShortestJobFirst) -> pyo.ConcreteModel:
@@ -54,10 +57,10 @@ def build(instance: ShortestJobFirst) -> pyo.ConcreteModel:
     order = np.argsort(entries.job, kind="stable")
     of_job = np.split(order, np.searchsorted(entries.job[order], np.arange(1, instance.num_jobs)))
 
-    def served(model: pyo.ConcreteModel, job: int) -> tuple[object, ...]:
+    def served(model: pyo.ConcreteModel, job: int) -> object:
         mine = of_job[job][rates[of_job[job]] > 0]
         shares = [variables[column] for column in entries.column[mine]]
-        return (-1, weighted_sum([*rates[mine], -1, -1], [*shares, model.rate, model.first[job]]), None)
+        return weighted_sum(rates[mine], shares) >= model.rate - (1 - model.first[job])
 
     model.served = pyo.Constraint(model.JOBS, rule=served)
     model.one_first = pyo.Constraint(expr=pyo.quicksum(model.first.values()) == 1)
@@ -85,9 +88,10 @@ def solve(instance: ShortestJobFirst, options: Options) -> Solution:
         instance,
         Allocation(time_fractions=fractions),
         Result("optimal", None, shortest, None, 0.0, "closed form"),
-        build_seconds=lambda: time.perf_counter() - began,
+        began=began,
         solver="closed form",
         solver_version="",
+        method="closed form",
     )
 
 
@@ -103,3 +107,6 @@ def _shortest(instance: ShortestJobFirst) -> tuple[float, int]:
     times[runs] = instance.steps[entries.job[runs]] / throughputs[runs]
     fastest = int(times.argmin())
     return float(times[fastest]), int(entries.column[fastest])
+
+
+FORMULATION = Formulation(build=build, read=read, bound=bound, solve=solve)

@@ -15,12 +15,15 @@ from __future__ import annotations
 import numpy as np
 import pyomo.environ as pyo
 
+from formulations.engine.options import Options
+from formulations.engine.protocol import Formulation
+from formulations.engine.solution import Solution
 from formulations.gavel.pricing import SIMPLEX_ROWS, solve_program
 from formulations.gavel.sharing import SharingProgram, read_allocation
-from formulations.options import Options
-from formulations.solving import Solution
 from instances.gavel.sharing import Allocation
 from instances.gavel.throughput_per_dollar import ThroughputPerDollar
+
+__all__ = ["FORMULATION", "build", "read", "solve"]
 
 
 def build(instance: ThroughputPerDollar) -> pyo.ConcreteModel:
@@ -49,3 +52,6 @@ def _program(instance: ThroughputPerDollar) -> SharingProgram:
     program.throughput_rows("slo", instance.slos / instance.steps, over="SLO_JOBS", lower=1)
     program.maximize("throughput_per_dollar", worth=np.tile(1 / instance.costs, (instance.num_jobs, 1)))
     return program
+
+
+FORMULATION = Formulation(build=build, read=read, solve=solve)

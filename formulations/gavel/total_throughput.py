@@ -11,12 +11,15 @@ from __future__ import annotations
 import numpy as np
 import pyomo.environ as pyo
 
+from formulations.engine.options import Options
+from formulations.engine.protocol import Formulation
+from formulations.engine.solution import Solution
 from formulations.gavel.pricing import SIMPLEX_ROWS, solve_program
 from formulations.gavel.sharing import SharingProgram, read_allocation
-from formulations.options import Options
-from formulations.solving import Solution
 from instances.gavel.sharing import Allocation
 from instances.gavel.total_throughput import TotalThroughput
+
+__all__ = ["FORMULATION", "build", "read", "solve"]
 
 
 def build(instance: TotalThroughput) -> pyo.ConcreteModel:
@@ -42,3 +45,6 @@ def _program(instance: TotalThroughput) -> SharingProgram:
     program = SharingProgram(instance)
     program.maximize("total_throughput", worth=np.ones((instance.num_jobs, instance.num_types)))
     return program
+
+
+FORMULATION = Formulation(build=build, read=read, solve=solve)

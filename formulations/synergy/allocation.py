@@ -1,4 +1,4 @@
-"""Exact model of :class:`instances.synergy.allocation.Allocation`: Synergy's program (1)-(5).
+"""Exact model of :class:`instances.synergy.allocation.SynergyAllocation`: Synergy's program (1)-(5).
 
     max   sum_{j,c} W[j, c] * chosen[j, c]                                            (1)
     s.t.  cpus:     sum_{j,c} cpus[j, c]   * chosen[j, c]  <=  C                      (2)
@@ -18,14 +18,17 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
-from formulations.linear import weighted_sum
-from instances.base import IntArray
-from instances.synergy.allocation import Allocation, AllocationPlan
+from formulations.engine.linear import weighted_sum
+from formulations.engine.protocol import Formulation
+from instances.schema import IntArray
+from instances.synergy.allocation import SynergyAllocation, SynergyAllocationPlan
 from instances.synergy.heterogeneous_allocation import HeterogeneousAllocation
 from instances.synergy.sensitivity import CPU, MEMORY, THROUGHPUT
 
+__all__ = ["FORMULATION", "build", "choices_model", "read", "read_choices", "relaxation"]
 
-def build(instance: Allocation) -> pyo.ConcreteModel:
+
+def build(instance: SynergyAllocation) -> pyo.ConcreteModel:
     """Pyomo model of an allocation instance.
 
     Sets JOBS and CONFIGS (pairs of job and configuration); variables ``chosen[j, c]`` (binary);
@@ -36,12 +39,12 @@ def build(instance: Allocation) -> pyo.ConcreteModel:
     variables = list(model.chosen.values())
     entries = [instance.configs[job][config] for job, config in model.CONFIGS]
     cpus, memory = instance.capacity
-    model.cpus = pyo.Constraint(expr=(None, weighted_sum([e[CPU] for e in entries], variables), cpus))
-    model.memory = pyo.Constraint(expr=(None, weighted_sum([e[MEMORY] for e in entries], variables), memory))
+    model.cpus = pyo.Constraint(expr=weighted_sum([e[CPU] for e in entries], variables) <= cpus)
+    model.memory = pyo.Constraint(expr=weighted_sum([e[MEMORY] for e in entries], variables) <= memory)
     return model
 
 
-def relaxation(instance: Allocation) -> pyo.ConcreteModel:
+def relaxation(instance: SynergyAllocation) -> pyo.ConcreteModel:
     """The linear relaxation of :func:`build`: Theorem 4.1's bound on any assignment to servers.
 
     The same model with ``chosen`` continuous; solve it with :func:`formulations.solve`, whose
@@ -53,7 +56,7 @@ def relaxation(instance: Allocation) -> pyo.ConcreteModel:
     return model
 
 
-def choices_model(instance: Allocation | HeterogeneousAllocation, domain: Any) -> pyo.ConcreteModel:
+def choices_model(instance: SynergyAllocation | HeterogeneousAllocation, domain: Any) -> pyo.ConcreteModel:
     """Configurations, (1), (4) and (5), for a model that adds its own capacities."""
     model = pyo.ConcreteModel(name=instance.problem)
     model.JOBS = pyo.RangeSet(0, instance.num_jobs - 1)
@@ -62,15 +65,14 @@ def choices_model(instance: Allocation | HeterogeneousAllocation, domain: Any) -
     model.chosen = pyo.Var(model.CONFIGS, domain=domain)
 
     def one_config(model: pyo.ConcreteModel, job: int) -> object:
-        rows = kept[job]
-        return (1, weighted_sum([1] * len(rows), [model.chosen[job, c] for c in rows]), 1)
+        return pyo.quicksum(model.chosen[job, c] for c in kept[job]) == 1
 
     def fair_throughput(model: pyo.ConcreteModel, job: int) -> object:
         table, rows = instance.configs[job], kept[job]
         # A configuration that is fair but for rounding counts as fair here too.
         fair = min([instance.fair_throughputs[job], *table[instance.fair_configs[job], THROUGHPUT]])
         worth = [table[c, THROUGHPUT] for c in rows]
-        return (float(fair), weighted_sum(worth, [model.chosen[job, c] for c in rows]), None)
+        return weighted_sum(worth, [model.chosen[job, c] for c in rows]) >= float(fair)
 
     model.one_config = pyo.Constraint(model.JOBS, rule=one_config)
     model.fair_throughput = pyo.Constraint(model.JOBS, rule=fair_throughput)
@@ -79,9 +81,9 @@ def choices_model(instance: Allocation | HeterogeneousAllocation, domain: Any) -
     return model
 
 
-def read(model: pyo.ConcreteModel) -> AllocationPlan:
+def read(model: pyo.ConcreteModel) -> SynergyAllocationPlan:
     """The plan in the values of ``chosen``."""
-    return AllocationPlan(choices=read_choices(model))
+    return SynergyAllocationPlan(choices=read_choices(model))
 
 
 def read_choices(model: pyo.ConcreteModel) -> IntArray:
@@ -93,3 +95,6 @@ def read_choices(model: pyo.ConcreteModel) -> IntArray:
         if value > most[job]:
             choices[job], most[job] = config, value
     return choices
+
+
+FORMULATION = Formulation(build=build, read=read)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
+__all__ = ["equal_rows"]
+
 
 def equal_rows(rows: Sequence[Hashable]) -> list[list[int]]:
     """Positions of equal entries: one list for each different entry, in order of first appearance."""

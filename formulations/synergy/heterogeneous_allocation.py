@@ -18,11 +18,14 @@ from __future__ import annotations
 
 import pyomo.environ as pyo
 
-from formulations.linear import weighted_sum
+from formulations.engine.linear import weighted_sum
+from formulations.engine.protocol import Formulation
 from formulations.synergy.allocation import choices_model, read_choices
-from instances.synergy.allocation import AllocationPlan
+from instances.synergy.allocation import SynergyAllocationPlan
 from instances.synergy.heterogeneous_allocation import HeterogeneousAllocation
 from instances.synergy.sensitivity import CPU, MEMORY
+
+__all__ = ["FORMULATION", "build", "read"]
 
 
 def build(instance: HeterogeneousAllocation) -> pyo.ConcreteModel:
@@ -42,7 +45,7 @@ def build(instance: HeterogeneousAllocation) -> pyo.ConcreteModel:
     def limit(amounts: list[float], kind: int, capacity: float) -> object:
         if not amounts:
             return pyo.Constraint.Feasible
-        return (None, weighted_sum(amounts, [model.chosen[pair] for pair in of_type[kind]]), capacity)
+        return weighted_sum(amounts, [model.chosen[pair] for pair in of_type[kind]]) <= capacity
 
     model.cpus = pyo.Constraint(
         model.TYPES, rule=lambda _, i: limit([instance.configs[j][c, CPU] for j, c in of_type[i]], i, cpus[i])
@@ -56,6 +59,9 @@ def build(instance: HeterogeneousAllocation) -> pyo.ConcreteModel:
     return model
 
 
-def read(model: pyo.ConcreteModel) -> AllocationPlan:
+def read(model: pyo.ConcreteModel) -> SynergyAllocationPlan:
     """The plan in the values of ``chosen``."""
-    return AllocationPlan(choices=read_choices(model))
+    return SynergyAllocationPlan(choices=read_choices(model))
+
+
+FORMULATION = Formulation(build=build, read=read)

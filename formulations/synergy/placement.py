@@ -1,4 +1,4 @@
-"""Exact model of :class:`instances.synergy.placement.Placement`: as few fragmented jobs as possible.
+"""Exact model of :class:`instances.synergy.placement.SynergyPlacement`: as few fragmented jobs as possible.
 
 Jobs of equal demands are interchangeable, so they are counted, not named.  For each class t of
 n_t equal jobs and each server i,
@@ -36,17 +36,21 @@ from __future__ import annotations
 import numpy as np
 import pyomo.environ as pyo
 
-from formulations.highs import Session, SolverError
-from formulations.linear import translate, weighted_sum
+from formulations.engine.highs import Session, SolverError
+from formulations.engine.linear import translate, weighted_sum
+from formulations.engine.protocol import Formulation
 from formulations.synergy.classes import equal_rows
-from instances.base import TOLERANCE, BoolArray, FloatArray
-from instances.synergy.placement import RESOURCES, Placement, PlacementPlan
+from instances.base import TOLERANCE
+from instances.schema import BoolArray, FloatArray
+from instances.synergy.placement import RESOURCES, SynergyPlacement, SynergyPlacementPlan
+
+__all__ = ["FORMULATION", "bound", "build", "read", "second_stage", "vertex", "write"]
 
 NEGLIGIBLE = 1e-7
 """Shares up to this are rounding of the solver's, not places where a job runs."""
 
 
-def build(instance: Placement) -> pyo.ConcreteModel:
+def build(instance: SynergyPlacement) -> pyo.ConcreteModel:
     """Pyomo model of a placement instance.
 
     Sets CLASSES, SERVERS, RESOURCES; ``model.jobs[t]`` lists the jobs of a class; variables
@@ -78,19 +82,17 @@ def build(instance: Placement) -> pyo.ConcreteModel:
                 variable.domain = pyo.Integers
 
     def placed(model: pyo.ConcreteModel, t: int) -> object:
-        return (counts[t], pyo.quicksum(model.whole[t, :]) + model.fragmented[t], counts[t])
+        return pyo.quicksum(model.whole[t, :]) + model.fragmented[t] == counts[t]
 
     def complete(model: pyo.ConcreteModel, t: int) -> object:
-        return pyo.quicksum(model.pieces[t, :]) == units[t] * model.fragmented[t]
+        return pyo.quicksum(model.pieces[t, :]) == model.unit[t] * model.fragmented[t]
 
     def capacity(model: pyo.ConcreteModel, i: int, r: str) -> object:
         column = RESOURCES.index(r)
         amounts = demands[:, column]
-        body = weighted_sum(
-            [*amounts, *(amounts / units)],
-            [*(model.whole[t, i] for t in model.CLASSES), *(model.pieces[t, i] for t in model.CLASSES)],
-        )
-        return (None, body, float(instance.capacity[column]))
+        alone = weighted_sum(amounts, [model.whole[t, i] for t in model.CLASSES])
+        split = weighted_sum(amounts / units, [model.pieces[t, i] for t in model.CLASSES])
+        return alone + split <= float(instance.capacity[column])
 
     model.placed = pyo.Constraint(model.CLASSES, rule=placed)
     model.complete = pyo.Constraint(model.CLASSES, rule=complete)
@@ -99,7 +101,7 @@ def build(instance: Placement) -> pyo.ConcreteModel:
     model.big = int(size.argmax())
 
     def order(model: pyo.ConcreteModel, i: int) -> object:
-        return (0, weighted_sum((1, -1), (model.whole[model.big, i], model.whole[model.big, i + 1])), None)
+        return model.whole[model.big, i] >= model.whole[model.big, i + 1]
 
     model.order = pyo.Constraint(pyo.RangeSet(0, instance.num_servers - 2), rule=order)
     full = instance.demands[:, 0].sum() == instance.num_servers * instance.server_gpus
@@ -107,8 +109,8 @@ def build(instance: Placement) -> pyo.ConcreteModel:
     model.pieces_gpus = pyo.Var(model.FULL, domain=pyo.Integers, bounds=(0, instance.server_gpus))
 
     def full_of_gpus(model: pyo.ConcreteModel, i: int) -> object:
-        variables = [model.pieces_gpus[i], *(model.pieces[t, i] for t in model.CLASSES)]
-        return (0, weighted_sum([-1.0, *(demands[:, 0] / units)], variables), 0)
+        pieces = [model.pieces[t, i] for t in model.CLASSES]
+        return weighted_sum(demands[:, 0] / units, pieces) == model.pieces_gpus[i]
 
     model.full = pyo.Constraint(model.FULL, rule=full_of_gpus)
     if len(model.FULL) and (~fits & (demands[:, 0] == 1)).any():
@@ -117,7 +119,7 @@ def build(instance: Placement) -> pyo.ConcreteModel:
     return model
 
 
-def read(model: pyo.ConcreteModel) -> PlacementPlan:
+def read(model: pyo.ConcreteModel) -> SynergyPlacementPlan:
     """The plan in the values of ``whole`` and ``pieces``."""
     shares = np.zeros((sum(map(len, model.jobs)), len(model.SERVERS)))
     for t, jobs in enumerate(model.jobs):
@@ -128,10 +130,10 @@ def read(model: pyo.ConcreteModel) -> PlacementPlan:
         split = jobs[len(homes) :]
         if split and pieces.max() > NEGLIGIBLE:
             shares[split] = _cut(pieces, len(split))
-    return PlacementPlan(shares=shares)
+    return SynergyPlacementPlan(shares=shares)
 
 
-def write(model: pyo.ConcreteModel, plan: PlacementPlan) -> None:
+def write(model: pyo.ConcreteModel, plan: SynergyPlacementPlan) -> None:
     """Set the variables to ``plan``, as a point to start the search from.
 
     The servers are renumbered so that ``order`` holds.
@@ -162,12 +164,12 @@ def _cut(pieces: FloatArray, count: int) -> FloatArray:
     return cut
 
 
-def bound(instance: Placement, value: float) -> float:
+def bound(instance: SynergyPlacement, value: float) -> float:
     """The number of fragmented jobs is whole, so a bound on it is rounded up."""
     return float(np.ceil(value - 1e-6)) + 0.0
 
 
-def vertex(instance: Placement) -> PlacementPlan | None:
+def vertex(instance: SynergyPlacement) -> SynergyPlacementPlan | None:
     """A basic solution of the paper's second linear program, which has no objective (A.1.3).
 
     At a vertex at most n + 3s shares are positive, so at most 3s jobs are fragmented
@@ -176,7 +178,7 @@ def vertex(instance: Placement) -> PlacementPlan | None:
 
     Returns
     -------
-    PlacementPlan or None
+    SynergyPlacementPlan or None
         None when the demands exceed the cluster's capacity.
 
     Raises
@@ -199,10 +201,10 @@ def vertex(instance: Placement) -> PlacementPlan | None:
     shares /= shares.sum(axis=1, keepdims=True)
     if not _is_basic(instance, shares):
         raise SolverError("the solver's point of the second stage is no vertex")
-    return PlacementPlan(shares=shares)
+    return SynergyPlacementPlan(shares=shares)
 
 
-def second_stage(instance: Placement) -> pyo.ConcreteModel:
+def second_stage(instance: SynergyPlacement) -> pyo.ConcreteModel:
     """The paper's second linear program (A.1.3): any placement in shares, fragmented or not.
 
     Sets JOBS, SERVERS, RESOURCES; variables ``shares[j, i]``; constraints ``placed[j]`` and
@@ -215,12 +217,12 @@ def second_stage(instance: Placement) -> pyo.ConcreteModel:
     model.shares = pyo.Var(model.JOBS, model.SERVERS, bounds=(0, None))
 
     def placed(model: pyo.ConcreteModel, j: int) -> object:
-        return (1, weighted_sum([1] * instance.num_servers, [model.shares[j, i] for i in model.SERVERS]), 1)
+        return pyo.quicksum(model.shares[j, i] for i in model.SERVERS) == 1
 
     def capacity(model: pyo.ConcreteModel, i: int, r: str) -> object:
         column = RESOURCES.index(r)
-        body = weighted_sum(instance.demands[:, column], [model.shares[j, i] for j in model.JOBS])
-        return (None, body, float(instance.capacity[column]))
+        used = weighted_sum(instance.demands[:, column], [model.shares[j, i] for j in model.JOBS])
+        return used <= float(instance.capacity[column])
 
     model.placed = pyo.Constraint(model.JOBS, rule=placed)
     model.capacity = pyo.Constraint(model.SERVERS, model.RESOURCES, rule=capacity)
@@ -228,7 +230,7 @@ def second_stage(instance: Placement) -> pyo.ConcreteModel:
     return model
 
 
-def _is_basic(instance: Placement, shares: FloatArray) -> bool:
+def _is_basic(instance: SynergyPlacement, shares: FloatArray) -> bool:
     """Whether shares are a vertex: their columns, over the rows that hold with equality, are independent.
 
     The column of a job on one server is the only one with an entry in the job's row, so only the
@@ -245,3 +247,6 @@ def _is_basic(instance: Placement, shares: FloatArray) -> bool:
         rows = instance.num_jobs + servers * len(RESOURCES) + resource
         columns[rows, position] = tight[servers, resource] * instance.demands[jobs, resource] / scale[resource]
     return bool(np.linalg.matrix_rank(columns) == len(jobs)) if len(jobs) else True
+
+
+FORMULATION = Formulation(build=build, read=read, write=write, bound=bound)

@@ -26,11 +26,14 @@ from __future__ import annotations
 import numpy as np
 import pyomo.environ as pyo
 
-from formulations.linear import weighted_sum
+from formulations.engine.linear import weighted_sum
+from formulations.engine.protocol import Formulation
 from formulations.synergy.classes import equal_rows
-from instances.base import IntArray
+from instances.schema import IntArray
 from instances.synergy.sensitivity import CPU, MEMORY, THROUGHPUT
 from instances.synergy.tuning import Tuning, TuningPlan
+
+__all__ = ["FORMULATION", "build", "read", "write"]
 
 
 def build(instance: Tuning) -> pyo.ConcreteModel:
@@ -74,11 +77,10 @@ def build(instance: Tuning) -> pyo.ConcreteModel:
     model.placed = pyo.Var(model.CONFIGS, model.SERVERS, domain=pyo.Integers, bounds=most)
 
     def one_config(model: pyo.ConcreteModel, t: int) -> object:
-        return (counts[t], weighted_sum([1] * len(kept[t]), [model.chosen[t, c] for c in kept[t]]), counts[t])
+        return pyo.quicksum(model.chosen[t, c] for c in kept[t]) == counts[t]
 
     def all_placed(model: pyo.ConcreteModel, t: int, c: int) -> object:
-        servers = [model.placed[t, c, i] for i in model.SERVERS]
-        return (0, weighted_sum([1] * len(servers) + [-model.unit[t]], [*servers, model.chosen[t, c]]), 0)
+        return pyo.quicksum(model.placed[t, c, i] for i in model.SERVERS) == model.unit[t] * model.chosen[t, c]
 
     model.one_config = pyo.Constraint(model.CLASSES, rule=one_config)
     model.all_placed = pyo.Constraint(model.CONFIGS, rule=all_placed)
@@ -88,7 +90,7 @@ def build(instance: Tuning) -> pyo.ConcreteModel:
 
     def limit(amounts: list[float], capacity: float) -> pyo.Constraint:
         per_unit = np.array(amounts) / units
-        return pyo.Constraint(model.SERVERS, rule=lambda _, i: (None, weighted_sum(per_unit, on_server[i]), capacity))
+        return pyo.Constraint(model.SERVERS, rule=lambda _, i: weighted_sum(per_unit, on_server[i]) <= capacity)
 
     model.server_gpus = limit([gpus[t] for t, _ in model.CONFIGS], instance.server_gpus)
     model.server_cpus = limit([entry[CPU] for entry in entries], instance.server_cpus)
@@ -136,3 +138,6 @@ def write(model: pyo.ConcreteModel, plan: TuningPlan) -> None:
             for i in np.flatnonzero(plan.gpus[job]).tolist():
                 units = int(plan.gpus[job, i]) * model.unit[t] // model.gpu_demands[t]
                 model.placed[t, c, i].set_value(model.placed[t, c, i].value + units)
+
+
+FORMULATION = Formulation(build=build, read=read, write=write)

@@ -25,7 +25,9 @@ import numpy as np
 from heuristics.aryl.elastic_allocation import dynamic_program
 from instances.afs.elastic_sharing import ElasticSharing, Schedule, State, simulate
 from instances.aryl.elastic_allocation import ElasticAllocation
-from instances.base import FloatArray, IntArray
+from instances.schema import FloatArray, IntArray
+
+__all__ = ["afs_l", "afs_p", "aryl_two_phase", "max_min", "optimus", "srsf", "srsf_elastic", "srtf", "srtf_elastic"]
 
 
 def afs_l(instance: ElasticSharing) -> Schedule:

@@ -6,6 +6,8 @@ import numpy as np
 
 from instances.afs.gpu_placement import GpuPlacement, GpuPlacementPlan
 
+__all__ = ["first_fit_decreasing"]
+
 
 def first_fit_decreasing(instance: GpuPlacement) -> GpuPlacementPlan:
     """Largest share first, on the machines where the job keeps the most GPUs, else the first that fit.

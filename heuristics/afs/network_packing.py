@@ -6,6 +6,8 @@ import heapq
 
 from instances.afs.network_packing import NetworkPacking, NetworkPackingPlan
 
+__all__ = ["floor_and_grow"]
+
 
 def floor_and_grow(instance: NetworkPacking) -> NetworkPackingPlan:
     """The construction that proves Proposition 2: round down, then grow the smallest shares.

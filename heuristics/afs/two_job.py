@@ -1,6 +1,6 @@
 """AFS's formulas for two jobs and one free GPU, and the rule that they give.
 
-Let a be the shorter of the two jobs of a :class:`instances.afs.two_job.TwoJob` at their present
+Let a be the shorter of the two jobs of a :class:`instances.afs.two_job.AfsTwoJob` at their present
 shares and b the longer, w their work, p and p' their throughputs without and with the GPU.  The
 average completion time is
 
@@ -17,10 +17,12 @@ GPU, ``w_a / p_a <= w_b / p'_b``; where b overtakes a, (2) is too large, and (3)
 
 from __future__ import annotations
 
-from instances.afs.two_job import TwoJob, TwoJobPlan
+from instances.afs.two_job import AfsTwoJob, AfsTwoJobPlan
+
+__all__ = ["jct_if_longer_receives", "jct_if_shorter_receives", "longer_receives", "pairwise_rule", "shorter_first"]
 
 
-def jct_if_shorter_receives(instance: TwoJob) -> float:
+def jct_if_shorter_receives(instance: AfsTwoJob) -> float:
     """Formula (1): average completion time if the shorter job receives the GPU, s.
 
     References
@@ -32,7 +34,7 @@ def jct_if_shorter_receives(instance: TwoJob) -> float:
     return (2 * first + (w_b - p_b * first) / p_b_more) / 2
 
 
-def jct_if_longer_receives(instance: TwoJob) -> float:
+def jct_if_longer_receives(instance: AfsTwoJob) -> float:
     """Formula (2): average completion time if the longer job receives the GPU, s.
 
     It holds if the shorter job still completes first.  If that job does not run at present, it
@@ -46,7 +48,7 @@ def jct_if_longer_receives(instance: TwoJob) -> float:
     return (w_a / p_a + w_b / p_b_more) / 2 if p_a else float("inf")
 
 
-def longer_receives(instance: TwoJob) -> bool:
+def longer_receives(instance: AfsTwoJob) -> bool:
     """Formula (3): whether the longer job should receive the GPU.
 
     False if neither job runs at present, as Algorithm 1 gives the first GPU to the shorter job.
@@ -59,7 +61,7 @@ def longer_receives(instance: TwoJob) -> bool:
     return p_a > 0 and (p_b_more - p_b) / p_b_more > (p_a_more - p_a) / p_a
 
 
-def pairwise_rule(instance: TwoJob) -> TwoJobPlan:
+def pairwise_rule(instance: AfsTwoJob) -> AfsTwoJobPlan:
     """AFS-L's choice: the receiver that formula (3) names.
 
     Guarantee: optimal if the shorter job completes first whoever receives the GPU, that is, if
@@ -70,10 +72,10 @@ def pairwise_rule(instance: TwoJob) -> TwoJobPlan:
     AFS (NSDI'21), section 4.2 and Algorithm 1.
     """
     shorter = instance.shorter
-    return TwoJobPlan(receiver=1 - shorter if longer_receives(instance) else shorter)
+    return AfsTwoJobPlan(receiver=1 - shorter if longer_receives(instance) else shorter)
 
 
-def shorter_first(instance: TwoJob) -> TwoJobPlan:
+def shorter_first(instance: AfsTwoJob) -> AfsTwoJobPlan:
     """The shorter job at the present shares, as SRTF would have it.
 
     Guarantee: none known.  Complexity: O(1).
@@ -82,10 +84,10 @@ def shorter_first(instance: TwoJob) -> TwoJobPlan:
     ----------
     AFS (NSDI'21), section 3.
     """
-    return TwoJobPlan(receiver=instance.shorter)
+    return AfsTwoJobPlan(receiver=instance.shorter)
 
 
-def _symbols(instance: TwoJob) -> tuple[float, float, float, float, float, float]:
+def _symbols(instance: AfsTwoJob) -> tuple[float, float, float, float, float, float]:
     """w_a, p_a, p'_a, w_b, p_b, p'_b."""
     a = instance.shorter
     w, p = instance.work.tolist(), instance.throughputs.tolist()

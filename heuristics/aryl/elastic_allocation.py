@@ -8,7 +8,9 @@ from itertools import pairwise
 import numpy as np
 
 from instances.aryl.elastic_allocation import ElasticAllocation, ElasticAllocationPlan
-from instances.base import FloatArray
+from instances.schema import FloatArray
+
+__all__ = ["dynamic_program", "lp_bound", "marginal_greedy"]
 
 
 def dynamic_program(instance: ElasticAllocation) -> ElasticAllocationPlan:

@@ -1,4 +1,4 @@
-"""A fast method for :class:`instances.aryl.placement.Placement`."""
+"""A fast method for :class:`instances.aryl.placement.ArylPlacement`."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from bisect import bisect_left, insort
 
 import numpy as np
 
-from instances.aryl.placement import Placement, PlacementPlan
+from instances.aryl.placement import ArylPlacement, ArylPlacementPlan
+
+__all__ = ["best_fit_decreasing"]
 
 
-def best_fit_decreasing(instance: Placement) -> PlacementPlan:
+def best_fit_decreasing(instance: ArylPlacement) -> ArylPlacementPlan:
     """Largest workers first, each on the fullest server of its preferred group that still fits it.
 
     Workers are taken by GPUs, largest first (ties: lowest job).  In the preferred group (inference
@@ -46,4 +48,4 @@ def best_fit_decreasing(instance: Placement) -> PlacementPlan:
                     insort(now_opened, (free - need, server))
                     workers[job, server] += 1
                     break
-    return PlacementPlan(workers=workers)
+    return ArylPlacementPlan(workers=workers)

@@ -12,7 +12,9 @@ from collections.abc import Callable
 import numpy as np
 
 from instances.aryl.reclaim import Reclaim, ReclaimPlan
-from instances.base import FloatArray, IntArray
+from instances.schema import FloatArray, IntArray
+
+__all__ = ["gpu_fraction", "local_search", "preemption_costs", "random", "server_fraction", "smallest_count_first"]
 
 
 def server_fraction(instance: Reclaim) -> ReclaimPlan:

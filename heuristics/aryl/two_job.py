@@ -1,11 +1,13 @@
-"""A fast method for :class:`instances.aryl.two_job.TwoJob`."""
+"""A fast method for :class:`instances.aryl.two_job.ArylTwoJob`."""
 
 from __future__ import annotations
 
-from instances.aryl.two_job import TwoJob, TwoJobPlan
+from instances.aryl.two_job import ArylTwoJob, ArylTwoJobPlan
+
+__all__ = ["closed_form"]
 
 
-def closed_form(instance: TwoJob) -> TwoJobPlan:
+def closed_form(instance: ArylTwoJob) -> ArylTwoJobPlan:
     """Favour one job by a rule that needs no search, and give it all that the bounds allow.
 
     When job f completes first and the other, s, grows to its maximum M_s, the two completion times

@@ -11,8 +11,10 @@ from collections.abc import Callable
 import numpy as np
 
 from heuristics.elasticflow.filling import ROUNDING, fill_jobs, needs, run_by_deadline
-from instances.base import BoolArray, FloatArray, IntArray
 from instances.elasticflow.admission import Admission, AdmissionPlan
+from instances.schema import BoolArray, FloatArray, IntArray
+
+__all__ = ["edf", "edf_condition", "edf_with_admission", "gpu_times", "meets_edf_condition", "progressive_filling"]
 
 
 def progressive_filling(instance: Admission, *, powers_of_two: bool = False) -> AdmissionPlan:

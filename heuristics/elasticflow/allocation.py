@@ -1,4 +1,4 @@
-"""Fast methods for :class:`instances.elasticflow.allocation.Allocation`."""
+"""Fast methods for :class:`instances.elasticflow.allocation.ElasticFlowAllocation`."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import heapq
 import numpy as np
 
 from heuristics.elasticflow.filling import fill_job, fill_jobs, needs
-from instances.base import IntArray
-from instances.elasticflow.allocation import Allocation
+from instances.elasticflow.allocation import ElasticFlowAllocation
 from instances.elasticflow.sharing import SlotPlan
+from instances.schema import IntArray
+
+__all__ = ["greedy_marginal_return", "greedy_marginal_return_repaired"]
 
 
-def greedy_marginal_return(instance: Allocation, *, repaired: bool = False) -> SlotPlan | None:
+def greedy_marginal_return(instance: ElasticFlowAllocation) -> SlotPlan | None:
     """Algorithm 2: minimum satisfactory shares, then the idle GPUs of slot 0 one by one.
 
     Each job starts with its share by Algorithm 1.  Its *marginal return* is the GPU time that it
@@ -21,19 +23,34 @@ def greedy_marginal_return(instance: Allocation, *, repaired: bool = False) -> S
     GPU (ties go to the lowest job).
 
     As printed, each job that one more GPU makes faster enters the queue once, with the marginal
-    return of its share, and leaves it with its GPU.  So GPUs stay idle that (7) wants used.  With
-    ``repaired``, a job stays in the queue while another GPU makes it faster, and its marginal
-    return is computed again before it is served.
+    return of its share, and leaves it with its GPU.  So GPUs stay idle that (7) wants used.
 
-    Guarantee: none known.  Plans keep (5) and (6); as printed they can break (7), repaired they do
-    not.  It returns None when Algorithm 1 finds no shares, which can happen although there is a plan.
-    Complexity: O(n log n + (n + G) (G + h)) as printed; repaired, another factor n at worst, which
-    lazy evaluation avoids as a rule.
+    Guarantee: none known.  Plans keep (5) and (6); they can break (7).  It returns None when
+    Algorithm 1 finds no shares, which can happen although there is a plan.
+    Complexity: O(n log n + (n + G) (G + h)).
 
     References
     ----------
     ElasticFlow (ASPLOS'23), section 4.2, Algorithm 2.
     """
+    return _one_by_one(instance, repaired=False)
+
+
+def greedy_marginal_return_repaired(instance: ElasticFlowAllocation) -> SlotPlan | None:
+    """:func:`greedy_marginal_return`, except that no GPU stays idle that would help (ours).
+
+    A job stays in the queue while another GPU makes it faster, and its marginal return is computed
+    again before it is served.
+
+    Guarantee: none known.  Plans keep (5), (6) and (7).  It returns None as
+    :func:`greedy_marginal_return` does.
+    Complexity: that of :func:`greedy_marginal_return`, with another factor n at worst, which lazy
+    evaluation avoids as a rule.
+    """
+    return _one_by_one(instance, repaired=True)
+
+
+def _one_by_one(instance: ElasticFlowAllocation, *, repaired: bool) -> SlotPlan | None:
     gpus = fill_jobs(instance, np.arange(instance.num_jobs))
     if gpus is None:
         return None
@@ -56,7 +73,7 @@ def greedy_marginal_return(instance: Allocation, *, repaired: bool = False) -> S
 class _Growth:
     """A plan whose jobs can be given one more GPU in slot 0."""
 
-    def __init__(self, instance: Allocation, gpus: IntArray) -> None:
+    def __init__(self, instance: ElasticFlowAllocation, gpus: IntArray) -> None:
         self.instance = instance
         self.gpus = gpus
         self.free = instance.num_gpus - gpus.sum(axis=0)

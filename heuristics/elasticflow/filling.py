@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from instances.base import FloatArray, IntArray
 from instances.elasticflow.sharing import DeadlineJobs
+from instances.schema import FloatArray, IntArray
+
+__all__ = ["ROUNDING", "fill_job", "fill_jobs", "needs", "power_of_two_below", "run_by_deadline"]
 
 ROUNDING = 1e-9
 """Work counts as done when less than this part of it is missing, for the rounding of sums."""

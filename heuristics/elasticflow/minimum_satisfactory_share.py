@@ -8,6 +8,8 @@ from heuristics.elasticflow.filling import fill_jobs, run_by_deadline
 from instances.elasticflow.minimum_satisfactory_share import MinimumSatisfactoryShare
 from instances.elasticflow.sharing import SlotPlan
 
+__all__ = ["edf", "progressive_filling"]
+
 
 def progressive_filling(instance: MinimumSatisfactoryShare, *, powers_of_two: bool = False) -> SlotPlan | None:
     """Algorithm 1: jobs by deadline, each at the lowest level at which it finishes in time.

@@ -1,4 +1,4 @@
-"""Fast methods for :class:`instances.elasticflow.placement.Placement`."""
+"""Fast methods for :class:`instances.elasticflow.placement.ElasticFlowPlacement`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import heapq
 
 import numpy as np
 
-from instances.base import BoolArray
-from instances.elasticflow.placement import Placement, PlacementPlan
+from instances.elasticflow.placement import ElasticFlowPlacement, ElasticFlowPlacementPlan
+from instances.schema import BoolArray
+
+__all__ = ["buddy_best_fit", "buddy_repack"]
 
 
-def buddy_best_fit(instance: Placement) -> PlacementPlan | None:
+def buddy_best_fit(instance: ElasticFlowPlacement) -> ElasticFlowPlacementPlan | None:
     """Buddy allocation without migration: new jobs go into the smallest free block that fits.
 
     Running jobs keep their blocks.  The free GPUs are cut into the largest aligned blocks; each new
@@ -45,10 +47,10 @@ def buddy_best_fit(instance: Placement) -> PlacementPlan | None:
             level -= 1
             heapq.heappush(blocks[level], offset + (1 << level))
         offsets[job] = offset
-    return PlacementPlan(offsets=offsets)
+    return ElasticFlowPlacementPlan(offsets=offsets)
 
 
-def buddy_repack(instance: Placement) -> PlacementPlan | None:
+def buddy_repack(instance: ElasticFlowPlacement) -> ElasticFlowPlacementPlan | None:
     """Buddy allocation with migration: without moves if that works, else the largest jobs first.
 
     From the largest size down, running jobs whose block is still free stay; the other jobs of the
@@ -89,7 +91,7 @@ def buddy_repack(instance: Placement) -> PlacementPlan | None:
         offsets[movers] = size * np.sort(blocks)
         for offset in offsets[jobs]:
             free[offset : offset + size] = False
-    return PlacementPlan(offsets=offsets)
+    return ElasticFlowPlacementPlan(offsets=offsets)
 
 
 def _free_blocks(free: BoolArray) -> list[list[int]]:

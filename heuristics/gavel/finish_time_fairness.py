@@ -6,9 +6,9 @@ import numpy as np
 
 from heuristics.gavel import same_mix
 from heuristics.gavel.sharing import equal_share, heterogeneity_agnostic, isolated, random_packing
-from instances.base import FloatArray
 from instances.gavel.finish_time_fairness import FinishTimeFairness
 from instances.gavel.sharing import Allocation
+from instances.schema import FloatArray
 
 __all__ = ["equal_share", "heterogeneity_agnostic", "isolated", "random_packing", "same_ratio"]
 

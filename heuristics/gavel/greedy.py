@@ -6,8 +6,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from instances.base import FloatArray
 from instances.gavel.sharing import Allocation, Sharing
+from instances.schema import FloatArray
+
+__all__ = ["fastest_free_types", "most_worth_first", "throughputs_together"]
 
 
 def fastest_free_types(instance: Sharing, order: Iterable[int], *, blocking: bool) -> Allocation:

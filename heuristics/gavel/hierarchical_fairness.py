@@ -11,6 +11,8 @@ import numpy as np
 from heuristics.gavel import sharing
 from instances.gavel.hierarchical_fairness import HierarchicalAllocation, HierarchicalFairness
 
+__all__ = ["entity_share", "equal_share", "heterogeneity_agnostic", "isolated", "random_packing"]
+
 
 def entity_share(instance: HierarchicalFairness) -> HierarchicalAllocation:
     """Each entity gets its share of every pool by weight, and divides it among its jobs.

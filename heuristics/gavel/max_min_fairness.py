@@ -12,11 +12,21 @@ from itertools import cycle
 import numpy as np
 
 from heuristics.gavel.sharing import equal_share, heterogeneity_agnostic, isolated, random_packing
-from instances.base import FloatArray, IntArray
 from instances.gavel.max_min_fairness import MaxMinFairness
 from instances.gavel.sharing import Allocation
+from instances.schema import FloatArray, IntArray
 
-__all__ = ["equal_share", "heterogeneity_agnostic", "isolated", "multiplicative_weights", "random_packing"]
+__all__ = [
+    "COLUMN_STEP",
+    "FLOOR",
+    "PRICE_STEP",
+    "STEADIER",
+    "equal_share",
+    "heterogeneity_agnostic",
+    "isolated",
+    "multiplicative_weights",
+    "random_packing",
+]
 
 COLUMN_STEP, PRICE_STEP = 0.15, 1.0
 """Relative steps of the columns and the prices; with a product much above 0.2 they spiral."""

@@ -6,9 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from instances.base import FloatArray
 from instances.gavel.round_assignment import RoundAssignment, RoundAssignmentPlan
 from instances.gavel.sharing import Allocation, Sharing
+from instances.schema import FloatArray
+
+__all__ = ["NEVER_SERVED", "Simulation", "greedy_priority", "priorities", "simulate"]
 
 NEVER_SERVED = 1e6
 """Stand-in for the infinite priority of a row that has a target and was never served: above every

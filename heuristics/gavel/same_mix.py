@@ -6,8 +6,10 @@ the best type of each.  All its time in that mix gives it ``mixed_throughputs[m]
 
 from __future__ import annotations
 
-from instances.base import FloatArray
 from instances.gavel.sharing import Allocation, Sharing
+from instances.schema import FloatArray
+
+__all__ = ["allocation", "load", "mix", "mixed_throughputs"]
 
 
 def mix(instance: Sharing) -> FloatArray:

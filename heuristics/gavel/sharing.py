@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from instances.base import BoolArray, FloatArray
 from instances.gavel.sharing import Allocation, Sharing
+from instances.schema import BoolArray, FloatArray
+
+__all__ = ["equal_share", "fair_time", "heterogeneity_agnostic", "isolated", "random_packing"]
 
 
 def isolated(instance: Sharing) -> Allocation:

@@ -1,16 +1,18 @@
-"""Fast methods for :class:`instances.synergy.allocation.Allocation`."""
+"""Fast methods for :class:`instances.synergy.allocation.SynergyAllocation`."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from heuristics.synergy.marginal import upgrade
-from instances.base import IntArray
-from instances.synergy.allocation import Allocation, AllocationPlan
+from instances.schema import IntArray
+from instances.synergy.allocation import SynergyAllocation, SynergyAllocationPlan
 from instances.synergy.sensitivity import within
 
+__all__ = ["greedy_marginal", "proportional"]
 
-def proportional(instance: Allocation) -> AllocationPlan:
+
+def proportional(instance: SynergyAllocation) -> SynergyAllocationPlan:
     """Every job at its GPU-proportional share: its fastest configuration at or below it.
 
     What schedulers without knowledge of the jobs' sensitivity do, the paper's baseline.
@@ -29,10 +31,10 @@ def proportional(instance: Allocation) -> AllocationPlan:
             for job, choice in enumerate(instance.proportional_choices.tolist())
         ]
     )
-    return AllocationPlan(choices=choices)
+    return SynergyAllocationPlan(choices=choices)
 
 
-def greedy_marginal(instance: Allocation) -> AllocationPlan:
+def greedy_marginal(instance: SynergyAllocation) -> SynergyAllocationPlan:
     """Least fair configurations first, then upgrades by throughput per resource.
 
     Every job starts at the configuration that needs the least, of those at or below its
@@ -50,10 +52,10 @@ def greedy_marginal(instance: Allocation) -> AllocationPlan:
     choices = np.array([_cheapest(instance, job) for job in range(instance.num_jobs)])
     types = tuple(np.zeros(len(table), np.int64) for table in instance.configs)
     capacity = np.array([instance.capacity])
-    return AllocationPlan(choices=upgrade(choices, instance.configs, types, instance.undominated, capacity))
+    return SynergyAllocationPlan(choices=upgrade(choices, instance.configs, types, instance.undominated, capacity))
 
 
-def _cheapest(instance: Allocation, job: int) -> int:
+def _cheapest(instance: SynergyAllocation, job: int) -> int:
     """The fair configuration that needs the least; one within the job's share if there is one."""
     table, fair = instance.configs[job], instance.fair_configs[job]
     inside = fair & within(table, instance.shares[job])

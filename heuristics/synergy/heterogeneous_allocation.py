@@ -5,13 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from heuristics.synergy.marginal import upgrade
-from instances.base import IntArray
-from instances.synergy.allocation import AllocationPlan
+from instances.schema import IntArray
+from instances.synergy.allocation import SynergyAllocationPlan
 from instances.synergy.heterogeneous_allocation import HeterogeneousAllocation
 from instances.synergy.sensitivity import THROUGHPUT
 
+__all__ = ["greedy_marginal", "proportional"]
 
-def proportional(instance: HeterogeneousAllocation) -> AllocationPlan:
+
+def proportional(instance: HeterogeneousAllocation) -> SynergyAllocationPlan:
     """Every job at the GPU-proportional share of a machine type, on the type where that is fastest.
 
     Jobs choose in order of GPUs, most first, ties to the lowest index; a job takes, of the types
@@ -27,10 +29,10 @@ def proportional(instance: HeterogeneousAllocation) -> AllocationPlan:
     ----------
     Synergy (OSDI'22), section 2 (GPU-proportional allocation) and appendix A.2 (machine types).
     """
-    return AllocationPlan(choices=_proportional(instance))
+    return SynergyAllocationPlan(choices=_proportional(instance))
 
 
-def greedy_marginal(instance: HeterogeneousAllocation) -> AllocationPlan:
+def greedy_marginal(instance: HeterogeneousAllocation) -> SynergyAllocationPlan:
     """:func:`proportional`, then upgrades on the same machine type by throughput per resource.
 
     The upgrade that adds the most throughput for each added fraction of the type's CPUs and memory
@@ -42,7 +44,7 @@ def greedy_marginal(instance: HeterogeneousAllocation) -> AllocationPlan:
     choices = upgrade(
         _proportional(instance), instance.configs, instance.config_types, instance.undominated, instance.capacity[:, :2]
     )
-    return AllocationPlan(choices=choices)
+    return SynergyAllocationPlan(choices=choices)
 
 
 def _proportional(instance: HeterogeneousAllocation) -> IntArray:

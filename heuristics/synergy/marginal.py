@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from instances.base import FloatArray, IntArray
+from instances.schema import FloatArray, IntArray
 from instances.synergy.sensitivity import THROUGHPUT
+
+__all__ = ["upgrade"]
 
 
 def upgrade(

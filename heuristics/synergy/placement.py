@@ -1,4 +1,4 @@
-"""Fast methods for :class:`instances.synergy.placement.Placement`."""
+"""Fast methods for :class:`instances.synergy.placement.SynergyPlacement`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from itertools import combinations
 
 import numpy as np
 
-from instances.base import FloatArray, IntArray
-from instances.synergy.placement import Placement, PlacementPlan
+from instances.schema import FloatArray, IntArray
+from instances.synergy.placement import SynergyPlacement, SynergyPlacementPlan
+
+__all__ = ["NOWHERE", "ROUNDING", "SMALLEST_STEP", "balanced_fit", "best_fit", "swap_fit"]
 
 ROUNDING = 1e-9
 """What rounding may add to a demand, relative to a server's capacity."""
@@ -19,7 +21,7 @@ SMALLEST_STEP = 1e-14
 NOWHERE = -1
 
 
-def best_fit(instance: Placement) -> PlacementPlan:
+def best_fit(instance: SynergyPlacement) -> SynergyPlacementPlan:
     """Largest jobs first, each on the tightest server that holds it; what is left over is spread.
 
     1. Jobs in order of GPUs, then CPU cores, then memory, the largest first.  Each goes to the
@@ -47,7 +49,7 @@ def best_fit(instance: Placement) -> PlacementPlan:
     return _placed(instance, order, lambda free, demand: int(np.lexsort(free.T[::-1])[0]))
 
 
-def balanced_fit(instance: Placement) -> PlacementPlan:
+def balanced_fit(instance: SynergyPlacement) -> SynergyPlacementPlan:
     """:func:`best_fit` with jobs on the servers that they leave most balanced (ours).
 
     Only step 1 differs: jobs come in order of their largest fraction of a server's GPUs, CPU cores
@@ -65,7 +67,7 @@ def balanced_fit(instance: Placement) -> PlacementPlan:
     return _placed(instance, order, most_balanced)
 
 
-def swap_fit(instance: Placement) -> PlacementPlan:
+def swap_fit(instance: SynergyPlacement) -> SynergyPlacementPlan:
     """Place jobs with overload, then move and swap them until no server is overloaded (ours).
 
     A server's overload is the sum of the squares of what its GPUs, CPU cores and memory in use
@@ -123,12 +125,14 @@ def swap_fit(instance: Placement) -> PlacementPlan:
     return plan
 
 
-def _fractions(instance: Placement, amounts: FloatArray) -> FloatArray:
+def _fractions(instance: SynergyPlacement, amounts: FloatArray) -> FloatArray:
     """Amounts (..., 3) of each resource as fractions of a server, 0 of what servers do not have."""
     return amounts / np.where(instance.capacity > 0, instance.capacity, np.inf)
 
 
-def _swapped(instance: Placement, cut: list[int], homes: IntArray) -> tuple[PlacementPlan | None, IntArray]:
+def _swapped(
+    instance: SynergyPlacement, cut: list[int], homes: IntArray
+) -> tuple[SynergyPlacementPlan | None, IntArray]:
     """Steps 2 and 3 of :func:`swap_fit`: a plan, or None, and where the whole jobs are."""
     fractions = _fractions(instance, instance.demands)
     whole = np.setdiff1d(np.arange(instance.num_jobs), cut)
@@ -144,7 +148,7 @@ def _swapped(instance: Placement, cut: list[int], homes: IntArray) -> tuple[Plac
     if split is None:
         return None, homes
     shares[cut] = split
-    return PlacementPlan(shares=shares), homes
+    return SynergyPlacementPlan(shares=shares), homes
 
 
 def _packed(items: FloatArray, places: IntArray, num_servers: int) -> tuple[IntArray, bool]:
@@ -195,7 +199,9 @@ def _overload(load: FloatArray) -> FloatArray:
     return overload
 
 
-def _placed(instance: Placement, order: IntArray, choose: Callable[[FloatArray, FloatArray], int]) -> PlacementPlan:
+def _placed(
+    instance: SynergyPlacement, order: IntArray, choose: Callable[[FloatArray, FloatArray], int]
+) -> SynergyPlacementPlan:
     """Steps 1 to 4; ``choose`` picks a row of the free capacities of the servers that hold a demand."""
     slack = ROUNDING * np.where(instance.capacity > 0, instance.capacity, 1.0)
     free = np.tile(instance.capacity, (instance.num_servers, 1))
@@ -220,10 +226,10 @@ def _placed(instance: Placement, order: IntArray, choose: Callable[[FloatArray, 
             continue
         shares[cut] = pieces if pieces is not None else 1.0 / instance.num_servers
         break
-    return PlacementPlan(shares=shares)
+    return SynergyPlacementPlan(shares=shares)
 
 
-def _to_take_back(instance: Placement, shares: FloatArray, free: FloatArray) -> tuple[int, int]:
+def _to_take_back(instance: SynergyPlacement, shares: FloatArray, free: FloatArray) -> tuple[int, int]:
     """A whole job and its server, chosen by step 4."""
     left = np.where(instance.capacity > 0, free / np.maximum(instance.capacity, ROUNDING), 1.0)
     unevenness = np.where(shares.any(axis=0), np.ptp(left, axis=1), -1.0)
@@ -233,13 +239,13 @@ def _to_take_back(instance: Placement, shares: FloatArray, free: FloatArray) -> 
     return int(amounts.argmax()), server
 
 
-def _shared_out(instance: Placement, cut: list[int], free: FloatArray) -> FloatArray | None:
+def _shared_out(instance: SynergyPlacement, cut: list[int], free: FloatArray) -> FloatArray | None:
     """Shares of the cut jobs by steps 2 and 3 of :func:`best_fit`; None when they cannot be carried."""
     pieces = _one_by_one(instance, cut, free)
     return _all_alike(instance, cut, free) if pieces is None and not instance.integral_gpus else pieces
 
 
-def _one_by_one(instance: Placement, cut: list[int], free: FloatArray) -> FloatArray | None:
+def _one_by_one(instance: SynergyPlacement, cut: list[int], free: FloatArray) -> FloatArray | None:
     """Shares of the cut jobs, each taking what it can get; None when one cannot be carried."""
     free = free.copy()
     shares = np.zeros((len(cut), instance.num_servers))
@@ -266,7 +272,7 @@ def _one_by_one(instance: Placement, cut: list[int], free: FloatArray) -> FloatA
     return shares
 
 
-def _all_alike(instance: Placement, cut: list[int], free: FloatArray) -> FloatArray | None:
+def _all_alike(instance: SynergyPlacement, cut: list[int], free: FloatArray) -> FloatArray | None:
     """One row of shares for all cut jobs, by what each server can carry of them together; None if too little."""
     demands = instance.demands[cut]
     demand = demands.sum(axis=0)

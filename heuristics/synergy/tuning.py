@@ -16,9 +16,11 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from instances.base import BoolArray, FloatArray, IntArray
+from instances.schema import BoolArray, FloatArray, IntArray
 from instances.synergy.sensitivity import CPU, MEMORY, THROUGHPUT
 from instances.synergy.tuning import Tuning, TuningPlan
+
+__all__ = ["ROUNDING", "balanced_tune", "drf", "greedy", "proportional", "tetris", "tune", "tune_and_upgrade"]
 
 ROUNDING = 1e-9
 """What rounding may add to a demand, relative to a server's capacity."""

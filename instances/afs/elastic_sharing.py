@@ -16,27 +16,38 @@ the minimum, then linear, flat above the maximum; see :func:`bounded_linear`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
-from instances.base import (
-    TOLERANCE,
-    Array,
-    BoolArray,
-    FloatArray,
-    Instance,
-    IntArray,
-    Plan,
-    PlanError,
-    Scalar,
-    Violation,
-    default,
-    exceeding,
-)
+from instances import pictures
+from instances.afs.curves import RepairWarning, curves
+from instances.base import TOLERANCE, Instance, InstanceError, Plan, PlanError, Violation, exceeding
+from instances.data import microsoft, tiresias
+from instances.data.lines import PathLike, read_header
+from instances.schema import Array, BoolArray, FloatArray, IntArray, Scalar, default
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = [
+    "EXACT",
+    "ElasticSharing",
+    "Policy",
+    "Schedule",
+    "State",
+    "appendix_a",
+    "bounded_linear",
+    "from_frame",
+    "from_trace",
+    "generate",
+    "simulate",
+    "three_job_cycle",
+]
 
 EXACT = 1e-12
 """Part of a job's work that is rounding: what is left when sums of many intervals are compared."""
@@ -58,7 +69,7 @@ class Schedule(Plan):
     times: Annotated[FloatArray, Array(float, "t+1", minimum=0)]
     shares: Annotated[IntArray, Array(int, "t n")]
 
-    def check(self) -> None:
+    def _check(self) -> None:
         late = np.flatnonzero(np.diff(self.times) <= 0)
         if late.size:
             k = int(late[0])
@@ -84,10 +95,13 @@ class ElasticSharing(Instance[Schedule]):
         Time at which each job arrives, s; 0 by default.
     reallocation : str
         When shares may change: "at_completions" (arrivals and completions only) or "any_time".
+
+    ``work`` is also found as ``iterations``.
     """
 
     problem = "afs.elastic_sharing"
     sense = "min"
+    measure = "average completion time, s"
     plan_type = Schedule
 
     num_gpus: Annotated[int, Scalar(int, minimum=1)]
@@ -96,7 +110,7 @@ class ElasticSharing(Instance[Schedule]):
     arrivals: Annotated[FloatArray, Array(float, "n", minimum=0)] = default(lambda dims: np.zeros(dims["n"]))
     reallocation: Annotated[str, Scalar(str, choices=("at_completions", "any_time"))] = "at_completions"
 
-    def check(self) -> None:
+    def _check(self) -> None:
         table = self.throughputs
         if table.shape[1] != self.num_gpus + 1:
             raise self.refuse(
@@ -121,6 +135,11 @@ class ElasticSharing(Instance[Schedule]):
     @property
     def num_jobs(self) -> int:
         return self.dims["n"]
+
+    @property
+    def iterations(self) -> FloatArray:
+        """(n,) float: iterations of each job, ``work``."""
+        return self.work
 
     @cached_property
     def concave(self) -> BoolArray:
@@ -175,10 +194,10 @@ class ElasticSharing(Instance[Schedule]):
     def _outside(self, plan: Schedule) -> IntArray:
         return np.argwhere((plan.shares < 0) | (plan.shares > self.num_gpus))
 
-    def value(self, plan: Schedule) -> float:
+    def _value(self, plan: Schedule) -> float:
         return float((self.completions(plan) - self.arrivals).mean())
 
-    def broken_rules(self, plan: Schedule) -> Iterator[Violation]:
+    def _broken_rules(self, plan: Schedule) -> Iterator[Violation]:
         outside = self._outside(plan)
         if outside.size:
             for k, job in outside.tolist():
@@ -205,6 +224,26 @@ class ElasticSharing(Instance[Schedule]):
             away = float(np.abs(events - plan.times[k]).min())
             if away > TOLERANCE * max(1.0, plan.times[k]):
                 yield Violation("reallocation", (k,), away)
+
+    def _draw(self, axes: Axes, plan: Schedule | None) -> None:
+        names = [f"job {job}" for job in range(self.num_jobs)]
+        if plan is None:
+            most = self.throughputs[:, -1]
+            gpus = np.arange(self.num_gpus + 1)
+            pictures.curves(axes, [gpus] * self.num_jobs, self.throughputs / most[:, None])
+            axes.set_xlabel("GPUs")
+            pictures.whole_numbers(axes.xaxis)
+            axes.set_ylabel("throughput / throughput on all GPUs")
+            on_all = (self.work / most).tolist()
+            pictures.legend(axes, [f"{name}: {time:.4g} s on all" for name, time in zip(names, on_all, strict=True)])
+            return
+        pictures.over_time(axes, plan.times, plan.shares, capacity=self.num_gpus)
+        if not self._outside(plan).size:
+            pictures.completions(axes, self.completions(plan))
+        axes.set_xlabel("time, s (dotted: completions)")
+        axes.set_ylabel("GPUs")
+        pictures.whole_numbers(axes.yaxis)
+        pictures.legend(axes, names)
 
 
 # --- schedules from rules --------------------------------------------------------------------
@@ -364,6 +403,84 @@ def generate(
         arrivals=arrivals - arrivals[0],
         reallocation=reallocation,
     )
+
+
+def from_trace(
+    rng: np.random.Generator | int,
+    *,
+    throughputs: PathLike,
+    trace: PathLike,
+    num_jobs: int = 4,
+    repair: bool = False,
+    num_gpus: int = 8,
+    arrivals: bool = False,
+    models: Sequence[str] | None = None,
+    reallocation: str = "at_completions",
+) -> ElasticSharing:
+    """Consecutive jobs of a trace as elastic jobs.
+
+    A job of the trace that names a model for which there is a table gets that model's curve, at a
+    batch size drawn uniformly; any other job, a curve drawn uniformly.  Its work is what it would do
+    in the trace's duration on the trace's GPUs, or on all of the cluster if those are fewer.
+
+    Parameters
+    ----------
+    rng : Generator or int
+        Source of randomness, or its seed: it chooses the stretch of the trace, and draws curves.
+    throughputs : path
+        Folder of tables for :func:`instances.data.elasticflow.read_throughputs`.
+    trace : path
+        A raw Microsoft trace, or the Tiresias trace.
+    num_jobs : int
+        Number of jobs, n.
+    repair : bool
+        Whether curves that fall or are not concave are repaired, with a :class:`RepairWarning` that
+        lists them, rather than refused.
+    num_gpus : int
+        GPUs of the cluster, M.
+    arrivals : bool
+        Whether jobs arrive at the trace's distances; otherwise all are there at once, which the
+        exact model needs.
+    models : sequence of str, optional
+        Use the curves of these models only.
+    reallocation : str
+        "at_completions" or "any_time".
+
+    Raises
+    ------
+    InstanceError
+        When a file is malformed, a curve is not in order and ``repair`` is false, or the trace has
+        too few jobs.
+    """
+    rng = np.random.default_rng(rng)
+    known = curves(throughputs, num_gpus=num_gpus, models=models, repair=repair)
+    if known.repairs:
+        warnings.warn(f"{throughputs}: repaired {'. '.join(known.repairs)}", RepairWarning, stacklevel=2)
+    if "model_name" in read_header(trace):
+        jobs = tiresias.read_trace(trace)
+    else:
+        jobs = microsoft.read_trace(trace).assign(model="")
+    if not 1 <= num_jobs <= len(jobs):
+        raise InstanceError(f"num_jobs: got {num_jobs}, must be 1 to {len(jobs)}, the number of jobs in {trace}")
+    first = int(rng.integers(0, len(jobs) - num_jobs + 1))
+    jobs = jobs.iloc[first : first + num_jobs]
+    work, tables = [], []
+    for model, duration, held in zip(jobs["model"], jobs["duration"], jobs["num_gpus"], strict=True):
+        kinds = sorted(kind for kind in known.tables if kind[0] == model) or sorted(known.tables)
+        table = known.tables[kinds[int(rng.integers(len(kinds)))]]
+        tables.append(table)
+        work.append(float(duration) * table[min(int(held), num_gpus)])
+    submitted = jobs["submit_time"].to_numpy(float)
+    return ElasticSharing(
+        num_gpus=num_gpus,
+        work=np.array(work),
+        throughputs=np.array(tables),
+        arrivals=submitted - submitted.min() if arrivals else np.zeros(num_jobs),
+        reallocation=reallocation,
+    )
+
+
+from_frame = ElasticSharing.from_frame
 
 
 def appendix_a() -> ElasticSharing:

@@ -17,12 +17,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 import numpy as np
 
-from instances.afs.network_packing import is_power_of_two, regulated_shares
-from instances.base import Array, Instance, IntArray, Plan, Scalar, Violation, exceeding
+from instances import pictures
+from instances.afs.network_packing import MachineOptions, is_power_of_two, machines, regulated_shares
+from instances.base import Instance, Plan, Violation, exceeding
+from instances.schema import Array, IntArray, Scalar
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["GpuPlacement", "GpuPlacementPlan", "from_frame", "generate", "two_machines"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,10 +60,13 @@ class GpuPlacement(Instance[GpuPlacementPlan]):
         GPUs of each machine, a power of two.
     previous : (n, m) int
         GPUs that each job has held on each machine, m = ``num_machines``; 0 for new jobs.
+
+    Machines are servers: ``num_servers`` and ``server_gpus`` are ``num_machines`` and ``gpus_per_machine``.
     """
 
     problem = "afs.gpu_placement"
     sense = "max"
+    measure = "jobs that keep a GPU + GPUs kept / (1 + all)"
     plan_type = GpuPlacementPlan
 
     regulated: Annotated[IntArray, Array(int, "n", minimum=0)]
@@ -64,7 +74,7 @@ class GpuPlacement(Instance[GpuPlacementPlan]):
     gpus_per_machine: Annotated[int, Scalar(int, minimum=1)]
     previous: Annotated[IntArray, Array(int, "n m", minimum=0)]
 
-    def check(self) -> None:
+    def _check(self) -> None:
         if not is_power_of_two(self.gpus_per_machine):
             raise self.refuse("gpus_per_machine", f"got {self.gpus_per_machine}, must be a power of two")
         odd = np.flatnonzero(~np.isin(self.regulated, regulated_shares(self.num_machines, self.gpus_per_machine)))
@@ -96,6 +106,16 @@ class GpuPlacement(Instance[GpuPlacementPlan]):
     def num_gpus(self) -> int:
         return self.num_machines * self.gpus_per_machine
 
+    @property
+    def num_servers(self) -> int:
+        """Machines, ``num_machines``."""
+        return self.num_machines
+
+    @property
+    def server_gpus(self) -> int:
+        """GPUs of each machine, ``gpus_per_machine``."""
+        return self.gpus_per_machine
+
     @cached_property
     def spans(self) -> IntArray:
         """(n,) int: machines that each job needs."""
@@ -110,11 +130,11 @@ class GpuPlacement(Instance[GpuPlacementPlan]):
         """(n,) int: GPUs that each job keeps."""
         return np.asarray(np.minimum(plan.gpus, self.previous).sum(axis=1))
 
-    def value(self, plan: GpuPlacementPlan) -> float:
+    def _value(self, plan: GpuPlacementPlan) -> float:
         kept = self.kept(plan)
         return int((kept > 0).sum()) + int(kept.sum()) / (1 + self.num_gpus)
 
-    def broken_rules(self, plan: GpuPlacementPlan) -> Iterator[Violation]:
+    def _broken_rules(self, plan: GpuPlacementPlan) -> Iterator[Violation]:
         yield from exceeding("nonnegative", -plan.gpus, 0)
         for job in np.flatnonzero(plan.gpus.sum(axis=1) != self.regulated).tolist():
             yield Violation("share", (job,), float(abs(plan.gpus[job].sum() - self.regulated[job])))
@@ -124,40 +144,62 @@ class GpuPlacement(Instance[GpuPlacementPlan]):
         spanning = hosted.sum(axis=1) > 1
         yield from exceeding("one_spanning_job", hosted[spanning].sum(axis=0), 1)
 
+    def _draw(self, axes: Axes, plan: GpuPlacementPlan | None) -> None:
+        if plan is None:
+            pictures.servers(axes, self.previous, capacity=np.full(self.num_machines, self.gpus_per_machine))
+            axes.set_xlabel("machine, before")
+            before = self.previous.sum(axis=1).tolist()
+            names = [
+                f"job {j}: {a} to {b} GPUs"
+                for j, (a, b) in enumerate(zip(before, self.regulated.tolist(), strict=True))
+            ]
+            pictures.legend(axes, names)
+        else:
+            kept = np.minimum(plan.gpus, self.previous)
+            # Each job twice in a row: what it keeps, and what it did not have before.
+            parts = np.stack([kept, plan.gpus - kept], axis=1).reshape(2 * self.num_jobs, -1)
+            new = np.broadcast_to((np.arange(len(parts)) % 2 == 1)[:, None], parts.shape)
+            pictures.servers(
+                axes,
+                parts,
+                capacity=np.full(self.num_machines, self.gpus_per_machine),
+                faded=new,
+                colours=[pictures.colour(job) for job in np.repeat(np.arange(self.num_jobs), 2).tolist()],
+                texts=[str(job) for job in np.repeat(np.arange(self.num_jobs), 2).tolist()],
+            )
+            axes.set_xlabel("machine")
+            pictures.legend(
+                axes, [f"job {job}" for job in range(self.num_jobs)], {"GPUs not held before": pictures.FADED}
+            )
+        axes.set_ylabel("GPUs")
+
 
 def generate(
     rng: np.random.Generator | int,
     *,
-    num_jobs: int = 10,
-    num_machines: int | None = None,
-    gpus_per_machine: int = 8,
     change: float = 0.5,
     load: float = 1.0,
+    **options: Unpack[MachineOptions],
 ) -> GpuPlacement:
     """A full cluster whose shares change.
 
     Jobs of random regulated shares, up to three machines and mostly small, are placed at random;
-    then some of the shares are drawn anew.
+    then some of the shares are drawn anew.  Jobs that find no room get a share of 0.
 
     Parameters
     ----------
     rng : Generator or int
         Source of randomness, or its seed.
-    num_jobs : int
-        Number of jobs, n; those that find no room get a share of 0.
-    num_machines : int, optional
-        Machines, m; by default as many as make 4 GPUs per job.
-    gpus_per_machine : int
-        GPUs of each machine.
     change : float
         Hardness dial from 0 to 1: the chance that a job's share is drawn anew.  At 0 every job can
         stay where it is.
     load : float
         Part of the GPUs, from 0 to 1, that shares may take.
+    **options
+        Sizes, as for :func:`instances.afs.network_packing.machines`.
     """
     rng = np.random.default_rng(rng)
-    if num_machines is None:
-        num_machines = -(-4 * num_jobs // gpus_per_machine)
+    num_jobs, num_machines, gpus_per_machine = machines(**options)
     sizes = regulated_shares(min(3, num_machines), gpus_per_machine)[1:]
     room = int(load * num_machines * gpus_per_machine)
     before = np.zeros(num_jobs, np.int64)
@@ -180,6 +222,9 @@ def generate(
     return GpuPlacement(
         regulated=after, num_machines=num_machines, gpus_per_machine=gpus_per_machine, previous=previous
     )
+
+
+from_frame = GpuPlacement.from_frame
 
 
 def two_machines() -> GpuPlacement:

@@ -18,7 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from instances.afs.elastic_sharing import ElasticSharing, Schedule
-from instances.base import FloatArray, IntArray, PlanError
+from instances.base import PlanError
+from instances.schema import FloatArray, IntArray
+
+__all__ = ["Metrics", "Timeline", "metrics", "timeline"]
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, TypedDict, Unpack
 
 import numpy as np
 
-from instances.base import Array, Instance, IntArray, Plan, Scalar, Violation, exceeding
+from instances import pictures
+from instances.base import Instance, Plan, Violation, exceeding
+from instances.schema import Array, IntArray, Scalar
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = [
+    "MachineOptions",
+    "NetworkPacking",
+    "NetworkPackingPlan",
+    "from_frame",
+    "generate",
+    "is_power_of_two",
+    "machines",
+    "one_machine",
+    "regulated_shares",
+]
 
 
 def is_power_of_two(number: int) -> bool:
@@ -40,6 +57,31 @@ def regulated_shares(num_machines: int, gpus_per_machine: int) -> IntArray:
     """
     powers = 2 ** np.arange(gpus_per_machine.bit_length() - 1)
     return np.concatenate([[0], powers, gpus_per_machine * np.arange(1, num_machines + 1)])
+
+
+class MachineOptions(TypedDict, total=False):
+    """The keyword arguments of :func:`machines`, which generators of clusters of machines take."""
+
+    num_jobs: int
+    num_machines: int | None
+    gpus_per_machine: int
+
+
+def machines(*, num_jobs: int = 10, num_machines: int | None = None, gpus_per_machine: int = 8) -> tuple[int, int, int]:
+    """Jobs, machines, and GPUs of each machine.
+
+    Parameters
+    ----------
+    num_jobs : int
+        Number of jobs, n.
+    num_machines : int, optional
+        Machines, m; by default as many as make 4 GPUs per job.
+    gpus_per_machine : int
+        GPUs of each machine, a power of two.
+    """
+    if num_machines is None:
+        num_machines = -(-4 * num_jobs // gpus_per_machine)
+    return num_jobs, num_machines, gpus_per_machine
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,10 +111,13 @@ class NetworkPacking(Instance[NetworkPackingPlan]):
         GPUs of each machine, a power of two.
     floor_guarantee : bool
         Whether no job may get less than its floor, the guarantee of Proposition 2 (the default).
+
+    Machines are servers: ``num_servers`` and ``server_gpus`` are ``num_machines`` and ``gpus_per_machine``.
     """
 
     problem = "afs.network_packing"
     sense = "min"
+    measure = "GPUs that shares change by"
     plan_type = NetworkPackingPlan
 
     shares: Annotated[IntArray, Array(int, "n", minimum=0)]
@@ -80,7 +125,7 @@ class NetworkPacking(Instance[NetworkPackingPlan]):
     gpus_per_machine: Annotated[int, Scalar(int, minimum=1)]
     floor_guarantee: Annotated[bool, Scalar(bool)] = True
 
-    def check(self) -> None:
+    def _check(self) -> None:
         if not is_power_of_two(self.gpus_per_machine):
             raise self.refuse("gpus_per_machine", f"got {self.gpus_per_machine}, must be a power of two")
         if self.shares.sum() != self.num_gpus:
@@ -94,6 +139,16 @@ class NetworkPacking(Instance[NetworkPackingPlan]):
     def num_gpus(self) -> int:
         return self.num_machines * self.gpus_per_machine
 
+    @property
+    def num_servers(self) -> int:
+        """Machines, ``num_machines``."""
+        return self.num_machines
+
+    @property
+    def server_gpus(self) -> int:
+        """GPUs of each machine, ``gpus_per_machine``."""
+        return self.gpus_per_machine
+
     @cached_property
     def candidates(self) -> IntArray:
         """(c,) int: all regulated shares, increasing from 0."""
@@ -104,10 +159,10 @@ class NetworkPacking(Instance[NetworkPackingPlan]):
         """(n,) int: greatest regulated share up to each job's share, x of Proposition 2."""
         return self.candidates[np.searchsorted(self.candidates, self.shares, side="right") - 1]
 
-    def value(self, plan: NetworkPackingPlan) -> float:
+    def _value(self, plan: NetworkPackingPlan) -> float:
         return int(np.abs(plan.regulated - self.shares).sum())
 
-    def broken_rules(self, plan: NetworkPackingPlan) -> Iterator[Violation]:
+    def _broken_rules(self, plan: NetworkPackingPlan) -> Iterator[Violation]:
         for job, share in enumerate(plan.regulated.tolist()):
             away = int(np.abs(self.candidates - share).min())
             if away:
@@ -118,15 +173,23 @@ class NetworkPacking(Instance[NetworkPackingPlan]):
         if self.floor_guarantee:
             yield from exceeding("floor", self.floors, plan.regulated)
 
+    def _draw(self, axes: Axes, plan: NetworkPackingPlan | None) -> None:
+        wanted = {"wanted": self.shares}
+        pictures.side_by_side(axes, wanted if plan is None else wanted | {"regulated": plan.regulated})
+        for share in self.candidates[self.candidates <= 1.1 * self.shares.max()].tolist():
+            axes.axhline(share, color=pictures.OUTLINE, linewidth=0.5, alpha=0.5, zorder=0)
+        machines = f"{self.num_machines} machines of {self.gpus_per_machine} GPUs"
+        total = "" if plan is None else f"; in all {int(plan.regulated.sum())} of {self.num_gpus} GPUs"
+        axes.set_xlabel(f"job ({machines}{total})")
+        axes.set_ylabel("GPUs (lines: regulated shares)")
+
 
 def generate(
     rng: np.random.Generator | int,
     *,
-    num_jobs: int = 10,
-    num_machines: int | None = None,
-    gpus_per_machine: int = 8,
     skew: float = 0.5,
     floor_guarantee: bool = True,
+    **options: Unpack[MachineOptions],
 ) -> NetworkPacking:
     """All GPUs of a cluster divided among jobs at random.
 
@@ -134,25 +197,23 @@ def generate(
     ----------
     rng : Generator or int
         Source of randomness, or its seed.
-    num_jobs : int
-        Number of jobs, n.
-    num_machines : int, optional
-        Machines; by default as many as make 4 GPUs per job.
-    gpus_per_machine : int
-        GPUs of each machine.
     skew : float
         From 0 (about equal shares) to 1 (a few jobs hold most GPUs).
     floor_guarantee : bool
         As in :class:`NetworkPacking`.
+    **options
+        Sizes, as for :func:`machines`.
     """
     rng = np.random.default_rng(rng)
-    if num_machines is None:
-        num_machines = -(-4 * num_jobs // gpus_per_machine)
+    num_jobs, num_machines, gpus_per_machine = machines(**options)
     appetites = np.exp(3 * skew * rng.normal(size=num_jobs))
     shares = rng.multinomial(num_machines * gpus_per_machine, appetites / appetites.sum())
     return NetworkPacking(
         shares=shares, num_machines=num_machines, gpus_per_machine=gpus_per_machine, floor_guarantee=floor_guarantee
     )
+
+
+from_frame = NetworkPacking.from_frame
 
 
 def one_machine() -> NetworkPacking:

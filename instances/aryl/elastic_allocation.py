@@ -25,25 +25,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from instances.base import (
-    Array,
-    FloatArray,
-    Instance,
-    InstanceError,
-    IntArray,
-    Plan,
-    PlanError,
-    Ragged,
-    Scalar,
-    Violation,
-    agree,
-    exceeding,
-)
-from instances.elasticflow.traces import PathLike, read_microsoft_trace, read_throughputs, throughput_curve
+from instances import pictures
+from instances.base import Instance, InstanceError, Plan, PlanError, Violation, agree, exceeding
+from instances.data import microsoft
+from instances.data.elasticflow import read_throughputs, throughput_curve
+from instances.data.lines import PathLike
+from instances.schema import Array, FloatArray, IntArray, Ragged, Scalar
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = [
+    "ElasticAllocation",
+    "ElasticAllocationPlan",
+    "from_frame",
+    "from_trace",
+    "generate",
+    "indivisible_workers",
+    "two_elastic_jobs",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +84,7 @@ class ElasticAllocation(Instance[ElasticAllocationPlan]):
 
     problem = "aryl.elastic_allocation"
     sense = "max"
+    measure = "reduction of running time, s"
     plan_type = ElasticAllocationPlan
 
     capacity: Annotated[int, Scalar(int, minimum=0)]
@@ -89,7 +94,7 @@ class ElasticAllocation(Instance[ElasticAllocationPlan]):
     min_running_times: Annotated[FloatArray, Array(float, "n", above=0)]
     running_times: Annotated[tuple[FloatArray, ...] | None, Ragged(float, "n w", above=0)] = None
 
-    def check(self) -> None:
+    def _check(self) -> None:
         below = np.flatnonzero(self.max_workers < self.min_workers)
         if below.size:
             job = below[0]
@@ -129,7 +134,7 @@ class ElasticAllocation(Instance[ElasticAllocationPlan]):
             tables.append(longest[job] * extra / (extra + self.min_workers[job]))
         return tuple(tables)
 
-    def value(self, plan: ElasticAllocationPlan) -> float:
+    def _value(self, plan: ElasticAllocationPlan) -> float:
         outside = np.flatnonzero((plan.extra_workers < 0) | (plan.extra_workers > self.max_extra))
         if outside.size:
             job = outside[0]
@@ -139,10 +144,29 @@ class ElasticAllocation(Instance[ElasticAllocationPlan]):
             )
         return float(sum(table[extra] for table, extra in zip(self.reductions, plan.extra_workers, strict=True)))
 
-    def broken_rules(self, plan: ElasticAllocationPlan) -> Iterator[Violation]:
+    def _broken_rules(self, plan: ElasticAllocationPlan) -> Iterator[Violation]:
         yield from exceeding("min_extra", -plan.extra_workers, 0)
         yield from exceeding("max_extra", plan.extra_workers, self.max_extra)
         yield from exceeding("capacity", int(plan.extra_workers @ self.gpus_per_worker), self.capacity)
+
+    def _draw(self, axes: Axes, plan: ElasticAllocationPlan | None) -> None:
+        jobs = np.arange(self.num_jobs)
+        axes.bar(jobs, self.min_workers, color=pictures.OUTLINE, alpha=0.6)
+        used = ""
+        if plan is not None:
+            axes.bar(jobs, plan.extra_workers, bottom=self.min_workers, color=pictures.colour(0))
+            used = f"{int(plan.extra_workers @ self.gpus_per_worker)} of "
+        pictures.outline(axes, jobs, self.max_workers)
+        pictures.number_axis(
+            axes.xaxis, self.num_jobs, [f"{job}\n×{gpus}" for job, gpus in enumerate(self.gpus_per_worker.tolist())]
+        )
+        per_worker = " × GPUs of a worker" if self.num_jobs <= pictures.MOST_NUMBERED else ""
+        axes.set_xlabel(f"job{per_worker} ({used}{self.capacity} GPUs for extra workers)")
+        axes.set_ylabel("workers")
+        marks: dict[str, pictures.Look] = {"minimum": {"facecolor": pictures.OUTLINE, "alpha": 0.6}}
+        if plan is not None:
+            marks["extra"] = {"facecolor": pictures.colour(0)}
+        pictures.legend(axes, [], marks | {"maximum": {"facecolor": "none", "edgecolor": pictures.OUTLINE}})
 
 
 def generate(
@@ -218,7 +242,7 @@ def from_trace(
     rng : Generator or int
         Source of randomness, or its seed: it chooses the stretch of the trace, and draws curves.
     throughputs : path
-        Folder of throughput tables, such as ``throughputs_A100``.
+        Folder of tables for :func:`instances.data.elasticflow.read_throughputs`.
     trace : path
         A raw Microsoft trace or the Tiresias trace.
     num_jobs : int
@@ -235,7 +259,7 @@ def from_trace(
     """
     rng = np.random.default_rng(rng)
     measured: list[dict[Any, float]] = [row.dropna().to_dict() for _, row in read_throughputs(throughputs).iterrows()]
-    jobs = read_microsoft_trace(trace)
+    jobs = microsoft.read_trace(trace)
     if not 1 <= num_jobs <= len(jobs):
         raise InstanceError(f"num_jobs: got {num_jobs}, must be 1 to {len(jobs)}, the number of jobs in {trace}")
     first = int(rng.integers(0, len(jobs) - num_jobs + 1))
@@ -256,6 +280,9 @@ def from_trace(
         min_running_times=np.array([table[-1] for table in tables]),
         running_times=tuple(tables),
     )
+
+
+from_frame = ElasticAllocation.from_frame
 
 
 def two_elastic_jobs() -> ElasticAllocation:

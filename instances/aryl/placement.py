@@ -14,15 +14,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
-from instances.base import Array, BoolArray, Instance, IntArray, Plan, StrArray, Violation, exceeding
+from instances import pictures
+from instances.base import Instance, Plan, Violation, exceeding
+from instances.schema import Array, BoolArray, IntArray, StrArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["ArylPlacement", "ArylPlacementPlan", "four_servers", "from_frame", "generate", "two_full_servers"]
 
 
 @dataclass(frozen=True, eq=False)
-class PlacementPlan(Plan):
+class ArylPlacementPlan(Plan):
     """Where the workers go.
 
     Attributes
@@ -35,7 +42,7 @@ class PlacementPlan(Plan):
 
 
 @dataclass(frozen=True, eq=False)
-class Placement(Instance[PlacementPlan]):
+class ArylPlacement(Instance[ArylPlacementPlan]):
     """Workers to place, and the servers of both clusters.
 
     Attributes
@@ -50,11 +57,14 @@ class Placement(Instance[PlacementPlan]):
         Free GPUs of each server, at least 1.
     server_groups : (s,) str
         "training" or "inference".
+
+    ``num_gpus`` is the sum of ``server_gpus``.
     """
 
     problem = "aryl.placement"
     sense = "min"
-    plan_type = PlacementPlan
+    measure = "servers opened + workers off their group / (1 + all)"
+    plan_type = ArylPlacementPlan
 
     gpus_per_worker: Annotated[IntArray, Array(int, "n", minimum=1)]
     num_workers: Annotated[IntArray, Array(int, "n", minimum=0)]
@@ -71,6 +81,11 @@ class Placement(Instance[PlacementPlan]):
         return self.dims["s"]
 
     @property
+    def num_gpus(self) -> int:
+        """Free GPUs of all servers."""
+        return int(self.server_gpus.sum())
+
+    @property
     def total_workers(self) -> int:
         """Workers of all jobs."""
         return int(self.num_workers.sum())
@@ -82,22 +97,61 @@ class Placement(Instance[PlacementPlan]):
         off: BoolArray = self.elastic[:, None] ^ on_loan[None, :]
         return off
 
-    def servers_opened(self, plan: PlacementPlan) -> int:
+    def servers_opened(self, plan: ArylPlacementPlan) -> int:
         """Servers that hold a worker."""
         return int((plan.workers > 0).any(axis=0).sum())
 
-    def workers_off_group(self, plan: PlacementPlan) -> int:
+    def workers_off_group(self, plan: ArylPlacementPlan) -> int:
         """Workers of elastic jobs on training servers, and of others on inference servers."""
         return int(plan.workers[self.off_group].sum())
 
-    def value(self, plan: PlacementPlan) -> float:
+    def _value(self, plan: ArylPlacementPlan) -> float:
         return self.servers_opened(plan) + self.workers_off_group(plan) / (1 + self.total_workers)
 
-    def broken_rules(self, plan: PlacementPlan) -> Iterator[Violation]:
+    def _broken_rules(self, plan: ArylPlacementPlan) -> Iterator[Violation]:
         yield from exceeding("workers_at_least_0", -plan.workers, 0)
         missing = np.abs(plan.workers.sum(axis=1) - self.num_workers)
         yield from exceeding("all_placed", missing, 0)
         yield from exceeding("server_gpus", self.gpus_per_worker @ plan.workers, self.server_gpus)
+
+    def _draw(self, axes: Axes, plan: ArylPlacementPlan | None) -> None:
+        names = [f"job {job}{' (elastic)' if elastic else ''}" for job, elastic in enumerate(self.elastic.tolist())]
+        # Training servers stand before those on loan.
+        order = np.argsort(self.server_groups == "inference", kind="stable")
+        training = int((self.server_groups == "training").sum())
+        if plan is None:
+            gpus = np.diag(self.num_workers * self.gpus_per_worker)
+            pictures.stacked(
+                axes,
+                gpus,
+                texts=[
+                    f"{workers}×{size}"
+                    for workers, size in zip(self.num_workers.tolist(), self.gpus_per_worker.tolist(), strict=True)
+                ],
+                hatched=np.broadcast_to(self.elastic[:, None], gpus.shape),
+            )
+            pictures.number_axis(axes.xaxis, self.num_jobs)
+            on_loan = self.server_groups == "inference"
+            axes.set_xlabel(
+                f"job (for it {training} training servers of {self.server_gpus[~on_loan].sum()} GPUs in all, "
+                f"{self.num_servers - training} inference of {self.server_gpus[on_loan].sum()})"
+            )
+            axes.set_ylabel("GPUs wanted: workers × GPUs of a worker")
+            pictures.legend(axes, [], {"elastic": pictures.HATCHED} if self.elastic.any() else {})
+            return
+        gpus = plan.workers * self.gpus_per_worker[:, None]
+        off = self.off_group & (plan.workers > 0)
+        pictures.servers(
+            axes,
+            gpus[:, order],
+            capacity=self.server_gpus[order],
+            names=[str(server) for server in order.tolist()],
+            hatched=off[:, order],
+        )
+        axes.axvspan(training - 0.5, self.num_servers - 0.5, color=pictures.OUTLINE, alpha=0.1, linewidth=0, zorder=0)
+        axes.set_xlabel("server (shaded: inference servers on loan)")
+        axes.set_ylabel("GPUs")
+        pictures.legend(axes, names, {"off its group": pictures.HATCHED} if off.any() else {})
 
 
 def generate(
@@ -109,7 +163,7 @@ def generate(
     awkward: float = 0.5,
     load: float = 0.8,
     gpus_per_server: int = 8,
-) -> Placement:
+) -> ArylPlacement:
     """Jobs that fill most of two clusters of equal servers.
 
     Parameters
@@ -140,7 +194,7 @@ def generate(
     gpus = np.where(rng.random(n) < awkward, rng.integers(1, gpus_per_server + 1, n), rng.choice(powers, n))
     servers = max(2, int(np.ceil(gpus @ sizes / (load * gpus_per_server))))
     groups = np.where(rng.permutation(servers) < servers / 2, "inference", "training")
-    return Placement(
+    return ArylPlacement(
         gpus_per_worker=gpus,
         num_workers=np.array(sizes),
         elastic=rng.random(n) < elastic,
@@ -149,14 +203,17 @@ def generate(
     )
 
 
-def four_servers() -> Placement:
+from_frame = ArylPlacement.from_frame
+
+
+def four_servers() -> ArylPlacement:
     """Two servers of 8 GPUs in each group, on which keeping to the groups opens one too many.
 
     Job 0 has two workers of 3 GPUs and job 1 four of 2: 14 GPUs on the two training servers.  The
     worker of elastic job 2 needs 2 GPUs: on the training server with 2 to spare it costs 1/8 for
     being off its group, on an inference server of its own it costs a whole server.
     """
-    return Placement(
+    return ArylPlacement(
         gpus_per_worker=np.array([3, 2, 2]),
         num_workers=np.array([2, 4, 1]),
         elastic=np.array([False, False, True]),
@@ -165,12 +222,12 @@ def four_servers() -> Placement:
     )
 
 
-def two_full_servers() -> Placement:
+def two_full_servers() -> ArylPlacement:
     """Workers of 4, 3, 3, 2, 2 and 2 GPUs that fill two servers of 8, where best fit needs three.
 
     4 + 2 + 2 and 3 + 3 + 2 leave no GPU free; best fit puts 4 and 3 together, which strands a GPU.
     """
-    return Placement(
+    return ArylPlacement(
         gpus_per_worker=np.array([4, 3, 2]),
         num_workers=np.array([1, 2, 3]),
         elastic=np.zeros(3, bool),

@@ -14,11 +14,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
-from instances.base import Array, BoolArray, Instance, IntArray, Plan, PlanError, Scalar, Violation
+from instances import pictures
+from instances.base import Instance, Plan, PlanError, Violation
+from instances.schema import Array, BoolArray, IntArray, Scalar
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["Reclaim", "ReclaimPlan", "from_frame", "generate", "six_servers", "wide_job"]
+
+RETURNED: pictures.Look = {"facecolor": "#d1242f", "alpha": 0.18, "linewidth": 0}
+"""How pictures show a server that is returned."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,13 +61,14 @@ class Reclaim(Instance[ReclaimPlan]):
 
     problem = "aryl.reclaim"
     sense = "min"
+    measure = "jobs preempted"
     plan_type = ReclaimPlan
 
     hosts: Annotated[BoolArray, Array(bool, "n s")]
     gpus: Annotated[IntArray, Array(int, "n s", minimum=0)]
     demand: Annotated[int, Scalar(int, minimum=0)]
 
-    def check(self) -> None:
+    def _check(self) -> None:
         if self.demand > self.num_servers:
             raise self.refuse("demand", f"got {self.demand}, must be at most the number of servers, {self.num_servers}")
         bare = np.argwhere(self.hosts & (self.gpus == 0))
@@ -84,7 +95,7 @@ class Reclaim(Instance[ReclaimPlan]):
     def _outside(self, plan: ReclaimPlan) -> IntArray:
         return plan.servers[(plan.servers < 0) | (plan.servers >= self.num_servers)]
 
-    def value(self, plan: ReclaimPlan) -> float:
+    def _value(self, plan: ReclaimPlan) -> float:
         return int(self.preempted(plan).sum())
 
     def collateral_damage(self, plan: ReclaimPlan) -> int:
@@ -97,7 +108,7 @@ class Reclaim(Instance[ReclaimPlan]):
         kept[plan.servers] = False
         return int(self.gpus[np.ix_(preempted, kept)].sum())
 
-    def broken_rules(self, plan: ReclaimPlan) -> Iterator[Violation]:
+    def _broken_rules(self, plan: ReclaimPlan) -> Iterator[Violation]:
         for server in self._outside(plan):
             yield Violation("server_exists", (int(server),), 1.0)
         servers, counts = np.unique(plan.servers, return_counts=True)
@@ -106,6 +117,23 @@ class Reclaim(Instance[ReclaimPlan]):
                 yield Violation("server_once", (int(server),), float(count - 1))
         if len(plan.servers) != self.demand:
             yield Violation("demand", (), float(abs(len(plan.servers) - self.demand)))
+
+    def _draw(self, axes: Axes, plan: ReclaimPlan | None) -> None:
+        marks: dict[str, pictures.Look] = {}
+        preempted = np.zeros(self.num_jobs, bool)
+        if plan is not None:
+            returned = np.unique(np.setdiff1d(plan.servers, self._outside(plan)))
+            for server in returned.tolist():
+                axes.axvspan(server - 0.5, server + 0.5, **RETURNED, zorder=0)
+            preempted |= self.hosts[:, returned].any(axis=1)
+            marks |= {"returned server": RETURNED} | ({"preempted job": pictures.HATCHED} if preempted.any() else {})
+        flexible = ~self.hosts & (self.gpus > 0)
+        if flexible.any():
+            marks["flexible workers only"] = pictures.FADED
+        pictures.servers(axes, self.gpus, hatched=np.broadcast_to(preempted[:, None], self.gpus.shape), faded=flexible)
+        axes.set_xlabel(f"server ({self.demand} to return)")
+        axes.set_ylabel("GPUs")
+        pictures.legend(axes, [f"job {job}" for job in range(self.num_jobs)], marks)
 
 
 def generate(
@@ -175,6 +203,9 @@ def generate(
     if demand is None:
         demand = max(1, round(0.2 * s))
     return Reclaim(hosts=hosts[placed], gpus=gpus[placed], demand=demand)
+
+
+from_frame = Reclaim.from_frame
 
 
 def six_servers() -> Reclaim:

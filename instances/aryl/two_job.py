@@ -17,15 +17,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
-from instances.base import Array, FloatArray, Instance, IntArray, Plan, PlanError, Scalar, Violation, exceeding
+from instances import pictures
+from instances.base import Instance, Plan, PlanError, Violation, exceeding
+from instances.schema import Array, FloatArray, IntArray, Scalar
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = [
+    "ArylTwoJob",
+    "ArylTwoJobPlan",
+    "binding_minimum",
+    "from_frame",
+    "generate",
+    "smaller_maximum_first",
+    "smaller_workload_first",
+]
 
 
 @dataclass(frozen=True, eq=False)
-class TwoJobPlan(Plan):
+class ArylTwoJobPlan(Plan):
     """GPUs at the start.
 
     Attributes
@@ -38,7 +53,7 @@ class TwoJobPlan(Plan):
 
 
 @dataclass(frozen=True, eq=False)
-class TwoJob(Instance[TwoJobPlan]):
+class ArylTwoJob(Instance[ArylTwoJobPlan]):
     """Two elastic jobs and the GPUs that they share.
 
     Attributes
@@ -49,18 +64,22 @@ class TwoJob(Instance[TwoJobPlan]):
         Work of each job, GPU-seconds, positive.
     min_gpus, max_gpus : (2,) int
         Fewest and most GPUs of each job; 1 <= min <= max, and both minima fit together.
+
+    ``num_jobs`` is 2.
     """
 
     problem = "aryl.two_job"
     sense = "min"
-    plan_type = TwoJobPlan
+    measure = "average completion time, s"
+    rows = "2"
+    plan_type = ArylTwoJobPlan
 
     num_gpus: Annotated[int, Scalar(int, minimum=2)]
     workloads: Annotated[FloatArray, Array(float, "2", above=0)]
     min_gpus: Annotated[IntArray, Array(int, "2", minimum=1)]
     max_gpus: Annotated[IntArray, Array(int, "2", minimum=1)]
 
-    def check(self) -> None:
+    def _check(self) -> None:
         below = np.flatnonzero(self.max_gpus < self.min_gpus)
         if below.size:
             job = below[0]
@@ -74,6 +93,11 @@ class TwoJob(Instance[TwoJobPlan]):
             )
 
     @property
+    def num_jobs(self) -> int:
+        """Two."""
+        return 2
+
+    @property
     def used_gpus(self) -> int:
         """GPUs that the jobs use together at the start: all, or both maxima where those are fewer."""
         return min(self.num_gpus, int(self.max_gpus.sum()))
@@ -84,11 +108,11 @@ class TwoJob(Instance[TwoJobPlan]):
         least, most = self.min_gpus.tolist(), self.max_gpus.tolist()
         return range(max(least[0], self.used_gpus - most[1]), min(most[0], self.used_gpus - least[1]) + 1)
 
-    def split(self, gpus: int) -> TwoJobPlan:
+    def split(self, gpus: int) -> ArylTwoJobPlan:
         """The plan that starts job 0 on ``gpus`` GPUs and job 1 on the rest."""
-        return TwoJobPlan(gpus=np.array([gpus, self.used_gpus - gpus]))
+        return ArylTwoJobPlan(gpus=np.array([gpus, self.used_gpus - gpus]))
 
-    def completion_times(self, plan: TwoJobPlan) -> FloatArray:
+    def completion_times(self, plan: ArylTwoJobPlan) -> FloatArray:
         """(2,) float: when each job completes, s."""
         if (plan.gpus < 1).any():
             job = int(np.argmin(plan.gpus))
@@ -101,16 +125,49 @@ class TwoJob(Instance[TwoJobPlan]):
         completion[last] += max(0.0, left) / min(self.max_gpus[last], self.num_gpus)
         return completion
 
-    def value(self, plan: TwoJobPlan) -> float:
+    def _value(self, plan: ArylTwoJobPlan) -> float:
         return float(self.completion_times(plan).mean())
 
-    def broken_rules(self, plan: TwoJobPlan) -> Iterator[Violation]:
+    def _broken_rules(self, plan: ArylTwoJobPlan) -> Iterator[Violation]:
         yield from exceeding("min_gpus", self.min_gpus - plan.gpus, 0)
         yield from exceeding("max_gpus", plan.gpus, self.max_gpus)
         yield from exceeding("used_gpus", abs(int(plan.gpus.sum()) - self.used_gpus), 0)
 
+    def _draw(self, axes: Axes, plan: ArylTwoJobPlan | None) -> None:
+        names = [
+            f"job {job} ({least} to {most} GPUs)"
+            for job, (least, most) in enumerate(zip(self.min_gpus.tolist(), self.max_gpus.tolist(), strict=True))
+        ]
+        if plan is None:
+            averages = [self.objective(self.split(gpus)) for gpus in self.splits]
+            pictures.curves(axes, [list(self.splits)], [averages])
+            axes.set_xlabel(f"GPUs of job 0 at the start (the rest of {self.used_gpus} for job 1)")
+            axes.set_ylabel(self.measure)
+            pictures.whole_numbers(axes.xaxis)
+            return
+        if (plan.gpus < 1).any():
+            # Such a job never completes, so there is nothing to draw over time but the start.
+            ends, shares = np.array([0.0, 1.0]), plan.gpus[None, :]
+            axes.set_xlabel("the start (a job without GPUs never completes)")
+            axes.set_xticks([])
+        else:
+            times = self.completion_times(plan)
+            last = int(np.argmax(times))
+            later = np.zeros(2, np.int64)
+            later[last] = min(self.max_gpus[last], self.num_gpus)
+            ends = np.array([0.0, times.min(), times.max()])
+            shares = np.array([plan.gpus, later])
+            axes.set_xlabel("time, s (dotted: completions)")
+            if ends[2] == ends[1]:
+                ends, shares = ends[:2], shares[:1]
+            pictures.completions(axes, times)
+        pictures.over_time(axes, ends, shares, capacity=self.num_gpus)
+        axes.set_ylabel("GPUs")
+        pictures.whole_numbers(axes.yaxis)
+        pictures.legend(axes, names)
 
-def generate(rng: np.random.Generator | int, *, num_gpus: int = 16, binding: float = 0.5) -> TwoJob:
+
+def generate(rng: np.random.Generator | int, *, num_gpus: int = 16, binding: float = 0.5) -> ArylTwoJob:
     """Two jobs of similar workloads that cannot both have their maximum.
 
     Parameters
@@ -130,7 +187,7 @@ def generate(rng: np.random.Generator | int, *, num_gpus: int = 16, binding: flo
     least = np.ones(2, np.int64)
     job = int(rng.integers(2))
     least[job] = max(1, round(binding * most[job]))
-    return TwoJob(
+    return ArylTwoJob(
         num_gpus=num_gpus,
         workloads=np.round(60 * num_gpus * 10 ** rng.uniform(1.0, 1.5, 2)),
         min_gpus=least,
@@ -138,7 +195,10 @@ def generate(rng: np.random.Generator | int, *, num_gpus: int = 16, binding: flo
     )
 
 
-def smaller_workload_first() -> TwoJob:
+from_frame = ArylTwoJob.from_frame
+
+
+def smaller_workload_first() -> ArylTwoJob:
     """Two jobs with the same bounds, 2 to 6 of 8 GPUs: 300 and 120 GPU-seconds (cf. Tables 2 and 3).
 
     Six GPUs for the smaller job give completions at 63.33 and 20 s, 41.67 s on average, which is
@@ -146,10 +206,12 @@ def smaller_workload_first() -> TwoJob:
 
     The data are reconstructed from the printed values; whether Table 2 has the same is not known.
     """
-    return TwoJob(num_gpus=8, workloads=np.array([300.0, 120.0]), min_gpus=np.array([2, 2]), max_gpus=np.array([6, 6]))
+    return ArylTwoJob(
+        num_gpus=8, workloads=np.array([300.0, 120.0]), min_gpus=np.array([2, 2]), max_gpus=np.array([6, 6])
+    )
 
 
-def smaller_maximum_first() -> TwoJob:
+def smaller_maximum_first() -> ArylTwoJob:
     """A larger job of 2 or 3 GPUs and a smaller one of 2 to 6, on 8 GPUs (cf. Table 4).
 
     The job of 300 GPU-seconds never uses more than 3 GPUs, and what it does not get at the start
@@ -158,14 +220,18 @@ def smaller_maximum_first() -> TwoJob:
 
     The data are reconstructed from the printed values, 62 against 63.33; others give the same two.
     """
-    return TwoJob(num_gpus=8, workloads=np.array([300.0, 120.0]), min_gpus=np.array([2, 2]), max_gpus=np.array([3, 6]))
+    return ArylTwoJob(
+        num_gpus=8, workloads=np.array([300.0, 120.0]), min_gpus=np.array([2, 2]), max_gpus=np.array([3, 6])
+    )
 
 
-def binding_minimum() -> TwoJob:
+def binding_minimum() -> ArylTwoJob:
     """Two jobs on 8 GPUs where the larger one's minimum makes the closed form err.
 
     The smaller job, 300 GPU-seconds, could use 7 GPUs but gets 5, because the other, 360, needs 3:
     completions at 60 and 85.71 s, 72.86 s on average.  With 1 and 7 GPUs, the larger job first, it
     is 86.94 and 51.43 s, 69.18 s on average.
     """
-    return TwoJob(num_gpus=8, workloads=np.array([300.0, 360.0]), min_gpus=np.array([1, 3]), max_gpus=np.array([7, 7]))
+    return ArylTwoJob(
+        num_gpus=8, workloads=np.array([300.0, 360.0]), min_gpus=np.array([1, 3]), max_gpus=np.array([7, 7])
+    )

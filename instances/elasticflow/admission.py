@@ -13,13 +13,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 import numpy as np
 
-from instances.base import Array, BoolArray, IntArray, Plan, Violation, exceeding
-from instances.elasticflow.sharing import DeadlineJobs, draw_jobs
-from instances.elasticflow.traces import PathLike, jobs_from_trace
+from instances.base import Plan, Violation, exceeding
+from instances.data.lines import PathLike
+from instances.elasticflow.sharing import DeadlineJobs
+from instances.elasticflow.synthetic import JobOptions, draw_jobs
+from instances.elasticflow.traces import JobChoice, jobs_from_trace
+from instances.schema import Array, BoolArray, IntArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["Admission", "AdmissionPlan", "from_frame", "from_trace", "generate", "greedy_arrival"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,51 +58,48 @@ class Admission(DeadlineJobs[AdmissionPlan]):
 
     problem = "elasticflow.admission"
     sense = "max"
+    measure = "jobs admitted"
     plan_type = AdmissionPlan
 
     arrival_order: Annotated[IntArray, Array(int, "a", index_of="n")]
 
-    def check(self) -> None:
-        super().check()
+    def _check(self) -> None:
+        super()._check()
         if not np.array_equal(np.sort(self.arrival_order), np.arange(self.num_jobs)):
             raise self.refuse(
                 "arrival_order",
                 f"got {self.arrival_order.tolist()}, must be each job from 0 to {self.num_jobs - 1} once",
             )
 
-    def value(self, plan: AdmissionPlan) -> float:
+    def _value(self, plan: AdmissionPlan) -> float:
         return int(plan.admitted.sum())
 
-    def broken_rules(self, plan: AdmissionPlan) -> Iterator[Violation]:
+    def _broken_rules(self, plan: AdmissionPlan) -> Iterator[Violation]:
         yield from self.broken_slot_rules(plan.gpus, np.where(plan.admitted, self.iterations, 0.0))
         yield from exceeding("not_admitted", np.where(plan.admitted, 0, plan.gpus.sum(axis=1)), 0)
 
+    def _draw(self, axes: Axes, plan: AdmissionPlan | None) -> None:
+        if plan is None:
+            super()._draw(axes, None)
+        else:
+            self._draw_slots(axes, plan.gpus, np.flatnonzero(~plan.admitted))
 
-def generate(
-    rng: np.random.Generator | int,
-    *,
-    num_jobs: int = 10,
-    num_gpus: int = 16,
-    horizon: int = 20,
-    tightness: float = 1.0,
-    curves: str = "concave",
-) -> Admission:
+
+def generate(rng: np.random.Generator | int, **options: Unpack[JobOptions]) -> Admission:
     """Synthetic jobs, more than can be served, in random order of arrival.
 
     Parameters
     ----------
     rng : Generator or int
         Source of randomness, or its seed.
-    num_jobs, num_gpus, horizon, curves
-        As for :func:`instances.elasticflow.minimum_satisfactory_share.generate`.
-    tightness : float
-        Hardness dial, above 0: the largest part of the GPU time up to any deadline that the jobs
-        due by then would need if each always ran at its most efficient number of GPUs.  At 0.3
-        mostly all can be admitted; the larger, the fewer.
+    **options
+        Sizes, curves and the hardness dial of :func:`instances.elasticflow.synthetic.draw_jobs`;
+        here ``num_jobs`` is 10 and ``tightness`` 1 by default.  At a tightness of 0.3 mostly all can
+        be admitted; the larger, the fewer.
     """
     rng = np.random.default_rng(rng)
-    fields = draw_jobs(rng, num_jobs=num_jobs, num_gpus=num_gpus, horizon=horizon, tightness=tightness, curves=curves)
-    return Admission(**fields, arrival_order=rng.permutation(num_jobs))
+    fields = draw_jobs(rng, **JobOptions(num_jobs=10, tightness=1.0) | options)
+    return Admission(**fields, arrival_order=rng.permutation(len(fields["deadlines"])))
 
 
 def from_trace(
@@ -103,26 +108,17 @@ def from_trace(
     throughputs: PathLike,
     trace: PathLike,
     num_jobs: int = 10,
-    num_gpus: int = 16,
-    slot_seconds: float = 3600.0,
-    draw_deadlines: bool = False,
-    interpolate: bool = True,
+    **choice: Unpack[JobChoice],
 ) -> Admission:
     """Consecutive jobs of a real trace, which arrive in the order of the trace.
 
-    The parameters are those of :func:`instances.elasticflow.traces.jobs_from_trace`.
+    The parameters and errors are those of :func:`instances.elasticflow.traces.jobs_from_trace`.
     """
-    fields = jobs_from_trace(
-        rng,
-        throughputs=throughputs,
-        trace=trace,
-        num_jobs=num_jobs,
-        num_gpus=num_gpus,
-        slot_seconds=slot_seconds,
-        draw_deadlines=draw_deadlines,
-        interpolate=interpolate,
-    )
+    fields = jobs_from_trace(rng, throughputs=throughputs, trace=trace, num_jobs=num_jobs, **choice)
     return Admission(**fields, arrival_order=np.arange(num_jobs))
+
+
+from_frame = Admission.from_frame
 
 
 def greedy_arrival() -> Admission:

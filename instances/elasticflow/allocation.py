@@ -18,23 +18,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Unpack
 
 import numpy as np
 
-from instances.base import BoolArray, IntArray, Violation
-from instances.elasticflow.sharing import DeadlineJobs, SlotPlan, draw_jobs
-from instances.elasticflow.traces import PathLike, jobs_from_trace
+from instances.base import Violation
+from instances.data.lines import PathLike
+from instances.elasticflow.sharing import DeadlineJobs, SlotPlan
+from instances.elasticflow.synthetic import JobOptions, draw_jobs
+from instances.elasticflow.traces import JobChoice, jobs_from_trace
+from instances.schema import BoolArray, IntArray
+
+__all__ = ["ElasticFlowAllocation", "from_frame", "from_trace", "generate", "two_idle_gpus"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Allocation(DeadlineJobs[SlotPlan]):
+class ElasticFlowAllocation(DeadlineJobs[SlotPlan]):
     """Admitted jobs, all of which must meet their deadlines; the fields are those of :class:`DeadlineJobs`."""
 
     problem = "elasticflow.allocation"
     sense = "min"
+    measure = "GPU-slots"
     plan_type = SlotPlan
 
-    def value(self, plan: SlotPlan) -> float:
+    def _value(self, plan: SlotPlan) -> float:
         return int(plan.gpus.sum())
 
     def faster_now(self, gpus: IntArray) -> BoolArray:
@@ -43,7 +50,7 @@ class Allocation(DeadlineJobs[SlotPlan]):
         rest = np.minimum(now, self.num_gpus - 1)
         return (now < self.num_gpus) & self.faster[np.arange(self.num_jobs), rest]
 
-    def broken_rules(self, plan: SlotPlan) -> Iterator[Violation]:
+    def _broken_rules(self, plan: SlotPlan) -> Iterator[Violation]:
         yield from self.broken_slot_rules(plan.gpus, self.iterations)
         idle = self.num_gpus - int(plan.gpus[:, 0].sum())
         if idle > 0:
@@ -51,29 +58,19 @@ class Allocation(DeadlineJobs[SlotPlan]):
                 yield Violation("no_useful_idle_gpu", (int(job),), float(idle))
 
 
-def generate(
-    rng: np.random.Generator | int,
-    *,
-    num_jobs: int = 8,
-    num_gpus: int = 16,
-    horizon: int = 20,
-    tightness: float = 0.4,
-    curves: str = "concave",
-) -> Allocation:
-    """Synthetic jobs; see :func:`instances.elasticflow.minimum_satisfactory_share.generate`.
+def generate(rng: np.random.Generator | int, **options: Unpack[JobOptions]) -> ElasticFlowAllocation:
+    """Synthetic jobs that compete for the GPUs.
 
     The lower ``tightness``, the more of slot 0 is left for (7) to fill.
+
+    Parameters
+    ----------
+    rng : Generator or int
+        Source of randomness, or its seed.
+    **options
+        Sizes, curves and the hardness dial of :func:`instances.elasticflow.synthetic.draw_jobs`.
     """
-    return Allocation(
-        **draw_jobs(
-            np.random.default_rng(rng),
-            num_jobs=num_jobs,
-            num_gpus=num_gpus,
-            horizon=horizon,
-            tightness=tightness,
-            curves=curves,
-        )
-    )
+    return ElasticFlowAllocation(**draw_jobs(np.random.default_rng(rng), **options))
 
 
 def from_trace(
@@ -82,34 +79,27 @@ def from_trace(
     throughputs: PathLike,
     trace: PathLike,
     num_jobs: int = 10,
-    num_gpus: int = 16,
-    slot_seconds: float = 3600.0,
-    draw_deadlines: bool = False,
-    interpolate: bool = True,
-) -> Allocation:
-    """Consecutive jobs of a real trace; see :func:`instances.elasticflow.traces.jobs_from_trace`."""
-    return Allocation(
-        **jobs_from_trace(
-            rng,
-            throughputs=throughputs,
-            trace=trace,
-            num_jobs=num_jobs,
-            num_gpus=num_gpus,
-            slot_seconds=slot_seconds,
-            draw_deadlines=draw_deadlines,
-            interpolate=interpolate,
-        )
-    )
+    **choice: Unpack[JobChoice],
+) -> ElasticFlowAllocation:
+    """Consecutive jobs of a real trace.
+
+    The parameters and errors are those of :func:`instances.elasticflow.traces.jobs_from_trace`.
+    """
+    fields = jobs_from_trace(rng, throughputs=throughputs, trace=trace, num_jobs=num_jobs, **choice)
+    return ElasticFlowAllocation(**fields)
 
 
-def two_idle_gpus() -> Allocation:
+from_frame = ElasticFlowAllocation.from_frame
+
+
+def two_idle_gpus() -> ElasticFlowAllocation:
     """Two equal jobs on four GPUs, of which their minimum satisfactory shares use one each.
 
     Both do 2, 3 and 3.5 iterations per slot on 1, 2 and 3 GPUs (3.5 on 4 too) and have 4 to do in
     two slots.  One GPU each in both slots, 4 GPU-slots, would do, but leaves two GPUs idle in slot 0
     that would speed them up.  With two GPUs each there, they still need one in slot 1: 6 GPU-slots.
     """
-    return Allocation(
+    return ElasticFlowAllocation(
         num_gpus=4,
         iterations=np.array([4.0, 4.0]),
         deadlines=np.array([2, 2]),

@@ -19,12 +19,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Unpack
 
 import numpy as np
 
 from instances.base import Violation
-from instances.elasticflow.sharing import DeadlineJobs, SlotPlan, draw_jobs
-from instances.elasticflow.traces import PathLike, jobs_from_trace
+from instances.data.lines import PathLike
+from instances.elasticflow.sharing import DeadlineJobs, SlotPlan
+from instances.elasticflow.synthetic import JobOptions, draw_jobs
+from instances.elasticflow.traces import JobChoice, jobs_from_trace
+
+__all__ = [
+    "MinimumSatisfactoryShare",
+    "from_frame",
+    "from_trace",
+    "generate",
+    "job_alone",
+    "job_in_company",
+    "turned_away",
+    "two_jobs",
+]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -33,57 +47,27 @@ class MinimumSatisfactoryShare(DeadlineJobs[SlotPlan]):
 
     problem = "elasticflow.minimum_satisfactory_share"
     sense = "min"
+    measure = "GPU-slots"
     plan_type = SlotPlan
 
-    def value(self, plan: SlotPlan) -> float:
+    def _value(self, plan: SlotPlan) -> float:
         return int(plan.gpus.sum())
 
-    def broken_rules(self, plan: SlotPlan) -> Iterator[Violation]:
+    def _broken_rules(self, plan: SlotPlan) -> Iterator[Violation]:
         yield from self.broken_slot_rules(plan.gpus, self.iterations)
 
 
-def generate(
-    rng: np.random.Generator | int,
-    *,
-    num_jobs: int = 8,
-    num_gpus: int = 16,
-    horizon: int = 20,
-    tightness: float = 0.4,
-    curves: str = "concave",
-) -> MinimumSatisfactoryShare:
+def generate(rng: np.random.Generator | int, **options: Unpack[JobOptions]) -> MinimumSatisfactoryShare:
     """Synthetic jobs that compete for the GPUs.
 
     Parameters
     ----------
     rng : Generator or int
         Source of randomness, or its seed.
-    num_jobs : int
-        Number of jobs, n.
-    num_gpus : int
-        GPUs of the cluster.
-    horizon : int
-        Deadlines are drawn uniformly from 1 to this many slots.
-    tightness : float
-        Hardness dial, above 0: the largest part of the GPU time up to any deadline that the jobs
-        due by then would need if each always ran at its most efficient number of GPUs.  Above 1
-        there is no plan.  With linear curves there is one up to about 1 (Theorem 1); with others
-        plans run out earlier (for 16 GPUs at about half, for more at less), because jobs that need
-        many GPUs run less efficiently.  No job has more to do than it could do alone, which can
-        lower the load.
-    curves : str
-        "concave" (the default), "linear", or "measured": powers of two with an error of measurement,
-        flat in between, which is neither concave nor monotone.
+    **options
+        Sizes, curves and the hardness dial of :func:`instances.elasticflow.synthetic.draw_jobs`.
     """
-    return MinimumSatisfactoryShare(
-        **draw_jobs(
-            np.random.default_rng(rng),
-            num_jobs=num_jobs,
-            num_gpus=num_gpus,
-            horizon=horizon,
-            tightness=tightness,
-            curves=curves,
-        )
-    )
+    return MinimumSatisfactoryShare(**draw_jobs(np.random.default_rng(rng), **options))
 
 
 def from_trace(
@@ -92,24 +76,17 @@ def from_trace(
     throughputs: PathLike,
     trace: PathLike,
     num_jobs: int = 10,
-    num_gpus: int = 16,
-    slot_seconds: float = 3600.0,
-    draw_deadlines: bool = False,
-    interpolate: bool = True,
+    **choice: Unpack[JobChoice],
 ) -> MinimumSatisfactoryShare:
-    """Consecutive jobs of a real trace; see :func:`instances.elasticflow.traces.jobs_from_trace`."""
-    return MinimumSatisfactoryShare(
-        **jobs_from_trace(
-            rng,
-            throughputs=throughputs,
-            trace=trace,
-            num_jobs=num_jobs,
-            num_gpus=num_gpus,
-            slot_seconds=slot_seconds,
-            draw_deadlines=draw_deadlines,
-            interpolate=interpolate,
-        )
-    )
+    """Consecutive jobs of a real trace.
+
+    The parameters and errors are those of :func:`instances.elasticflow.traces.jobs_from_trace`.
+    """
+    fields = jobs_from_trace(rng, throughputs=throughputs, trace=trace, num_jobs=num_jobs, **choice)
+    return MinimumSatisfactoryShare(**fields)
+
+
+from_frame = MinimumSatisfactoryShare.from_frame
 
 
 def two_jobs() -> MinimumSatisfactoryShare:

@@ -23,25 +23,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
-from instances.base import (
-    Array,
-    BoolArray,
-    FloatArray,
-    Instance,
-    IntArray,
-    Plan,
-    Scalar,
-    Violation,
-    exceeding,
-)
+from instances import pictures
+from instances.base import Instance, Plan, Violation, exceeding
+from instances.schema import Array, BoolArray, FloatArray, IntArray, Scalar
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["ElasticFlowPlacement", "ElasticFlowPlacementPlan", "fragmented_server", "from_frame", "generate"]
 
 
 @dataclass(frozen=True, eq=False)
-class PlacementPlan(Plan):
+class ElasticFlowPlacementPlan(Plan):
     """Blocks of the jobs.
 
     Attributes
@@ -54,7 +51,7 @@ class PlacementPlan(Plan):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Placement(Instance[PlacementPlan]):
+class ElasticFlowPlacement(Instance[ElasticFlowPlacementPlan]):
     """A cluster, the sizes of the jobs, and where the running ones are.
 
     Attributes
@@ -68,18 +65,21 @@ class Placement(Instance[PlacementPlan]):
     previous_offsets : (n,) float
         First GPU of each running job's block so far, a whole number; infinite (in JSON ``null``)
         for a new job.
+
+    ``gpus_per_server`` is also found as ``server_gpus``, and ``num_servers`` follows from it.
     """
 
     problem = "elasticflow.placement"
     sense = "min"
-    plan_type = PlacementPlan
+    measure = "running jobs moved"
+    plan_type = ElasticFlowPlacementPlan
 
     num_gpus: Annotated[int, Scalar(int, minimum=1)]
     gpus_per_server: Annotated[int, Scalar(int, minimum=1)]
     sizes: Annotated[IntArray, Array(int, "n", minimum=1)]
     previous_offsets: Annotated[FloatArray, Array(float, "n", minimum=0, infinite=True)]
 
-    def check(self) -> None:
+    def _check(self) -> None:
         server = self.gpus_per_server
         if server & (server - 1):
             raise self.refuse("gpus_per_server", f"got {server}, must be a power of two")
@@ -109,6 +109,16 @@ class Placement(Instance[PlacementPlan]):
         return self.dims["n"]
 
     @property
+    def num_servers(self) -> int:
+        """Servers that the GPUs make."""
+        return self.num_gpus // self.gpus_per_server
+
+    @property
+    def server_gpus(self) -> int:
+        """GPUs of each server, ``gpus_per_server``."""
+        return self.gpus_per_server
+
+    @property
     def running(self) -> BoolArray:
         """(n,) bool: the jobs that have a block already."""
         return np.isfinite(self.previous_offsets)
@@ -120,15 +130,60 @@ class Placement(Instance[PlacementPlan]):
         fits: BoolArray = self.running & (where % self.sizes == 0) & (where + self.sizes <= self.num_gpus)
         return fits
 
-    def value(self, plan: PlacementPlan) -> float:
+    def _value(self, plan: ElasticFlowPlacementPlan) -> float:
         return int((self.running & (plan.offsets != self.previous_offsets)).sum())
 
-    def broken_rules(self, plan: PlacementPlan) -> Iterator[Violation]:
+    def _broken_rules(self, plan: ElasticFlowPlacementPlan) -> Iterator[Violation]:
         ends = plan.offsets + self.sizes
         yield from exceeding("aligned", plan.offsets % self.sizes, 0)
         yield from exceeding("inside", np.maximum(-plan.offsets, ends - self.num_gpus), 0)
         inside = (plan.offsets >= 0) & (ends <= self.num_gpus)
         yield from exceeding("disjoint", _held(plan.offsets[inside], self.sizes[inside], self.num_gpus), 1)
+
+    def _draw(self, axes: Axes, plan: ElasticFlowPlacementPlan | None) -> None:
+        shown = np.flatnonzero(self.running) if plan is None else np.arange(self.num_jobs)
+        offsets = (self.previous_offsets[shown] if plan is None else plan.offsets).astype(np.int64)
+        moved = np.zeros(self.num_jobs, bool) if plan is None else self.running & (offsets != self.previous_offsets)
+        row, few = self.gpus_per_server, self.num_servers <= pictures.MOST_NUMBERED
+        for job, offset in zip(shown.tolist(), offsets.tolist(), strict=True):
+            end = offset + int(self.sizes[job])
+            # A block beyond the edge of a server goes on in the next one.
+            for server in range(offset // row, -(-end // row)):
+                left, right = max(offset, server * row), min(end, (server + 1) * row)
+                axes.barh(
+                    server,
+                    right - left,
+                    left=left - server * row,
+                    height=0.8 if few else 1.0,
+                    color=pictures.colour(job),
+                    edgecolor="white",
+                    linewidth=0.6 if few else 0.0,
+                    hatch="////" if moved[job] else None,
+                    alpha=1.0 if self.running[job] else pictures.FADED["alpha"],
+                )
+                if few:
+                    axes.text(
+                        (left + right) / 2 - server * row,
+                        server,
+                        str(job),
+                        ha="center",
+                        va="center",
+                        fontsize=7,
+                        bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.8},
+                    )
+        for server in range(self.num_servers):
+            axes.barh(
+                server, row, height=0.8, fill=False, edgecolor=pictures.OUTLINE, linewidth=1.1 if few else 0.3, zorder=3
+            )
+        pictures.number_axis(axes.yaxis, self.num_servers)
+        axes.invert_yaxis()
+        to_place = "" if plan is not None else f" (before; {pictures.jobs(np.flatnonzero(~self.running))} to place)"
+        axes.set_xlabel(f"GPU of the server{to_place}")
+        axes.set_ylabel("server")
+        marks: dict[str, pictures.Look] = {"moved job": pictures.HATCHED} if moved.any() else {}
+        if plan is not None and not self.running.all():
+            marks["new job"] = pictures.FADED
+        pictures.legend(axes, [f"job {job}, {size} GPUs" for job, size in enumerate(self.sizes.tolist())], marks)
 
 
 def _held(offsets: IntArray, sizes: IntArray, num_gpus: int) -> IntArray:
@@ -146,7 +201,7 @@ def generate(
     load: float = 1.0,
     churn: float = 0.4,
     resized: float = 0.1,
-) -> Placement:
+) -> ElasticFlowPlacement:
     """A full cluster after some jobs have ended, some have changed their size and others have come.
 
     Parameters
@@ -183,12 +238,15 @@ def generate(
     new = _draw_sizes(rng, num_gpus, int(load * num_gpus) - int(sizes.sum()))
     if not len(sizes) + len(new):
         new = np.array([1])
-    return Placement(
+    return ElasticFlowPlacement(
         num_gpus=num_gpus,
         gpus_per_server=gpus_per_server,
         sizes=np.concatenate([sizes, new]),
         previous_offsets=np.concatenate([offsets.astype(float), np.full(len(new), np.inf)]),
     )
+
+
+from_frame = ElasticFlowPlacement.from_frame
 
 
 def _draw_sizes(rng: np.random.Generator, num_gpus: int, total: int) -> IntArray:
@@ -207,12 +265,12 @@ def _largest(count: int) -> int:
     return 1 << (count.bit_length() - 1)
 
 
-def fragmented_server() -> Placement:
+def fragmented_server() -> ElasticFlowPlacement:
     """One server of 8 GPUs that is half free, but in two pieces: a job of 4 needs one move.
 
     Two jobs of two GPUs run at offsets 0 and 4.  Either one has to make room.
     """
-    return Placement(
+    return ElasticFlowPlacement(
         num_gpus=8,
         gpus_per_server=8,
         sizes=np.array([2, 2, 4]),

@@ -10,11 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import numpy as np
 
-from instances.base import Array, BoolArray, FloatArray, Instance, IntArray, Plan, Scalar, Violation, exceeding
+from instances import pictures
+from instances.base import Instance, Plan, Violation, exceeding
+from instances.schema import Array, BoolArray, FloatArray, IntArray, Scalar
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["RATE_TOLERANCE", "DeadlineJobs", "SlotPlan"]
 
 RATE_TOLERANCE = 1e-9
 """Throughputs of a job that differ by less than this part of its greatest one count as equal."""
@@ -58,7 +65,7 @@ class DeadlineJobs(Instance[P]):
     deadlines: Annotated[IntArray, Array(int, "n", minimum=1)]
     throughputs: Annotated[FloatArray, Array(float, "n g", minimum=0)]
 
-    def check(self) -> None:
+    def _check(self) -> None:
         columns = self.throughputs.shape[1]
         if columns != self.num_gpus + 1:
             raise self.refuse("throughputs", f"got {columns} columns, must be num_gpus + 1, {self.num_gpus + 1}")
@@ -76,7 +83,7 @@ class DeadlineJobs(Instance[P]):
         """Slots until the latest deadline."""
         return int(self.deadlines.max())
 
-    def plan_dims(self) -> dict[str, int]:
+    def _plan_dims(self) -> dict[str, int]:
         return {"n": self.num_jobs, "h": self.horizon}
 
     @cached_property
@@ -116,59 +123,30 @@ class DeadlineJobs(Instance[P]):
         late = np.where(np.arange(self.horizon) < self.deadlines[:, None], 0, gpus)
         yield from exceeding("after_deadline", late, 0)
 
+    def _draw(self, axes: Axes, plan: P | None) -> None:
+        names = [f"job {job}, deadline {deadline}" for job, deadline in enumerate(self.deadlines.tolist())]
+        if plan is not None:
+            self._draw_slots(axes, plan.gpus, np.zeros(0, np.int64))  # type: ignore[attr-defined]
+            return
+        gpus = np.arange(self.num_gpus + 1)
+        steady = self.throughputs * self.deadlines[:, None]
+        needed = np.where(self.iterations > 0, self.iterations, 1.0)[:, None]
+        pictures.curves(axes, [gpus] * self.num_jobs, steady / needed)
+        axes.axhline(1, color=pictures.OUTLINE, linewidth=1.0, linestyle="--")
+        axes.set_ylim(0, min(3.0, 1.1 * max(1.0, float((steady / needed).max()))))
+        pictures.whole_numbers(axes.xaxis)
+        axes.set_xlabel("GPUs in every slot until the deadline")
+        axes.set_ylabel("work done / work to do")
+        pictures.legend(axes, names)
 
-def draw_jobs(
-    rng: np.random.Generator,
-    *,
-    num_jobs: int,
-    num_gpus: int,
-    horizon: int,
-    tightness: float,
-    curves: str,
-) -> dict[str, Any]:
-    """Fields of synthetic jobs; the generators say what the parameters mean."""
-    n = num_jobs
-    throughputs = _CURVES[curves](rng, n, num_gpus)
-    deadlines = rng.integers(1, horizon + 1, n)
-    requested = np.minimum(rng.choice([1, 2, 4, 8], n, p=[0.6, 0.2, 0.15, 0.05]), num_gpus)
-    # A deadline is 0.5 to 1.5 times the job's duration on the GPUs requested, as in the paper.
-    durations = deadlines / rng.uniform(0.5, 1.5, n)
-    best = np.maximum.accumulate(throughputs, axis=1)
-    iterations = durations * best[np.arange(n), requested]
-    # On the fewest GPUs on which it runs, a job needs the least GPU time that it can.
-    rate = (throughputs[:, 1:] / np.arange(1, num_gpus + 1)).max(axis=1)
-    load = max((iterations / rate)[deadlines <= last].sum() / (num_gpus * last) for last in deadlines.tolist())
-    iterations *= tightness / load
-    return {
-        "num_gpus": num_gpus,
-        "iterations": np.minimum(iterations, 0.95 * deadlines * best[:, -1]),
-        "deadlines": deadlines,
-        "throughputs": throughputs,
-    }
-
-
-def _linear_curves(rng: np.random.Generator, n: int, num_gpus: int) -> FloatArray:
-    curves: FloatArray = np.outer(10 ** rng.uniform(1, 3, n), np.arange(num_gpus + 1))
-    return curves
-
-
-def _concave_curves(rng: np.random.Generator, n: int, num_gpus: int) -> FloatArray:
-    """Each doubling of the GPUs is worth less than the one before; linear between powers of two."""
-    levels = 2 ** np.arange(num_gpus.bit_length() + 1)
-    gain = rng.uniform(0.5, 1, (n, 1)) * np.cumprod(rng.uniform(0.5, 1, (n, len(levels) - 1)), axis=1)
-    speed = np.cumprod(np.hstack([np.ones((n, 1)), 1 + gain]), axis=1) * 10 ** rng.uniform(1, 3, (n, 1))
-    gpus = np.arange(num_gpus + 1)
-    return np.array([np.interp(gpus, [0, *levels], [0, *row]) for row in speed])
-
-
-def _measured_curves(rng: np.random.Generator, n: int, num_gpus: int) -> FloatArray:
-    """Concave curves with an error of up to 20% at each power of two, flat in between."""
-    gpus = np.arange(num_gpus + 1)
-    power = 2 ** np.floor(np.log2(np.maximum(gpus, 1))).astype(int)
-    error = rng.uniform(0.8, 1.2, (n, num_gpus + 1))
-    curves: FloatArray = (_concave_curves(rng, n, num_gpus) * error)[:, power]
-    curves[:, 0] = 0.0
-    return curves
-
-
-_CURVES = {"linear": _linear_curves, "concave": _concave_curves, "measured": _measured_curves}
+    def _draw_slots(self, axes: Axes, gpus: IntArray, refused: IntArray) -> None:
+        """GPUs of each job in each slot, its deadline, and the jobs that are turned away."""
+        pictures.over_time(axes, np.arange(self.horizon + 1), gpus.T, capacity=self.num_gpus)
+        served = np.setdiff1d(np.arange(self.num_jobs), refused)
+        pictures.completions(axes, [d if job in served else np.inf for job, d in enumerate(self.deadlines.tolist())])
+        away = f"; {pictures.jobs(refused)} refused" if refused.size else ""
+        axes.set_xlabel(f"slot (dotted: deadlines{away})")
+        axes.set_ylabel("GPUs")
+        pictures.whole_numbers(axes.xaxis, axes.yaxis)
+        out = set(refused.tolist())
+        pictures.legend(axes, [f"job {job}{' (refused)' * (job in out)}" for job in range(self.num_jobs)])

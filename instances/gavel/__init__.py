@@ -1,5 +1,10 @@
 """Problems of Gavel (OSDI'20)."""
 
-from instances.gavel.traces import from_trace
+from pkgutil import iter_modules
 
-__all__ = ["from_trace"]
+from lazy_loader import attach
+
+_modules = [module.name for module in iter_modules(__path__)]
+_functions = {"traces": ["from_trace"]}
+
+__getattr__, __dir__, __all__ = attach(__name__, _modules, _functions)

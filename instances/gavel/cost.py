@@ -22,6 +22,8 @@ from instances.gavel.priced import PricedSharing
 from instances.gavel.sharing import Allocation
 from instances.gavel.synthetic import three_jobs_on_two_types
 
+__all__ = ["Cost", "from_frame", "from_trace", "generate", "three_jobs"]
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Cost(PricedSharing):
@@ -29,12 +31,13 @@ class Cost(PricedSharing):
 
     problem = "gavel.cost"
     sense = "max"
+    measure = "total throughput over total price, steps/s per $/h"
 
     def spending(self, plan: Allocation) -> float:
         """What the workers cost, $/h."""
         return float(self.row_scale_factors @ plan.time_fractions @ self.costs)
 
-    def value(self, plan: Allocation) -> float:
+    def _value(self, plan: Allocation) -> float:
         """Steps/s per $/h."""
         spending = self.spending(plan)
         return float(self.throughput(plan).sum()) / spending if spending > 0 else 0.0
@@ -42,6 +45,7 @@ class Cost(PricedSharing):
 
 generate = Cost.generate
 from_trace = Cost.from_trace
+from_frame = Cost.from_frame
 
 
 def three_jobs(*, slo: float = np.inf) -> Cost:

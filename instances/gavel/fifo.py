@@ -16,10 +16,13 @@ from typing import Unpack
 
 import numpy as np
 
-from instances.base import FloatArray
+from instances.data.lines import PathLike
 from instances.gavel.sharing import Allocation, Sharing
 from instances.gavel.synthetic import ClusterOptions, draw_cluster, three_jobs_on_two_types
-from instances.gavel.traces import ClusterChoice, PathLike, cluster, draw_jobs, read_throughputs, read_trace
+from instances.gavel.traces import ClusterChoice, jobs_from_trace
+from instances.schema import FloatArray
+
+__all__ = ["Fifo", "from_frame", "from_trace", "generate", "near_tie", "three_jobs"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -28,13 +31,14 @@ class Fifo(Sharing):
 
     problem = "gavel.fifo"
     sense = "max"
+    measure = "throughput over the fastest, earlier jobs counting more"
 
     @cached_property
     def worths(self) -> FloatArray:
         """(n,) float: what one step/s of each job adds to the objective, ``(n - m) / fastest_m``."""
         return np.arange(self.num_jobs, 0, -1) / self.fastest_throughputs
 
-    def value(self, plan: Allocation) -> float:
+    def _value(self, plan: Allocation) -> float:
         return float(self.worths @ self.throughput(plan))
 
 
@@ -61,11 +65,13 @@ def from_trace(
 ) -> Fifo:
     """Jobs of a real trace in the trace's order, with the throughputs of a published table.
 
-    The parameters and errors are those of :func:`instances.gavel.max_min_fairness.from_trace`.
+    The parameters and errors are those of :func:`instances.gavel.traces.jobs_from_trace`.
     """
-    table = read_throughputs(throughputs)
-    jobs = draw_jobs(rng, read_trace(trace), table, num_jobs)
-    return Fifo(**cluster(jobs, table, **choice))
+    _, fields = jobs_from_trace(rng, throughputs=throughputs, trace=trace, num_jobs=num_jobs, **choice)
+    return Fifo(**fields)
+
+
+from_frame = Fifo.from_frame
 
 
 def three_jobs() -> Fifo:

@@ -20,11 +20,14 @@ from typing import Annotated, Unpack
 
 import numpy as np
 
-from instances.base import Array, FloatArray, default
+from instances.data.lines import PathLike
 from instances.gavel.sharing import Allocation
 from instances.gavel.steps import SharingWithSteps
 from instances.gavel.synthetic import ClusterOptions, draw_cluster, draw_steps, three_jobs_on_two_types
-from instances.gavel.traces import ClusterChoice, PathLike, cluster, draw_jobs, read_throughputs, read_trace
+from instances.gavel.traces import ClusterChoice, jobs_from_trace
+from instances.schema import Array, FloatArray, default
+
+__all__ = ["FinishTimeFairness", "from_frame", "from_trace", "generate", "late_job", "three_jobs"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -41,6 +44,7 @@ class FinishTimeFairness(SharingWithSteps):
 
     problem = "gavel.finish_time_fairness"
     sense = "min"
+    measure = "greatest finish time over that in isolation"
 
     elapsed: Annotated[FloatArray, Array(float, "n", minimum=0)] = default(lambda dims: np.zeros(dims["n"]))
     isolated_elapsed: Annotated[FloatArray, Array(float, "n", minimum=0)] = default(lambda dims: np.zeros(dims["n"]))
@@ -53,14 +57,14 @@ class FinishTimeFairness(SharingWithSteps):
     @cached_property
     def isolated_value(self) -> float:
         """Value of X_isolated, which is always attainable."""
-        return self.value(self.isolated_share())
+        return self._value(self.isolated_share())
 
     def finish_time_ratios(self, plan: Allocation) -> FloatArray:
         """(n,) float: rho of each job; infinite for a job that receives nothing."""
         ratios: FloatArray = (self.elapsed + self.times_left(plan)) / self.isolated_times
         return ratios
 
-    def value(self, plan: Allocation) -> float:
+    def _value(self, plan: Allocation) -> float:
         return float(self.finish_time_ratios(plan).max())
 
 
@@ -102,11 +106,13 @@ def from_trace(
 ) -> FinishTimeFairness:
     """Jobs of a real trace, all new, with the throughputs of a published table.
 
-    The parameters and errors are those of :func:`instances.gavel.max_min_fairness.from_trace`.
+    The parameters and errors are those of :func:`instances.gavel.traces.jobs_from_trace`.
     """
-    table = read_throughputs(throughputs)
-    jobs = draw_jobs(rng, read_trace(trace), table, num_jobs)
-    return FinishTimeFairness(**cluster(jobs, table, **choice), steps=jobs["steps"].to_numpy(float))
+    jobs, fields = jobs_from_trace(rng, throughputs=throughputs, trace=trace, num_jobs=num_jobs, **choice)
+    return FinishTimeFairness(**fields, steps=jobs["steps"].to_numpy(float))
+
+
+from_frame = FinishTimeFairness.from_frame
 
 
 def three_jobs() -> FinishTimeFairness:

@@ -19,14 +19,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Unpack
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 import numpy as np
 
-from instances.base import Array, BoolArray, FloatArray, IntArray, StrArray, Violation, default, exceeding
+from instances import pictures
+from instances.base import Violation, exceeding
+from instances.data.lines import PathLike
 from instances.gavel.sharing import Allocation, Sharing
 from instances.gavel.synthetic import ClusterOptions, draw_cluster
-from instances.gavel.traces import ClusterChoice, PathLike, cluster, draw_jobs, read_throughputs, read_trace
+from instances.gavel.traces import ClusterChoice, jobs_from_trace
+from instances.schema import Array, BoolArray, FloatArray, IntArray, StrArray, default
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = [
+    "HierarchicalAllocation",
+    "HierarchicalFairness",
+    "four_jobs",
+    "from_frame",
+    "from_trace",
+    "generate",
+    "two_entities",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +79,7 @@ class HierarchicalFairness(Sharing):
 
     problem = "gavel.hierarchical_fairness"
     sense = "max"
+    measure = "first level of normalised throughput"
     plan_type = HierarchicalAllocation
 
     entities: Annotated[IntArray, Array(int, "n", index_of="e")] = default(lambda dims: np.zeros(dims["n"], np.int64))
@@ -112,7 +129,7 @@ class HierarchicalFairness(Sharing):
             time_fractions=allocation.time_fractions, normalized_throughputs=self.normalized_throughputs(allocation)
         )
 
-    def value(self, plan: Allocation) -> float:
+    def _value(self, plan: Allocation) -> float:
         """The first level: how far all jobs that rise at first can rise together under the plan.
 
         Plans are to be compared by their whole vector; this is its part that one number can hold.
@@ -121,12 +138,44 @@ class HierarchicalFairness(Sharing):
         rising = rates > 0
         return float((self.normalized_throughputs(plan)[rising] / rates[rising]).min())
 
-    def broken_rules(self, plan: Allocation) -> Iterator[Violation]:
-        yield from super().broken_rules(plan)
+    def _broken_rules(self, plan: Allocation) -> Iterator[Violation]:
+        yield from super()._broken_rules(plan)
         assert isinstance(plan, HierarchicalAllocation)
         received = self.normalized_throughputs(plan)
         error = np.abs(plan.normalized_throughputs - received) / np.maximum(1.0, received)
         yield from exceeding("normalized_throughputs", error, 0)
+
+    def _draw(self, axes: Axes, plan: Allocation | None) -> None:
+        names = [
+            f"entity {entity} (weight {weight:.3g}, {policy})"
+            for entity, (weight, policy) in enumerate(
+                zip(self.entity_weights.tolist(), self.entity_policies.tolist(), strict=True)
+            )
+        ]
+        if plan is None:
+            super()._draw(axes, None)
+            # A strip in the colour of its entity beside each job.
+            for job, entity in enumerate(self.entities.tolist()):
+                axes.axhspan(job - 0.5, job + 0.5, xmax=0.012, color=pictures.colour(entity))
+            pictures.legend(axes, names)
+            return
+        # Jobs of an entity stand together, in its colour.
+        order = np.argsort(self.entities, kind="stable")
+        rank = np.argsort(order)
+        rows = np.concatenate([order, np.arange(self.num_jobs, len(plan.time_fractions))])
+        labels = [str(job) for job in order.tolist()] + [f"{a}+{b}" for a, b in self.pairs.tolist()]
+        pictures.time_fractions(
+            axes,
+            plan.time_fractions[rows],
+            scale_factors=self.row_scale_factors[rows],
+            pairs=rank[self.pairs],
+            pools=self.pools,
+            num_workers=self.num_workers,
+            texts=labels,
+            colours=[pictures.colour(entity) for entity in self.entities[order].tolist()],
+        )
+        axes.set_ylabel("workers kept busy, by job")
+        pictures.legend(axes, names, self._marks())
 
 
 def generate(
@@ -174,26 +223,28 @@ def from_trace(
     num_entities: int = 3,
     **choice: Unpack[ClusterChoice],
 ) -> HierarchicalFairness:
-    """Jobs of a real trace, drawn as in :func:`instances.gavel.max_min_fairness.from_trace`.
+    """Jobs of a real trace, with the throughputs of a published table and the trace's priorities.
 
-    Traces name no entities: jobs belong to any of ``num_entities`` alike, of weights 1, 2, 3, ...,
-    of which every second one serves its jobs in order.
+    The other parameters and errors are those of :func:`instances.gavel.traces.jobs_from_trace`.
 
-    Raises
-    ------
-    InstanceError
-        When a file is malformed, or the table has none of the trace's job types.
+    Parameters
+    ----------
+    num_entities : int
+        Entities, which traces do not name: jobs belong to any of them alike.  Their weights are 1, 2,
+        3, ..., and every second one serves its jobs in order.
     """
     rng = np.random.default_rng(rng)
-    table = read_throughputs(throughputs)
-    jobs = draw_jobs(rng, read_trace(trace), table, num_jobs)
+    jobs, fields = jobs_from_trace(rng, throughputs=throughputs, trace=trace, num_jobs=num_jobs, **choice)
     return HierarchicalFairness(
-        **cluster(jobs, table, **choice),
+        **fields,
         entities=rng.integers(0, num_entities, num_jobs),
         entity_weights=np.arange(1.0, num_entities + 1),
         entity_policies=np.where(np.arange(num_entities) % 2, "fifo", "fairness"),
         weights=jobs["priority"].to_numpy(float),
     )
+
+
+from_frame = HierarchicalFairness.from_frame
 
 
 def four_jobs() -> HierarchicalFairness:

@@ -15,10 +15,13 @@ from typing import Annotated, Unpack
 
 import numpy as np
 
-from instances.base import Array, FloatArray, default
+from instances.data.lines import PathLike
 from instances.gavel.sharing import Allocation, Sharing
 from instances.gavel.synthetic import ClusterOptions, draw_cluster, three_jobs_on_two_types
-from instances.gavel.traces import ClusterChoice, PathLike, cluster, draw_jobs, read_throughputs, read_trace
+from instances.gavel.traces import ClusterChoice, jobs_from_trace
+from instances.schema import Array, FloatArray, default
+
+__all__ = ["MaxMinFairness", "from_frame", "from_trace", "generate", "three_jobs"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -33,10 +36,11 @@ class MaxMinFairness(Sharing):
 
     problem = "gavel.max_min_fairness"
     sense = "max"
+    measure = "least normalised throughput over weight"
 
     weights: Annotated[FloatArray, Array(float, "n", above=0)] = default(lambda dims: np.ones(dims["n"]))
 
-    def value(self, plan: Allocation) -> float:
+    def _value(self, plan: Allocation) -> float:
         return float((self.normalized_throughputs(plan) / self.weights).min())
 
 
@@ -70,27 +74,13 @@ def from_trace(
 ) -> MaxMinFairness:
     """Jobs of a real trace, with the throughputs of a published table and the trace's priorities.
 
-    Parameters
-    ----------
-    rng : Generator or int
-        Source of randomness, or its seed: it draws the jobs, without replacement if the trace has
-        enough of the table's types (:func:`instances.gavel.traces.draw_jobs`).
-    throughputs, trace : path
-        Files for :func:`instances.gavel.traces.read_throughputs` and ``read_trace``.
-    num_jobs : int
-        Number of jobs, n.
-    **choice
-        Worker types, their numbers and placements, and space sharing, as in
-        :func:`instances.gavel.traces.cluster`.
-
-    Raises
-    ------
-    InstanceError
-        When a file is malformed, or the table has none of the trace's job types.
+    The parameters and errors are those of :func:`instances.gavel.traces.jobs_from_trace`.
     """
-    table = read_throughputs(throughputs)
-    jobs = draw_jobs(rng, read_trace(trace), table, num_jobs)
-    return MaxMinFairness(**cluster(jobs, table, **choice), weights=jobs["priority"].to_numpy(float))
+    jobs, fields = jobs_from_trace(rng, throughputs=throughputs, trace=trace, num_jobs=num_jobs, **choice)
+    return MaxMinFairness(**fields, weights=jobs["priority"].to_numpy(float))
+
+
+from_frame = MaxMinFairness.from_frame
 
 
 def three_jobs() -> MaxMinFairness:

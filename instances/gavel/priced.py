@@ -14,19 +14,15 @@ from typing import Annotated, Any, Self, Unpack
 
 import numpy as np
 
-from instances.base import Array, FloatArray, IntArray, Violation, default, exceeding
+from instances.base import Violation, exceeding
+from instances.data.lines import PathLike
 from instances.gavel.sharing import Allocation, Sharing
 from instances.gavel.steps import SharingWithSteps
 from instances.gavel.synthetic import ClusterOptions, draw_cluster, draw_steps
-from instances.gavel.traces import (
-    WORKER_TYPES,
-    ClusterChoice,
-    PathLike,
-    cluster,
-    draw_jobs,
-    read_throughputs,
-    read_trace,
-)
+from instances.gavel.traces import WORKER_TYPES, ClusterChoice, jobs_from_trace
+from instances.schema import Array, FloatArray, IntArray, default
+
+__all__ = ["PRICES", "PricedSharing", "draw_slos"]
 
 PRICES = {"k80": 0.45, "p100": 1.46, "v100": 2.48}
 """Google Cloud's on-demand prices of the published types, $/h."""
@@ -55,8 +51,8 @@ class PricedSharing(SharingWithSteps):
         """Jobs that have an SLO."""
         return np.flatnonzero(np.isfinite(self.slos))
 
-    def broken_rules(self, plan: Allocation) -> Iterator[Violation]:
-        yield from super().broken_rules(plan)
+    def _broken_rules(self, plan: Allocation) -> Iterator[Violation]:
+        yield from super()._broken_rules(plan)
         jobs = self.slo_jobs
         for late in exceeding("slo", self.times_left(plan)[jobs], self.slos[jobs]):
             yield Violation(late.rule, (int(jobs[late.index[0]]),), late.amount)
@@ -76,7 +72,7 @@ class PricedSharing(SharingWithSteps):
     ) -> Self:
         """Jobs of a real trace with all their steps to do, and the throughputs of a published table.
 
-        The other parameters and errors are those of :func:`instances.gavel.max_min_fairness.from_trace`.
+        The other parameters and errors are those of :func:`instances.gavel.traces.jobs_from_trace`.
 
         Parameters
         ----------
@@ -86,9 +82,7 @@ class PricedSharing(SharingWithSteps):
             As in ``generate``: the published traces have no SLOs.  A job that has one keeps it.
         """
         rng = np.random.default_rng(rng)
-        table = read_throughputs(throughputs)
-        jobs = draw_jobs(rng, read_trace(trace), table, num_jobs)
-        fields = cluster(jobs, table, **choice)
+        jobs, fields = jobs_from_trace(rng, throughputs=throughputs, trace=trace, num_jobs=num_jobs, **choice)
         of_pool = np.array([prices[name] for name in choice.get("worker_types", WORKER_TYPES)])
         steps = jobs["steps"].to_numpy(float)
         drawn = draw_slos(rng, fields, steps, fraction=slo_fraction, tightness=slo_tightness)

@@ -11,11 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
-from instances.base import Array, BoolArray, FloatArray, Instance, IntArray, Plan, Violation, default, exceeding
+from instances import pictures
+from instances.base import Instance, Plan, Violation, exceeding
+from instances.schema import Array, BoolArray, FloatArray, IntArray, default
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["RoundAssignment", "RoundAssignmentPlan", "blocked_round", "from_frame", "generate"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +59,7 @@ class RoundAssignment(Instance[RoundAssignmentPlan]):
 
     problem = "gavel.round_assignment"
     sense = "max"
+    measure = "total priority"
     plan_type = RoundAssignmentPlan
 
     scale_factors: Annotated[IntArray, Array(int, "n", minimum=1)]
@@ -62,7 +70,7 @@ class RoundAssignment(Instance[RoundAssignmentPlan]):
     priorities: Annotated[FloatArray, Array(float, "n+q k", minimum=0)]
     pools: Annotated[IntArray, Array(int, "k", index_of="p")] = default(lambda dims: np.arange(dims["k"]))
 
-    def check(self) -> None:
+    def _check(self) -> None:
         if self.num_pairs:
             first, second = self.pairs.T
             for bad, must in (
@@ -104,10 +112,10 @@ class RoundAssignment(Instance[RoundAssignmentPlan]):
         fits: BoolArray = self.row_scale_factors[:, None] <= self.num_workers[self.pools][None, :]
         return fits
 
-    def value(self, plan: RoundAssignmentPlan) -> float:
+    def _value(self, plan: RoundAssignmentPlan) -> float:
         return float(self.priorities[plan.chosen].sum())
 
-    def broken_rules(self, plan: RoundAssignmentPlan) -> Iterator[Violation]:
+    def _broken_rules(self, plan: RoundAssignmentPlan) -> Iterator[Violation]:
         times = np.zeros(self.num_jobs, np.int64)
         for row, count in enumerate(plan.chosen.sum(axis=1)):
             for job in self.members[row]:
@@ -115,6 +123,28 @@ class RoundAssignment(Instance[RoundAssignmentPlan]):
         yield from exceeding("once", times, 1)
         used = np.bincount(self.pools, weights=self.row_scale_factors @ plan.chosen, minlength=len(self.num_workers))
         yield from exceeding("pool_workers", used, self.num_workers)
+
+    def _draw(self, axes: Axes, plan: RoundAssignmentPlan | None) -> None:
+        names = ["+".join(map(str, members)) for members in self.members]
+        if plan is not None:
+            pictures.time_fractions(
+                axes,
+                plan.chosen,
+                scale_factors=self.row_scale_factors,
+                pairs=self.pairs,
+                pools=self.pools,
+                num_workers=self.num_workers,
+                texts=[f"job {name}" if "+" not in name else f"jobs {name}" for name in names],
+            )
+            axes.set_ylabel("workers that run a job in this round")
+            marks = {"pair on the same workers": pictures.HATCHED} if self.num_pairs else {}
+            pictures.legend(axes, [f"job {job}" for job in range(self.num_jobs)], marks)
+            return
+        workers = [f"type {kind}\n{count} workers" for kind, count in enumerate(self.num_workers[self.pools].tolist())]
+        rows = [f"{name} × {scale}" for name, scale in zip(names, self.row_scale_factors.tolist(), strict=True)]
+        pictures.matrix(axes, self.priorities, columns=workers, rows=rows)
+        axes.set_xlabel("priority on each worker type")
+        axes.set_ylabel("job or pair × workers")
 
 
 def generate(
@@ -155,6 +185,9 @@ def generate(
     return RoundAssignment(
         scale_factors=scale_factors, num_workers=np.full(num_types, workers), pairs=pairs, priorities=priorities
     )
+
+
+from_frame = RoundAssignment.from_frame
 
 
 def blocked_round() -> RoundAssignment:

@@ -10,21 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
-from instances.base import (
-    Array,
-    BoolArray,
-    FloatArray,
-    Instance,
-    IntArray,
-    Plan,
-    Violation,
-    default,
-    exceeding,
-)
+from instances import pictures
+from instances.base import Instance, Plan, Violation, exceeding
+from instances.schema import Array, BoolArray, FloatArray, IntArray, default
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["Allocation", "Sharing"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +71,7 @@ class Sharing(Instance[Allocation]):
         lambda dims: np.zeros((dims.get("q", 0), dims["k"], 2))
     )
 
-    def check(self) -> None:
+    def _check(self) -> None:
         self._check_pairs()
         nowhere = np.flatnonzero(~((self.throughputs > 0) & self.fits[: self.num_jobs]).any(axis=1))
         if nowhere.size:
@@ -165,7 +162,7 @@ class Sharing(Instance[Allocation]):
         normalized: FloatArray = self.scale_factors * self.throughput(plan) / self.equal_share_throughputs
         return normalized
 
-    def broken_rules(self, plan: Allocation) -> Iterator[Violation]:
+    def _broken_rules(self, plan: Allocation) -> Iterator[Violation]:
         x = plan.time_fractions
         yield from exceeding("time_fraction_at_least_0", -x, 0)
         yield from exceeding("time_fraction_at_most_1", x, 1)
@@ -211,3 +208,40 @@ class Sharing(Instance[Allocation]):
             jobs = np.flatnonzero(usable[np.arange(self.num_jobs), best] >= 0)
             x[jobs, best[jobs]] = pool_fractions[jobs, pool]
         return Allocation(time_fractions=x)
+
+    def _draw(self, axes: Axes, plan: Allocation | None) -> None:
+        if plan is not None:
+            pictures.time_fractions(axes, plan.time_fractions, **self._columns())
+            pictures.legend(axes, [f"job {job}" for job in range(self.num_jobs)], self._marks())
+            return
+        fastest = self.throughputs.max(axis=1, keepdims=True)
+        pictures.matrix(axes, self.throughputs, columns=self._type_names(), rows=self._job_names(), scale=fastest)
+        beside = f"; {self.num_pairs} pairs may share workers" if self.num_pairs else ""
+        axes.set_xlabel(f"throughput alone, steps/s, by worker type{beside}")
+        axes.set_ylabel("job" if (self.scale_factors == 1).all() else "job × workers it holds at once")
+
+    def _columns(self) -> dict[str, Any]:
+        """What :func:`instances.pictures.time_fractions` has to know of the cluster."""
+        return {
+            "scale_factors": self.row_scale_factors,
+            "pairs": self.pairs,
+            "pools": self.pools,
+            "num_workers": self.num_workers,
+        }
+
+    def _marks(self) -> dict[str, pictures.Look]:
+        """What a legend explains beside the jobs' colours."""
+        return {"pair on the same workers": pictures.HATCHED} if self.num_pairs else {}
+
+    def _type_names(self) -> list[str]:
+        workers = self.num_workers[self.pools].tolist()
+        shared = len(set(self.pools.tolist())) < self.num_types
+        return [
+            f"type {kind}\n{count} workers" + (f" of pool {pool}" if shared else "")
+            for kind, (count, pool) in enumerate(zip(workers, self.pools.tolist(), strict=True))
+        ]
+
+    def _job_names(self) -> list[str]:
+        if (self.scale_factors == 1).all():
+            return [str(job) for job in range(self.num_jobs)]
+        return [f"{job} × {workers}" for job, workers in enumerate(self.scale_factors.tolist())]

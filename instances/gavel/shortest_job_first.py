@@ -15,10 +15,13 @@ from typing import Unpack
 
 import numpy as np
 
+from instances.data.lines import PathLike
 from instances.gavel.sharing import Allocation
 from instances.gavel.steps import SharingWithSteps
 from instances.gavel.synthetic import ClusterOptions, draw_cluster, draw_steps, three_jobs_on_two_types
-from instances.gavel.traces import ClusterChoice, PathLike, cluster, draw_jobs, read_throughputs, read_trace
+from instances.gavel.traces import ClusterChoice, jobs_from_trace
+
+__all__ = ["ShortestJobFirst", "faster_together", "from_frame", "from_trace", "generate", "three_jobs"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -27,8 +30,9 @@ class ShortestJobFirst(SharingWithSteps):
 
     problem = "gavel.shortest_job_first"
     sense = "min"
+    measure = "time until the first job finishes, s"
 
-    def value(self, plan: Allocation) -> float:
+    def _value(self, plan: Allocation) -> float:
         return float(self.times_left(plan).min())
 
 
@@ -57,11 +61,13 @@ def from_trace(
 ) -> ShortestJobFirst:
     """Jobs of a real trace with all their steps to do, and the throughputs of a published table.
 
-    The parameters and errors are those of :func:`instances.gavel.max_min_fairness.from_trace`.
+    The parameters and errors are those of :func:`instances.gavel.traces.jobs_from_trace`.
     """
-    table = read_throughputs(throughputs)
-    jobs = draw_jobs(rng, read_trace(trace), table, num_jobs)
-    return ShortestJobFirst(**cluster(jobs, table, **choice), steps=jobs["steps"].to_numpy(float))
+    jobs, fields = jobs_from_trace(rng, throughputs=throughputs, trace=trace, num_jobs=num_jobs, **choice)
+    return ShortestJobFirst(**fields, steps=jobs["steps"].to_numpy(float))
+
+
+from_frame = ShortestJobFirst.from_frame
 
 
 def three_jobs() -> ShortestJobFirst:

@@ -7,8 +7,10 @@ from typing import Annotated
 
 import numpy as np
 
-from instances.base import Array, FloatArray
 from instances.gavel.sharing import Allocation, Sharing
+from instances.schema import Array, FloatArray
+
+__all__ = ["SharingWithSteps"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -18,10 +20,15 @@ class SharingWithSteps(Sharing):
     Attributes
     ----------
     steps : (n,) float
-        Steps that each job has left, positive.
+        Steps that each job has left, positive; also found as ``iterations``.
     """
 
     steps: Annotated[FloatArray, Array(float, "n", above=0)]
+
+    @property
+    def iterations(self) -> FloatArray:
+        """(n,) float: steps that each job has left, ``steps``."""
+        return self.steps
 
     def times_left(self, plan: Allocation) -> FloatArray:
         """(n,) float: time until each job finishes, s; infinite for a job that receives nothing."""

@@ -6,7 +6,9 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from instances.base import FloatArray
+from instances.schema import FloatArray
+
+__all__ = ["ClusterOptions", "draw_cluster", "draw_steps", "three_jobs_on_two_types"]
 
 
 class ClusterOptions(TypedDict, total=False):

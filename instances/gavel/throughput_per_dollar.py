@@ -21,6 +21,8 @@ from instances.gavel.priced import PricedSharing
 from instances.gavel.sharing import Allocation
 from instances.gavel.synthetic import three_jobs_on_two_types
 
+__all__ = ["ThroughputPerDollar", "from_frame", "from_trace", "generate", "three_jobs"]
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ThroughputPerDollar(PricedSharing):
@@ -28,8 +30,9 @@ class ThroughputPerDollar(PricedSharing):
 
     problem = "gavel.throughput_per_dollar"
     sense = "max"
+    measure = "sum of throughput over price, steps/s per $/h"
 
-    def value(self, plan: Allocation) -> float:
+    def _value(self, plan: Allocation) -> float:
         """Steps/s per $/h, summed over all entries of the plan."""
         bought = plan.time_fractions / self.costs
         alone = (self.throughputs * bought[: self.num_jobs]).sum()
@@ -39,6 +42,7 @@ class ThroughputPerDollar(PricedSharing):
 
 generate = ThroughputPerDollar.generate
 from_trace = ThroughputPerDollar.from_trace
+from_frame = ThroughputPerDollar.from_frame
 
 
 def three_jobs(*, slo: float = np.inf) -> ThroughputPerDollar:

@@ -14,9 +14,12 @@ from typing import Unpack
 
 import numpy as np
 
+from instances.data.lines import PathLike
 from instances.gavel.sharing import Allocation, Sharing
 from instances.gavel.synthetic import ClusterOptions, draw_cluster, three_jobs_on_two_types
-from instances.gavel.traces import ClusterChoice, PathLike, cluster, draw_jobs, read_throughputs, read_trace
+from instances.gavel.traces import ClusterChoice, jobs_from_trace
+
+__all__ = ["TotalThroughput", "from_frame", "from_trace", "generate", "three_jobs"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -25,8 +28,9 @@ class TotalThroughput(Sharing):
 
     problem = "gavel.total_throughput"
     sense = "max"
+    measure = "total throughput, steps/s"
 
-    def value(self, plan: Allocation) -> float:
+    def _value(self, plan: Allocation) -> float:
         return float(self.throughput(plan).sum())
 
 
@@ -53,11 +57,13 @@ def from_trace(
 ) -> TotalThroughput:
     """Jobs of a real trace, with the throughputs of a published table.
 
-    The parameters and errors are those of :func:`instances.gavel.max_min_fairness.from_trace`.
+    The parameters and errors are those of :func:`instances.gavel.traces.jobs_from_trace`.
     """
-    table = read_throughputs(throughputs)
-    jobs = draw_jobs(rng, read_trace(trace), table, num_jobs)
-    return TotalThroughput(**cluster(jobs, table, **choice))
+    _, fields = jobs_from_trace(rng, throughputs=throughputs, trace=trace, num_jobs=num_jobs, **choice)
+    return TotalThroughput(**fields)
+
+
+from_frame = TotalThroughput.from_frame
 
 
 def three_jobs() -> TotalThroughput:

@@ -1,33 +1,37 @@
-"""Real input: the throughput tables and job traces that were published with Gavel (OSDI'20).
+"""Instances from real input: the tables and traces of :mod:`instances.data.gavel`.
 
-A table says how many steps/s each job type, a model and a number of workers (its scale factor),
-makes alone and next to a partner on each worker type; a trace says which jobs arrive when.  What
-the table does not list does not run: a type that lacks a job type counts as throughput 0 there,
+What a table does not list does not run: a type that lacks a job type counts as throughput 0 there,
 and so does a pair that it lacks.  A job type that no worker type lists is an error.
 """
 
 from __future__ import annotations
 
-import ast
-import json
-import math
-import os
-from collections.abc import Callable, Sequence
-from functools import lru_cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 
-from instances.base import FloatArray, InstanceError, declarations
+from instances.base import InstanceError
+from instances.data.gavel import JobType, read_throughputs, read_trace
+from instances.data.lines import PathLike
 from instances.files import instance_type
 from instances.gavel.sharing import Sharing
+from instances.schema import FloatArray, declarations
 
 if TYPE_CHECKING:
     import pandas as pd
 
-PathLike = str | os.PathLike[str]
-JobType = tuple[str, int]
+__all__ = [
+    "UNCONSOLIDATED",
+    "WORKER_TYPES",
+    "ClusterChoice",
+    "active_jobs",
+    "cluster",
+    "draw_jobs",
+    "from_trace",
+    "jobs_from_trace",
+    "listed_jobs",
+]
 
 WORKER_TYPES = ("k80", "p100", "v100")
 UNCONSOLIDATED = "_unconsolidated"
@@ -41,181 +45,6 @@ class ClusterChoice(TypedDict, total=False):
     num_workers: int | Sequence[int] | None
     unconsolidated: bool
     share_space: bool
-
-
-# --- files -----------------------------------------------------------------------------------
-
-
-def read_throughputs(path: PathLike) -> pd.DataFrame:
-    """A table such as ``simulation_throughputs.json``, one row per entry.
-
-    Returns
-    -------
-    DataFrame
-        ``worker_type``; ``model`` and ``scale_factor`` of the job; ``partner`` and
-        ``partner_scale_factor`` of the job next to it, "" and 0 for the job alone; ``throughput``
-        and ``partner_throughput``, steps/s, NaN for the job alone.
-
-    Raises
-    ------
-    InstanceError
-        When the file is malformed; the message names file, worker type and job type.
-    """
-    # A study draws many instances from one file.
-    return _read_throughputs(Path(path), os.stat(path).st_mtime_ns).copy()
-
-
-@lru_cache(maxsize=8)
-def _read_throughputs(path: Path, modified: int) -> pd.DataFrame:
-    import pandas as pd
-
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except UnicodeDecodeError:
-        raise InstanceError(f"{path}: not a text file") from None
-    except json.JSONDecodeError as error:
-        raise InstanceError(f"{path}, line {error.lineno}: not valid JSON: {error.msg}") from None
-    rows: list[tuple[str, str, int, str, int, float, float]] = []
-    job_types: dict[str, JobType] = {}
-
-    def job_type(key: str, where: str) -> JobType:
-        if key not in job_types:
-            job_types[key] = _job_type(key, where)
-        return job_types[key]
-
-    for worker_type, jobs in _members(content, f"{path}"):
-        for key, entries in _members(jobs, f"{path}: {worker_type}"):
-            own = job_type(key, f"{path}: {worker_type}")
-            for other, entry in _members(entries, f"{path}: {worker_type}: {key}"):
-                where = f"{path}: {worker_type}: {key}: {other}"
-                if other == "null":
-                    rows.append((worker_type, *own, "", 0, _rate(entry, where), math.nan))
-                    continue
-                if not isinstance(entry, list) or len(entry) != 2:
-                    raise InstanceError(f"{where}: got {entry!r}, must be two throughputs, own and partner's")
-                rates = [_rate(rate, where) for rate in entry]
-                rows.append((worker_type, *own, *job_type(other, where), rates[0], rates[1]))
-    columns = ["worker_type", "model", "scale_factor", "partner", "partner_scale_factor"]
-    return pd.DataFrame(rows, columns=[*columns, "throughput", "partner_throughput"])
-
-
-def _members(value: Any, where: str) -> list[tuple[str, Any]]:
-    if not isinstance(value, dict):
-        raise InstanceError(f"{where}: got {value!r:.60}, must be a JSON object")
-    return list(value.items())
-
-
-def _job_type(key: str, where: str) -> JobType:
-    """``("ResNet-18 (batch size 16)", 1)`` from its Python spelling."""
-    try:
-        model, scale_factor = ast.literal_eval(key)
-    except (ValueError, SyntaxError, TypeError):
-        model, scale_factor = None, None
-    if not isinstance(model, str) or type(scale_factor) is not int or scale_factor < 1:
-        raise InstanceError(f"{where}: got job type {key!r}, must be like \"('ResNet-18 (batch size 16)', 1)\"")
-    return model, scale_factor
-
-
-def _rate(value: Any, where: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-        raise InstanceError(f"{where}: got {value!r}, must be a throughput of at least 0 steps/s")
-    return float(value)
-
-
-def _text(cell: str) -> str:
-    return cell
-
-
-def _positive_whole(cell: str) -> int:
-    if int(cell) < 1:
-        raise ValueError("must be at least 1")
-    return int(cell)
-
-
-def _positive(cell: str) -> float:
-    if not 0 < float(cell) < math.inf:
-        raise ValueError("must be positive and finite")
-    return float(cell)
-
-
-def _not_negative(cell: str) -> float:
-    if not 0 <= float(cell) < math.inf:
-        raise ValueError("must be at least 0 and finite")
-    return float(cell)
-
-
-def _slo(cell: str) -> float:
-    """Seconds; a negative number stands for none."""
-    if math.isnan(float(cell)) or float(cell) == 0:
-        raise ValueError("must be positive seconds, or negative for none")
-    return float(cell) if float(cell) > 0 else math.inf
-
-
-_FORMS: dict[int, dict[str, Callable[[str], Any]]] = {
-    10: {
-        "model": _text,
-        "command": _text,
-        "directory": _text,
-        "steps_argument": _text,
-        "needs_data": _not_negative,
-        "steps": _positive_whole,
-        "scale_factor": _positive_whole,
-        "priority": _positive,
-        "slo": _slo,
-        "arrival": _not_negative,
-    },
-    7: {
-        "model": _text,
-        "command": _text,
-        "steps_argument": _text,
-        "needs_data": _not_negative,
-        "steps": _positive_whole,
-        "arrival": _not_negative,
-        "scale_factor": _positive_whole,
-    },
-}
-
-
-def read_trace(path: PathLike) -> pd.DataFrame:
-    """A trace of tab-separated jobs, of 10 columns or of the older 7.
-
-    Returns
-    -------
-    DataFrame
-        In the file's order: ``model``, ``scale_factor``, ``steps``, ``arrival`` (s), ``priority``
-        (the weight, 1 in the older form), ``slo`` (s, infinite for none), ``command``.
-
-    Raises
-    ------
-    InstanceError
-        When a line is malformed; the message names file and line.
-    """
-    import pandas as pd
-
-    path = Path(path)
-    try:
-        lines = path.read_text(encoding="utf-8").rstrip("\n").split("\n")
-    except UnicodeDecodeError:
-        raise InstanceError(f"{path}: not a text file") from None
-    form = _FORMS.get(lines[0].count("\t") + 1)
-    jobs = []
-    for number, line in enumerate(lines, 1):
-        cells = line.rstrip("\r").split("\t")
-        if form is None or len(cells) != len(form):
-            must = "10 or 7" if form is None else f"{len(form)}, as in line 1"
-            raise InstanceError(f"{path}, line {number}: got {len(cells)} tab-separated columns, must be {must}")
-        job: dict[str, Any] = {"priority": 1.0, "slo": math.inf}
-        for (column, read), cell in zip(form.items(), cells, strict=True):
-            try:
-                job[column] = read(cell)
-            except ValueError as error:
-                raise InstanceError(f"{path}, line {number}: {column}: got {cell!r}: {error}") from None
-        jobs.append(job)
-    columns = ["model", "scale_factor", "steps", "arrival", "priority", "slo", "command"]
-    return pd.DataFrame(jobs)[columns]
-
-
-# --- jobs of a trace as instances ---------------------------------------------------------------
 
 
 def cluster(
@@ -234,7 +63,7 @@ def cluster(
     jobs : DataFrame
         With ``model`` and ``scale_factor``.
     throughputs : DataFrame
-        As from :func:`read_throughputs`.
+        As from :func:`instances.data.gavel.read_throughputs`.
     worker_types : sequence of str
         Worker types, one pool each.
     num_workers : int or sequence of int, optional
@@ -344,6 +173,45 @@ def draw_jobs(
     return listed.iloc[chosen].reset_index(drop=True)
 
 
+def jobs_from_trace(
+    rng: np.random.Generator | int,
+    *,
+    throughputs: PathLike,
+    trace: PathLike,
+    num_jobs: int = 16,
+    **choice: Unpack[ClusterChoice],
+) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Jobs drawn from a real trace, and the cluster that they share.
+
+    Parameters
+    ----------
+    rng : Generator or int
+        Source of randomness, or its seed: it draws the jobs, without replacement if the trace has
+        enough of the table's types (:func:`draw_jobs`).
+    throughputs, trace : path
+        Files for :func:`instances.data.gavel.read_throughputs` and ``read_trace``.
+    num_jobs : int
+        Number of jobs, n.
+    **choice
+        Worker types, their numbers and placements, and space sharing, as in :func:`cluster`.
+
+    Returns
+    -------
+    jobs : DataFrame
+        Rows of the trace.
+    fields : dict
+        Fields of :class:`instances.gavel.sharing.Sharing`.
+
+    Raises
+    ------
+    InstanceError
+        When a file is malformed, or the table has none of the trace's job types.
+    """
+    table = read_throughputs(throughputs)
+    jobs = draw_jobs(rng, read_trace(trace), table, num_jobs)
+    return jobs, cluster(jobs, table, **choice)
+
+
 def active_jobs(
     trace: pd.DataFrame,
     throughputs: pd.DataFrame,
@@ -404,7 +272,7 @@ def from_trace(
     problem : str
         A policy's name, such as "gavel.finish_time_fairness".
     throughputs, trace : path
-        Files for :func:`read_throughputs` and :func:`read_trace`.
+        Files for :func:`instances.data.gavel.read_throughputs` and ``read_trace``.
     time : float
         When, s after the start of the trace.
     slowdown : float

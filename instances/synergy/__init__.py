@@ -1,6 +1,10 @@
 """Problems of Synergy (OSDI'22)."""
 
-from instances.synergy.profiles import binary_search_profile, profile
-from instances.synergy.sensitivity import from_matrix
+from pkgutil import iter_modules
 
-__all__ = ["binary_search_profile", "from_matrix", "profile"]
+from lazy_loader import attach
+
+_modules = [module.name for module in iter_modules(__path__)]
+_functions = {"profiles": ["binary_search_profile", "profile"], "sensitivity": ["from_matrix"]}
+
+__getattr__, __dir__, __all__ = attach(__name__, _modules, _functions)

@@ -20,21 +20,29 @@ the share, which keeps the program feasible whenever the GPUs suffice.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 import numpy as np
 
-from instances.base import Array, IntArray, Plan, PlanError, Violation, exceeding
+from instances.base import Plan, PlanError, Violation, exceeding
+from instances.data.lines import PathLike
+from instances.schema import Array, IntArray
 from instances.synergy import sensitivity
-from instances.synergy.placement import Placement
+from instances.synergy.placement import SynergyPlacement
 from instances.synergy.sensitivity import CPU, MEMORY, THROUGHPUT, SensitiveJobs
+from instances.synergy.synthetic import JobOptions, draw_jobs
+from instances.synergy.traces import MixOptions, ServerChoice, jobs_from_mix, jobs_from_trace
+
+__all__ = ["SynergyAllocation", "SynergyAllocationPlan", "from_frame", "from_mix", "from_trace", "generate"]
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False)
-class AllocationPlan(Plan):
+class SynergyAllocationPlan(Plan):
     """A configuration for each job.
 
     Attributes
@@ -47,19 +55,20 @@ class AllocationPlan(Plan):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Allocation(SensitiveJobs[AllocationPlan]):
+class SynergyAllocation(SensitiveJobs[SynergyAllocationPlan]):
     """Jobs that divide the cluster's CPUs and memory; the fields are those of :class:`SensitiveJobs`."""
 
     problem = "synergy.allocation"
     sense = "max"
-    plan_type = AllocationPlan
+    measure = "total throughput"
+    plan_type = SynergyAllocationPlan
 
     @property
     def capacity(self) -> tuple[float, float]:
         """CPU cores and memory (GB) of the cluster."""
         return self.num_servers * self.server_cpus, self.num_servers * self.server_memory
 
-    def value(self, plan: AllocationPlan) -> float:
+    def _value(self, plan: SynergyAllocationPlan) -> float:
         unknown = self.unknown_choices(plan.choices, 0)
         if unknown.size:
             job = unknown[0]
@@ -69,7 +78,7 @@ class Allocation(SensitiveJobs[AllocationPlan]):
             )
         return float(self.chosen(plan.choices)[:, THROUGHPUT].sum())
 
-    def broken_rules(self, plan: AllocationPlan) -> Iterator[Violation]:
+    def _broken_rules(self, plan: SynergyAllocationPlan) -> Iterator[Violation]:
         unknown = self.unknown_choices(plan.choices, 0)
         for job in unknown.tolist():
             yield Violation("one_config", (job,), 1.0)
@@ -81,9 +90,9 @@ class Allocation(SensitiveJobs[AllocationPlan]):
         yield from exceeding("memory", used[MEMORY], memory)
         yield from self.unfair(choices)
 
-    def placement(self, plan: AllocationPlan, *, integral_gpus: bool = False) -> Placement:
+    def placement(self, plan: SynergyAllocationPlan, *, integral_gpus: bool = False) -> SynergyPlacement:
         """The second stage (4.1.2): place the jobs with the CPUs and memory that ``plan`` gives them."""
-        return Placement(
+        return SynergyPlacement(
             num_servers=self.num_servers,
             server_gpus=self.server_gpus,
             server_cpus=self.server_cpus,
@@ -92,88 +101,56 @@ class Allocation(SensitiveJobs[AllocationPlan]):
             integral_gpus=integral_gpus,
         )
 
+    def _draw(self, axes: Axes, plan: SynergyAllocationPlan | None) -> None:
+        if plan is None:
+            super()._draw(axes, None)
+            return
+        choices = plan.choices.copy()
+        choices[self.unknown_choices(choices, 0)] = -1
+        given = self.chosen(choices)
+        sensitivity.draw_shares(axes, given, self.shares, self.fair_throughputs)
+        used, (cpus, memory) = given.sum(axis=0), self.capacity
+        axes.set_xlabel(f"job (in all {used[CPU]:.6g} of {cpus:g} CPU cores, {used[MEMORY]:.6g} of {memory:g} GB)")
 
-def generate(
-    rng: np.random.Generator | int,
-    *,
-    num_servers: int = 4,
-    mix: Sequence[float] = (20, 70, 10),
-    load: float = 1.0,
-    multi_gpu: bool = True,
-    server_gpus: int = 8,
-    server_cpus: float = 24.0,
-    server_memory: float = 500.0,
-) -> Allocation:
+
+def generate(rng: np.random.Generator | int, **options: Unpack[JobOptions]) -> SynergyAllocation:
     """Synthetic jobs of a task mix that fill the cluster's GPUs.
 
     Parameters
     ----------
     rng : Generator or int
         Source of randomness, or its seed.
-    num_servers : int
-        Servers.
-    mix : sequence of 3 float
-        Hardness dial: weights of image jobs, which want CPU cores, of language jobs, which spare
-        them, and of speech jobs, which want memory.  (20, 70, 10) has much to give and few to
-        take; at (50, 0, 50) nearly every job wants what the others want.
-    load : float
-        Fraction of the GPUs that the jobs hold.
-    multi_gpu : bool
-        GPU demands of 1 (70%), 2 or 4 (25%) and 8 (5%); else all 1.
-    server_gpus : int
-        GPUs of a server (8 in the paper).
-    server_cpus, server_memory : float
-        CPU cores and memory (GB) of a server (24 and 500 in the paper).  With, say, 28 cores the
-        GPU-proportional share lies between two configurations.
+    **options
+        Servers, jobs and the hardness dial of :func:`instances.synergy.synthetic.draw_jobs` and
+        ``draw_demands``.
     """
-    return Allocation(
-        **sensitivity.draw(
-            rng,
-            num_servers=num_servers,
-            mix=mix,
-            load=load,
-            multi_gpu=multi_gpu,
-            server_gpus=server_gpus,
-            server_cpus=server_cpus,
-            server_memory=server_memory,
-        )
-    )
+    return SynergyAllocation(**draw_jobs(rng, **options))
 
 
 def from_mix(
-    rng: np.random.Generator | int,
-    *,
-    throughputs: str | os.PathLike[str],
-    num_servers: int = 4,
-    mix: Sequence[float] = (20, 70, 10),
-    multi_gpu: bool = True,
-    cpus_per_gpu: int = 3,
-) -> Allocation:
-    """Jobs of published models in a task mix; ``throughputs`` is the profiles file.
+    rng: np.random.Generator | int, *, throughputs: PathLike, **options: Unpack[MixOptions]
+) -> SynergyAllocation:
+    """Jobs of published models in a task mix.
 
-    ``cpus_per_gpu`` sets the servers' CPU cores (8 GPUs and 500 GB each) and picks the profiles.
+    The parameters and errors are those of :func:`instances.synergy.traces.jobs_from_mix`.
     """
-    jobs = sensitivity.draw_profiled(
-        rng,
-        throughputs=throughputs,
-        num_servers=num_servers,
-        mix=mix,
-        multi_gpu=multi_gpu,
-        cpus_per_gpu=cpus_per_gpu,
-    )
-    return Allocation(**jobs)
+    return SynergyAllocation(**jobs_from_mix(rng, throughputs=throughputs, **options))
 
 
 def from_trace(
     rng: np.random.Generator | int,
     *,
-    throughputs: str | os.PathLike[str],
-    trace: str | os.PathLike[str],
+    throughputs: PathLike,
+    trace: PathLike,
     num_servers: int = 4,
-    cpus_per_gpu: int = 3,
-) -> Allocation:
-    """Jobs drawn from a published trace until the GPUs are full; ``throughputs`` is the profiles file."""
-    jobs = sensitivity.draw_traced(
-        rng, throughputs=throughputs, trace=trace, num_servers=num_servers, cpus_per_gpu=cpus_per_gpu
-    )
-    return Allocation(**jobs)
+    **choice: Unpack[ServerChoice],
+) -> SynergyAllocation:
+    """Jobs drawn from a published trace until the GPUs are full.
+
+    The parameters and errors are those of :func:`instances.synergy.traces.jobs_from_trace`.
+    """
+    jobs = jobs_from_trace(rng, throughputs=throughputs, trace=trace, num_servers=num_servers, **choice)
+    return SynergyAllocation(**jobs)
+
+
+from_frame = SynergyAllocation.from_frame

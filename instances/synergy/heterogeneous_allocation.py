@@ -20,44 +20,37 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 import numpy as np
 
-from instances.base import (
-    Array,
-    BoolArray,
-    FloatArray,
-    Instance,
-    IntArray,
-    PlanError,
-    Ragged,
-    Violation,
-    default,
-    exceeding,
-)
-from instances.synergy.allocation import AllocationPlan
-from instances.synergy.profiles import (
-    CPUS_PER_GPU,
-    MEMORY_SHARES,
-    draw_gpu_demands,
-    draw_matrix,
-    draw_tasks,
-)
+from instances import pictures
+from instances.base import Instance, PlanError, Violation, exceeding
+from instances.schema import Array, BoolArray, FloatArray, IntArray, Ragged, default
+from instances.synergy.allocation import SynergyAllocationPlan
+from instances.synergy.profiles import CPUS_PER_GPU, MEMORY_SHARES, draw_matrix
 from instances.synergy.sensitivity import (
     CPU,
     MEMORY,
     THROUGHPUT,
     at_least_fair,
+    draw_sensitivity,
+    draw_shares,
     fastest,
     from_matrix,
     undominated,
     within,
 )
+from instances.synergy.synthetic import SERVER_CPUS, SERVER_GPUS, SERVER_MEMORY, DemandOptions, draw_demands
+
+__all__ = ["HeterogeneousAllocation", "from_frame", "generate", "one_fast_machine"]
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class HeterogeneousAllocation(Instance[AllocationPlan]):
+class HeterogeneousAllocation(Instance[SynergyAllocationPlan]):
     """Jobs that divide CPUs, memory and GPUs of several machine types.
 
     Attributes
@@ -77,11 +70,14 @@ class HeterogeneousAllocation(Instance[AllocationPlan]):
         The machine type of each configuration.
     fair_throughputs : (n,) float
         Throughput that each job must at least have; the default is described above.
+
+    ``num_gpus`` is the sum of ``num_servers * server_gpus`` over the types.
     """
 
     problem = "synergy.heterogeneous_allocation"
     sense = "max"
-    plan_type = AllocationPlan
+    measure = "total throughput"
+    plan_type = SynergyAllocationPlan
 
     num_servers: Annotated[IntArray, Array(int, "k", minimum=1)]
     server_gpus: Annotated[IntArray, Array(int, "k", minimum=1)]
@@ -99,7 +95,7 @@ class HeterogeneousAllocation(Instance[AllocationPlan]):
         if left_out:
             object.__setattr__(self, "fair_throughputs", self._least_proportional_throughputs())
 
-    def check(self) -> None:
+    def _check(self) -> None:
         for job, (table, types) in enumerate(zip(self.configs, self.config_types, strict=True)):
             if len(types) != len(table):
                 raise self.refuse("config_types", f"entry {job}: got {len(types)} types, must be {len(table)}")
@@ -127,6 +123,11 @@ class HeterogeneousAllocation(Instance[AllocationPlan]):
     @property
     def num_jobs(self) -> int:
         return self.dims["n"]
+
+    @property
+    def num_gpus(self) -> int:
+        """GPUs of all types."""
+        return int(self.num_servers @ self.server_gpus)
 
     @property
     def num_types(self) -> int:
@@ -170,11 +171,11 @@ class HeterogeneousAllocation(Instance[AllocationPlan]):
             found.append(np.sort(np.concatenate([rows[undominated(table[rows])] for rows in of_type])))
         return tuple(found)
 
-    def _unknown(self, plan: AllocationPlan) -> IntArray:
+    def _unknown(self, plan: SynergyAllocationPlan) -> IntArray:
         counts = np.array([len(table) for table in self.configs])
         return np.flatnonzero((plan.choices < 0) | (plan.choices >= counts))
 
-    def value(self, plan: AllocationPlan) -> float:
+    def _value(self, plan: SynergyAllocationPlan) -> float:
         unknown = self._unknown(plan)
         if unknown.size:
             job = unknown[0]
@@ -184,7 +185,7 @@ class HeterogeneousAllocation(Instance[AllocationPlan]):
             )
         return float(sum(table[choice, THROUGHPUT] for table, choice in zip(self.configs, plan.choices, strict=True)))
 
-    def broken_rules(self, plan: AllocationPlan) -> Iterator[Violation]:
+    def _broken_rules(self, plan: SynergyAllocationPlan) -> Iterator[Violation]:
         unknown = set(self._unknown(plan).tolist())
         used = np.zeros((self.num_types, 3))
         for job, choice in enumerate(plan.choices.tolist()):
@@ -198,15 +199,59 @@ class HeterogeneousAllocation(Instance[AllocationPlan]):
         for resource, name in enumerate(("cpus", "memory", "gpus")):
             yield from exceeding(name, used[:, resource], self.capacity[:, resource])
 
+    def _draw(self, axes: Axes, plan: SynergyAllocationPlan | None) -> None:
+        if plan is None:
+            self._draw_sensitivity(axes)
+            return
+        choices = plan.choices.copy()
+        unknown = self._unknown(plan)
+        choices[unknown] = 0
+        kinds = np.array([types[choice] for types, choice in zip(self.config_types, choices, strict=True)])
+        given = np.array([table[choice] for table, choice in zip(self.configs, choices, strict=True)])
+        given[unknown] = 0.0
+        # Jobs on the same type stand together.
+        order = np.argsort(kinds, kind="stable")
+        shares = self.shares[np.arange(self.num_jobs), kinds]
+        draw_shares(axes, given[order], shares[order], self.fair_throughputs[order])
+        pictures.number_axis(axes.xaxis, self.num_jobs, [str(job) for job in order.tolist()])
+        if self.num_jobs > pictures.MOST_NUMBERED:
+            axes.set_xticks([])
+        known = np.setdiff1d(np.arange(self.num_jobs), unknown)
+        edge, lines = -0.5, []
+        for kind, (cpus, memory, gpus) in enumerate(self.capacity.tolist()):
+            on = known[kinds[known] == kind]
+            lines.append(
+                f"type {kind}: {len(on)} jobs, {given[on, CPU].sum():.5g} of {cpus:g} cores, "
+                f"{given[on, MEMORY].sum():.5g} of {memory:g} GB, {self.gpu_demands[on].sum()} of {gpus:g} GPUs"
+            )
+            count = int((kinds == kind).sum())
+            if kind % 2:
+                axes.axvspan(edge, edge + count, color=pictures.OUTLINE, alpha=0.1, linewidth=0)
+            edge += count
+        axes.set_xlabel("job, grouped by machine type (odd types shaded)\n" + "\n".join(lines[:4]), fontsize=8)
+
+    def _draw_sensitivity(self, axes: Axes) -> None:
+        styles = ("-", "--", ":", "-.")
+        for kind in range(self.num_types):
+            on = [types == kind for types in self.config_types]
+            draw_sensitivity(
+                axes,
+                [table[rows] for table, rows in zip(self.configs, on, strict=True)],
+                self.gpu_demands,
+                self.fair_throughputs,
+                linestyle=styles[kind % len(styles)],
+            )
+        pictures.from_zero(axes, y=True)
+        axes.set_xlabel("CPU cores per GPU, with memory as wanted (solid: type 0, dashed: type 1, ...)")
+        pictures.legend(axes, [f"job {job} ({gpus} GPU)" for job, gpus in enumerate(self.gpu_demands.tolist())])
+
 
 def generate(
     rng: np.random.Generator | int,
     *,
     num_servers: int = 4,
-    mix: Sequence[float] = (20, 70, 10),
-    load: float = 1.0,
-    multi_gpu: bool = True,
     heterogeneity: float = 3.0,
+    **demands: Unpack[DemandOptions],
 ) -> HeterogeneousAllocation:
     """Synthetic jobs on two types of server: plain ones, and as many with faster GPUs and fewer cores each.
 
@@ -216,28 +261,24 @@ def generate(
         Source of randomness, or its seed.
     num_servers : int
         Servers of each type, of 8 GPUs and 500 GB; 24 cores on the first type, 32 on the second.
-    mix : sequence of 3 float
-        Weights of image, language and speech jobs.
-    load : float
-        Fraction of the GPUs that the jobs hold.
-    multi_gpu : bool
-        GPU demands of 1 (70%), 2 or 4 (25%) and 8 (5%); else all 1.
     heterogeneity : float
         Hardness dial: on the second type a job is faster by a factor drawn uniformly from 1 to this.
+    **demands
+        Task mix and GPUs of the jobs, as for :func:`instances.synergy.synthetic.draw_demands`.
     """
     rng = np.random.default_rng(rng)
-    server_cpus = np.array([24.0, 32.0])
-    gpu_demands = draw_gpu_demands(rng, max(1, round(load * 2 * num_servers * 8)), multi_gpu=multi_gpu)
+    server_cpus = np.array([SERVER_CPUS, 32.0])
+    tasks, gpu_demands = draw_demands(rng, 2 * num_servers * SERVER_GPUS, **demands)
     cpus = np.array(CPUS_PER_GPU)
-    memory = np.floor(100 * 62.5 * np.array(MEMORY_SHARES)) / 100
+    memory = np.floor(100 * SERVER_MEMORY / SERVER_GPUS * np.array(MEMORY_SHARES)) / 100
     configs, types = [], []
-    for task, gpus in zip(draw_tasks(rng, len(gpu_demands), mix), gpu_demands.tolist(), strict=True):
+    for task, gpus in zip(tasks, gpu_demands.tolist(), strict=True):
         tables = []
         # The same job on both types: the same stream of numbers draws its profile.
         state = int(rng.integers(2**32))
         faster = rng.uniform(1, heterogeneity)
         for kind, factor in enumerate((1.0, faster)):
-            share = np.array([server_cpus[kind], 500.0]) / 8
+            share = np.array([server_cpus[kind], SERVER_MEMORY]) / SERVER_GPUS
             matrix = draw_matrix(
                 np.random.default_rng(state), task, gpus, cpus=gpus * cpus, memory=gpus * memory, share=gpus * share
             )
@@ -246,13 +287,16 @@ def generate(
         types.append(np.repeat([0, 1], len(tables[0])))
     return HeterogeneousAllocation(
         num_servers=np.full(2, num_servers),
-        server_gpus=np.full(2, 8),
+        server_gpus=np.full(2, SERVER_GPUS),
         server_cpus=server_cpus,
-        server_memory=np.full(2, 500.0),
+        server_memory=np.full(2, SERVER_MEMORY),
         gpu_demands=gpu_demands,
         configs=tuple(configs),
         config_types=tuple(types),
     )
+
+
+from_frame = HeterogeneousAllocation.from_frame
 
 
 def one_fast_machine() -> HeterogeneousAllocation:

@@ -20,31 +20,39 @@ carries whole GPUs of each job.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 import numpy as np
 
-from instances.base import (
-    TOLERANCE,
-    Array,
-    BoolArray,
-    FloatArray,
-    Instance,
-    Plan,
-    Scalar,
-    Violation,
-    exceeding,
-)
-from instances.synergy.profiles import draw_gpu_demands, read_jobs, read_profiles
+from instances import pictures
+from instances.base import TOLERANCE, Instance, Plan, Violation, exceeding
+from instances.data.lines import PathLike
+from instances.data.synergy import read_profiles, read_trace
+from instances.schema import Array, BoolArray, FloatArray, Scalar
+from instances.synergy.profiles import draw_gpu_demands
+from instances.synergy.synthetic import SERVER_CPUS, SERVER_GPUS, SERVER_MEMORY
+from instances.synergy.traces import ServerChoice
+
+__all__ = [
+    "RESOURCES",
+    "SynergyPlacement",
+    "SynergyPlacementPlan",
+    "from_frame",
+    "from_trace",
+    "generate",
+    "shared_middle",
+]
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 RESOURCES = ("gpus", "cpus", "memory")
 
 
 @dataclass(frozen=True, eq=False)
-class PlacementPlan(Plan):
+class SynergyPlacementPlan(Plan):
     """Where the jobs run.
 
     Attributes
@@ -57,7 +65,7 @@ class PlacementPlan(Plan):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Placement(Instance[PlacementPlan]):
+class SynergyPlacement(Instance[SynergyPlacementPlan]):
     """Jobs of given demands, and identical servers.
 
     Attributes
@@ -72,11 +80,14 @@ class Placement(Instance[PlacementPlan]):
         GPUs (whole), CPU cores and memory (GB) of each job.
     integral_gpus : bool
         Whether a server must carry whole GPUs of each job.  False by default.
+
+    ``num_gpus`` is ``num_servers * server_gpus``.
     """
 
     problem = "synergy.placement"
     sense = "min"
-    plan_type = PlacementPlan
+    measure = "fragmented jobs"
+    plan_type = SynergyPlacementPlan
 
     num_servers: Annotated[int, Scalar(int, minimum=1)]
     server_gpus: Annotated[int, Scalar(int, minimum=1)]
@@ -85,7 +96,7 @@ class Placement(Instance[PlacementPlan]):
     demands: Annotated[FloatArray, Array(float, "n 3", minimum=0)]
     integral_gpus: Annotated[bool, Scalar(bool)] = False
 
-    def check(self) -> None:
+    def _check(self) -> None:
         broken = np.flatnonzero(self.demands[:, 0] % 1)
         if broken.size:
             job = broken[0]
@@ -96,22 +107,27 @@ class Placement(Instance[PlacementPlan]):
         return self.dims["n"]
 
     @property
+    def num_gpus(self) -> int:
+        """GPUs of the cluster."""
+        return self.num_servers * self.server_gpus
+
+    @property
     def capacity(self) -> FloatArray:
         """(3,) float: GPUs, CPU cores and memory (GB) of a server."""
         return np.array([self.server_gpus, self.server_cpus, self.server_memory], float)
 
-    def plan_dims(self) -> dict[str, int]:
+    def _plan_dims(self) -> dict[str, int]:
         return {**self.dims, "s": self.num_servers}
 
-    def fragmented(self, plan: PlacementPlan) -> BoolArray:
+    def fragmented(self, plan: SynergyPlacementPlan) -> BoolArray:
         """(n,) bool: the jobs on more than one server."""
         fragmented: BoolArray = np.asarray((plan.shares > TOLERANCE).sum(axis=1) > 1)
         return fragmented
 
-    def value(self, plan: PlacementPlan) -> float:
+    def _value(self, plan: SynergyPlacementPlan) -> float:
         return int(self.fragmented(plan).sum())
 
-    def broken_rules(self, plan: PlacementPlan) -> Iterator[Violation]:
+    def _broken_rules(self, plan: SynergyPlacementPlan) -> Iterator[Violation]:
         shares = plan.shares
         yield from exceeding("share_at_least_0", -shares, 0)
         yield from exceeding("placed", np.abs(shares.sum(axis=1) - 1), 0)
@@ -122,6 +138,27 @@ class Placement(Instance[PlacementPlan]):
             gpus = shares * self.demands[:, :1]
             yield from exceeding("whole_gpus", np.abs(gpus - np.rint(gpus)), 0)
 
+    def _draw(self, axes: Axes, plan: SynergyPlacementPlan | None) -> None:
+        part = self.demands / np.where(self.capacity > 0, self.capacity, 1.0)
+        if plan is None:
+            pictures.side_by_side(axes, dict(zip(("GPUs", "CPU cores", "memory"), part.T, strict=True)))
+            axes.axhline(1, color=pictures.OUTLINE, linestyle="--", linewidth=1.0)
+            axes.set_ylabel("demand / capacity of a server")
+            axes.set_xlabel(f"job ({self.num_servers} servers)")
+            return
+        # Three columns for each server.
+        used = (plan.shares[:, :, None] * part[:, None, :]).reshape(self.num_jobs, -1)
+        at = (np.arange(self.num_servers)[:, None] + np.array([-0.28, 0.0, 0.28])).ravel()
+        fragmented = self.fragmented(plan)
+        pictures.stacked(axes, used, at=at, width=0.26, hatched=np.broadcast_to(fragmented[:, None], used.shape))
+        axes.axhline(1, color=pictures.OUTLINE, linestyle="--", linewidth=1.0)
+        pictures.number_axis(axes.xaxis, self.num_servers)
+        axes.set_xlim(-0.6, self.num_servers - 0.4)
+        axes.set_xlabel("server (its columns: GPUs, CPU cores, memory)")
+        axes.set_ylabel("part of the server in use")
+        marks = {"fragmented job": pictures.HATCHED} if fragmented.any() else {}
+        pictures.legend(axes, [f"job {job}" for job in range(self.num_jobs)], marks)
+
 
 def generate(
     rng: np.random.Generator | int,
@@ -130,10 +167,10 @@ def generate(
     fill: float = 0.9,
     multi_gpu: bool = True,
     integral_gpus: bool = False,
-    server_gpus: int = 8,
-    server_cpus: float = 24.0,
-    server_memory: float = 500.0,
-) -> Placement:
+    server_gpus: int = SERVER_GPUS,
+    server_cpus: float = SERVER_CPUS,
+    server_memory: float = SERVER_MEMORY,
+) -> SynergyPlacement:
     """Jobs whose demands fill the servers, as a first stage leaves them.
 
     The GPUs of all servers are in use.  CPU cores and memory are drawn unevenly, in steps of a
@@ -165,7 +202,7 @@ def generate(
         amount = fill * num_servers * capacity * weight / weight.sum()
         # Rounded down, so that the total fits.
         demands.append(step * gpus * np.floor(amount / (step * gpus)))
-    return Placement(
+    return SynergyPlacement(
         num_servers=num_servers,
         server_gpus=server_gpus,
         server_cpus=server_cpus,
@@ -178,20 +215,22 @@ def generate(
 def from_trace(
     rng: np.random.Generator | int,
     *,
-    throughputs: str | os.PathLike[str],
-    trace: str | os.PathLike[str],
+    throughputs: PathLike,
+    trace: PathLike,
     num_servers: int = 4,
-    cpus_per_gpu: int = 3,
-) -> Placement:
+    **choice: Unpack[ServerChoice],
+) -> SynergyPlacement:
     """Jobs of a trace with their best-case demands, as many as the cluster holds.
 
     Jobs are taken in random order, none a second time before all have come, until the first one
-    whose demand exceeds what is left of the cluster.
+    whose demand exceeds what is left of the cluster.  The parameters and errors are those of
+    :func:`instances.synergy.traces.jobs_from_trace`.
     """
     rng = np.random.default_rng(rng)
+    cpus_per_gpu, server_gpus = choice.get("cpus_per_gpu", 3), choice.get("server_gpus", SERVER_GPUS)
     profiles = read_profiles(throughputs, cpus_per_gpu=cpus_per_gpu)
-    jobs = read_jobs(trace)
-    server = np.array([8, 8.0 * cpus_per_gpu, 500.0])
+    jobs = read_trace(trace)
+    server = np.array([server_gpus, float(cpus_per_gpu * server_gpus), choice.get("server_memory", SERVER_MEMORY)])
     left = num_servers * server
     demands: list[FloatArray] = []
     while True:
@@ -207,22 +246,25 @@ def from_trace(
         else:
             continue
         break
-    return Placement(
+    return SynergyPlacement(
         num_servers=num_servers,
-        server_gpus=8,
+        server_gpus=server_gpus,
         server_cpus=float(server[1]),
         server_memory=float(server[2]),
         demands=np.array(demands),
     )
 
 
-def shared_middle() -> Placement:
+from_frame = SynergyPlacement.from_frame
+
+
+def shared_middle() -> SynergyPlacement:
     """Three jobs that fill two servers exactly: one of them must be fragmented.
 
     Each job wants 2 GPUs and 2/3 of a server's CPUs and of its memory.  No two fit one server, so
     two run whole and the third takes what is left of both.
     """
-    return Placement(
+    return SynergyPlacement(
         num_servers=2,
         server_gpus=4,
         server_cpus=12.0,

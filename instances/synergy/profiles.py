@@ -6,28 +6,31 @@ their reads, so the share of reads that still goes to storage is known from the 
 makes *optimistic profiling* possible: measure the job at a few CPU counts with all its memory, and
 compute the rest.
 
-Published profiles and jobs are read from the authors' data by :func:`read_profiles` and
-:func:`read_jobs`; :func:`draw_matrix` makes synthetic profiles from the model above.
+Published profiles are read by :func:`instances.data.synergy.read_profiles`; :func:`draw_matrix` makes
+synthetic ones from the model above.
 """
 
 from __future__ import annotations
 
-import csv
-import json
-import math
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from instances.base import FloatArray, InstanceError, IntArray, nearest
+from instances.schema import FloatArray, IntArray
 
-if TYPE_CHECKING:
-    import pandas as pd
+__all__ = [
+    "CPUS_PER_GPU",
+    "MEMORY_SHARES",
+    "TASKS",
+    "binary_search_profile",
+    "draw_gpu_demands",
+    "draw_matrix",
+    "draw_tasks",
+    "fetch_speed",
+    "profile",
+]
 
 TASKS: Mapping[str, tuple[str, ...]] = {
     "image": ("alexnet", "res18", "res50", "mobilenet", "shufflenet"),
@@ -183,143 +186,6 @@ def binary_search_profile(
         intervals += [(low, middle), (middle, high)]
     cpus = sorted(measured)
     return np.array(cpus, np.int64), np.array([measured[cores] for cores in cpus])
-
-
-# --- published profiles and jobs ---------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Profiles:
-    """Measured sensitivity of several models, per GPU.
-
-    Attributes
-    ----------
-    cpus : (c,) float
-        CPU cores per GPU, the rows of every matrix.
-    memory : (m,) float
-        Memory per GPU, GB, the columns.
-    throughputs : mapping
-        Model to its (c, m) matrix: throughput of one GPU, relative to the GPU-proportional share.
-    """
-
-    cpus: FloatArray
-    memory: FloatArray
-    throughputs: Mapping[str, FloatArray]
-
-    def of(self, model: str) -> FloatArray:
-        """The matrix of ``model``.
-
-        Raises
-        ------
-        InstanceError
-            When the model was not profiled.
-        """
-        if model not in self.throughputs:
-            raise InstanceError(f"there is no profile of model {model!r}{nearest(model, self.throughputs)}")
-        return self.throughputs[model]
-
-
-def read_profiles(path: str | os.PathLike[str], *, cpus_per_gpu: int = 3) -> Profiles:
-    """Read the authors' sensitivity profiles, as JSON.
-
-    Parameters
-    ----------
-    path : path
-        File with ``cpus_per_gpu``, ``memory_gb_per_gpu`` and ``profiles_by_cpu_gpu_ratio``.
-    cpus_per_gpu : int
-        CPU cores of a server for each of its GPUs: which of the profiles to take.
-
-    Raises
-    ------
-    InstanceError
-        When the file is malformed; the message names it and the entry.
-    """
-    path = Path(path)
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except UnicodeDecodeError:
-        raise InstanceError(f"{path}: not a text file") from None
-    except json.JSONDecodeError as error:
-        raise InstanceError(f"{path}, line {error.lineno}: not valid JSON: {error.msg}") from None
-    ratio = str(cpus_per_gpu)
-    by_ratio = _entry(path, data, "profiles_by_cpu_gpu_ratio")
-    if not isinstance(by_ratio, dict) or ratio not in by_ratio:
-        known = ", ".join(by_ratio) if isinstance(by_ratio, dict) else "none"
-        raise InstanceError(f"{path}: there are no profiles for {ratio} CPUs per GPU, only for {known}")
-    cpus = _positive(path, "cpus_per_gpu", _entry(path, data, "cpus_per_gpu"), 1)
-    memory = _positive(path, "memory_gb_per_gpu", _entry(path, data, "memory_gb_per_gpu"), 1)
-    throughputs = {}
-    for model in by_ratio[ratio]:
-        where = f"profiles_by_cpu_gpu_ratio.{ratio}.{model}"
-        matrix = _positive(path, where, _entry(path, by_ratio[ratio][model], "throughput"), 2)
-        if matrix.shape != (len(cpus), len(memory)):
-            raise InstanceError(
-                f"{path}: {where}: got shape {matrix.shape}, must be one row for each of {len(cpus)} CPU counts "
-                f"and one column for each of {len(memory)} memory sizes"
-            )
-        throughputs[model] = matrix
-    return Profiles(cpus, memory, throughputs)
-
-
-def _entry(path: Path, data: Any, name: str) -> Any:
-    if not isinstance(data, dict) or name not in data:
-        raise InstanceError(f"{path}: entry {name!r} is missing")
-    return data[name]
-
-
-def _positive(path: Path, name: str, value: Any, ndim: int) -> FloatArray:
-    try:
-        array = np.array(value, float)
-    except (TypeError, ValueError):
-        array = np.zeros(0)
-    if array.ndim != ndim or not array.size or not (np.isfinite(array) & (array > 0)).all():
-        raise InstanceError(f"{path}: {name}: must be an array of positive numbers in {ndim} dimension(s)")
-    array.setflags(write=False)
-    return array
-
-
-def read_jobs(path: str | os.PathLike[str]) -> pd.DataFrame:
-    """Read the authors' job list: lines of id, model, arrival, iterations and GPUs, without a head.
-
-    Returns
-    -------
-    DataFrame
-        Columns ``id`` (int), ``model`` (str), ``arrival`` (s), ``iterations`` (int), ``gpus`` (int).
-
-    Raises
-    ------
-    InstanceError
-        When a line is malformed; the message names the file and the line.
-    """
-    import pandas as pd
-
-    path = Path(path)
-    kinds: tuple[tuple[str, Callable[[str], Any]], ...] = (
-        ("id", int),
-        ("model", str),
-        ("arrival", float),
-        ("iterations", int),
-        ("gpus", int),
-    )
-    rows = []
-    with path.open(encoding="utf-8", newline="") as file:
-        reader = csv.reader(file)
-        try:
-            for fields in reader:
-                if not fields:
-                    continue
-                if len(fields) != len(kinds):
-                    raise ValueError(f"got {len(fields)} fields, must be {', '.join(name for name, _ in kinds)}")
-                row = {name: kind(text.strip()) for (name, kind), text in zip(kinds, fields, strict=True)}
-                for name, least in (("arrival", 0), ("iterations", 1), ("gpus", 1)):
-                    if not least <= row[name] < math.inf:
-                        raise ValueError(f"{name} is {row[name]!r}, must be at least {least}")
-                rows.append(row)
-        except (ValueError, csv.Error) as error:
-            raise InstanceError(f"{path}, line {reader.line_num}: {error}") from None
-    if not rows:
-        raise InstanceError(f"{path}: there are no jobs")
-    return pd.DataFrame(rows)
 
 
 # --- drawing jobs ------------------------------------------------------------------------------

@@ -7,38 +7,32 @@ schedulers give it: CPUs and memory of a server in the proportion of its GPUs.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from instances.base import (
-    TOLERANCE,
-    Array,
-    BoolArray,
-    FloatArray,
-    Instance,
-    IntArray,
-    Plan,
-    Ragged,
-    Scalar,
-    Violation,
-    default,
-)
-from instances.synergy.profiles import (
-    CPUS_PER_GPU,
-    MEMORY_SHARES,
-    TASKS,
-    draw_gpu_demands,
-    draw_matrix,
-    draw_tasks,
-    read_jobs,
-    read_profiles,
-)
+from instances import pictures
+from instances.base import TOLERANCE, Instance, Plan, Violation
+from instances.schema import Array, BoolArray, FloatArray, IntArray, Ragged, Scalar, default
+
+__all__ = [
+    "CPU",
+    "MEMORY",
+    "THROUGHPUT",
+    "SensitiveJobs",
+    "at_least_fair",
+    "fastest",
+    "from_matrix",
+    "undominated",
+    "within",
+]
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 CPU, MEMORY, THROUGHPUT = 0, 1, 2
 """Columns of a configuration."""
@@ -142,6 +136,8 @@ class SensitiveJobs(Instance[P]):
     fair_throughputs : (n,) float
         Throughput that each job must at least have.  By default its greatest among the
         configurations at or below the GPU-proportional share in both resources.
+
+    ``num_gpus`` is ``num_servers * server_gpus``.
     """
 
     num_servers: Annotated[int, Scalar(int, minimum=1)]
@@ -176,6 +172,11 @@ class SensitiveJobs(Instance[P]):
     @property
     def num_jobs(self) -> int:
         return self.dims["n"]
+
+    @property
+    def num_gpus(self) -> int:
+        """GPUs of the cluster."""
+        return self.num_servers * self.server_gpus
 
     @cached_property
     def shares(self) -> FloatArray:
@@ -227,126 +228,56 @@ class SensitiveJobs(Instance[P]):
             if choice >= 0 and not self.fair_configs[job][choice]
         ]
 
-
-# --- jobs for generators -----------------------------------------------------------------------
-
-
-class Jobs(TypedDict):
-    """The fields that describe jobs and servers, for a class that has them."""
-
-    num_servers: int
-    server_gpus: int
-    server_cpus: float
-    server_memory: float
-    gpu_demands: IntArray
-    configs: tuple[FloatArray, ...]
+    def _draw(self, axes: Axes, plan: P | None) -> None:
+        """How sensitive each job is: its throughput by the CPU cores that it is given, at best."""
+        draw_sensitivity(axes, self.configs, self.gpu_demands, self.fair_throughputs)
+        axes.axvline(self.server_cpus / self.server_gpus, color=pictures.OUTLINE, linestyle="--", linewidth=1.0)
+        pictures.from_zero(axes, y=True)
+        axes.set_xlabel("CPU cores per GPU, with memory as wanted (dashed: GPU-proportional share)")
+        pictures.legend(axes, [f"job {job} ({gpus} GPU)" for job, gpus in enumerate(self.gpu_demands.tolist())])
 
 
-def draw(
-    rng: np.random.Generator | int,
+def draw_sensitivity(
+    axes: Axes,
+    configs: Sequence[FloatArray],
+    gpu_demands: IntArray,
+    fair_throughputs: FloatArray,
     *,
-    num_servers: int,
-    mix: Sequence[float],
-    load: float,
-    multi_gpu: bool,
-    server_gpus: int,
-    server_cpus: float,
-    server_memory: float,
-) -> Jobs:
-    """Synthetic jobs that fill ``load`` of the cluster's GPUs."""
-    rng = np.random.default_rng(rng)
-    gpu_demands = draw_gpu_demands(rng, max(1, round(load * num_servers * server_gpus)), multi_gpu=multi_gpu)
-    share = np.array([server_cpus, server_memory]) / server_gpus
-    cpus = np.array([cores for cores in CPUS_PER_GPU if cores <= server_cpus])
-    memory = np.floor(100 * share[1] * np.array(MEMORY_SHARES)) / 100
-    configs = []
-    for task, gpus in zip(draw_tasks(rng, len(gpu_demands), mix), gpu_demands.tolist(), strict=True):
-        matrix = draw_matrix(rng, task, gpus, cpus=gpus * cpus, memory=gpus * memory, share=gpus * share)
-        configs.append(from_matrix(matrix / gpus, cpus, memory, gpus=gpus))
-    return Jobs(
-        num_servers=num_servers,
-        server_gpus=server_gpus,
-        server_cpus=server_cpus,
-        server_memory=server_memory,
-        gpu_demands=gpu_demands,
-        configs=tuple(configs),
+    linestyle: str = "-",
+) -> None:
+    """Draw each job's best throughput, relative to its fair one, with up to so many CPU cores per GPU."""
+    cores, speeds = [], []
+    for rows, gpus, fair in zip(configs, gpu_demands.tolist(), fair_throughputs.tolist(), strict=True):
+        order = np.argsort(rows[:, CPU], kind="stable")
+        cores.append(rows[order, CPU] / gpus)
+        speeds.append(np.maximum.accumulate(rows[order, THROUGHPUT]) / (fair or 1.0))
+    last = [np.append(np.diff(x) > 0, True)[: len(x)] for x in cores]
+    pictures.curves(
+        axes,
+        [x[keep] for x, keep in zip(cores, last, strict=True)],
+        [y[keep] for y, keep in zip(speeds, last, strict=True)],
+        linestyle=linestyle,
     )
+    axes.axhline(1, color=pictures.OUTLINE, linewidth=0.8)
+    axes.set_ylabel("throughput / fair throughput")
 
 
-def profiled(
-    models: Sequence[str],
-    gpu_demands: Sequence[int],
-    *,
-    throughputs: str | os.PathLike[str],
-    num_servers: int,
-    server_gpus: int = 8,
-    cpus_per_gpu: int = 3,
-    server_memory: float = 500.0,
-) -> Jobs:
-    """Jobs of published models; ``throughputs`` is the file that :func:`read_profiles` reads.
+def draw_shares(axes: Axes, given: FloatArray, shares: FloatArray, fair_throughputs: FloatArray) -> None:
+    """Draw what each job is given against its fair share, and how fast it trains with it.
 
-    A job on g GPUs counts g times the throughput of one GPU.
-
-    Raises
-    ------
-    InstanceError
-        When the file is malformed or has no profile of a model.
+    Parameters
+    ----------
+    axes : matplotlib Axes
+    given : (n, 3) float
+        CPU cores, memory (GB) and throughput of each job.
+    shares : (n, 2) float
+        CPU cores and memory (GB) of its GPU-proportional share.
+    fair_throughputs : (n,) float
+        Throughput that it must at least have.
     """
-    profiles = read_profiles(throughputs, cpus_per_gpu=cpus_per_gpu)
-    configs = tuple(
-        from_matrix(profiles.of(model), profiles.cpus, profiles.memory, gpus=gpus)
-        for model, gpus in zip(models, gpu_demands, strict=True)
+    ratios = np.divide(
+        given, fair := np.column_stack([shares, fair_throughputs]), where=fair > 0, out=np.zeros_like(given)
     )
-    return Jobs(
-        num_servers=num_servers,
-        server_gpus=server_gpus,
-        server_cpus=float(cpus_per_gpu * server_gpus),
-        server_memory=server_memory,
-        gpu_demands=np.array(gpu_demands, np.int64),
-        configs=configs,
-    )
-
-
-def draw_profiled(
-    rng: np.random.Generator | int,
-    *,
-    throughputs: str | os.PathLike[str],
-    num_servers: int,
-    mix: Sequence[float],
-    multi_gpu: bool,
-    **servers: Any,
-) -> Jobs:
-    """Jobs of published models in a mix of tasks that fill all GPUs; ``servers`` as in :func:`profiled`."""
-    rng = np.random.default_rng(rng)
-    gpu_demands = draw_gpu_demands(rng, num_servers * int(servers.get("server_gpus", 8)), multi_gpu=multi_gpu)
-    models = [str(rng.choice(TASKS[task])) for task in draw_tasks(rng, len(gpu_demands), mix)]
-    return profiled(models, gpu_demands.tolist(), throughputs=throughputs, num_servers=num_servers, **servers)
-
-
-def draw_traced(
-    rng: np.random.Generator | int,
-    *,
-    throughputs: str | os.PathLike[str],
-    trace: str | os.PathLike[str],
-    num_servers: int,
-    **servers: Any,
-) -> Jobs:
-    """Jobs of a trace, drawn until the GPUs are full; ``servers`` as in :func:`profiled`.
-
-    The jobs of :func:`read_jobs` come in random order, none a second time before all have come.  A
-    job that no longer fits is passed over.
-    """
-    rng = np.random.default_rng(rng)
-    jobs = read_jobs(trace)
-    left = num_servers * int(servers.get("server_gpus", 8))
-    least = int(jobs["gpus"].min())
-    models: list[str] = []
-    gpu_demands: list[int] = []
-    while left >= least:
-        for position in rng.permutation(len(jobs)):
-            gpus = int(jobs["gpus"].iloc[position])
-            if gpus <= left:
-                models.append(str(jobs["model"].iloc[position]))
-                gpu_demands.append(gpus)
-                left -= gpus
-    return profiled(models, gpu_demands, throughputs=throughputs, num_servers=num_servers, **servers)
+    pictures.side_by_side(axes, {"CPU cores": ratios[:, CPU], "memory": ratios[:, MEMORY], "throughput": ratios[:, 2]})
+    axes.axhline(1, color=pictures.OUTLINE, linewidth=1.0, linestyle="--")
+    axes.set_ylabel("what the job gets / its fair share")

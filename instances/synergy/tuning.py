@@ -17,17 +17,25 @@ servers by jobs of several sizes, so it is NP-hard.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 import numpy as np
 
-from instances.base import Array, BoolArray, FloatArray, IntArray, Plan, PlanError, Scalar, Violation, exceeding
-from instances.synergy import sensitivity
-from instances.synergy.allocation import Allocation
+from instances import pictures
+from instances.base import Plan, PlanError, Violation, exceeding
+from instances.data.lines import PathLike
+from instances.schema import Array, BoolArray, FloatArray, IntArray, Scalar
+from instances.synergy.allocation import SynergyAllocation
 from instances.synergy.sensitivity import CPU, MEMORY, THROUGHPUT, SensitiveJobs, from_matrix
+from instances.synergy.synthetic import JobOptions, draw_jobs
+from instances.synergy.traces import MixOptions, ServerChoice, jobs_from_mix, jobs_from_trace
+
+__all__ = ["Tuning", "TuningPlan", "four_jobs", "from_frame", "from_mix", "from_trace", "generate"]
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,16 +66,17 @@ class Tuning(SensitiveJobs[TuningPlan]):
 
     problem = "synergy.tuning"
     sense = "max"
+    measure = "total throughput"
     plan_type = TuningPlan
 
     allow_split: Annotated[bool, Scalar(bool)] = True
 
-    def plan_dims(self) -> dict[str, int]:
+    def _plan_dims(self) -> dict[str, int]:
         return {**self.dims, "s": self.num_servers}
 
-    def stage_one(self) -> Allocation:
+    def stage_one(self) -> SynergyAllocation:
         """The paper's first stage, the cluster as one super-machine: its optimum bounds this one's."""
-        return Allocation(
+        return SynergyAllocation(
             num_servers=self.num_servers,
             server_gpus=self.server_gpus,
             server_cpus=self.server_cpus,
@@ -82,7 +91,7 @@ class Tuning(SensitiveJobs[TuningPlan]):
         skipped: BoolArray = (plan.choices < 0) | (plan.gpus.sum(axis=1) != self.gpu_demands)
         return skipped
 
-    def value(self, plan: TuningPlan) -> float:
+    def _value(self, plan: TuningPlan) -> float:
         """Total throughput of the jobs that run."""
         unknown = self.unknown_choices(plan.choices, -1)
         if unknown.size:
@@ -93,7 +102,7 @@ class Tuning(SensitiveJobs[TuningPlan]):
             )
         return float(self.chosen(plan.choices)[~self.skipped(plan), THROUGHPUT].sum())
 
-    def broken_rules(self, plan: TuningPlan) -> Iterator[Violation]:
+    def _broken_rules(self, plan: TuningPlan) -> Iterator[Violation]:
         unknown = self.unknown_choices(plan.choices, -1)
         for job in unknown.tolist():
             yield Violation("one_config", (job,), 1.0)
@@ -116,93 +125,77 @@ class Tuning(SensitiveJobs[TuningPlan]):
         used: FloatArray = gpus.T @ per_gpu
         return used
 
+    def _draw(self, axes: Axes, plan: TuningPlan | None) -> None:
+        if plan is None:
+            super()._draw(axes, None)
+            return
+        choices = plan.choices.copy()
+        choices[self.unknown_choices(choices, -1)] = -1
+        used = self.used(choices, plan.gpus)
+        names = [
+            f"server {server}\n{cpus:.4g}/{self.server_cpus:g} cores\n{memory:.4g}/{self.server_memory:g} GB"
+            for server, (cpus, memory) in enumerate(used.tolist())
+        ]
+        split = (plan.gpus > 0).sum(axis=1, keepdims=True) > 1
+        pictures.servers(
+            axes,
+            plan.gpus,
+            capacity=self.server_gpus,
+            names=names if self.num_servers <= 6 else None,
+            hatched=np.broadcast_to(split, plan.gpus.shape),
+        )
+        left_out = np.flatnonzero(self.skipped(plan))
+        axes.set_xlabel(f"server ({pictures.jobs(left_out)} left out)" if left_out.size else "server")
+        axes.set_ylabel("GPUs")
+        speeds = self.chosen(choices)[:, THROUGHPUT] / np.where(self.fair_throughputs > 0, self.fair_throughputs, 1.0)
+        pictures.legend(
+            axes,
+            [f"job {job} ({speed:.3g} × fair)" for job, speed in enumerate(speeds.tolist())],
+            {"job on several servers": pictures.HATCHED} if split.any() else {},
+        )
 
-def generate(
-    rng: np.random.Generator | int,
-    *,
-    num_servers: int = 4,
-    mix: Sequence[float] = (20, 70, 10),
-    load: float = 1.0,
-    multi_gpu: bool = True,
-    allow_split: bool = True,
-    server_gpus: int = 8,
-    server_cpus: float = 24.0,
-    server_memory: float = 500.0,
-) -> Tuning:
+
+def generate(rng: np.random.Generator | int, *, allow_split: bool = True, **options: Unpack[JobOptions]) -> Tuning:
     """Synthetic jobs of a task mix that fill the cluster's GPUs.
 
     Parameters
     ----------
     rng : Generator or int
         Source of randomness, or its seed.
-    num_servers : int
-        Servers, s.
-    mix : sequence of 3 float
-        Hardness dial: weights of image jobs, which want CPU cores, of language jobs, which spare
-        them, and of speech jobs, which want memory.  (20, 70, 10) has much to give and few to
-        take; at (50, 0, 50) nearly every job wants what the others want.
-    load : float
-        Fraction of the GPUs that the jobs hold.
-    multi_gpu : bool
-        GPU demands of 1 (70%), 2 or 4 (25%) and 8 (5%); else all 1.
     allow_split : bool
         Whether a job may be spread over servers.
-    server_gpus : int
-        GPUs of a server (8 in the paper).
-    server_cpus, server_memory : float
-        CPU cores and memory (GB) of a server (24 and 500 in the paper).  With, say, 28 cores the
-        GPU-proportional share lies between two configurations.
+    **options
+        Servers, jobs and the hardness dial of :func:`instances.synergy.synthetic.draw_jobs` and
+        ``draw_demands``.
     """
-    jobs = sensitivity.draw(
-        rng,
-        num_servers=num_servers,
-        mix=mix,
-        load=load,
-        multi_gpu=multi_gpu,
-        server_gpus=server_gpus,
-        server_cpus=server_cpus,
-        server_memory=server_memory,
-    )
-    return Tuning(**jobs, allow_split=allow_split)
+    return Tuning(**draw_jobs(rng, **options), allow_split=allow_split)
 
 
-def from_mix(
-    rng: np.random.Generator | int,
-    *,
-    throughputs: str | os.PathLike[str],
-    num_servers: int = 4,
-    mix: Sequence[float] = (20, 70, 10),
-    multi_gpu: bool = True,
-    cpus_per_gpu: int = 3,
-) -> Tuning:
-    """Jobs of published models in a task mix; ``throughputs`` is the profiles file.
+def from_mix(rng: np.random.Generator | int, *, throughputs: PathLike, **options: Unpack[MixOptions]) -> Tuning:
+    """Jobs of published models in a task mix.
 
-    ``cpus_per_gpu`` sets the servers' CPU cores (8 GPUs and 500 GB each) and picks the profiles.
+    The parameters and errors are those of :func:`instances.synergy.traces.jobs_from_mix`.
     """
-    jobs = sensitivity.draw_profiled(
-        rng,
-        throughputs=throughputs,
-        num_servers=num_servers,
-        mix=mix,
-        multi_gpu=multi_gpu,
-        cpus_per_gpu=cpus_per_gpu,
-    )
-    return Tuning(**jobs)
+    return Tuning(**jobs_from_mix(rng, throughputs=throughputs, **options))
 
 
 def from_trace(
     rng: np.random.Generator | int,
     *,
-    throughputs: str | os.PathLike[str],
-    trace: str | os.PathLike[str],
+    throughputs: PathLike,
+    trace: PathLike,
     num_servers: int = 4,
-    cpus_per_gpu: int = 3,
+    **choice: Unpack[ServerChoice],
 ) -> Tuning:
-    """Jobs drawn from a published trace until the GPUs are full; ``throughputs`` is the profiles file."""
-    jobs = sensitivity.draw_traced(
-        rng, throughputs=throughputs, trace=trace, num_servers=num_servers, cpus_per_gpu=cpus_per_gpu
-    )
+    """Jobs drawn from a published trace until the GPUs are full.
+
+    The parameters and errors are those of :func:`instances.synergy.traces.jobs_from_trace`.
+    """
+    jobs = jobs_from_trace(rng, throughputs=throughputs, trace=trace, num_servers=num_servers, **choice)
     return Tuning(**jobs)
+
+
+from_frame = Tuning.from_frame
 
 
 def four_jobs() -> Tuning:

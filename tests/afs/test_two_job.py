@@ -18,7 +18,7 @@ from heuristics.afs.two_job import (
     pairwise_rule,
     shorter_first,
 )
-from instances.afs.two_job import TwoJob, TwoJobPlan, generate, overtaken
+from instances.afs.two_job import AfsTwoJob, AfsTwoJobPlan, generate, overtaken
 from instances.base import InstanceError, PlanError
 
 
@@ -49,10 +49,10 @@ def whole_cases(count, seed):
 
 def test_value_and_optimum_equal_the_simulation():
     for work, throughputs in whole_cases(400, 0):
-        instance = TwoJob(work=np.array(work, float), throughputs=np.array(throughputs, float))
+        instance = AfsTwoJob(work=np.array(work, float), throughputs=np.array(throughputs, float))
         both = [simulated(work, throughputs, receiver) for receiver in (0, 1)]
         for receiver in (0, 1):
-            assert instance.objective(TwoJobPlan(receiver=receiver)) == pytest.approx(float(both[receiver]))
+            assert instance.objective(AfsTwoJobPlan(receiver=receiver)) == pytest.approx(float(both[receiver]))
         solution = formulations.solve(instance)
         assert solution.status == "optimal"
         assert solution.objective == pytest.approx(float(min(both)))
@@ -61,7 +61,7 @@ def test_value_and_optimum_equal_the_simulation():
 def test_formulas_equal_the_simulation_where_they_hold():
     overtakes = 0
     for work, throughputs in whole_cases(600, 1):
-        instance = TwoJob(work=np.array(work, float), throughputs=np.array(throughputs, float))
+        instance = AfsTwoJob(work=np.array(work, float), throughputs=np.array(throughputs, float))
         a, b = instance.shorter, 1 - instance.shorter
         if not throughputs[a][0]:
             continue
@@ -79,7 +79,7 @@ def test_formulas_equal_the_simulation_where_they_hold():
 
 def test_rule_3_compares_formulas_1_and_2():
     for work, throughputs in whole_cases(400, 2):
-        instance = TwoJob(work=np.array(work, float), throughputs=np.array(throughputs, float))
+        instance = AfsTwoJob(work=np.array(work, float), throughputs=np.array(throughputs, float))
         first, second = jct_if_shorter_receives(instance), jct_if_longer_receives(instance)
         if math.isfinite(second) and first != pytest.approx(second):
             assert longer_receives(instance) == (second < first)
@@ -89,24 +89,24 @@ def test_where_the_longer_job_overtakes_the_rule_can_err():
     instance = overtaken()
     a, b = instance.shorter, 1 - instance.shorter
     assert instance.work[b] / instance.throughputs[b, 1] < instance.work[a] / instance.throughputs[a, 0]
-    assert jct_if_longer_receives(instance) > instance.objective(TwoJobPlan(receiver=b))
+    assert jct_if_longer_receives(instance) > instance.objective(AfsTwoJobPlan(receiver=b))
     solution = formulations.solve(instance)
     assert solution.plan.receiver != pairwise_rule(instance).receiver
     assert instance.objective(pairwise_rule(instance)) > solution.objective * 1.01
 
 
 def test_first_gpu_of_two_waiting_jobs_goes_to_the_shorter():
-    instance = TwoJob(work=np.array([8.0, 6.0]), throughputs=np.array([[0.0, 2.0], [0.0, 1.0]]))
+    instance = AfsTwoJob(work=np.array([8.0, 6.0]), throughputs=np.array([[0.0, 2.0], [0.0, 1.0]]))
     assert instance.shorter == 0
     assert pairwise_rule(instance).receiver == 0
     # 4 s, then 6 s more.
-    assert instance.objective(TwoJobPlan(receiver=0)) == 7.0
+    assert instance.objective(AfsTwoJobPlan(receiver=0)) == 7.0
     assert jct_if_longer_receives(instance) == math.inf
 
 
 def test_a_waiting_job_wins_unless_the_running_one_doubles():
     def receiver(more):
-        return pairwise_rule(TwoJob(work=[10.0, 10.0], throughputs=[[2.0, more], [0.0, 1.0]])).receiver
+        return pairwise_rule(AfsTwoJob(work=[10.0, 10.0], throughputs=[[2.0, more], [0.0, 1.0]])).receiver
 
     assert receiver(3.9) == 1
     assert receiver(4.0) == 0
@@ -130,14 +130,14 @@ def test_rules_and_round_trips(seed, max_share, closeness):
         assert instance.violations(plan) == []
         assert plan == rule(instance)
         assert instance.objective(plan) >= bound * (1 - 1e-9)
-    assert TwoJobPlan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
+    assert AfsTwoJobPlan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
     assert instances.read(json.loads(json.dumps(instance.to_dict()))) == instance
     assert instance.digest == before
 
 
 def test_start_plan_is_taken():
     instance = generate(0)
-    assert formulations.solve(instance, start=TwoJobPlan(receiver=1)).status == "optimal"
+    assert formulations.solve(instance, start=AfsTwoJobPlan(receiver=1)).status == "optimal"
 
 
 @pytest.mark.parametrize(
@@ -152,11 +152,11 @@ def test_start_plan_is_taken():
 )
 def test_bad_instances_name_the_field(work, throughputs, message):
     with pytest.raises(InstanceError, match=message):
-        TwoJob(work=np.array(work), throughputs=np.array(throughputs, float))
+        AfsTwoJob(work=np.array(work), throughputs=np.array(throughputs, float))
 
 
 def test_a_third_job_is_no_receiver():
     instance = generate(0)
-    assert [v.rule for v in instance.violations(TwoJobPlan(receiver=2))] == ["receiver_exists"]
+    assert [v.rule for v in instance.violations(AfsTwoJobPlan(receiver=2))] == ["receiver_exists"]
     with pytest.raises(PlanError, match="receiver is 2, must be 0 or 1"):
-        instance.objective(TwoJobPlan(receiver=2))
+        instance.objective(AfsTwoJobPlan(receiver=2))

@@ -15,7 +15,7 @@ import formulations
 import instances
 from heuristics.aryl.placement import best_fit_decreasing
 from instances import InstanceError
-from instances.aryl.placement import Placement, PlacementPlan, four_servers, generate, two_full_servers
+from instances.aryl.placement import ArylPlacement, ArylPlacementPlan, four_servers, generate, two_full_servers
 
 GROUPS = ("training", "inference")
 
@@ -28,7 +28,7 @@ def small(seed):
     while workers.sum() > 5:
         workers = rng.integers(0, 3, n)
     sizes = rng.integers(2, 7, s) if rng.random() < 0.5 else np.full(s, 6)
-    return Placement(
+    return ArylPlacement(
         gpus_per_worker=rng.integers(1, 5, n),
         num_workers=workers,
         elastic=rng.random(n) < 0.5,
@@ -44,7 +44,7 @@ def placements(draw):
     def each(count, values):
         return draw(st.lists(values, min_size=count, max_size=count))
 
-    return Placement(
+    return ArylPlacement(
         gpus_per_worker=each(n, st.integers(1, 6)),
         num_workers=each(n, st.integers(0, 3)),
         elastic=each(n, st.booleans()),
@@ -162,7 +162,7 @@ def test_two_full_servers():
 
 def test_groups_never_outweigh_a_server():
     """All workers off their group on one server cost less than a second server."""
-    instance = Placement(
+    instance = ArylPlacement(
         gpus_per_worker=[1],
         num_workers=[5],
         elastic=[True],
@@ -175,7 +175,7 @@ def test_groups_never_outweigh_a_server():
 
 
 def test_jobs_of_one_kind_get_their_own_workers():
-    instance = Placement(
+    instance = ArylPlacement(
         gpus_per_worker=[2, 2, 2],
         num_workers=[1, 0, 3],
         elastic=[False] * 3,
@@ -208,7 +208,7 @@ def test_best_fit_decreasing_is_no_better_than_the_optimum(instance):
 
 @given(st.lists(st.sampled_from([1, 2, 4, 8]), min_size=1, max_size=30))
 def test_best_fit_decreasing_opens_the_fewest_for_divisible_sizes(sizes):
-    instance = Placement(
+    instance = ArylPlacement(
         gpus_per_worker=sizes,
         num_workers=[1] * len(sizes),
         elastic=[False] * len(sizes),
@@ -224,13 +224,13 @@ def test_start_plan():
     start = best_fit_decreasing(instance)
     stopped = formulations.solve(instance, start=start, time_limit=1e-6)
     assert stopped.objective == pytest.approx(instance.objective(start), rel=1e-12)
-    last = Placement(
+    last = ArylPlacement(
         gpus_per_worker=[1], num_workers=[1], elastic=[False], server_gpus=[2] * 3, server_groups=["training"] * 3
     )
     model = formulations.build(last)
-    formulations.formulation("aryl.placement").write(model, PlacementPlan(workers=[[0, 0, 1]]))
+    formulations.formulation("aryl.placement").write(model, ArylPlacementPlan(workers=[[0, 0, 1]]))
     assert [pyo.value(model.opened[i]) for i in range(3)] == [1, 0, 0]
-    assert formulations.read(model) == PlacementPlan(workers=[[1, 0, 0]])
+    assert formulations.read(model) == ArylPlacementPlan(workers=[[1, 0, 0]])
 
 
 def test_users_add_constraints():
@@ -251,12 +251,12 @@ def test_json_round_trip(instance):
     assert set(written["server_groups"]) <= set(GROUPS)
     assert instances.read(written) == instance
     plan = best_fit_decreasing(instance)
-    assert PlacementPlan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
+    assert ArylPlacementPlan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
 
 
 def test_broken_rules_are_named():
     instance = four_servers()
-    plan = PlacementPlan(workers=[[3, -1, 0, 0], [0, 4, 0, 0], [0, 0, 0, 0]])
+    plan = ArylPlacementPlan(workers=[[3, -1, 0, 0], [0, 4, 0, 0], [0, 0, 0, 0]])
     assert [str(v) for v in instance.violations(plan)] == [
         "workers_at_least_0[0, 1] by 1",
         "all_placed[2] by 1",
@@ -281,7 +281,7 @@ def test_broken_rules_are_named():
 def test_bad_fields_are_named(field, fields):
     good = four_servers().to_dict()
     with pytest.raises(InstanceError, match=rf"\.{field}: "):
-        Placement.from_dict({**good, **fields})
+        ArylPlacement.from_dict({**good, **fields})
 
 
 def test_generated_instances():

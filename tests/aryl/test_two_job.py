@@ -13,8 +13,8 @@ import instances
 from heuristics.aryl.two_job import closed_form
 from instances import InstanceError, PlanError
 from instances.aryl.two_job import (
-    TwoJob,
-    TwoJobPlan,
+    ArylTwoJob,
+    ArylTwoJobPlan,
     binding_minimum,
     generate,
     smaller_maximum_first,
@@ -29,7 +29,7 @@ def two_jobs(draw):
     least = [first, draw(st.integers(1, num_gpus - first))]
     most = [low + draw(st.integers(0, num_gpus)) for low in least]
     work = draw(st.lists(st.integers(1, 60), min_size=2, max_size=2))
-    return TwoJob(num_gpus=num_gpus, workloads=[float(w) for w in work], min_gpus=least, max_gpus=most)
+    return ArylTwoJob(num_gpus=num_gpus, workloads=[float(w) for w in work], min_gpus=least, max_gpus=most)
 
 
 def simulate(instance, gpus):
@@ -65,7 +65,7 @@ def test_values_equal_the_simulation(instance):
     averages = enumerate_splits(instance)
     assert [(x, instance.used_gpus - x) for x in instance.splits] == list(averages)
     for gpus, average in averages.items():
-        plan = TwoJobPlan(gpus=gpus)
+        plan = ArylTwoJobPlan(gpus=gpus)
         assert instance.violations(plan) == []
         assert instance.completion_times(plan) == pytest.approx([float(t) for t in simulate(instance, gpus)])
         assert instance.objective(plan) == pytest.approx(float(average), rel=1e-12)
@@ -176,7 +176,7 @@ def test_the_sum_that_the_rule_comes_from(instance):
 def test_json_round_trip(instance):
     assert instances.read(json.loads(json.dumps(instance.to_dict()))) == instance
     plan = closed_form(instance)
-    assert TwoJobPlan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
+    assert ArylTwoJobPlan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
 
 
 def test_start_plan():
@@ -186,11 +186,11 @@ def test_start_plan():
 
 def test_broken_rules_are_named():
     instance = smaller_maximum_first()
-    plan = TwoJobPlan(gpus=[4, 1])
+    plan = ArylTwoJobPlan(gpus=[4, 1])
     assert [str(v) for v in instance.violations(plan)] == ["min_gpus[1] by 1", "max_gpus[0] by 1", "used_gpus by 3"]
     assert instance.violations(instance.split(3)) == []
     with pytest.raises(PlanError, match=r"gpus is 0 at index \[1\], must be at least 1"):
-        instance.objective(TwoJobPlan(gpus=[3, 0]))
+        instance.objective(ArylTwoJobPlan(gpus=[3, 0]))
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_broken_rules_are_named():
 def test_bad_fields_are_named(field, fields):
     good = smaller_maximum_first().to_dict()
     with pytest.raises(InstanceError, match=rf"\.{field}: "):
-        TwoJob.from_dict({**good, **fields})
+        ArylTwoJob.from_dict({**good, **fields})
 
 
 def test_generated_instances():

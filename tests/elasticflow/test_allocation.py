@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 import formulations
 import instances
 from formulations.elasticflow import allocation as models
-from heuristics.elasticflow.allocation import greedy_marginal_return
+from heuristics.elasticflow.allocation import greedy_marginal_return, greedy_marginal_return_repaired
 from heuristics.elasticflow.minimum_satisfactory_share import progressive_filling
 from instances import InstanceError
-from instances.elasticflow.allocation import Allocation, generate, two_idle_gpus
+from instances.elasticflow.allocation import ElasticFlowAllocation, generate, two_idle_gpus
 from instances.elasticflow.minimum_satisfactory_share import MinimumSatisfactoryShare
 from instances.elasticflow.sharing import SlotPlan
 
 
 def small(brute, seed, *, max_jobs=3, max_gpus=3, **options):
-    return Allocation(**brute.draw(seed, max_jobs=max_jobs, max_gpus=max_gpus, **options))
+    return ElasticFlowAllocation(**brute.draw(seed, max_jobs=max_jobs, max_gpus=max_gpus, **options))
 
 
 def share_of(instance):
@@ -80,12 +80,12 @@ def test_7_costs_gpu_time():
 
 def test_7_is_an_implication():
     """A GPU may stay idle that would make no job faster, even where another number of GPUs would."""
-    flat = Allocation(num_gpus=3, iterations=[2], deadlines=[1], throughputs=[[0, 2, 2, 2]])
+    flat = ElasticFlowAllocation(num_gpus=3, iterations=[2], deadlines=[1], throughputs=[[0, 2, 2, 2]])
     assert formulations.solve(flat).plan.gpus.tolist() == [[1]]
     # On one GPU, a second makes the job no faster, though a third would.
-    dip = Allocation(num_gpus=3, iterations=[2], deadlines=[1], throughputs=[[0, 2, 1, 3]])
+    dip = ElasticFlowAllocation(num_gpus=3, iterations=[2], deadlines=[1], throughputs=[[0, 2, 1, 3]])
     assert formulations.solve(dip).plan.gpus.tolist() == [[1]]
-    steep = Allocation(num_gpus=3, iterations=[2], deadlines=[1], throughputs=[[0, 2, 3, 3]])
+    steep = ElasticFlowAllocation(num_gpus=3, iterations=[2], deadlines=[1], throughputs=[[0, 2, 3, 3]])
     assert formulations.solve(steep).plan.gpus.tolist() == [[2]]
 
 
@@ -148,7 +148,7 @@ def naive_as_printed(instance):
 
 
 def rising(instance):
-    return Allocation(
+    return ElasticFlowAllocation(
         num_gpus=instance.num_gpus,
         iterations=np.minimum(instance.iterations, instance.deadlines * instance.best_throughputs[:, -1]),
         deadlines=instance.deadlines,
@@ -169,12 +169,12 @@ def test_as_printed_follows_its_definition(brute):
 
 def test_as_printed_leaves_gpus_idle_and_repaired_does_not():
     """One job that three GPUs would speed up gets its share and one more GPU, as printed."""
-    instance = Allocation(num_gpus=4, iterations=[4], deadlines=[4], throughputs=[[0, 1, 2, 3, 3]])
+    instance = ElasticFlowAllocation(num_gpus=4, iterations=[4], deadlines=[4], throughputs=[[0, 1, 2, 3, 3]])
     printed = greedy_marginal_return(instance)
     assert printed is not None
     assert printed.gpus.tolist() == [[2, 0, 1, 1]]
     assert [v.rule for v in instance.violations(printed)] == ["no_useful_idle_gpu"]
-    repaired = greedy_marginal_return(instance, repaired=True)
+    repaired = greedy_marginal_return_repaired(instance)
     assert repaired is not None
     assert repaired.gpus.tolist() == [[3, 0, 0, 1]]
     assert instance.violations(repaired) == []
@@ -185,26 +185,28 @@ def test_highest_marginal_return_first():
 
     The paper ranks job 1 first; the authors' released code sorts the other way round.
     """
-    instance = Allocation(num_gpus=3, iterations=[2, 2], deadlines=[2, 2], throughputs=[[0, 2, 2.5, 2.5], [0, 1, 2, 2]])
+    instance = ElasticFlowAllocation(
+        num_gpus=3, iterations=[2, 2], deadlines=[2, 2], throughputs=[[0, 2, 2.5, 2.5], [0, 1, 2, 2]]
+    )
     plan = greedy_marginal_return(instance)
     assert plan is not None
     assert plan.gpus.tolist() == [[1, 0], [2, 0]]
     assert formulations.solve(instance).objective == instance.objective(plan) == 3
 
 
-@pytest.mark.parametrize("repaired", [False, True])
+@pytest.mark.parametrize("heuristic", [greedy_marginal_return, greedy_marginal_return_repaired])
 @given(seed=st.integers(0, 10_000))
-def test_plans_against_4_to_7(brute, repaired, seed):
+def test_plans_against_4_to_7(brute, heuristic, seed):
     """Deadlines and capacity always hold; (7) holds once repaired; nothing beats the optimum."""
     instance = small(brute, seed)
     digest = instance.digest
-    plan = greedy_marginal_return(instance, repaired=repaired)
-    assert greedy_marginal_return(instance, repaired=repaired) == plan
+    plan = heuristic(instance)
+    assert heuristic(instance) == plan
     assert instance.digest == digest
     assert (plan is None) == (progressive_filling(share_of(instance)) is None)
     if plan is not None:
         broken = {violation.rule for violation in instance.violations(plan)}
-        assert broken <= (set() if repaired else {"no_useful_idle_gpu"})
+        assert broken <= (set() if heuristic is greedy_marginal_return_repaired else {"no_useful_idle_gpu"})
         if not broken:
             assert instance.objective(plan) >= brute.least_gpu_time(instance, full_now=True)
 
@@ -214,14 +216,14 @@ def test_a_job_with_a_falling_curve_keeps_what_it_had():
 
     At no level can job 0 then do the rest; it keeps its other slots when it grows.
     """
-    instance = Allocation(
+    instance = ElasticFlowAllocation(
         num_gpus=5,
         iterations=[23, 1, 3],
         deadlines=[3, 2, 2],
         throughputs=[[0, 3, 0, 10, 11, 11], [0, 1, 2, 3, 4, 5], [0, 1, 1, 3, 3, 3]],
     )
     assert progressive_filling(share_of(instance)).gpus.tolist() == [[3, 1, 3], [0, 1, 0], [0, 3, 0]]
-    plan = greedy_marginal_return(instance, repaired=True)
+    plan = greedy_marginal_return_repaired(instance)
     assert plan.gpus.tolist() == [[4, 1, 3], [1, 0, 0], [0, 3, 0]]
     assert instance.violations(plan) == []
 
@@ -232,14 +234,14 @@ def test_a_job_with_a_falling_curve_keeps_what_it_had():
 def test_start_plan(brute):
     for seed in range(40):
         instance = small(brute, seed)
-        start = greedy_marginal_return(instance, repaired=True)
+        start = greedy_marginal_return_repaired(instance)
         if start is not None:
             best = brute.least_gpu_time(instance, full_now=True)
             assert formulations.solve(instance, start=start).objective == best
 
 
 def test_a_job_on_all_gpus_cannot_grow():
-    instance = Allocation(num_gpus=1, iterations=[1, 0], deadlines=[1, 1], throughputs=[[0, 1], [0, 1]])
+    instance = ElasticFlowAllocation(num_gpus=1, iterations=[1, 0], deadlines=[1, 1], throughputs=[[0, 1], [0, 1]])
     assert instance.faster_now(np.array([[1], [0]])).tolist() == [False, True]
     assert instance.violations(SlotPlan(gpus=[[1], [0]])) == []
 

@@ -12,9 +12,10 @@ import pytest
 
 import formulations
 from heuristics.elasticflow.minimum_satisfactory_share import progressive_filling
-from instances.elasticflow.allocation import Allocation, two_idle_gpus
+from instances.elasticflow.allocation import ElasticFlowAllocation, two_idle_gpus
 from instances.elasticflow.minimum_satisfactory_share import MinimumSatisfactoryShare, turned_away
-from validation.claims import elasticflow as of_elasticflow
+from validation.claims.elasticflow import allocation, minimum_satisfactory_share, placement
+from validation.claims.elasticflow.sharing import least_gpu_time, speeds_up
 
 
 def every(step: int, stream: Any, number: int) -> list[Any]:
@@ -31,18 +32,18 @@ def least(instance: Any) -> float | None:
 
 
 def test_the_least_gpu_time_is_the_optimum() -> None:
-    sets = every(140, of_elasticflow._concave(2, 3), 35)
-    found = [of_elasticflow._least_gpu_time(instance) for instance in sets]
+    sets = every(140, minimum_satisfactory_share._concave(2, 3), 35)
+    found = [least_gpu_time(instance) for instance in sets]
     assert found == [least(instance) for instance in sets]
     assert None in found
-    assert of_elasticflow._least_gpu_time(turned_away()) == least(turned_away())
+    assert least_gpu_time(turned_away()) == least(turned_away())
 
 
 def test_the_least_gpu_time_with_useful_gpus_is_the_optimum() -> None:
-    sets = every(140, of_elasticflow._allocations(2, 3), 35)
-    found = [of_elasticflow._least_gpu_time(instance, useful=True) for instance in sets]
+    sets = every(140, allocation._allocations(2, 3), 35)
+    found = [least_gpu_time(instance, useful=True) for instance in sets]
     assert found == [least(instance) for instance in sets]
-    plain = [of_elasticflow._least_gpu_time(instance) for instance in sets]
+    plain = [least_gpu_time(instance) for instance in sets]
     assert any(one != other for one, other in zip(found, plain, strict=True))
 
 
@@ -64,11 +65,11 @@ def has_fractional_plan(instance: MinimumSatisfactoryShare) -> bool:
 
 
 def test_parts_of_gpus_are_as_good_as_fractions() -> None:
-    sets = every(13, of_elasticflow._linear(2, 2, 3), 65)
+    sets = every(13, minimum_satisfactory_share._linear(2, 2, 3), 65)
     found = []
     for instance in sets:
         parts = math.lcm(*instance.throughputs[:, 1].astype(int).tolist())
-        found.append(of_elasticflow._least_gpu_time(instance, parts=parts) is not None)
+        found.append(least_gpu_time(instance, parts=parts) is not None)
     assert found == [has_fractional_plan(instance) for instance in sets]
     assert len(set(found)) == 2
 
@@ -78,12 +79,12 @@ def test_the_condition_counts_exactly() -> None:
     thirds = MinimumSatisfactoryShare(
         num_gpus=1, iterations=np.ones(3), deadlines=np.ones(3, int), throughputs=np.tile([0.0, 3.0], (3, 1))
     )
-    assert of_elasticflow._condition(thirds)
-    assert not of_elasticflow._condition(thirds, rounded=True)
+    assert minimum_satisfactory_share._condition(thirds)
+    assert not minimum_satisfactory_share._condition(thirds, rounded=True)
 
 
 def test_sets_of_jobs_are_all_there_once() -> None:
-    listed = list(of_elasticflow._concave(1, 2, 2))
+    listed = list(minimum_satisfactory_share._concave(1, 2, 2))
     kinds = {
         (instance.num_gpus, *instance.iterations, *instance.deadlines, *instance.throughputs[0]) for instance in listed
     }
@@ -97,8 +98,8 @@ def test_sets_of_jobs_are_all_there_once() -> None:
 
 def test_trimmed_filling_is_algorithm_1_with_less_in_the_last_slot() -> None:
     trimmed = 0
-    for instance in every(1, of_elasticflow._concave(1, 4, 3), 600):
-        printed, plan = progressive_filling(instance), of_elasticflow._trimmed(instance)
+    for instance in every(1, minimum_satisfactory_share._concave(1, 4, 3), 600):
+        printed, plan = progressive_filling(instance), minimum_satisfactory_share._trimmed(instance)
         assert printed is not None
         assert plan is not None
         assert not instance.violations(plan)
@@ -112,7 +113,7 @@ def test_trimmed_filling_is_algorithm_1_with_less_in_the_last_slot() -> None:
 def test_useful_gpus_are_those_of_the_instance() -> None:
     instance = two_idle_gpus()
     curves = instance.throughputs.astype(int).tolist()
-    doubled = Allocation(
+    doubled = ElasticFlowAllocation(
         num_gpus=4,
         iterations=instance.iterations,
         deadlines=instance.deadlines,
@@ -121,13 +122,13 @@ def test_useful_gpus_are_those_of_the_instance() -> None:
     curves = doubled.throughputs.astype(int).tolist()
     for gpus in itertools.product(range(5), repeat=2):
         faster = doubled.faster_now(np.array([[each, 0] for each in gpus])).any()
-        assert of_elasticflow._speeds_up(curves, gpus) == faster
+        assert speeds_up(curves, gpus) == faster
 
 
 @pytest.mark.parametrize(("num_gpus", "layouts"), [(1, 2), (2, 5), (3, 10), (4, 26), (8, 677)])
 def test_layouts_are_all_there_once(num_gpus: int, layouts: int) -> None:
     # Of 2 s GPUs: one block, or anything on the one and on the other half.
-    found = list(of_elasticflow._layouts(num_gpus))
+    found = list(placement._layouts(num_gpus))
     assert len(found) == len(set(found)) == layouts
     for blocks in found:
         held = [gpu for offset, size in blocks for gpu in range(offset, offset + size)]
@@ -136,10 +137,10 @@ def test_layouts_are_all_there_once(num_gpus: int, layouts: int) -> None:
 
 
 def test_sizes_are_all_there_once() -> None:
-    assert sorted(of_elasticflow._sizes(3)) == [(1,), (1, 1), (1, 1, 1), (2,), (2, 1)]
-    assert not list(of_elasticflow._sizes(0))
+    assert sorted(placement._sizes(3)) == [(1,), (1, 1), (1, 1, 1), (2,), (2, 1)]
+    assert not list(placement._sizes(0))
 
 
 def test_fitting_on_servers() -> None:
-    assert of_elasticflow._fit((2, 2, 1, 1), (3, 3))
-    assert not of_elasticflow._fit((2, 2, 2), (3, 3))
+    assert placement._fit((2, 2, 1, 1), (3, 3))
+    assert not placement._fit((2, 2, 2), (3, 3))

@@ -8,14 +8,10 @@ import pytest
 import formulations
 from heuristics.elasticflow.minimum_satisfactory_share import progressive_filling
 from instances import InstanceError
+from instances.data import microsoft
+from instances.data.elasticflow import read_throughputs, read_trace, throughput_curve
 from instances.elasticflow import admission, allocation, minimum_satisfactory_share
-from instances.elasticflow.traces import (
-    jobs_from_trace,
-    read_microsoft_trace,
-    read_throughputs,
-    read_trace,
-    throughput_curve,
-)
+from instances.elasticflow.traces import jobs_from_trace
 
 HEADER = "job_id,submit_time,iteration,model_name,ddl,batch_size,num_gpu,duration\n"
 TABLE = "global_batch_size,1,2,4,8\n64,10,16,24,\n128,6,10,0,nan\n"
@@ -95,7 +91,7 @@ def test_trace_in_both_spellings(tmp_path):
         (HEADER, "there are no jobs"),
         (HEADER + "7,100,5000,bert,400,64,2\n", "line 2: got 7 cells, must be 8"),
         (HEADER + "7,100,5000,bert,soon,64,2,300\n", "line 2: ddl: got 'soon', must be a number"),
-        (HEADER + "7,100,5000,,400,64,2,300\n", "line 2: model_name: got nothing"),
+        (HEADER + "7,100,5000,,400,64,2,300\n", "line 2: model_name: got '', must not be empty"),
         (HEADER + "7,100,5000,bert,400,64,0,300\n", "line 2: num_gpu: got '0', must be a whole number, at least 1"),
         (HEADER + "7,100,nan,bert,400,64,2,300\n", "line 2: iteration: got 'nan', must be finite"),
     ],
@@ -107,10 +103,10 @@ def test_malformed_traces_are_errors_with_file_and_line(tmp_path, text, message)
 
 def test_microsoft_trace(tmp_path):
     path = trace(tmp_path, "job_id,submission_time,duration,num_gpu\na-1,5010,1265,8\n")
-    assert read_microsoft_trace(path).iloc[0].tolist() == ["a-1", 5010.0, 1265.0, 8]
+    assert microsoft.read_trace(path).iloc[0].tolist() == ["a-1", 5010.0, 1265.0, 8]
     path = trace(tmp_path, "job_id,submission_time,duration,num_gpu\na-1,5010,,8\n")
     with pytest.raises(InstanceError, match="line 2: duration: got ''"):
-        read_microsoft_trace(path)
+        microsoft.read_trace(path)
 
 
 # --- curves ---------------------------------------------------------------------------------------
@@ -209,7 +205,7 @@ def test_public_traces(data, name, jobs):
 
 @pytest.mark.parametrize(("name", "jobs"), [("cluster02", 5778), ("cluster05", 3629), ("cluster10", 260)])
 def test_public_microsoft_traces(data, name, jobs):
-    trace = read_microsoft_trace(data / "elasticflow" / "microsoft" / "raw" / f"{name}.csv")
+    trace = microsoft.read_trace(data / "elasticflow" / "microsoft" / "raw" / f"{name}.csv")
     assert len(trace) == jobs
     assert (trace["duration"] > 0).all()
 

@@ -12,7 +12,7 @@ import formulations
 import instances
 from heuristics.elasticflow.placement import buddy_best_fit, buddy_repack
 from instances import InstanceError
-from instances.elasticflow.placement import Placement, PlacementPlan, fragmented_server, generate
+from instances.elasticflow.placement import ElasticFlowPlacement, ElasticFlowPlacementPlan, fragmented_server, generate
 
 NONE = float("inf")
 
@@ -26,7 +26,7 @@ def small(seed):
     sizes = np.minimum(rng.choice([1, 1, 2, 2, 4], n), 1 << (num_gpus.bit_length() - 1))
     where = rng.integers(0, num_gpus, n)
     where = np.where(rng.random(n) < 0.6, where // sizes * sizes, where)
-    return Placement(
+    return ElasticFlowPlacement(
         num_gpus=num_gpus,
         gpus_per_server=server,
         sizes=sizes,
@@ -80,7 +80,7 @@ def test_there_is_a_placement_whenever_the_sizes_fit():
 def test_claim_fails_on_other_servers():
     """Two servers of 3 GPUs hold two jobs of 2, and 2 GPUs are left for no third: such servers are refused."""
     with pytest.raises(InstanceError, match=r"gpus_per_server: got 3, must be a power of two"):
-        Placement(num_gpus=6, gpus_per_server=3, sizes=[2, 2, 2], previous_offsets=[NONE] * 3)
+        ElasticFlowPlacement(num_gpus=6, gpus_per_server=3, sizes=[2, 2, 2], previous_offsets=[NONE] * 3)
 
 
 def test_scip_agrees():
@@ -129,13 +129,13 @@ def test_repack_places_all_jobs_whenever_that_is_possible(seed):
 
 def test_best_fit_takes_the_smallest_block_that_fits():
     """Free are GPUs 2-3 of the first half and all of the second: a pair goes into the first, four into the second."""
-    instance = Placement(num_gpus=8, gpus_per_server=8, sizes=[2, 2, 4], previous_offsets=[0, NONE, NONE])
+    instance = ElasticFlowPlacement(num_gpus=8, gpus_per_server=8, sizes=[2, 2, 4], previous_offsets=[0, NONE, NONE])
     assert buddy_best_fit(instance).offsets.tolist() == [0, 2, 4]
 
 
 def test_repack_disturbs_as_few_jobs_as_it_can():
     """The job of 4 takes the half in which one job runs, not the one with two."""
-    instance = Placement(num_gpus=8, gpus_per_server=8, sizes=[1, 1, 1, 4], previous_offsets=[0, 2, 5, NONE])
+    instance = ElasticFlowPlacement(num_gpus=8, gpus_per_server=8, sizes=[1, 1, 1, 4], previous_offsets=[0, 2, 5, NONE])
     plan = buddy_repack(instance)
     assert plan.offsets.tolist()[3] == 4
     assert instance.objective(plan) == fewest_moves(instance) == 1
@@ -150,8 +150,10 @@ def test_repack_is_not_optimal():
 
 
 def test_blocks_larger_than_a_server_take_whole_servers():
-    instance = Placement(num_gpus=12, gpus_per_server=4, sizes=[8, 2, 2], previous_offsets=[NONE, 0, NONE])
-    assert not list(placements(Placement(num_gpus=12, gpus_per_server=4, sizes=[8, 8], previous_offsets=[NONE] * 2)))
+    instance = ElasticFlowPlacement(num_gpus=12, gpus_per_server=4, sizes=[8, 2, 2], previous_offsets=[NONE, 0, NONE])
+    assert not list(
+        placements(ElasticFlowPlacement(num_gpus=12, gpus_per_server=4, sizes=[8, 8], previous_offsets=[NONE] * 2))
+    )
     assert buddy_best_fit(instance) is None
     solution = formulations.solve(instance)
     assert solution.plan.offsets[0] == 0
@@ -160,10 +162,10 @@ def test_blocks_larger_than_a_server_take_whole_servers():
 
 def test_jobs_that_grew_may_have_to_move():
     """A job of 4 at offset 2 is not on a multiple of 4; two that overlap cannot both stay."""
-    grown = Placement(num_gpus=8, gpus_per_server=8, sizes=[4], previous_offsets=[2])
+    grown = ElasticFlowPlacement(num_gpus=8, gpus_per_server=8, sizes=[4], previous_offsets=[2])
     assert grown.can_stay.tolist() == [False]
     assert formulations.solve(grown).objective == 1
-    both = Placement(num_gpus=8, gpus_per_server=8, sizes=[4, 2], previous_offsets=[0, 2])
+    both = ElasticFlowPlacement(num_gpus=8, gpus_per_server=8, sizes=[4, 2], previous_offsets=[0, 2])
     assert both.can_stay.all()
     assert buddy_best_fit(both) is None
     assert formulations.solve(both).objective == 1
@@ -178,12 +180,12 @@ def test_start_plan():
 
 
 def test_value_and_rules_by_hand():
-    instance = Placement(num_gpus=4, gpus_per_server=4, sizes=[2, 1, 4, 1], previous_offsets=[0, NONE, 0, 3])
-    plan = PlacementPlan(offsets=[1, 2, 2, 3])
+    instance = ElasticFlowPlacement(num_gpus=4, gpus_per_server=4, sizes=[2, 1, 4, 1], previous_offsets=[0, NONE, 0, 3])
+    plan = ElasticFlowPlacementPlan(offsets=[1, 2, 2, 3])
     assert instance.objective(plan) == 2
     broken = {(v.rule, v.index): v.amount for v in instance.violations(plan)}
     assert broken == {("aligned", (0,)): 1, ("aligned", (2,)): 2, ("inside", (2,)): 2, ("disjoint", (2,)): 1}
-    outside = PlacementPlan(offsets=[-2, 0, 0, 4])
+    outside = ElasticFlowPlacementPlan(offsets=[-2, 0, 0, 4])
     assert {(v.rule, v.index) for v in instance.violations(outside)} == {
         ("inside", (0,)),
         ("inside", (3,)),

@@ -15,7 +15,7 @@ from instances import InstanceError
 from instances.gavel.cost import Cost, generate, three_jobs
 from instances.gavel.sharing import Allocation
 from instances.gavel.throughput_per_dollar import ThroughputPerDollar
-from validation.strategies import strategy
+from validation.testing.strategies import strategy
 
 
 def small(brute, seed):

@@ -9,7 +9,7 @@ from heuristics.gavel.fifo import backfilling, fastest_free_type
 from instances import InstanceError
 from instances.gavel.fifo import Fifo, generate, near_tie, three_jobs
 from instances.gavel.sharing import Allocation
-from validation.strategies import strategy
+from validation.testing.strategies import strategy
 
 
 def worth(brute, instance):

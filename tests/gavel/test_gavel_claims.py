@@ -17,13 +17,16 @@ from instances.gavel.max_min_fairness import MaxMinFairness
 from instances.gavel.priced import PricedSharing
 from instances.gavel.sharing import Allocation, Sharing
 from instances.gavel.shortest_job_first import ShortestJobFirst
-from validation.claims import gavel
+from instances.gavel.steps import SharingWithSteps
+from validation.claims.gavel import max_min_fairness, properties
+from validation.claims.gavel.clusters import POLICIES, Family, drawn
+from validation.claims.gavel.optima import fairest_optimum
 
 ONE_WORKER: dict[str, Any] = {"throughputs": np.array([[1.0], [1.0]]), "num_workers": np.array([1])}
 
 
 def fairest(instance: Sharing) -> tuple[float, Allocation]:
-    found = gavel._fairest_optimum(instance)
+    found = fairest_optimum(instance)
     assert found is not None
     return found
 
@@ -37,7 +40,7 @@ def on_a_grid(instance: Sharing, steps: int) -> Iterator[Allocation]:
 
 
 def test_families_are_complete_and_name_each_instance_once() -> None:
-    family = gavel._Family(Makespan, 2, (1, 2), jobs={"steps": (1.0, 2.0)}, types={})
+    family = Family(Makespan, 2, (1, 2), jobs={"steps": (1.0, 2.0)}, types={})
     listed = list(family.instances(np.random.default_rng()))
     # One job: 4 kinds on 2 pools and 8 on 3 pairs of pools; two jobs: pairs of as many kinds.
     assert len(listed) == 4 * 2 + 8 * 3 + 10 * 2 + 36 * 3
@@ -47,15 +50,15 @@ def test_families_are_complete_and_name_each_instance_once() -> None:
 
 
 def test_jobs_in_every_order_and_none_that_fits_nowhere() -> None:
-    family = gavel._Family(Fifo, 2, (1, 2), jobs={"scale_factors": (1, 2)}, ordered=True, most_types=1)
+    family = Family(Fifo, 2, (1, 2), jobs={"scale_factors": (1, 2)}, ordered=True, most_types=1)
     listed = list(family.instances(np.random.default_rng()))
     # One worker serves 2 kinds of jobs, two serve 4.
     assert len(listed) == 2 + 4 + 2**2 + 4**2
 
 
-@pytest.mark.parametrize("policy", gavel.POLICIES)
+@pytest.mark.parametrize("policy", POLICIES)
 def test_the_fairest_optimum_is_an_optimum(policy: type[Sharing]) -> None:
-    for instance in itertools.islice(gavel._drawn(policy)(np.random.default_rng(1)), 60):
+    for instance in itertools.islice(drawn(policy)(np.random.default_rng(1)), 60):
         share, plan = fairest(instance)
         assert not instance.violations(plan)
         optimum = formulations.solve(instance).objective
@@ -65,11 +68,11 @@ def test_the_fairest_optimum_is_an_optimum(policy: type[Sharing]) -> None:
         assert share == pytest.approx(received.min(), abs=1e-9)
 
 
-@pytest.mark.parametrize("policy", gavel.POLICIES)
+@pytest.mark.parametrize("policy", POLICIES)
 def test_no_optimal_allocation_on_a_grid_is_fairer(policy: type[Sharing]) -> None:
     priced = {"costs": (1.0, 2.0)} if issubclass(policy, PricedSharing) else {}
-    steps = {"steps": (1.0, 2.0)} if issubclass(policy, gavel.SharingWithSteps) else {}
-    family = gavel._Family(policy, 2, (1, 3), jobs=steps, types=priced)
+    steps = {"steps": (1.0, 2.0)} if issubclass(policy, SharingWithSteps) else {}
+    family = Family(policy, 2, (1, 3), jobs=steps, types=priced)
     compared = 0
     for instance in itertools.islice(family.instances(np.random.default_rng()), 0, 150, 7):
         share, _ = fairest(instance)
@@ -93,11 +96,11 @@ def test_shares_known_by_hand() -> None:
 
 
 def test_a_share_below_isolation_and_a_starved_job_are_told() -> None:
-    unfair = gavel._job_below_isolation(Makespan(**ONE_WORKER, steps=np.array([1.0, 2.0])))
+    unfair = properties._job_below_isolation(Makespan(**ONE_WORKER, steps=np.array([1.0, 2.0])))
     assert "at most 0.666667 of its isolated throughput" in unfair
-    assert gavel._job_below_isolation(MaxMinFairness(**ONE_WORKER)) == ""
-    assert "some job nothing" in gavel._starves(Fifo(**ONE_WORKER))
-    assert gavel._starves(Makespan(**ONE_WORKER, steps=np.array([1.0, 2.0]))) == ""
+    assert properties._job_below_isolation(MaxMinFairness(**ONE_WORKER)) == ""
+    assert "some job nothing" in properties._starves(Fifo(**ONE_WORKER))
+    assert properties._starves(Makespan(**ONE_WORKER, steps=np.array([1.0, 2.0]))) == ""
 
 
 def test_a_wide_job_below_isolation() -> None:
@@ -112,13 +115,13 @@ def test_a_wide_job_below_isolation() -> None:
 
 def test_throughput_left_over_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     instance = MaxMinFairness(throughputs=np.array([[1.0], [1.0]]), num_workers=np.array([2]))
-    assert gavel._wasteful(instance) == ""
+    assert properties.wasteful(instance) == ""
     half = Allocation(time_fractions=np.array([[1.0], [0.5]]))
-    monkeypatch.setattr(gavel, "_optimum", lambda _: (0.5, half))
-    assert gavel._wasteful(instance) == "it gives jobs 1 and 0.5 steps/s, 1 and 1 are possible"
+    monkeypatch.setattr(properties, "optimum", lambda _: (0.5, half))
+    assert properties.wasteful(instance) == "it gives jobs 1 and 0.5 steps/s, 1 and 1 are possible"
 
 
 def test_an_equal_split_overfills_a_pool_with_wide_jobs() -> None:
     instance = MaxMinFairness(throughputs=np.ones((2, 1)), num_workers=np.array([2]), scale_factors=np.array([2, 2]))
-    assert gavel._split_infeasible(instance) == "it breaks pool_capacity by 2"
-    assert gavel._split_infeasible(MaxMinFairness(**ONE_WORKER)) == ""
+    assert max_min_fairness._split_infeasible(instance) == "it breaks pool_capacity by 2"
+    assert max_min_fairness._split_infeasible(MaxMinFairness(**ONE_WORKER)) == ""

@@ -10,9 +10,9 @@ from hypothesis import assume, given, settings
 
 import formulations
 import instances
+from formulations.engine.options import Options
 from formulations.gavel import hierarchical_fairness as formulation
 from formulations.gavel import pricing
-from formulations.options import Options
 from heuristics.gavel.hierarchical_fairness import (
     entity_share,
     equal_share,
@@ -30,8 +30,8 @@ from instances.gavel.hierarchical_fairness import (
     two_entities,
 )
 from instances.gavel.sharing import Allocation
-from validation.strategies.gavel import hierarchical_fairness
-from validation.transform import permuted
+from validation.problems.gavel.hierarchical_fairness import strategy as hierarchical_fairness
+from validation.testing.transform import permuted
 
 
 def vector(instance: HierarchicalFairness, **options: Any) -> np.ndarray:

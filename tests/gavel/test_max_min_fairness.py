@@ -17,7 +17,7 @@ from heuristics.gavel import max_min_fairness as heuristics
 from instances import InstanceError, PlanError
 from instances.gavel.max_min_fairness import MaxMinFairness, generate, three_jobs
 from instances.gavel.sharing import Allocation
-from validation.strategies import strategy
+from validation.testing.strategies import strategy
 
 INSTANCES = strategy("gavel.max_min_fairness")
 

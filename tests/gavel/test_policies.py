@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 import formulations
 import instances
+from formulations.engine.linear import ModelError, translate
 from formulations.gavel import pricing
 from formulations.gavel.sharing import SharingProgram
-from formulations.linear import ModelError, translate
 from heuristics.gavel import sharing as shared_heuristics
 from instances import InstanceError
 from instances.gavel.sharing import Allocation
-from validation.strategies import strategy
+from validation.testing.strategies import strategy
 
 ONE_PROGRAM = ["max_min_fairness", "makespan", "fifo", "total_throughput", "cost", "throughput_per_dollar"]
 POLICIES = [*ONE_PROGRAM, "finish_time_fairness", "shortest_job_first"]
@@ -41,7 +41,7 @@ def generate(policy, seed, **options):
 
 
 def module(instance):
-    return formulations.formulation(instance.problem)
+    return importlib.import_module(f"formulations.{instance.problem}")
 
 
 def heuristics_of(policy):
@@ -193,7 +193,7 @@ def test_the_potential_of_columns_outside_bounds_what_they_add(monkeypatch):
         for policy, covering in (("total_throughput", "job_time"), ("cost", "budget")):
             instance = generate(policy, seed, num_jobs=8, pair_fraction=1.0, workers_per_pool=3)
             program = module(instance)._program(instance)
-            options = formulations.solving.Options()
+            options = formulations.engine.solving.Options()
             generation = pricing.ColumnGeneration(program, program.arrays(), options, covering=covering)
             alone = formulations.Session().run(generation.program)
             gain = generation._gain(alone.certificate.row_duals)

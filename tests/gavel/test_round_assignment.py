@@ -14,7 +14,7 @@ from heuristics.gavel.round_assignment import greedy_priority, priorities, simul
 from instances.base import InstanceError
 from instances.gavel.max_min_fairness import three_jobs
 from instances.gavel.round_assignment import RoundAssignment, RoundAssignmentPlan, blocked_round, generate
-from validation.strategies.gavel import round_assignment
+from validation.problems.gavel.round_assignment import strategy as round_assignment
 
 
 def best_by_enumeration(instance: RoundAssignment) -> float:

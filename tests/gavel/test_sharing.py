@@ -8,9 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import formulations
 from heuristics.gavel import sharing as heuristics
 from instances.gavel.max_min_fairness import MaxMinFairness, generate, three_jobs
-from validation.strategies import strategy
+from validation import CATALOGUE
+from validation.study.cells import call_heuristic
+from validation.testing.strategies import strategy
 
 INSTANCES = strategy("gavel.max_min_fairness")
 ALL = [heuristics.isolated, heuristics.equal_share, heuristics.heterogeneity_agnostic, heuristics.random_packing]
@@ -226,3 +229,21 @@ def test_without_pairs_packing_is_plain_sharing():
     for seed in range(5):
         instance = generate(seed, num_jobs=12, pair_fraction=0.0, workers_per_pool=4, weighted=True)
         assert heuristics.random_packing(instance, rng=seed) == heuristics.heterogeneity_agnostic(instance)
+
+
+@pytest.mark.parametrize("problem", [p for p in CATALOGUE if p.startswith("gavel.")])
+@pytest.mark.parametrize("place", [0, 1, 3])
+def test_a_pool_without_types_is_of_no_use_and_no_harm(problem, place):
+    """Its workers count in the equal share, and nobody can use them."""
+    entry = CATALOGUE[problem]
+    fields = entry.generate(place, num_jobs=4).to_dict()
+    fields["num_workers"].insert(place, 3)
+    fields["pools"] = [pool + (pool >= place) for pool in fields["pools"]]
+    instance = type(entry.generate(0)).from_dict(fields)
+    solution = formulations.solve(instance)
+    assert solution.status == "optimal"
+    other = formulations.solve(instance, solver="scip")
+    assert other.objective == pytest.approx(solution.objective, rel=1e-5)
+    for heuristic in entry.heuristics.values():
+        plan, _ = call_heuristic(instance, heuristic, 0)
+        assert not instance.violations(plan) or heuristic.infeasible_because

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 
 import formulations
+from formulations.engine.options import Options
+from formulations.engine.solving import solve_one_model
 from formulations.gavel import shortest_job_first as formulation
-from formulations.options import Options
-from formulations.solving import solve_built
 from heuristics.gavel.shortest_job_first import shortest_first
 from instances import InstanceError
 from instances.gavel.sharing import Allocation
 from instances.gavel.shortest_job_first import ShortestJobFirst, faster_together, generate, three_jobs
-from validation.strategies import strategy
+from validation.testing.strategies import strategy
 
 
 def small(brute, seed):
@@ -42,7 +42,7 @@ def test_optimum_equals_the_best_of_single_job_programs(brute, first):
 
 @given(strategy("gavel.shortest_job_first"))
 def test_the_mixed_integer_model_has_the_same_optimum(instance):
-    closed, searched = formulations.solve(instance), solve_built(instance, Options())
+    closed, searched = formulations.solve(instance), solve_one_model(instance, Options())
     assert searched.status == "optimal"
     assert searched.objective == pytest.approx(closed.objective, rel=1e-6)
     assert searched.bound == pytest.approx(closed.bound, rel=1e-6)

@@ -12,7 +12,7 @@ from heuristics.gavel.throughput_per_dollar import best_bargain_first
 from instances import InstanceError
 from instances.gavel.sharing import Allocation
 from instances.gavel.throughput_per_dollar import ThroughputPerDollar, generate, three_jobs
-from validation.strategies import strategy
+from validation.testing.strategies import strategy
 
 
 def small(brute, seed):

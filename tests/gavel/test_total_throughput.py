@@ -10,7 +10,7 @@ from heuristics.gavel.total_throughput import fastest_first
 from instances import InstanceError
 from instances.gavel.sharing import Allocation
 from instances.gavel.total_throughput import TotalThroughput, generate, three_jobs
-from validation.strategies import strategy
+from validation.testing.strategies import strategy
 
 
 @pytest.mark.parametrize("first", range(0, 300, 100))

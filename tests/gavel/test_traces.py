@@ -8,6 +8,7 @@ import pytest
 
 import formulations
 from instances import InstanceError, gavel
+from instances.data.gavel import read_throughputs, read_trace
 from instances.gavel import max_min_fairness, traces
 from instances.gavel.finish_time_fairness import FinishTimeFairness
 
@@ -51,7 +52,7 @@ def trace(tmp_path):
 
 
 def test_throughputs(table):
-    rows = traces.read_throughputs(table)
+    rows = read_throughputs(table)
     assert len(rows) == 15
     alone = rows[rows["partner_scale_factor"] == 0]
     assert len(alone) == 9
@@ -84,23 +85,23 @@ def test_malformed_throughputs_are_named(tmp_path, content, message):
     path = tmp_path / "bad.json"
     path.write_text(content)
     with pytest.raises(InstanceError, match=rf"bad\.json.*{message}"):
-        traces.read_throughputs(path)
+        read_throughputs(path)
 
 
 def test_bytes_are_refused(tmp_path):
     path = tmp_path / "bad"
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InstanceError, match="not a text file"):
-        traces.read_throughputs(path)
+        read_throughputs(path)
     with pytest.raises(InstanceError, match="not a text file"):
-        traces.read_trace(path)
+        read_trace(path)
 
 
 # --- traces --------------------------------------------------------------------------------------
 
 
 def test_trace_of_10_columns(trace):
-    jobs = traces.read_trace(trace)
+    jobs = read_trace(trace)
     assert jobs["model"].tolist() == ["ResNet-18 (batch size 16)"] * 3
     assert jobs["scale_factor"].tolist() == [1, 2, 1]
     assert jobs["steps"].tolist() == [600, 1000, 600]
@@ -112,7 +113,7 @@ def test_trace_of_10_columns(trace):
 def test_trace_of_7_columns(tmp_path):
     path = tmp_path / "old.trace"
     path.write_text(SHORT.format(model="CycleGAN", steps=7, arrival="6.000000", scale=4).rstrip("\n"))
-    jobs = traces.read_trace(path)
+    jobs = read_trace(path)
     assert jobs.drop(columns="command").to_dict("records") == [
         {"model": "CycleGAN", "scale_factor": 4, "steps": 7, "arrival": 6.0, "priority": 1.0, "slo": math.inf}
     ]
@@ -127,28 +128,34 @@ GOOD = LONG.format(steps=600, scale=1, slo="-1", arrival=0)
         ("", "line 1: got 1 tab-separated columns, must be 10 or 7"),
         (GOOD + "\n" + GOOD, "line 2: got 1 tab-separated columns, must be 10, as in line 1"),
         (GOOD + SHORT.format(model="A3C", steps=1, arrival=0, scale=1), "line 2: got 7 .* must be 10"),
-        (GOOD + LONG.format(steps=0, scale=1, slo="-1", arrival=0), "line 2: steps: got '0': must be at least 1"),
+        (
+            GOOD + LONG.format(steps=0, scale=1, slo="-1", arrival=0),
+            "line 2: steps: got '0', must be a whole number",
+        ),
         (GOOD + LONG.format(steps="1.5", scale=1, slo="-1", arrival=0), "line 2: steps: got '1.5'"),
         (LONG.format(steps=1, scale=0, slo="-1", arrival=0), "line 1: scale_factor: got '0'"),
         (LONG.format(steps=1, scale=1, slo="soon", arrival=0), "line 1: slo: got 'soon'"),
         (LONG.format(steps=1, scale=1, slo="nan", arrival=0), "line 1: slo: got 'nan'"),
-        (LONG.format(steps=1, scale=1, slo="-1", arrival=-3), "line 1: arrival: got '-3': must be at least 0"),
+        (
+            LONG.format(steps=1, scale=1, slo="-1", arrival=-3),
+            "line 1: arrival: got '-3', must be finite",
+        ),
         (LONG.format(steps=1, scale=1, slo="-1", arrival="inf"), "line 1: arrival: got 'inf'"),
-        (GOOD.replace("\t2\t", "\t0\t"), "line 1: priority: got '0': must be positive"),
+        (GOOD.replace("\t2\t", "\t0\t"), "line 1: priority: got '0', must be positive"),
     ],
 )
 def test_malformed_lines_are_named(tmp_path, content, message):
     path = tmp_path / "bad.trace"
     path.write_text(content)
     with pytest.raises(InstanceError, match=rf"bad\.trace, {message}"):
-        traces.read_trace(path)
+        read_trace(path)
 
 
 # --- jobs as instances ------------------------------------------------------------------------------
 
 
 def test_cluster_by_hand(table, trace):
-    jobs, rates = traces.read_trace(trace), traces.read_throughputs(table)
+    jobs, rates = read_trace(trace), read_throughputs(table)
     fields = traces.cluster(jobs, rates, worker_types=TYPES)
     assert fields["throughputs"].tolist() == [[2, 6], [0, 10], [2, 6]]
     assert fields["num_workers"].tolist() == [8, 8]
@@ -168,18 +175,18 @@ def test_own_and_partner_are_not_mixed_up(table, tmp_path):
         models = {1: "ResNet-18 (batch size 16)", 2: "LM (batch size 5)"}
         path = tmp_path / "two.trace"
         path.write_text("".join(SHORT.format(model=models[m], steps=5, arrival=0, scale=1) for m in (first, second)))
-        fields = traces.cluster(traces.read_trace(path), traces.read_throughputs(table), worker_types=TYPES)
+        fields = traces.cluster(read_trace(path), read_throughputs(table), worker_types=TYPES)
         assert fields["pairs"].tolist() == [[0, 1]]
         assert fields["pair_throughputs"][0, 0].tolist() == expected
 
 
 def test_what_the_table_lacks_is_named(table, trace, tmp_path):
-    rates = traces.read_throughputs(table)
+    rates = read_throughputs(table)
     with pytest.raises(InstanceError, match=r"worker type 'p100': the table has only k80, .*v100"):
-        traces.cluster(traces.read_trace(trace), rates)
+        traces.cluster(read_trace(trace), rates)
     path = tmp_path / "other.trace"
     path.write_text(SHORT.format(model="A3C", steps=5, arrival=0, scale=4))
-    jobs = traces.read_trace(path)
+    jobs = read_trace(path)
     with pytest.raises(InstanceError, match="model 'A3C' with scale factor 4: the table has no such job type"):
         traces.cluster(jobs, rates, worker_types=TYPES)
     with pytest.raises(InstanceError, match="model 'A3C' with scale factor 4, as all others"):
@@ -187,7 +194,7 @@ def test_what_the_table_lacks_is_named(table, trace, tmp_path):
 
 
 def test_jobs_are_drawn_once_each_if_there_are_enough(table, trace):
-    jobs, rates = traces.read_trace(trace), traces.read_throughputs(table)
+    jobs, rates = read_trace(trace), read_throughputs(table)
     drawn = traces.draw_jobs(3, jobs, rates, 3)
     assert drawn["arrival"].tolist() == [0, 50.5, 90]
     assert sorted(set(traces.draw_jobs(3, jobs, rates, 2)["arrival"])) == sorted(
@@ -200,7 +207,7 @@ def test_jobs_are_drawn_once_each_if_there_are_enough(table, trace):
 
 def test_active_jobs_by_hand(table, trace):
     """Alone on the V100, job 0 makes 6 steps/s for 100 s, job 1 10 for 100 s from 50.5, job 2 6 from 90."""
-    jobs, rates = traces.read_trace(trace), traces.read_throughputs(table)
+    jobs, rates = read_trace(trace), read_throughputs(table)
 
     def at(time, slowdown=1.0):
         active = traces.active_jobs(jobs, rates, time, slowdown=slowdown, worker_types=TYPES)
@@ -246,7 +253,7 @@ def test_a_snapshot_by_hand(table, trace):
 
 @pytest.mark.parametrize("name", ["simulation", "physical_cluster"])
 def test_published_throughputs(data, name):
-    rows = traces.read_throughputs(data / "gavel" / f"{name}_throughputs.json")
+    rows = read_throughputs(data / "gavel" / f"{name}_throughputs.json")
     alone = rows[rows["partner_scale_factor"] == 0]
     counts = alone.groupby("worker_type").size()
     assert counts.to_dict() == {
@@ -274,7 +281,7 @@ def test_published_throughputs(data, name):
     ],
 )
 def test_published_traces(data, name, count):
-    jobs = traces.read_trace(data / "gavel" / f"{name}.trace")
+    jobs = read_trace(data / "gavel" / f"{name}.trace")
     assert len(jobs) == count
     assert (jobs["slo"] == math.inf).all()
     assert set(jobs["scale_factor"]) <= {1, 2, 4, 8}
@@ -301,10 +308,10 @@ def test_real_jobs_are_solved(data, name, unconsolidated):
 
 def test_jobs_that_fit_no_k80(data):
     """ResNet-50 of batch size 128 on several workers runs out of a K80's memory: zero, or no entry at all."""
-    jobs = traces.read_trace(data / "gavel" / "msr_seed0_0e4a51.trace")
+    jobs = read_trace(data / "gavel" / "msr_seed0_0e4a51.trace")
     wide = jobs[(jobs["model"] == "ResNet-50 (batch size 128)") & (jobs["scale_factor"] > 1)].head(3)
     assert len(wide) == 3
-    rates = traces.read_throughputs(data / "gavel" / "simulation_throughputs.json")
+    rates = read_throughputs(data / "gavel" / "simulation_throughputs.json")
     fields = traces.cluster(wide, rates, unconsolidated=True)
     assert (fields["throughputs"][:, [0, 3]] == 0).all()
     instance = max_min_fairness.MaxMinFairness(**fields)

@@ -16,10 +16,10 @@ from formulations.synergy.allocation import relaxation
 from heuristics.synergy.allocation import greedy_marginal, proportional
 from instances import InstanceError, PlanError
 from instances.synergy import from_matrix
-from instances.synergy.allocation import Allocation, AllocationPlan, from_mix, from_trace, generate
+from instances.synergy.allocation import SynergyAllocation, SynergyAllocationPlan, from_mix, from_trace, generate
 from instances.synergy.sensitivity import undominated
 from instances.synergy.tuning import four_jobs
-from validation.strategies.synergy import allocation as allocations
+from validation.problems.synergy.allocation import strategy as allocations
 
 
 def tiny(rng: np.random.Generator) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def test_optimum_agrees_with_brute_force() -> None:
         if None in fair or rng.random() < 0.5:
             fair = [int(value) for value in rng.integers(0, 5, len(fair))]
             fields["fair_throughputs"] = fair
-        instance = Allocation(**fields)
+        instance = SynergyAllocation(**fields)
         assert instance.fair_throughputs.tolist() == fair
         solution = formulations.solve(instance)
         best = brute_best(fields, fair)
@@ -93,7 +93,7 @@ def test_scip_agrees() -> None:
     rng = np.random.default_rng(2)
     for _ in range(25):
         fields = tiny(rng)
-        instance = Allocation(**fields, fair_throughputs=[0] * len(fields["configs"]))
+        instance = SynergyAllocation(**fields, fair_throughputs=[0] * len(fields["configs"]))
         ours, theirs = formulations.solve(instance), formulations.solve(instance, solver="scip")
         assert ours.status == theirs.status
         assert ours.objective == (None if theirs.objective is None else pytest.approx(theirs.objective))
@@ -125,7 +125,7 @@ def test_leaving_dominated_configurations_out_changes_no_optimum() -> None:
     for _ in range(150):
         fields = tiny(rng)
         fields["fair_throughputs"] = rng.integers(0, 3, len(fields["configs"])).tolist()
-        instance, whole = Allocation(**fields), Allocation(**fields)
+        instance, whole = SynergyAllocation(**fields), SynergyAllocation(**fields)
         vars(whole)["undominated"] = tuple(np.arange(len(table)) for table in whole.configs)
         left_out += sum(map(len, whole.undominated)) - sum(map(len, instance.undominated))
         for model_of in (formulations.build, relaxation):
@@ -159,7 +159,7 @@ def test_theorem_4_1_bound_holds_above_the_program_and_above_any_placement() -> 
 
 
 def test_as_printed_gpus_are_no_limit() -> None:
-    instance = Allocation(
+    instance = SynergyAllocation(
         num_servers=1, server_gpus=1, server_cpus=4, server_memory=4, gpu_demands=[3, 3], configs=[[[1, 1, 1]]] * 2
     )
     assert formulations.solve(instance).objective == 2
@@ -168,17 +168,17 @@ def test_as_printed_gpus_are_no_limit() -> None:
 def test_as_built_a_share_off_the_grid_keeps_the_program_feasible() -> None:
     """7 cores for 2 GPUs: the share of 3.5 is no point of the profile, so (5) compares with 3 cores."""
     table = from_matrix([[1.0], [1.5], [2.0]], [1, 3, 4], [10.0])
-    instance = Allocation(
+    instance = SynergyAllocation(
         num_servers=1, server_gpus=2, server_cpus=7, server_memory=20, gpu_demands=[1, 1], configs=[table, table]
     )
     assert instance.fair_throughputs.tolist() == [1.5, 1.5]
     assert formulations.solve(instance).objective == 3.5
     # Comparing with the next point above the share instead would ask for 8 cores of 7.
-    stricter = Allocation(**{**_fields(instance), "fair_throughputs": [2.0, 2.0]})
+    stricter = SynergyAllocation(**{**_fields(instance), "fair_throughputs": [2.0, 2.0]})
     assert formulations.solve(stricter).status == "infeasible"
 
 
-def _fields(instance: Allocation) -> dict[str, Any]:
+def _fields(instance: SynergyAllocation) -> dict[str, Any]:
     return {name: value for name, value in instance.to_dict().items() if name != "problem"}
 
 
@@ -192,7 +192,7 @@ def test_from_matrix_is_in_totals_of_the_job() -> None:
 def test_second_stage_takes_what_the_first_gives() -> None:
     instance = four_jobs().stage_one()
     plan = formulations.solve(instance).plan
-    assert isinstance(plan, AllocationPlan)
+    assert isinstance(plan, SynergyAllocationPlan)
     second = instance.placement(plan)
     assert second.demands[:, 0].tolist() == [4, 4, 4, 4]
     assert second.demands[:, 1].sum() <= 48
@@ -223,16 +223,16 @@ TWO: dict[str, Any] = {
     ],
 )
 def test_broken_rules(choices: list[int], broken: list[str]) -> None:
-    assert [str(v) for v in Allocation(**TWO).violations(AllocationPlan(choices=choices))] == broken
+    assert [str(v) for v in SynergyAllocation(**TWO).violations(SynergyAllocationPlan(choices=choices))] == broken
 
 
 def test_value_needs_configurations_that_exist() -> None:
-    instance = Allocation(**TWO)
-    assert instance.objective(AllocationPlan(choices=[1, 2])) == 8
+    instance = SynergyAllocation(**TWO)
+    assert instance.objective(SynergyAllocationPlan(choices=[1, 2])) == 8
     with pytest.raises(PlanError, match=r"choices is 3 at index \[1\], must be 0 to 2"):
-        instance.objective(AllocationPlan(choices=[0, 3]))
+        instance.objective(SynergyAllocationPlan(choices=[0, 3]))
     with pytest.raises(PlanError, match="length 3"):
-        instance.objective(AllocationPlan(choices=[0, 0, 0]))
+        instance.objective(SynergyAllocationPlan(choices=[0, 0, 0]))
 
 
 @pytest.mark.parametrize(
@@ -257,18 +257,18 @@ def test_value_needs_configurations_that_exist() -> None:
 )
 def test_bad_fields_are_named(field: str, value: Any) -> None:
     with pytest.raises(InstanceError, match=rf"Allocation\.{field}"):
-        Allocation(**{**TWO, field: value})
+        SynergyAllocation(**{**TWO, field: value})
 
 
 def test_a_job_without_a_configuration_within_its_share_needs_its_fair_throughput() -> None:
     fields = {**TWO, "configs": [[[3, 2, 1]], [[1, 1, 1]]]}
     with pytest.raises(InstanceError, match=r"fair_throughputs: left out, but job 0 has no configuration"):
-        Allocation(**fields)
-    assert formulations.solve(Allocation(**fields, fair_throughputs=[1, 1])).objective == 2
+        SynergyAllocation(**fields)
+    assert formulations.solve(SynergyAllocation(**fields, fair_throughputs=[1, 1])).objective == 2
 
 
 def test_a_fair_throughput_that_differs_by_rounding_is_met() -> None:
-    instance = Allocation(**{**TWO, "fair_throughputs": [1 + 1e-12, 2 + 1e-9]})
+    instance = SynergyAllocation(**{**TWO, "fair_throughputs": [1 + 1e-12, 2 + 1e-9]})
     solution = formulations.solve(instance)
     assert solution.objective == 3
     assert instance.violations(proportional(instance)) == []
@@ -276,7 +276,7 @@ def test_a_fair_throughput_that_differs_by_rounding_is_met() -> None:
 
 def test_nothing_to_give_is_no_trouble() -> None:
     fields = {**TWO, "server_cpus": 0.0, "server_memory": 0.0, "configs": [[[0, 0, 1]], [[0, 0, 0], [0, 0, 2]]]}
-    instance = Allocation(**fields)
+    instance = SynergyAllocation(**fields)
     for solver in ("highs", "scip"):
         assert formulations.solve(instance, solver=solver).objective == 3
     assert instance.objective(greedy_marginal(instance)) == 3
@@ -321,23 +321,23 @@ def test_published_jobs_fill_the_cluster(data: Path) -> None:
 
 
 @given(allocations())
-def test_heuristics_keep_their_promises(instance: Allocation) -> None:
+def test_heuristics_keep_their_promises(instance: SynergyAllocation) -> None:
     digest = instance.digest
     share, greedy = proportional(instance), greedy_marginal(instance)
     assert (share, greedy) == (proportional(instance), greedy_marginal(instance))
-    assert Allocation.from_dict(instance.to_dict()).digest == digest
+    assert SynergyAllocation.from_dict(instance.to_dict()).digest == digest
     assert instance.violations(share) == []
     assert instance.violations(greedy) == []
     best = formulations.solve(instance)
     values = [instance.objective(share), instance.objective(greedy), best.objective]
     assert values[0] <= values[1] + 1e-9
     assert values[1] <= values[2] * (1 + 1e-9) + 1e-9
-    assert AllocationPlan.from_dict(json.loads(json.dumps(greedy.to_dict()))) == greedy
+    assert SynergyAllocationPlan.from_dict(json.loads(json.dumps(greedy.to_dict()))) == greedy
 
 
 def test_greedy_takes_the_best_rate_first() -> None:
     """4 spare cores: job 1 gains 3 with 2 of them, job 0 gains 4 with all; memory plays no part."""
-    instance = Allocation(
+    instance = SynergyAllocation(
         num_servers=1,
         server_gpus=2,
         server_cpus=8.0,

@@ -12,9 +12,9 @@ import formulations
 import instances
 from heuristics.synergy.heterogeneous_allocation import greedy_marginal, proportional
 from instances import InstanceError, PlanError
-from instances.synergy.allocation import Allocation, AllocationPlan
+from instances.synergy.allocation import SynergyAllocation, SynergyAllocationPlan
 from instances.synergy.heterogeneous_allocation import HeterogeneousAllocation, generate, one_fast_machine
-from validation.strategies.synergy import heterogeneous_allocation as allocations
+from validation.problems.synergy.heterogeneous_allocation import strategy as allocations
 
 
 def tiny(rng: np.random.Generator) -> dict[str, Any]:
@@ -105,7 +105,7 @@ def test_one_type_is_the_homogeneous_problem_with_a_limit_on_gpus() -> None:
             **{name: [size] for name, size in sizes.items()},
             config_types=[[0] * len(table) for table in fields["configs"]],
         )
-        plain = formulations.solve(Allocation(**common, **sizes))
+        plain = formulations.solve(SynergyAllocation(**common, **sizes))
         limited = formulations.solve(one)
         if sum(fields["gpu_demands"]) > sizes["num_servers"] * sizes["server_gpus"]:
             assert limited.status == "infeasible"
@@ -171,19 +171,19 @@ TWO: dict[str, Any] = {
     ],
 )
 def test_broken_rules(choices: list[int], broken: list[str]) -> None:
-    assert [str(v) for v in HeterogeneousAllocation(**TWO).violations(AllocationPlan(choices=choices))] == broken
+    assert [str(v) for v in HeterogeneousAllocation(**TWO).violations(SynergyAllocationPlan(choices=choices))] == broken
 
 
 def test_unfair_plans_are_named() -> None:
     instance = HeterogeneousAllocation(**TWO, fair_throughputs=[2.0, 1.0])
-    assert [str(v) for v in instance.violations(AllocationPlan(choices=[0, 0]))] == ["fair_throughput[0] by 1"]
+    assert [str(v) for v in instance.violations(SynergyAllocationPlan(choices=[0, 0]))] == ["fair_throughput[0] by 1"]
 
 
 def test_value_needs_configurations_that_exist() -> None:
     instance = HeterogeneousAllocation(**TWO)
-    assert instance.objective(AllocationPlan(choices=[1, 2])) == 5
+    assert instance.objective(SynergyAllocationPlan(choices=[1, 2])) == 5
     with pytest.raises(PlanError, match=r"choices is 2 at index \[0\], must be 0 to 1"):
-        instance.objective(AllocationPlan(choices=[2, 0]))
+        instance.objective(SynergyAllocationPlan(choices=[2, 0]))
 
 
 @pytest.mark.parametrize(

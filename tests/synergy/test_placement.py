@@ -2,7 +2,6 @@
 
 import itertools
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -11,17 +10,15 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 import pytest
-from hypothesis import given
 
 import formulations
 import instances
-from formulations.highs import Result
+from formulations.engine.highs import Result
 from formulations.synergy.placement import second_stage, vertex
-from heuristics.synergy.placement import balanced_fit, best_fit, swap_fit
+from heuristics.synergy.placement import best_fit, swap_fit
 from instances import InstanceError
 from instances.synergy.allocation import from_mix
-from instances.synergy.placement import Placement, PlacementPlan, from_trace, generate, shared_middle
-from validation.strategies.synergy import placement as placements
+from instances.synergy.placement import SynergyPlacement, SynergyPlacementPlan, from_trace, generate, shared_middle
 
 
 def tiny(rng: np.random.Generator, *, servers: int = 2, integral: bool = False) -> dict[str, Any]:
@@ -122,7 +119,7 @@ def test_optimum_agrees_with_brute_force() -> None:
     seen: dict[int | None, int] = {}
     for _ in range(300):
         fields = tiny(rng)
-        instance = Placement(**fields)
+        instance = SynergyPlacement(**fields)
         solution = formulations.solve(instance)
         fewest = brute_fewest(fields)
         seen[fewest] = seen.get(fewest, 0) + 1
@@ -144,7 +141,7 @@ def test_whole_gpus_agree_with_brute_force(servers: int) -> None:
     for _ in range(70):
         fields = tiny(rng, servers=servers, integral=True)
         fields["demands"] = [[max(1, gpus), cpus, memory] for gpus, cpus, memory in fields["demands"]]
-        instance = Placement(**fields)
+        instance = SynergyPlacement(**fields)
         solution = formulations.solve(instance)
         fewest = brute_fewest_whole_gpus(fields)
         statuses.add(solution.status)
@@ -159,7 +156,7 @@ def test_whole_gpus_agree_with_brute_force(servers: int) -> None:
 def test_scip_agrees(integral: bool) -> None:
     rng = np.random.default_rng(5)
     for _ in range(12):
-        instance = Placement(**tiny(rng, servers=3, integral=integral))
+        instance = SynergyPlacement(**tiny(rng, servers=3, integral=integral))
         ours, theirs = formulations.solve(instance), formulations.solve(instance, solver="scip")
         assert ours.status == theirs.status
         assert ours.objective == theirs.objective
@@ -168,7 +165,7 @@ def test_scip_agrees(integral: bool) -> None:
 def test_ordering_the_servers_changes_no_optimum() -> None:
     rng = np.random.default_rng(6)
     for _ in range(60):
-        instance = Placement(**tiny(rng, servers=3))
+        instance = SynergyPlacement(**tiny(rng, servers=3))
         model = formulations.build(instance)
         model.order.deactivate()
         free, ordered = formulations.solve(model), formulations.solve(instance)
@@ -181,14 +178,14 @@ def test_writing_a_plan_and_reading_it_back(integral: bool) -> None:
     rng = np.random.default_rng(7)
     seen = full = 0
     for _ in range(40):
-        instance = Placement(**tiny(rng, servers=3, integral=integral))
+        instance = SynergyPlacement(**tiny(rng, servers=3, integral=integral))
         solution = formulations.solve(instance)
         if solution.plan is None:
             continue
-        mirrored = PlacementPlan(shares=solution.plan.shares[:, ::-1])
+        mirrored = SynergyPlacementPlan(shares=solution.plan.shares[:, ::-1])
         model = formulations.build(instance)
         formulations.formulation(instance.problem).write(model, mirrored)
-        assert all(row.body() >= 0 for row in model.order.values())
+        assert all(row.slack() >= 0 for row in model.order.values())
         assert all(row.body() == pytest.approx(0, abs=1e-6) for row in model.full.values())
         full += len(model.full) > 0
         again = formulations.read(model)
@@ -199,7 +196,7 @@ def test_writing_a_plan_and_reading_it_back(integral: bool) -> None:
     assert (full > 5) == (not integral)
 
 
-def with_full_gpus(rng: np.random.Generator, *, servers: int) -> Placement:
+def with_full_gpus(rng: np.random.Generator, *, servers: int) -> SynergyPlacement:
     """A small instance whose jobs use all GPUs, with cores and memory to spare; some exceed a server."""
     gpus = int(rng.integers(1, 4))
     split = np.diff(
@@ -207,7 +204,7 @@ def with_full_gpus(rng: np.random.Generator, *, servers: int) -> Placement:
     )
     demands = np.append(split, servers * gpus - split.sum()).astype(float)
     cores, memory = rng.exponential(1.0, (2, len(demands)))
-    return Placement(
+    return SynergyPlacement(
         num_servers=servers,
         server_gpus=gpus,
         server_cpus=10.0,
@@ -248,7 +245,8 @@ def test_the_only_fragmented_job_cannot_have_one_gpu_where_gpus_are_full() -> No
     """One job has more cores than a server.  Its GPU cannot be cut alone: each server would carry part of one."""
     demands = [[1, 9, 1], [1, 2, 1], [1, 1, 1], [1, 1, 1]]
     roomy, full = (
-        Placement(num_servers=2, server_gpus=gpus, server_cpus=8, server_memory=8, demands=demands) for gpus in (3, 2)
+        SynergyPlacement(num_servers=2, server_gpus=gpus, server_cpus=8, server_memory=8, demands=demands)
+        for gpus in (3, 2)
     )
     assert formulations.solve(roomy).objective == 1
     assert formulations.solve(full).objective == 2
@@ -276,13 +274,13 @@ def test_a_plan_at_the_rounded_bound_is_optimal_wherever_the_search_stopped(
 ) -> None:
     instance = shared_middle()
     optimum = formulations.solve(instance)
-    run = formulations.solving.run
+    run = formulations.engine.solving.run
 
     def stopped(*arguments: object) -> tuple[Result, str, str]:
         result, *by = run(*arguments)
         return replace(result, status="feasible", bound=result.bound - 0.5), *by
 
-    monkeypatch.setattr(formulations.solving, "run", stopped)
+    monkeypatch.setattr(formulations.engine.solving, "run", stopped)
     solution = formulations.solve(instance, start=optimum.plan if started else None)
     assert (solution.status, solution.objective, solution.bound) == ("optimal", 1, 1)
 
@@ -312,7 +310,7 @@ def test_theorem_a_2_a_vertex_fragments_at_most_three_jobs_a_server() -> None:
 def test_theorem_a_2_is_about_vertices_only() -> None:
     """Every job spread evenly over all servers satisfies the same program, and all 32 are fragmented."""
     instance = generate(0, num_servers=4, fill=1.0, multi_gpu=False)
-    even = PlacementPlan(shares=np.full((32, 4), 0.25))
+    even = SynergyPlacementPlan(shares=np.full((32, 4), 0.25))
     assert instance.violations(even) == []
     assert instance.objective(even) == 32 > 3 * 4
 
@@ -322,16 +320,16 @@ def test_a_vertex_cuts_through_gpus() -> None:
     instance = generate(0, num_servers=4, fill=1.0, multi_gpu=False)
     plan = vertex(instance)
     assert instance.objective(plan) > 0
-    whole = Placement(**{**_fields(instance), "integral_gpus": True})
+    whole = SynergyPlacement(**{**_fields(instance), "integral_gpus": True})
     assert "whole_gpus" in {violation.rule for violation in whole.violations(plan)}
 
 
-def _fields(instance: Placement) -> dict[str, Any]:
+def _fields(instance: SynergyPlacement) -> dict[str, Any]:
     return {name: value for name, value in instance.to_dict().items() if name != "problem"}
 
 
 def test_there_is_no_vertex_where_nothing_fits() -> None:
-    instance = Placement(num_servers=1, server_gpus=1, server_cpus=1, server_memory=1, demands=[[1, 2, 0]])
+    instance = SynergyPlacement(num_servers=1, server_gpus=1, server_cpus=1, server_memory=1, demands=[[1, 2, 0]])
     assert vertex(instance) is None
     assert formulations.solve(instance).status == "infeasible"
 
@@ -352,7 +350,7 @@ def test_shared_middle() -> None:
     assert solution.objective == 1
     assert sorted(instance.fragmented(solution.plan).tolist()) == [False, False, True]
     # One GPU of the third job on each server: whole GPUs change nothing here.
-    assert formulations.solve(Placement(**{**_fields(instance), "integral_gpus": True})).objective == 1
+    assert formulations.solve(SynergyPlacement(**{**_fields(instance), "integral_gpus": True})).objective == 1
 
 
 TWO: dict[str, Any] = {
@@ -376,21 +374,21 @@ TWO: dict[str, Any] = {
     ],
 )
 def test_broken_rules(shares: list[list[float]], broken: list[str]) -> None:
-    instance = Placement(**TWO)
-    assert [str(v) for v in instance.violations(PlacementPlan(shares=shares))] == broken
+    instance = SynergyPlacement(**TWO)
+    assert [str(v) for v in instance.violations(SynergyPlacementPlan(shares=shares))] == broken
 
 
 def test_whole_gpus_are_a_rule_where_asked_for() -> None:
-    instance = Placement(**TWO, integral_gpus=True)
-    plan = PlacementPlan(shares=[[0.75, 0.25], [0, 1]])
+    instance = SynergyPlacement(**TWO, integral_gpus=True)
+    plan = SynergyPlacementPlan(shares=[[0.75, 0.25], [0, 1]])
     assert [v.rule for v in instance.violations(plan)] == ["whole_gpus", "whole_gpus"]
-    assert instance.violations(PlacementPlan(shares=[[0.5, 0.5], [0, 1]])) == []
+    assert instance.violations(SynergyPlacementPlan(shares=[[0.5, 0.5], [0, 1]])) == []
 
 
 def test_value_counts_jobs_on_several_servers() -> None:
-    instance = Placement(**TWO)
-    assert instance.objective(PlacementPlan(shares=[[1, 0], [0.5, 0.5]])) == 1
-    assert instance.objective(PlacementPlan(shares=[[1, 0], [1e-9, 1]])) == 0
+    instance = SynergyPlacement(**TWO)
+    assert instance.objective(SynergyPlacementPlan(shares=[[1, 0], [0.5, 0.5]])) == 1
+    assert instance.objective(SynergyPlacementPlan(shares=[[1, 0], [1e-9, 1]])) == 0
 
 
 @pytest.mark.parametrize(
@@ -409,7 +407,7 @@ def test_value_counts_jobs_on_several_servers() -> None:
 )
 def test_bad_fields_are_named(field: str, value: Any) -> None:
     with pytest.raises(InstanceError, match=rf"Placement\.{field}"):
-        Placement(**{**TWO, field: value})
+        SynergyPlacement(**{**TWO, field: value})
 
 
 def test_json() -> None:
@@ -417,7 +415,7 @@ def test_json() -> None:
     assert instances.read(json.loads(json.dumps(instance.to_dict()))) == instance
     assert generate(3) == generate(np.random.default_rng(3))
     plan = best_fit(instance)
-    assert PlacementPlan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
+    assert SynergyPlacementPlan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
 
 
 @pytest.mark.parametrize("fill", [0.3, 0.9, 1.0])
@@ -441,111 +439,3 @@ def test_published_jobs(data: Path) -> None:
     second = first.placement(formulations.solve(first).plan)
     assert second.num_jobs == first.num_jobs
     assert formulations.solve(second).objective <= second.objective(vertex(second)) <= 12
-
-
-# --- heuristics ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("method", [best_fit, balanced_fit, swap_fit])
-@given(placements())
-def test_a_placement_is_found_where_shares_are_continuous(
-    method: Callable[[Placement], PlacementPlan], instance: Placement
-) -> None:
-    digest = instance.digest
-    plan = method(instance)
-    assert plan == method(instance)
-    assert Placement.from_dict(instance.to_dict()).digest == digest
-    best = formulations.solve(instance)
-    if best.status == "optimal" and not instance.integral_gpus:
-        assert instance.violations(plan) == []
-    if instance.violations(plan) == []:
-        assert best.status == "optimal"
-        assert instance.objective(plan) >= best.objective
-
-
-def test_best_fit_takes_the_tightest_server() -> None:
-    instance = Placement(
-        num_servers=2, server_gpus=4, server_cpus=9, server_memory=9, demands=[[3, 1, 1], [2, 1, 1], [1, 1, 1]]
-    )
-    assert best_fit(instance).shares.tolist() == [[1, 0], [0, 1], [1, 0]]
-
-
-def test_balanced_fit_takes_the_server_that_it_leaves_most_balanced() -> None:
-    """Jobs of 8 and 6 of 9 cores go to different servers; then the job of 2 GPUs goes where cores are left."""
-    instance = Placement(
-        num_servers=2, server_gpus=4, server_cpus=9, server_memory=9, demands=[[1, 6, 1], [1, 8, 1], [2, 1, 1]]
-    )
-    assert best_fit(instance).shares.tolist() == [[0, 1], [1, 0], [1, 0]]
-    assert balanced_fit(instance).shares.tolist() == [[0, 1], [1, 0], [0, 1]]
-
-
-def test_balanced_fit_places_whole_what_best_fit_cuts(data: Path) -> None:
-    """Published jobs that sum up to nearly all cores: none need be fragmented."""
-    first = from_mix(
-        0, throughputs=data / "synergy" / "sensitivity_profiles.json", num_servers=16, mix=(20, 70, 10), multi_gpu=False
-    )
-    second = first.placement(formulations.solve(first).plan)
-    assert second.objective(balanced_fit(second)) == formulations.solve(second).objective == 0
-    assert second.objective(best_fit(second)) > 20
-
-
-def test_best_fit_cuts_what_fits_nowhere_whole() -> None:
-    instance = shared_middle()
-    plan = best_fit(instance)
-    assert instance.violations(plan) == []
-    assert instance.objective(plan) == 1
-
-
-def test_best_fit_keeps_every_resource_when_it_exchanges_shares() -> None:
-    """Nothing to spare: after the exchange, no two servers share more than three jobs."""
-    rng = np.random.default_rng(0)
-    demands = np.column_stack([np.full(16, 1.0), rng.uniform(1, 5, 16), rng.uniform(1, 5, 16)])
-    total = demands.sum(axis=0)
-    instance = Placement(
-        num_servers=2, server_gpus=8, server_cpus=total[1] / 2, server_memory=total[2] / 2, demands=demands
-    )
-    plan = best_fit(instance)
-    assert instance.violations(plan) == []
-    assert instance.objective(plan) <= 3
-
-
-def test_swap_fit_swaps() -> None:
-    """By size, jobs 0 and 4 come to 11 of 10 cores on the first server; job 2, for job 4, has two less."""
-    instance = Placement(
-        num_servers=2,
-        server_gpus=3,
-        server_cpus=10,
-        server_memory=9,
-        demands=[[1, 7, 4], [1, 3, 1], [1, 2, 5], [1, 3, 2], [1, 4, 5]],
-    )
-    assert instance.objective(balanced_fit(instance)) == 1
-    assert swap_fit(instance).shares.tolist() == [[1, 0], [0, 1], [1, 0], [0, 1], [0, 1]]
-
-
-@given(placements())
-def test_swap_fit_fragments_no_more_than_balanced_fit(instance: Placement) -> None:
-    ours, theirs = swap_fit(instance), balanced_fit(instance)
-    if instance.violations(theirs) == []:
-        assert instance.violations(ours) == []
-        assert instance.objective(ours) <= instance.objective(theirs)
-
-
-def test_swap_fit_finds_packings_where_gpus_are_full() -> None:
-    """128 different jobs: one exceeds a server with seed 1, and cannot be the only one fragmented."""
-    for seed in range(6):
-        instance = generate(seed, num_servers=16, fill=1.0, multi_gpu=False)
-        plan = swap_fit(instance)
-        assert instance.violations(plan) == []
-        assert instance.objective(plan) == (2 if seed == 1 else 0)
-
-
-@pytest.mark.parametrize("seed", [3, 5, 6, 8, 9])
-def test_swap_fit_cuts_as_few_as_it_must(seed: int) -> None:
-    """Jobs of several GPUs, and some larger than a server, with nothing to spare."""
-    instance = generate(seed, num_servers=4, fill=1.0)
-    plan = swap_fit(instance)
-    assert instance.violations(plan) == []
-    assert (
-        instance.objective(balanced_fit(instance)) > instance.objective(plan) == formulations.solve(instance).objective
-    )
-    assert instance.objective(plan) > 0

@@ -13,17 +13,15 @@ from hypothesis import strategies as st
 
 import instances.synergy
 from instances import InstanceError
+from instances.data.synergy import Profiles, read_profiles, read_trace
 from instances.synergy.profiles import (
     TASKS,
-    Profiles,
     binary_search_profile,
     draw_gpu_demands,
     draw_matrix,
     draw_tasks,
     fetch_speed,
     profile,
-    read_jobs,
-    read_profiles,
 )
 
 JOB = {"gpu_speed": 1000.0, "cpu_speed": 100.0, "dataset_size": 100.0, "sample_size": 0.1, "storage_bandwidth": 50.0}
@@ -208,7 +206,7 @@ def test_files_that_are_no_profiles(tmp_path: Path) -> None:
 def test_jobs_are_read(tmp_path: Path) -> None:
     path = tmp_path / "jobs.csv"
     path.write_text("0,alexnet,0.0,3349,1\n\n1,gnmt,0.001,26435,4\n", encoding="utf-8")
-    jobs = read_jobs(path)
+    jobs = read_trace(path)
     assert list(jobs.columns) == ["id", "model", "arrival", "iterations", "gpus"]
     assert jobs.to_dict("list") == {
         "id": [0, 1],
@@ -222,14 +220,14 @@ def test_jobs_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
-        ("1,gnmt,0.001,26435", "got 4 fields"),
-        ("1,gnmt,0.001,26435,1,9", "got 6 fields"),
+        ("1,gnmt,0.001,26435", "got 4 cells"),
+        ("1,gnmt,0.001,26435,1,9", "got 6 cells"),
         ("x,gnmt,0.001,26435,1", "'x'"),
         ("1,gnmt,soon,26435,1", "'soon'"),
-        ("1,gnmt,nan,26435,1", "arrival is nan"),
-        ("1,gnmt,-1,26435,1", "arrival is -1.0, must be at least 0"),
-        ("1,gnmt,0.001,0,1", "iterations is 0"),
-        ("1,gnmt,0.001,26435,0", "gpus is 0, must be at least 1"),
+        ("1,gnmt,nan,26435,1", "arrival: got 'nan', must be finite"),
+        ("1,gnmt,-1,26435,1", "arrival: got '-1', must be finite and at least 0"),
+        ("1,gnmt,0.001,0,1", "iterations: got '0'"),
+        ("1,gnmt,0.001,26435,0", "gpus: got '0', must be a whole number, at least 1"),
         ("1,gnmt,0.001,26435,1.5", "'1.5'"),
     ],
 )
@@ -237,14 +235,14 @@ def test_a_malformed_line_is_named(tmp_path: Path, line: str, complaint: str) ->
     path = tmp_path / "jobs.csv"
     path.write_text(f"0,alexnet,0.0,3349,1\n{line}\n", encoding="utf-8")
     with pytest.raises(InstanceError, match=rf"jobs\.csv, line 2: .*{complaint}"):
-        read_jobs(path)
+        read_trace(path)
 
 
 def test_a_file_without_jobs_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "jobs.csv"
     path.write_text("\n", encoding="utf-8")
     with pytest.raises(InstanceError, match="no jobs"):
-        read_jobs(path)
+        read_trace(path)
 
 
 def test_published_profiles(data: Path) -> None:
@@ -261,7 +259,7 @@ def test_published_profiles(data: Path) -> None:
 
 
 def test_published_jobs(data: Path) -> None:
-    jobs = read_jobs(data / "synergy" / "static_100job.csv")
+    jobs = read_trace(data / "synergy" / "static_100job.csv")
     assert len(jobs) == 100
     assert set(jobs["gpus"]) == {1}
     assert set(jobs["model"]) <= set().union(*TASKS.values())

@@ -14,9 +14,9 @@ from formulations.synergy.placement import vertex
 from heuristics.synergy import tuning as of_tune
 from instances.synergy.heterogeneous_allocation import generate as generate_types
 from instances.synergy.heterogeneous_allocation import one_fast_machine
-from instances.synergy.placement import PlacementPlan
+from instances.synergy.placement import SynergyPlacementPlan
 from instances.synergy.tuning import generate
-from validation.claims import synergy as claims
+from validation.claims.synergy import heterogeneous_allocation, placement, rounds, tuning
 
 
 def every(step: int, stream: Iterable[Any], number: int) -> list[Any]:
@@ -29,8 +29,8 @@ def every(step: int, stream: Iterable[Any], number: int) -> list[Any]:
 @pytest.mark.parametrize("allow_split", [True, False])
 def test_tunings_are_judged_by_the_optimum(allow_split: bool) -> None:
     gaps = 0
-    for instance in every(8, claims._rounds(5, allow_split=allow_split), 60):
-        best, optimum = claims._best(instance), formulations.solve(instance)
+    for instance in every(8, rounds.rounds(5, allow_split=allow_split), 60):
+        best, optimum = rounds.best_tuning(instance), formulations.solve(instance)
         if best is None:
             assert optimum.status == "infeasible"
             continue
@@ -45,24 +45,24 @@ def test_tunings_are_judged_by_the_optimum(allow_split: bool) -> None:
 def test_rounds_are_all_there_once() -> None:
     kinds = [(1, (1, 1, 1)), (1, (3, 1, 2)), (2, (1, 1, 1)), (2, (3, 1, 2)), (3, (1, 1, 1)), (3, (3, 1, 2))]
     for num_jobs in (1, 2, 3):
-        listed = list(claims._teams(kinds, num_jobs, 3))
+        listed = list(rounds._teams(kinds, num_jobs, 3))
         teams = itertools.combinations_with_replacement(kinds, num_jobs)
         assert listed == [team for team in teams if sum(gpus for gpus, _ in team) == 3]
-    for instance in claims._rounds(4):
+    for instance in rounds.rounds(4):
         assert instance.gpu_demands.sum() == instance.num_servers * instance.server_gpus
         assert (instance.fair_throughputs == instance.gpu_demands).all()
 
 
 @pytest.mark.parametrize(("allow_split", "ways"), [(True, [(0, 2), (1, 1), (2, 0)]), (False, [(0, 2), (2, 0)])])
 def test_ways_to_split_a_job(allow_split: bool, ways: list[tuple[int, int]]) -> None:
-    assert list(claims._splits(2, (2, 2), allow_split=allow_split)) == ways
-    assert list(claims._splits(3, (1, 1), allow_split=allow_split)) == []
+    assert list(rounds._splits(2, (2, 2), allow_split=allow_split)) == ways
+    assert list(rounds._splits(3, (1, 1), allow_split=allow_split)) == []
 
 
 def test_lean_rounds_are_the_same_to_tune_and_to_the_optimum() -> None:
     for seed in range(6):
         instance = generate(seed, num_servers=2)
-        lean = claims._lean(instance)
+        lean = tuning._lean(instance)
         assert sum(map(len, lean.configs)) < sum(map(len, instance.configs))
         assert lean.objective(of_tune.tune(lean)) == instance.objective(of_tune.tune(instance))
         assert formulations.solve(lean).objective == pytest.approx(formulations.solve(instance).objective)
@@ -74,17 +74,17 @@ def test_lean_rounds_are_the_same_to_tune_and_to_the_optimum() -> None:
 def test_the_construction_is_put_to_the_test(monkeypatch: pytest.MonkeyPatch, greater: str, split: bool) -> None:
     """Without its step 4, Tune leaves out jobs of both kinds."""
     monkeypatch.setattr(of_tune._Servers, "make_room", lambda *_, **__: False)
-    demands = (claims.INSENSITIVE, claims.AT_SHARE, claims.SENSITIVE[0])
-    rounds = list(claims._rounds(6, demands, num_servers=(1, 2), single_gpu=not split))
-    assert sum(bool(claims._nothing_to_revert(instance, greater, split=split)) for instance in rounds) > 5
+    demands = (rounds.INSENSITIVE, rounds.AT_SHARE, rounds.SENSITIVE[0])
+    small = list(rounds.rounds(6, demands, num_servers=(1, 2), single_gpu=not split))
+    assert sum(bool(tuning._nothing_to_revert(instance, greater, split=split)) for instance in small) > 5
 
 
 def test_machine_types_are_judged_by_the_optimum() -> None:
     small = [generate_types(seed, num_servers=1, load=0.2, heterogeneity=4.0) for seed in range(4)]
     lean = [i for i in small if np.prod([float(enough.sum()) for enough in i.fair_configs]) < 3000]
     differ = 0
-    for instance in [one_fast_machine(), *lean, *every(11, claims._two_types(), 20)]:
-        printed, optimum = claims._printed(instance), formulations.solve(instance).objective
+    for instance in [one_fast_machine(), *lean, *every(11, heterogeneous_allocation._two_types(), 20)]:
+        printed, optimum = heterogeneous_allocation._printed(instance), formulations.solve(instance).objective
         if printed is None:
             assert optimum is None
             continue
@@ -93,12 +93,14 @@ def test_machine_types_are_judged_by_the_optimum() -> None:
         model.gpus.deactivate()
         assert printed.best == pytest.approx(formulations.solve(model).objective)
         differ += printed.best > printed.best_with_gpus
-        assert bool(claims._cannot_be_placed(instance)) == (printed.best > printed.best_with_gpus + 1e-6)
+        assert bool(heterogeneous_allocation._cannot_be_placed(instance)) == (
+            printed.best > printed.best_with_gpus + 1e-6
+        )
     assert differ > 3
 
 
 def test_vertices_fragment_jobs_and_would_be_caught() -> None:
-    instances = list(itertools.islice(claims._filled_servers(np.random.default_rng(0)), 60))
+    instances = list(itertools.islice(placement._filled_servers(np.random.default_rng(0)), 60))
     plans = [vertex(instance) for instance in instances]
     counts = [instance.objective(plan) for instance, plan in zip(instances, plans, strict=True) if plan is not None]
     # The servers are as large as their jobs need.
@@ -107,16 +109,16 @@ def test_vertices_fragment_jobs_and_would_be_caught() -> None:
     even = [np.full((instance.num_jobs, instance.num_servers), 1 / instance.num_servers) for instance in instances]
     for instance, shares in zip(instances, even, strict=True):
         many = instance.num_servers > 1 and instance.num_jobs > 3 * instance.num_servers
-        assert bool(claims._too_many(instance, PlacementPlan(shares=shares))) == many
+        assert bool(placement._too_many(instance, SynergyPlacementPlan(shares=shares))) == many
 
 
 def test_equal_jobs_fit() -> None:
-    for instance in every(3, claims._equal_jobs(), 24):
+    for instance in every(3, placement._equal_jobs(), 24):
         solution = formulations.solve(instance)
         assert (solution.status, solution.objective) == ("optimal", 0)
 
 
 def test_a_gap_of_a_tenth_is_within_a_tenth() -> None:
-    assert claims._far(9.0, 10.0) == ""
-    assert claims._far(10.0, 10.0) == ""
-    assert claims._far(8.0, 10.0) == "it trains at 8 in all, another tuning at 10: 20% are lost"
+    assert tuning._far(9.0, 10.0) == ""
+    assert tuning._far(10.0, 10.0) == ""
+    assert tuning._far(8.0, 10.0) == "it trains at 8 in all, another tuning at 10: 20% are lost"

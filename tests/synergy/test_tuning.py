@@ -1,4 +1,4 @@
-"""Configurations and places at once: against brute force, against SCIP; and Tune step by step."""
+"""Configurations and places at once: against brute force, against SCIP; judging, generators and real input."""
 
 import itertools
 import json
@@ -10,23 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
 
 import formulations
 import instances
 from formulations.synergy.allocation import relaxation
-from heuristics.synergy.tuning import (
-    balanced_tune,
-    drf,
-    greedy,
-    proportional,
-    tetris,
-    tune,
-    tune_and_upgrade,
-)
+from heuristics.synergy.tuning import greedy, proportional, tune, tune_and_upgrade
 from instances import InstanceError, PlanError
-from instances.synergy.tuning import Tuning, TuningPlan, four_jobs, from_mix, from_trace, generate
-from validation.strategies.synergy import tuning as tunings
+from instances.synergy.tuning import Tuning, TuningPlan, four_jobs, from_trace, generate
 
 Table = list[list[int]]
 
@@ -283,214 +273,6 @@ def test_json() -> None:
     assert instances.read(json.loads(json.dumps(instance.to_dict()))) == instance
     plan = tune(instance)
     assert TuningPlan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
-
-
-# --- Tune, step by step -------------------------------------------------------------------------
-
-
-def one_gpu_jobs(*configs: Table, servers: int = 1, gpus: int = 2, cpus: float = 6, memory: float = 0) -> Tuning:
-    return Tuning(
-        num_servers=servers,
-        server_gpus=gpus,
-        server_cpus=cpus,
-        server_memory=memory,
-        gpu_demands=[1] * len(configs),
-        configs=configs,
-    )
-
-
-def test_step_1_and_2_largest_demands_first_each_on_the_tightest_server() -> None:
-    small, large = [[1, 0, 1]], [[3, 0, 1], [5, 0, 4]]
-    plan = tune(one_gpu_jobs(small, large, small, servers=2))
-    # The job of 5 cores comes first, on server 0; then 1 core fits beside it, and the last goes to server 1.
-    assert plan.choices.tolist() == [0, 1, 0]
-    assert plan.gpus.tolist() == [[1, 0], [1, 0], [0, 1]]
-
-
-def test_step_3_a_demand_above_the_share_is_reduced_to_it() -> None:
-    wants_5, wants_2 = [[2, 0, 1], [5, 0, 4]], [[2, 0, 1]]
-    plan = tune(one_gpu_jobs(wants_5, wants_5, wants_2, gpus=3, cpus=9))
-    # Job 0 takes 5 of 9 cores; job 1 does not find 5 more, but its share of 3, of which it can use 2.
-    assert plan.choices.tolist() == [1, 0, 0]
-
-
-def test_step_4_the_job_that_took_too_much_is_reverted() -> None:
-    wants_4 = [[3, 0, 2], [4, 0, 3]]
-    # Job 0 gets 4 of 6 cores; job 1's share of 3 fits only once job 0 is back at its own.
-    assert tune(one_gpu_jobs(wants_4, wants_4)).choices.tolist() == [0, 0]
-
-
-def test_step_4_reverts_the_job_with_most_cores_first() -> None:
-    """Shares are 2 of 8 cores; the last job lacks one, which either of the first two could give."""
-    wants_4, wants_3, wants_1 = [[1, 0, 1], [4, 0, 9]], [[2, 0, 1], [3, 0, 2]], [[1, 0, 1]]
-    instance = one_gpu_jobs(wants_3, wants_4, wants_1, wants_1, gpus=4, cpus=8)
-    plan = tune(instance)
-    assert plan.choices.tolist() == [1, 0, 0, 0]
-    assert instance.violations(plan) == []
-
-
-def test_step_4_reverts_jobs_on_one_server_before_split_ones() -> None:
-    """Shares are 4 cores and 4 GB for each GPU; only server 0 has a GPU for the last job, and it lacks 1 GB there."""
-    instance = Tuning(
-        num_servers=2,
-        server_gpus=3,
-        server_cpus=12,
-        server_memory=12,
-        gpu_demands=[2, 1, 1, 1, 1],
-        configs=[
-            [[8, 4, 1], [18, 4, 5]],
-            [[1, 4, 1], [1, 9, 3]],
-            [[1, 2, 1]],
-            [[1, 2, 1]],
-            [[0, 2, 1]],
-        ],
-    )
-    plan = tune(instance)
-    assert plan.gpus.tolist() == [[1, 1], [1, 0], [0, 1], [0, 1], [1, 0]]
-    # Job 0 has most cores per GPU, but it is on both servers, so job 1 gives way.
-    assert plan.choices.tolist() == [1, 0, 0, 0, 0]
-    assert instance.violations(plan) == []
-
-
-def test_wide_jobs_are_split_over_the_fewest_servers() -> None:
-    instance = Tuning(
-        num_servers=4,
-        server_gpus=4,
-        server_cpus=8,
-        server_memory=8,
-        gpu_demands=[6, 3, 3],
-        configs=[[[12, 6, 6]], [[6, 3, 3]], [[6, 3, 3]]],
-    )
-    plan = tune(instance)
-    assert (plan.gpus[0] > 0).sum() == 2
-    assert plan.gpus.tolist() == [[4, 2, 0, 0], [0, 0, 3, 0], [0, 0, 0, 3]]
-    assert instance.violations(plan) == []
-
-
-def test_splits_follow_the_demand_not_the_gpus_alone() -> None:
-    """8 cores for 2 GPUs: no server of 4 GPUs holds them, two servers of 6 cores do."""
-    instance = Tuning(
-        num_servers=2,
-        server_gpus=4,
-        server_cpus=6,
-        server_memory=0,
-        gpu_demands=[2],
-        configs=[[[3, 0, 1], [8, 0, 5]]],
-    )
-    plan = tune(instance)
-    assert plan.choices.tolist() == [1]
-    assert plan.gpus.tolist() == [[1, 1]]
-    together = tune(replace(instance, allow_split=False))
-    assert together.choices.tolist() == [0]
-    assert together.gpus.tolist() == [[2, 0]]
-
-
-def test_the_two_readings_of_greater() -> None:
-    """A job above its share in cores alone: greater in some dimension, not in all."""
-    wants_cores = [[2, 2, 1], [4, 1, 3]]
-    instance = one_gpu_jobs(wants_cores, [[1, 2, 1]], gpus=2, cpus=4, memory=4)
-    assert tune(instance, greater="any").choices.tolist() == [0, 0]
-    assert instance.violations(tune(instance, greater="any")) == []
-    # By construction there should be something to revert for job 1: there is not, and the plan says so.
-    stuck = tune(instance, greater="all")
-    assert stuck.choices.tolist() == [1, -1]
-    assert [str(v) for v in instance.violations(stuck)] == ["placed[1] by 1"]
-    with pytest.raises(ValueError, match="greater"):
-        tune(instance, greater="both")
-
-
-def test_nothing_is_reverted_in_vain() -> None:
-    """Job 0 is greater in both, but without its spare cores job 2 still finds none: it stays as it is."""
-    instance = one_gpu_jobs(
-        [[1, 1, 1], [2, 2, 3]], [[1, 1, 1], [4, 1, 5]], [[1, 1, 1], [3, 1, 2]], gpus=3, cpus=6, memory=5
-    )
-    plan = tune(instance, greater="all")
-    assert plan.choices.tolist() == [1, 1, -1]
-
-
-@given(tunings())
-def test_tune_keeps_its_promise(instance: Tuning) -> None:
-    """With splits, every job runs at least at its share; each has its best case or its share, nothing else."""
-    instance = replace(instance, allow_split=True)
-    plan = tune(instance)
-    assert instance.violations(plan) == []
-    assert not instance.skipped(plan).any()
-    assert ((plan.choices == instance.best_choices) | (plan.choices == instance.proportional_choices)).all()
-    assert instance.violations(proportional(instance)) == []
-    values = [instance.objective(method(instance)) for method in (proportional, tune, tune_and_upgrade)]
-    assert values == sorted(values)
-    best = formulations.solve(instance)
-    assert best.status == "optimal"
-    assert values[-1] <= best.objective * (1 + 1e-9) + 1e-9
-    balanced = balanced_tune(instance)
-    assert instance.violations(balanced) == []
-    assert values[0] <= instance.objective(balanced) + 1e-9
-    assert instance.objective(balanced) <= best.objective * (1 + 1e-9) + 1e-9
-
-
-@given(tunings())
-def test_every_method_leaves_jobs_out_rather_than_break_another_rule(instance: Tuning) -> None:
-    digest = instance.digest
-    for method in (proportional, greedy, drf, tetris, tune, tune_and_upgrade, balanced_tune):
-        plan = method(instance)
-        assert plan == method(instance)
-        broken = instance.violations(plan)
-        assert {violation.rule for violation in broken} <= {"placed"}
-        assert [violation.index[0] for violation in broken] == np.flatnonzero(instance.skipped(plan)).tolist()
-        assert (plan.gpus[plan.choices < 0] == 0).all()
-    plan = tune(instance, greater="all")
-    assert {violation.rule for violation in instance.violations(plan)} <= {"placed"}
-    assert Tuning.from_dict(instance.to_dict()).digest == digest
-
-
-def test_balanced_tune_spreads_the_cores() -> None:
-    """Two servers of 4 GPUs and 6 cores, two jobs that want 3 cores and six that want 1."""
-    wants_3, wants_1 = [[1, 0, 1], [3, 0, 3]], [[1, 0, 1]]
-    instance = one_gpu_jobs(wants_3, wants_3, *[wants_1] * 6, servers=2, gpus=4, cpus=6)
-    # Tune puts both large jobs on server 0, whose other two GPUs then have no cores left: one reverts.
-    assert tune(instance).choices.tolist()[:2] == [0, 1]
-    assert balanced_tune(instance).choices.tolist()[:2] == [1, 1]
-    assert instance.objective(balanced_tune(instance)) == formulations.solve(instance).objective == 12
-
-
-# --- the others ---------------------------------------------------------------------------------
-
-
-def test_greedy_is_first_fit_in_the_order_of_the_queue() -> None:
-    wants_4, wants_2 = [[2, 0, 1], [4, 0, 3]], [[2, 0, 1]]
-    instance = one_gpu_jobs(wants_4, wants_4, wants_2, wants_4, servers=2, gpus=3)
-    plan = greedy(instance)
-    assert plan.choices.tolist() == [1, 1, 0, -1]
-    assert plan.gpus.tolist() == [[1, 0], [0, 1], [1, 0], [0, 0]]
-    assert greedy(instance, order=[3, 2, 1, 0]).choices.tolist() == [-1, 1, 0, 1]
-
-
-def test_drf_and_tetris_order_the_queue() -> None:
-    """On one server of 4 cores: DRF looks at the largest fraction, Tetris at all of them, times the duration."""
-    instance = Tuning(
-        num_servers=1,
-        server_gpus=4,
-        server_cpus=4,
-        server_memory=8,
-        gpu_demands=[1, 1],
-        configs=[[[1, 2, 1], [3, 2, 5]], [[1, 1, 1], [2, 7, 4]]],
-    )
-    # Fractions: job 0 has 1/4, 3/4 and 2/8, job 1 has 1/4, 2/4 and 7/8.
-    assert drf(instance).choices.tolist() == [1, -1]
-    assert tetris(instance).choices.tolist() == [1, -1]
-    assert tetris(instance, durations=[10.0, 1.0]).choices.tolist() == [-1, 1]
-    with pytest.raises(ValueError, match="durations"):
-        tetris(instance, durations=[1.0])
-
-
-def test_greedy_breaks_down_where_every_job_is_sensitive(data: Path) -> None:
-    path = data / "synergy" / "sensitivity_profiles.json"
-    for seed in range(3):
-        instance = from_mix(seed, throughputs=path, num_servers=4, mix=(50, 0, 50), multi_gpu=False)
-        plan = greedy(instance)
-        assert instance.skipped(plan).sum() >= 10
-        assert instance.objective(plan) < instance.objective(proportional(instance))
-        assert instance.violations(tune(instance)) == []
 
 
 # --- generators and real input ------------------------------------------------------------------

@@ -1,0 +1,1 @@
+"""A package of somebody's own that adds to the library without touching it."""

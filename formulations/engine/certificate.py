@@ -1,0 +1,141 @@
+"""Proofs about a linear program by row prices, checked in NumPy apart from the solver.
+
+For ``min c'x + c0`` subject to ``l <= Ax <= u`` and ``a <= x <= b``, any row prices y give a bound:
+
+    c0 + sum_i  (l_i if y_i > 0 else u_i) * y_i  +  sum_j  (a_j if d_j > 0 else b_j) * d_j,
+
+with the reduced costs d = c - A'y.  Weak duality makes it a lower bound on every feasible point,
+however the prices were found, as long as no infinite limit is multiplied by a price that is not
+zero.  For ``max`` the same holds of the negated objective.  Prices can also prove that there is no
+feasible point: :func:`proves_infeasible`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from formulations.engine.linear import LinearProgram, row_sums
+from instances.base import TOLERANCE, agree
+from instances.schema import FloatArray
+
+__all__ = ["Certificate", "proves_infeasible"]
+
+DUAL_TOLERANCE = 1e-7
+"""Reduced cost, relative to ``max(1, |c_j|)``, that may face an infinite limit; HiGHS asks the same."""
+
+ROUNDING = 1e-9
+"""What a sum may owe to rounding, relative to the sum of its terms' sizes."""
+
+
+def proves_infeasible(program: LinearProgram, prices: FloatArray | None = None) -> bool:
+    """Whether rows that are weighted by ``prices`` and added up contradict the bounds (Farkas).
+
+    The rows imply ``(y'A) x >= sum_i (l_i if y_i > 0 else u_i) * y_i``.  No point exists if the left
+    side stays below the right one for every x within its bounds.
+
+    Parameters
+    ----------
+    program : LinearProgram
+        Its costs and integer requirements do not matter.
+    prices : (rows,) float, optional
+        Prices y; without them, each row is tried alone.
+    """
+    if prices is None:
+        rising = program.value > 0
+        lower, upper = program.col_lower[program.index], program.col_upper[program.index]
+        return _contradicted(program, np.where(rising, lower, upper), program.row_upper, -1.0) or _contradicted(
+            program, np.where(rising, upper, lower), program.row_lower, 1.0
+        )
+    y = np.where(np.isinf(np.where(prices > 0, program.row_lower, program.row_upper)), 0.0, prices)
+    combined = program.column_products(y)
+    size = replace(program, value=np.abs(program.value)).column_products(np.abs(y))
+    combined = np.where(np.abs(combined) <= ROUNDING * size, 0.0, combined)
+    limits = np.where(combined > 0, program.col_upper, program.col_lower)
+    used, priced = combined != 0, y != 0
+    reached = combined[used] * limits[used]
+    asked = y[priced] * np.where(y > 0, program.row_lower, program.row_upper)[priced]
+    excess = asked.sum() - reached.sum()
+    return bool(excess > ROUNDING * (np.abs(asked).sum() + np.abs(reached).sum()))
+
+
+def _contradicted(program: LinearProgram, extreme: FloatArray, limits: FloatArray, sign: float) -> bool:
+    """Whether a row misses its limit even with each of its entries at the extreme."""
+    terms = np.zeros(len(program.value))
+    used = program.value != 0
+    terms[used] = program.value[used] * extreme[used]
+    finite = np.isfinite(limits)
+    short = sign * (limits[finite] - row_sums(terms, program.indptr)[finite])
+    size = np.abs(limits[finite]) + row_sums(np.abs(terms), program.indptr)[finite]
+    return bool((short > ROUNDING * size).any())
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A primal point, row prices, and what they prove together.
+
+    Attributes
+    ----------
+    primal_objective, dual_objective : float
+        Value of the point, and the bound that the prices prove, in the program's own sense.
+    primal_infeasibility : float
+        Largest violation of a row or bound, relative to ``max(1, |limit|)``.
+    dual_infeasibility : float
+        Largest reduced cost that faces an infinite limit, relative to ``max(1, |c_j|)``.  0 makes the
+        bound rigorous up to rounding; beyond the tolerance there is no bound (it is infinite).
+    row_duals : (rows,) float
+        Price of each row: change of the objective per unit of its limit, in the program's sense.
+    """
+
+    primal_objective: float
+    dual_objective: float
+    primal_infeasibility: float
+    dual_infeasibility: float
+    row_duals: FloatArray
+
+    @classmethod
+    def of(cls, program: LinearProgram, x: FloatArray, row_duals: FloatArray) -> Certificate:
+        """Check point ``x`` and prices ``row_duals`` against ``program``."""
+        sign = 1.0 if program.sense == "min" else -1.0
+        y = sign * row_duals
+        # A price that faces an infinite limit proves nothing; dropping it keeps the bound valid.
+        y = np.where((y > 0) & np.isinf(program.row_lower), 0.0, y)
+        y = np.where((y < 0) & np.isinf(program.row_upper), 0.0, y)
+        reduced = sign * program.cost - program.column_products(y)
+        limit = np.where(reduced > 0, program.col_lower, program.col_upper)
+        open_side = np.isinf(limit) & (reduced != 0)
+        scale = np.maximum(1.0, np.abs(program.cost))
+        infeasibility = float((np.abs(reduced) / scale)[open_side].max(initial=0.0))
+        rows = np.where(y > 0, program.row_lower, program.row_upper)
+        bound = sign * program.offset
+        bound += float(np.sum(y[y != 0] * rows[y != 0]))
+        usable = ~np.isinf(limit)
+        bound += float(np.sum(reduced[usable] * limit[usable]))
+        if infeasibility > DUAL_TOLERANCE:
+            bound = -math.inf
+        return cls(
+            primal_objective=program.objective(x),
+            dual_objective=sign * bound,
+            primal_infeasibility=program.infeasibility(x),
+            dual_infeasibility=infeasibility,
+            row_duals=row_duals,
+        )
+
+    @property
+    def holds(self) -> bool:
+        """Whether point and prices prove each other optimal, within the stated tolerances."""
+        return (
+            self.primal_infeasibility <= TOLERANCE
+            and self.dual_infeasibility <= DUAL_TOLERANCE
+            and math.isfinite(self.dual_objective)
+            and agree(self.primal_objective, self.dual_objective)
+        )
+
+    def __str__(self) -> str:
+        return (
+            f"certificate {'holds' if self.holds else 'fails'}: primal {self.primal_objective:.9g}, "
+            f"dual {self.dual_objective:.9g}, primal infeasibility {self.primal_infeasibility:.1g}, "
+            f"dual infeasibility {self.dual_infeasibility:.1g}"
+        )

@@ -1,0 +1,177 @@
+"""Why a model is infeasible: which named constraints cannot hold together.
+
+An elastic model lets every row be exceeded at a price.  The rows that must be exceeded point at a
+conflict; they are enforced and the elastic model is solved again, until what is enforced is
+infeasible by itself.  Rows that are not needed for that are then dropped one by one, so the
+conflict that is returned is irreducible: without any one of its rows the rest can hold.
+(Chinneck, "Feasibility and Infeasibility in Optimization", 2008, chapter 6.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+from numpy.typing import NDArray
+
+from formulations.engine.highs import Session, SolverError
+from formulations.engine.linear import LinearProgram, translate
+from formulations.engine.solving import build
+from instances.base import TOLERANCE, Instance
+
+__all__ = ["Explanation", "explain"]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Which constraints of a model conflict.
+
+    Attributes
+    ----------
+    feasible : bool
+        Whether the model has a feasible point after all.
+    constraints : tuple of str
+        Names of the constraints of an irreducible conflict, given the bounds of the variables.
+    rows : tuple of str
+        The same constraints written out, with their coefficients and limits.
+    variables : tuple of str
+        Variables without any value: the lower bound exceeds the upper one, or no whole number
+        lies between the bounds.
+    """
+
+    feasible: bool
+    constraints: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if self.feasible:
+            return "feasible: no constraints conflict"
+        if self.variables:
+            return "infeasible: no value lies between the bounds of " + ", ".join(self.variables)
+        return "infeasible: these constraints cannot hold together\n" + "\n".join(f"  {row}" for row in self.rows)
+
+
+def explain(instance_or_model: Instance[Any] | pyo.ConcreteModel) -> Explanation:
+    """Find named constraints that conflict in an infeasible model.
+
+    Parameters
+    ----------
+    instance_or_model : Instance or ConcreteModel
+
+    Returns
+    -------
+    Explanation
+        One irreducible conflict; a model can have several.
+
+    Raises
+    ------
+    ModelError
+        When the model cannot be translated.
+    """
+    model = build(instance_or_model) if isinstance(instance_or_model, Instance) else instance_or_model
+    program = translate(model)
+    lower = np.where(program.integer, np.ceil(program.col_lower - TOLERANCE), program.col_lower)
+    upper = np.where(program.integer, np.floor(program.col_upper + TOLERANCE), program.col_upper)
+    empty = np.flatnonzero((lower > upper) | (program.col_lower > program.col_upper))
+    if empty.size:
+        return Explanation(False, variables=tuple(program.column_name(int(j)) for j in empty))
+    program = replace(program, cost=np.zeros(program.num_cols), offset=0.0, sense="min")
+    if _holds(program, np.ones(program.num_rows, bool)):
+        return Explanation(True)
+    rows = np.flatnonzero(program.row_lower > program.row_upper)[:1]
+    if not rows.size:
+        rows = _irreducible(program, _conflicting(program))
+    names = program.row_names()
+    return Explanation(
+        False,
+        constraints=tuple(names[i] for i in rows),
+        rows=tuple(f"{names[i]}: {_written(program, int(i))}" for i in rows),
+    )
+
+
+def _holds(program: LinearProgram, enforced: NDArray[np.bool_], session: Session | None = None) -> bool:
+    """Whether the enforced rows, with the variables' bounds, have a common point."""
+    loose = replace(
+        program,
+        row_lower=np.where(enforced, program.row_lower, -np.inf),
+        row_upper=np.where(enforced, program.row_upper, np.inf),
+    )
+    result = (session or Session()).run(loose)
+    if result.status not in ("optimal", "feasible", "infeasible"):
+        raise SolverError(f"the elastic model could not be solved: {result.message}")
+    return result.status != "infeasible"
+
+
+def _conflicting(program: LinearProgram) -> NDArray[np.intp]:
+    """Rows that include a conflict: those that the elastic model has to exceed, in turn."""
+    enforced = np.zeros(program.num_rows, bool)
+    while _holds(program, enforced):
+        result = Session().run(_elastic(program, enforced))
+        if result.x is None:
+            raise SolverError(f"the elastic model could not be solved: {result.message}")
+        activities = program.row_activities(result.x[: program.num_cols])
+        scale = TOLERANCE * np.maximum(1.0, np.abs(activities))
+        exceeded = (activities < program.row_lower - scale) | (activities > program.row_upper + scale)
+        if not (exceeded & ~enforced).any():
+            # Numerically nothing needs to give; fall back to all rows, which are known to conflict.
+            return np.arange(program.num_rows)
+        enforced |= exceeded
+    return np.flatnonzero(enforced)
+
+
+def _elastic(program: LinearProgram, enforced: NDArray[np.bool_]) -> LinearProgram:
+    """Every row that is not enforced may be exceeded, either way, at a price of 1 per unit."""
+    free = np.flatnonzero(~enforced)
+    counts = np.diff(program.indptr) + 2 * ~enforced
+    indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+    index = np.zeros(indptr[-1], np.int32)
+    value = np.zeros(indptr[-1])
+    own = np.repeat(indptr[:-1] - program.indptr[:-1], np.diff(program.indptr)) + np.arange(len(program.index))
+    index[own], value[own] = program.index, program.value
+    ends = indptr[1:][free]
+    extra = program.num_cols + 2 * np.arange(len(free), dtype=np.int32)
+    index[ends - 2], value[ends - 2] = extra, 1.0
+    index[ends - 1], value[ends - 1] = extra + 1, -1.0
+    slacks = 2 * len(free)
+    return replace(
+        program,
+        cost=np.concatenate([np.zeros(program.num_cols), np.ones(slacks)]),
+        col_lower=np.concatenate([program.col_lower, np.zeros(slacks)]),
+        col_upper=np.concatenate([program.col_upper, np.full(slacks, np.inf)]),
+        integer=np.concatenate([program.integer, np.zeros(slacks, bool)]),
+        indptr=indptr,
+        index=index,
+        value=value,
+        variables=(),
+    )
+
+
+def _irreducible(program: LinearProgram, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Drop rows one by one while the rest still conflicts."""
+    kept = np.zeros(program.num_rows, bool)
+    kept[rows] = True
+    session = Session()
+    for row in rows:
+        kept[row] = False
+        if _holds(program, kept, session):
+            kept[row] = True
+    return np.flatnonzero(kept)
+
+
+def _written(program: LinearProgram, row: int) -> str:
+    span = slice(program.indptr[row], program.indptr[row + 1])
+    terms = [
+        f"{'-' if c < 0 else '+'} {'' if abs(c) == 1 else f'{abs(c):g} '}{program.column_name(int(j))}"
+        for j, c in zip(program.index[span], program.value[span], strict=True)
+    ]
+    shown = terms if len(terms) <= 6 else [*terms[:5], f"+ ... ({len(terms) - 5} more)"]
+    body = " ".join(shown).removeprefix("+ ") or "0"
+    lower, upper = program.row_lower[row], program.row_upper[row]
+    if lower == upper:
+        return f"{body} == {lower:g}"
+    left = f"{lower:g} <= " if np.isfinite(lower) else ""
+    right = f" <= {upper:g}" if np.isfinite(upper) else ""
+    return f"{left}{body}{right}"

@@ -1,0 +1,205 @@
+"""Every solver other than HiGHS, through Pyomo's interfaces.
+
+What they return is treated like anyone's word: the point is checked in NumPy against the
+library's own translation of the model, and a bound is one only if the solver claims it.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+from numpy.typing import NDArray
+from pyomo.contrib.solver.common.factory import SolverFactory
+from pyomo.contrib.solver.common.results import SolutionStatus, TerminationCondition
+
+from formulations.engine.highs import Result, SolverError
+from formulations.engine.linear import LinearProgram
+from formulations.engine.options import Options
+from instances.base import TOLERANCE, agree
+from instances.schema import nearest
+
+__all__ = ["SolverNotFound", "find", "run"]
+
+PREFERRED = {
+    "scip": ("scip_direct", "scip"),
+    "gurobi": ("gurobi_direct", "gurobi"),
+}
+"""Pyomo's names for one solver's interfaces, the fast ones first."""
+
+SEED = {"scip": "randomization/randomseedshift", "gurobi": "Seed"}
+"""The solvers' own names for the seed."""
+
+INSTALL = {
+    "scip": "pip install PySCIPOpt",
+    "gurobi": "pip install gurobipy",
+    "cbc": "install the program cbc (Debian: coinor-cbc)",
+    "glpk": "install the program glpsol (Debian: glpk-utils)",
+}
+
+
+class SolverNotFound(RuntimeError):  # noqa: N818, the name that the interface promises
+    """The solver is not installed, or Pyomo does not know its name; the message says what to do."""
+
+
+def find(name: str) -> Any:
+    """Pyomo's interface to solver ``name``: the new one where it exists, else the classic one.
+
+    Raises
+    ------
+    SolverNotFound
+    """
+    new, classic = set(SolverFactory), set(pyo.SolverFactory)
+    known = False
+    for candidate in PREFERRED.get(name, (name,)):
+        if candidate in new:
+            known = True
+            interface = SolverFactory(candidate)
+            if interface.available():
+                return interface
+    for candidate in PREFERRED.get(name, (name,)):
+        if candidate in classic and candidate not in new:
+            known = True
+            interface = pyo.SolverFactory(candidate)
+            if interface.available(exception_flag=False):
+                return interface
+    if not known:
+        names = {"highs", *PREFERRED, *new, *(n for n in classic if not n.startswith("_"))}
+        raise SolverNotFound(f"unknown solver {name!r}{nearest(name, names)}")
+    hint = INSTALL.get(name.split("_")[0], "see the documentation of Pyomo")
+    raise SolverNotFound(f"solver {name!r} is not installed: {hint}, or use 'highs'")
+
+
+def run(model: pyo.ConcreteModel, program: LinearProgram, options: Options) -> tuple[Result, str, str]:
+    """Solve ``model`` with ``options.solver``; the model's variable values are left as they were."""
+    interface = find(options.solver)
+    began = time.perf_counter()
+    empty = np.diff(program.indptr) == 0
+    if (empty & ((program.row_lower > TOLERANCE) | (program.row_upper < -TOLERANCE))).any():
+        result = {"status": "infeasible", "values": None, "bound": None, "message": "a row without variables is broken"}
+        return _checked(program, result, 0.0), options.solver, ""
+    # Interfaces choke on a row without variables, which says nothing here.
+    silenced = [data for data in _constraints(program, empty) if data.active]
+    before = [(variable, variable.value, variable.stale) for variable in program.variables]
+    # Pyomo logs at level ERROR what is merely the answer "infeasible".
+    logger = logging.getLogger("pyomo")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        for data in silenced:
+            data.deactivate()
+        if isinstance(interface, tuple(SolverFactory._cls.values())):
+            result, version = _new_interface(interface, model, program, options)
+        else:
+            result, version = _classic_interface(interface, model, program, options)
+    except Exception as error:
+        # Each interface fails in its own way (an assertion of SCIP's on a row without variables).
+        raise SolverError(f"{options.solver}: {error}") from error
+    finally:
+        logger.setLevel(level)
+        for data in silenced:
+            data.activate()
+        for variable, value, stale in before:
+            variable.set_value(value, skip_validation=True)
+            variable.stale = stale
+    seconds = time.perf_counter() - began
+    return _checked(program, result, seconds), options.solver, version
+
+
+def _constraints(program: LinearProgram, rows: NDArray[np.bool_]) -> Iterator[Any]:
+    """Pyomo's constraints of some of a program's rows."""
+    row = 0
+    for component, indices in program.constraints:
+        for index in indices:
+            if rows[row]:
+                yield component[index]
+            row += 1
+
+
+def _new_interface(interface: Any, model: Any, program: LinearProgram, options: Options) -> tuple[dict[str, Any], str]:
+    config: dict[str, Any] = {
+        "load_solutions": False,
+        "raise_exception_on_nonoptimal_result": False,
+        "threads": options.threads,
+    }
+    if options.time_limit is not None:
+        config["time_limit"] = options.time_limit
+    has_gap = hasattr(interface.config, "rel_gap")
+    if program.is_mip and has_gap:
+        config["rel_gap"] = options.mip_gap
+        config["abs_gap"] = 0.0
+    seed = SEED.get(options.solver.split("_")[0])
+    if seed is not None:
+        config["solver_options"] = {seed: options.seed}
+    found = interface.solve(model, **config)
+    point = None
+    if found.solution_status in (SolutionStatus.optimal, SolutionStatus.feasible, SolutionStatus.unknown):
+        point = found.solution_loader.get_vars()
+    status = {
+        TerminationCondition.convergenceCriteriaSatisfied: "optimal",
+        TerminationCondition.provenInfeasible: "infeasible",
+        TerminationCondition.unbounded: "unbounded",
+    }.get(found.termination_condition, "unknown")
+    version = ".".join(map(str, found.solver_version or ()))
+    return {
+        "status": status,
+        "values": point,
+        "bound": found.objective_bound,
+        "message": str(found.termination_condition.name),
+        "exact": not program.is_mip or (has_gap and options.mip_gap == 0),
+    }, version
+
+
+def _classic_interface(
+    interface: Any, model: Any, program: LinearProgram, options: Options
+) -> tuple[dict[str, Any], str]:
+    keywords: dict[str, Any] = {"load_solutions": False}
+    if options.time_limit is not None:
+        keywords["timelimit"] = options.time_limit
+    found = interface.solve(model, **keywords)
+    condition = found.solver.termination_condition
+    status = {"optimal": "optimal", "infeasible": "infeasible", "unbounded": "unbounded"}.get(str(condition), "unknown")
+    values = None
+    if len(found.solution):
+        for variable in program.variables:
+            variable.set_value(None, skip_validation=True)
+        model.solutions.load_from(found)
+        values = pyo.ComponentMap((variable, variable.value) for variable in program.variables)
+    bound = found.problem.lower_bound if program.sense == "min" else found.problem.upper_bound
+    version = ".".join(map(str, interface.version() or ()))
+    # Pyomo has no common name for the gap, so the solver's own applies.
+    exact = not program.is_mip
+    return {"status": status, "values": values, "bound": bound, "message": str(condition), "exact": exact}, version
+
+
+def _checked(program: LinearProgram, found: dict[str, Any], seconds: float) -> Result:
+    """The solver's word, as far as it stands up to the library's own copy of the model."""
+    nothing = -math.inf if program.sense == "min" else math.inf
+    status, message = found["status"], found["message"]
+    if status in ("infeasible", "unbounded"):
+        return Result(status, None, -nothing if status == "infeasible" else nothing, None, seconds, message)
+    x = None
+    if found["values"] is not None:
+        values = [found["values"].get(v) for v in program.variables]
+        # A solver leaves out the variables that appear in no row.
+        free = np.clip(np.zeros(program.num_cols), program.col_lower, program.col_upper)
+        x = np.array([rest if v is None else v for v, rest in zip(values, free, strict=True)], float)
+        x = np.clip(x, program.col_lower, program.col_upper)
+        x[program.integer] = np.rint(x[program.integer])
+        if program.infeasibility(x) > TOLERANCE:
+            x = None
+            message += "; the solver's point violates the rows and is not used"
+    bound = found["bound"]
+    bound = nothing if bound is None or not math.isfinite(bound) or abs(bound) >= 1e20 else float(bound)
+    if x is None:
+        return Result("unknown", None, bound, None, seconds, message)
+    if status == "optimal" and not math.isfinite(bound) and found["exact"]:
+        bound = program.objective(x)
+        message += "; the solver states no bound, so its claim of optimality is the only proof"
+    proven = status == "optimal" and agree(program.objective(x), bound)
+    return Result("optimal" if proven else "feasible", x, bound, None, seconds, message)

@@ -1,0 +1,437 @@
+"""Arrays to HiGHS and back: options, statuses, bounds, and warm re-solves.
+
+Nothing that HiGHS returns is believed before it is checked: every call's return status, whether a
+point is there at all, and, in NumPy, whether the point satisfies the rows.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+import highspy
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.engine.certificate import Certificate, proves_infeasible
+from formulations.engine.linear import Columns, LinearProgram, refuse_bad_numbers
+from instances.base import FEASIBILITY_TOLERANCE, TOLERANCE, agree
+from instances.schema import FloatArray
+
+__all__ = ["INTERIOR_POINT_ROWS", "Result", "Session", "SolverError", "Status", "first_options", "highs_lp", "version"]
+
+INTERIOR_POINT_ROWS = 1000
+"""Cold LPs with more rows than this are faster by interior point (with crossover) than simplex."""
+
+CAREFUL_ROWS = 2000
+"""An LP with more rows that has a point, but not quite a proof, is not solved again with more care."""
+
+_USUAL: dict[str, Any] = {
+    "solver": "choose",
+    "presolve": "choose",
+    "simplex_scale_strategy": 2,
+    "primal_feasibility_tolerance": FEASIBILITY_TOLERANCE,
+    "dual_feasibility_tolerance": FEASIBILITY_TOLERANCE,
+}
+_INTERIOR: dict[str, Any] = {**_USUAL, "solver": "ipm"}
+_CAREFUL: dict[str, Any] = {
+    "solver": "simplex",
+    "presolve": "off",
+    "simplex_scale_strategy": 0,
+    "primal_feasibility_tolerance": 1e-10,
+    "dual_feasibility_tolerance": 1e-10,
+}
+"""What settles nearly all linear programs whose proof fails after presolve and scaling."""
+_RESCALED: dict[str, Any] = {**_CAREFUL, "simplex_scale_strategy": 4}
+"""What settles the rest: programs with coefficients so far apart that they need scaling of another kind."""
+_WITHOUT_PRESOLVE: dict[str, Any] = {**_USUAL, "presolve": "off"}
+
+
+Status = Literal["optimal", "feasible", "infeasible", "unbounded", "unknown"]
+"""What a solve proved.  "optimal": there is a point, proven best.  "feasible": there is a point, and a gap to
+the bound remains.  "infeasible" and "unbounded": proven, no point.  "unknown": neither a point nor a proof."""
+
+
+class SolverError(RuntimeError):
+    """A solver failed in a way that is no statement about the model."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one solver run proved about a :class:`LinearProgram`.
+
+    Attributes
+    ----------
+    status : str
+        "optimal", "feasible", "infeasible", "unbounded" or "unknown".
+    x : (columns,) float, optional
+        A point that satisfies all rows and bounds (checked in NumPy), integers exactly whole.
+    bound : float
+        Proven dual bound in the program's own sense; infinite when there is none.
+    certificate : Certificate, optional
+        For linear programs solved to optimality: the dual solution and its check.
+    seconds : float
+        Time in the solver, s.
+    message : str
+        The solver's own status, and what the checks found where they found something.
+    """
+
+    status: Status
+    x: FloatArray | None
+    bound: float
+    certificate: Certificate | None
+    seconds: float
+    message: str
+
+
+class Session:
+    """A HiGHS object that is kept, so that a sequence of similar programs is solved warm.
+
+    Each call of :meth:`run` compares the program with the one before and pushes only what
+    differs; the basis of the last solve is the start of the next.  A session is not to be shared
+    between threads.
+
+    Parameters
+    ----------
+    time_limit : float, optional
+        Limit of each run, s.
+    mip_gap : float
+        Relative gap at which a mixed-integer solve may stop; 0 asks for a proof.
+    threads, seed : int
+        Passed to the solver.
+    tolerance : float
+        Of linear programs' feasibility, primal and dual, where they are asked for more precision.
+    """
+
+    _scheduler_threads: ClassVar[int] = 0
+
+    def __init__(
+        self,
+        *,
+        time_limit: float | None = None,
+        mip_gap: float = 0.0,
+        threads: int = 1,
+        seed: int = 0,
+        tolerance: float = FEASIBILITY_TOLERANCE,
+    ) -> None:
+        self.time_limit = time_limit
+        self._tolerance = tolerance
+        self._threads = threads
+        self._last: LinearProgram | None = None
+        self._highs = highspy.Highs()
+        self._options: dict[str, Any] = {}
+        self._option("output_flag", False)
+        self._option("threads", threads)
+        self._option("random_seed", seed)
+        self._option("mip_rel_gap", mip_gap)
+        self._option("mip_abs_gap", 0.0)
+        # HiGHS's own mip_feasibility_tolerance (1e-6) stays: asked for 1e-7, it called twice as many feasible
+        # programs with coefficients far apart infeasible.
+
+    def run(
+        self, program: LinearProgram, *, start: FloatArray | None = None, interior_rows: int = INTERIOR_POINT_ROWS
+    ) -> Result:
+        """Solve ``program``, from the last basis where its shape allows.
+
+        Parameters
+        ----------
+        program : LinearProgram
+        start : (columns,) float, optional
+            A point to start a mixed-integer search from; it is ignored where it is infeasible.
+        interior_rows : int
+            A cold linear program with more rows than this is solved by interior point.
+
+        Raises
+        ------
+        ModelError
+            When the program holds a number that HiGHS would not take at its value.
+        SolverError
+            When HiGHS fails.
+        """
+        refuse_bad_numbers(program)
+        settled = _without_columns(program) if not program.num_cols else _with_crossed_bounds(program)
+        if settled is not None:
+            self._last = None
+            return settled
+        cold = not self._push(program)
+        if start is not None and program.is_mip:
+            point = highspy.HighsSolution()
+            point.col_value = start
+            self._checked(self._highs.setSolution(point), "taking the start point")
+        if program.is_mip:
+            return self._solve(program, [_USUAL, _WITHOUT_PRESOLVE])
+        first = first_options(program, interior_rows) if cold else _USUAL
+        usual = [_INTERIOR, _USUAL] if first is _INTERIOR else [_USUAL]
+        return self._solve(program, [*usual, _CAREFUL, _RESCALED])
+
+    def add_columns(self, columns: Columns) -> LinearProgram:
+        """Append columns to the program of the last run; the next :meth:`run` of it starts warm.
+
+        Returns
+        -------
+        LinearProgram
+            The program of the last run with the columns at its end.
+        """
+        last, self._last = self._last, None
+        if last is None:
+            raise SolverError("there is no program to add columns to: the last run needed no solver, or there was none")
+        self._checked(
+            self._highs.addCols(
+                len(columns.cost),
+                columns.cost,
+                columns.lower,
+                columns.upper,
+                len(columns.rows),
+                columns.indptr[:-1],
+                columns.rows,
+                columns.values,
+            ),
+            "adding columns",
+        )
+        extended = last.with_columns(columns)
+        self._last = _copied(extended)
+        return extended
+
+    def _solve(self, program: LinearProgram, ways: list[dict[str, Any]]) -> Result:
+        """Run HiGHS, and again with more care where the outcome is not proven; the best of the results."""
+        if Session._scheduler_threads not in (0, self._threads):
+            # HiGHS keeps one pool of threads for the process and refuses another size.
+            highspy.Highs.resetGlobalScheduler(True)
+        Session._scheduler_threads = self._threads
+        known = highspy.HighsModelStatus
+        began = time.perf_counter()
+        best, failure = None, ""
+        for way in ways:
+            left = math.inf if self.time_limit is None else self.time_limit - (time.perf_counter() - began)
+            if way is not ways[0]:
+                # Without presolve, a large program could take a hundred times longer.
+                patient = way is _CAREFUL or way is _RESCALED
+                if left <= 0 or (patient and best and best.x is not None and program.num_rows > CAREFUL_ROWS):
+                    break
+                # A basis that led nowhere is no start.
+                self._highs.clearSolver()
+            for name, value in {**way, "time_limit": max(0.0, left)}.items():
+                self._option(name, min(value, self._tolerance) if name.endswith("feasibility_tolerance") else value)
+            outcome = self._highs.run()
+            status = self._highs.getModelStatus()
+            if outcome == highspy.HighsStatus.kError:
+                failure = self._highs.modelStatusToString(status)
+                continue
+            result = self._judge(program, status, time.perf_counter() - began)
+            if best is None or _SETTLED.index(result.status) >= _SETTLED.index(best.status):
+                best = result
+            # After kUnboundedOrInfeasible, presolve saw that there is no optimum, but not which of the two it is.
+            again = status == known.kUnboundedOrInfeasible if program.is_mip else status != known.kTimeLimit
+            if not again or result.status not in ("unknown", "feasible"):
+                break
+        if best is None:
+            raise SolverError(f"HiGHS failed: {failure}")
+        return replace(best, seconds=time.perf_counter() - began)
+
+    def _judge(self, program: LinearProgram, status: Any, seconds: float) -> Result:
+        info = self._highs.getInfo()
+        message = self._highs.modelStatusToString(status)
+        known = highspy.HighsModelStatus
+        if status == known.kInfeasible:
+            if not program.is_mip and not self._conflict_proven(program):
+                message += "; but no prices prove it"
+                return Result("unknown", None, _best(program), None, seconds, message)
+            return Result("infeasible", None, _worst(program), None, seconds, message)
+        if status == known.kUnbounded:
+            if np.isfinite(program.col_lower).all() and np.isfinite(program.col_upper).all():
+                message += "; but every variable is bounded"
+                return Result("unknown", None, _best(program), None, seconds, message)
+            return Result("unbounded", None, _best(program), None, seconds, message)
+        x = None
+        if info.primal_solution_status == int(highspy.SolutionStatus.kSolutionStatusFeasible):
+            point = self._highs.getSolution()
+            x = self._point(program, np.array(point.col_value))
+            if x is None:
+                message += "; the solver's point violates the rows and is not used"
+        certificate = None
+        bound = _best(program)
+        if program.is_mip:
+            if status == known.kOptimal or math.isfinite(info.mip_dual_bound):
+                bound = float(info.mip_dual_bound)
+        elif status == known.kOptimal and x is not None:
+            certificate = Certificate.of(program, x, np.array(point.row_dual))
+            bound = certificate.dual_objective
+        if x is None:
+            return Result("unknown", None, bound, certificate, seconds, message)
+        # Of a mixed-integer program the rounded point has to reach the bound, with no gap allowed.
+        proven = status == known.kOptimal and (
+            agree(program.objective(x), bound) if certificate is None else certificate.holds
+        )
+        if status == known.kOptimal and not proven:
+            message += f"; but {certificate or 'the point is not at the bound'}"
+        return Result("optimal" if proven else "feasible", x, bound, certificate, seconds, message)
+
+    def _conflict_proven(self, program: LinearProgram) -> bool:
+        if proves_infeasible(program):
+            return True
+        _, exists, ray = self._highs.getDualRay()
+        return bool(exists) and (proves_infeasible(program, ray) or proves_infeasible(program, -ray))
+
+    def _point(self, program: LinearProgram, x: FloatArray) -> FloatArray | None:
+        """The solver's point with whole integers, or None when it does not satisfy the rows."""
+        if len(x) != program.num_cols:
+            return None
+        x = np.clip(x, program.col_lower, program.col_upper)
+        whole = program.integer
+        if whole.any():
+            rounded = x.copy()
+            rounded[whole] = np.rint(x[whole])
+            if program.infeasibility(rounded) > TOLERANCE and not whole.all():
+                # Rounding moved the integers by less than the solver's tolerance; let the
+                # continuous variables follow.
+                fixed = replace(
+                    program,
+                    integer=np.zeros_like(whole),
+                    col_lower=np.where(whole, rounded, program.col_lower),
+                    col_upper=np.where(whole, rounded, program.col_upper),
+                )
+                return Session(time_limit=self.time_limit, threads=self._threads).run(fixed).x
+            x = rounded
+        return x if program.infeasibility(x) <= TOLERANCE else None
+
+    def _push(self, program: LinearProgram) -> bool:
+        """Bring the solver's copy up to date; True when the last basis is still of use."""
+        # Until all is pushed, HiGHS holds neither the one program nor the other.
+        last, self._last = self._last, None
+        warm = self._differences(last, program)
+        self._last = _copied(program)
+        return warm
+
+    def _differences(self, last: LinearProgram | None, program: LinearProgram) -> bool:
+        if last is None or (last.num_cols, last.num_rows) != (program.num_cols, program.num_rows):
+            self._load(program)
+            return False
+        same_pattern = np.array_equal(last.indptr, program.indptr) and np.array_equal(last.index, program.index)
+        changed = np.flatnonzero(last.value != program.value) if same_pattern else np.zeros(0, np.intp)
+        if (
+            not same_pattern
+            or len(changed) > 1000
+            or last.sense != program.sense
+            or not np.array_equal(last.integer, program.integer)
+        ):
+            basis = self._highs.getBasis()
+            self._load(program)
+            if basis.valid:
+                self._checked(self._highs.setBasis(basis), "restoring the basis")
+            return bool(basis.valid)
+        rows = np.searchsorted(program.indptr, changed, side="right") - 1
+        for row, entry in zip(rows, changed, strict=True):
+            self._checked(
+                self._highs.changeCoeff(int(row), int(program.index[entry]), float(program.value[entry])),
+                "changing a coefficient",
+            )
+        costs = np.flatnonzero(last.cost != program.cost).astype(np.int32)
+        if len(costs):
+            self._checked(self._highs.changeColsCost(len(costs), costs, program.cost[costs]), "changing costs")
+        cols = _differing(last.col_lower, program.col_lower, last.col_upper, program.col_upper)
+        if len(cols):
+            self._checked(
+                self._highs.changeColsBounds(len(cols), cols, program.col_lower[cols], program.col_upper[cols]),
+                "changing column bounds",
+            )
+        moved = _differing(last.row_lower, program.row_lower, last.row_upper, program.row_upper)
+        if len(moved):
+            self._checked(
+                self._highs.changeRowsBounds(len(moved), moved, program.row_lower[moved], program.row_upper[moved]),
+                "changing row bounds",
+            )
+        if last.offset != program.offset:
+            self._checked(self._highs.changeObjectiveOffset(program.offset), "changing the offset")
+        return bool(self._highs.getBasis().valid)
+
+    def _load(self, program: LinearProgram) -> None:
+        self._checked(self._highs.passModel(highs_lp(program)), "taking the model")
+
+    def _option(self, name: str, value: Any) -> None:
+        if self._options.get(name) != value:
+            self._checked(self._highs.setOptionValue(name, value), f"setting option {name!r} to {value!r}")
+            self._options[name] = value
+
+    @staticmethod
+    def _checked(status: Any, doing: str) -> None:
+        # A warning means that HiGHS changed what it was given.
+        if status != highspy.HighsStatus.kOk:
+            raise SolverError(f"HiGHS reported {status} when {doing}")
+
+
+def highs_lp(program: LinearProgram) -> highspy.HighsLp:
+    """The program in HiGHS's own type."""
+    lp = highspy.HighsLp()
+    lp.num_col_ = program.num_cols
+    lp.num_row_ = program.num_rows
+    lp.sense_ = highspy.ObjSense.kMinimize if program.sense == "min" else highspy.ObjSense.kMaximize
+    lp.offset_ = program.offset
+    lp.col_cost_ = program.cost
+    lp.col_lower_ = program.col_lower
+    lp.col_upper_ = program.col_upper
+    lp.row_lower_ = program.row_lower
+    lp.row_upper_ = program.row_upper
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    lp.a_matrix_.num_col_ = program.num_cols
+    lp.a_matrix_.num_row_ = program.num_rows
+    lp.a_matrix_.start_ = program.indptr
+    lp.a_matrix_.index_ = program.index
+    lp.a_matrix_.value_ = program.value
+    if program.is_mip:
+        kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
+        lp.integrality_ = [kinds[whole] for whole in program.integer.tolist()]
+    return lp
+
+
+def first_options(program: LinearProgram, interior_rows: int = INTERIOR_POINT_ROWS) -> dict[str, Any]:
+    """HiGHS's options for the first run of a cold program."""
+    return _INTERIOR if not program.is_mip and program.num_rows > interior_rows else _USUAL
+
+
+def version() -> str:
+    """Version of the HiGHS library in use."""
+    return str(highspy.Highs().version())
+
+
+def _without_columns(program: LinearProgram) -> Result:
+    feasible = bool((program.row_lower <= TOLERANCE).all() and (program.row_upper >= -TOLERANCE).all())
+    if not feasible:
+        return Result("infeasible", None, _worst(program), None, 0.0, "no variables")
+    return Result("optimal", np.zeros(0), program.offset, None, 0.0, "no variables")
+
+
+def _with_crossed_bounds(program: LinearProgram) -> Result | None:
+    """The result where a lower bound exceeds the upper one, which HiGHS would take with a warning."""
+    columns = np.flatnonzero(program.col_lower > program.col_upper)
+    rows = np.flatnonzero(program.row_lower > program.row_upper)
+    if not columns.size and not rows.size:
+        return None
+    name = program.column_name(int(columns[0])) if columns.size else program.row_name(int(rows[0]))
+    message = f"{'variable' if columns.size else 'constraint'} {name!r} has crossed bounds"
+    return Result("infeasible", None, _worst(program), None, 0.0, message)
+
+
+def _copied(program: LinearProgram) -> LinearProgram:
+    """With arrays of its own, so that a caller who changes an array in place is noticed."""
+    arrays: dict[str, Any] = {name: part.copy() for name, part in vars(program).items() if isinstance(part, np.ndarray)}
+    return replace(program, **arrays)
+
+
+def _differing(*pairs: FloatArray) -> NDArray[np.int32]:
+    lower_was, lower_is, upper_was, upper_is = pairs
+    return np.flatnonzero((lower_was != lower_is) | (upper_was != upper_is)).astype(np.int32)
+
+
+_SETTLED = ("unknown", "feasible", "infeasible", "unbounded", "optimal")
+
+
+def _best(program: LinearProgram) -> float:
+    """The bound that says nothing."""
+    return -math.inf if program.sense == "min" else math.inf
+
+
+def _worst(program: LinearProgram) -> float:
+    """The bound of a program without any point."""
+    return -_best(program)

@@ -1,0 +1,77 @@
+"""What the module of a problem offers to whoever solves it."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyomo.environ as pyo
+
+from instances.base import Plan
+from instances.files import instance_type, is_own
+
+if TYPE_CHECKING:
+    from formulations.engine.options import Options
+    from formulations.engine.solution import Solution
+
+__all__ = ["Formulation", "formulation", "register"]
+
+
+@dataclass(frozen=True)
+class Formulation:
+    """The exact side of one problem.
+
+    Attributes
+    ----------
+    build : callable
+        ``build(instance) -> ConcreteModel``.
+    read : callable
+        ``read(model) -> Plan``: the plan in the values of the model's variables.
+    write : callable, optional
+        ``write(model, plan)`` sets the variables to a plan, for a mixed-integer search to start from.
+    bound : callable, optional
+        ``bound(instance, value) -> float``: the instance's bound that follows from a bound on the
+        model's objective, where that is a transform of the instance's (a reciprocal, say) or its
+        values are whole.
+    solve : callable, optional
+        ``solve(instance, options) -> Solution``: a faster way than solving the one model, on HiGHS.
+    any_solver : bool
+        Whether ``solve`` is the procedure for every solver, because no one model states the problem.
+    """
+
+    build: Callable[[Any], pyo.ConcreteModel]
+    read: Callable[[pyo.ConcreteModel], Plan]
+    write: Callable[[pyo.ConcreteModel, Any], None] | None = None
+    bound: Callable[[Any, float], float] | None = None
+    solve: Callable[[Any, Options], Solution] | None = None
+    any_solver: bool = False
+
+
+_REGISTERED: dict[str, Formulation] = {}
+"""Formulations of problems from outside the library."""
+
+
+def register(problem: str, offered: Formulation) -> None:
+    """Make the formulation of a problem from outside the library known."""
+    _REGISTERED[problem] = offered
+
+
+def formulation(problem: str) -> Formulation:
+    """What ``formulations.<paper>.<problem>`` offers, or what was registered for a problem from outside.
+
+    Raises
+    ------
+    InstanceError
+        When there is no such problem; the nearest name is suggested.
+    LookupError
+        When a problem from outside has no formulation.
+    """
+    instance_type(problem)
+    if is_own(problem):
+        offered: Formulation = importlib.import_module(f"formulations.{problem}").FORMULATION
+        return offered
+    if problem not in _REGISTERED:
+        raise LookupError(f"{problem} has no formulation: register one (validation.register)")
+    return _REGISTERED[problem]

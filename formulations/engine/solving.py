@@ -1,0 +1,200 @@
+"""One function from an instance, or a model, to a solution that can be trusted.
+
+``solve`` builds the model, hands it to a solver, checks what comes back, reads the plan, and lets
+the *instance* say what the plan is worth.  Status, bound and proof travel with the value.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+
+from formulations.engine import external, highs
+from formulations.engine.highs import Result, Session
+from formulations.engine.linear import LinearProgram, paused_garbage_collection, translate
+from formulations.engine.options import Options
+from formulations.engine.protocol import formulation
+from formulations.engine.solution import ONE_MODEL, Solution, judged, write_point
+from instances.base import Instance, Plan, agree
+from instances.schema import FloatArray
+
+__all__ = ["build", "read", "run", "solve", "solve_one_model"]
+
+AnyInstance = Instance[Any]
+
+
+def build(instance: AnyInstance) -> pyo.ConcreteModel:
+    """The exact Pyomo model of ``instance``; ``model.instance`` remembers what it was built from."""
+    with paused_garbage_collection():
+        model = formulation(instance.problem).build(instance)
+    model.instance = instance
+    return model
+
+
+def read(model: pyo.ConcreteModel) -> Plan:
+    """The plan in the variable values of a model made by :func:`build`.
+
+    Raises
+    ------
+    ValueError
+        When the model was not made by :func:`build`, or its variables have no values.
+    """
+    instance = _instance_of(model)
+    if instance is None:
+        raise ValueError("this model was not built from an instance, so there is no plan to read")
+    return formulation(instance.problem).read(model)
+
+
+def _instance_of(model: pyo.ConcreteModel) -> AnyInstance | None:
+    """What a model was built from; None for a model that is not from :func:`build`."""
+    instance = getattr(model, "instance", None)
+    return instance if isinstance(instance, Instance) else None
+
+
+def solve(
+    instance_or_model: AnyInstance | pyo.ConcreteModel,
+    *,
+    solver: str = "highs",
+    time_limit: float | None = None,
+    mip_gap: float = 0.0,
+    threads: int = 1,
+    seed: int = 0,
+    start: Plan | None = None,
+    session: Session | None = None,
+) -> Solution:
+    """Solve an instance, or a Pyomo model, to proven optimality.
+
+    Parameters
+    ----------
+    instance_or_model : Instance or ConcreteModel
+        An instance of any problem; or a linear Pyomo model, for example one from :func:`build`
+        with constraints added.  A model's variables keep their values: use ``Solution.load``.
+    solver : str
+        "highs", or any solver that Pyomo drives ("scip", "gurobi", "cbc", ...).
+    time_limit : float, optional
+        Limit for each solver run, s.
+    mip_gap : float
+        Relative gap at which the search may stop.  The default, 0, asks for a proof.
+    threads, seed : int
+        Passed to the solver, as is the gap, where Pyomo's interface to it has a name for them.
+    start : Plan, optional
+        A plan to start a mixed-integer search from (HiGHS; problems whose formulation has
+        ``write``).  The way of solving is the same with and without it.
+    session : Session, optional
+        Keeps a HiGHS object between calls, so that a sequence of similar models is solved warm, each
+        as one model.  It brings its own limits; the options above must then be left at their defaults.
+
+    Returns
+    -------
+    Solution
+        Its ``method`` says which way was taken.
+
+    Raises
+    ------
+    ModelError
+        When the model is not linear or holds numbers that no solver takes at their value.
+    SolverNotFound
+        When ``solver`` is not installed; the message says what to install.
+    PlanError
+        When ``start`` does not fit the instance.
+    """
+    options = Options(solver, time_limit, mip_gap, threads, seed, start)
+    if session is not None and options != Options(start=start):
+        raise ValueError("a session brings its own solver, limits, threads and seed: leave those options out")
+    if not isinstance(instance_or_model, Instance):
+        if not isinstance(instance_or_model, pyo.Block):
+            raise TypeError(f"solve takes an instance or a Pyomo model, got {type(instance_or_model).__name__}")
+        if start is not None:
+            raise ValueError("start belongs to an instance: write a plan into a model's variables instead")
+        return _solve_model(instance_or_model, options, session)
+    instance = instance_or_model
+    offered = formulation(instance.problem)
+    if offered.any_solver and (session is not None or start is not None):
+        raise ValueError(f"{instance.problem} is not solved by one model: leave session and start out")
+    if start is not None:
+        instance.objective(start)
+        if offered.write is None:
+            raise ValueError(f"{instance.problem} does not take a start plan")
+    if offered.solve is not None and session is None and (solver == "highs" or offered.any_solver):
+        return offered.solve(instance, options)
+    return solve_one_model(instance, options, session=session)
+
+
+def solve_one_model(instance: AnyInstance, options: Options, *, session: Session | None = None) -> Solution:
+    """Solve an instance by building its whole model and solving that once."""
+    began = time.perf_counter()
+    offered = formulation(instance.problem)
+    model = build(instance)
+    program = translate(model)
+    initial = None
+    if options.start is not None and offered.write is not None:
+        offered.write(model, options.start)
+        initial = np.array([v.value if v.value is not None else 0.0 for v in program.variables])
+    result, name, version = run(model, program, options, session, initial)
+    if offered.bound is not None:
+        result = replace(result, bound=offered.bound(instance, result.bound))
+    plan = None
+    if result.x is not None:
+        write_point(program, result.x)
+        plan = offered.read(model)
+    solution = judged(
+        instance, plan, result, began=began, solver=name, solver_version=version, method=ONE_MODEL, program=program
+    )
+    # A bound that the instance raises, to a whole number say, can prove a plan that the search did not.
+    raised = offered.bound is not None and solution.objective is not None
+    if raised and solution.objective is not None and agree(solution.objective, solution.bound):
+        return replace(solution, status="optimal")
+    return solution
+
+
+def _solve_model(model: pyo.ConcreteModel, options: Options, session: Session | None) -> Solution:
+    """Solve a user's model, whose objective has the word; its variables keep their values."""
+    began = time.perf_counter()
+    program = translate(model)
+    result, name, version = run(model, program, options, session)
+    objective = None if result.x is None else program.objective(result.x)
+    proven = result.status != "optimal" or objective is None or agree(objective, result.bound)
+    return Solution(
+        status=result.status if proven else "feasible",
+        plan=None if result.x is None or _instance_of(model) is None else _plan_at(model, program, result.x),
+        objective=objective,
+        bound=result.bound,
+        sense=program.sense,
+        build_seconds=time.perf_counter() - began - result.seconds,
+        solve_seconds=result.seconds,
+        solver=name,
+        solver_version=version,
+        message=result.message,
+        certificate=result.certificate,
+        _program=program,
+        _x=result.x,
+    )
+
+
+def _plan_at(model: pyo.ConcreteModel, program: LinearProgram, x: FloatArray) -> Plan:
+    before = [(variable, variable.value, variable.stale) for variable in program.variables]
+    try:
+        write_point(program, x)
+        return read(model)
+    finally:
+        for variable, value, stale in before:
+            variable.set_value(value, skip_validation=True)
+            variable.stale = stale
+
+
+def run(
+    model: pyo.ConcreteModel,
+    program: LinearProgram,
+    options: Options,
+    session: Session | None = None,
+    start: FloatArray | None = None,
+) -> tuple[Result, str, str]:
+    """Result of one solver run on a model and its translation, with the solver's name and version."""
+    if options.solver == "highs":
+        result = (session or options.session()).run(program, start=start)
+        return result, "highs", highs.version()
+    return external.run(model, program, options)

@@ -1,0 +1,156 @@
+"""Jobs of published models, with the profiles and the job list of :mod:`instances.data.synergy`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypedDict, Unpack
+
+import numpy as np
+
+from instances.data.lines import PathLike
+from instances.data.synergy import read_profiles, read_trace
+from instances.synergy.profiles import TASKS
+from instances.synergy.sensitivity import from_matrix
+from instances.synergy.synthetic import SERVER_GPUS, SERVER_MEMORY, DemandOptions, Jobs, draw_demands
+
+__all__ = ["MixOptions", "ServerChoice", "jobs_from_mix", "jobs_from_trace", "profiled"]
+
+
+class ServerChoice(TypedDict, total=False):
+    """The keyword arguments that every reader of real input takes: what servers there are.
+
+    ``cpus_per_gpu`` (3 by default) gives a server's CPU cores and picks the profiles; ``server_gpus``
+    and ``server_memory`` (GB) are the paper's by default.
+    """
+
+    cpus_per_gpu: int
+    server_gpus: int
+    server_memory: float
+
+
+class MixOptions(DemandOptions, ServerChoice, total=False):
+    """The keyword arguments of :func:`jobs_from_mix`, which ``from_mix`` takes."""
+
+    num_servers: int
+
+
+def profiled(
+    models: Sequence[str],
+    gpu_demands: Sequence[int],
+    *,
+    throughputs: PathLike,
+    num_servers: int,
+    cpus_per_gpu: int = 3,
+    server_gpus: int = SERVER_GPUS,
+    server_memory: float = SERVER_MEMORY,
+) -> Jobs:
+    """Jobs of published models; ``throughputs`` is a file for :func:`instances.data.synergy.read_profiles`.
+
+    A job on g GPUs counts g times the throughput of one GPU.
+
+    Raises
+    ------
+    InstanceError
+        When the file is malformed or has no profile of a model.
+    """
+    profiles = read_profiles(throughputs, cpus_per_gpu=cpus_per_gpu)
+    configs = tuple(
+        from_matrix(profiles.of(model), profiles.cpus, profiles.memory, gpus=gpus)
+        for model, gpus in zip(models, gpu_demands, strict=True)
+    )
+    return Jobs(
+        num_servers=num_servers,
+        server_gpus=server_gpus,
+        server_cpus=float(cpus_per_gpu * server_gpus),
+        server_memory=server_memory,
+        gpu_demands=np.array(gpu_demands, np.int64),
+        configs=configs,
+    )
+
+
+def jobs_from_mix(
+    rng: np.random.Generator | int,
+    *,
+    throughputs: PathLike,
+    num_servers: int = 4,
+    cpus_per_gpu: int = 3,
+    server_gpus: int = SERVER_GPUS,
+    server_memory: float = SERVER_MEMORY,
+    **demands: Unpack[DemandOptions],
+) -> Jobs:
+    """Jobs of published models in a task mix.
+
+    Parameters
+    ----------
+    rng : Generator or int
+        Source of randomness, or its seed.
+    throughputs : path
+        File for :func:`instances.data.synergy.read_profiles`.
+    num_servers : int
+        Servers.
+    cpus_per_gpu, server_gpus, server_memory
+        As in :class:`ServerChoice`.
+    **demands
+        Task mix and GPUs of the jobs, as for :func:`instances.synergy.synthetic.draw_demands`.
+
+    Raises
+    ------
+    InstanceError
+        When the file is malformed, or has no profiles for ``cpus_per_gpu``.
+    """
+    rng = np.random.default_rng(rng)
+    tasks, gpu_demands = draw_demands(rng, num_servers * server_gpus, **demands)
+    return profiled(
+        [str(rng.choice(TASKS[task])) for task in tasks],
+        gpu_demands.tolist(),
+        throughputs=throughputs,
+        num_servers=num_servers,
+        cpus_per_gpu=cpus_per_gpu,
+        server_gpus=server_gpus,
+        server_memory=server_memory,
+    )
+
+
+def jobs_from_trace(
+    rng: np.random.Generator | int,
+    *,
+    throughputs: PathLike,
+    trace: PathLike,
+    num_servers: int = 4,
+    **choice: Unpack[ServerChoice],
+) -> Jobs:
+    """Jobs of a trace, drawn until the GPUs are full.
+
+    They come in random order, none a second time before all have come.  A job that no longer fits
+    is passed over.
+
+    Parameters
+    ----------
+    rng : Generator or int
+        Source of randomness, or its seed: it draws the jobs.
+    throughputs, trace : path
+        Files for :func:`instances.data.synergy.read_profiles` and ``read_trace``.
+    num_servers : int
+        Servers.
+    **choice
+        What servers, as in :class:`ServerChoice`.
+
+    Raises
+    ------
+    InstanceError
+        When a file is malformed, or there is no profile of a job's model.
+    """
+    rng = np.random.default_rng(rng)
+    jobs = read_trace(trace)
+    left = num_servers * choice.get("server_gpus", SERVER_GPUS)
+    least = int(jobs["gpus"].min())
+    models: list[str] = []
+    gpu_demands: list[int] = []
+    while left >= least:
+        for position in rng.permutation(len(jobs)):
+            gpus = int(jobs["gpus"].iloc[position])
+            if gpus <= left:
+                models.append(str(jobs["model"].iloc[position]))
+                gpu_demands.append(gpus)
+                left -= gpus
+    return profiled(models, gpu_demands, throughputs=throughputs, num_servers=num_servers, **choice)

@@ -1,0 +1,152 @@
+"""Schedules of afs.elastic_sharing: the rules that they break, what they attain, and their metrics."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from heuristics.afs import elastic_sharing as schedulers
+from instances.afs.elastic_sharing import Schedule, simulate
+from instances.afs.metrics import metrics, timeline
+from instances.base import InstanceError, PlanError
+
+from .elastic_jobs import cases, two_jobs
+
+# --- schedules that are not right -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "times", "shares", "broken"),
+    [
+        ({}, [0, 5, 10], [[2, 0], [0, 2]], []),
+        ({}, [0, 5, 10], [[2, 1], [0, 1]], [("gpus", (0,), 1.0)]),
+        ({}, [0, 5, 10], [[3, 0], [0, 2]], [("share_range", (0, 0), 1.0)]),
+        ({}, [0, 5, 10], [[2, 0], [-1, 2]], [("share_range", (1, 0), 1.0)]),
+        ({}, [0, 5, 9], [[2, 0], [0, 2]], [("work_done", (1,), 2.0), ("reallocation", (2,), 4.0)]),
+        ({}, [0, 5, 11], [[2, 0], [0, 2]], [("work_done", (1,), 2.0), ("reallocation", (2,), 1.0)]),
+        ({"arrivals": [0.0, 6.0]}, [0, 5, 10], [[2, 0], [0, 2]], [("arrival", (1, 1), 1.0)]),
+        # At 2 s nothing happens; the nearest event is the jobs' arrival.
+        ({}, [0, 2, 7, 10], [[2, 0], [0, 2], [2, 0]], [("reallocation", (1,), 2.0)]),
+        ({"reallocation": "any_time"}, [0, 2, 7, 10], [[2, 0], [0, 2], [2, 0]], []),
+        ({}, [1, 6, 11], [[2, 0], [0, 2]], [("reallocation", (0,), 1.0)]),
+        ({"arrivals": [1.0, 0.0]}, [1, 6, 11], [[2, 0], [0, 2]], []),
+    ],
+)
+def test_broken_rules_are_named(changes, times, shares, broken):
+    found = two_jobs(**changes).violations(Schedule(times=times, shares=shares))
+    assert [(v.rule, v.index, pytest.approx(v.amount)) for v in found] == broken
+
+
+def test_stopping_short_within_the_tolerance_wins_nothing():
+    instance = two_jobs()
+    exact = Schedule(times=[0, 5, 10], shares=[[2, 0], [0, 2]])
+    short = Schedule(times=[0, 5 - 4e-6, 10 - 8e-6], shares=[[2, 0], [0, 2]])
+    assert instance.violations(short) == []
+    assert instance.objective(exact) == 7.5
+    # Job 0's crumb is done at its last speed; job 1 started earlier by as much.
+    assert instance.completions(short).tolist() == pytest.approx([5.0, 10 - 4e-6], rel=1e-12)
+    unfinished = Schedule(times=[0, 5, 9.999], shares=[[2, 0], [0, 2]])
+    assert instance.objective(unfinished) == math.inf
+    with pytest.raises(PlanError, match="job 1 is never done"):
+        metrics(instance, unfinished)
+
+
+def test_completion_inside_an_interval_and_after_a_pause():
+    instance = two_jobs(reallocation="any_time")
+    plan = Schedule(times=[0, 4, 6, 12], shares=[[2, 0], [0, 2], [1, 1]])
+    # Job 0 has 2 left after 4 s and does them from 6 s on; job 1 has 6 left at 6 s.
+    assert instance.completions(plan).tolist() == [8.0, 12.0]
+    assert [v.rule for v in instance.violations(plan)] == ["work_done"]
+
+
+def test_a_policy_that_runs_nobody_is_an_error():
+    with pytest.raises(ValueError, match="lets no job run"):
+        simulate(two_jobs(), lambda state: np.zeros(2, np.int64))
+
+
+def test_idle_cluster_between_jobs():
+    instance = two_jobs(arrivals=[3.0, 20.0])
+    plan = schedulers.max_min(instance)
+    assert plan.times.tolist() == [3.0, 8.0, 20.0, 25.0]
+    assert plan.shares.tolist() == [[2, 0], [0, 0], [0, 2]]
+    assert instance.objective(plan) == 5.0
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"num_gpus": 0}, r"num_gpus: got 0, must be at least 1"),
+        ({"num_gpus": 3}, r"throughputs: got 3 columns, must be num_gpus \+ 1, 4"),
+        ({"work": [1.0, 0.0]}, r"work: got 0\.0 at index \[1\]"),
+        ({"work": [1.0]}, r"throughputs: got shape \(2, 3\), must be \(n, m\) with n = 1"),
+        ({"throughputs": [[0, 1, 2], [1, 1, 2]]}, r"throughputs: got 1 at index \[1, 0\], must be 0 on no GPUs"),
+        ({"throughputs": [[0, 0, 0], [0, 1, 2]]}, r"throughputs: got 0 at index \[0, 2\], must be positive"),
+        ({"throughputs": [[0, 2, 1], [0, 1, 2]]}, r"throughputs: got 1 after 2 at index \[0, 2\], must not fall"),
+        ({"throughputs": [[0, 1, math.nan], [0, 1, 2]]}, r"throughputs: got nan at index \[0, 2\]"),
+        ({"arrivals": [0.0, -1.0]}, r"arrivals: got -1\.0 at index \[1\]"),
+        ({"reallocation": "never"}, r"reallocation: got 'never', must be one of at_completions, any_time"),
+    ],
+)
+def test_bad_instances_name_the_field(changes, message):
+    with pytest.raises(InstanceError, match=message):
+        two_jobs(**changes)
+
+
+@pytest.mark.parametrize(
+    ("times", "shares", "message"),
+    [
+        ([0, 1], [[1, 0], [0, 1]], r"times: got shape \(2,\), must be \(t\+1,\) with t\+1 = 3"),
+        ([0, 2, 2], [[1, 0], [0, 1]], r"times: got 2 after 2 at index \[2\], must increase"),
+        ([-1, 2], [[1, 0]], r"times: got -1\.0 at index \[0\]"),
+        ([0, 2], [[0.5, 0]], "shares: got 0.5"),
+    ],
+)
+def test_bad_schedules_name_the_field(times, shares, message):
+    with pytest.raises(PlanError, match=message):
+        Schedule(times=times, shares=shares)
+
+
+def test_a_schedule_for_other_jobs_is_refused():
+    with pytest.raises(PlanError, match="this instance has n = 2"):
+        two_jobs().objective(Schedule(times=[0, 1], shares=[[1, 0, 0]]))
+
+
+# --- metrics -------------------------------------------------------------------------------------
+
+
+def test_metrics_by_hand():
+    # Job 0 has both GPUs for 5 s, then job 1, whose second GPU adds half, for 10 / 1.5 s.
+    instance = two_jobs(throughputs=[[0, 1, 2], [0, 1, 1.5]])
+    plan = schedulers.srtf(instance)
+    end = 5 + 10 / 1.5
+    found = metrics(instance, plan)
+    assert found.average_jct == pytest.approx((5 + end) / 2)
+    assert found.makespan == pytest.approx(end)
+    assert found.queue_length == pytest.approx(5 / end)
+    assert found.cluster_efficiency == pytest.approx((5 * 1 + (end - 5) * 0.75) / end)
+    assert found.blocking_index == pytest.approx((0 + 5 / end) / 2)
+    over_time = timeline(instance, plan)
+    assert over_time.times.tolist() == pytest.approx([0, 5, end])
+    assert over_time.queue_lengths.tolist() == [1, 0]
+    assert over_time.efficiencies.tolist() == pytest.approx([1, 0.75])
+
+
+def test_metrics_count_from_arrival_to_completion():
+    instance = two_jobs(arrivals=[0.0, 2.0])
+    plan = Schedule(times=[0, 5, 10], shares=[[2, 0], [0, 2]])
+    assert timeline(instance, plan).waiting_times.tolist() == [0.0, 3.0]
+    assert metrics(instance, plan).blocking_index == pytest.approx((3 / 8) / 2)
+
+
+@given(cases)
+@settings(max_examples=25)
+def test_metrics_are_in_range_and_obey_littles_law(instance):
+    for scheduler in (schedulers.afs_l, schedulers.srtf):
+        plan = scheduler(instance)
+        found = metrics(instance, plan)
+        waiting = timeline(instance, plan).waiting_times
+        assert found.average_jct == pytest.approx(instance.objective(plan))
+        assert found.queue_length * found.makespan == pytest.approx(waiting.sum(), abs=1e-6)
+        assert 0 <= found.blocking_index < 1
+        assert found.cluster_efficiency <= 1 + 1e-9  # these curves lose, they never gain, by sharing

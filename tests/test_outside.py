@@ -1,0 +1,213 @@
+"""Problems from outside: the walk-through word for word, a module, a package, and what can go wrong."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "adding-a-problem.md").read_text(encoding="utf-8")
+EXAMPLE = ROOT / "examples" / "outside"
+OPTGAP = [sys.executable, "-W", "error", "-c", "from validation.cli import main; main()"]
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+
+
+MODULE, SCRIPT, ENTRY = blocks("python")
+
+
+def run(command: list[str], folder: Path, *path: Path, code: int = 0) -> str:
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, [*path, ROOT]))},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr[-3000:]
+    return done.stdout + done.stderr
+
+
+@pytest.fixture
+def module(tmp_path: Path) -> Path:
+    """A folder with the walk-through's module."""
+    (tmp_path / "one_server.py").write_text(MODULE, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that the example package is installed into, from its own folder."""
+    source = shutil.copytree(EXAMPLE, tmp_path_factory.mktemp("source") / "outside")
+    target = tmp_path_factory.mktemp("site")
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--target"]
+    done = subprocess.run([*pip, str(target), str(source)], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return target
+
+
+def test_the_page_shows_the_example() -> None:
+    assert (EXAMPLE / "outside_example" / "one_server.py").read_text(encoding="utf-8") == MODULE
+    assert blocks("toml")[0] in (EXAMPLE / "pyproject.toml").read_text(encoding="utf-8")
+
+
+def test_the_commands_of_the_page(module: Path) -> None:
+    commands = [line.split() for line in blocks("sh")[0].splitlines()]
+    assert [command[3] for command in commands] == ["list", "study", "check", "hunt"]
+    said = [run([*OPTGAP, *command[1:]], module) for command in commands]
+    assert "demo.one_server\n    Which jobs run on one server (an example)\n    heuristics: densest_first" in said[0]
+    rows = [line.split() for line in said[1].splitlines() if "densest_first" in line]
+    assert [row[1:6] for row in rows] == [[size, "densest_first", "5", "5", "5"] for size in ("10", "20")]
+    assert re.search(r"passed +feasible +100 instances", said[2])
+    assert "failed" not in said[2]
+    assert "smallest    gap" in said[3]
+    witness = module / "hunt" / "demo.one_server-densest_first.json"
+    assert json.loads(witness.read_text(encoding="utf-8"))["gap"] > 0.5
+    assert "status     optimal" in run([*OPTGAP, "solve", str(witness), "--load", "one_server"], module)
+
+
+def test_the_script_of_the_page(module: Path) -> None:
+    (module / "script.py").write_text(SCRIPT, encoding="utf-8")
+    said = run([sys.executable, "-W", "error", "script.py"], module)
+    assert "status='optimal'" in said
+    assert "densest_first on demo.one_server" in said
+    assert "gap_worst_high" in said
+
+
+def test_inside_the_library_it_is_the_same_parts_in_four_files(tmp_path: Path) -> None:
+    rooms = ("instances", "formulations", "heuristics", "validation")
+    for room in rooms:
+        shutil.copytree(ROOT / room, tmp_path / room, ignore=shutil.ignore_patterns("__pycache__"))
+    parts = re.split(r"^# --- .* -+\n", MODULE, flags=re.MULTILINE)[1:4]
+    table = re.findall(r"^\| [a-z ]+ \| `(\S+)` \| (?:`(.*)`)? ?(?:see below )?\|$", PAGE, re.MULTILINE)
+    assert len(table) == 4
+    for (file, first), part in zip(table, [*parts, ENTRY], strict=True):
+        path = tmp_path / file
+        path.parent.mkdir()
+        (path.parent / "__init__.py").write_text("")
+        path.write_text(f"{first}\n{part}", encoding="utf-8")
+    code = [*OPTGAP[:-1], f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {OPTGAP[-1]}"]
+
+    def optgap(*arguments: str, code_: int = 0) -> str:
+        return run([*code, *arguments], tmp_path, tmp_path, code=code_)
+
+    assert "densest_first" in optgap("list")
+    said = optgap("study", "demo.one_server", "--seed", "1", "--count", "5", "-o", "study")
+    assert [line.split()[3:6] for line in said.splitlines() if "densest_first" in line] == [["5", "5", "5"]] * 2
+    assert "failed" not in optgap("check", "demo.one_server", "densest_first", "--max-examples", "20")
+    assert "smallest    gap" in optgap("hunt", "demo.one_server", "densest_first", "--seed", "1", "--budget", "3s")
+    # What is missing is named, each thing in its own words.
+    (tmp_path / "validation/problems/demo/one_server.py").unlink()
+    words = "demo.one_server has no entry in the catalogue: validation/problems/demo/one_server.py is missing"
+    assert words in optgap("check", "demo.one_server", "densest_first", code_=2)
+    (tmp_path / "instances/demo/__init__.py").unlink()
+    said = optgap("generate", "demo.one_server", "--seed", "1", code_=2)
+    assert "demo/__init__.py is missing beside demo/one_server.py" in said
+
+
+def test_an_installed_package_is_found_without_a_word(installed: Path, tmp_path: Path) -> None:
+    def optgap(*arguments: str, code: int = 0) -> str:
+        return run([*OPTGAP, *arguments], tmp_path, installed, code=code)
+
+    listed = optgap("list")
+    assert "demo.one_server\n" in listed
+    assert "local_search, emptiest_first" in listed
+    (tmp_path / "i.json").write_text(optgap("generate", "demo.one_server", "--seed", "1"), encoding="utf-8")
+    assert "status     optimal" in optgap("solve", "i.json")
+    assert "status     feasible" in optgap("solve", "i.json", "--heuristic", "densest_first")
+    said = optgap("study", "demo.one_server", "aryl.reclaim", "--sizes", "6", "--count", "3", "--seed", "1", "-o", "s")
+    assert "densest_first" in said
+    assert "emptiest_first" in said
+    assert optgap("study", "demo.one_server", "--sizes", "6", "--count", "3", "--seed", "1", "-o", "s")
+    assert "failed" not in optgap("check", "demo.one_server", "densest_first", "--max-examples", "20")
+    assert "failed" not in optgap("check", "aryl.reclaim", "emptiest_first", "--max-examples", "20")
+    assert "smallest    gap" in optgap("hunt", "demo.one_server", "densest_first", "--seed", "1", "--budget", "3s")
+    assert "refuted: densest_first_is_half" in optgap("claims", "demo")
+    assert "no claims of 'dmo' (did you mean 'demo'?)" in optgap("claims", "dmo", code=2)
+
+
+def test_the_packages_own_tests_pass(installed: Path, tmp_path: Path) -> None:
+    tests = shutil.copytree(EXAMPLE / "tests", tmp_path / "tests")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(tmp_path), str(tests)]
+    assert "25 passed" in run(command, tmp_path, installed)
+
+
+def test_a_package_that_cannot_be_loaded_is_a_warning(installed: Path, tmp_path: Path) -> None:
+    site = shutil.copytree(installed, tmp_path / "site")
+    (site / "outside_example" / "additions.py").write_text("import nowhere\n", encoding="utf-8")
+    said = run([sys.executable, "-c", OPTGAP[-1], "list"], tmp_path, site)
+    assert "outside-example: 'additions' cannot be loaded: No module named 'nowhere'" in said
+    assert "demo.one_server\n" in said
+    assert "aryl.reclaim\n" in said
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ("register(3)", "got int, must be an entry, a heuristic, a strategy or a claim"),
+        ("register(densest_first)", "problem=..."),
+        ("register(densest_first, problem='demo.one_sever')", "unknown problem 'demo.one_sever' (did you mean"),
+        ("register(replace(entry, formulation=None))", "demo.one_server: an entry from outside must bring its"),
+        ("OneServer.problem = 'aryl.reclaim'; register(entry)", "'aryl.reclaim' is a problem of the library"),
+        ("OneServer.problem = 'one server'; register(entry)", "got 'one server', must be a name such as"),
+    ],
+)
+def test_what_cannot_be_registered_is_named(program: str, words: str, module: Path) -> None:
+    script = f"""
+from dataclasses import replace
+from one_server import *
+from validation import CATALOGUE
+entry = CATALOGUE["demo.one_server"]
+try:
+    {program}
+except ValueError as error:
+    print(error)
+"""
+    assert words in run([sys.executable, "-c", script], module)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--load", "nowhere", "list"), "cannot import 'nowhere'"),
+        (("list", "--load"), "expects a module"),
+        (("--load=one_server:nothing", "list"), "'one_server' has no 'nothing'"),
+        (("--load", "one_server:generate", "list"), "problem=..."),
+    ],
+)
+def test_what_cannot_be_loaded_is_one_line_and_2(arguments: tuple[str, ...], words: str, module: Path) -> None:
+    said = run([*OPTGAP, *arguments], module, code=2)
+    assert said.startswith("optgap: ")
+    assert said.count("\n") == 1
+    assert words in said
+
+
+def test_registering_again_replaces(module: Path) -> None:
+    script = """
+from dataclasses import replace
+from hypothesis import strategies as st
+import one_server
+from validation import CATALOGUE, check_heuristic, register, strategy
+register(replace(CATALOGUE["demo.one_server"], title="Another"))
+assert CATALOGUE["demo.one_server"].title == "Another"
+one = one_server.OneServer(gpus=[1], values=[2.0], capacity=1)
+register(st.just(one), problem="demo.one_server")
+report = check_heuristic("demo.one_server", "densest_first", max_examples=5)
+assert report.ok
+assert strategy("demo.one_server").example() == one
+def twice(instance):
+    return one_server.densest_first(instance)
+register(twice, problem="demo.one_server")
+assert list(CATALOGUE["demo.one_server"].heuristics) == ["densest_first", "twice"]
+print("done")
+"""
+    assert "done" in run([sys.executable, "-c", script], module)

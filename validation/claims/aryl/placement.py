@@ -1,0 +1,96 @@
+"""What Aryl (EuroSys'23 as Lyra) states of placing workers (section 5.3), put to the test.
+
+Optima are found by trying everything: the instances are small, and what judges the heuristics
+here shares nothing with the models of :mod:`formulations`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+
+from heuristics.aryl.placement import best_fit_decreasing
+from instances.aryl.placement import ArylPlacement
+from validation.testing.claims import Claim
+
+__all__ = ["CLAIMS"]
+
+
+def _placements(
+    workers: tuple[int, ...], gpus: tuple[int, ...], server_gpus: int, groups: tuple[str, ...] = ("training",)
+) -> Iterator[ArylPlacement]:
+    """Workers of the sizes ``gpus`` on equal servers, in each group as many as there are workers."""
+    kinds = list(itertools.product(gpus, [group == "inference" for group in groups]))
+    for number in workers:
+        for chosen in itertools.combinations_with_replacement(kinds, number):
+            sizes = sorted(set(chosen))
+            yield ArylPlacement(
+                gpus_per_worker=np.array([size for size, _ in sizes]),
+                num_workers=np.array([chosen.count(kind) for kind in sizes]),
+                elastic=np.array([elastic for _, elastic in sizes]),
+                server_gpus=np.full(number * len(groups), server_gpus),
+                server_groups=np.repeat(groups, number),
+            )
+
+
+def _fit(workers: list[int], free: list[int]) -> bool:
+    """Whether workers of these GPUs, largest first, fit on servers with these free GPUs."""
+    if not workers:
+        return True
+    need, *rest = workers
+    # Servers with equal room are alike.
+    for room in {room for room in free if room >= need}:
+        left = free.copy()
+        left.remove(room)
+        if _fit(rest, [*left, room - need]):
+            return True
+    return False
+
+
+def _opens_more(instance: ArylPlacement) -> str:
+    """How best fit decreasing opens more servers than are needed, of servers that are all equal."""
+    opened = instance.servers_opened(best_fit_decreasing(instance))
+    workers = sorted(np.repeat(instance.gpus_per_worker, instance.num_workers).tolist(), reverse=True)
+    if _fit(workers, instance.server_gpus[: opened - 1].tolist()):
+        return f"it opens {opened} servers, {opened - 1} would do"
+    return ""
+
+
+CLAIMS: list[Claim] = [
+    Claim(
+        name="placement_fewest_servers",
+        source="Aryl, section 5.3",
+        statement="Best fit decreasing packs workers so that little is left in fragments.",
+        reading="in one group of equal servers it opens the fewest.",
+        instances=lambda rng: itertools.chain.from_iterable(
+            _placements((workers,), tuple(range(1, size + 1)), size) for workers in range(1, 7) for size in range(1, 9)
+        ),
+        breaks=_opens_more,
+        scope="up to 6 workers of any GPUs on equal servers of up to 8 GPUs",
+        exhaustive=True,
+    ),
+    Claim(
+        name="placement_powers_of_two",
+        source="Aryl, section 5.3",
+        statement="Best fit decreasing packs workers so that little is left in fragments.",
+        reading="in one group of servers of 8 GPUs it opens the fewest for workers of 1, 2, 4 and 8.",
+        instances=lambda rng: _placements(tuple(range(1, 13)), (1, 2, 4, 8), 8),
+        breaks=_opens_more,
+        scope="up to 12 workers of 1, 2, 4 or 8 GPUs on servers of 8",
+        exhaustive=True,
+    ),
+    Claim(
+        name="placement_two_groups",
+        source="Aryl, section 5.3",
+        statement="Best fit decreasing packs workers so that little is left in fragments, while elastic jobs prefer "
+        "the servers on loan.",
+        reading="of both groups together, of equal servers, it opens the fewest. A worker leaves its group when "
+        "nothing there fits it, opened or not.",
+        instances=lambda rng: _placements(tuple(range(1, 7)), (1, 2, 4, 8), 8, ("training", "inference")),
+        breaks=_opens_more,
+        scope="up to 6 workers of 1, 2, 4 or 8 GPUs, elastic or not, on servers of 8 in two groups",
+        exhaustive=True,
+    ),
+]

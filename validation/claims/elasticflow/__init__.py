@@ -1,0 +1,1 @@
+"""Claims of ElasticFlow (ASPLOS'23), each under the name of the problem that it is about."""

@@ -1,0 +1,158 @@
+"""Instances of Gavel's policies: all small ones of a kind, and random ones."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from instances.gavel.cost import Cost
+from instances.gavel.fifo import Fifo
+from instances.gavel.finish_time_fairness import FinishTimeFairness
+from instances.gavel.makespan import Makespan
+from instances.gavel.max_min_fairness import MaxMinFairness
+from instances.gavel.priced import PricedSharing
+from instances.gavel.sharing import Sharing
+from instances.gavel.shortest_job_first import ShortestJobFirst
+from instances.gavel.steps import SharingWithSteps
+from instances.gavel.throughput_per_dollar import ThroughputPerDollar
+from instances.gavel.total_throughput import TotalThroughput
+from validation.claims.words import listed
+
+__all__ = ["DRAWN", "DRAWN_ON_ONE_TYPE", "ONE_WORKER", "POLICIES", "WIDE", "Family", "drawn"]
+
+POLICIES: tuple[type[Sharing], ...] = (
+    MaxMinFairness,
+    Makespan,
+    FinishTimeFairness,
+    Fifo,
+    ShortestJobFirst,
+    TotalThroughput,
+    Cost,
+    ThroughputPerDollar,
+)
+
+
+def _or(values: tuple[float, ...]) -> str:
+    """``1``, ``1 or 2`` or ``1, 2 or 3``."""
+    return listed([f"{value:g}" for value in values], last="or")
+
+
+@dataclass(frozen=True)
+class Family:
+    """All jobs of some kinds on all clusters of a few types, smallest first, once up to numbering.
+
+    Attributes
+    ----------
+    policy : type
+    most_jobs : int
+    speeds : tuple of int
+        Throughputs that a job can have.
+    jobs, types : mapping of str to tuple
+        Further fields with an entry for each job or type, and the values that it can have.
+    ordered : bool
+        Whether the order of the jobs matters.
+    most_types : int
+    workers : tuple of int
+        Workers that a type can have.
+    """
+
+    policy: type[Sharing]
+    most_jobs: int
+    speeds: tuple[int, ...]
+    jobs: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    types: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    ordered: bool = False
+    most_types: int = 2
+    workers: tuple[int, ...] = (1, 2)
+
+    def instances(self, rng: np.random.Generator) -> Iterator[Sharing]:
+        """The instances; nothing of them is random."""
+        types = {"num_workers": self.workers, **self.types}
+        sizes = itertools.product(range(1, self.most_jobs + 1), range(1, self.most_types + 1))
+        for n, k in sorted(sizes, key=lambda size: (size[0] * size[1], size)):
+            kinds = list(itertools.product(*self.jobs.values(), *[self.speeds] * k))
+            sets: Iterator[tuple[Any, ...]] = itertools.combinations_with_replacement(kinds, n)
+            members = itertools.product(kinds, repeat=n) if self.ordered else sets
+            columns = itertools.combinations_with_replacement(itertools.product(*types.values()), k)
+            both = itertools.product(members, columns)
+            for rows, cols in sorted(both, key=lambda each: sum(map(sum, each[0])) + sum(map(sum, each[1]))):
+                fields: dict[str, Any] = {name: np.array([c[i] for c in cols]) for i, name in enumerate(types)}
+                fields |= {name: np.array([r[i] for r in rows]) for i, name in enumerate(self.jobs)}
+                fields["throughputs"] = np.array([r[len(self.jobs) :] for r in rows], float)
+                if np.all(fields.get("scale_factors", 1) <= fields["num_workers"].max()):
+                    yield self.policy(**fields)
+
+    @property
+    def scope(self) -> str:
+        """The instances in words."""
+        fields = [*self.jobs.items(), *self.types.items()]
+        further = [f"{name} of {_or(values)}" for name, values in fields if len(values) > 1]
+        speeds = f"up to {self.most_jobs} jobs of {_or(self.speeds)} steps/s"
+        workers = f"{'one type' if self.most_types == 1 else 'one or two types'} of {_or(self.workers)} workers"
+        numbering = "in every order" if self.ordered else "up to numbering"
+        return ", ".join([f"{speeds} on {workers}", *further, numbering])
+
+
+def _draw(
+    policy: type[Sharing],
+    rng: np.random.Generator,
+    *,
+    most_types: int = 3,
+    wide: bool = True,
+    pairs: bool = True,
+    slos: bool = False,
+) -> Sharing:
+    """Up to 5 jobs, of several workers, with zero throughputs, placements and pairs, in whole numbers."""
+    n, p = int(rng.integers(1, 6)), int(rng.integers(1, most_types + 1))
+    k = int(rng.integers(p, most_types + 1))
+    num_workers = rng.integers(1, 5, p)
+    widest = int(num_workers.argmax())
+    throughputs = rng.integers(0, 9, (n, k)).astype(float)
+    throughputs[:, widest] = np.maximum(1, throughputs[:, widest])
+    scale_factors = rng.integers(1, num_workers[widest] + 1, n) if wide else np.ones(n, np.int64)
+    fields: dict[str, Any] = {
+        "throughputs": throughputs,
+        "num_workers": num_workers,
+        "pools": np.concatenate([np.arange(p), rng.integers(0, p, k - p)]),
+        "scale_factors": scale_factors,
+    }
+    if pairs:
+        alike = [(a, b) for a, b in itertools.combinations(range(n), 2) if scale_factors[a] == scale_factors[b]]
+        chosen = [pair for pair in alike if rng.random() < 0.7]
+        fields["pairs"] = np.array(chosen, np.int64).reshape(-1, 2)
+        fields["pair_throughputs"] = rng.integers(0, 9, (len(chosen), k, 2)).astype(float)
+    if issubclass(policy, MaxMinFairness):
+        fields["weights"] = rng.integers(1, 5, n).astype(float)
+    if issubclass(policy, SharingWithSteps):
+        fields["steps"] = rng.integers(1, 61, n).astype(float)
+    if issubclass(policy, FinishTimeFairness):
+        fields["elapsed"], fields["isolated_elapsed"] = rng.integers(0, 61, (2, n)).astype(float)
+    if issubclass(policy, PricedSharing):
+        fields["costs"] = rng.integers(1, 6, k).astype(float)
+        if slos:
+            fields["slos"] = np.where(rng.random(n) < 0.5, rng.integers(1, 61, n), np.inf)
+    return policy(**fields)
+
+
+def drawn(*policies: type[Sharing], **options: Any) -> Callable[[np.random.Generator], Iterator[Sharing]]:
+    """Random instances of policies in turn."""
+
+    def instances(rng: np.random.Generator) -> Iterator[Sharing]:
+        for policy in itertools.cycle(policies):
+            yield _draw(policy, rng, **options)
+
+    return instances
+
+
+DRAWN_ON_ONE_TYPE = "random jobs, up to 5 of up to 4 workers on up to 4 of one type"
+DRAWN = "random jobs, up to 5 of up to 4 workers on up to 3 types, with pairs and placements"
+
+ONE_WORKER = Family(MaxMinFairness, 3, (1, 2, 3))
+"""Jobs of one worker."""
+
+WIDE = Family(MaxMinFairness, 3, (1, 2), jobs={"scale_factors": (1, 2)}, workers=(1, 2, 3))
+"""Jobs of one or two workers."""

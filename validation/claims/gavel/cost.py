@@ -1,0 +1,19 @@
+"""What Gavel (OSDI'20) states of steps per dollar, put to the test."""
+
+from __future__ import annotations
+
+from instances.gavel.cost import Cost
+from validation.claims.gavel.clusters import Family
+from validation.claims.gavel.properties import job_incentive, no_starvation, objective_incentive
+from validation.testing.claims import Claim
+
+__all__ = ["CLAIMS"]
+
+_SMALL = Family(Cost, 3, (1, 2), jobs={"steps": (1.0,)}, types={"costs": (1.0, 2.0)})
+
+CLAIMS: list[Claim] = [
+    objective_incentive(Cost),
+    objective_incentive(Cost, slos=True),
+    job_incentive(_SMALL, jobs="without SLOs"),
+    no_starvation(_SMALL, jobs="without SLOs"),
+]

@@ -1,0 +1,25 @@
+"""What Gavel (OSDI'20) states of makespan, put to the test."""
+
+from __future__ import annotations
+
+from heuristics.gavel.makespan import same_finish
+from instances.gavel.makespan import Makespan
+from validation.claims.gavel.clusters import Family
+from validation.claims.gavel.properties import homogeneous, job_incentive, no_starvation, objective_incentive
+from validation.testing.claims import Claim
+
+__all__ = ["CLAIMS"]
+
+_SMALL = Family(Makespan, 3, (1, 2), jobs={"steps": (1.0, 2.0)})
+
+CLAIMS: list[Claim] = [
+    objective_incentive(Makespan),
+    job_incentive(_SMALL),
+    homogeneous(
+        "makespan",
+        Makespan,
+        same_finish,
+        "time in proportion to what each job has left alone, so that all finish together.",
+    ),
+    no_starvation(_SMALL),
+]

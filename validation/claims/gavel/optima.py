@@ -1,0 +1,105 @@
+"""The optimal allocations of Gavel's policies, and the fairest of them.
+
+Many allocations can be optimal.  Where a claim speaks of what each job gets, it is read in the
+policy's favour: it holds when some optimal allocation has the property, and a linear program over
+all of them finds the one that has it most.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+import formulations
+from formulations.gavel.sharing import SharingProgram
+from instances.gavel.cost import Cost
+from instances.gavel.fifo import Fifo
+from instances.gavel.finish_time_fairness import FinishTimeFairness
+from instances.gavel.makespan import Makespan
+from instances.gavel.max_min_fairness import MaxMinFairness
+from instances.gavel.sharing import Allocation, Sharing
+from instances.gavel.shortest_job_first import ShortestJobFirst
+from instances.gavel.throughput_per_dollar import ThroughputPerDollar
+from instances.gavel.total_throughput import TotalThroughput
+from instances.schema import FloatArray
+
+__all__ = ["fairest_optimum", "optimum", "run"]
+
+
+def optimum(instance: Sharing) -> tuple[float, Allocation] | None:
+    """The optimal value and an allocation that attains it; None when none is feasible."""
+    solution = formulations.solve(instance)
+    if solution.status == "infeasible":
+        return None
+    if solution.status != "optimal" or solution.objective is None or not isinstance(solution.plan, Allocation):
+        raise RuntimeError(f"{instance.problem} was not solved to the end: {solution}")
+    return solution.objective, solution.plan
+
+
+def _per_throughput(program: SharingProgram, worth: FloatArray) -> FloatArray:
+    """Coefficients of the sum of ``worth[m, j]`` times what job m makes on type j."""
+    entries = program.entries
+    values = entries.throughput * worth[entries.job, entries.column % program.instance.num_types]
+    return np.bincount(entries.column, weights=values, minlength=program.instance.fits.size).astype(float)
+
+
+def _optimal(instance: Sharing, program: SharingProgram, value: float, job: int) -> None:
+    """Confine a program to the allocations that attain ``value``; of shortest job first, by this job."""
+    n, k = instance.num_jobs, instance.num_types
+    if isinstance(instance, MaxMinFairness):
+        levels = instance.scale_factors / (instance.weights * instance.equal_share_throughputs)
+        program.throughput_rows("optimal", levels, lower=value)
+    elif isinstance(instance, Makespan):
+        program.throughput_rows("optimal", value / instance.steps, lower=1.0)
+    elif isinstance(instance, FinishTimeFairness):
+        left = value * instance.isolated_times - instance.elapsed
+        program.throughput_rows("optimal", left / instance.steps, lower=1.0)
+    elif isinstance(instance, ShortestJobFirst):
+        program.subset("FIRST", np.array([job]))
+        program.throughput_rows("optimal", value / instance.steps, over="FIRST", lower=1.0)
+    elif isinstance(instance, Fifo):
+        worth = np.repeat(instance.worths[:, None], k, axis=1)
+        program.one_row("optimal", _per_throughput(program, worth), value)
+    elif isinstance(instance, TotalThroughput):
+        program.one_row("optimal", _per_throughput(program, np.ones((n, k))), value)
+    elif isinstance(instance, ThroughputPerDollar):
+        program.one_row("optimal", _per_throughput(program, np.ones((n, 1)) / instance.costs), value)
+    elif isinstance(instance, Cost):
+        # Running nothing satisfies this too, but gives no job a greater share than another does.
+        spending = np.outer(instance.row_scale_factors, instance.costs).ravel()
+        program.one_row("optimal", _per_throughput(program, np.ones((n, k))) - value * spending, 0.0)
+    else:
+        raise TypeError(f"it is not known when an allocation of {instance.problem} is optimal")
+
+
+def fairest_optimum(instance: Sharing) -> tuple[float, Allocation] | None:
+    """The optimal allocation whose least throughput relative to isolation is greatest, and that share."""
+    attained = optimum(instance)
+    if attained is None:
+        return None
+    value, plan = attained
+    found = [plan]
+    for job in range(instance.num_jobs) if isinstance(instance, ShortestJobFirst) else [0]:
+        program = SharingProgram(instance)
+        program.variable("share", lower=0)
+        _optimal(instance, program, value, job)
+        program.throughput_rows("shares", 1 / instance.isolated_throughputs, less="share")
+        program.maximize("greatest_share", variable="share")
+        allocation = run(instance, program)
+        if allocation is not None:
+            found.append(allocation)
+    # The first of equals is the one that was found first.
+    return max(((_least_share(instance, each), each) for each in found), key=lambda each: each[0])
+
+
+def _least_share(instance: Sharing, allocation: Allocation) -> float:
+    return float((instance.throughput(allocation) / instance.isolated_throughputs).min())
+
+
+def run(instance: Sharing, program: SharingProgram) -> Allocation | None:
+    """The allocation that a program finds best; None when none is feasible."""
+    result = formulations.Session().run(program.arrays())
+    if result.status == "infeasible":
+        return None
+    if result.x is None or result.status != "optimal":
+        raise RuntimeError(f"{instance.problem} was not solved to the end: {result.message}")
+    return Allocation(time_fractions=result.x[: instance.fits.size].reshape(instance.fits.shape))

@@ -1,0 +1,175 @@
+"""What Gavel (OSDI'20) states of all its policies (section 4.4), as claims of one policy each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from formulations.gavel.sharing import SharingProgram
+from instances.base import agree
+from instances.gavel.priced import PricedSharing
+from instances.gavel.sharing import Allocation, Sharing
+from instances.schema import FloatArray
+from validation.claims.gavel.clusters import DRAWN, DRAWN_ON_ONE_TYPE, Family, drawn
+from validation.claims.gavel.optima import fairest_optimum, optimum, run
+from validation.claims.words import listed
+from validation.gaps import beats
+from validation.testing.claims import Claim
+
+__all__ = ["homogeneous", "job_incentive", "no_starvation", "objective_incentive", "wasteful"]
+
+NOTHING = 1e-5
+"""Share of a job's isolated throughput that a linear program's tolerance can feign."""
+
+
+def _list(numbers: FloatArray) -> str:
+    """``1``, ``1 and 2`` or ``1, 2 and 3``."""
+    return listed(f"{round(number, 6) + 0.0:.6g}" for number in numbers.tolist())
+
+
+# --- sharing incentive ---------------------------------------------------------------------------
+
+
+def _below_isolation(instance: Sharing) -> str:
+    """How the optimum is worse than a static share for each job."""
+    found = optimum(instance)
+    if found is None:
+        return ""
+    value, isolated = found[0], instance.objective(instance.isolated_share())
+    if not beats(instance.sense, isolated, value):
+        return ""
+    rules = {violation.rule for violation in instance.violations(instance.isolated_share())}
+    feasible = f", but break {' and '.join(sorted(rules))}" if rules else ""
+    return f"the optimum is {value:.6g}, isolated shares attain {isolated:.6g}{feasible}"
+
+
+def _job_below_isolation(instance: Sharing) -> str:
+    """How every optimal allocation gives some job less than its static share does."""
+    fairest = fairest_optimum(instance)
+    if fairest is None or not beats("max", 1.0, fairest[0]):
+        return ""
+    share, allocation = fairest
+    return (
+        f"every optimal allocation leaves some job at most {share:.6g} of its isolated throughput, such as jobs "
+        f"at {_list(instance.throughput(allocation))} steps/s, in isolation {_list(instance.isolated_throughputs)}"
+    )
+
+
+def _title(policy: type[Sharing]) -> str:
+    return policy.problem.split(".")[1]
+
+
+def objective_incentive(policy: type[Sharing], *, slos: bool = False) -> Claim:
+    """A policy's sharing incentive of the objective."""
+    without = ", with SLOs that can be met" if slos else ", without SLOs"
+    priced = without if issubclass(policy, PricedSharing) else ""
+    return Claim(
+        name=f"sharing_incentive_{_title(policy)}{'_slos' if slos else ''}",
+        source="Gavel, section 4.4",
+        statement="A policy's objective is at least as good as under an equal split of all resources.",
+        reading=f"{policy.problem}{priced}. The split is X_isolated: 1/n of every pool, divided by the workers that a "
+        "job holds and scaled down to all of the time where it is more.",
+        instances=drawn(policy, slos=slos),
+        breaks=_below_isolation,
+        scope=DRAWN + (", half of them with SLOs of 1 to 60 s" if slos else ""),
+    )
+
+
+def _about(policy: type[Sharing], jobs: str) -> str:
+    """``gavel.cost, without SLOs``."""
+    return f"{policy.problem}, {jobs}" if jobs else policy.problem
+
+
+def job_incentive(family: Family, suffix: str = "", jobs: str = "") -> Claim:
+    """A policy's sharing incentive of each job, for the ``jobs`` of a family."""
+    return Claim(
+        name=f"sharing_incentive_per_job_{_title(family.policy)}{suffix}",
+        source="Gavel, section 4.4",
+        statement="Policies have sharing incentive: no user would be better off with a static share of their own.",
+        reading="a stronger one than the paper's, which is of the objective: under "
+        f"{_about(family.policy, jobs)}, some optimal allocation gives every job at least its throughput under "
+        "X_isolated.",
+        instances=family.instances,
+        breaks=_job_below_isolation,
+        scope=family.scope,
+        exhaustive=True,
+    )
+
+
+# --- no job starves ------------------------------------------------------------------------------
+
+
+def _starves(instance: Sharing) -> str:
+    """How every optimal allocation gives some job nothing."""
+    fairest = fairest_optimum(instance)
+    if fairest is None or fairest[0] > NOTHING:
+        return ""
+    throughputs = _list(instance.throughput(fairest[1]))
+    return f"every optimal allocation gives some job nothing, such as jobs at {throughputs} steps/s"
+
+
+def no_starvation(family: Family, suffix: str = "", jobs: str = "") -> Claim:
+    """That a policy gives every job throughput, for the ``jobs`` of a family."""
+    return Claim(
+        name=f"no_starvation_{_title(family.policy)}{suffix}",
+        source="Gavel, sections 4.1 and 4.2",
+        statement="No job starves.",
+        reading="this library's wording, of the allocation that a policy computes: under "
+        f"{_about(family.policy, jobs)}, some optimal allocation gives every job throughput.",
+        instances=family.instances,
+        breaks=_starves,
+        scope=family.scope,
+        exhaustive=True,
+    )
+
+
+# --- Pareto efficiency ---------------------------------------------------------------------------
+
+
+def wasteful(instance: Sharing) -> str:
+    """How the optimal allocation found leaves throughput that a job could have at no other's expense."""
+    found = optimum(instance)
+    assert found is not None
+    received = instance.throughput(found[1])
+    program = SharingProgram(instance)
+    program.throughput_rows("kept", np.ones(instance.num_jobs), lower=received)
+    worth = np.repeat(1 / instance.isolated_throughputs[:, None], instance.num_types, axis=1)
+    program.maximize("total_share", worth=worth)
+    better = run(instance, program)
+    assert better is not None
+    possible = instance.throughput(better)
+    before, after = (float((each / instance.isolated_throughputs).sum()) for each in (received, possible))
+    if not beats("max", after, before):
+        return ""
+    return f"it gives jobs {_list(received)} steps/s, {_list(possible)} are possible"
+
+
+# --- homogeneous clusters ------------------------------------------------------------------------
+
+
+def _differs(instance: Sharing, baseline: Callable[[Any], Allocation]) -> str:
+    """How the policy's optimum differs from the baseline's value."""
+    found = optimum(instance)
+    assert found is not None
+    value, other = found[0], instance.objective(baseline(instance))
+    if agree(value, other):
+        return ""
+    return f"the optimum is {value:.6g}, the baseline attains {other:.6g}"
+
+
+def homogeneous(
+    name: str, policy: type[Sharing], baseline: Callable[[Any], Allocation], words: str, family: Family | None = None
+) -> Claim:
+    """That a policy's optimum on one type is what a baseline attains, in ``words``."""
+    return Claim(
+        name=f"homogeneous_{name}",
+        source="Gavel, section 4.4",
+        statement="On a homogeneous cluster the heterogeneity-aware policies are equivalent to the baseline policies.",
+        reading=f"the optimum of {policy.problem} with one type and no pairs is the value of {words}",
+        instances=drawn(policy, most_types=1, pairs=False) if family is None else family.instances,
+        breaks=lambda instance: _differs(instance, baseline),
+        scope=DRAWN_ON_ONE_TYPE if family is None else family.scope,
+        exhaustive=family is not None,
+    )

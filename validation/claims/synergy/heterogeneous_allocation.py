@@ -1,0 +1,86 @@
+"""What Synergy (OSDI'22) states of several types of machine (appendix A.2), put to the test."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from instances.schema import BoolArray, FloatArray
+from instances.synergy.heterogeneous_allocation import HeterogeneousAllocation
+from validation.gaps import beats
+from validation.testing.claims import Claim
+
+__all__ = ["CLAIMS"]
+
+
+def _two_types() -> Iterator[HeterogeneousAllocation]:
+    """One server of each of two types, and jobs that are 1, 2 or 3 times as fast on the second one."""
+    for gpus in itertools.product((1, 2), repeat=2):
+        for cores in itertools.product((1.0, 2.0), repeat=2):
+            for num_jobs in range(1, sum(gpus) + 1):
+                for speeds in itertools.combinations_with_replacement((1.0, 2.0, 3.0), num_jobs):
+                    yield HeterogeneousAllocation(
+                        num_servers=np.ones(2, int),
+                        server_gpus=np.array(gpus),
+                        server_cpus=np.array(gpus) * np.array(cores),
+                        server_memory=np.array(gpus, float),
+                        gpu_demands=np.ones(num_jobs, int),
+                        configs=tuple(np.array([[1, 0, 1], [1, 0, speed]]) for speed in speeds),
+                        config_types=tuple(np.array([0, 1]) for _ in speeds),
+                    )
+
+
+@dataclass(frozen=True)
+class _Printed:
+    """Optimum of the program as printed, with a limit on each type's GPUs, and the GPUs that the former needs."""
+
+    best: float
+    best_with_gpus: float
+    gpus: FloatArray
+
+
+def _printed(instance: HeterogeneousAllocation) -> _Printed | None:
+    """The optimum of the program as printed and with GPUs, by trying everything; None without a choice that fits."""
+    best, best_with_gpus, crowd = -np.inf, -np.inf, np.zeros(instance.num_types)
+    for choices in itertools.product(*(np.flatnonzero(enough).tolist() for enough in instance.fair_configs)):
+        used, value = np.zeros((instance.num_types, 3)), 0.0
+        for job, choice in enumerate(choices):
+            cpus, memory, worth = instance.configs[job][choice].tolist()
+            used[instance.config_types[job][choice]] += (cpus, memory, instance.gpu_demands[job])
+            value += worth
+        fits: BoolArray = np.asarray((used <= instance.capacity + 1e-9).all(axis=0))
+        if fits[:2].all() and value > best:
+            best, crowd = value, used[:, 2]
+        if fits.all() and value > best_with_gpus:
+            best_with_gpus = value
+    return _Printed(best, best_with_gpus, crowd) if best_with_gpus > -np.inf else None
+
+
+def _cannot_be_placed(instance: HeterogeneousAllocation) -> str:
+    printed = _printed(instance)
+    if printed is None or not beats("max", printed.best, printed.best_with_gpus):
+        return ""
+    kind = int((printed.gpus - instance.capacity[:, 2]).argmax())
+    return (
+        f"its optimum of {printed.best:g} puts jobs of {printed.gpus[kind]:g} GPUs on type {kind}, which has "
+        f"{instance.capacity[kind, 2]:g}; what can be placed trains at {printed.best_with_gpus:g} at most"
+    )
+
+
+CLAIMS: list[Claim] = [
+    Claim(
+        name="types_as_printed",
+        source="Synergy, appendix A.2, program (22)-(26)",
+        statement="The program for several types of machine gives each job a type, CPU cores and memory there.",
+        reading="as printed, without a limit on the GPUs of each type: at least one of its optima, found by trying "
+        "everything, fits the GPUs of every type, where any choice does.",
+        instances=lambda rng: _two_types(),
+        breaks=_cannot_be_placed,
+        scope="up to 4 jobs of one GPU, on the second of two machines 1, 2 or 3 times as fast as on the first, of 1 "
+        "or 2 GPUs and 1 or 2 cores for each",
+        exhaustive=True,
+    ),
+]

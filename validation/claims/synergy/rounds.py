@@ -1,0 +1,121 @@
+"""Small rounds, and the best tuning of each.
+
+It is found by trying everything, which shares nothing with the models of :mod:`formulations`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from instances.schema import FloatArray
+from instances.synergy.sensitivity import THROUGHPUT
+from instances.synergy.tuning import Tuning
+
+__all__ = ["AT_SHARE", "INSENSITIVE", "SENSITIVE", "WANTS", "Demand", "best_tuning", "rounds"]
+
+SHARE = 2.0
+"""CPU cores, and GB, of a server per GPU."""
+
+Demand = tuple[int, int, int]
+"""CPU cores, GB and throughput of a job's best case, per GPU."""
+
+Kind = tuple[int, Demand]
+"""GPUs of a job and its best case."""
+
+INSENSITIVE: Demand = (1, 1, 1)
+AT_SHARE: Demand = (2, 2, 1)
+SENSITIVE: tuple[Demand, ...] = ((3, 1, 2), (1, 3, 2), (3, 3, 2))
+
+
+def _job(gpus: int, best: Demand) -> FloatArray:
+    """(1 or 2, 3) float: what a job trains at within its share, 1 per GPU, and its best case."""
+    within = (*np.minimum(best[:THROUGHPUT], SHARE), 1.0)
+    return gpus * np.unique(np.array([within, best], float), axis=0)
+
+
+def _cluster(num_servers: int, server_gpus: int, jobs: Sequence[Kind], *, allow_split: bool) -> Tuning:
+    return Tuning(
+        num_servers=num_servers,
+        server_gpus=server_gpus,
+        server_cpus=SHARE * server_gpus,
+        server_memory=SHARE * server_gpus,
+        gpu_demands=np.array([gpus for gpus, _ in jobs]),
+        configs=tuple(_job(gpus, best) for gpus, best in jobs),
+        allow_split=allow_split,
+    )
+
+
+def rounds(
+    most_gpus: int,
+    demands: Sequence[Demand] = (INSENSITIVE, *SENSITIVE),
+    *,
+    num_servers: Sequence[int] = (1, 2, 3),
+    allow_split: bool = True,
+    single_gpu: bool = False,
+) -> Iterator[Tuning]:
+    """All rounds whose jobs hold all GPUs, at most ``most_gpus`` of them, the fewest GPUs and jobs first."""
+    for total, servers in itertools.product(range(1, most_gpus + 1), num_servers):
+        if total % servers == 0:
+            largest = 1 if single_gpu else total if allow_split else total // servers
+            kinds = list(itertools.product(range(1, largest + 1), demands))
+            for num_jobs in range(1, total + 1):
+                for jobs in _teams(kinds, num_jobs, total):
+                    yield _cluster(servers, total // servers, jobs, allow_split=allow_split)
+
+
+def _teams(kinds: Sequence[Kind], num_jobs: int, gpus: int) -> Iterator[tuple[Kind, ...]]:
+    """Every multiset of ``num_jobs`` of the kinds, ascending in GPUs, that hold ``gpus`` in all."""
+    if not num_jobs:
+        if not gpus:
+            yield ()
+        return
+    for position, kind in enumerate(kinds):
+        if kind[0] * num_jobs > gpus:
+            return
+        for rest in _teams(kinds[position:], num_jobs - 1, gpus - kind[0]):
+            yield (kind, *rest)
+
+
+def _splits(gpus: int, free: Sequence[int], *, allow_split: bool) -> Iterator[tuple[int, ...]]:
+    """Ways to take ``gpus`` from servers with so many free ones; all from one unless jobs may be split."""
+    if not free:
+        if not gpus:
+            yield ()
+        return
+    for here in range(min(gpus, free[0]) + 1):
+        if allow_split or here in (0, gpus):
+            for rest in _splits(gpus - here, free[1:], allow_split=allow_split):
+                yield (here, *rest)
+
+
+State = tuple[tuple[int, float, float], ...]
+"""Free GPUs, CPU cores and GB of each server; servers are alike, so they are kept in order."""
+
+
+def best_tuning(instance: Tuning) -> tuple[float, tuple[int, ...]] | None:
+    """The greatest throughput of a round and configurations that reach it, by trying everything."""
+    server = (instance.server_gpus, instance.server_cpus, instance.server_memory)
+    states: dict[State, tuple[float, tuple[int, ...]]] = {(server,) * instance.num_servers: (0.0, ())}
+    for job, gpus in enumerate(instance.gpu_demands.tolist()):
+        reached: dict[State, tuple[float, tuple[int, ...]]] = {}
+        for state, (value, choices) in states.items():
+            for places in _splits(gpus, [free[0] for free in state], allow_split=instance.allow_split):
+                for config in np.flatnonzero(instance.fair_configs[job]).tolist():
+                    cpus, memory, worth = instance.configs[job][config].tolist()
+                    left = [
+                        (free - here, cores - cpus * here / gpus, size - memory * here / gpus)
+                        for here, (free, cores, size) in zip(places, state, strict=True)
+                    ]
+                    if min(min(cores, size) for _, cores, size in left) < -1e-9:
+                        continue
+                    key = tuple(sorted(left))
+                    if key not in reached or reached[key][0] < value + worth:
+                        reached[key] = value + worth, (*choices, config)
+        states = reached
+    return max(states.values(), default=None)
+
+
+WANTS = "want 1 or 3 cores and 1 or 3 GB per GPU where the share is 2 and 2"

@@ -1,0 +1,121 @@
+"""Commands about studies: ``study`` and ``report``."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from validation.cli.app import DISAGREEMENT, app, complain, console
+from validation.formatting import number
+from validation.study.options import StudyOptions, as_toml
+
+if TYPE_CHECKING:
+    from validation.study.results import Study
+
+__all__ = ["report", "study"]
+
+
+def study(config: Path | None, **given: Any) -> None:
+    """Measure heuristics against proven optima; an interrupted study is resumed by the same command."""
+    from validation.study.progress import Meter
+    from validation.study.run import run_study
+
+    options = StudyOptions.given(config, **given)
+    meter = Meter()
+    try:
+        result = run_study(options, progress=meter)
+    except KeyboardInterrupt:
+        meter.end()
+        complain(f"interrupted; what ended is in {options.output}, and the same command goes on from there")
+        raise typer.Exit(130) from None
+    meter.end()
+    _print_study(result)
+
+
+def _with_options() -> None:
+    """Give the command the parameters of :class:`StudyOptions`, which tell them once."""
+    parameters = []
+    for one in fields(StudyOptions):
+        told = one.metadata
+        made = typer.Argument if told["argument"] else typer.Option
+        help = told["help"]
+        if not isinstance(told["default"], bool) and told["default"] is not None:
+            help = f"{help.rstrip('.')}; {as_toml(told['default'])} by default."
+        parameters.append(_parameter(one.name, told["annotation"], made(*told["names"], help=help)))
+    config = typer.Option(help="TOML file with the same options; these here win.")
+    parameters.insert(1, _parameter("config", Path, config))
+    study.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    study.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+
+
+def _parameter(name: str, kind: Any, told: Any) -> inspect.Parameter:
+    annotation: Any = Annotated.__class_getitem__((kind | None, told))  # type: ignore[attr-defined]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+
+
+_with_options()
+app.command()(study)
+
+
+def _print_study(result: Study) -> None:
+    page = console()
+    for table in _summary_tables(result):
+        page.print(table)
+    failed = result.rows[result.rows["status"] == "failed"]
+    if len(failed):
+        page.print(
+            Text(
+                f"{len(failed)} runs failed; the first: {failed.iloc[0]['algorithm']}: {failed.iloc[0]['reason']}",
+                "yellow",
+            )
+        )
+    page.print(f"report: {result.report}", soft_wrap=True)
+    wrong = result.disagreements
+    if len(wrong):
+        for row in wrong.to_dict("records"):
+            page.print(
+                Text(
+                    f"oracle disagreement: {row['problem']}: {row['algorithm']} found {number(row['value'])}, better "
+                    f"than the exact side's bound {number(row['exact_bound'])} ({row['exact_status']}); instance: "
+                    f"{result.directory / row['file']}",
+                    "bold red",
+                ),
+                soft_wrap=True,
+            )
+        raise typer.Exit(DISAGREEMENT)
+
+
+def _summary_tables(result: Study) -> list[Table]:
+    from validation import catalogue
+
+    tables = []
+    overview = result.overview()
+    if overview.empty:
+        return []
+    for problem, group in overview.groupby("problem", sort=False):
+        entry = catalogue.CATALOGUE.get(str(problem))
+        title = f"{problem} (size is {entry.size})" if entry else str(problem)
+        table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+        columns = {"source": "from"} | {name: name for name in overview.columns[2:]}
+        for name, head in columns.items():
+            table.add_column(head, justify="left" if name in ("source", "heuristic") else "right", no_wrap=True)
+        for row in group.to_dict("records"):
+            table.add_row(*(str(row[name]) for name in columns))
+        tables.append(table)
+    return tables
+
+
+@app.command()
+def report(
+    directory: Annotated[Path, typer.Argument(help="Directory of a study, finished or not.")],
+) -> None:
+    """Write table and report of a study anew, and print its summary."""
+    from validation.study.report import finish
+
+    _print_study(finish(directory))

@@ -1,0 +1,1 @@
+"""Entries of the problems of Aryl (EuroSys'23 as Lyra)."""

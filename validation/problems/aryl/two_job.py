@@ -1,0 +1,43 @@
+"""aryl.two_job: what is promised of its heuristics, and small instances to test them on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import strategies as st
+
+from heuristics.aryl import two_job as fast
+from instances.aryl.two_job import ArylTwoJob, generate
+from validation.catalogue import Entry, Rescaling, named
+from validation.testing.arrays import integers, whole_floats
+
+
+@st.composite
+def strategy(draw: st.DrawFn, *, max_gpus: int = 12, max_work: int = 60) -> ArylTwoJob:
+    """Two jobs with any bounds that fit together, maxima beyond all GPUs among them."""
+    num_gpus = draw(st.integers(2, max_gpus))
+    first = draw(st.integers(1, num_gpus - 1))
+    least = np.array([first, draw(st.integers(1, num_gpus - first))])
+    return ArylTwoJob(
+        num_gpus=num_gpus,
+        workloads=draw(whole_floats(2, 1, max_work)),
+        min_gpus=least,
+        max_gpus=least + draw(integers(2, 0, num_gpus)),
+    )
+
+
+ENTRY = Entry(
+    title="How two elastic jobs share GPUs until the first completes",
+    source="Aryl, section 5.1 and Appendix C",
+    instance=ArylTwoJob,
+    generate=generate,
+    size="num_gpus",
+    sizes=(8, 64, 512),
+    heuristics=named(
+        fast.closed_form,
+    ),
+    rescalings=(Rescaling(("workloads",), 1),),
+    enlarge=lambda instance: replace(instance, num_gpus=instance.num_gpus + 1),
+    strategy=strategy,
+)

@@ -1,0 +1,1 @@
+"""Entries of the problems of Gavel (OSDI'20)."""

@@ -1,0 +1,50 @@
+"""gavel.finish_time_fairness: what is promised of its heuristics, and small instances to test them on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from heuristics.gavel import finish_time_fairness as fast
+from instances.gavel.finish_time_fairness import FinishTimeFairness, from_trace, generate
+from validation.catalogue import Entry, Rescaling, named
+from validation.problems.gavel.sharing import cluster
+from validation.testing.arrays import whole_floats
+
+
+@st.composite
+def strategy(draw: st.DrawFn, *, fields: st.SearchStrategy[dict[str, Any]] | None = None) -> FinishTimeFairness:
+    """Finish-time fairness with jobs new or in the middle of their lives."""
+    drawn = draw(cluster() if fields is None else fields)
+    n = len(drawn["throughputs"])
+    return FinishTimeFairness(
+        **drawn,
+        steps=draw(whole_floats(n, 1, 60)),
+        elapsed=draw(whole_floats(n, 0, 60)),
+        isolated_elapsed=draw(whole_floats(n, 0, 60)),
+    )
+
+
+ENTRY = Entry(
+    title="Time on worker types, so that no job finishes much later than in isolation",
+    source="Gavel, section 4.2, after Themis",
+    instance=FinishTimeFairness,
+    generate=generate,
+    size="num_jobs",
+    sizes=(8, 32, 128),
+    heuristics=named(
+        fast.same_ratio,
+        fast.isolated,
+        fast.equal_share,
+        fast.heterogeneity_agnostic,
+        fast.random_packing,
+    ),
+    from_trace=from_trace,
+    symmetric=("n", "k", "p", "q"),
+    rescalings=(
+        Rescaling(("throughputs", "pair_throughputs", "steps"), 0),
+        Rescaling(("steps", "elapsed", "isolated_elapsed"), 0),
+    ),
+    strategy=strategy,
+)

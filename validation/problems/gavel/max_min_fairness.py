@@ -1,0 +1,41 @@
+"""gavel.max_min_fairness: what is promised of its heuristics, and small instances to test them on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from heuristics.gavel import max_min_fairness as fast
+from instances.gavel.max_min_fairness import MaxMinFairness, from_trace, generate
+from validation.catalogue import Entry, Rescaling, named
+from validation.problems.gavel.sharing import cluster
+from validation.testing.arrays import whole_floats
+
+
+@st.composite
+def strategy(draw: st.DrawFn, *, fields: st.SearchStrategy[dict[str, Any]] | None = None) -> MaxMinFairness:
+    """Max-min fairness with weights 1 to 4."""
+    drawn = draw(cluster() if fields is None else fields)
+    return MaxMinFairness(**drawn, weights=draw(whole_floats(len(drawn["throughputs"]), 1, 4)))
+
+
+ENTRY = Entry(
+    title="Time on worker types, so that the job that fares worst fares best",
+    source="Gavel, section 4.1",
+    instance=MaxMinFairness,
+    generate=generate,
+    size="num_jobs",
+    sizes=(8, 32, 128),
+    heuristics=named(
+        fast.isolated,
+        fast.equal_share,
+        fast.heterogeneity_agnostic,
+        fast.random_packing,
+        fast.multiplicative_weights,
+    ),
+    from_trace=from_trace,
+    symmetric=("n", "k", "p", "q"),
+    rescalings=(Rescaling(("throughputs", "pair_throughputs"), 0), Rescaling(("weights",), -1)),
+    strategy=strategy,
+)

@@ -1,0 +1,43 @@
+"""gavel.shortest_job_first: what is promised of its heuristics, and small instances to test them on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import strategies as st
+
+from heuristics.gavel import shortest_job_first as fast
+from instances.gavel.shortest_job_first import ShortestJobFirst, from_trace, generate
+from validation.catalogue import Entry, Rescaling, named
+from validation.problems.gavel.sharing import cluster
+from validation.testing.arrays import whole_floats
+
+
+@st.composite
+def strategy(draw: st.DrawFn, *, fields: st.SearchStrategy[dict[str, Any]] | None = None) -> ShortestJobFirst:
+    """Shortest job first with 1 to 60 steps left."""
+    drawn = draw(cluster() if fields is None else fields)
+    return ShortestJobFirst(**drawn, steps=draw(whole_floats(len(drawn["throughputs"]), 1, 60)))
+
+
+ENTRY = Entry(
+    title="Time on worker types, so that one job finishes as soon as possible",
+    source="Gavel, section 4.2",
+    instance=ShortestJobFirst,
+    generate=generate,
+    size="num_jobs",
+    sizes=(8, 32, 128),
+    heuristics=named(
+        fast.shortest_first,
+        fast.isolated,
+        fast.equal_share,
+        fast.heterogeneity_agnostic,
+        fast.random_packing,
+    ),
+    from_trace=from_trace,
+    symmetric=("n", "k", "p", "q"),
+    rescalings=(Rescaling(("throughputs", "pair_throughputs"), -1), Rescaling(("steps",), 1)),
+    enlarge=lambda instance: replace(instance, num_workers=instance.num_workers + 1),
+    strategy=strategy,
+)

@@ -1,0 +1,46 @@
+"""gavel.throughput_per_dollar: what is promised of its heuristics, and small instances to test them on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import strategies as st
+
+from heuristics.gavel import throughput_per_dollar as fast
+from instances.gavel.throughput_per_dollar import ThroughputPerDollar, from_trace, generate
+from validation.catalogue import Entry, Heuristic, Rescaling, named
+from validation.problems.gavel.priced import priced
+
+BLIND_TO_SLOS = "it does not look at SLOs"
+
+
+@st.composite
+def strategy(draw: st.DrawFn) -> ThroughputPerDollar:
+    """Throughput per price, as a sum of ratios."""
+    return ThroughputPerDollar(**draw(priced()))
+
+
+ENTRY = Entry(
+    title="Time on paid workers, for the greatest sum of throughput per price within the SLOs",
+    source="the released code of Gavel, for section 4.2",
+    instance=ThroughputPerDollar,
+    generate=generate,
+    size="num_jobs",
+    sizes=(8, 32, 128),
+    heuristics=named(
+        Heuristic(fast.best_bargain_first, infeasible_because=BLIND_TO_SLOS),
+        Heuristic(fast.isolated, infeasible_because=BLIND_TO_SLOS),
+        Heuristic(fast.equal_share, infeasible_because=BLIND_TO_SLOS),
+        Heuristic(fast.heterogeneity_agnostic, infeasible_because=BLIND_TO_SLOS),
+        Heuristic(fast.random_packing, infeasible_because=BLIND_TO_SLOS),
+    ),
+    from_trace=from_trace,
+    symmetric=("n", "k", "p", "q"),
+    rescalings=(
+        Rescaling(("throughputs", "pair_throughputs", "steps"), 1),
+        Rescaling(("costs",), -1),
+        Rescaling(("steps", "slos"), 0),
+    ),
+    enlarge=lambda instance: replace(instance, num_workers=instance.num_workers + 1),
+    strategy=strategy,
+)

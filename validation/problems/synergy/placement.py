@@ -1,0 +1,48 @@
+"""synergy.placement: what is promised of its heuristics, and small instances to test them on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import strategies as st
+
+from heuristics.synergy import placement as fast
+from instances.synergy.placement import SynergyPlacement, from_trace, generate
+from validation.catalogue import Entry, Heuristic, named
+from validation.testing.arrays import quarters, whole_floats
+
+MISSES_WHOLE_GPUS = "the demands can exceed the servers, and with whole GPUs it can miss a placement"
+
+
+@st.composite
+def strategy(draw: st.DrawFn, *, max_servers: int = 3, max_jobs: int = 5, max_gpus: int = 4) -> SynergyPlacement:
+    """Jobs of any demands, larger than a server too; not all need fit."""
+    n = draw(st.integers(1, max_jobs))
+    return SynergyPlacement(
+        num_servers=draw(st.integers(1, max_servers)),
+        server_gpus=draw(st.integers(1, max_gpus)),
+        server_cpus=float(draw(st.integers(1, 8))),
+        server_memory=float(draw(st.integers(1, 8))),
+        demands=np.column_stack([draw(whole_floats(n, 0, max_gpus)), draw(quarters(n, 0, 6)), draw(quarters(n, 0, 6))]),
+        integral_gpus=draw(st.booleans()),
+    )
+
+
+ENTRY = Entry(
+    title="Which server each job runs on, with the fewest jobs on more than one",
+    source="Synergy, section 4.1.2 and appendix A.1.3",
+    instance=SynergyPlacement,
+    generate=generate,
+    size="num_servers",
+    sizes=(2, 4, 8),
+    heuristics=named(
+        Heuristic(fast.best_fit, infeasible_because=MISSES_WHOLE_GPUS),
+        Heuristic(fast.balanced_fit, infeasible_because=MISSES_WHOLE_GPUS),
+        Heuristic(fast.swap_fit, infeasible_because=MISSES_WHOLE_GPUS),
+    ),
+    from_trace=from_trace,
+    symmetric=("n",),
+    enlarge=lambda instance: replace(instance, num_servers=instance.num_servers + 1),
+    strategy=strategy,
+)

@@ -1,0 +1,47 @@
+"""Small sets of jobs that are sensitive to CPU and memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from validation.testing.arrays import quarters, whole_floats
+
+
+@st.composite
+def jobs(draw: st.DrawFn, max_servers: int, max_gpus: int, max_configs: int) -> dict[str, Any]:
+    """Fields of jobs that fit the GPUs of a cluster, with any configurations."""
+    num_servers = draw(st.integers(1, max_servers))
+    server_gpus = draw(st.integers(1, max_gpus))
+    # Shares of quarters of a core, so that some lie between two configurations.
+    share = draw(quarters(2, 1, 4))
+    demands = draw(gpu_demands(num_servers * server_gpus, max_gpus))
+    return {
+        "num_servers": num_servers,
+        "server_gpus": server_gpus,
+        "server_cpus": float(server_gpus * share[0]),
+        "server_memory": float(server_gpus * share[1]),
+        "gpu_demands": np.array(demands),
+        "configs": tuple(draw(configs(gpus, gpus * share[0], max_configs)) for gpus in demands),
+    }
+
+
+@st.composite
+def gpu_demands(draw: st.DrawFn, total: int, most: int) -> list[int]:
+    """Demands that sum to at most ``total``."""
+    demands: list[int] = []
+    while total and (not demands or draw(st.booleans())):
+        demands.append(draw(st.integers(1, min(most, total))))
+        total -= demands[-1]
+    return demands
+
+
+@st.composite
+def configs(draw: st.DrawFn, gpus: int, cpus: float, most: int) -> NDArray[np.float64]:
+    """Configurations of a job on ``gpus`` GPUs, the first within its share of ``cpus`` cores and of any memory."""
+    first = [float(draw(st.integers(0, int(cpus)))), float(draw(st.integers(0, gpus))), draw(st.integers(0, 4))]
+    rest = draw(whole_floats((draw(st.integers(0, most - 1)), 3), 0, 4 * gpus))
+    return np.concatenate([[first], rest])

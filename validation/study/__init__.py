@@ -1,0 +1,1 @@
+"""Optimality-gap studies: heuristics against proven optima, over many instances."""

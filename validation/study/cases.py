@@ -1,0 +1,252 @@
+"""What a study is about: which instances, and which algorithms on them."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from instances.base import Instance
+from instances.files import load
+from instances.schema import nearest
+from validation import catalogue
+from validation.catalogue import Heuristic
+from validation.errors import CatalogueError, StudyError
+from validation.study.options import StudyOptions
+
+__all__ = ["EXACT", "Algorithm", "Case", "choose_algorithms", "choose_cases", "choose_problems", "generate", "size_of"]
+
+AnyInstance = Instance[Any]
+
+EXACT = "exact"
+"""Name of the algorithm that solves the problem's formulation."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One instance of a study, and where it comes from.
+
+    Attributes
+    ----------
+    instance : Instance
+    source : str
+        "generated", "trace" or "file".
+    size : int
+        The generator's size parameter.
+    index : int
+        Number among the instances of this problem, source and size.
+    """
+
+    instance: AnyInstance
+    source: str
+    size: int
+    index: int
+
+    @property
+    def file(self) -> str:
+        """Path of its JSON below the study's directory."""
+        return f"instances/{self.instance.problem}/{self.instance.digest[:16]}.json"
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """An algorithm of a study: a heuristic, or the exact solve of the formulation.
+
+    Attributes
+    ----------
+    name : str
+    heuristic : Heuristic, optional
+        None for the exact solve.
+    options : mapping
+        What the result depends on besides instance and code.
+    """
+
+    name: str
+    heuristic: Heuristic | None
+    options: Mapping[str, Any]
+
+
+def choose_problems(problems: str | Sequence[str]) -> list[str]:
+    """Names of the problems asked for, a paper standing for all of its own."""
+    names = [problems] if isinstance(problems, str) else list(problems)
+    if not names:
+        raise StudyError("no problem is named")
+    papers = {problem.split(".")[0] for problem in catalogue.CATALOGUE}
+    chosen: list[str] = []
+    for name in names:
+        if not isinstance(name, str):
+            raise StudyError(f"problems: got {name!r}, must be a name")
+        if name in papers:
+            chosen += [problem for problem in catalogue.CATALOGUE if problem.split(".")[0] == name]
+        elif name in catalogue.CATALOGUE:
+            chosen.append(name)
+        else:
+            raise CatalogueError(f"unknown problem {name!r}{nearest(name, [*catalogue.CATALOGUE, *papers])}")
+    return list(dict.fromkeys(chosen))
+
+
+def choose_algorithms(
+    problems: Sequence[str],
+    heuristics: str | Sequence[str | Callable[..., Any]] | Mapping[str, str | Callable[..., Any]] | None,
+    solver: str,
+    time_limit: float,
+) -> dict[str, list[Algorithm]]:
+    """For each problem the exact solve, then the heuristics asked for.
+
+    Raises
+    ------
+    CatalogueError, StudyError
+        When a name is in no problem's catalogue, a function cannot be imported, or two functions
+        have one name.
+    """
+    exact = Algorithm(EXACT, None, {"solver": solver, "time_limit": time_limit})
+    if heuristics is None:
+        return {
+            problem: [exact, *(Algorithm(n, h, {}) for n, h in catalogue.entry(problem).heuristics.items())]
+            for problem in problems
+        }
+    given: list[tuple[str | None, Any]]
+    if isinstance(heuristics, Mapping):
+        given = [*heuristics.items()]
+    else:
+        given = [(None, one) for one in ([heuristics] if isinstance(heuristics, str) else heuristics)]
+    algorithms = {problem: {EXACT: exact} for problem in problems}
+    for name, reference in given:
+        of_catalogue = isinstance(reference, str) and ":" not in reference
+        mine = [p for p in problems if not of_catalogue or reference in catalogue.entry(p).heuristics]
+        for problem in mine or problems:
+            own, heuristic = catalogue.heuristic(problem, reference)
+            algorithm = Algorithm(str(name or own), heuristic, {})
+            if algorithms[problem].setdefault(algorithm.name, algorithm).heuristic != heuristic:
+                raise StudyError(f"two algorithms are called {algorithm.name!r}: name them, as in {{'mine': function}}")
+    return {problem: [*found.values()] for problem, found in algorithms.items()}
+
+
+def choose_cases(problems: Sequence[str], options: StudyOptions) -> list[Case]:
+    """The instances asked for: given ones, generated ones, and ones drawn from real data."""
+    seed, sizes, count, given = options.seed, options.sizes, options.count, options.instances
+    assert seed is not None
+    cases: list[Case] = []
+    if given is not None:
+        cases += _given_cases(problems, given)
+    if isinstance(sizes, Mapping):
+        for name in sizes:
+            if name not in problems:
+                raise StudyError(f"sizes are given for {name!r}, which is not studied{nearest(name, problems)}")
+    if given is None or count is not None:
+        for problem in problems:
+            for size in _sizes_of(problem, sizes):
+                cases += [Case(generate(problem, seed, size, i), "generated", size, i) for i in range(count or 10)]
+    throughputs_of, trace_of = (
+        _by_paper(options.throughputs, problems, "throughputs"),
+        _by_paper(options.trace, problems, "trace"),
+    )
+    for paper in {**throughputs_of, **trace_of}:
+        for problem in problems:
+            draw = catalogue.entry(problem).from_trace
+            if problem.split(".")[0] == paper and draw is not None:
+                paths = {"throughputs": throughputs_of.get(paper), "trace": trace_of.get(paper)}
+                found: dict[str, Any] = {name: path for name, path in paths.items() if path is not None}
+                if options.repair and "repair" in inspect.signature(draw).parameters:
+                    found["repair"] = True
+                for size in _sizes_of(problem, sizes):
+                    drawn = {**found, catalogue.entry(problem).size: size}
+                    try:
+                        inspect.signature(draw).bind(None, **drawn)
+                    except TypeError as error:
+                        raise StudyError(f"real data of {problem}: {error}") from None
+                    for index in range(count or 10):
+                        instance = draw(_rng(problem, seed, size, index), **drawn)
+                        cases.append(Case(instance, "trace", size, index))
+    return _without_repeats(cases)
+
+
+def _without_repeats(cases: list[Case]) -> list[Case]:
+    """Each instance once: a second copy would count the same evidence twice."""
+    seen: dict[str, Case] = {}
+    for case in cases:
+        seen.setdefault(case.instance.digest, case)
+    return list(seen.values())
+
+
+def _given_cases(problems: Sequence[str], given: str | os.PathLike[str] | Sequence[AnyInstance]) -> list[Case]:
+    if isinstance(given, (str, os.PathLike)):
+        folder = Path(given)
+        if not folder.is_dir():
+            raise StudyError(f"instances: {folder} is not a directory")
+        files = sorted(folder.rglob("*.json"))
+        found = [load(file) for file in files]
+        where = str(folder)
+    else:
+        found, where = list(given), "the instances given"
+    mine = [instance for instance in found if instance.problem in problems]
+    if not mine:
+        raise StudyError(f"{where}: no instance of {', '.join(problems)}")
+    counts: dict[tuple[str, int], int] = {}
+    cases = []
+    for instance in mine:
+        size = size_of(instance)
+        index = counts.setdefault((instance.problem, size), 0)
+        counts[instance.problem, size] += 1
+        cases.append(Case(instance, "file", size, index))
+    return cases
+
+
+def size_of(instance: AnyInstance) -> int:
+    """The size parameter that an instance would have been generated with."""
+    size = getattr(instance, catalogue.entry(instance.problem).size, None)
+    return int(size) if size is not None else instance.dims["n"]
+
+
+def _sizes_of(problem: str, sizes: Sequence[int] | Mapping[str, Sequence[int]] | None) -> Sequence[int]:
+    if isinstance(sizes, Mapping):
+        sizes = sizes.get(problem)
+    wanted = catalogue.entry(problem).sizes if sizes is None else sizes
+    if isinstance(wanted, str) or not isinstance(wanted, Sequence | np.ndarray):
+        raise StudyError(f"sizes: got {wanted!r}, must be a list of whole numbers")
+    for size in wanted:
+        if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
+            raise StudyError(f"sizes: got {size!r}, must be a whole number of at least 1")
+    return [int(size) for size in wanted]
+
+
+def _by_paper(given: str | Mapping[str, str] | None, problems: Sequence[str], option: str) -> dict[str, str]:
+    """Paper to path; a path alone belongs to the one paper studied that reads real data."""
+    if given is None:
+        return {}
+    papers = list(dict.fromkeys(p.split(".")[0] for p in problems if catalogue.entry(p).from_trace is not None))
+    if isinstance(given, Mapping):
+        for paper in given:
+            if paper not in papers:
+                raise StudyError(f"{option}: no problem studied reads real data of {paper!r}{nearest(paper, papers)}")
+        return {paper: str(path) for paper, path in given.items()}
+    if not papers:
+        raise StudyError(f"{option}: {' and '.join(problems)} cannot read real data")
+    if len(papers) > 1:
+        raise StudyError(f"{option}: {' and '.join(papers)} read real data: name the paper, as in {papers[0]}=PATH")
+    return {papers[0]: str(given)}
+
+
+def _rng(problem: str, seed: int, size: int, index: int) -> np.random.Generator:
+    return np.random.default_rng([seed, zlib.crc32(problem.encode()), size, index])
+
+
+def generate(problem: str, seed: int, size: int, index: int = 0) -> AnyInstance:
+    """Instance number ``index`` of a size, the same for the same seed whatever else is generated.
+
+    Raises
+    ------
+    StudyError
+        When there is no instance of that size.
+    """
+    entry = catalogue.entry(problem)
+    try:
+        return entry.generate(_rng(problem, seed, size, index), **{entry.size: size})
+    except ValueError as error:
+        raise StudyError(f"cannot generate {problem} with {entry.size} = {size}: {error}") from error

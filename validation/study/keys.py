@@ -1,0 +1,109 @@
+"""The code that a row depends on, as a hash: when it changes, the row is computed again.
+
+Code is told by its source: of the module that defines a function, and of the modules that it draws
+on, as far as they are this library's or the user's own.  Other distributions are told by versions.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import pickle
+import sys
+import sysconfig
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from types import FunctionType, MethodType, ModuleType
+from typing import Any
+
+import formulations
+from formulations.engine import solving
+from validation.provenance import version
+
+__all__ = ["exact_code", "heuristic_code"]
+
+_LIBRARY = ("formulations", "heuristics", "instances")
+_INSTALLED = tuple(Path(sysconfig.get_path(kind)).resolve() for kind in ("stdlib", "purelib", "platlib"))
+
+
+def exact_code(problem: str, solver: str) -> list[str]:
+    """Version of an exact solve: of everything between the instance and the answer."""
+    names = ("scheduling-formulations", "pyomo", "highspy", "numpy")
+    return [
+        *map(version, names),
+        solver,
+        _hash(_sources([solving, sys.modules[formulations.formulation(problem).build.__module__]])),
+    ]
+
+
+def heuristic_code(function: Callable[..., Any]) -> list[str]:
+    """Version of a heuristic: of its source, and of the values that it carries along.
+
+    One without a source file (from a notebook or a prompt), or with values that cannot be pickled,
+    gets a version of its own each time, because nobody could tell whether it has changed.
+    """
+    try:
+        content = _hash(_parts(function, set()))
+    except Exception:  # Pickling runs code of anyone's.
+        content = os.urandom(16).hex()
+    return [version("scheduling-formulations"), version("numpy"), content]
+
+
+def _hash(parts: Iterable[bytes]) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(f"{len(part)}:".encode() + part)
+    return digest.hexdigest()
+
+
+def _parts(value: Any, seen: set[int]) -> Iterator[bytes]:
+    """Bytes that change when what ``value`` does or holds changes."""
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    if isinstance(value, functools.partial):
+        held = [value.func, *value.args, *value.keywords, *value.keywords.values()]
+    elif isinstance(value, MethodType):
+        held = [value.__func__, value.__self__]
+    elif isinstance(value, FunctionType):
+        yield value.__qualname__.encode()
+        yield from _sources([sys.modules[value.__module__]])
+        held = [cell.cell_contents for cell in value.__closure__ or ()]
+        held += [*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
+    else:
+        yield pickle.dumps(value)
+        held = []
+        if callable(value):
+            yield from _sources([sys.modules[type(value).__module__]])
+    for one in held:
+        yield from _parts(one, seen)
+
+
+def _sources(modules: Iterable[ModuleType]) -> Iterator[bytes]:
+    """Names and sources of modules, and of those of the library's and the user's that they use."""
+    waiting = {module.__name__: module for module in modules}
+    own = {name.split(".")[0] for name in waiting}
+    found: dict[str, bytes] = {}
+    while waiting:
+        name, module = waiting.popitem()
+        found[name] = Path(str(module.__file__)).read_bytes()
+        for value in vars(module).values():
+            used = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+            # A package knows those of its modules that happen to be imported, used or not.
+            inside = isinstance(value, ModuleType) and value.__name__.startswith(f"{name}.")
+            if not isinstance(used, str) or inside or used in found or used not in sys.modules:
+                continue
+            if used.split(".")[0] in own or _is_watched(sys.modules[used]):
+                waiting[used] = sys.modules[used]
+    for name in sorted(found):
+        yield name.encode()
+        yield found[name]
+
+
+def _is_watched(module: ModuleType) -> bool:
+    room = module.__name__.split(".")[0]
+    if room in _LIBRARY or room == "validation":
+        return room != "validation"  # What measures is no part of what is measured.
+    file = getattr(module, "__file__", None)
+    return file is not None and not any(Path(file).resolve().is_relative_to(place) for place in _INSTALLED)

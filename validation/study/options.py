@@ -1,0 +1,233 @@
+"""What a study is asked: every option once, for Python, the command line, TOML files and the metadata.
+
+The command line reads this module before it knows whether the library is installed as it should be, so
+that it imports no other room.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from validation.errors import StudyError
+
+if TYPE_CHECKING:
+    from instances.base import Instance
+
+__all__ = ["StudyOptions", "as_toml"]
+
+
+def option(
+    help: str,
+    kinds: tuple[type, ...],
+    *,
+    annotation: Any,
+    default: Any = None,
+    names: tuple[str, ...] = (),
+    argument: bool = False,
+    read: Callable[[Any], Any] | None = None,
+) -> Any:
+    """A field of :class:`StudyOptions`.
+
+    Parameters
+    ----------
+    help : str
+        What it is, for the table of the documents and the help of the command line.
+    kinds : tuple of type
+        What a TOML file may hold for it.
+    annotation : type
+        Of the command line's parameter.
+    default
+    names : tuple of str
+        On the command line; ``--the-name`` by default.
+    argument : bool
+        Whether it stands on the command line without a name.
+    read : callable, optional
+        From what the command line gives to what the option is.
+    """
+    metadata = {
+        "help": help,
+        "kinds": kinds,
+        "annotation": annotation,
+        "default": default,
+        "names": names,
+        "argument": argument,
+        "read": read or (lambda given: given),
+    }
+    return field(default=default, metadata=metadata)
+
+
+def _sizes(given: Sequence[str]) -> list[int] | dict[str, list[int]]:
+    """``10,20`` or ``aryl.reclaim=10,20`` (for each problem named)."""
+    named = {}
+    plain: list[int] = []
+    for item in given:
+        problem, equals, numbers = item.rpartition("=")
+        if equals:
+            named[problem] = _whole_numbers(numbers)
+        else:
+            plain += _whole_numbers(numbers)
+    if named and plain:
+        raise StudyError("--sizes: either sizes for all problems or PROBLEM=SIZES for each, not both")
+    return named or plain
+
+
+def _whole_numbers(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise StudyError(f"--sizes: got {text!r}, must be whole numbers such as 10,20") from None
+
+
+def _paths(given: Sequence[str]) -> str | Mapping[str, str]:
+    """A path, or a mapping from paper to path."""
+    from validation.catalogue import CATALOGUE
+
+    papers = {problem.split(".")[0] for problem in CATALOGUE}
+    named = {}
+    for item in given:
+        paper, equals, path = item.partition("=")
+        if equals and paper in papers:
+            named[paper] = path
+        elif len(given) == 1:
+            return item
+        else:
+            raise StudyError(f"got {item!r} among several paths, must be PAPER=PATH")
+    return named
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyOptions:
+    """What a study is asked; :func:`validation.gap_study` takes these as keyword arguments."""
+
+    problems: str | Sequence[str] | None = option(
+        "Names such as aryl.reclaim, or a paper's name for all of its problems.",
+        (str, list),
+        annotation=list[str],
+        argument=True,
+    )
+    heuristics: Any = option(
+        "Only these: names of the catalogue or module:function; in Python also functions, or a mapping from "
+        "new names to such. All of the catalogue's by default.",
+        (list,),
+        annotation=list[str],
+        names=("--heuristic",),
+    )
+    sizes: Sequence[int] | Mapping[str, Sequence[int]] | None = option(
+        "Sizes of the generated instances, such as 10,20, or for one problem, aryl.reclaim=10,20; the "
+        "catalogue's by default.",
+        (list, dict),
+        annotation=list[str],
+        read=_sizes,
+    )
+    count: int | None = option("Instances for each size and source, 10 by default.", (int,), annotation=int)
+    seed: int | None = option("Seed of instances and random heuristics. Required.", (int,), annotation=int)
+    instances: str | os.PathLike[str] | Sequence[Instance[Any]] | None = option(
+        "Directory of instances as JSON, in Python also instances; nothing is generated then, unless count is "
+        "given too.",
+        (str,),
+        annotation=Path,
+    )
+    throughputs: str | Mapping[str, str] | None = option(
+        "Real throughputs, from which count more instances of each size are drawn: PATH, or PAPER=PATH where "
+        "several papers read some.",
+        (str, dict),
+        annotation=list[str],
+        read=_paths,
+    )
+    trace: str | Mapping[str, str] | None = option(
+        "Real jobs: PATH or PAPER=PATH.", (str, dict), annotation=list[str], read=_paths
+    )
+    repair: bool = option(
+        "Repair measured curves that a problem cannot take, as the reader of that data says; refused by default.",
+        (bool,),
+        annotation=bool,
+        default=False,
+        names=("--repair",),
+    )
+    time_limit: float = option("Limit for each run, s.", (int, float), annotation=float, default=60.0)
+    jobs: int | None = option("Worker processes; one for each core by default.", (int,), annotation=int)
+    solver: str = option("Solver of the exact side.", (str,), annotation=str, default="highs")
+    output: str | os.PathLike[str] | None = option(
+        "Directory of the study; rows that it already holds for the same content are not computed again, "
+        "failures excepted. Required.",
+        (str,),
+        annotation=Path,
+        names=("-o", "--output"),
+    )
+
+    def __post_init__(self) -> None:
+        for name, what in (("problems", "a problem"), ("seed", "--seed"), ("output", "-o DIR")):
+            if getattr(self, name) is None:
+                raise StudyError(f"missing {what}")
+        # One form of each number, whoever gave it, because keys are made of their text.
+        object.__setattr__(self, "seed", operator.index(self.seed))  # type: ignore[arg-type]
+        object.__setattr__(self, "time_limit", float(self.time_limit))
+        if not 0 < self.time_limit < float("inf"):
+            raise StudyError(f"time_limit: got {self.time_limit!r}, must be positive seconds")
+        for name, value, least in (("jobs", self.jobs, 1), ("count", self.count, 1), ("seed", self.seed, 0)):
+            if value is not None and value < least:
+                raise StudyError(f"{name}: got {value!r}, must be at least {least}")
+
+    @classmethod
+    def given(cls, config: Path | None, **given: Any) -> StudyOptions:
+        """Options from a TOML file and from the command line, which wins."""
+        asked = _from_toml(config) if config else {}
+        read = {one.name: one.metadata["read"] for one in fields(cls)}
+        asked |= {name: read[name](value) for name, value in given.items() if value is not None and value != []}
+        return cls(**asked)
+
+    def asked(self, heuristics: Mapping[str, Sequence[str]], problems: Sequence[str]) -> dict[str, Any]:
+        """What the metadata say was asked: every option but where the results are and how many workers there were.
+
+        Parameters
+        ----------
+        heuristics : mapping
+            Names of each problem's heuristics, after whatever was given for them.
+        problems : sequence of str
+            Names of the problems, papers resolved.
+        """
+        found = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in ("output", "jobs")}
+        given = self.instances
+        found["problems"], found["heuristics"] = list(problems), dict(heuristics)
+        found["instances"] = str(given) if isinstance(given, (str, os.PathLike)) else given and "given"
+        return found
+
+    @classmethod
+    def table(cls) -> str:
+        """The options as a Markdown table, as ``docs/studies.md`` shows them."""
+        lines = ["| option | default | meaning |", "| --- | --- | --- |"]
+        for one in fields(cls):
+            shown = "" if one.metadata["default"] is None else f"`{as_toml(one.metadata['default'])}`"
+            lines.append(f"| `{one.name}` | {shown} | {one.metadata['help']} |")
+        return "\n".join(lines) + "\n"
+
+
+def as_toml(value: Any) -> str:
+    """A default as the documents and a TOML file write it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _from_toml(path: Path) -> dict[str, Any]:
+    """Options of a study from a TOML file."""
+    from instances.schema import nearest
+
+    try:
+        asked = tomllib.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise StudyError(f"{path}: not valid TOML: {error}") from None
+    known = {one.name: one.metadata["kinds"] for one in fields(StudyOptions)}
+    for name, value in asked.items():
+        if name not in known:
+            raise StudyError(f"{path}: unknown option {name!r}{nearest(name, known)}")
+        if not isinstance(value, known[name]) or (isinstance(value, bool) and bool not in known[name]):
+            kinds = " or ".join(kind.__name__ for kind in known[name])
+            raise StudyError(f"{path}: {name}: got {value!r}, must be {kinds}")
+    return asked

@@ -1,0 +1,163 @@
+"""The pictures of a study's report."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from validation.formatting import duration
+from validation.study.cases import EXACT
+
+__all__ = ["looks", "problem_pictures"]
+
+# Okabe and Ito's palette, which the colour-blind can tell apart; black is for the exact side.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", "#7F7F7F")
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+
+_STYLE: dict[Any, Any] = {
+    "axes.grid": True,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 11,
+    "axes.titleweight": "bold",
+    "font.size": 9.5,
+    "grid.alpha": 0.3,
+    "svg.hashsalt": "study",
+}
+
+
+def problem_pictures(rows: pd.DataFrame) -> list[tuple[str, str, str]]:
+    """Pictures of one problem's rows: title, one sentence on how to read it, SVG."""
+    look = looks(rows)
+    pictures = (
+        (
+            "Distribution of gaps",
+            "Share of all instances on which a heuristic is at most this far from the optimum. Higher is better; a "
+            "curve ends below 100% where plans were infeasible or missing.",
+            _gap_distribution,
+        ),
+        (
+            "Gap against size",
+            "Mean gap (line) up to the worst (thin bar). Where optimality was not proven, the greatest gap that the "
+            "bound allows is drawn.",
+            _gap_by_size,
+        ),
+        ("Time against size", "Median time of each side; the exact side is black.", _time_by_size),
+        (
+            "Time profile",
+            "Share of instances answered within a time: proven optimal (exact) or a feasible plan (heuristics).",
+            _time_profile,
+        ),
+    )
+    found = []
+    for title, reading, draw in pictures:
+        with mpl.rc_context(_STYLE):
+            figure = Figure(figsize=(5.6, 3.5), layout="constrained")
+            axes = figure.add_subplot()
+            draw(axes, rows, look)
+            axes.set_title(title)
+            buffer = io.StringIO()
+            figure.savefig(buffer, format="svg", metadata={"Date": None})
+        found.append((title, reading, buffer.getvalue()))
+    return found
+
+
+def looks(rows: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    """Colour, marker and label of each algorithm, the same in all pictures of a problem."""
+    names = [name for name in dict.fromkeys(rows["algorithm"]) if name != EXACT]
+    found = {
+        name: {"color": _COLOURS[i % len(_COLOURS)], "marker": _MARKERS[i % len(_MARKERS)]}
+        for i, name in enumerate(names)
+    }
+    return {EXACT: {"color": "black", "marker": "."}, **found}
+
+
+def _gap_distribution(axes: Axes, rows: pd.DataFrame, look_of: Mapping[str, Mapping[str, Any]]) -> None:
+    largest = 0.0
+    for name, group in rows[rows["algorithm"] != EXACT].groupby("algorithm", sort=False):
+        gaps = np.sort(group["gap_high"].to_numpy(float))
+        gaps = 100 * gaps[np.isfinite(gaps)]
+        if len(gaps):
+            largest = max(largest, gaps[-1])
+        share = 100 * np.arange(1, len(gaps) + 1) / len(group)
+        axes.step(
+            np.concatenate([[0], gaps, [1e9]]),
+            np.concatenate([[0], share, share[-1:] if len(share) else [0]]),
+            where="post",
+            color=look_of[str(name)]["color"],
+            linewidth=1.8,
+        )
+    scale = largest or 1.0
+    axes.set_xlim(-0.02 * scale, 1.05 * scale)
+    if largest > 50:
+        axes.set_xscale("symlog", linthresh=1)
+        axes.set_xlim(-0.1, 1.3 * largest)
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    axes.set_ylim(0, 104)
+    axes.set_xlabel("gap, %")
+    axes.set_ylabel("instances, %")
+
+
+def _gap_by_size(axes: Axes, rows: pd.DataFrame, look_of: Mapping[str, Mapping[str, Any]]) -> None:
+    heuristics = rows[rows["algorithm"] != EXACT]
+    sizes = sorted(heuristics["size"].unique())
+    names = list(dict.fromkeys(heuristics["algorithm"]))
+    for position, name in enumerate(names):
+        finite = heuristics[(heuristics["algorithm"] == name) & np.isfinite(heuristics["gap_high"])]
+        by_size = finite.groupby("size")["gap_high"]
+        mean, worst = 100 * by_size.mean(), 100 * by_size.max()
+        # Side by side, so that the bars of different heuristics do not hide each other.
+        at = np.array([sizes.index(size) for size in mean.index]) + 0.5 * ((position + 0.5) / len(names) - 0.5)
+        axes.errorbar(
+            at,
+            mean,
+            yerr=[np.zeros(len(mean)), worst - mean],
+            linewidth=1.4,
+            elinewidth=0.8,
+            capsize=2,
+            markersize=4.5,
+            **look_of[name],
+        )
+    axes.set_xticks(range(len(sizes)), [str(size) for size in sizes])
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("size")
+    axes.set_ylabel("gap, %")
+
+
+def _time_by_size(axes: Axes, rows: pd.DataFrame, look_of: Mapping[str, Mapping[str, Any]]) -> None:
+    for name, group in rows[rows["status"] != "failed"].groupby("algorithm", sort=False):
+        median = group.groupby("size")["seconds"].median()
+        axes.plot(median.index, median, linewidth=1.4, markersize=4.5, **look_of[str(name)])
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    sizes = sorted(rows["size"].unique())
+    axes.set_xticks(sizes, [str(size) for size in sizes])
+    axes.xaxis.set_minor_locator(MaxNLocator(1))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: duration(y)))
+    axes.set_xlabel("size")
+    axes.set_ylabel("median time")
+
+
+def _time_profile(axes: Axes, rows: pd.DataFrame, look_of: Mapping[str, Mapping[str, Any]]) -> None:
+    for name, group in rows.groupby("algorithm", sort=False):
+        answered = group[group["status"].isin(["optimal"] if name == EXACT else ["feasible"])]
+        seconds = np.sort(answered["seconds"].to_numpy(float))
+        if not len(seconds):
+            continue
+        share = 100 * np.arange(1, len(seconds) + 1) / len(group)
+        look = look_of[str(name)]
+        axes.step(seconds, share, where="post", color=look["color"], linewidth=1.8)
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: duration(x)))
+    axes.set_ylim(0, 104)
+    axes.set_xlabel("time")
+    axes.set_ylabel("instances, %")

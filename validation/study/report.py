@@ -1,0 +1,311 @@
+"""The HTML report of a study: one file, with its pictures inside."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import os
+import shlex
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from instances.files import write_whole
+from validation import catalogue
+from validation.formatting import duration, gap_range, number, percent
+from validation.study.cases import EXACT
+from validation.study.plots import looks, problem_pictures
+from validation.study.results import Study, collect
+
+__all__ = ["finish"]
+
+WORST = 2
+"""Instances listed for each heuristic."""
+
+
+def finish(directory: str | os.PathLike[str]) -> Study:
+    """Write table, metadata and report of a study, finished or not, from its log.
+
+    Raises
+    ------
+    StudyError
+        When the directory holds no study.
+    """
+    study = collect(directory)
+    write_whole(study.report, _page(study))
+    return study
+
+
+def _page(study: Study) -> str:
+    problems = list(dict.fromkeys(study.rows["problem"]))
+    contents = "".join(f'<li><a href="#{p}">{p}</a> {_escape(_title(p))}</li>' for p in problems)
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Optimality gaps: {_escape(", ".join(problems))}</title><style>{_CSS}</style></head><body>
+<h1>Optimality gaps</h1>
+{_verdict(study)}
+<ul class="contents">{contents}</ul>
+<details><summary>How to read the numbers</summary>{_READING}</details>
+{_disagreements(study)}
+{"".join(_problem(study, problem) for problem in problems)}
+{_failures(study)}
+{_provenance(study)}
+</body></html>
+"""
+
+
+_READING = """
+<p>The <b>gap</b> of a feasible plan of value <i>v</i> is |<i>v</i> − <i>v</i>*| / |<i>v</i>*|, where <i>v</i>* is the
+proven optimum of the instance. Every value is recomputed from the plan and the instance's data, never taken from a
+solver. <b>Proven</b> counts the instances whose optimum the exact side proved within the time limit. On the others
+<i>v</i>* lies between the proven bound and the best feasible value known, so the gap is an interval, shown as
+“a to b”. Means, percentiles and worst cases are over the feasible plans only: read them beside the number of
+<b>feasible</b> plans. The 95th percentile is an observed gap that at least 95% of the instances do not exceed.</p>
+<p>A feasible plan that beats a proven bound is an <b>oracle disagreement</b>: a model, a bound or a judge is wrong, and
+no number of that problem should be used before it is explained.</p>"""
+
+
+def _verdict(study: Study) -> str:
+    rows, meta = study.rows, study.metadata
+    exact = rows[rows["algorithm"] == EXACT]
+    proven = int((exact["status"] == "optimal").sum())
+    said = (
+        f"{len(exact)} instances, {proven} of them solved to proven optimality; "
+        f"{len(rows) - len(exact)} runs of heuristics, {meta['failed']} runs failed."
+    )
+    if not meta["finished"]:
+        said += f" <b>Unfinished:</b> {meta['cells_ended']} of {meta['cells']} runs have ended."
+    wrong = meta["disagreements"]
+    if wrong:
+        return f'<p class="bad">{wrong} oracle disagreement{"s" * (wrong > 1)}: see below.</p><p>{said}</p>'
+    return f'<p class="good">No oracle disagreement: no heuristic beats a proven bound.</p><p>{said}</p>'
+
+
+def _problem(study: Study, problem: str) -> str:
+    rows = study.rows[study.rows["problem"] == problem]
+    pictures = "".join(
+        f'<figure><img alt="{_escape(title)} of {problem}" src="{_inline(svg)}">'
+        f"<figcaption>{_escape(reading)}</figcaption></figure>"
+        for title, reading, svg in problem_pictures(rows)
+    )
+    legend = "".join(
+        f'<span><b style="background:{look["color"]}"></b>{_escape(name)}</span>' for name, look in looks(rows).items()
+    )
+    sense = "smaller values are better" if rows["sense"].iloc[0] == "min" else "greater values are better"
+    entry = catalogue.CATALOGUE.get(problem)
+    source = f"{entry.source}; " if entry else ""
+    return (
+        f'<section id="{problem}"><h2>{problem}</h2><p>{_escape(_title(problem))} ({_escape(source)}{sense}).</p>'
+        f'{_summary_table(study, problem)}<div class="legend">{legend}</div><div class="pictures">{pictures}</div>'
+        f"{_relaxation(rows)}{_worst(study, rows)}</section>"
+    )
+
+
+def _title(problem: str) -> str:
+    entry = catalogue.CATALOGUE.get(problem)
+    return entry.title if entry else ""
+
+
+def _summary_table(study: Study, problem: str) -> str:
+    summary = study.summary()
+    if summary.empty:
+        return "<p>No heuristic was run.</p>"
+    lines = []
+    records: list[dict[str, Any]] = summary[summary["problem"] == problem].to_dict("records")  # type: ignore[assignment]
+    for row in records:
+        gaps = [gap_range(row[f"gap_{kind}_low"], row[f"gap_{kind}_high"]) for kind in ("mean", "p95", "worst")]
+        lines.append(
+            [
+                row["source"],
+                str(row["size"]),
+                row["heuristic"],
+                str(row["instances"]),
+                str(row["proven"]),
+                str(row["feasible"]),
+                *gaps,
+                duration(row["median_seconds"]),
+                duration(row["exact_median_seconds"]),
+            ]
+        )
+    entry = catalogue.CATALOGUE.get(problem)
+    header = [
+        "instances from",
+        entry.size if entry else "size",
+        "heuristic",
+        "instances",
+        "proven",
+        "feasible",
+        "gap, mean",
+        "95th percentile",
+        "worst",
+        "median time",
+        "exact",
+    ]
+    return _table(header, lines, text_columns=(0, 2))
+
+
+def _relaxation(rows: pd.DataFrame) -> str:
+    """How far heuristics are from the paper's own bound, and how much of that the optimum is too."""
+    known = rows[
+        (rows["status"] == "feasible") & rows["exact_relaxation"].notna() & (rows["exact_status"] == "optimal")
+    ]
+    if known.empty:
+        return ""
+    scale = known["exact_relaxation"].abs()
+    known = known.assign(
+        distance=(known["exact_relaxation"] - known["value"]).abs() / scale,
+        slack=(known["exact_relaxation"] - known["exact_value"]).abs() / scale,
+    )
+    lines = []
+    for (source, size, name), group in known.groupby(["source", "size", "algorithm"], sort=False):
+        distance, slack = float(group["distance"].mean()), float(group["slack"].mean())
+        share = percent(slack / distance) if distance > 0 else "–"
+        lines.append([str(source), str(size), str(name), str(len(group)), percent(distance), percent(slack), share])
+    header = ["instances from", "size", "heuristic", "instances", "to the bound", "optimum to the bound", "of it slack"]
+    return (
+        "<h3>Against the paper's bound</h3><p>The paper measures its heuristic against a relaxation. Part of that "
+        "distance is the relaxation's own slack, which no plan can make up for. Feasible plans on instances solved to "
+        "optimality; distances are means, relative to the bound.</p>" + _table(header, lines, text_columns=(0, 2))
+    )
+
+
+def _worst(study: Study, rows: pd.DataFrame) -> str:
+    bad = rows[rows["gap_high"] > 0].sort_values(["gap_high", "size"], ascending=[False, True])
+    bad = bad.groupby("algorithm", sort=False).head(WORST)
+    seed = study.metadata["asked"]["seed"]
+    if bad.empty:
+        return "<p>No feasible plan was worse than the optimum.</p>"
+    lines = []
+    records: list[dict[str, Any]] = bad.to_dict("records")  # type: ignore[assignment]
+    for row in records:
+        exact = number(row["exact_value"])
+        if row["exact_status"] != "optimal":
+            exact = f"between {number(row['exact_bound'])} and {number(row['best_value'])}"
+        lines.append(
+            [
+                _escape(row["algorithm"]),
+                str(row["size"]),
+                gap_range(row["gap_low"], row["gap_high"]),
+                number(row["value"]),
+                exact,
+                f'<a href="{row["file"]}">{row["instance"][:12]}</a>',
+                _command(row, seed),
+            ]
+        )
+    header = ["heuristic", "size", "gap", "value", "optimum", "instance", "to see it again, in the study's directory"]
+    return "<h3>Worst instances</h3>" + _table(header, lines, text_columns=(0, 5, 6), escaped=True)
+
+
+def _command(row: dict[str, Any], seed: int) -> str:
+    """What runs the heuristic again; nothing for a function that the command line cannot name."""
+    entry = catalogue.CATALOGUE.get(row["problem"])
+    if ":" not in row["algorithm"] and (entry is None or row["algorithm"] not in entry.heuristics):
+        return ""
+    command = ["optgap", "solve", row["file"], "--heuristic", row["algorithm"], "--seed", str(seed)]
+    return f"<code>{_escape(shlex.join(command))}</code>"
+
+
+def _disagreements(study: Study) -> str:
+    rows = study.disagreements
+    if rows.empty:
+        return ""
+    lines = [
+        [
+            row["problem"],
+            _escape(row["algorithm"]),
+            number(row["value"]),
+            f"{row['exact_status']}, bound {number(row['exact_bound'])}",
+            f'<a href="{row["file"]}">{row["instance"][:12]}</a>',
+        ]
+        for row in rows.to_dict("records")
+    ]
+    header = ["problem", "heuristic", "feasible value", "exact side", "instance"]
+    return (
+        '<section class="bad"><h2>Oracle disagreements</h2>'
+        + _table(header, lines, text_columns=(0, 1, 3, 4), escaped=True)
+        + "</section>"
+    )
+
+
+def _failures(study: Study) -> str:
+    rows = study.rows
+    bad = rows[rows["status"].isin(["failed", "infeasible", "declined"]) & (rows["algorithm"] != EXACT)]
+    bad = pd.concat([bad, rows[(rows["algorithm"] == EXACT) & (rows["status"] == "failed")]])
+    if bad.empty:
+        return ""
+    lines = []
+    for (problem, algorithm, status), group in bad.groupby(["problem", "algorithm", "status"], sort=False):
+        first = group.iloc[0]
+        lines.append(
+            [
+                _escape(problem),
+                _escape(algorithm),
+                _escape(status),
+                str(len(group)),
+                _escape(first["reason"]),
+                f'<a href="{first["file"]}">{first["instance"][:12]}</a>',
+            ]
+        )
+    header = ["problem", "algorithm", "status", "runs", "reason of the first", "instance"]
+    return (
+        "<section><h2>Runs without a feasible plan</h2>"
+        + _table(header, lines, text_columns=(0, 1, 2, 4, 5), escaped=True)
+        + "</section>"
+    )
+
+
+def _provenance(study: Study) -> str:
+    meta = study.metadata
+    versions = ", ".join(f"{name} {v}" for name, v in meta["versions"].items())
+    machine = meta["machine"]
+    took = f" in {duration(meta['seconds'])}" if meta["seconds"] is not None else ""
+    facts = {
+        "Command": f"<code>{_escape(meta['command'])}</code>",
+        "Run": f"started {meta['started']}{took}, {meta['jobs']} worker process{'es' * (meta['jobs'] > 1)}",
+        "Versions": _escape(versions),
+        "Commit": _escape(meta["commit"] or "not in a checkout"),
+        "Machine": _escape(f"{machine['processor']}, {machine['cores']} cores, {machine['system']}"),
+        "Asked": f"<code>{_escape(json.dumps(meta['asked']))}</code>",
+        "Table": '<a href="results.parquet">results.parquet</a>, <a href="metadata.json">metadata.json</a>',
+    }
+    lines = "".join(f"<dt>{name}</dt><dd>{fact}</dd>" for name, fact in facts.items())
+    return f"<section><h2>Where these numbers come from</h2><dl>{lines}</dl></section>"
+
+
+def _table(header: list[str], lines: list[list[str]], *, text_columns: tuple[int, ...], escaped: bool = False) -> str:
+    def cell(tag: str, column: int, content: str) -> str:
+        kind = ' class="text"' if column in text_columns else ""
+        return f"<{tag}{kind}>{content if escaped or tag == 'th' else _escape(content)}</{tag}>"
+
+    head = "".join(cell("th", i, name) for i, name in enumerate(header))
+    body = "".join("<tr>" + "".join(cell("td", i, c) for i, c in enumerate(line)) + "</tr>" for line in lines)
+    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _inline(svg: str) -> str:
+    return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
+
+
+def _escape(value: Any) -> str:
+    return html.escape(str(value)) if value is not None and value is not np.nan else ""
+
+
+_CSS = """
+body{font:15px/1.5 system-ui,sans-serif;color:#1b1f24;max-width:1180px;margin:2rem auto;padding:0 1.2rem}
+h1{font-size:1.7rem;margin:0 0 .4rem} h2{font-size:1.25rem;margin:2.4rem 0 .3rem;border-bottom:1px solid #d0d7de}
+h3{font-size:1rem;margin:1.2rem 0 .3rem} a{color:#0b5cad} code{font-size:.86em}
+p{max-width:75ch} details p{margin:.6rem 0} summary{cursor:pointer;color:#0b5cad}
+.good{color:#116329;font-weight:600} .bad{color:#b00020;font-weight:600} section.bad h2{border-color:#b00020}
+ul.contents{padding-left:1.2rem;margin:.4rem 0 1rem}
+.wide{overflow-x:auto} table{border-collapse:collapse;font-variant-numeric:tabular-nums;margin:.6rem 0;font-size:.93em}
+th,td{padding:.22rem .7rem;text-align:right;border-bottom:1px solid #e4e8ec;white-space:nowrap}
+th{border-bottom:2px solid #aab2bb;font-weight:600} .text{text-align:left} td.text{white-space:normal}
+.legend span{margin-right:1.1rem;font-size:.9em;white-space:nowrap}
+.legend b{display:inline-block;width:.8em;height:.8em;border-radius:2px;margin-right:.35em;vertical-align:-.05em}
+.pictures{display:grid;grid-template-columns:repeat(auto-fit,minmax(430px,1fr));gap:.6rem 1.4rem;margin:1rem 0}
+figure{margin:0} img{width:100%;height:auto} figcaption{font-size:.85em;color:#57606a;max-width:60ch}
+dl{display:grid;grid-template-columns:max-content 1fr;gap:.2rem 1rem;font-size:.9em} dt{color:#57606a} dd{margin:0}
+dd code{overflow-wrap:anywhere}
+"""

@@ -1,0 +1,217 @@
+"""Optimality-gap studies: heuristics against proven optima, over many instances.
+
+A study is a set of *cells*, one for each instance and algorithm.  Each runs in a worker process
+under a hard time limit, and its row is appended to a log as soon as it ends, under a key made of
+its content: the instance, the algorithm with its options, the seed, and the versions of the code.
+So a study can be killed at any moment, and the same call finishes it.
+
+The directory of a study holds
+
+    study.json        what was asked, and the cells that follow from it
+    instances/        every instance, as JSON
+    rows.jsonl        the log, one line for each cell that ended
+    results.parquet   the table: one row for each cell, gaps included
+    metadata.json     versions, machine, command, commit, counts
+    report.html       the report, with its pictures inside
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import fields
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import filelock
+
+import formulations
+from instances.files import save
+from validation.errors import StudyError
+from validation.provenance import cores, provenance
+from validation.study.cases import Case, choose_algorithms, choose_cases, choose_problems
+from validation.study.cells import Cell, cell_record, cells_of, row_of, run_cell
+from validation.study.options import StudyOptions
+from validation.study.progress import Estimate, Meter, Progress, somebody_watches
+from validation.study.results import Study, last_run, read_log, write_json
+from validation.workers import Task, run_tasks
+
+__all__ = ["gap_study"]
+
+EXACT_GRACE = 10.0
+"""Seconds that an exact solve gets beyond its time limit, for building and checking, before its
+worker is killed."""
+
+LOCK_PATIENCE = 2.0
+"""Seconds to wait for another run to let go of the directory: one that was killed lets go when its
+workers are gone, too."""
+
+
+def gap_study(
+    problems: str | Sequence[str],
+    *,
+    progress: Callable[[Progress], None] | Literal[False] | None = None,
+    **options: Any,
+) -> Study:
+    """Measure heuristics against exact optima, or finish a study that was interrupted.
+
+    Parameters
+    ----------
+    {options}
+    progress : callable or False, optional
+        Called with a :class:`Progress` whenever a cell ends; by default shown where there is a
+        terminal or a notebook, never with False.
+
+    Returns
+    -------
+    Study
+
+    Raises
+    ------
+    StudyError, CatalogueError, InstanceError, SolverNotFound
+        When the study cannot be run as asked; nothing is run or written then.
+    """
+    return run_study(StudyOptions(problems=problems, **options), progress=progress)
+
+
+def _documented() -> None:
+    """Give :func:`gap_study` the parameters of :class:`StudyOptions`, which tell them once."""
+    own = inspect.signature(gap_study).parameters
+    kinds = inspect.Parameter
+    asked = [
+        kinds(
+            one.name,
+            kinds.POSITIONAL_OR_KEYWORD if one.name == "problems" else kinds.KEYWORD_ONLY,
+            default=kinds.empty if one.name in ("problems", "seed", "output") else one.default,
+            annotation=one.type,
+        )
+        for one in fields(StudyOptions)
+    ]
+    required = [one for one in asked if one.default is kinds.empty]
+    others = [one for one in asked if one.default is not kinds.empty]
+    gap_study.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [*required, *others, own["progress"]], return_annotation=Study
+    )
+    lines = [f"{one.name} : {one.type}\n        {one.metadata['help']}" for one in fields(StudyOptions)]
+    gap_study.__doc__ = (gap_study.__doc__ or "").format(options="\n    ".join(lines))
+
+
+_documented()
+
+
+def run_study(options: StudyOptions, *, progress: Callable[[Progress], None] | Literal[False] | None = None) -> Study:
+    """:func:`gap_study` of options that are one object."""
+    assert options.problems is not None
+    assert options.seed is not None
+    assert options.output is not None
+    chosen = choose_problems(options.problems)
+    if options.solver != "highs":
+        formulations.find_solver(options.solver)
+    algorithms = choose_algorithms(chosen, options.heuristics, options.solver, options.time_limit)
+    directory, given = Path(options.output), options.instances
+    if isinstance(given, (str, os.PathLike)) and directory.resolve().is_relative_to(Path(given).resolve()):
+        raise StudyError(f"output: {directory} is inside {given}, whose files are to be studied: choose another")
+    cases = choose_cases(chosen, options)
+    if not cases:
+        raise StudyError("there is no instance to study: sizes is empty")
+    cells = cells_of(cases, algorithms, options.seed)
+    names = {problem: [a.name for a in found if a.heuristic] for problem, found in algorithms.items()}
+    jobs = options.jobs or cores()
+    if progress is None and somebody_watches():
+        progress = Meter()
+    with _locked(directory):
+        earlier = last_run(directory)
+        _save_instances(directory, cases)
+        run = provenance(jobs)
+        study = {"asked": options.asked(names, chosen), "run": run, "cells": [cell_record(cell) for cell in cells]}
+        write_json(directory / "study.json", study)
+        began = time.perf_counter()
+        computed = _run(directory, cells, options.time_limit, jobs, progress or None)
+        run["seconds"] = time.perf_counter() - began
+        # A call that found all rows there leaves word of the one that computed them.
+        write_json(directory / "study.json", study | {"run": run if computed or earlier is None else earlier})
+        # It brings Matplotlib, which neither the workers nor what else uses this module should load.
+        from validation.study.report import finish
+
+        return finish(directory)
+
+
+def _run(
+    directory: Path,
+    cells: Sequence[Cell],
+    time_limit: float,
+    jobs: int,
+    progress: Callable[[Progress], None] | None,
+) -> int:
+    """Run the cells that the log does not hold yet, appending a row as each ends; how many."""
+    log = directory / "rows.jsonl"
+    _cut_torn_line(log)
+    finished = {row["key"] for row in read_log(log) if row["status"] != "failed"}
+    todo = [cell for cell in cells if cell.key not in finished]
+    estimate = Estimate(todo, jobs)
+    done, failed = len(cells) - len(todo), 0
+    if progress is not None:
+        progress(Progress(done, len(cells), 0, None if todo else 0.0))
+    tasks = [Task((number,), _hard_limit(cell, time_limit)) for number, cell in enumerate(todo)]
+    # A number crosses to a forked worker and not the cell, whose heuristic need not be picklable then.
+    outcomes = run_tasks(partial(_run_number, todo), tasks, jobs=jobs)
+    with open(log, "a", encoding="utf-8") as file, closing(outcomes):
+        for outcome in outcomes:
+            cell = todo[outcome.task.arguments[0]]
+            row = row_of(cell, outcome)
+            file.write(json.dumps(row, allow_nan=False) + "\n")
+            file.flush()
+            done += 1
+            failed += row["status"] == "failed"
+            estimate.ended(cell, outcome.seconds)
+            if progress is not None:
+                progress(Progress(done, len(cells), failed, estimate.seconds_left()))
+    return len(todo)
+
+
+def _run_number(cells: Sequence[Cell], number: int) -> dict[str, Any]:
+    return run_cell(cells[number])
+
+
+def _hard_limit(cell: Cell, time_limit: float) -> float:
+    return time_limit + EXACT_GRACE if cell.algorithm.heuristic is None else time_limit
+
+
+# --- files --------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    """Hold the study's directory, so that two runs cannot write into it at once."""
+    lock = filelock.FileLock(directory / ".lock")
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        lock.acquire(timeout=LOCK_PATIENCE)
+    except filelock.Timeout:
+        raise StudyError(f"another study is writing to {directory}") from None
+    except OSError as error:
+        raise StudyError(f"cannot write to {directory}: {error.strerror}") from None
+    with lock:
+        yield
+
+
+def _save_instances(directory: Path, cases: Sequence[Case]) -> None:
+    for case in cases:
+        path = directory / case.file
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            save(case.instance, path)
+
+
+def _cut_torn_line(log: Path) -> None:
+    """Drop a last line without its end: the run that wrote it was killed in the middle."""
+    if log.exists():
+        content = log.read_bytes()
+        whole = content.rfind(b"\n") + 1
+        if whole < len(content):
+            os.truncate(log, whole)

@@ -1,0 +1,1 @@
+"""Searches for what is wrong: checks of heuristics, hunts for their worst cases, the papers' claims."""

@@ -1,0 +1,39 @@
+"""Arrays of small exact numbers, the building blocks of the strategies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+from numpy.typing import NDArray
+
+__all__ = ["booleans", "integers", "quarters", "subsets", "whole_floats"]
+
+
+def integers(shape: int | tuple[int, ...], low: int, high: int) -> st.SearchStrategy[NDArray[np.int64]]:
+    """Whole numbers from ``low`` to ``high``, shrinking towards ``low``."""
+    return npst.arrays(np.int64, shape, elements=st.integers(low, high), fill=st.nothing())
+
+
+def quarters(shape: int | tuple[int, ...], low: int, high: int) -> st.SearchStrategy[NDArray[np.float64]]:
+    """Multiples of 1/4 from ``low`` to ``high``: exact in binary, and easy on the eye."""
+    return integers(shape, 4 * low, 4 * high).map(lambda entries: entries / 4)
+
+
+def whole_floats(shape: int | tuple[int, ...], low: int, high: int) -> st.SearchStrategy[NDArray[np.float64]]:
+    """Floats that are whole numbers from ``low`` to ``high``."""
+    return integers(shape, low, high).map(lambda entries: entries.astype(np.float64))
+
+
+def booleans(shape: int | tuple[int, ...]) -> st.SearchStrategy[NDArray[np.bool_]]:
+    """Truth values, shrinking towards False."""
+    return npst.arrays(np.bool_, shape, elements=st.booleans(), fill=st.nothing())
+
+
+def subsets(items: list[Any]) -> st.SearchStrategy[list[Any]]:
+    """Some of the items, in order, shrinking towards none."""
+    return st.tuples(*(st.booleans() for _ in items)).map(
+        lambda kept: [item for item, keep in zip(items, kept, strict=True) if keep]
+    )

@@ -1,0 +1,271 @@
+"""The papers' formal statements put to the test; they stand in ``validation/claims/<paper>/<problem>.py``.
+
+A claim says what the paper states, how that is read here, and how an instance can break it.  Its
+verdict is computed: it held on so many instances, or it is refuted by the smallest counterexample
+found.  No verdict is written by hand.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+import pkgutil
+import textwrap
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+import validation.claims as library
+from instances import files, outside
+from instances.base import Instance
+from instances.schema import nearest
+from validation.errors import StudyError
+from validation.testing.neighbours import shrunk
+
+__all__ = ["RANDOM_INSTANCES", "Claim", "Verdict", "add", "claims", "examine", "page", "papers"]
+
+AnyInstance = Instance[Any]
+
+RANDOM_INSTANCES = 500
+"""Instances that a search without end tries unless told otherwise."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement of a paper, and the search that tests it.
+
+    Attributes
+    ----------
+    name : str
+    source : str
+        Paper and section.
+    statement : str
+        What the paper states.
+    reading : str
+        How it is read here, where words leave a choice.
+    instances : callable
+        ``instances(rng)`` yields instances to try: a finite set for an exhaustive search, or an
+        endless stream.
+    breaks : callable
+        ``breaks(instance)`` says how the instance breaks the claim; empty when it does not, or
+        when the claim says nothing about it.
+    scope : str
+        What the instances are, such as "pairs of jobs on up to 8 GPUs" or "random, up to 6 jobs".
+    exhaustive : bool
+        Whether the instances are a finite set, smallest first: all of them are tried, and the
+        first counterexample is the smallest.
+    shrink : bool
+        Whether a counterexample of a search that is not exhaustive is made smaller before it is
+        shown.
+    problem : str
+        The problem that it is about, the first of several; a claim of the library is given that
+        whose name its module has.
+    """
+
+    name: str
+    source: str
+    statement: str
+    reading: str
+    instances: Callable[[np.random.Generator], Iterable[AnyInstance]]
+    breaks: Callable[[Any], str]
+    scope: str
+    exhaustive: bool = False
+    shrink: bool = True
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a claim.
+
+    Attributes
+    ----------
+    claim : Claim
+    held : bool
+    tried : int
+        Instances tried, the counterexample included.
+    exhausted : bool
+        Whether these were all that the claim's search has.
+    counterexample : Instance, optional
+    why : str
+        How the counterexample breaks the claim.
+    """
+
+    claim: Claim
+    held: bool
+    tried: int
+    exhausted: bool
+    counterexample: AnyInstance | None = None
+    why: str = ""
+
+    @property
+    def extent(self) -> str:
+        """How many instances were tried: ``all 5040``, ``the first 37`` of a finite set, or ``500``."""
+        if self.exhausted:
+            return f"all {self.tried}"
+        return f"the first {self.tried}" if self.claim.exhaustive else str(self.tried)
+
+    @property
+    def text(self) -> str:
+        """The verdict in a line."""
+        return f"held on {self.extent} instances" if self.held else f"refuted: {self.why}"
+
+    def __str__(self) -> str:
+        claim = self.claim
+        lines = [f"{'held' if self.held else 'refuted'}: {claim.name} ({claim.source})"]
+        lines += _wrapped(claim.statement)
+        lines += _wrapped(f"Read as: {claim.reading}") if claim.reading else []
+        lines += _wrapped(f"Tried on {self.extent}: {claim.scope}")
+        if self.counterexample is not None:
+            lines += _wrapped(f"Counterexample: {self.why}")
+            # In one piece, to be copied.
+            lines.append(f"    {json.dumps(self.counterexample.to_dict())}")
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The verdict as JSON."""
+        return {
+            "claim": self.claim.name,
+            "source": self.claim.source,
+            "held": self.held,
+            "tried": self.tried,
+            "exhausted": self.exhausted,
+            "why": self.why,
+            "counterexample": None if self.counterexample is None else self.counterexample.to_dict(),
+        }
+
+
+_REGISTERED: dict[str, Claim] = {}
+"""Claims from outside the library, by name."""
+
+
+def add(claim: Claim) -> None:
+    """Add a claim from outside the library, or replace the one of its name.
+
+    Raises
+    ------
+    StudyError
+        When it does not say which problem it is about.
+    """
+    if not claim.problem:
+        raise StudyError(f"claim {claim.name!r}: problem is missing, such as 'demo.one_server'")
+    _REGISTERED[claim.name] = claim
+
+
+def papers() -> list[str]:
+    """Papers that have claims, the library's and registered ones."""
+    return list(dict.fromkeys(_paper(claim) for claim in _all()))
+
+
+def claims(name: str | None = None) -> list[Claim]:
+    """The claims of one paper, such as ``"aryl"``, of one problem, such as ``"aryl.reclaim"``, or all.
+
+    Raises
+    ------
+    StudyError
+        When there are no claims of that paper or problem.
+    """
+    every = _all()
+    if name is None:
+        return every
+    found = [claim for claim in every if name in (_paper(claim), claim.problem)]
+    if not found:
+        known = dict.fromkeys(known for claim in every for known in (_paper(claim), claim.problem))
+        raise StudyError(f"there are no claims of {name!r}{nearest(name, known)}")
+    return found
+
+
+def _paper(claim: Claim) -> str:
+    return claim.problem.split(".")[0]
+
+
+def _all() -> list[Claim]:
+    """The library's claims by problem in alphabetical order, then those from outside.
+
+    Modules of a paper that have no problem's name only help others.
+    """
+    found = []
+    for module in pkgutil.walk_packages(library.__path__, f"{library.__name__}."):
+        problem = module.name.removeprefix(f"{library.__name__}.")
+        if files.is_own(problem):
+            found += [replace(claim, problem=problem) for claim in importlib.import_module(module.name).CLAIMS]
+    outside.load()
+    return found + list(_REGISTERED.values())
+
+
+def examine(claim: Claim, *, instances: int | None = None, seconds: float = 20.0, seed: int = 0) -> Verdict:
+    """Search for a counterexample to a claim.
+
+    Parameters
+    ----------
+    claim : Claim
+    instances : int, optional
+        Most instances to try; by default all of an exhaustive search, and
+        :data:`RANDOM_INSTANCES` of another.
+    seconds : float
+        Time for the search, and as much again for shrinking what it finds.
+    seed : int
+        Of random instances.
+
+    Raises
+    ------
+    StudyError
+        When the claim's search has no instances, so that there is nothing to judge it by.
+    """
+    end = time.monotonic() + seconds
+    most = instances if instances is not None else math.inf if claim.exhaustive else RANDOM_INSTANCES
+    tried = 0
+    stream: Iterator[AnyInstance] = iter(claim.instances(np.random.default_rng(seed)))
+    for instance in stream:
+        tried += 1
+        why = claim.breaks(instance)
+        if why:
+            smallest = instance if claim.exhaustive or not claim.shrink else _smallest(claim, instance, seconds)
+            return Verdict(claim, False, tried, False, smallest, claim.breaks(smallest))
+        if tried >= most or time.monotonic() > end:
+            return Verdict(claim, True, tried, next(stream, None) is None)
+    if not tried:
+        raise StudyError(f"the claim {claim.name!r} was tried on no instance")
+    return Verdict(claim, True, tried, True)
+
+
+def _smallest(claim: Claim, instance: AnyInstance, seconds: float) -> AnyInstance:
+    end = time.monotonic() + seconds
+    return shrunk(instance, lambda smaller: bool(claim.breaks(smaller)), stop=lambda: time.monotonic() > end)
+
+
+def page(verdicts: Sequence[Verdict]) -> str:
+    """The verdicts as a Markdown page."""
+    lines = [
+        "# The papers' claims, put to the test",
+        "",
+        "Written by `optgap claims -o docs/claims.md`; every verdict is computed, none is written by hand. A claim",
+        "that held was tried on the instances named; one that is refuted comes with the smallest counterexample",
+        "found, which can be saved to a file and solved with `optgap solve FILE`.",
+        "",
+    ]
+    for paper in dict.fromkeys(verdict.claim.source.split(",")[0] for verdict in verdicts):
+        lines += [f"## {paper}", "", "| claim | source | verdict | tried on |", "| --- | --- | --- | --- |"]
+        mine = [verdict for verdict in verdicts if verdict.claim.source.split(",")[0] == paper]
+        for verdict in mine:
+            claim = verdict.claim
+            said = "held" if verdict.held else "**refuted**"
+            cells = (f"[{claim.name}](#{claim.name})", claim.source, said, f"{verdict.extent}: {claim.scope}")
+            lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
+        lines.append("")
+        for verdict in mine:
+            claim = verdict.claim
+            lines += [f"### {claim.name}", "", f"*{claim.source}.* {claim.statement}", ""]
+            lines += [f"Read as: {claim.reading}", ""] if claim.reading else []
+            lines += [f"Verdict: {verdict.text}.", ""]
+            if verdict.counterexample is not None:
+                lines += ["```json", json.dumps(verdict.counterexample.to_dict()), "```", ""]
+    return "\n".join(lines)
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, 100, initial_indent="    ", subsequent_indent="    ")

@@ -1,0 +1,320 @@
+"""Hunting: search for the instance on which a heuristic does worst, judged by the exact optimum.
+
+Four methods share one interface: random search, hill climbing, simulated annealing (both over
+neighbours in one field or member), and Hypothesis, whose ``target`` steers its generator.  They
+take turns on the worker processes; climbing and annealing start from the worst instance so far.
+What is found is shrunk to the smallest instance that still shows most of the gap.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import hypothesis
+import numpy as np
+from hypothesis import HealthCheck, Phase, Verbosity, given, settings, target
+from hypothesis.strategies import SearchStrategy
+
+import formulations
+from instances.base import Instance
+from validation import catalogue
+from validation.catalogue import Heuristic
+from validation.errors import StudyError
+from validation.gaps import beats, gap_to
+from validation.provenance import cores
+from validation.study.cells import call_heuristic
+from validation.testing import strategies
+from validation.testing.neighbours import neighbour, shrunk
+from validation.testing.witness import Judged, Witness
+from validation.workers import Task, run_tasks
+
+__all__ = ["INTERRUPTED", "METHODS", "OracleDisagreementError", "find_worst", "judge"]
+
+AnyInstance = Instance[Any]
+
+SOLVE_LIMIT = 5.0
+"""Seconds for the exact side of one instance; those it cannot close are passed over."""
+MAX_MEMBERS = 12
+"""Instances do not grow beyond this many jobs, servers, ..."""
+
+
+INTERRUPTED = "interrupted: the instance is as it was found"
+"""What a witness says that was not searched for, or not shrunk, to the end."""
+
+
+class OracleDisagreementError(AssertionError):
+    """A feasible plan beats a proven bound: a model, a bound or a judge is wrong."""
+
+
+def judge(instance: AnyInstance, heuristic: Heuristic, seed: int = 0) -> Judged | None:
+    """Both sides of an instance; None where the optimum is not proven or there is no feasible plan.
+
+    Raises
+    ------
+    OracleDisagreementError
+        When the heuristic's feasible plan beats the proven bound.
+    """
+    solution = formulations.solve(instance, time_limit=SOLVE_LIMIT)
+    plan, _ = call_heuristic(instance, heuristic, seed)
+    value = None
+    if plan is not None and not instance.violations(plan):
+        value = instance.objective(plan)
+        if solution.status == "infeasible" or beats(instance.sense, value, solution.bound):
+            raise OracleDisagreementError(
+                f"a plan worth {value:g} beats the bound {solution.bound:g}: {json.dumps(instance.to_dict())}"
+            )
+    if solution.status != "optimal" or solution.plan is None or solution.objective is None:
+        return None
+    gap = math.inf if value is None else gap_to(value, solution.objective)
+    return Judged(instance, plan, value, solution.plan, solution.objective, gap)
+
+
+def find_worst(
+    problem: str,
+    heuristic: str | Callable[..., Any] | Heuristic,
+    *,
+    seed: int,
+    budget: float = 60.0,
+    keep: float = 0.9,
+    jobs: int | None = None,
+    strategy: SearchStrategy[Any] | None = None,
+    progress: Callable[[float, float, int], None] | None = None,
+) -> Witness:
+    """Search for the instance with the greatest gap, then shrink it.
+
+    Parameters
+    ----------
+    problem : str
+    heuristic : str, callable or Heuristic
+        A name of the catalogue, "module:function", or the function itself.
+    seed : int
+    budget : float
+        Seconds in all; a quarter is kept for shrinking.
+    keep : float
+        Fraction of the worst gap that the shrunk instance must still show.
+    jobs : int, optional
+        Worker processes; one for each core by default.
+    strategy : SearchStrategy, optional
+        What Hypothesis, one of the methods, draws from; the problem's own by default.
+    progress : callable, optional
+        Called with seconds so far, worst gap so far and instances judged.
+
+    Returns
+    -------
+    Witness
+        Where the hunt is interrupted (Ctrl-C) after something was found, that, as it was found.
+
+    Raises
+    ------
+    StudyError
+        When nothing could be judged within the budget.
+    OracleDisagreementError
+        When a plan beats a proven bound.
+    """
+    name, subject = catalogue.heuristic(problem, heuristic)
+    if not budget > 0:
+        raise StudyError(f"budget: got {budget!r}, must be positive seconds")
+    if not 0 < keep <= 1:
+        raise StudyError(f"keep: got {keep!r}, must be above 0 and at most 1")
+    began = time.monotonic()
+    end = began + 0.75 * budget
+    slice_seconds = max(0.5, min(5.0, budget / 12))
+    worst: Judged | None = None
+    found_by, evaluated, failures = "", 0, []
+
+    def tasks() -> Iterator[Task]:
+        turn = 0
+        while time.monotonic() < end:
+            method = METHODS[turn % len(METHODS)]
+            seconds = min(slice_seconds, max(0.1, end - time.monotonic()))
+            start = worst.instance if worst is not None else None
+            yield Task((method, start, turn, seconds), seconds + 3 * SOLVE_LIMIT)
+            turn += 1
+
+    # The heuristic reaches the workers with the function, so that it need not be picklable.
+    drawn = strategy if strategy is not None else strategies.strategy(problem)
+    search = functools.partial(_search, problem, subject, seed, drawn)
+    interrupted = False
+    try:
+        for outcome in run_tasks(search, tasks(), jobs=jobs or cores()):
+            method = outcome.task.arguments[0].__name__.removeprefix("_")
+            if outcome.reason:
+                if "OracleDisagreementError" in outcome.reason:
+                    raise OracleDisagreementError(outcome.reason)
+                failures.append(f"{method}: {outcome.reason}")
+                continue
+            found, number = outcome.result
+            evaluated += number
+            if found is not None and (worst is None or _worse(found, worst)):
+                worst, found_by = found, method
+            if progress is not None:
+                progress(time.monotonic() - began, 0.0 if worst is None else worst.gap, evaluated)
+    except KeyboardInterrupt:
+        if worst is None:
+            raise
+        interrupted = True
+    if worst is None:
+        why = f": {failures[0]}" if failures else ""
+        raise StudyError(f"no instance could be judged within {budget:g} s{why}")
+    left = max(1.0, began + budget - time.monotonic())
+    small = worst
+    shrink = functools.partial(_shrink, subject, seed)
+    try:
+        tasks_left = [] if interrupted else [Task((worst, keep, left), left + 3 * SOLVE_LIMIT)]
+        for outcome in run_tasks(shrink, tasks_left, jobs=1):
+            if outcome.reason:
+                failures.append(f"shrinking: {outcome.reason}")
+            else:
+                small = outcome.result
+    except KeyboardInterrupt:
+        interrupted = True
+    if interrupted:
+        failures.append(INTERRUPTED)
+    # A heuristic that raises ends every search alike.
+    return Witness(problem, name, small, worst.gap, found_by, evaluated, seed, tuple(dict.fromkeys(failures)))
+
+
+def _worse(one: Judged, other: Judged) -> bool:
+    """A greater gap; of two infinite ones, the smaller instance."""
+    if one.gap == other.gap:
+        return _weight(one.instance) < _weight(other.instance)
+    return one.gap > other.gap
+
+
+def _weight(instance: AnyInstance) -> int:
+    return sum(instance.dims.values())
+
+
+# --- methods: each judges instances until its time is up --------------------------------------------
+
+Found = tuple[Judged | None, int]
+
+
+class _Search:
+    """What a method has seen: the worst, and how many."""
+
+    def __init__(
+        self, problem: str, subject: Heuristic, seed: int, drawn: SearchStrategy[Any], turn: int, seconds: float
+    ) -> None:
+        self.entry = catalogue.entry(problem)
+        self.drawn = drawn
+        self.subject = subject
+        self.seed = seed
+        self.rng = np.random.default_rng([seed, turn])
+        self.end = time.monotonic() + seconds
+        self.worst: Judged | None = None
+        self.evaluated = 0
+
+    @property
+    def over(self) -> bool:
+        return time.monotonic() >= self.end
+
+    def judge(self, instance: AnyInstance) -> Judged | None:
+        self.evaluated += 1
+        found = judge(instance, self.subject, self.seed)
+        if found is not None and (self.worst is None or _worse(found, self.worst)):
+            self.worst = found
+        return found
+
+    def fresh(self) -> AnyInstance:
+        """A generated instance of a small size."""
+        size = int(self.rng.integers(2, MAX_MEMBERS + 1))
+        return self.entry.generate(self.rng, **{self.entry.size: size})
+
+
+def _search(
+    problem: str,
+    subject: Heuristic,
+    seed: int,
+    drawn: SearchStrategy[Any],
+    method: Callable[[_Search, AnyInstance | None], None],
+    start: AnyInstance | None,
+    turn: int,
+    seconds: float,
+) -> Found:
+    search = _Search(problem, subject, seed, drawn, turn, seconds)
+    method(search, start)
+    return search.worst, search.evaluated
+
+
+def _random_search(search: _Search, start: AnyInstance | None) -> None:
+    while not search.over:
+        search.judge(search.fresh())
+
+
+def _hill_climbing(search: _Search, start: AnyInstance | None) -> None:
+    here = search.judge(start if start is not None else search.fresh())
+    idle = 0
+    while not search.over:
+        if here is None or idle > 200:
+            here, idle = search.judge(search.fresh()), 0
+            continue
+        changed = neighbour(here.instance, search.rng, max_members=MAX_MEMBERS)
+        found = search.judge(changed) if changed is not None else None
+        idle += 1
+        if found is not None and found.gap >= here.gap:
+            idle = idle if found.gap == here.gap else 0
+            here = found
+
+
+def _simulated_annealing(search: _Search, start: AnyInstance | None) -> None:
+    here = search.judge(start if start is not None else search.fresh())
+    began, length = time.monotonic(), search.end - time.monotonic()
+    while not search.over:
+        if here is None:
+            here = search.judge(search.fresh())
+            continue
+        changed = neighbour(here.instance, search.rng, max_members=MAX_MEMBERS)
+        found = search.judge(changed) if changed is not None else None
+        if found is None:
+            continue
+        temperature = max(1e-9, 0.2 * (1 - (time.monotonic() - began) / length))
+        if found.gap >= here.gap or search.rng.random() < math.exp(max(-700.0, (found.gap - here.gap) / temperature)):
+            here = found
+
+
+def _hypothesis_search(search: _Search, start: AnyInstance | None) -> None:
+    @hypothesis.seed(int(search.rng.integers(2**32)))
+    @settings(
+        max_examples=10**9,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate, Phase.target],
+        suppress_health_check=list(HealthCheck),
+        verbosity=Verbosity.quiet,
+    )
+    @given(search.drawn)
+    def look(instance: AnyInstance) -> None:
+        if search.over:
+            raise TimeoutError
+        found = search.judge(instance)
+        if found is not None:
+            target(min(found.gap, 1e6), label="gap")
+
+    try:
+        look()
+    except Exception:
+        # Time that ran out in the middle of a test case looks to Hypothesis like a flaky test.
+        if not search.over:
+            raise
+
+
+METHODS = (_random_search, _hill_climbing, _hypothesis_search, _simulated_annealing, _hill_climbing)
+
+
+def _shrink(subject: Heuristic, seed: int, worst: Judged, keep: float, seconds: float) -> Judged:
+    """The smallest instance that keeps the given fraction of the gap."""
+    end = time.monotonic() + seconds
+    threshold = keep * worst.gap
+
+    def judged(instance: AnyInstance) -> Judged | None:
+        found = judge(instance, subject, seed)
+        return found if found is not None and found.gap >= threshold else None
+
+    best = shrunk(worst.instance, lambda i: judged(i) is not None, stop=lambda: time.monotonic() >= end)
+    return judged(best) or worst

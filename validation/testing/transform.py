@@ -1,0 +1,124 @@
+"""Instances changed by their declarations: renumbered, enlarged, reduced, rescaled.
+
+The fields of an instance say which dimension each axis counts and which dimension their entries
+number, so jobs, servers or types can be renumbered, dropped or copied without knowing the problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from instances.base import Instance
+from instances.schema import Array, Ragged, declarations
+
+__all__ = ["dimensions", "permuted", "rescaled", "take", "without"]
+
+I = TypeVar("I", bound=Instance[Any])  # noqa: E741, an instance
+
+
+def dimensions(instance: Instance[Any]) -> list[str]:
+    """Dimensions whose members can be renumbered or dropped: those that name an axis by themselves."""
+    found = []
+    for name, declared in declarations(type(instance)).items():
+        if isinstance(declared, Array) and getattr(instance, name) is not None:
+            axes = declared.shape.split()
+            found += [dim for dim in (axes[:1] if isinstance(declared, Ragged) else axes) if dim.isalpha()]
+    return [dim for dim in dict.fromkeys(found) if instance.dims.get(dim, 0) > 0]
+
+
+def take(instance: I, dim: str, members: Sequence[int] | NDArray[Any]) -> I:
+    """The instance with the given members of a dimension, in the given order.
+
+    Entries of fields that number the dimension follow; what refers to a member that is gone goes
+    too (a pair of jobs, a type of a pool).
+
+    Raises
+    ------
+    InstanceError
+        When what remains is no valid instance.
+    """
+    return _rebuilt(instance, {dim: np.asarray(members, np.int64)})
+
+
+def permuted(instance: I, dim: str, rng: np.random.Generator) -> I:
+    """The instance with a dimension renumbered at random."""
+    return take(instance, dim, rng.permutation(instance.dims[dim]))
+
+
+def without(instance: I, dim: str, member: int) -> I:
+    """The instance without one member of a dimension."""
+    return take(instance, dim, np.delete(np.arange(instance.dims[dim]), member))
+
+
+def _rebuilt(instance: I, kept: dict[str, NDArray[np.int64]]) -> I:
+    fields = declarations(type(instance))
+    values = {name: getattr(instance, name) for name in fields}
+    # Members that refer to dropped ones are dropped as well, until nothing refers to nothing.
+    while True:
+        before = len(kept)
+        for name, declared in fields.items():
+            if not isinstance(declared, Array) or declared.index_of not in kept:
+                continue
+            axis = declared.shape.split()[0]
+            left = kept[declared.index_of]
+            lost = ~np.isin(values[name], left)
+            if lost.any() and axis not in kept:
+                gone = lost.reshape(len(lost), -1).any(axis=1)
+                kept[axis] = np.flatnonzero(~gone)
+        if len(kept) == before:
+            break
+    changed: dict[str, Any] = {}
+    for name, declared in fields.items():
+        value = values[name]
+        if value is None or not isinstance(declared, Array):
+            changed[name] = value
+            continue
+        axes = declared.shape.split()
+        if isinstance(declared, Ragged):
+            changed[name] = tuple(value[i] for i in kept[axes[0]]) if axes[0] in kept else value
+            continue
+        for number, dim in enumerate(axes):
+            positions = _positions(dim, kept, instance.dims)
+            if positions is not None:
+                value = np.take(value, positions, axis=number)
+        if declared.index_of in kept:
+            value = _renumbered(value, kept[declared.index_of])
+        changed[name] = value
+    return type(instance)(**changed)
+
+
+def _positions(dim: str, kept: Mapping[str, NDArray[np.int64]], dims: Mapping[str, int]) -> NDArray[np.int64] | None:
+    """Positions to keep along an axis such as ``n`` or ``n+q``; None for all."""
+    parts = dim.split("+")
+    if not any(part in kept for part in parts):
+        return None
+    positions, offset = [], 0
+    for part in parts:
+        length = int(part) if part.isdigit() else dims[part]
+        positions.append(offset + kept.get(part, np.arange(length)))
+        offset += length
+    return np.concatenate(positions)
+
+
+def _renumbered(entries: NDArray[Any], left: NDArray[np.int64]) -> NDArray[Any]:
+    """Entries that number a dimension, after only ``left`` of it remains, in that order."""
+    new = np.full(int(max(left.max(initial=0), entries.max(initial=0))) + 1, -1)
+    # A member that stands twice is meant by its first copy.
+    new[left[::-1]] = np.arange(len(left))[::-1]
+    renumbered: NDArray[Any] = new[entries]
+    return renumbered
+
+
+def rescaled(instance: I, fields: Sequence[str], factor: float) -> I:
+    """The instance with some fields measured in another unit."""
+    changed = {}
+    for name in declarations(type(instance)):
+        value = getattr(instance, name)
+        if name in fields and value is not None:
+            value = tuple(part * factor for part in value) if isinstance(value, tuple) else value * factor
+        changed[name] = value
+    return type(instance)(**changed)

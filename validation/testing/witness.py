@@ -1,0 +1,234 @@
+"""What a hunt finds: the worst instance, both plans, and a page that shows them."""
+
+from __future__ import annotations
+
+import html
+import io
+import json
+import math
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from instances.base import Instance, Plan, Record
+from instances.files import write_whole
+from instances.pictures import MOST_WRITTEN, matrix
+from instances.schema import Scalar, declarations
+from validation import catalogue
+from validation.formatting import number, percent
+from validation.provenance import version
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Judged", "Witness"]
+
+AnyInstance = Instance[Any]
+MOST_ARRAYS = 12
+"""Arrays of an instance up to which the page shows all their numbers."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """An instance with both sides' plans and the gap between them.
+
+    ``gap`` is infinite where the heuristic finds no feasible plan although there is one, or where
+    the optimum is 0 and its value is not.
+    """
+
+    instance: AnyInstance
+    plan: Plan | None
+    value: float | None
+    exact_plan: Plan
+    optimum: float
+    gap: float
+
+
+@dataclass(frozen=True)
+class Witness:
+    """The worst instance of a hunt, replayable.
+
+    Attributes
+    ----------
+    problem, heuristic : str
+    judged : Judged
+        The shrunk instance with both plans.
+    worst_gap : float
+        Greatest gap found, before shrinking.
+    found_by : str
+        Method that found it.
+    evaluated : int
+        Instances judged in all.
+    seed : int
+    failures : tuple of str
+        Reasons of searches that ended early, such as a heuristic that crashed.
+    """
+
+    problem: str
+    heuristic: str
+    judged: Judged
+    worst_gap: float
+    found_by: str
+    evaluated: int
+    seed: int
+    failures: tuple[str, ...]
+
+    def __str__(self) -> str:
+        judged = self.judged
+        sizes = [f"{name} = {size}" for name, size in judged.instance.dims.items() if not name.isdigit()]
+        numbers = _scalars(judged.instance)
+        return (
+            f"{self.problem}, {self.heuristic}: gap {percent(judged.gap)}\n"
+            f"{_value(judged)} where the optimum is {number(judged.optimum)} ({judged.instance.measure})\n"
+            f"instance: {', '.join(sizes + [numbers] * bool(numbers))}\n"
+            f"found by {self.found_by}, seed {self.seed}, {self.evaluated} instances judged; "
+            f"worst before shrinking {percent(self.worst_gap)}"
+        )
+
+    def _repr_html_(self) -> str:
+        return _facts(self) + _plans_picture(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The witness as JSON; infinite gaps are None."""
+        judged = self.judged
+        return {
+            "problem": self.problem,
+            "heuristic": self.heuristic,
+            "gap": judged.gap if math.isfinite(judged.gap) else None,
+            "worst_gap": self.worst_gap if math.isfinite(self.worst_gap) else None,
+            "value": judged.value,
+            "optimum": judged.optimum,
+            "plan": None if judged.plan is None else judged.plan.to_dict(),
+            "exact_plan": judged.exact_plan.to_dict(),
+            "instance": judged.instance.to_dict(),
+            "found_by": self.found_by,
+            "evaluated": self.evaluated,
+            "seed": self.seed,
+            "failures": list(self.failures),
+            "versions": {name: version(name) for name in ("scheduling-formulations", "highspy", "numpy")},
+        }
+
+    def save(self, directory: str | os.PathLike[str]) -> Path:
+        """Write ``<problem>-<heuristic>.json`` and ``.html`` into a directory; returns the JSON's path."""
+        directory = Path(directory)
+        directory.mkdir(parents=True, exist_ok=True)
+        name = f"{self.problem}-{self.heuristic}".replace(":", "-").replace(os.sep, "-")
+        write_whole(directory / f"{name}.json", json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n")
+        write_whole(directory / f"{name}.html", _page(self))
+        return directory / f"{name}.json"
+
+
+def _page(witness: Witness) -> str:
+    """The witness as one HTML file."""
+    content = html.escape(json.dumps(witness.to_dict()["instance"]))
+    arrays = _arrays_picture(witness)
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{html.escape(witness.problem)}: worst case of
+{html.escape(witness.heuristic)}</title><style>{_CSS}</style></head><body>
+<h1>Worst case of {html.escape(witness.heuristic)}</h1>
+{_facts(witness)}
+{_plans_picture(witness)}
+{f"<h2>All numbers</h2><p>Rows and columns count from 0.</p>{arrays}" if arrays else ""}
+<h2>The instance</h2><pre>{content}</pre></body></html>
+"""
+
+
+def _facts(witness: Witness) -> str:
+    judged = witness.judged
+    entry = catalogue.entry(witness.problem)
+    facts = {
+        "Problem": f"{witness.problem}: {entry.title} ({entry.source})",
+        "Heuristic": f"{witness.heuristic}: {_value(judged)}",
+        "Optimum": number(judged.optimum),
+        "Gap": f"{percent(judged.gap)} (worst before shrinking {percent(witness.worst_gap)})",
+        "Numbers": _scalars(judged.instance) or "none beside the arrays",
+        "Found by": f"{witness.found_by}, seed {witness.seed}, {witness.evaluated} instances judged",
+    }
+    return f"<dl>{''.join(f'<dt>{name}</dt><dd>{html.escape(fact)}</dd>' for name, fact in facts.items())}</dl>"
+
+
+def _value(judged: Judged) -> str:
+    return "no feasible plan" if judged.value is None else number(judged.value)
+
+
+def _scalars(record: Record) -> str:
+    fields = [name for name, declared in declarations(type(record)).items() if isinstance(declared, Scalar)]
+    return ", ".join(f"{name} = {getattr(record, name)}" for name in fields)
+
+
+def _plans_picture(witness: Witness) -> str:
+    """The problem's own picture of the instance, of the heuristic's plan, and of the optimal one, as SVG."""
+    from matplotlib.figure import Figure
+
+    judged = witness.judged
+    drawn: list[tuple[str, Plan | None]] = [("the data", None)]
+    drawn += [(witness.heuristic, judged.plan)] if judged.plan is not None else []
+    drawn += [("optimal", judged.exact_plan)]
+    figure = Figure(figsize=(5.6 * len(drawn), 4.2), layout="constrained")
+    for axes, (name, plan) in zip(figure.subplots(1, len(drawn), squeeze=False)[0], drawn, strict=True):
+        judged.instance.plot(plan, ax=axes)
+        # The page says what problem it is; here the question is whose plan this is.
+        said = axes.get_title().removeprefix(witness.problem)
+        axes.set_title(name + said, fontsize="medium")
+    return _svg(figure)
+
+
+def _arrays_picture(witness: Witness) -> str:
+    """Every array of the instance and of both plans as tables of numbers, as SVG; empty where they are too large."""
+    from matplotlib.figure import Figure
+
+    judged = witness.judged
+    columns: list[tuple[str, Record]] = [("instance", judged.instance)]
+    columns += [(witness.heuristic, judged.plan)] if judged.plan is not None else []
+    columns += [("optimal", judged.exact_plan)]
+    panels = [_arrays(record) for _, record in columns]
+    rows = max(len(panel) for panel in panels)
+    if any(array.size > MOST_WRITTEN for panel in panels for _, array in panel) or rows > MOST_ARRAYS:
+        return ""
+    figure = Figure(figsize=(4.6 * len(columns), 1.0 + 1.7 * rows), layout="constrained")
+    axes = figure.subplots(rows, len(columns), squeeze=False)
+    for column, ((title, _), panel) in enumerate(zip(columns, panels, strict=True)):
+        for row in range(rows):
+            if row < len(panel):
+                matrix(axes[row, column], panel[row][1])
+                axes[row, column].set_title(panel[row][0], fontsize=9)
+                axes[row, column].tick_params(labelsize=7, labelcolor="#57606a", labelleft=len(panel[row][1]) > 1)
+            else:
+                axes[row, column].axis("off")
+        head = axes[0, column].get_title()
+        axes[0, column].set_title(f"{title}\n{head}", fontsize=10)
+    return _svg(figure)
+
+
+def _svg(figure: Figure) -> str:
+    # Loaded when a witness is looked at, not by the workers that look for one.
+    import matplotlib as mpl
+
+    buffer = io.StringIO()
+    with mpl.rc_context({"svg.hashsalt": "witness"}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    return buffer.getvalue()[buffer.getvalue().index("<svg") :]
+
+
+def _arrays(record: Record) -> list[tuple[str, NDArray[Any]]]:
+    """Label and two-dimensional form of each array that can be drawn; the label names its axes."""
+    found = []
+    for name, declared in declarations(type(record)).items():
+        value = getattr(record, name)
+        if value is None or isinstance(declared, Scalar):
+            continue
+        for position, part in enumerate(value if isinstance(value, tuple) else (value,)):
+            if part.size and part.ndim <= 2:
+                axes = declared.shape.split()[-part.ndim :]
+                label = f"{name}[{position}]" if isinstance(value, tuple) else name
+                found.append((f"{label} ({' × '.join(axes)})", np.atleast_2d(part)))
+    return found
+
+
+_CSS = """body{font:15px/1.5 system-ui,sans-serif;color:#1b1f24;max-width:1180px;margin:2rem auto;padding:0 1.2rem}
+dl{display:grid;grid-template-columns:max-content 1fr;gap:.2rem 1rem} dt{color:#57606a} dd{margin:0}
+svg{max-width:100%;height:auto} pre{white-space:pre-wrap;overflow-wrap:anywhere;font-size:.85em}"""
