@@ -16,6 +16,7 @@ SEED   ?= 1
 BIN   := $(VENV)/bin
 GAVEL := $(DATA)/gavel
 BENCH := $(if $(wildcard $(GAVEL)/simulation_throughputs.json),--throughputs $(GAVEL)/simulation_throughputs.json --trace $(GAVEL)/msr_seed0_0e4a51.trace)
+QUICK := aryl.elastic_allocation.times aryl.placement.heuristic aryl.reclaim.heuristics afs.network_packing gavel.max_min_fairness.times gavel.finish_time_fairness synergy.allocation elasticflow.allocation.times
 REAL  := $(if $(wildcard $(GAVEL)/simulation_throughputs.json),--throughputs gavel=$(GAVEL)/simulation_throughputs.json --trace gavel=$(GAVEL)/msr_seed0_0e4a51.trace)
 
 .PHONY: study test doctor lint format docs bench constraints clean
@@ -33,9 +34,11 @@ doctor: $(VENV)/.installed
 docs: $(VENV)/.installed
 	$(BIN)/python docs/write.py
 
+# The quick ones; `python -m benchmarks` lists all tables of the documents.
 bench: $(VENV)/.installed
 	$(BIN)/optgap bench overhead
 	$(BIN)/optgap bench gavel $(BENCH)
+	$(BIN)/python -m benchmarks $(QUICK) $(if $(wildcard $(DATA)),--data $(DATA))
 
 constraints: $(VENV)/.installed-dev
 	(echo '# The versions that CI runs with (PIP_CONSTRAINT in .ci/run); `make constraints` writes them anew.'; \

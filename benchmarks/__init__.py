@@ -1,1 +1,7 @@
-"""What is timed; the documents name the command of every figure that they give."""
+"""What is timed and counted: ``python -m benchmarks`` lists the tables, the documents name the command of each.
+
+``tables`` says what a benchmark is, ``overhead`` and ``engine`` are about the library itself, and there is a
+module for each paper with the tables of its pages.
+"""
+
+__all__: list[str] = []

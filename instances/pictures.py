@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
 
-    from instances.base import Instance, Plan
 
 __all__ = [
     "COLOURS",
@@ -75,10 +74,10 @@ def colour(number: int) -> str:
     return "#" + "".join(f"{round(c + part * (towards - c)):02x}" for c in bytes.fromhex(base[1:]))
 
 
-def headline(instance: Instance[Any], plan: Plan | None) -> str:
+def headline(instance: Any, plan: Any) -> str:
     """Title of a picture: the problem, and the plan's value or the first rule that it breaks."""
     if plan is None:
-        return instance.problem
+        return str(instance.problem)
     broken = instance.violations(plan)
     if broken:
         more = f" and {len(broken) - 1} more" if len(broken) > 1 else ""
@@ -444,7 +443,7 @@ def side_by_side(axes: Axes, values: Mapping[str, ArrayLike]) -> None:
     axes.set_xlabel("job")
 
 
-def table(axes: Axes, instance: Instance[Any], plan: Plan | None) -> None:
+def table(axes: Axes, instance: Any, plan: Any) -> None:
     """Draw the fields that have a row for each job, the plan's behind the instance's, as one table."""
     columns: list[NDArray[Any]] = []
     names: list[str] = []

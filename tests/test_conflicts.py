@@ -244,3 +244,17 @@ def test_models_that_cannot_be_translated() -> None:
     model.c = pyo.Constraint(expr=model.x * model.y <= 1)
     with pytest.raises(ModelError, match="constraint 'c': not linear"):
         explain(model)
+
+
+def test_when_time_is_over_the_rows_found_so_far_are_told() -> None:
+    model = formulations.build(Reclaim(hosts=[[True, True], [False, True]], gpus=[[1, 1], [0, 1]], demand=1))
+    model.more = pyo.Constraint(expr=model.returned[0] + model.returned[1] >= 2)
+    hurried = explain(model, time_limit=1e-9)
+    assert not hurried.feasible
+    assert not hurried.irreducible
+    assert {"demand", "more"} <= set(hurried.constraints)
+    assert "perhaps not all of them are needed" in str(hurried)
+    patient = explain(model, time_limit=60)
+    assert patient.irreducible
+    assert set(patient.constraints) == {"demand", "more"}
+    assert "perhaps" not in str(patient)

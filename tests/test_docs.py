@@ -94,3 +94,21 @@ def test_the_options_of_a_study_are_shown_as_they_are() -> None:
     assert StudyOptions.table() in page
     names = [one.name for one in fields(StudyOptions)]
     assert re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)[: len(names)] == names
+
+
+def test_the_picture_of_the_rooms_is_true() -> None:
+    page = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    room, named = "", set()
+    for line in re.search(r"```text\n(.*?)```", page, re.DOTALL).group(1).splitlines():  # type: ignore[union-attr]
+        name = re.match(r"( *)(\S+/?)", line)
+        if name is None or "<" in name.group(2) or len(name.group(1)) > 2:
+            continue
+        path = name.group(2) if not name.group(1) else room + name.group(2)
+        room = name.group(2) if not name.group(1) else room
+        assert (ROOT / path).exists(), f"{path} is in the picture only"
+        named.add(path.rstrip("/"))
+    papers = {"afs", "aryl", "elasticflow", "gavel", "synergy"}
+    for top in ("instances", "formulations", "heuristics", "validation"):
+        for path in (ROOT / top).iterdir():
+            if path.name not in {"__init__.py", "__pycache__", "py.typed", *papers}:
+                assert f"{top}/{path.name}" in named, f"{top}/{path.name} is missing in the picture"

@@ -79,7 +79,7 @@ def test_data_and_heuristics_load_numpy_alone(room: str) -> None:
 
 @pytest.mark.parametrize("room", ["instances", "heuristics"])
 def test_data_and_heuristics_work_where_nothing_else_is_installed(room: str) -> None:
-    blocked = "import sys\nfor name in ('pyomo', 'highspy', 'scipy', 'pandas'): sys.modules[name] = None\n"
+    blocked = "import sys\nfor name in ('pyomo', 'highspy', 'scipy', 'pandas', 'networkx'): sys.modules[name] = None\n"
     used = (
         "from instances.aryl.reclaim import generate\n"
         "from heuristics.aryl.reclaim import server_fraction\n"
@@ -102,7 +102,7 @@ def test_formulations_load_neither_scipy_nor_pandas(scipy: Path) -> None:
     assert "scipy" in loaded("import scipy", scipy)
     packages = loaded("import formulations", scipy)
     assert {"pyomo", "highspy"} <= packages
-    assert packages.isdisjoint({"scipy", "pandas", "matplotlib", "heuristics", "validation"})
+    assert packages.isdisjoint({"scipy", "pandas", "matplotlib", "networkx", "heuristics", "validation"})
 
 
 def test_solving_loads_neither_scipy_nor_pandas(scipy: Path) -> None:
@@ -113,4 +113,8 @@ def test_solving_loads_neither_scipy_nor_pandas(scipy: Path) -> None:
         "assert formulations.solve(generate(0)).status == 'optimal'\n"
         "assert formulations.solve(three_jobs()).status == 'optimal'\n"
     )
-    assert loaded(program, scipy).isdisjoint({"scipy", "pandas", "matplotlib"})
+    assert loaded(program, scipy).isdisjoint({"scipy", "pandas", "matplotlib", "networkx"})
+
+
+def test_every_formulation_loads_networkx_only_when_it_is_used() -> None:
+    assert "networkx" not in loaded(EVERY_MODULE.format(room="formulations"))

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
+from formulations.elasticflow.flow import why_infeasible
 from formulations.elasticflow.rounding import solve_by_rounding
 from formulations.elasticflow.sharing import (
     add_gpu_time,
@@ -132,4 +133,4 @@ def write(model: pyo.ConcreteModel, plan: SlotPlan) -> None:
     model.slot_0_full.set_value(int(plan.gpus[:, 0].sum() == model.num_gpus.value))
 
 
-FORMULATION = Formulation(build=build, read=read, write=write, solve=solve)
+FORMULATION = Formulation(build=build, read=read, write=write, solve=solve, explain=why_infeasible)

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import pyomo.environ as pyo
 
+from formulations.elasticflow.flow import why_infeasible
 from formulations.elasticflow.rounding import solve_by_rounding
 from formulations.elasticflow.sharing import (
     add_gpu_time,
@@ -102,4 +103,4 @@ def write(model: pyo.ConcreteModel, plan: SlotPlan) -> None:
     write_gpus(model, plan.gpus)
 
 
-FORMULATION = Formulation(build=build, read=read, write=write, solve=solve)
+FORMULATION = Formulation(build=build, read=read, write=write, solve=solve, explain=why_infeasible)

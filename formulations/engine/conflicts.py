@@ -9,6 +9,8 @@ conflict that is returned is irreducible: without any one of its rows the rest c
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +20,7 @@ from numpy.typing import NDArray
 
 from formulations.engine.highs import Session, SolverError
 from formulations.engine.linear import LinearProgram, translate
+from formulations.engine.protocol import formulation
 from formulations.engine.solving import build
 from instances.base import TOLERANCE, Instance
 
@@ -39,39 +42,63 @@ class Explanation:
     variables : tuple of str
         Variables without any value: the lower bound exceeds the upper one, or no whole number
         lies between the bounds.
+    reason : str
+        Why the instance has no plan, in the problem's own terms, where its formulation can say so;
+        else empty, as for every model.
+    irreducible : bool
+        Whether each of the constraints is needed for the conflict; False where time ended the search.
     """
 
     feasible: bool
     constraints: tuple[str, ...] = ()
     rows: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
+    reason: str = ""
+    irreducible: bool = True
 
     def __str__(self) -> str:
         if self.feasible:
             return "feasible: no constraints conflict"
+        reason = f"infeasible: {self.reason}\n" if self.reason else ""
         if self.variables:
-            return "infeasible: no value lies between the bounds of " + ", ".join(self.variables)
-        return "infeasible: these constraints cannot hold together\n" + "\n".join(f"  {row}" for row in self.rows)
+            return f"{reason}infeasible: no value lies between the bounds of {', '.join(self.variables)}"
+        rows = "\n".join(f"  {row}" for row in self.rows)
+        some = "" if self.irreducible else ", perhaps not all of them are needed"
+        return f"{reason}infeasible: these constraints cannot hold together{some}\n{rows}"
 
 
-def explain(instance_or_model: Instance[Any] | pyo.ConcreteModel) -> Explanation:
-    """Find named constraints that conflict in an infeasible model.
+def explain(instance_or_model: Instance[Any] | pyo.ConcreteModel, *, time_limit: float | None = None) -> Explanation:
+    """Find named constraints that conflict in an infeasible model, and a reason for an infeasible instance.
 
     Parameters
     ----------
     instance_or_model : Instance or ConcreteModel
+    time_limit : float, optional
+        Seconds for the search of an irreducible conflict of a model that is known to be infeasible.
+        When they are over, the rows found so far are returned, and ``irreducible`` is False.
 
     Returns
     -------
     Explanation
-        One irreducible conflict; a model can have several.
+        One irreducible conflict; a model can have several.  Of an instance, also the reason that its
+        formulation's ``explain`` gives.
 
     Raises
     ------
     ModelError
         When the model cannot be translated.
     """
-    model = build(instance_or_model) if isinstance(instance_or_model, Instance) else instance_or_model
+    if not isinstance(instance_or_model, Instance):
+        return _conflict(instance_or_model, _Clock(time_limit))
+    conflict = _conflict(build(instance_or_model), _Clock(time_limit))
+    in_own_terms = formulation(instance_or_model.problem).explain
+    if conflict.feasible or in_own_terms is None:
+        return conflict
+    return replace(conflict, reason=in_own_terms(instance_or_model) or "")
+
+
+def _conflict(model: pyo.ConcreteModel, clock: _Clock) -> Explanation:
+    """One irreducible conflict of a model."""
     program = translate(model)
     lower = np.where(program.integer, np.ceil(program.col_lower - TOLERANCE), program.col_lower)
     upper = np.where(program.integer, np.floor(program.col_upper + TOLERANCE), program.col_upper)
@@ -83,33 +110,56 @@ def explain(instance_or_model: Instance[Any] | pyo.ConcreteModel) -> Explanation
         return Explanation(True)
     rows = np.flatnonzero(program.row_lower > program.row_upper)[:1]
     if not rows.size:
-        rows = _irreducible(program, _conflicting(program))
+        rows = _irreducible(program, _conflicting(program, clock), clock)
     names = program.row_names()
     return Explanation(
         False,
         constraints=tuple(names[i] for i in rows),
         rows=tuple(f"{names[i]}: {_written(program, int(i))}" for i in rows),
+        irreducible=not clock.over,
     )
 
 
-def _holds(program: LinearProgram, enforced: NDArray[np.bool_], session: Session | None = None) -> bool:
-    """Whether the enforced rows, with the variables' bounds, have a common point."""
+class _Clock:
+    """What is left of the time for the search."""
+
+    def __init__(self, limit: float | None) -> None:
+        self.end = math.inf if limit is None else time.monotonic() + limit
+
+    @property
+    def over(self) -> bool:
+        return time.monotonic() >= self.end
+
+    def session(self) -> Session:
+        """A session for one solve within what is left."""
+        left = self.end - time.monotonic()
+        return Session(time_limit=None if math.isinf(left) else max(0.01, left))
+
+
+def _holds(
+    program: LinearProgram, enforced: NDArray[np.bool_], session: Session | None = None, clock: _Clock | None = None
+) -> bool:
+    """Whether the enforced rows, with the variables' bounds, have a common point; so it is taken when time is over."""
     loose = replace(
         program,
         row_lower=np.where(enforced, program.row_lower, -np.inf),
         row_upper=np.where(enforced, program.row_upper, np.inf),
     )
     result = (session or Session()).run(loose)
+    if clock is not None and clock.over and result.status == "unknown":
+        return True
     if result.status not in ("optimal", "feasible", "infeasible"):
         raise SolverError(f"the elastic model could not be solved: {result.message}")
     return result.status != "infeasible"
 
 
-def _conflicting(program: LinearProgram) -> NDArray[np.intp]:
-    """Rows that include a conflict: those that the elastic model has to exceed, in turn."""
+def _conflicting(program: LinearProgram, clock: _Clock) -> NDArray[np.intp]:
+    """Rows that include a conflict: those that the elastic model has to exceed, in turn; all when time is over."""
     enforced = np.zeros(program.num_rows, bool)
-    while _holds(program, enforced):
-        result = Session().run(_elastic(program, enforced))
+    while _holds(program, enforced, clock.session(), clock):
+        result = clock.session().run(_elastic(program, enforced))
+        if clock.over:
+            return np.arange(program.num_rows)
         if result.x is None:
             raise SolverError(f"the elastic model could not be solved: {result.message}")
         activities = program.row_activities(result.x[: program.num_cols])
@@ -149,14 +199,17 @@ def _elastic(program: LinearProgram, enforced: NDArray[np.bool_]) -> LinearProgr
     )
 
 
-def _irreducible(program: LinearProgram, rows: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Drop rows one by one while the rest still conflicts."""
+def _irreducible(program: LinearProgram, rows: NDArray[np.intp], clock: _Clock) -> NDArray[np.intp]:
+    """Drop rows one by one while the rest still conflicts, and while there is time."""
     kept = np.zeros(program.num_rows, bool)
     kept[rows] = True
-    session = Session()
+    session = clock.session()
     for row in rows:
+        if clock.over:
+            break
         kept[row] = False
-        if _holds(program, kept, session):
+        session.time_limit = clock.session().time_limit
+        if _holds(program, kept, session, clock):
             kept[row] = True
     return np.flatnonzero(kept)
 

@@ -39,6 +39,9 @@ class Formulation:
         ``solve(instance, options) -> Solution``: a faster way than solving the one model, on HiGHS.
     any_solver : bool
         Whether ``solve`` is the procedure for every solver, because no one model states the problem.
+    explain : callable, optional
+        ``explain(instance) -> str | None``: why an infeasible instance has no plan, in the problem's
+        own terms; None where it has nothing to say.
     """
 
     build: Callable[[Any], pyo.ConcreteModel]
@@ -47,6 +50,7 @@ class Formulation:
     bound: Callable[[Any, float], float] | None = None
     solve: Callable[[Any, Options], Solution] | None = None
     any_solver: bool = False
+    explain: Callable[[Any], str | None] | None = None
 
 
 _REGISTERED: dict[str, Formulation] = {}

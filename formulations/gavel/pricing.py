@@ -40,9 +40,15 @@ from instances.schema import FloatArray
 __all__ = ["PRICING_COLUMNS", "SIMPLEX_ROWS", "ColumnGeneration", "solve_program"]
 
 PRICING_COLUMNS = 20_000
-"""With more pair columns than this, generating columns is faster than the whole program."""
+"""With more pair columns than this, generating columns is faster than the whole program.
+
+``python -m benchmarks engine.pricing`` compares them.
+"""
 SIMPLEX_ROWS = 5_000
-"""Up to so many rows, simplex is faster for programs in which no variable ties all jobs together."""
+"""Up to so many rows, programs in which no variable ties all jobs together are left to simplex.
+
+Interior point overtakes it later there than elsewhere; ``python -m benchmarks engine.interior_point`` compares them.
+"""
 
 
 def solve_program(

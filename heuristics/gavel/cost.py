@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from heuristics.gavel.greedy import throughputs_together
-from heuristics.gavel.sharing import equal_share, heterogeneity_agnostic, isolated, random_packing
+from heuristics.gavel.sharing import equal_share, heterogeneity_agnostic, isolated, matched_packing, random_packing
 from instances.gavel.cost import Cost
 from instances.gavel.sharing import Allocation
 
-__all__ = ["best_bargain", "equal_share", "heterogeneity_agnostic", "isolated", "random_packing"]
+__all__ = ["best_bargain", "equal_share", "heterogeneity_agnostic", "isolated", "matched_packing", "random_packing"]
 
 
 def best_bargain(instance: Cost) -> Allocation:

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from heuristics.gavel.greedy import fastest_free_types
-from heuristics.gavel.sharing import equal_share, heterogeneity_agnostic, isolated, random_packing
+from heuristics.gavel.sharing import equal_share, heterogeneity_agnostic, isolated, matched_packing, random_packing
 from instances.gavel.fifo import Fifo
 from instances.gavel.sharing import Allocation
 
-__all__ = ["backfilling", "equal_share", "fastest_free_type", "heterogeneity_agnostic", "isolated", "random_packing"]
+__all__ = [
+    "backfilling",
+    "equal_share",
+    "fastest_free_type",
+    "heterogeneity_agnostic",
+    "isolated",
+    "matched_packing",
+    "random_packing",
+]
 
 
 def fastest_free_type(instance: Fifo) -> Allocation:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from heuristics.gavel import same_mix
-from heuristics.gavel.sharing import equal_share, heterogeneity_agnostic, isolated, random_packing
+from heuristics.gavel.sharing import equal_share, heterogeneity_agnostic, isolated, matched_packing, random_packing
 from instances.gavel.finish_time_fairness import FinishTimeFairness
 from instances.gavel.sharing import Allocation
 from instances.schema import FloatArray
 
-__all__ = ["equal_share", "heterogeneity_agnostic", "isolated", "random_packing", "same_ratio"]
+__all__ = ["equal_share", "heterogeneity_agnostic", "isolated", "matched_packing", "random_packing", "same_ratio"]
 
 
 def same_ratio(instance: FinishTimeFairness) -> Allocation:

@@ -92,3 +92,11 @@ def random_packing(instance: HierarchicalFairness, *, rng: np.random.Generator |
     Gavel (OSDI'20), section 7 (the Gandiva baseline).
     """
     return instance.plan(sharing.random_packing(instance, rng=rng))
+
+
+def matched_packing(instance: HierarchicalFairness) -> HierarchicalAllocation:
+    """Partners by maximum-weight matching, then shares by weights (:func:`heuristics.gavel.sharing.matched_packing`).
+
+    Guarantee: none on the levels of entities.  Complexity: that of the shared function.
+    """
+    return instance.plan(sharing.matched_packing(instance))

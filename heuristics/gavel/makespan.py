@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from heuristics.gavel import same_mix
-from heuristics.gavel.sharing import equal_share, heterogeneity_agnostic, isolated, random_packing
+from heuristics.gavel.sharing import equal_share, heterogeneity_agnostic, isolated, matched_packing, random_packing
 from instances.gavel.makespan import Makespan
 from instances.gavel.sharing import Allocation
 
-__all__ = ["equal_share", "heterogeneity_agnostic", "isolated", "random_packing", "same_finish"]
+__all__ = ["equal_share", "heterogeneity_agnostic", "isolated", "matched_packing", "random_packing", "same_finish"]
 
 
 def same_finish(instance: Makespan) -> Allocation:

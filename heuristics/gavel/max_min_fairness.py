@@ -11,7 +11,7 @@ from itertools import cycle
 
 import numpy as np
 
-from heuristics.gavel.sharing import equal_share, heterogeneity_agnostic, isolated, random_packing
+from heuristics.gavel.sharing import equal_share, heterogeneity_agnostic, isolated, matched_packing, random_packing
 from instances.gavel.max_min_fairness import MaxMinFairness
 from instances.gavel.sharing import Allocation
 from instances.schema import FloatArray, IntArray
@@ -24,6 +24,7 @@ __all__ = [
     "equal_share",
     "heterogeneity_agnostic",
     "isolated",
+    "matched_packing",
     "multiplicative_weights",
     "random_packing",
 ]

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from instances.gavel.sharing import Allocation, Sharing
-from instances.schema import BoolArray, FloatArray
+from instances.schema import BoolArray, FloatArray, IntArray
 
 __all__ = ["equal_share", "fair_time", "heterogeneity_agnostic", "isolated", "random_packing"]
 
@@ -92,15 +92,56 @@ def random_packing(instance: Sharing, *, rng: np.random.Generator | int = 0) -> 
     Gavel (OSDI'20), section 7 (the Gandiva baseline's ad-hoc space sharing); Xiao et al., "Gandiva"
     (OSDI'18), section 3 (packing by trial and error).
     """
-    rng = np.random.default_rng(rng)
+    return _packed(instance, np.random.default_rng(rng).permutation(instance.num_pairs))
+
+
+def matched_packing(instance: Sharing) -> Allocation:
+    """The partners that gain most in all: a maximum-weight matching of the jobs (ours).
+
+    The weight of a pair is its :func:`packing_worth`.  While the jobs want more workers than there
+    are, the pairs of the matching are packed, the heaviest first, ties to the lowest pair.  Time is
+    then shared as in :func:`random_packing`, which packs any partners for whom it pays.
+
+    Guarantee: where the jobs want more workers than there are even with all pairs of the matching
+    packed, no set of partners is worth more in all; none known on any policy's objective.
+    Complexity: O(n**3) and that of :func:`heterogeneity_agnostic`.
+
+    References
+    ----------
+    Edmonds, "Maximum matching and a polyhedron with 0,1-vertices" (1965), as in networkx.
+    """
+    import networkx as nx
+
+    worth = packing_worth(instance)
+    graph = nx.Graph()
+    for pair in np.flatnonzero(worth > 0).tolist():
+        graph.add_edge(*instance.pairs[pair].tolist(), weight=float(worth[pair]), pair=pair)
+    matched = np.array(sorted(graph.edges[edge]["pair"] for edge in nx.max_weight_matching(graph)), np.int64)
+    return _packed(instance, matched[np.argsort(-worth[matched], kind="stable")])
+
+
+def packing_worth(instance: Sharing) -> FloatArray:
+    """(q,) float: workers' worth of steps that packing gains each pair over slicing time.
+
+    On a pool where partners get a and b of their throughputs alone, packing gains a + b - 1, or
+    nothing where that is negative.  A pair's worth is the mean over the pools by their size, since
+    its time is split so, times the workers that it holds.
+    """
+    size = instance.num_workers / instance.num_workers.sum()
+    gained = np.maximum(_pool_gains(instance) - 1, 0) @ size
+    worth: FloatArray = instance.row_scale_factors[instance.num_jobs :] * gained
+    return worth
+
+
+def _packed(instance: Sharing, order: IntArray) -> Allocation:
+    """Pairs packed in the given order while workers are short, and time shared among pairs and single jobs."""
     n, q, p = instance.num_jobs, instance.num_pairs, len(instance.num_workers)
     gains = _packing_gains(instance)
-    packed = np.zeros((q, p), bool)
-    np.logical_or.at(packed.T, instance.pools, gains.T > 1)
+    packed = _pool_gains(instance) > 1
     partnered = np.zeros(n, bool)
     kept = []
     excess = int(instance.scale_factors.sum() - instance.num_workers.sum())
-    for pair in rng.permutation(q):
+    for pair in order:
         if excess > 0 and packed[pair].any() and not partnered[instance.pairs[pair]].any():
             partnered[instance.pairs[pair]] = True
             kept.append(int(pair))
@@ -218,6 +259,13 @@ def _usable(instance: Sharing) -> BoolArray:
 
 def _weights(instance: Sharing) -> FloatArray:
     return np.asarray(getattr(instance, "weights", np.ones(instance.num_jobs)), float)
+
+
+def _pool_gains(instance: Sharing) -> FloatArray:
+    """(q, p) float: the best of :func:`_packing_gains` among the types of each pool."""
+    best = np.zeros((instance.num_pairs, len(instance.num_workers)))
+    np.maximum.at(best.T, instance.pools, _packing_gains(instance).T)
+    return best
 
 
 def _packing_gains(instance: Sharing) -> FloatArray:

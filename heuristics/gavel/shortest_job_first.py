@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from heuristics.gavel.greedy import fastest_free_types
-from heuristics.gavel.sharing import equal_share, heterogeneity_agnostic, isolated, random_packing
+from heuristics.gavel.sharing import equal_share, heterogeneity_agnostic, isolated, matched_packing, random_packing
 from instances.gavel.sharing import Allocation
 from instances.gavel.shortest_job_first import ShortestJobFirst
 
-__all__ = ["equal_share", "heterogeneity_agnostic", "isolated", "random_packing", "shortest_first"]
+__all__ = ["equal_share", "heterogeneity_agnostic", "isolated", "matched_packing", "random_packing", "shortest_first"]
 
 
 def shortest_first(instance: ShortestJobFirst) -> Allocation:

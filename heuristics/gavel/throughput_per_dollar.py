@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from heuristics.gavel.greedy import most_worth_first, throughputs_together
-from heuristics.gavel.sharing import equal_share, heterogeneity_agnostic, isolated, random_packing
+from heuristics.gavel.sharing import equal_share, heterogeneity_agnostic, isolated, matched_packing, random_packing
 from instances.gavel.sharing import Allocation
 from instances.gavel.throughput_per_dollar import ThroughputPerDollar
 
-__all__ = ["best_bargain_first", "equal_share", "heterogeneity_agnostic", "isolated", "random_packing"]
+__all__ = [
+    "best_bargain_first",
+    "equal_share",
+    "heterogeneity_agnostic",
+    "isolated",
+    "matched_packing",
+    "random_packing",
+]
 
 
 def best_bargain_first(instance: ThroughputPerDollar) -> Allocation:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from heuristics.gavel.greedy import most_worth_first, throughputs_together
-from heuristics.gavel.sharing import equal_share, heterogeneity_agnostic, isolated, random_packing
+from heuristics.gavel.sharing import equal_share, heterogeneity_agnostic, isolated, matched_packing, random_packing
 from instances.gavel.sharing import Allocation
 from instances.gavel.total_throughput import TotalThroughput
 
-__all__ = ["equal_share", "fastest_first", "heterogeneity_agnostic", "isolated", "random_packing"]
+__all__ = ["equal_share", "fastest_first", "heterogeneity_agnostic", "isolated", "matched_packing", "random_packing"]
 
 
 def fastest_first(instance: TotalThroughput) -> Allocation:

@@ -232,8 +232,7 @@ def test_users_can_extend_the_model():
 # --- generator ------------------------------------------------------------------------------------
 
 
-def test_generator_is_stable():
-    assert generate(7).digest == generate(np.random.default_rng(7)).digest
+def test_dials_of_the_generator():
     assert generate(7).concave.all()
     assert not generate(7, rigid=1.0, num_gpus=8).concave.all()
     assert generate(7, num_jobs=5, arrival_gap=10.0).arrivals.min() == 0.0

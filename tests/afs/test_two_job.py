@@ -1,6 +1,5 @@
 """afs.two_job: formulas (1), (2), (3) against a simulation in fractions, and where they err."""
 
-import json
 import math
 from fractions import Fraction
 
@@ -10,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import formulations
-import instances
 from heuristics.afs.two_job import (
     jct_if_longer_receives,
     jct_if_shorter_receives,
@@ -121,7 +119,7 @@ def test_scip_agrees():
 
 
 @given(st.integers(0, 10**6), st.integers(1, 16), st.sampled_from([0.0, 0.5, 1.0]))
-def test_rules_and_round_trips(seed, max_share, closeness):
+def test_rules_repeat_and_stay_above_the_bound(seed, max_share, closeness):
     instance = generate(seed, max_share=max_share, closeness=closeness)
     before = instance.digest
     bound = formulations.solve(instance).bound
@@ -130,8 +128,6 @@ def test_rules_and_round_trips(seed, max_share, closeness):
         assert instance.violations(plan) == []
         assert plan == rule(instance)
         assert instance.objective(plan) >= bound * (1 - 1e-9)
-    assert AfsTwoJobPlan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
-    assert instances.read(json.loads(json.dumps(instance.to_dict()))) == instance
     assert instance.digest == before
 
 
@@ -143,11 +139,8 @@ def test_start_plan_is_taken():
 @pytest.mark.parametrize(
     ("work", "throughputs", "message"),
     [
-        ([1.0, 0.0], [[1, 2], [1, 2]], r"work: got 0\.0 at index \[1\]"),
-        ([1.0], [[1, 2], [1, 2]], r"work: got shape \(1,\)"),
         ([1.0, 1.0], [[1, 2], [2, 1]], r"throughputs: got 1 at index \[1, 1\], must be at least 2"),
         ([1.0, 1.0], [[0, 0], [1, 2]], r"throughputs: got 0 at index \[0, 1\], must be positive"),
-        ([1.0, 1.0], [[-1, 2], [1, 2]], r"throughputs: got -1\.0 at index \[0, 0\]"),
     ],
 )
 def test_bad_instances_name_the_field(work, throughputs, message):

@@ -1,6 +1,5 @@
 """aryl.placement against enumeration of all placements, a naive best fit, and SCIP."""
 
-import json
 import math
 from fractions import Fraction
 from itertools import product
@@ -12,9 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import formulations
-import instances
 from heuristics.aryl.placement import best_fit_decreasing
-from instances import InstanceError
 from instances.aryl.placement import ArylPlacement, ArylPlacementPlan, four_servers, generate, two_full_servers
 
 GROUPS = ("training", "inference")
@@ -245,15 +242,6 @@ def test_users_add_constraints():
     assert instance.violations(solution.plan) == []
 
 
-@given(placements())
-def test_json_round_trip(instance):
-    written = json.loads(json.dumps(instance.to_dict()))
-    assert set(written["server_groups"]) <= set(GROUPS)
-    assert instances.read(written) == instance
-    plan = best_fit_decreasing(instance)
-    assert ArylPlacementPlan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
-
-
 def test_broken_rules_are_named():
     instance = four_servers()
     plan = ArylPlacementPlan(workers=[[3, -1, 0, 0], [0, 4, 0, 0], [0, 0, 0, 0]])
@@ -264,31 +252,10 @@ def test_broken_rules_are_named():
     ]
 
 
-@pytest.mark.parametrize(
-    ("field", "fields"),
-    [
-        ("gpus_per_worker", {"gpus_per_worker": [0, 2, 2]}),
-        ("num_workers", {"num_workers": [-1, 2, 2]}),
-        ("num_workers", {"num_workers": [1, 2]}),
-        ("elastic", {"elastic": [2, 0, 0]}),
-        ("server_gpus", {"server_gpus": [8, 8, 8, 0]}),
-        ("server_groups", {"server_groups": ["training", "inference", "training", "storage"]}),
-        ("server_groups", {"server_groups": ["training"]}),
-        ("server_groups", {"server_groups": "training"}),
-        ("server_groups", {"server_groups": [1, 0, 1, 0]}),
-    ],
-)
-def test_bad_fields_are_named(field, fields):
-    good = four_servers().to_dict()
-    with pytest.raises(InstanceError, match=rf"\.{field}: "):
-        ArylPlacement.from_dict({**good, **fields})
-
-
 def test_generated_instances():
     for seed in range(40):
         options = {"total_workers": 5 + seed, "awkward": (seed % 3) / 2, "elastic": (seed % 2) / 2}
         instance = generate(seed, **options)
-        assert instance == generate(np.random.default_rng(seed), **options)
         assert instance.total_workers == 5 + seed
         assert set(instance.server_groups.tolist()) == set(GROUPS)
         needed = int(instance.gpus_per_worker @ instance.num_workers)

@@ -1,6 +1,5 @@
 """elasticflow.minimum_satisfactory_share: two models against enumeration and each other, Figures 3 and 4."""
 
-import json
 from fractions import Fraction
 from itertools import pairwise
 
@@ -15,7 +14,7 @@ import instances
 from formulations.elasticflow import minimum_satisfactory_share as models
 from formulations.elasticflow import rounding, sharing
 from heuristics.elasticflow.minimum_satisfactory_share import edf, progressive_filling
-from instances import InstanceError, PlanError
+from instances import InstanceError
 from instances.elasticflow.minimum_satisfactory_share import (
     MinimumSatisfactoryShare,
     generate,
@@ -416,23 +415,11 @@ def test_work_after_the_deadline_does_not_count():
     assert instance.work(np.array([[1, 1], [0, 0]])).tolist() == [1, 0]
 
 
-def test_plan_of_another_horizon_is_refused():
-    with pytest.raises(PlanError, match=r"gpus: got length 3 in dimension h, this instance has h = 2"):
-        job_alone().objective(SlotPlan(gpus=[[1, 1, 1]]))
-
-
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("num_gpus", 0, "at least 1"),
         ("num_gpus", 3, r"throughputs: got 5 columns, must be num_gpus \+ 1, 4"),
-        ("iterations", [-1.0], "at least 0"),
-        ("iterations", [float("nan")], "finite"),
-        ("iterations", [1.0, 2.0], r"deadlines: got shape \(1,\), must be \(n,\) with n = 2"),
-        ("deadlines", [0], "at least 1"),
-        ("deadlines", [1.5], "a whole number"),
         ("throughputs", [[1.0, 1, 1, 1, 1]], r"got 1 at index \[0, 0\], must be 0"),
-        ("throughputs", [[0.0, 1, -1, 1, 1]], "at least 0"),
     ],
 )
 def test_bad_fields_are_named(field, value, message):
@@ -442,17 +429,7 @@ def test_bad_fields_are_named(field, value, message):
     assert "MinimumSatisfactoryShare." in str(error.value)
 
 
-@given(st.integers(0, 10_000))
-def test_json_round_trip(brute, seed):
-    instance = MinimumSatisfactoryShare(**brute.draw(seed))
-    assert instances.read(json.loads(json.dumps(instance.to_dict()))) == instance
-    plan = edf(instance)
-    assert SlotPlan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
-
-
-def test_generator_is_reproducible_and_obeys_its_dial():
-    assert generate(3) == generate(np.random.default_rng(3))
-    assert generate(3) != generate(4)
+def test_the_generator_obeys_its_dial():
     statuses = [
         [formulations.solve(generate(seed, tightness=tightness)).status for seed in range(20)]
         for tightness in (0.2, 0.45, 1.05)

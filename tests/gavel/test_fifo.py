@@ -6,7 +6,6 @@ from hypothesis import given
 
 import formulations
 from heuristics.gavel.fifo import backfilling, fastest_free_type
-from instances import InstanceError
 from instances.gavel.fifo import Fifo, generate, near_tie, three_jobs
 from instances.gavel.sharing import Allocation
 from validation.testing.strategies import strategy
@@ -95,8 +94,3 @@ def test_order_matters():
     instance = generate(3, num_jobs=6, workers_per_pool=1, multi_worker=False, pair_fraction=0.0)
     turned = Fifo(throughputs=instance.throughputs[::-1], num_workers=instance.num_workers)
     assert formulations.solve(instance).objective != pytest.approx(formulations.solve(turned).objective)
-
-
-def test_bad_throughputs():
-    with pytest.raises(InstanceError, match=r"Fifo\.throughputs"):
-        Fifo(throughputs=[[-1.0]], num_workers=[1])

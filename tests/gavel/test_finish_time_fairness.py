@@ -10,7 +10,6 @@ import pytest
 import formulations
 from formulations.gavel import finish_time_fairness as formulation
 from heuristics.gavel import finish_time_fairness as heuristics
-from instances import InstanceError
 from instances.gavel.finish_time_fairness import FinishTimeFairness, generate, late_job, three_jobs
 from instances.gavel.makespan import Makespan
 from instances.gavel.sharing import Allocation
@@ -263,11 +262,3 @@ def test_same_ratio_is_the_best_of_its_kind():
         instance = generate(seed, num_jobs=10, num_types=1, pair_fraction=0.0, workers_per_pool=3, multi_worker=False)
         value = instance.objective(heuristics.same_ratio(instance))
         assert value == pytest.approx(formulations.solve(instance).objective, rel=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("field", "value"), [("steps", [0, 1]), ("elapsed", [-1, 0]), ("isolated_elapsed", [0]), ("elapsed", [math.nan, 0])]
-)
-def test_bad_fields(field, value):
-    with pytest.raises(InstanceError, match=f"FinishTimeFairness.{field}"):
-        replace(late_job(), **{field: value})

@@ -9,7 +9,6 @@ import pytest
 import formulations
 from formulations.gavel import makespan as formulation
 from heuristics.gavel import makespan as heuristics
-from instances import InstanceError
 from instances.gavel.makespan import Makespan, generate, three_jobs
 from instances.gavel.sharing import Allocation
 
@@ -119,11 +118,3 @@ def test_same_finish_is_the_best_of_its_kind():
     assert instance.times_left(plan) == pytest.approx([665 / 3] * 3)
     alone = Makespan(throughputs=[[2.0]], num_workers=[1], steps=[10.0])
     assert alone.objective(heuristics.same_finish(alone)) == 5
-
-
-@pytest.mark.parametrize(
-    ("field", "value"), [("steps", [0, 1, 1]), ("steps", [1, 1]), ("steps", [math.inf, 1, 1]), ("steps", "many")]
-)
-def test_bad_steps(field, value):
-    with pytest.raises(InstanceError, match=f"Makespan.{field}"):
-        Makespan(throughputs=np.ones((3, 1)), num_workers=[1], steps=value)

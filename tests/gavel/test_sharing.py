@@ -16,7 +16,13 @@ from validation.study.cells import call_heuristic
 from validation.testing.strategies import strategy
 
 INSTANCES = strategy("gavel.max_min_fairness")
-ALL = [heuristics.isolated, heuristics.equal_share, heuristics.heterogeneity_agnostic, heuristics.random_packing]
+ALL = [
+    heuristics.isolated,
+    heuristics.equal_share,
+    heuristics.heterogeneity_agnostic,
+    heuristics.matched_packing,
+    heuristics.random_packing,
+]
 
 
 def worker_time(instance, plan):
@@ -229,6 +235,7 @@ def test_without_pairs_packing_is_plain_sharing():
     for seed in range(5):
         instance = generate(seed, num_jobs=12, pair_fraction=0.0, workers_per_pool=4, weighted=True)
         assert heuristics.random_packing(instance, rng=seed) == heuristics.heterogeneity_agnostic(instance)
+        assert heuristics.matched_packing(instance) == heuristics.heterogeneity_agnostic(instance)
 
 
 @pytest.mark.parametrize("problem", [p for p in CATALOGUE if p.startswith("gavel.")])
@@ -246,4 +253,89 @@ def test_a_pool_without_types_is_of_no_use_and_no_harm(problem, place):
     assert other.objective == pytest.approx(solution.objective, rel=1e-5)
     for heuristic in entry.heuristics.values():
         plan, _ = call_heuristic(instance, heuristic, 0)
-        assert not instance.violations(plan) or heuristic.infeasible_because
+        assert heuristic.declines if plan is None else not instance.violations(plan) or heuristic.infeasible_because
+
+
+# --- packing by matching ----------------------------------------------------------------------------
+
+
+def gained(instance, pair):
+    """Workers that a pair holds times the mean, over all workers, of a + b - 1 where that is positive; by loops."""
+    a, b = instance.pairs[pair].tolist()
+    width, total = int(instance.scale_factors[a]), 0.0
+    for pool, workers in enumerate(instance.num_workers.tolist()):
+        best = 0.0
+        for kind in range(instance.num_types):
+            alone, together = instance.throughputs[[a, b], kind], instance.pair_throughputs[pair, kind]
+            if instance.pools[kind] == pool and width <= workers and (alone > 0).all() and (together > 0).all():
+                best = max(best, float((together / alone).sum()) - 1)
+        total += workers * best
+    return width * total / int(instance.num_workers.sum())
+
+
+def best_partners(instance):
+    """The greatest total gain of pairs without a common job, over all sets of pairs."""
+    worth = [gained(instance, pair) for pair in range(instance.num_pairs)]
+
+    def best(pair, busy):
+        if pair == len(worth):
+            return 0.0
+        jobs = set(instance.pairs[pair].tolist())
+        packed = worth[pair] + best(pair + 1, busy | jobs) if not jobs & busy else 0.0
+        return max(packed, best(pair + 1, busy))
+
+    return best(0, frozenset())
+
+
+@pytest.mark.parametrize("first", range(0, 200, 100))
+def test_matched_partners_gain_most(first):
+    """One worker for each type, so that workers are short whatever is packed."""
+    packed = 0
+    for seed in range(first, first + 100):
+        instance = generate(seed, num_jobs=7, num_types=2, workers_per_pool=1, pair_fraction=0.7)
+        assert heuristics.packing_worth(instance) == pytest.approx(
+            [gained(instance, q) for q in range(instance.num_pairs)]
+        )
+        plan = heuristics.matched_packing(instance)
+        assert instance.violations(plan) == []
+        used = np.flatnonzero(plan.time_fractions[instance.num_jobs :].sum(axis=1) > 0)
+        assert len(np.unique(instance.pairs[used])) == 2 * len(used)
+        assert sum(gained(instance, q) for q in used) == pytest.approx(best_partners(instance))
+        packed += len(used)
+    assert packed > 100
+
+
+def test_a_matching_looks_beyond_the_best_pair():
+    """Four jobs in a row: the middle pair gains 0.8, the outer ones 0.5 each."""
+    instance = MaxMinFairness(
+        throughputs=np.ones((4, 1)),
+        num_workers=[1],
+        pairs=[[0, 1], [1, 2], [2, 3]],
+        pair_throughputs=[[[0.75, 0.75]], [[0.9, 0.9]], [[0.75, 0.75]]],
+    )
+    assert heuristics.packing_worth(instance) == pytest.approx([0.5, 0.8, 0.5])
+    plan = heuristics.matched_packing(instance)
+    assert plan.time_fractions.ravel() == pytest.approx([0, 0, 0, 0, 0.5, 0, 0.5])
+
+
+def test_only_as_many_are_packed_as_workers_are_short():
+    """Five jobs on four workers: one pair makes room for all, and it is the one that gains most."""
+    instance = MaxMinFairness(
+        throughputs=np.ones((5, 1)),
+        num_workers=[4],
+        pairs=[[0, 1], [2, 3]],
+        pair_throughputs=[[[0.7, 0.7]], [[0.8, 0.8]]],
+    )
+    plan = heuristics.matched_packing(instance)
+    assert plan.time_fractions.ravel() == pytest.approx([1, 1, 0, 0, 1, 0, 1])
+
+
+def test_matched_packing_on_average_beats_random_partners():
+    values = []
+    for seed in range(20):
+        instance = generate(seed, num_jobs=16, workers_per_pool=2, pair_fraction=1.0)
+        values.append(
+            [instance.objective(h(instance)) for h in (heuristics.matched_packing, heuristics.random_packing)]
+        )
+    matched, random = np.mean(values, axis=0)
+    assert matched > random

@@ -12,7 +12,6 @@ from formulations.engine.options import Options
 from formulations.engine.solving import solve_one_model
 from formulations.gavel import shortest_job_first as formulation
 from heuristics.gavel.shortest_job_first import shortest_first
-from instances import InstanceError
 from instances.gavel.sharing import Allocation
 from instances.gavel.shortest_job_first import ShortestJobFirst, faster_together, generate, three_jobs
 from validation.testing.strategies import strategy
@@ -102,8 +101,3 @@ def test_shortest_first_is_optimal_unless_a_pair_is_faster(instance):
 def test_the_cluster_is_kept_busy():
     instance = generate(0, num_jobs=20, workers_per_pool=2, multi_worker=False)
     assert shortest_first(instance).time_fractions.sum() == 6
-
-
-def test_bad_steps():
-    with pytest.raises(InstanceError, match=r"ShortestJobFirst\.steps"):
-        ShortestJobFirst(throughputs=[[1.0]], num_workers=[1], steps=[0])

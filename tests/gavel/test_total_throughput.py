@@ -7,7 +7,6 @@ from hypothesis import given
 
 import formulations
 from heuristics.gavel.total_throughput import fastest_first
-from instances import InstanceError
 from instances.gavel.sharing import Allocation
 from instances.gavel.total_throughput import TotalThroughput, generate, three_jobs
 from validation.testing.strategies import strategy
@@ -81,8 +80,3 @@ def test_fastest_first_can_lose_nearly_half():
     instance = TotalThroughput(throughputs=[[1.01, 1.0], [1.0, 0.0]], num_workers=[1, 1])
     assert instance.objective(fastest_first(instance)) == pytest.approx(1.01)
     assert formulations.solve(instance).objective == pytest.approx(2)
-
-
-def test_bad_pair_throughputs():
-    with pytest.raises(InstanceError, match=r"TotalThroughput\.pair_throughputs"):
-        TotalThroughput(throughputs=[[1.0]] * 2, num_workers=[1], pairs=[[0, 1]], pair_throughputs=[[[1.0]]])

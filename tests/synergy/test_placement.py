@@ -1,7 +1,6 @@
 """Placing jobs with the fewest fragmented: against brute force, against SCIP, and Theorem A.2."""
 
 import itertools
-import json
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -12,11 +11,9 @@ import pyomo.environ as pyo
 import pytest
 
 import formulations
-import instances
 from formulations.engine.highs import Result
 from formulations.synergy.placement import second_stage, vertex
-from heuristics.synergy.placement import best_fit, swap_fit
-from instances import InstanceError
+from heuristics.synergy.placement import swap_fit
 from instances.synergy.allocation import from_mix
 from instances.synergy.placement import SynergyPlacement, SynergyPlacementPlan, from_trace, generate, shared_middle
 
@@ -389,33 +386,6 @@ def test_value_counts_jobs_on_several_servers() -> None:
     instance = SynergyPlacement(**TWO)
     assert instance.objective(SynergyPlacementPlan(shares=[[1, 0], [0.5, 0.5]])) == 1
     assert instance.objective(SynergyPlacementPlan(shares=[[1, 0], [1e-9, 1]])) == 0
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("num_servers", 0),
-        ("server_gpus", 0),
-        ("server_cpus", -1.0),
-        ("server_memory", "8 GB"),
-        ("demands", [[2, 4], [1, 2]]),
-        ("demands", [[1.5, 4, 4]]),
-        ("demands", [[1, -4, 4]]),
-        ("demands", []),
-        ("integral_gpus", "yes"),
-    ],
-)
-def test_bad_fields_are_named(field: str, value: Any) -> None:
-    with pytest.raises(InstanceError, match=rf"Placement\.{field}"):
-        SynergyPlacement(**{**TWO, field: value})
-
-
-def test_json() -> None:
-    instance = generate(3, integral_gpus=True)
-    assert instances.read(json.loads(json.dumps(instance.to_dict()))) == instance
-    assert generate(3) == generate(np.random.default_rng(3))
-    plan = best_fit(instance)
-    assert SynergyPlacementPlan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
 
 
 @pytest.mark.parametrize("fill", [0.3, 0.9, 1.0])

@@ -101,7 +101,7 @@ def _what_is_wrong(error: Exception) -> str | None:
         return str(error.format_message())
     if isinstance(error, (ImportError, AttributeError)):
         # Other packages with the names of this library's lack what is asked of them.
-        from validation.cli.doctor import rooms
+        from validation.cli.installation import rooms
 
         return next((finding.text for finding in rooms() if not finding.ok), None)
     from formulations import ModelError, SolverError, SolverNotFound

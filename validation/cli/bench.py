@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated
@@ -19,12 +20,11 @@ bench_app = typer.Typer(help="Benchmarks of the library itself.")
 app.add_typer(bench_app, name="bench")
 
 
-def _benchmarks() -> ModuleType:
+def _benchmarks(module: str) -> ModuleType:
     try:
-        from benchmarks import overhead
-    except ImportError:
+        return import_module(f"benchmarks.{module}")
+    except ModuleNotFoundError:
         raise StudyError("benchmarks/ is part of a checkout of the library, and this is none") from None
-    return overhead
 
 
 @bench_app.command()
@@ -35,7 +35,7 @@ def overhead(
     table = Table(box=None, pad_edge=False)
     for name in ("jobs", "whole", "HiGHS on the arrays", "ratio", "at most"):
         table.add_column(name, justify="right")
-    for row in _benchmarks().overhead(repeats):
+    for row in _benchmarks("overhead").overhead(repeats):
         table.add_row(str(row.jobs), duration(row.whole), duration(row.raw), f"{row.ratio:.2f}", f"{row.limit:.2f}")
     console().print(table)
 
@@ -51,7 +51,7 @@ def gavel(
     for name in ("what", "whole", "ratio", "at most"):
         table.add_column(name, justify="left" if name == "what" else "right")
     files = {"throughputs": str(throughputs), "trace": str(trace)} if throughputs and trace else {}
-    for row in _benchmarks().gavel(repeats, **files):
+    for row in _benchmarks("gavel").gavel(repeats, **files):
         limit = f"{row.limit:.2f}" if row.ratio is not None else duration(row.limit)
         table.add_row(row.what, duration(row.seconds), "" if row.ratio is None else f"{row.ratio:.2f}", limit)
     console().print(table)

@@ -1,95 +1,14 @@
-"""The command ``doctor``: is this installation what it seems to be?"""
+"""The command ``doctor``."""
 
 from __future__ import annotations
-
-import importlib
-import importlib.metadata
-import importlib.util
-from dataclasses import dataclass
-from pathlib import Path
 
 import typer
 from rich.text import Text
 
 from validation.cli.app import app, console
+from validation.cli.installation import examine
 
-__all__ = ["DISTRIBUTION", "ROOMS", "Finding", "doctor", "examine", "rooms"]
-
-ROOMS = ("formulations", "heuristics", "instances", "validation")
-DISTRIBUTION = "scheduling-formulations"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing that was looked at, and whether it is as it should be."""
-
-    ok: bool
-    text: str
-
-
-def examine() -> list[Finding]:
-    """Look at packages, solvers, and a solve whose answer is known."""
-    findings = [*rooms(), *_packages()]
-    if all(finding.ok for finding in findings):
-        findings += [*_solvers(), _known_answer()]
-    return findings
-
-
-def rooms() -> list[Finding]:
-    """Whether the four packages are this library's: other distributions use three of the names."""
-    home = Path(__file__).resolve().parents[2]
-    owners = importlib.metadata.packages_distributions()
-    findings = []
-    for room in ROOMS:
-        spec = importlib.util.find_spec(room)
-        where = Path(spec.origin).resolve().parents[1] if spec and spec.origin else None
-        others = sorted(set(owners.get(room, [])) - {DISTRIBUTION})
-        if where != home:
-            text = f"package {room} is imported from {where}, not from {home}: another package has its name"
-        elif others:
-            text = (
-                f"package {room} is also installed by {', '.join(others)}: uninstall that, or use a fresh environment"
-            )
-        else:
-            findings.append(Finding(True, f"package {room} from {where}"))
-            continue
-        findings.append(Finding(False, text))
-    return findings
-
-
-def _packages() -> list[Finding]:
-    findings = []
-    for name in (DISTRIBUTION, "pyomo", "highspy", "numpy", "pandas", "pyarrow", "networkx", "hypothesis"):
-        try:
-            findings.append(Finding(True, f"{name} {importlib.metadata.version(name)}"))
-        except importlib.metadata.PackageNotFoundError:
-            findings.append(Finding(False, f"{name} is not installed"))
-    return findings
-
-
-def _solvers() -> list[Finding]:
-    """Which solvers can be named; only HiGHS has to be there."""
-    import formulations
-    from formulations.engine import highs
-
-    findings = [Finding(True, f"solver highs {highs.version()}")]
-    for name in ("scip", "gurobi", "cbc", "glpk"):
-        try:
-            formulations.find_solver(name)
-            findings.append(Finding(True, f"solver {name} can be used"))
-        except formulations.SolverNotFound as error:
-            findings.append(Finding(True, f"{error} (optional)"))
-    return findings
-
-
-def _known_answer() -> Finding:
-    """Gavel's example of section 4.1, whose optimum is 8/11."""
-    import formulations
-    from instances.gavel.max_min_fairness import three_jobs
-
-    solution = formulations.solve(three_jobs())
-    right = solution.status == "optimal" and solution.objective is not None and abs(solution.objective - 8 / 11) < 1e-6
-    return Finding(right, f"the example of Gavel's section 4.1 gives {solution.objective}, {solution.status} (8/11)")
+__all__ = ["doctor"]
 
 
 @app.command()

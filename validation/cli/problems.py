@@ -13,6 +13,9 @@ import typer
 from validation.cli.app import app
 from validation.formatting import gap_range, number
 
+EXPLAIN_SECONDS = 30.0
+"""For the search of the constraints that conflict."""
+
 __all__ = ["generate", "list_problems", "solve"]
 
 
@@ -107,7 +110,7 @@ def _exactly(instance: Any, solver: str, time_limit: float | None) -> dict[str, 
 
     solution = formulations.solve(instance, solver=solver, time_limit=time_limit)
     if solution.status == "infeasible":
-        print(formulations.explain(instance), file=sys.stderr)
+        print(formulations.explain(instance, time_limit=EXPLAIN_SECONDS), file=sys.stderr)
     return solution.to_dict()
 
 

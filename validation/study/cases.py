@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -35,8 +35,7 @@ class Case:
     Attributes
     ----------
     instance : Instance
-    source : str
-        "generated", "trace" or "file".
+    source : "generated", "trace" or "file"
     size : int
         The generator's size parameter.
     index : int
@@ -44,7 +43,7 @@ class Case:
     """
 
     instance: AnyInstance
-    source: str
+    source: Literal["generated", "trace", "file"]
     size: int
     index: int
 

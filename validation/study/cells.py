@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import formulations
-from instances.base import PlanError
+from instances.base import Plan, PlanError
 from validation import catalogue
 from validation.catalogue import Heuristic
 from validation.study.cases import Algorithm, AnyInstance, Case
@@ -26,6 +26,10 @@ from validation.study.keys import exact_code, heuristic_code
 from validation.workers import Outcome
 
 __all__ = ["Cell", "call_heuristic", "cell_record", "cells_of", "row_of", "run_cell", "run_heuristic", "solve_exactly"]
+
+
+LARGEST_PLAN = 4_000
+"""Characters of a plan's JSON up to which the log keeps it."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,7 @@ def solve_exactly(instance: AnyInstance, solver: str, time_limit: float) -> dict
         "seconds": solution.build_seconds + solution.solve_seconds,
         "solver": f"{solution.solver} {solution.solver_version}",
         "relaxation": _relaxation(instance),
+        "plan": _small(solution.plan),
     }
 
 
@@ -116,9 +121,15 @@ def run_heuristic(instance: AnyInstance, heuristic: Heuristic, seed: int) -> dic
         if broken:
             reason = "; ".join(map(str, broken[:3])) + (f"; {len(broken) - 3} more" if len(broken) > 3 else "")
             return {**entries, "status": "infeasible", "reason": reason}
-        return {**entries, "status": "feasible", "value": instance.objective(plan)}
+        return {**entries, "status": "feasible", "value": instance.objective(plan), "plan": _small(plan)}
     except PlanError as error:
         return {**entries, "status": "failed", "reason": str(error)}
+
+
+def _small(plan: Plan | None) -> dict[str, Any] | None:
+    """A plan as JSON for the report's pictures; None where it would make the log heavy."""
+    entries = None if plan is None else plan.to_dict()
+    return entries if entries is not None and len(json.dumps(entries)) <= LARGEST_PLAN else None
 
 
 def row_of(cell: Cell, outcome: Outcome) -> dict[str, Any]:

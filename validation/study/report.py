@@ -12,17 +12,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from instances.files import write_whole
+from instances.files import load, write_whole
 from validation import catalogue
+from validation.drawing import plans_side_by_side
 from validation.formatting import duration, gap_range, number, percent
 from validation.study.cases import EXACT
 from validation.study.plots import looks, problem_pictures
-from validation.study.results import Study, collect
+from validation.study.results import Study, collect, read_plans
 
 __all__ = ["finish"]
 
 WORST = 2
 """Instances listed for each heuristic."""
+LARGEST_DRAWN = 40
+"""Size up to which an instance is drawn: beyond, a picture says little."""
 
 
 def finish(directory: str | os.PathLike[str]) -> Study:
@@ -195,7 +198,27 @@ def _worst(study: Study, rows: pd.DataFrame) -> str:
             ]
         )
     header = ["heuristic", "size", "gap", "value", "optimum", "instance", "to see it again, in the study's directory"]
-    return "<h3>Worst instances</h3>" + _table(header, lines, text_columns=(0, 5, 6), escaped=True)
+    table = _table(header, lines, text_columns=(0, 5, 6), escaped=True)
+    return f"<h3>Worst instances</h3>{table}{_picture_of_the_worst(study, records)}"
+
+
+def _picture_of_the_worst(study: Study, bad: list[dict[str, Any]]) -> str:
+    """The worst instance whose plans the log keeps: the data, the heuristic's plan, and the best one found."""
+    plans = read_plans(study.directory)
+    exact = study.rows[study.rows["algorithm"] == EXACT].set_index("instance")["key"]
+    for row in bad:
+        best = plans.get(str(exact.get(row["instance"])))
+        if row["key"] not in plans or best is None or int(row["size"]) > LARGEST_DRAWN:
+            continue
+        instance = load(study.directory / row["file"])
+        found = "optimal" if row["exact_status"] == "optimal" else "best found"
+        drawn = {row["algorithm"]: plans[row["key"]], found: best}
+        read = {name: instance.plan_type.from_dict(plan) for name, plan in drawn.items()}
+        caption = f"{row['algorithm']} where it does worst, beside the {found} plan ({row['file']})"
+        picture = _inline(plans_side_by_side(instance, read))
+        told = _escape(caption)
+        return f'<figure><img src="{picture}" alt="{told}"><figcaption>{told}</figcaption></figure>'
+    return ""
 
 
 def _command(row: dict[str, Any], seed: int) -> str:

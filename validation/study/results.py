@@ -18,7 +18,7 @@ from validation.formatting import duration, gap_range
 from validation.gaps import beats, gap_interval
 from validation.study.cases import EXACT
 
-__all__ = ["Study", "collect", "last_run", "read_log", "read_rows", "summarize", "write_json"]
+__all__ = ["Study", "collect", "last_run", "read_log", "read_plans", "read_rows", "summarize", "write_json"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -140,6 +140,12 @@ def read_rows(directory: str | os.PathLike[str]) -> pd.DataFrame:
     rows = [latest[cell["key"]] | cell for cell in _read_study(directory)["cells"] if cell["key"] in latest]
     table = pd.DataFrame(rows).reindex(columns=list(_COLUMNS)).astype(_COLUMNS)
     return _with_gaps(table)
+
+
+def read_plans(directory: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
+    """Plans that the log of a study keeps, as JSON, by the keys of their rows."""
+    log = read_log(Path(directory) / "rows.jsonl")
+    return {row["key"]: row["plan"] for row in log if row.get("plan") is not None}
 
 
 _COLUMNS = {

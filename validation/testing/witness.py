@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import html
-import io
 import json
 import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +18,9 @@ from instances.files import write_whole
 from instances.pictures import MOST_WRITTEN, matrix
 from instances.schema import Scalar, declarations
 from validation import catalogue
+from validation.drawing import as_svg, plans_side_by_side
 from validation.formatting import number, percent
 from validation.provenance import version
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["Judged", "Witness"]
 
@@ -161,20 +158,9 @@ def _scalars(record: Record) -> str:
 
 
 def _plans_picture(witness: Witness) -> str:
-    """The problem's own picture of the instance, of the heuristic's plan, and of the optimal one, as SVG."""
-    from matplotlib.figure import Figure
-
     judged = witness.judged
-    drawn: list[tuple[str, Plan | None]] = [("the data", None)]
-    drawn += [(witness.heuristic, judged.plan)] if judged.plan is not None else []
-    drawn += [("optimal", judged.exact_plan)]
-    figure = Figure(figsize=(5.6 * len(drawn), 4.2), layout="constrained")
-    for axes, (name, plan) in zip(figure.subplots(1, len(drawn), squeeze=False)[0], drawn, strict=True):
-        judged.instance.plot(plan, ax=axes)
-        # The page says what problem it is; here the question is whose plan this is.
-        said = axes.get_title().removeprefix(witness.problem)
-        axes.set_title(name + said, fontsize="medium")
-    return _svg(figure)
+    plans = {} if judged.plan is None else {witness.heuristic: judged.plan}
+    return plans_side_by_side(judged.instance, {**plans, "optimal": judged.exact_plan})
 
 
 def _arrays_picture(witness: Witness) -> str:
@@ -201,17 +187,7 @@ def _arrays_picture(witness: Witness) -> str:
                 axes[row, column].axis("off")
         head = axes[0, column].get_title()
         axes[0, column].set_title(f"{title}\n{head}", fontsize=10)
-    return _svg(figure)
-
-
-def _svg(figure: Figure) -> str:
-    # Loaded when a witness is looked at, not by the workers that look for one.
-    import matplotlib as mpl
-
-    buffer = io.StringIO()
-    with mpl.rc_context({"svg.hashsalt": "witness"}):
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
-    return buffer.getvalue()[buffer.getvalue().index("<svg") :]
+    return as_svg(figure)
 
 
 def _arrays(record: Record) -> list[tuple[str, NDArray[Any]]]:

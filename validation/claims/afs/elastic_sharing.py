@@ -14,6 +14,7 @@ from fractions import Fraction
 import numpy as np
 
 from heuristics.afs.elastic_sharing import afs_l, max_min, srtf, srtf_elastic
+from heuristics.afs.preferences import hand_out, preference_cycles
 from heuristics.afs.two_job import jct_if_longer_receives, jct_if_shorter_receives, pairwise_rule
 from instances.afs.elastic_sharing import ElasticSharing, Schedule
 from instances.afs.two_job import AfsTwoJob
@@ -363,4 +364,70 @@ _COMPARED = [
 ]
 
 
-CLAIMS: list[Claim] = [*_MANY_JOBS, *_COMPARED, *_MORE_GPUS]
+# --- whether comparing in pairs is an order: section 4.2 and Appendix C --------------------------
+
+
+def _goes_round(instance: ElasticSharing) -> str:
+    """At which shares of AFS-L the comparison goes round in a circle.
+
+    Quotients of small whole numbers are equal as floating-point numbers if and only if they are equal.
+    """
+    for shares in hand_out(instance):
+        for first, second, third in preference_cycles(instance, shares, longest=3):
+            return (
+                f"on {listed(shares)} GPUs, job {first} is preferred to job {second}, job {second} to job {third}, "
+                f"and job {third} to job {first}"
+            )
+    return ""
+
+
+def _longer_wins(instance: ElasticSharing, shorter: int, longer: int) -> bool:
+    """Formula (3) for two jobs on a GPU each."""
+    (_, now, then), (_, longer_now, longer_then) = (
+        [Fraction(rate) for rate in instance.throughputs[job, :3].tolist()] for job in (shorter, longer)
+    )
+    return (longer_then - longer_now) / longer_then > (then - now) / now
+
+
+def _appendix_c_fails(instance: ElasticSharing) -> str:
+    lengths = [Fraction(work) / Fraction(rate) for work, rate in zip(*_work_and_rate(instance), strict=True)]
+    a, b, c = sorted(range(3), key=lambda job: lengths[job])
+    if _longer_wins(instance, a, b) and _longer_wins(instance, b, c) and not _longer_wins(instance, a, c):
+        return f"job {b} wins against job {a}, job {c} against job {b}, but job {c} not against job {a}"
+    return ""
+
+
+def _work_and_rate(instance: ElasticSharing) -> tuple[list[float], list[float]]:
+    return instance.work.tolist(), instance.throughputs[:, 1].tolist()
+
+
+_ORDER = [
+    Claim(
+        name="comparison_an_order",
+        source="AFS, section 4.2, Algorithm 1, and Appendix C",
+        statement="The comparison of jobs in pairs is transitive, so that there is a job of top priority.",
+        reading="at none of the shares through which AFS-L hands out its GPUs does the comparison of Algorithm 1 go "
+        "round in a circle. As printed, a job without GPUs is longer than any other, and the shorter job wins where "
+        "formula (3) is an equality.",
+        instances=lambda rng: _sharings((3,), (2, 3, 4), 3, _concave, 3),
+        breaks=_goes_round,
+        scope="three jobs of whole work up to 3, on 2 to 4 GPUs with concave curves whose steps are at most 3",
+        exhaustive=True,
+    ),
+    Claim(
+        name="appendix_c",
+        source="AFS, Appendix C",
+        statement="Formula (3) is transitive.",
+        reading="of three jobs, each longer than the one before: if the second wins against the first by formula (3), "
+        "and the third against the second, then the third wins against the first. Other ways round are left out, as in "
+        "the proof.",
+        instances=lambda rng: _triples(5, 3),
+        breaks=_appendix_c_fails,
+        scope="three jobs, not equally long, of whole work up to 3, whose throughputs are up to 5 on a GPU and at most "
+        "twice that on two",
+        exhaustive=True,
+    ),
+]
+
+
+CLAIMS: list[Claim] = [*_MANY_JOBS, *_COMPARED, *_MORE_GPUS, *_ORDER]

@@ -12,6 +12,8 @@ from instances.afs.elastic_sharing import ElasticSharing, from_trace, generate
 from validation.catalogue import Entry, Rescaling, named
 from validation.testing.arrays import integers, whole_floats
 
+__all__ = ["ENTRY", "strategy"]
+
 
 @st.composite
 def strategy(draw: st.DrawFn, *, max_jobs: int = 3, max_gpus: int = 4, max_work: int = 12) -> ElasticSharing:

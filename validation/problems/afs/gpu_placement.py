@@ -12,6 +12,8 @@ from instances.afs.gpu_placement import GpuPlacement, generate
 from instances.afs.network_packing import regulated_shares
 from validation.catalogue import Entry, named
 
+__all__ = ["ENTRY", "strategy"]
+
 
 @st.composite
 def strategy(draw: st.DrawFn, *, max_jobs: int = 4, max_machines: int = 3, max_exponent: int = 2) -> GpuPlacement:

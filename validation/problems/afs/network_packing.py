@@ -9,6 +9,8 @@ from heuristics.afs import network_packing as fast
 from instances.afs.network_packing import NetworkPacking, generate
 from validation.catalogue import Entry, named
 
+__all__ = ["ENTRY", "strategy"]
+
 
 @st.composite
 def strategy(draw: st.DrawFn, *, max_jobs: int = 5, max_machines: int = 3, max_exponent: int = 3) -> NetworkPacking:

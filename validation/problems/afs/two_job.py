@@ -10,6 +10,8 @@ from instances.afs.two_job import AfsTwoJob, generate
 from validation.catalogue import Entry, Rescaling, named
 from validation.testing.arrays import whole_floats
 
+__all__ = ["ENTRY", "strategy"]
+
 
 @st.composite
 def strategy(draw: st.DrawFn, *, max_work: int = 60, max_throughput: int = 12) -> AfsTwoJob:

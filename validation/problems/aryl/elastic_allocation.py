@@ -12,6 +12,8 @@ from instances.aryl.elastic_allocation import ElasticAllocation, from_trace, gen
 from validation.catalogue import Entry, Heuristic, Rescaling, named
 from validation.testing.arrays import integers, whole_floats
 
+__all__ = ["ENTRY", "strategy"]
+
 
 @st.composite
 def strategy(draw: st.DrawFn, *, max_jobs: int = 4, max_extra: int = 4, max_seconds: int = 60) -> ElasticAllocation:

@@ -12,6 +12,8 @@ from instances.aryl.placement import ArylPlacement, generate
 from validation.catalogue import Entry, Heuristic, named
 from validation.testing.arrays import booleans, integers
 
+__all__ = ["ENTRY", "strategy"]
+
 
 @st.composite
 def strategy(

@@ -9,6 +9,8 @@ from instances.aryl.reclaim import Reclaim, generate
 from validation.catalogue import Entry, named
 from validation.testing.arrays import booleans, integers
 
+__all__ = ["ENTRY", "strategy"]
+
 
 @st.composite
 def strategy(draw: st.DrawFn, *, max_jobs: int = 5, max_servers: int = 5, max_gpus: int = 4) -> Reclaim:

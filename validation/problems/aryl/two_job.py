@@ -12,6 +12,8 @@ from instances.aryl.two_job import ArylTwoJob, generate
 from validation.catalogue import Entry, Rescaling, named
 from validation.testing.arrays import integers, whole_floats
 
+__all__ = ["ENTRY", "strategy"]
+
 
 @st.composite
 def strategy(draw: st.DrawFn, *, max_gpus: int = 12, max_work: int = 60) -> ArylTwoJob:

@@ -10,6 +10,8 @@ from instances.elasticflow.admission import Admission, from_trace, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
 from validation.problems.elasticflow.sharing import deadline_jobs, one_more_gpu
 
+__all__ = ["ENTRY", "strategy"]
+
 TAKES_CURVES_FOR_LINEAR = "Theorem 1 takes every curve for linear, so jobs can fall short of their iterations"
 
 

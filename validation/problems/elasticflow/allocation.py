@@ -9,6 +9,8 @@ from instances.elasticflow.allocation import ElasticFlowAllocation, from_trace, 
 from validation.catalogue import Entry, Heuristic, Rescaling, named
 from validation.problems.elasticflow.sharing import deadline_jobs
 
+__all__ = ["ENTRY", "strategy"]
+
 LEAVES_GPUS_IDLE = "as printed, jobs get one GPU at most beyond their shares, so that useful ones can stay idle"
 
 

@@ -9,6 +9,8 @@ from instances.elasticflow.minimum_satisfactory_share import MinimumSatisfactory
 from validation.catalogue import Entry, Heuristic, Rescaling, named
 from validation.problems.elasticflow.sharing import deadline_jobs, one_more_gpu
 
+__all__ = ["ENTRY", "strategy"]
+
 MISSES_DEADLINES = "earlier jobs take every GPU that makes them faster, so later ones can miss their deadlines"
 
 

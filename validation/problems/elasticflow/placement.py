@@ -12,6 +12,8 @@ from instances.elasticflow.placement import ElasticFlowPlacement, generate
 from validation.catalogue import Entry, Heuristic, named
 from validation.testing.arrays import integers
 
+__all__ = ["ENTRY", "strategy"]
+
 
 @st.composite
 def strategy(

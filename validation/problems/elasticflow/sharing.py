@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from instances.elasticflow.sharing import DeadlineJobs
 from validation.testing.arrays import integers
 
+__all__ = ["deadline_jobs", "one_more_gpu"]
+
 Jobs = TypeVar("Jobs", bound=DeadlineJobs[Any])
 
 

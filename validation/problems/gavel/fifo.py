@@ -11,6 +11,8 @@ from instances.gavel.fifo import Fifo, from_trace, generate
 from validation.catalogue import Entry, Rescaling, named
 from validation.problems.gavel.sharing import cluster
 
+__all__ = ["ENTRY", "strategy"]
+
 
 @st.composite
 def strategy(draw: st.DrawFn, *, fields: st.SearchStrategy[dict[str, Any]] | None = None) -> Fifo:
@@ -32,6 +34,7 @@ ENTRY = Entry(
         fast.equal_share,
         fast.heterogeneity_agnostic,
         fast.random_packing,
+        fast.matched_packing,
     ),
     from_trace=from_trace,
     symmetric=("k", "p", "q"),

@@ -13,6 +13,8 @@ from validation.catalogue import Entry, Rescaling, named
 from validation.problems.gavel.sharing import cluster
 from validation.testing.arrays import whole_floats
 
+__all__ = ["ENTRY", "strategy"]
+
 
 @st.composite
 def strategy(draw: st.DrawFn, *, fields: st.SearchStrategy[dict[str, Any]] | None = None) -> Makespan:
@@ -34,6 +36,7 @@ ENTRY = Entry(
         fast.equal_share,
         fast.heterogeneity_agnostic,
         fast.random_packing,
+        fast.matched_packing,
     ),
     from_trace=from_trace,
     symmetric=("n", "k", "p", "q"),

@@ -12,6 +12,8 @@ from validation.catalogue import Entry, Rescaling, named
 from validation.problems.gavel.sharing import cluster
 from validation.testing.arrays import whole_floats
 
+__all__ = ["ENTRY", "strategy"]
+
 
 @st.composite
 def strategy(draw: st.DrawFn, *, fields: st.SearchStrategy[dict[str, Any]] | None = None) -> MaxMinFairness:
@@ -32,6 +34,7 @@ ENTRY = Entry(
         fast.equal_share,
         fast.heterogeneity_agnostic,
         fast.random_packing,
+        fast.matched_packing,
         fast.multiplicative_weights,
     ),
     from_trace=from_trace,

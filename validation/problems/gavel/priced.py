@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from validation.problems.gavel.sharing import cluster
 from validation.testing.arrays import whole_floats
 
+__all__ = ["priced"]
+
 
 @st.composite
 def priced(draw: st.DrawFn, *, fields: st.SearchStrategy[dict[str, Any]] | None = None) -> dict[str, Any]:

@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 
 from heuristics.gavel import round_assignment as fast
 from instances.gavel.round_assignment import RoundAssignment, generate
-from validation.catalogue import Entry, Rescaling, named
+from validation.catalogue import Entry, Heuristic, Rescaling, named
 from validation.problems.gavel.sharing import cluster
 from validation.testing.arrays import quarters
+
+__all__ = ["ENTRY", "strategy"]
 
 
 @st.composite
@@ -34,6 +36,7 @@ ENTRY = Entry(
     sizes=(8, 32, 128),
     heuristics=named(
         fast.greedy_priority,
+        Heuristic(fast.matching_round, declines=True),
     ),
     symmetric=("n", "k", "p"),
     rescalings=(Rescaling(("priorities",), 1),),

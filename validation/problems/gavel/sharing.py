@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from validation.testing.arrays import integers, quarters, subsets
 
+__all__ = ["cluster"]
+
 
 @st.composite
 def cluster(draw: st.DrawFn, *, max_jobs: int = 4, max_types: int = 3, max_workers: int = 4) -> dict[str, Any]:

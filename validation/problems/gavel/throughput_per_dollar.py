@@ -11,6 +11,8 @@ from instances.gavel.throughput_per_dollar import ThroughputPerDollar, from_trac
 from validation.catalogue import Entry, Heuristic, Rescaling, named
 from validation.problems.gavel.priced import priced
 
+__all__ = ["ENTRY", "strategy"]
+
 BLIND_TO_SLOS = "it does not look at SLOs"
 
 
@@ -33,6 +35,7 @@ ENTRY = Entry(
         Heuristic(fast.equal_share, infeasible_because=BLIND_TO_SLOS),
         Heuristic(fast.heterogeneity_agnostic, infeasible_because=BLIND_TO_SLOS),
         Heuristic(fast.random_packing, infeasible_because=BLIND_TO_SLOS),
+        Heuristic(fast.matched_packing, infeasible_because=BLIND_TO_SLOS),
     ),
     from_trace=from_trace,
     symmetric=("n", "k", "p", "q"),

@@ -12,6 +12,8 @@ from instances.gavel.total_throughput import TotalThroughput, from_trace, genera
 from validation.catalogue import Entry, Rescaling, named
 from validation.problems.gavel.sharing import cluster
 
+__all__ = ["ENTRY", "strategy"]
+
 
 @st.composite
 def strategy(draw: st.DrawFn, *, fields: st.SearchStrategy[dict[str, Any]] | None = None) -> TotalThroughput:
@@ -32,6 +34,7 @@ ENTRY = Entry(
         fast.equal_share,
         fast.heterogeneity_agnostic,
         fast.random_packing,
+        fast.matched_packing,
     ),
     from_trace=from_trace,
     symmetric=("n", "k", "p", "q"),

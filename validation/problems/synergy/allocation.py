@@ -11,6 +11,8 @@ from instances.synergy.allocation import SynergyAllocation, from_trace, generate
 from validation.catalogue import Entry, Rescaling, named
 from validation.problems.synergy.sensitivity import jobs
 
+__all__ = ["ENTRY", "strategy"]
+
 
 @st.composite
 def strategy(draw: st.DrawFn, *, max_servers: int = 3, max_gpus: int = 4, max_configs: int = 5) -> SynergyAllocation:

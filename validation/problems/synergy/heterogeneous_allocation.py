@@ -13,6 +13,8 @@ from validation.catalogue import Entry, Heuristic, Rescaling, named
 from validation.problems.synergy import sensitivity
 from validation.testing.arrays import integers, whole_floats
 
+__all__ = ["ENTRY", "strategy"]
+
 NO_TYPE_LEFT = "a job can find no machine type with enough free GPUs"
 
 

@@ -12,6 +12,8 @@ from instances.synergy.placement import SynergyPlacement, from_trace, generate
 from validation.catalogue import Entry, Heuristic, named
 from validation.testing.arrays import quarters, whole_floats
 
+__all__ = ["ENTRY", "strategy"]
+
 MISSES_WHOLE_GPUS = "the demands can exceed the servers, and with whole GPUs it can miss a placement"
 
 

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from validation.testing.arrays import quarters, whole_floats
 
+__all__ = ["configs", "gpu_demands", "jobs"]
+
 
 @st.composite
 def jobs(draw: st.DrawFn, max_servers: int, max_gpus: int, max_configs: int) -> dict[str, Any]:

@@ -11,6 +11,8 @@ from instances.synergy.tuning import Tuning, from_trace, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
 from validation.problems.synergy.sensitivity import jobs
 
+__all__ = ["ENTRY", "strategy"]
+
 NO_ROOM_UNSPLIT = "a job that may not be split can find no server with enough free GPUs"
 SKIPS_JOBS = "it skips the jobs whose best-case demand no longer fits"
 

@@ -1,0 +1,54 @@
+"""``python -m benchmarks NAME``: compute tables of the documents anew; without a name, list them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from benchmarks import afs, aryl, elasticflow, engine, gavel, overhead, synergy
+from benchmarks.tables import BENCHMARKS, Setup, machine, markdown
+
+__all__ = ["MODULES", "app", "main"]
+
+MODULES = (overhead, engine, gavel, synergy, aryl, afs, elasticflow)
+"""What enters the benchmarks."""
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+
+@app.command()
+def main(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME]...", help="A table, or all whose names begin so: aryl.reclaim, gavel."),
+    ] = None,
+    quick: Annotated[bool, typer.Option(help="The smallest size of each table only.")] = False,
+    limit: Annotated[float | None, typer.Option(min=0, help="Limit of each proof, s; each table's own else.")] = None,
+    repeats: Annotated[int, typer.Option(min=1, help="Runs of which the median counts.")] = 5,
+    data: Annotated[
+        Path | None,
+        typer.Option(envvar="SCHEDULING_DATA", help="Folder of public data (docs/data.md), for the rows that need it."),
+    ] = None,
+) -> None:
+    """Compute tables of the documents anew; without a name, list them."""
+    if not names:
+        width = max(map(len, BENCHMARKS))
+        for name, found in BENCHMARKS.items():
+            print(f"{name:{width}}  {found.summary}")
+        return
+    wanted = [name for name in BENCHMARKS if any(f"{name}.".startswith(f"{asked}.") for asked in names)]
+    for asked in names:
+        if not any(f"{name}.".startswith(f"{asked}.") for name in wanted):
+            raise typer.BadParameter(f"got {asked}, must be one of those that `python -m benchmarks` lists, or a part")
+    setup = Setup(quick, limit, repeats, data)
+    for name in wanted:
+        print(f"\n{name}: {BENCHMARKS[name].summary}\n", flush=True)
+        for line in markdown(BENCHMARKS[name], setup):
+            print(line, flush=True)
+    print(f"\n{machine()}")
+
+
+if __name__ == "__main__":
+    app(prog_name="python -m benchmarks")

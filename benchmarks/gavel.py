@@ -1,0 +1,303 @@
+"""Tables of the pages on Gavel's policies."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import formulations
+from benchmarks.overhead import highs_alone
+from benchmarks.tables import Row, Setup, benchmark, gap, median_seconds, seconds, timed
+from formulations.engine.linear import translate
+from formulations.engine.solution import Solution
+from formulations.gavel.hierarchical_fairness import water_filling
+from heuristics.gavel.max_min_fairness import multiplicative_weights
+from heuristics.gavel.sharing import equal_share, heterogeneity_agnostic, isolated, random_packing
+from instances.gavel import cost, finish_time_fairness, hierarchical_fairness, max_min_fairness
+from validation import catalogue
+
+__all__ = [
+    "ONE_PROGRAM",
+    "Timing",
+    "classes",
+    "conflicts",
+    "finish_time_fairness_times",
+    "gaps",
+    "gavel",
+    "hierarchical_fairness_times",
+    "max_min_fairness_gaps",
+    "max_min_fairness_times",
+    "pairs",
+]
+
+ONE_PROGRAM = ("max_min_fairness", "makespan", "fifo", "total_throughput", "cost", "throughput_per_dollar")
+"""Policies that are one linear program."""
+SOLVERS = ("simplex", "ipm")
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Median processor time of a solve, s, with its limit: in seconds, or as a ratio to HiGHS on the arrays."""
+
+    what: str
+    seconds: float
+    ratio: float | None
+    limit: float
+
+
+def gavel(
+    repeats: int = 5, *, throughputs: str | None = None, trace: str | None = None, jobs: int = 1024
+) -> list[Timing]:
+    """Time Gavel's policies.
+
+    With all jobs different each one-program policy runs in turn with HiGHS on the same arrays, by
+    simplex and by interior point; the ratio is to the faster of the two.  Then the other policies,
+    all pairs of half as many jobs, and, where files are given, twice as many jobs of a real trace,
+    of which many are alike.
+
+    Parameters
+    ----------
+    repeats : int
+        Timed repetitions; the median counts.
+    throughputs, trace : path, optional
+        The published table and a trace.
+    jobs : int
+        Jobs; the limits are for 1,024.
+    """
+    rows = []
+    for name in ONE_PROGRAM:
+        instance = _generate(name)(0, num_jobs=jobs, multi_worker=False, pair_fraction=0.0)
+        program = translate(formulations.build(instance))
+        pairs = [
+            (
+                timed(formulations.solve, instance)[1],
+                min(timed(highs_alone, program, method)[1] for method in SOLVERS),
+            )
+            for _ in range(repeats + 1)
+        ][1:]
+        ratio = statistics.median(whole / raw for whole, raw in pairs)
+        rows.append(Timing(f"{name}, {jobs:,} jobs", statistics.median(whole for whole, _ in pairs), ratio, 1.35))
+    distinct: dict[str, Any] = {"pair_fraction": 0.0}
+    paired: dict[str, Any] = {"num_jobs": jobs // 2, "multi_worker": False, "pair_fraction": 1.0}
+    for name, what, limit, options in (
+        ("shortest_job_first", f"{jobs:,} jobs", 0.01, {"num_jobs": jobs, **distinct}),
+        ("finish_time_fairness", f"{jobs:,} jobs", 0.6, {"num_jobs": jobs, **distinct}),
+        ("max_min_fairness", f"all pairs of {jobs // 2:,} jobs", 3.0, paired),
+        ("makespan", f"all pairs of {jobs // 2:,} jobs", 3.0, paired),
+        ("hierarchical_fairness", f"{jobs:,} jobs, 1 entity", 2.0, {"num_jobs": jobs, "num_entities": 1, **distinct}),
+        ("hierarchical_fairness", f"{jobs:,} jobs, 5 entities", 4.0, {"num_jobs": jobs, "num_entities": 5, **distinct}),
+        (
+            "hierarchical_fairness",
+            f"{2 * jobs:,} jobs, 5 entities",
+            15.0,
+            {"num_jobs": 2 * jobs, "num_entities": 5, **distinct},
+        ),
+    ):
+        instance = _generate(name)(0, **options)
+        rows.append(
+            Timing(f"{name}, {what}", median_seconds(min(3, repeats), formulations.solve, instance), None, limit)
+        )
+    if throughputs is not None and trace is not None:
+        for name in ONE_PROGRAM:
+            draw = catalogue.entry(f"gavel.{name}").from_trace
+            assert draw is not None
+            instance = draw(0, throughputs=throughputs, trace=trace, num_jobs=2 * jobs, share_space=False)
+            what = f"{name}, {2 * jobs:,} real jobs"
+            rows.append(Timing(what, median_seconds(repeats, formulations.solve, instance), None, 0.1))
+    return rows
+
+
+def _generate(name: str) -> Callable[..., Any]:
+    return catalogue.entry(f"gavel.{name}").generate
+
+
+def _real(setup: Setup) -> dict[str, Any]:
+    """Published table and trace of 1,181 jobs, where there is a folder of data."""
+    if setup.data is None:
+        return {}
+    folder = setup.data / "gavel"
+    return {
+        "throughputs": str(folder / "simulation_throughputs.json"),
+        "trace": str(folder / "msr_seed0_0e4a51.trace"),
+    }
+
+
+@benchmark("gavel.policies", "policy", "whole", "ratio to HiGHS on the arrays", "at most")
+def _policies(setup: Setup) -> Iterator[Row]:
+    """Processor time of all policies (`optgap bench gavel`), against HiGHS where there is one program."""
+    for row in gavel(setup.repeats, jobs=setup.size(1024, 16), **_real(setup)):
+        limit = f"{row.limit:.2f}" if row.ratio is not None else seconds(row.limit)
+        yield row.what, seconds(row.seconds), "" if row.ratio is None else f"{row.ratio:.2f}", limit
+
+
+@benchmark(
+    "gavel.gaps",
+    "policy",
+    "its own heuristics",
+    "`isolated`",
+    "`equal_share`",
+    "`heterogeneity_agnostic`",
+    "`random_packing`",
+)
+def gaps(setup: Setup) -> Iterator[Row]:
+    """Mean and worst gap of the heuristics over 16 jobs on 4 workers per pool, without SLOs, seeds 0 to 99."""
+    own = {
+        "total_throughput": ["fastest_first"],
+        "makespan": ["same_finish"],
+        "fifo": ["fastest_free_type", "backfilling"],
+        "shortest_job_first": ["shortest_first"],
+        "finish_time_fairness": ["same_ratio"],
+        "cost": ["best_bargain"],
+        "throughput_per_dollar": ["best_bargain_first"],
+    }
+    shared = (isolated, equal_share, heterogeneity_agnostic, random_packing)
+    for name, functions in own.items():
+        room = import_module(f"heuristics.gavel.{name}")
+        slos = {"slo_fraction": 0.0} if name in ("cost", "throughput_per_dollar") else {}
+        drawn = [
+            _generate(name)(seed, num_jobs=16, workers_per_pool=4, **slos) for seed in setup.size(range(100), range(2))
+        ]
+        best = [_value(formulations.solve(one)) for one in drawn]
+        cells = []
+        for heuristic in (*(getattr(room, function) for function in functions), *shared):
+            found = [gap(one.objective(heuristic(one)), most) for one, most in zip(drawn, best, strict=True)]
+            cells.append(f"{statistics.mean(found):.0%} ({max(found):.0%})")
+        first = "; ".join(f"`{function}` {cell}" for function, cell in zip(functions, cells, strict=False))
+        yield f"`{name}`", first, *cells[len(functions) :]
+
+
+def _value(solution: Solution) -> float:
+    if solution.status != "optimal" or solution.objective is None:
+        raise RuntimeError(f"no proven optimum: {solution}")
+    return float(solution.objective)
+
+
+@benchmark(
+    "gavel.max_min_fairness.gaps",
+    "n",
+    "`isolated`",
+    "`equal_share`",
+    "`heterogeneity_agnostic`",
+    "`random_packing`",
+    "`multiplicative_weights`",
+)
+def max_min_fairness_gaps(setup: Setup) -> Iterator[Row]:
+    """Median and largest gap over `generate(seed, num_jobs=n)`, seeds 0 to 19."""
+    heuristics = (isolated, equal_share, heterogeneity_agnostic, random_packing, multiplicative_weights)
+    for jobs in setup.few((8, 32, 128)):
+        drawn = [max_min_fairness.generate(seed, num_jobs=jobs) for seed in setup.few(range(20))]
+        best = [_value(formulations.solve(one)) for one in drawn]
+        cells = []
+        for heuristic in heuristics:
+            found = [gap(one.objective(heuristic(one)), most) for one, most in zip(drawn, best, strict=True)]
+            cells.append(f"{statistics.median(found):.3f}, {max(found):.3f}")
+        yield jobs, *cells
+
+
+@benchmark("gavel.max_min_fairness.times", "n", "pairs", "exact", "epsilon 0.1", "0.05", "0.01")
+def max_min_fairness_times(setup: Setup) -> Iterator[Row]:
+    """Processor time of the whole exact solve, and of `multiplicative_weights` as a multiple of it."""
+    for jobs in setup.few((8, 64, 512, 1024)):
+        one = max_min_fairness.generate(0, num_jobs=jobs)
+        exact = median_seconds(setup.repeats, formulations.solve, one)
+        weights = [
+            median_seconds(setup.repeats, multiplicative_weights, one, epsilon=epsilon) for epsilon in (0.1, 0.05, 0.01)
+        ]
+        yield f"{jobs:,}", f"{len(one.pairs):,}", seconds(exact), *(f"{took / exact:.1f} times" for took in weights)
+
+
+@benchmark("gavel.finish_time_fairness.times", "`generate(0, num_jobs=1024, pair_fraction=0.0, ...)`", "whole", "how")
+def finish_time_fairness_times(setup: Setup) -> Iterator[Row]:
+    """Processor time of 1,024 jobs without pairs, and how many programs that took."""
+    settings: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("default", {}),
+        ("`unevenness=10`", {"unevenness": 10.0}),
+        ("`workers_per_pool=32`", {"workers_per_pool": 32}),
+        ("`multi_worker=False`", {"multi_worker": False}),
+    )
+    for what, options in setup.few(settings):
+        one = finish_time_fairness.generate(0, num_jobs=setup.size(1024, 16), pair_fraction=0.0, **options)
+        took = median_seconds(setup.repeats, formulations.solve, one)
+        yield what, seconds(took), formulations.solve(one).message
+
+
+@benchmark("gavel.hierarchical_fairness.times", "jobs", "entities", "workers per type", "levels", "programs", "time")
+def hierarchical_fairness_times(setup: Setup) -> Iterator[Row]:
+    """Levels, programs and processor time of water filling, jobs all different, without pairs unless stated."""
+    for what, one in _hierarchies(setup):
+        filled, took = timed(water_filling, one)
+        again = min(3, setup.repeats)
+        if took < 2:
+            took = statistics.median([took, *(timed(water_filling, one)[1] for _ in range(again - 1))])
+        workers = f"{int(one.num_workers[0]):,}"
+        yield what, one.num_entities, workers, f"{filled.num_levels:,}", f"{filled.programs:,}", seconds(took)
+
+
+def _hierarchies(setup: Setup) -> Iterator[tuple[str, hierarchical_fairness.HierarchicalFairness]]:
+    generate = hierarchical_fairness.generate
+    if setup.quick:
+        yield "16", generate(0, num_jobs=16, pair_fraction=0.0)
+        return
+    for jobs, entities, workers in (
+        (1024, 1, 256),
+        (1024, 5, 256),
+        (1024, 5, 512),
+        (2048, 5, 512),
+        (2048, 5, 1024),
+    ):
+        yield (
+            f"{jobs:,}",
+            generate(0, num_jobs=jobs, num_entities=entities, workers_per_pool=workers, pair_fraction=0.0),
+        )
+    one = generate(0, num_jobs=256, pair_fraction=1.0)
+    yield f"256, all {len(one.pairs):,} pairs of equal width", one
+    if setup.data:
+        yield "1,024 real", hierarchical_fairness.from_trace(0, **_real(setup), num_jobs=1024, share_space=False)
+    yield (
+        "2,048, `generate(1, weight_spread=100.0)`",
+        generate(1, num_jobs=2048, num_entities=5, weight_spread=100.0, workers_per_pool=1536, pair_fraction=0.0),
+    )
+
+
+@benchmark("gavel.sharing.classes", "policy", "classes", "whole", "every job for itself")
+def classes(setup: Setup) -> Iterator[Row]:
+    """Processor time of 2,048 jobs of the published trace and table, six types, folded into classes."""
+    if setup.data is None:
+        return
+    for name in setup.few(ONE_PROGRAM):
+        draw = catalogue.entry(f"gavel.{name}").from_trace
+        assert draw is not None
+        one = draw(0, **_real(setup), num_jobs=setup.size(2048, 32), share_space=False, unconsolidated=True)
+        program = translate(formulations.build(one))
+        took = median_seconds(setup.repeats, formulations.solve, one)
+        alone = min(median_seconds(1, highs_alone, program, method) for method in SOLVERS)
+        yield f"`{name}`", formulations.solve(one).message, seconds(took), seconds(alone)
+
+
+@benchmark("gavel.sharing.pairs", "policy", "columns", "whole")
+def pairs(setup: Setup) -> Iterator[Row]:
+    """Processor time of all pairs of 512 jobs, of which columns are generated as their prices call for them."""
+    jobs = setup.size(512, 24)
+    settings: list[tuple[str, dict[str, Any]]] = [(name, {}) for name in (*ONE_PROGRAM, "finish_time_fairness")]
+    settings.insert(2, ("makespan", {"duration_spread": 0.3, "workers_per_pool": setup.size(64, 4)}))
+    for name, options in setup.few(settings):
+        one = _generate(name)(0, num_jobs=jobs, pair_fraction=1.0, multi_worker=False, **options)
+        solution, took = timed(formulations.solve, one)
+        said = ", ".join(f"`{key}={value}`" for key, value in options.items())
+        yield f"`{name}`" + (f", {said}" if said else ""), solution.message, seconds(took)
+    mixed = max_min_fairness.generate(1, num_jobs=jobs, pair_fraction=1.0)
+    solution, took = timed(formulations.solve, mixed)
+    yield f"`max_min_fairness`, {len(mixed.pairs):,} pairs of several widths", solution.message, seconds(took)
+
+
+@benchmark("gavel.cost.conflicts", "jobs with SLOs", "status", "rows of the conflict", "`explain`")
+def conflicts(setup: Setup) -> Iterator[Row]:
+    """Processor time to explain why the SLOs of 1,024 jobs cannot be met together."""
+    one = cost.generate(0, num_jobs=setup.size(1024, 16), pair_fraction=0.0, slo_fraction=0.5, slo_tightness=4.0)
+    status = formulations.solve(one).status
+    explained, took = timed(formulations.explain, one)
+    count = int((one.slos < float("inf")).sum())
+    yield count, status, len(explained.constraints) if explained else 0, seconds(took)
