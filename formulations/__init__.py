@@ -15,7 +15,7 @@ from formulations.engine.certificate import Certificate
 from formulations.engine.conflicts import Explanation, explain
 from formulations.engine.external import SolverNotFound
 from formulations.engine.external import find as find_solver
-from formulations.engine.highs import Result, Session, SolverError, Status
+from formulations.engine.highs import Proof, Result, Session, SolverDisagreement, SolverError, Status
 from formulations.engine.linear import LinearProgram, ModelError, Rows, translate, weighted_sum
 from formulations.engine.options import Options
 from formulations.engine.protocol import Formulation, formulation
@@ -29,10 +29,12 @@ __all__ = [
     "LinearProgram",
     "ModelError",
     "Options",
+    "Proof",
     "Result",
     "Rows",
     "Session",
     "Solution",
+    "SolverDisagreement",
     "SolverError",
     "SolverNotFound",
     "Status",

@@ -30,6 +30,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from instances.schema import Array, Ragged, Scalar, Unset, declarations, length, nearest, show
 
@@ -38,9 +39,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
-    "FEASIBILITY_TOLERANCE",
     "MOST_SHOWN",
     "OPTIMALITY_TOLERANCE",
+    "ROUNDING",
     "TOLERANCE",
     "Instance",
     "InstanceError",
@@ -51,33 +52,43 @@ __all__ = [
     "Violation",
     "agree",
     "exceeding",
+    "product",
+    "total",
+    "unequal",
 ]
 
 Sense = Literal["min", "max"]
 """Whether smaller or greater values are better."""
 
-TOLERANCE = 1e-6
-"""How far a rule may be exceeded before it counts as violated, relative to ``max(1, |limit|)``."""
+TOLERANCE = 1e-9
+"""By how much a rule about continuous quantities may be missed, relative to the size of what its own row adds up.
 
-FEASIBILITY_TOLERANCE = TOLERANCE / 10
-"""What solvers of linear programs are asked for: stricter, so that a point which the solver calls feasible
-is not refused for the rounding of its own arithmetic.
+It is what sums of floating-point numbers may owe to rounding.  Rules about whole numbers have none, and
+a zero is a zero.
 """
 
 OPTIMALITY_TOLERANCE = 1e-6
 """How far a value and a bound may lie apart, relatively, and still count as equal."""
 
+ROUNDING = 1e-9
+"""What a sum may owe to rounding, relative to the size of its terms."""
 
-def agree(value: float, bound: float) -> bool:
-    """Whether two objective values are equal within :data:`OPTIMALITY_TOLERANCE`.
 
-    The absolute part, 1e-9, serves values that are zero but for rounding.
+def agree(value: float, bound: float, *, size: float = 0.0) -> bool:
+    """Whether two objective values are equal within :data:`OPTIMALITY_TOLERANCE`, relative to the larger.
+
+    Parameters
+    ----------
+    value, bound : float
+    size : float
+        An ordinary value of the objective, where sums of terms can be zero but for rounding: values that differ
+        by up to 1e-9 of it are equal.  Without one, nothing but zero equals zero, in whatever unit values are.
     """
     if value == bound:
         return True
     if math.isinf(value) or math.isinf(bound):
         return False
-    return abs(value - bound) <= OPTIMALITY_TOLERANCE * max(abs(value), abs(bound)) + 1e-9
+    return abs(value - bound) <= OPTIMALITY_TOLERANCE * max(abs(value), abs(bound)) + ROUNDING * size
 
 
 class InstanceError(ValueError):
@@ -111,17 +122,82 @@ class Violation:
         return f"{self.rule}{where} by {self.amount:.6g}"
 
 
-def exceeding(rule: str, values: Any, limits: Any) -> list[Violation]:
-    """Violations of ``values <= limits``, elementwise, beyond :data:`TOLERANCE`."""
-    values, limits = np.broadcast_arrays(np.asarray(values, float), np.asarray(limits, float))
+def exceeding(rule: str, values: Any, limits: Any, *, size: Any = None) -> list[Violation]:
+    """Violations of ``values <= limits``, elementwise.
+
+    Whole numbers are compared exactly.  Others may miss their limit by :data:`TOLERANCE`, relative to
+    the limit or to ``size``, whichever is greater; where both are 0, by nothing.
+
+    Parameters
+    ----------
+    rule : str
+    values, limits : array
+        Of equal shape, or one number for all.  That something is not negative is ``exceeding(rule, 0, it)``.
+    size : array, optional
+        Sizes of what the rows add up, where that is more than their limits: sums of absolute values.
+    """
+    values, limits = np.asarray(values), np.asarray(limits)
+    if values.dtype.kind in "biuO" and limits.dtype.kind in "biuO":
+        values, limits = np.broadcast_arrays(values, limits)
+        # Differences of 64-bit numbers may overflow; Python's do not.
+        return [
+            Violation(rule, tuple(int(i) for i in index), float(int(values[tuple(index)]) - int(limits[tuple(index)])))
+            for index in np.argwhere(np.asarray(values > limits, bool))
+        ]
+    values, limits = np.broadcast_arrays(values.astype(float), limits.astype(float))
     with np.errstate(invalid="ignore"):
         excess = values - limits
-    slack = TOLERANCE * np.maximum(1.0, np.abs(np.where(np.isfinite(limits), limits, 0.0)))
+    scale = np.abs(np.where(np.isfinite(limits), limits, 0.0))
+    if size is not None:
+        scale = np.maximum(scale, np.asarray(size, float))
     # The first comparison is for infinite values, whose difference is no number.
     return [
         Violation(rule, tuple(int(i) for i in index), float(excess[tuple(index)]))
-        for index in np.argwhere(~((values <= limits) | (excess <= slack)))
+        for index in np.argwhere(~((values <= limits) | (excess <= TOLERANCE * scale)))
     ]
+
+
+def unequal(rule: str, values: Any, wanted: Any) -> list[Violation]:
+    """Violations of ``values == wanted`` for whole numbers, elementwise and exactly."""
+    return exceeding(rule, abs(np.asarray(values).astype(object) - np.asarray(wanted)), 0)
+
+
+def total(values: Any, axis: int | None = None) -> Any:
+    """Exact sum of whole numbers or truth values, which may be beyond 64 bits.
+
+    Returns
+    -------
+    int, or array of int64, or of Python's numbers where 64 bits may not be enough
+    """
+    values = np.asarray(values)
+    if values.dtype.kind == "b":
+        values = values.astype(np.int64)
+    count = values.size if axis is None else values.shape[axis]
+    summed = (values if _small(count * _greatest(values)) else values.astype(object)).sum(axis=axis)
+    return int(summed) if np.ndim(summed) == 0 else summed
+
+
+def product(left: Any, right: Any) -> Any:
+    """Exact ``left @ right`` of whole numbers or truth values, which may be beyond 64 bits.
+
+    Returns
+    -------
+    int, or array of int64, or of Python's numbers where 64 bits may not be enough
+    """
+    left, right = np.asarray(left), np.asarray(right)
+    kind = np.int64 if _small(left.shape[-1] * _greatest(left) * _greatest(right)) else object
+    multiplied = left.astype(kind) @ right.astype(kind)
+    return int(multiplied) if np.ndim(multiplied) == 0 else multiplied
+
+
+def _greatest(values: NDArray[Any]) -> int:
+    """Greatest absolute value of whole numbers."""
+    return max(int(values.max()), -int(values.min())) if values.size else 0
+
+
+def _small(bound: int) -> bool:
+    """Whether sums up to ``bound`` fit into 64 bits."""
+    return bound < 2**63
 
 
 # --- records: what instances and plans share ---------------------------------------------------
@@ -144,7 +220,8 @@ class Record:
                     continue
                 if isinstance(value, Unset):
                     value = value.fill(dims)
-                if value is not None or not isinstance(declared, Ragged):
+                # None stands for a table that is left out, where the field may be.
+                if value is not None or not isinstance(declared, Ragged) or _needed(type(self), name):
                     try:
                         value = declared.read(value, dims)
                     except ValueError as error:
@@ -266,6 +343,11 @@ class Record:
             if name not in data and field.default is MISSING:
                 raise cls._error(f"{cls.__name__}: field {name!r} is missing")
         return cls(**data)
+
+
+def _needed(cls: type[Record], name: str) -> bool:
+    """Whether a field may not be None: only one whose default is None may."""
+    return cls.__dataclass_fields__[name].default is not None
 
 
 MOST_SHOWN = 12

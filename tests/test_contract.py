@@ -201,7 +201,6 @@ def test_a_value_that_a_field_cannot_have_is_refused_by_its_name(problem: str, p
         and kind_of(problem, part).__dataclass_fields__[field].default is MISSING
     ],
 )
-@pytest.mark.xfail(strict=True, raises=(TypeError, pytest.fail.Exception), reason="None passes for any ragged field")
 def test_a_ragged_field_without_default_is_not_none(problem: str, field: str) -> None:
     assert refusal(problem, "instance", field, None).startswith(f"{kind_of(problem, 'instance').__name__}.{field}: ")
 

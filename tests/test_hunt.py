@@ -1,6 +1,8 @@
 """Hunts find what is known to be there, and what they find can be replayed."""
 
 import json
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +14,24 @@ import formulations
 import instances
 from heuristics.aryl.reclaim import server_fraction
 from instances.aryl.reclaim import Reclaim, ReclaimPlan
-from validation import StudyError, find_worst
+from instances.aryl.two_job import generate as generate_two
+from validation import StudyError, catalogue, find_worst
 from validation.catalogue import CatalogueError, Heuristic
 from validation.testing import hunt as hunting
-from validation.testing.hunt import OracleDisagreementError, judge
+from validation.testing.hunt import OracleDisagreementError, Witness, judge
 
 
 def last_servers(instance: Reclaim) -> ReclaimPlan:
     return ReclaimPlan(servers=np.arange(instance.num_servers - instance.demand, instance.num_servers))
 
 
-def test_a_bad_heuristic_is_caught_and_its_instance_shrunk(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def witness() -> Witness:
+    return find_worst("aryl.reclaim", last_servers, seed=1, budget=6)
+
+
+def test_a_bad_heuristic_is_caught_and_its_instance_shrunk(witness: Witness, tmp_path: Path) -> None:
     """Taking the last servers can preempt a job where none has to be: one job, two servers."""
-    witness = find_worst("aryl.reclaim", last_servers, seed=1, budget=4)
     assert witness.worst_gap == np.inf
     smallest = witness.judged.instance
     assert isinstance(smallest, Reclaim)
@@ -39,8 +46,7 @@ def test_a_bad_heuristic_is_caught_and_its_instance_shrunk(tmp_path: Path) -> No
     assert "last_servers" in page
 
 
-def test_an_infinite_gap_is_null_in_json() -> None:
-    witness = find_worst("aryl.reclaim", last_servers, seed=2, budget=2)
+def test_an_infinite_gap_is_null_in_json(witness: Witness) -> None:
     assert witness.to_dict()["gap"] is None
 
 
@@ -52,6 +58,72 @@ def test_a_heuristic_that_crashes_does_not_stop_the_hunt() -> None:
 
     witness = find_worst("aryl.reclaim", fragile, seed=1, budget=4)
     assert witness.judged.gap > 0
+
+
+def crash(search: hunting._Search, start: Any) -> None:
+    search.judge(Reclaim(hosts=np.array([[False, True]]), gpus=np.array([[0, 1]]), demand=1))
+    raise RuntimeError("in the middle")
+
+
+def test_what_was_found_before_a_search_ended_early_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every search crashes in the end, and says so; the worst that it met before is the witness."""
+    monkeypatch.setattr(hunting, "METHODS", (crash,))
+    witness = find_worst("aryl.reclaim", last_servers, seed=1, budget=1)
+    assert witness.worst_gap == np.inf
+    assert len(witness.failures) == 1
+    assert witness.failures[0].startswith("crash: RuntimeError: in the middle")
+
+
+def test_a_disagreement_is_not_lost_when_time_runs_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hypothesis runs what failed once more; that the time is over by then must not hide why it failed."""
+
+    def disagree(*args: Any) -> Any:
+        while not search.over:
+            time.sleep(0.01)
+        raise OracleDisagreementError("a plan beats the bound")
+
+    only = Reclaim(hosts=np.array([[False, True]]), gpus=np.array([[0, 1]]), demand=1)
+    search = hunting._Search("aryl.reclaim", Heuristic(server_fraction), 0, st.just(only), 0, 3.0)
+    monkeypatch.setattr(hunting, "judge", disagree)
+    with pytest.raises(OracleDisagreementError):
+        hunting._hypothesis_search(search, None)
+
+
+def searches(problem: str, heuristic: str) -> hunting._Search:
+    return hunting._Search(problem, catalogue.heuristic(problem, heuristic)[1], 0, st.nothing(), 0, 1.0)
+
+
+def test_a_size_that_the_generator_refuses_is_drawn_again() -> None:
+    with pytest.raises(ValueError, match="num_gpus: got 2, must be at least 3"):
+        generate_two(0, num_gpus=2)
+    search = searches("aryl.two_job", "closed_form")
+    sizes = {search.fresh().num_gpus for _ in range(200)}
+    assert sizes == set(range(3, hunting.MAX_MEMBERS + 1))
+
+
+def test_a_generator_that_refuses_every_size_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(rng: Any, **size: int) -> Any:
+        raise ValueError("too small")
+
+    entry = replace(catalogue.entry("aryl.two_job"), generate=refuse)
+    monkeypatch.setattr(catalogue, "entry", lambda problem: entry)
+    witness = find_worst("aryl.two_job", "closed_form", seed=0, budget=4)
+    told = [failure for failure in witness.failures if failure.startswith("random_search: ")]
+    assert len(told) == 1
+    assert "generate refuses every num_gpus from 2 to 12, the last for: too small" in told[0]
+
+
+@pytest.mark.parametrize("problem", list(catalogue.CATALOGUE))
+def test_every_generator_takes_small_sizes(problem: str) -> None:
+    search = searches(problem, next(iter(catalogue.entry(problem).heuristics)))
+    for _ in range(5):
+        assert search.fresh().problem == problem
+
+
+def test_nothing_proven_is_an_error_that_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hunting, "judge", lambda *_: None)
+    with pytest.raises(StudyError, match=r"of [1-9]\d* tried, none was solved to a proven optimum"):
+        find_worst("aryl.reclaim", "server_fraction", seed=1, budget=1)
 
 
 def test_nothing_to_judge_is_an_error() -> None:
@@ -67,8 +139,6 @@ def test_a_plan_better_than_the_bound_stops_the_hunt(monkeypatch: pytest.MonkeyP
     honest = formulations.solve(instance)
 
     def lying(*args: Any, **kwargs: Any) -> Any:
-        from dataclasses import replace
-
         return replace(honest, bound=1.0, objective=1.0)
 
     monkeypatch.setattr(formulations, "solve", lying)
@@ -89,8 +159,7 @@ def test_unknown_names() -> None:
         find_worst("aryl.reclaim", "server_fractio", seed=1)
 
 
-def test_a_witness_is_an_instance_file(tmp_path: Path) -> None:
-    witness = find_worst("aryl.reclaim", last_servers, seed=1, budget=2)
+def test_a_witness_is_an_instance_file(witness: Witness, tmp_path: Path) -> None:
     assert instances.load(witness.save(tmp_path)) == witness.judged.instance
 
 

@@ -47,8 +47,11 @@ def constrained(row: Callable[[Model], Any]) -> Callable[[Model], None]:
         (constrained(lambda m: p(None) * m.x <= 1), r"constraint 'c': .*None"),
         (lambda m: m.goal.set_value(NAN * m.x), r"objective, variable 'x': coefficient nan is not a finite number"),
         (lambda m: m.goal.set_value(m.x + INF), r"objective 'goal': constant inf is not a finite number"),
-        (lambda m: m.goal.set_value(1e15 * m.x), r"objective, variable 'x': coefficient 1e\+15 is too large"),
-        (lambda m: m.goal.set_value(1e-9 * m.x), r"objective, variable 'x': coefficient 1e-09 is too small"),
+        (
+            lambda m: m.goal.set_value(1e15 * m.x + 1e-3 * m.y),
+            r"objective, variable 'y': coefficient 0.001 is too small",
+        ),
+        (lambda m: m.goal.set_value(1e-20 * m.x + m.y), r"objective, variable 'x': coefficient 1e-20 is too small"),
         (lambda m: m.goal.set_value(m.x * m.y), r"objective 'goal': not linear"),
         (lambda m: m.goal.deactivate(), r"must have one active objective, this one has none"),
         (lambda m: m.add_component("g2", pyo.Objective(expr=m.x)), r"one active objective, this one has 'goal', 'g2'"),

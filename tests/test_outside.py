@@ -23,6 +23,37 @@ def blocks(language: str) -> list[str]:
 MODULE, SCRIPT, ENTRY = blocks("python")
 
 
+SESSION = """
+import contextlib, io, json, sys
+ended = []
+for arguments in json.loads(sys.argv[1]):
+    sys.argv = ["optgap", *arguments]
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        try:
+            main()
+        except SystemExit as end:
+            ended.append([end.code or 0, said.getvalue()])
+print(json.dumps(ended))
+"""
+
+
+def session(folder: Path, *path: Path, commands: list[list[str]], first: str = "") -> list[tuple[int, str]]:
+    """How commands end, and what they say, that are given one after the other to one interpreter.
+
+    It takes most of a command's time to start one.
+    """
+    code = f"{first}from validation.cli import main{SESSION}"
+    said = run([*OPTGAP[:-1], code, json.dumps(commands)], folder, *path)
+    return [(code, words) for code, words in json.loads(said)]
+
+
+def fine(ended: list[tuple[int, str]]) -> list[str]:
+    """What commands say of which none fails."""
+    assert [code for code, _ in ended] == [0] * len(ended), ended
+    return [words for _, words in ended]
+
+
 def run(command: list[str], folder: Path, *path: Path, code: int = 0) -> str:
     done = subprocess.run(
         command,
@@ -63,7 +94,9 @@ def test_the_page_shows_the_example() -> None:
 def test_the_commands_of_the_page(module: Path) -> None:
     commands = [line.split() for line in blocks("sh")[0].splitlines()]
     assert [command[3] for command in commands] == ["list", "study", "check", "hunt"]
-    said = [run([*OPTGAP, *command[1:]], module) for command in commands]
+    # The first in an interpreter of its own, as a reader would type it.
+    said = [run([*OPTGAP, *commands[0][1:]], module)]
+    said += fine(session(module, commands=[command[1:] for command in commands[1:]]))
     assert "demo.one_server\n    Which jobs run on one server (an example)\n    heuristics: densest_first" in said[0]
     rows = [line.split() for line in said[1].splitlines() if "densest_first" in line]
     assert [row[1:6] for row in rows] == [[size, "densest_first", "5", "5", "5"] for size in ("10", "20")]
@@ -90,21 +123,27 @@ def test_inside_the_library_it_is_the_same_parts_in_four_files(tmp_path: Path) -
     parts = re.split(r"^# --- .* -+\n", MODULE, flags=re.MULTILINE)[1:4]
     table = re.findall(r"^\| [a-z ]+ \| `(\S+)` \| (?:`(.*)`)? ?(?:see below )?\|$", PAGE, re.MULTILINE)
     assert len(table) == 4
-    for (file, first), part in zip(table, [*parts, ENTRY], strict=True):
+    for (file, opening), part in zip(table, [*parts, ENTRY], strict=True):
         path = tmp_path / file
         path.parent.mkdir()
         (path.parent / "__init__.py").write_text("")
-        path.write_text(f"{first}\n{part}", encoding="utf-8")
-    code = [*OPTGAP[:-1], f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {OPTGAP[-1]}"]
+        path.write_text(f"{opening}\n{part}", encoding="utf-8")
+    first = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); "
 
-    def optgap(*arguments: str, code_: int = 0) -> str:
-        return run([*code, *arguments], tmp_path, tmp_path, code=code_)
+    def optgap(*arguments: str, code_: int) -> str:
+        return run([*OPTGAP[:-1], first + OPTGAP[-1], *arguments], tmp_path, tmp_path, code=code_)
 
-    assert "densest_first" in optgap("list")
-    said = optgap("study", "demo.one_server", "--seed", "1", "--count", "5", "-o", "study")
-    assert [line.split()[3:6] for line in said.splitlines() if "densest_first" in line] == [["5", "5", "5"]] * 2
-    assert "failed" not in optgap("check", "demo.one_server", "densest_first", "--max-examples", "20")
-    assert "smallest    gap" in optgap("hunt", "demo.one_server", "densest_first", "--seed", "1", "--budget", "3s")
+    commands = [
+        ["list"],
+        ["study", "demo.one_server", "--seed", "1", "--count", "5", "-o", "study"],
+        ["check", "demo.one_server", "densest_first", "--max-examples", "20"],
+        ["hunt", "demo.one_server", "densest_first", "--seed", "1", "--budget", "2s"],
+    ]
+    listed, studied, checked, hunted = fine(session(tmp_path, tmp_path, commands=commands, first=first))
+    assert "densest_first" in listed
+    assert [line.split()[3:6] for line in studied.splitlines() if "densest_first" in line] == [["5", "5", "5"]] * 2
+    assert "failed" not in checked
+    assert "smallest    gap" in hunted
     # What is missing is named, each thing in its own words.
     (tmp_path / "validation/problems/demo/one_server.py").unlink()
     words = "demo.one_server has no entry in the catalogue: validation/problems/demo/one_server.py is missing"
@@ -115,24 +154,39 @@ def test_inside_the_library_it_is_the_same_parts_in_four_files(tmp_path: Path) -
 
 
 def test_an_installed_package_is_found_without_a_word(installed: Path, tmp_path: Path) -> None:
-    def optgap(*arguments: str, code: int = 0) -> str:
-        return run([*OPTGAP, *arguments], tmp_path, installed, code=code)
-
-    listed = optgap("list")
+    drawn = "in/demo.one_server-6-1-0.json"
+    study = ["--sizes", "6", "--count", "3", "--seed", "1", "-o", "s"]
+    *ended, refused = session(
+        tmp_path,
+        installed,
+        commands=[
+            ["list"],
+            ["generate", "demo.one_server", "--seed", "1", "--size", "6", "-o", "in"],
+            ["solve", drawn],
+            ["solve", drawn, "--heuristic", "densest_first"],
+            ["study", "demo.one_server", "aryl.reclaim", *study],
+            ["study", "demo.one_server", *study],
+            ["check", "demo.one_server", "densest_first", "--max-examples", "20"],
+            ["check", "aryl.reclaim", "emptiest_first", "--max-examples", "20"],
+            ["hunt", "demo.one_server", "densest_first", "--seed", "1", "--budget", "2s"],
+            ["claims", "demo"],
+            ["claims", "dmo"],
+        ],
+    )
+    listed, generated, solved, fast, both, one, *checked, hunted, claimed = fine(ended)
     assert "demo.one_server\n" in listed
     assert "local_search, emptiest_first" in listed
-    (tmp_path / "i.json").write_text(optgap("generate", "demo.one_server", "--seed", "1"), encoding="utf-8")
-    assert "status     optimal" in optgap("solve", "i.json")
-    assert "status     feasible" in optgap("solve", "i.json", "--heuristic", "densest_first")
-    said = optgap("study", "demo.one_server", "aryl.reclaim", "--sizes", "6", "--count", "3", "--seed", "1", "-o", "s")
-    assert "densest_first" in said
-    assert "emptiest_first" in said
-    assert optgap("study", "demo.one_server", "--sizes", "6", "--count", "3", "--seed", "1", "-o", "s")
-    assert "failed" not in optgap("check", "demo.one_server", "densest_first", "--max-examples", "20")
-    assert "failed" not in optgap("check", "aryl.reclaim", "emptiest_first", "--max-examples", "20")
-    assert "smallest    gap" in optgap("hunt", "demo.one_server", "densest_first", "--seed", "1", "--budget", "3s")
-    assert "refuted: densest_first_is_half" in optgap("claims", "demo")
-    assert "no claims of 'dmo' (did you mean 'demo'?)" in optgap("claims", "dmo", code=2)
+    assert generated == f"{drawn}\n"
+    assert "status     optimal" in solved
+    assert "status     feasible" in fast
+    assert "densest_first" in both
+    assert "emptiest_first" in both
+    assert one
+    assert all("failed" not in words for words in checked)
+    assert "smallest    gap" in hunted
+    assert "refuted: densest_first_is_half" in claimed
+    assert refused[0] == 2
+    assert "no claims of 'dmo' (did you mean 'demo'?)" in refused[1]
 
 
 def test_the_packages_own_tests_pass(installed: Path, tmp_path: Path) -> None:
@@ -150,45 +204,57 @@ def test_a_package_that_cannot_be_loaded_is_a_warning(installed: Path, tmp_path:
     assert "aryl.reclaim\n" in said
 
 
-@pytest.mark.parametrize(
-    ("program", "words"),
-    [
-        ("register(3)", "got int, must be an entry, a heuristic, a strategy or a claim"),
-        ("register(densest_first)", "problem=..."),
-        ("register(densest_first, problem='demo.one_sever')", "unknown problem 'demo.one_sever' (did you mean"),
-        ("register(replace(entry, formulation=None))", "demo.one_server: an entry from outside must bring its"),
-        ("OneServer.problem = 'aryl.reclaim'; register(entry)", "'aryl.reclaim' is a problem of the library"),
-        ("OneServer.problem = 'one server'; register(entry)", "got 'one server', must be a name such as"),
-    ],
-)
-def test_what_cannot_be_registered_is_named(program: str, words: str, module: Path) -> None:
+REFUSED = {
+    "register(3)": "got int, must be an entry, a heuristic, a strategy or a claim",
+    "register(densest_first)": "problem=...",
+    "register(densest_first, problem='demo.one_sever')": "unknown problem 'demo.one_sever' (did you mean",
+    "register(replace(entry, formulation=None))": "demo.one_server: an entry from outside must bring its",
+    "OneServer.problem = 'aryl.reclaim'; register(entry)": "'aryl.reclaim' is a problem of the library",
+    "OneServer.problem = 'one server'; register(entry)": "got 'one server', must be a name such as",
+}
+
+
+@pytest.fixture(scope="module")
+def refusals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What is said to each program, all of them run by one interpreter."""
+    folder = tmp_path_factory.mktemp("refusals")
+    (folder / "one_server.py").write_text(MODULE, encoding="utf-8")
     script = f"""
+import json
 from dataclasses import replace
 from one_server import *
 from validation import CATALOGUE
 entry = CATALOGUE["demo.one_server"]
-try:
-    {program}
-except ValueError as error:
-    print(error)
+said = {{}}
+for program in {list(REFUSED)}:
+    try:
+        exec(program)
+    except ValueError as error:
+        said[program] = str(error)
+    OneServer.problem = "demo.one_server"
+print(json.dumps(said))
 """
-    assert words in run([sys.executable, "-c", script], module)
+    said: dict[str, str] = json.loads(run([sys.executable, "-c", script], folder))
+    return said
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("--load", "nowhere", "list"), "cannot import 'nowhere'"),
-        (("list", "--load"), "expects a module"),
-        (("--load=one_server:nothing", "list"), "'one_server' has no 'nothing'"),
-        (("--load", "one_server:generate", "list"), "problem=..."),
-    ],
-)
-def test_what_cannot_be_loaded_is_one_line_and_2(arguments: tuple[str, ...], words: str, module: Path) -> None:
-    said = run([*OPTGAP, *arguments], module, code=2)
-    assert said.startswith("optgap: ")
-    assert said.count("\n") == 1
-    assert words in said
+@pytest.mark.parametrize("program", REFUSED)
+def test_what_cannot_be_registered_is_named(program: str, refusals: dict[str, str]) -> None:
+    assert REFUSED[program] in refusals[program]
+
+
+def test_what_cannot_be_loaded_is_one_line_and_2(module: Path) -> None:
+    refused = {
+        "cannot import 'nowhere'": ["--load", "nowhere", "list"],
+        "expects a module": ["list", "--load"],
+        "'one_server' has no 'nothing'": ["--load=one_server:nothing", "list"],
+        "problem=...": ["--load", "one_server:generate", "list"],
+    }
+    for words, (code, said) in zip(refused, session(module, commands=list(refused.values())), strict=True):
+        assert code == 2
+        assert said.startswith("optgap: ")
+        assert said.count("\n") == 1
+        assert words in said
 
 
 def test_registering_again_replaces(module: Path) -> None:

@@ -417,11 +417,13 @@ def test_ragged_fields_of_plans_are_fitted_by_their_number_of_rows() -> None:
     ("value", "limit", "amount"),
     [
         (1.0, 1.0, None),
-        (1.0 + 9e-7, 1.0, None),
-        (1.0 + 2e-6, 1.0, 2e-6),
-        (1e6 + 0.5, 1e6, None),
-        (1e6 + 2, 1e6, 2.0),
-        (-1e6 + 0.5, -1e6, None),
+        (1.0 + 9e-10, 1.0, None),
+        (1.0 + 2e-9, 1.0, 2e-9),
+        (1e9 + 0.5, 1e9, None),
+        (1e9 + 2, 1e9, 2.0),
+        (-1e9 + 0.5, -1e9, None),
+        (1e-6 + 2e-9, 1e-6, 2e-9),
+        (1e-300, 0.0, 1e-300),
         (math.inf, math.inf, None),
         (-math.inf, -math.inf, None),
         (5.0, math.inf, None),
@@ -432,7 +434,7 @@ def test_ragged_fields_of_plans_are_fitted_by_their_number_of_rows() -> None:
 def test_exceeding_is_relative_to_the_limit(value: float, limit: float, amount: float | None) -> None:
     found = exceeding("rule", [0.0, value], [0.0, limit])
     assert [(v.rule, v.index) for v in found] == ([] if amount is None else [("rule", (1,))])
-    assert amount is None or found[0].amount == pytest.approx(amount)
+    assert amount is None or found[0].amount == pytest.approx(amount, rel=1e-6, abs=0)
 
 
 def test_exceeding_never_passes_what_is_no_number() -> None:
@@ -445,8 +447,10 @@ def test_exceeding_never_passes_what_is_no_number() -> None:
         (1.0, 1.0, True),
         (24509.0, 24508.0, False),
         (1e6, 1e6 + 0.9, True),
-        (0.0, 1e-9, True),
-        (0.0, 1e-8, False),
+        (0.0, 0.0, True),
+        (0.0, 1e-300, False),
+        (5e-10, 6e-10, False),
+        (5e-10, 5e-10 * (1 + 9e-7), True),
         (math.inf, math.inf, True),
         (5.0, math.inf, False),
         (math.inf, -math.inf, False),
@@ -457,6 +461,12 @@ def test_exceeding_never_passes_what_is_no_number() -> None:
 def test_agree(value: float, bound: float, equal: bool) -> None:
     assert agree(value, bound) is equal
     assert agree(bound, value) is equal
+
+
+def test_values_that_are_zero_but_for_the_rounding_of_their_terms() -> None:
+    assert agree(0.0, 1e-9, size=1.0)
+    assert not agree(0.0, 1e-9, size=0.5)
+    assert agree(-1e-12, 1e-12, size=1e-2)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

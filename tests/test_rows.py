@@ -162,7 +162,7 @@ def test_a_block_of_rows_fits_its_index_set() -> None:
         model.c = Rows([0, 1], (np.array([0, 1]), np.array([0]), np.array([1.0])), [model.x])
 
 
-@pytest.mark.parametrize("number", [NAN, INF, 1e15, 1e-9])
+@pytest.mark.parametrize("number", [NAN, INF])
 def test_refusals_name_the_row_of_a_block(number: float) -> None:
     model = base()
     model.c = Rows(["a", "b"], (np.array([0, 1, 2]), np.array([0, 1]), np.array([1.0, number])), [model.x, model.y])

@@ -206,7 +206,7 @@ def test_columns_are_added_only_to_a_program_that_the_solver_holds() -> None:
         {"value": np.array([1.0, 1e15])},
         {"cost": np.array([1.0, math.nan])},
         {"cost": np.array([1.0, math.inf])},
-        {"cost": np.array([1.0, 1e-10])},
+        {"cost": np.array([1.0, 1e-20])},
         {"offset": math.nan},
         {"col_lower": np.array([0.0, math.nan])},
         {"col_upper": np.array([3.0, 1e20])},

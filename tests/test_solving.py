@@ -95,7 +95,7 @@ def test_read_needs_an_instance_and_values() -> None:
     with pytest.raises(ValueError, match="not built from an instance"):
         formulations.read(base())
     model = formulations.build(six_servers())
-    with pytest.raises(ValueError, match=r"No value for uninitialized"):
+    with pytest.raises(ValueError, match=r"has no value: solve the model"):
         formulations.read(model)
     solve(model).load()
     assert formulations.read(model) == solve(six_servers()).plan

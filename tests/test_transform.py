@@ -14,6 +14,7 @@ from instances.aryl.reclaim import generate as reclaim
 from instances.base import InstanceError
 from instances.gavel.max_min_fairness import MaxMinFairness
 from instances.gavel.max_min_fairness import generate as max_min_fairness
+from instances.synergy.tuning import generate as synergy_tuning
 from validation.catalogue import CATALOGUE
 from validation.testing.neighbours import neighbour, shrunk
 from validation.testing.transform import dimensions, permuted, rescaled, take, without
@@ -87,6 +88,14 @@ def test_rescaling_leaves_the_rest() -> None:
     changed = rescaled(instance, ("min_running_times",), 2.0)
     assert changed.min_running_times.tolist() == (2 * instance.min_running_times).tolist()
     assert changed.capacity == instance.capacity
+
+
+def test_a_column_has_a_unit_of_its_own() -> None:
+    instance = synergy_tuning(3, num_servers=1)
+    changed = rescaled(instance, ("server_cpus", "configs[0]"), 4.0)
+    assert changed.server_cpus == 4 * instance.server_cpus
+    for new, old in zip(changed.configs, instance.configs, strict=True):
+        assert (new == old * [4.0, 1.0, 1.0]).all()
 
 
 @pytest.mark.parametrize("problem", sorted(CATALOGUE))

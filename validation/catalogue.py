@@ -73,7 +73,10 @@ def named(*heuristics: Heuristic | Callable[..., Any]) -> dict[str, Heuristic]:
 
 @dataclass(frozen=True)
 class Rescaling:
-    """A unit: multiplying these fields by c multiplies every plan's value by c ** ``power``."""
+    """A unit: multiplying these fields by c multiplies every plan's value by c ** ``power``.
+
+    A field whose columns have units of their own is named with its column, as in ``configs[0]``.
+    """
 
     fields: tuple[str, ...]
     power: int

@@ -17,7 +17,7 @@ from formulations.engine.linear import weighted_sum
 from formulations.engine.protocol import Formulation
 from instances.aryl.elastic_allocation import ElasticAllocation, ElasticAllocationPlan
 
-__all__ = ["FORMULATION", "build", "read", "write"]
+__all__ = ["FORMULATION", "base_demands", "build", "read", "write"]
 
 
 def build(instance: ElasticAllocation) -> pyo.ConcreteModel:
@@ -64,4 +64,9 @@ def write(model: pyo.ConcreteModel, plan: ElasticAllocationPlan) -> None:
         variable.set_value(int(plan.extra_workers[job] == extra))
 
 
-FORMULATION = Formulation(build=build, read=read, write=write)
+def base_demands(instance: ElasticAllocation) -> ElasticAllocationPlan:
+    """The plan that adds no worker."""
+    return ElasticAllocationPlan(extra_workers=np.zeros(instance.num_jobs, np.int64))
+
+
+FORMULATION = Formulation(build=build, read=read, write=write, trivial=base_demands)

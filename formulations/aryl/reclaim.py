@@ -17,7 +17,7 @@ import pyomo.environ as pyo
 from formulations.engine.protocol import Formulation
 from instances.aryl.reclaim import Reclaim, ReclaimPlan
 
-__all__ = ["FORMULATION", "build", "read", "write"]
+__all__ = ["FORMULATION", "build", "first_servers", "read", "write"]
 
 
 def build(instance: Reclaim) -> pyo.ConcreteModel:
@@ -62,4 +62,9 @@ def write(model: pyo.ConcreteModel, plan: ReclaimPlan) -> None:
             model.preempted[job].set_value(1.0)
 
 
-FORMULATION = Formulation(build=build, read=read, write=write)
+def first_servers(instance: Reclaim) -> ReclaimPlan:
+    """The plan that returns the first servers."""
+    return ReclaimPlan(servers=np.arange(instance.demand))
+
+
+FORMULATION = Formulation(build=build, read=read, write=write, trivial=first_servers)

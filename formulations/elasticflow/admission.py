@@ -31,7 +31,7 @@ from formulations.elasticflow.sharing import (
 from formulations.engine.protocol import Formulation
 from instances.elasticflow.admission import Admission, AdmissionPlan
 
-__all__ = ["FORMULATION", "build", "build_aggregated", "build_time_indexed", "read", "write"]
+__all__ = ["FORMULATION", "build", "build_aggregated", "build_time_indexed", "nobody", "read", "write"]
 
 
 def build(instance: Admission) -> pyo.ConcreteModel:
@@ -90,4 +90,10 @@ def write(model: pyo.ConcreteModel, plan: AdmissionPlan) -> None:
     write_gpus(model, plan.gpus)
 
 
-FORMULATION = Formulation(build=build, read=read, write=write)
+def nobody(instance: Admission) -> AdmissionPlan:
+    """The plan that admits no job."""
+    gpus = np.zeros((instance.num_jobs, instance.horizon), np.int64)
+    return AdmissionPlan(admitted=np.zeros(instance.num_jobs, bool), gpus=gpus)
+
+
+FORMULATION = Formulation(build=build, read=read, write=write, trivial=nobody)

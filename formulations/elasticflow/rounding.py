@@ -27,13 +27,14 @@ import pyomo.environ as pyo
 
 from formulations.elasticflow.sharing import shares_alone
 from formulations.engine import highs
-from formulations.engine.highs import Result
-from formulations.engine.linear import LinearProgram, translate
+from formulations.engine.highs import Proof, Result
+from formulations.engine.linear import POINT_TOLERANCE, LinearProgram, translate
 from formulations.engine.options import Options
+from formulations.engine.polishing import accepted
 from formulations.engine.protocol import formulation
 from formulations.engine.solution import Solution, judged
 from formulations.engine.solving import build
-from instances.base import TOLERANCE
+from instances.base import Plan
 from instances.elasticflow.sharing import DeadlineJobs
 from instances.schema import FloatArray
 
@@ -60,7 +61,7 @@ def solve_by_rounding(instance: DeadlineJobs[Any], options: Options) -> Solution
     if options.start is not None and offered.write is not None:
         offered.write(model, options.start)
         start = np.array([variable.value for variable in program.variables], float)
-        start = start if program.infeasibility(start) <= TOLERANCE else None
+        start = start if program.infeasibility(start) <= POINT_TOLERANCE else None
     solver = _Solver(options, began)
     relaxation = replace(program, integer=np.zeros_like(program.integer))
     result = solver.run(_with_shares_alone(relaxation, model, instance))
@@ -70,15 +71,18 @@ def solve_by_rounding(instance: DeadlineJobs[Any], options: Options) -> Solution
         result = _best_plan(program, solver.run(relaxation), bound, solver, start)
     elif result.status != "infeasible":
         result = replace(result, status="unknown", x=None)
-    plan = None
-    if result.x is not None:
-        for variable, value in zip(program.variables, result.x.tolist(), strict=True):
+
+    def plan_at(x: FloatArray) -> Plan:
+        for variable, value in zip(program.variables, x.tolist(), strict=True):
             variable.set_value(value, skip_validation=True)
-        plan = offered.read(model)
+        return offered.read(model)
+
+    result = replace(result, certificate=None, seconds=solver.seconds)
+    plan, result = accepted(instance, program, result, plan_at, options)
     return judged(
         instance,
         plan,
-        replace(result, certificate=None, seconds=solver.seconds),
+        result,
         began=began,
         solver="highs",
         solver_version=highs.version(),
@@ -101,7 +105,9 @@ class _Solver:
             left = max(0.01, self.began + left - time.perf_counter())
         if limit is not None:
             left = limit if left is None else min(left, limit)
-        result = replace(self.options, time_limit=left).session().run(program, start=start)
+        # Of a neighbourhood only the plan counts, which the bound of the relaxation has to prove.
+        verify = self.options.verify if limit is None else False
+        result = replace(self.options, time_limit=left, verify=verify).session().run(program, start=start)
         self.seconds += result.seconds
         return result
 
@@ -113,10 +119,12 @@ def _best_plan(
 
     ``best`` is a point to start from, or None.
     """
+    proof: Proof = "prices"
     for neighbourhood in (*_neighbourhoods(program, relaxed), None):
         if neighbourhood is None:
             result = solver.run(program, start=best)
-            bound = max(bound, result.bound)
+            if result.bound > bound:
+                bound, proof = result.bound, result.proof
         else:
             result = solver.run(neighbourhood, start=best, limit=NEIGHBOURHOOD_SECONDS)
         if result.x is not None and (best is None or program.objective(result.x) < program.objective(best)):
@@ -124,12 +132,12 @@ def _best_plan(
         if best is not None:
             distance = program.objective(best) - bound
             if distance < 0.5:
-                return replace(result, status="optimal", x=best, bound=bound)
+                return replace(result, status="optimal", x=best, bound=bound, proof=proof)
             if distance <= solver.options.mip_gap * program.objective(best):
                 break
     if best is not None:
-        return replace(result, status="feasible", x=best, bound=bound)
-    return replace(result, bound=bound)
+        return replace(result, status="feasible", x=best, bound=bound, proof=proof)
+    return replace(result, bound=bound, proof=proof)
 
 
 def _neighbourhoods(program: LinearProgram, relaxed: Result) -> list[LinearProgram]:

@@ -22,6 +22,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from formulations.engine.linear import weighted_sum
+from instances.base import TOLERANCE
 from instances.elasticflow.sharing import RATE_TOLERANCE, DeadlineJobs
 from instances.schema import FloatArray, IntArray
 
@@ -57,12 +58,23 @@ class Terms:
 
 
 def work_units(instance: Jobs) -> FloatArray:
-    """(n,) float: the most iterations of each job in a slot, 1 where it can do none.
+    """(n,) float: the most iterations of each job in a slot, or all it has to do where that is less; never 0.
 
     Rows in these units are alike in size, so that the solver's tolerances mean the same in each.
     """
     most = instance.best_throughputs[:, -1]
-    return np.where(most > 0, most, 1.0)
+    units = np.where(instance.iterations > 0, np.minimum(most, instance.iterations), most)
+    return np.where(units > 0, units, 1.0)
+
+
+def _capped(instance: Jobs, job: int, work: FloatArray) -> FloatArray:
+    """Work of one unit of each variable of a job, in its units; what is more than the job has to do counts as that.
+
+    With whole numbers of units that changes no row, and it leaves nothing large beside a small need.
+    """
+    unit = work_units(instance)[job]
+    capped: FloatArray = np.minimum(work / unit, max(1.0, float(instance.iterations[job] / unit)))
+    return capped
 
 
 def time_indexed(model: pyo.ConcreteModel, instance: Jobs, *, every_count_now: bool = False) -> list[Terms]:
@@ -90,7 +102,7 @@ def time_indexed(model: pyo.ConcreteModel, instance: Jobs, *, every_count_now: b
         return pyo.quicksum(model.chosen[job, slot, gpus] for gpus in counts[job, slot]) <= 1
 
     model.one_count = pyo.Constraint(model.RUNS, rule=one_count)
-    work = (instance.throughputs / work_units(instance)[:, None]).tolist()
+    work = [_capped(instance, job, curve).tolist() for job, curve in enumerate(instance.throughputs)]
     of_job: list[Terms] = [Terms() for _ in model.JOBS]
     of_slot: dict[int, Terms] = defaultdict(Terms)
     for (job, slot, gpus), variable in model.chosen.items():
@@ -123,7 +135,8 @@ def aggregated(model: pyo.ConcreteModel, instance: Jobs, *, slot_0_alone: bool =
     model.slot_by_slot = False
     ends = np.unique(np.append(instance.deadlines, 1) if slot_0_alone else instance.deadlines)
     lengths = np.diff(ends, prepend=0).tolist()
-    stairs = [_staircase(curve) for curve in instance.best_throughputs / work_units(instance)[:, None]]
+    stairs = [_staircase(curve) for curve in instance.best_throughputs]
+    work = [_capped(instance, job, np.array([gain for _, gain in steps])) for job, steps in enumerate(stairs)]
     model.JOBS = pyo.RangeSet(0, instance.num_jobs - 1)
     model.INTERVALS = pyo.RangeSet(0, len(lengths) - 1)
     model.length = pyo.Param(model.INTERVALS, initialize=dict(enumerate(lengths)))
@@ -139,7 +152,7 @@ def aggregated(model: pyo.ConcreteModel, instance: Jobs, *, slot_0_alone: bool =
     of_job: list[Terms] = [Terms() for _ in model.JOBS]
     of_interval: dict[int, Terms] = defaultdict(Terms)
     for (job, interval, step), variable in model.gpu_slots.items():
-        of_job[job].add(variable, 1, stairs[job][step][1])
+        of_job[job].add(variable, 1, float(work[job][step]))
         of_interval[interval].add(variable, 1, 0)
     _add_capacity(model, model.INTERVALS, of_interval, [instance.num_gpus * length for length in lengths])
     return of_job
@@ -153,22 +166,30 @@ def _add_capacity(model: pyo.ConcreteModel, periods: pyo.Set, terms: dict[int, T
 
 
 def _staircase(curve: FloatArray) -> list[tuple[int, float]]:
-    """Steps of a concave curve that ends at 1, ``(width, gain per GPU)``, as far as it rises.
+    """Steps of a concave curve, ``(width, gain per GPU)``, as far as it rises.
 
     A curve that does not rise has one step without gain, so that every job has a variable.
     """
-    gains = np.diff(curve)
-    gains = gains[gains > RATE_TOLERANCE]
+    gains, least = np.diff(curve), RATE_TOLERANCE * curve[-1]
+    gains = gains[gains > least]
     if not len(gains):
         return [(1, 0.0)]
-    drops = np.flatnonzero(np.diff(gains) < -RATE_TOLERANCE) + 1
+    drops = np.flatnonzero(np.diff(gains) < -least) + 1
     return [(len(step), float(step.mean())) for step in np.split(gains, drops)]
 
 
 def add_work(model: pyo.ConcreteModel, instance: Jobs, terms: list[Terms], *, admitted: pyo.Var | None = None) -> None:
     """``work[i]``: job i, if it is admitted where that is a question, does its iterations by its deadline."""
-    needs = (instance.iterations / work_units(instance)).tolist()
-    model.work = _at_least(model, needs, [held.work for held in terms], terms, admitted)
+    # A little less, because the judge lets work be missed by its tolerance.
+    needs = (instance.iterations * (1 - 3 * TOLERANCE) / work_units(instance)).tolist()
+    work = []
+    for job, held in enumerate(terms):
+        # A unit that does more than all the work does all of it; in parts of the work, the solver's
+        # tolerance means the same however little it is.
+        part = needs[job] if 0 < needs[job] < 1 else 1.0
+        work.append([min(done, needs[job]) / part if part < 1 else done for done in held.work])
+        needs[job] /= part
+    model.work = _at_least(model, needs, work, terms, admitted)
 
 
 def add_shares_alone(
@@ -205,7 +226,7 @@ def shares_alone(instance: Jobs) -> IntArray:
     A job that does not finish even at its fastest in all its slots gets the GPU-slots of that.
     """
     # A hair less than all, so that rounding never asks for one GPU-slot too many.
-    needs = (instance.iterations * (1 - 1e-9)).tolist()
+    needs = (instance.iterations * (1 - 3 * TOLERANCE)).tolist()
     share = _share_of_concave if instance.concave else _share_of_any
     jobs = zip(instance.best_throughputs, instance.deadlines.tolist(), needs, strict=True)
     return np.array([share(curve, deadline, need) for curve, deadline, need in jobs], np.int64)

@@ -17,8 +17,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from formulations.engine.linear import LinearProgram, row_sums
-from instances.base import TOLERANCE, agree
+from formulations.engine.linear import POINT_TOLERANCE, LinearProgram, row_sums
+from formulations.engine.scaling import scaled
+from instances.base import agree
 from instances.schema import FloatArray
 
 __all__ = ["Certificate", "proves_infeasible"]
@@ -87,6 +88,11 @@ class Certificate:
         bound rigorous up to rounding; beyond the tolerance there is no bound (it is infinite).
     row_duals : (rows,) float
         Price of each row: change of the objective per unit of its limit, in the program's sense.
+    size : float
+        What counts as an ordinary value of the objective.
+
+    Both infeasibilities are measured in units that suit the program (:mod:`formulations.engine.scaling`), so that
+    they say the same whatever its own are; values and prices are in its own.
     """
 
     primal_objective: float
@@ -94,12 +100,15 @@ class Certificate:
     primal_infeasibility: float
     dual_infeasibility: float
     row_duals: FloatArray
+    size: float = 1.0
 
     @classmethod
     def of(cls, program: LinearProgram, x: FloatArray, row_duals: FloatArray) -> Certificate:
         """Check point ``x`` and prices ``row_duals`` against ``program``."""
+        program, scaling = scaled(program)
+        x, given = scaling.point(x), row_duals
         sign = 1.0 if program.sense == "min" else -1.0
-        y = sign * row_duals
+        y = sign * scaling.prices(given)
         # A price that faces an infinite limit proves nothing; dropping it keeps the bound valid.
         y = np.where((y > 0) & np.isinf(program.row_lower), 0.0, y)
         y = np.where((y < 0) & np.isinf(program.row_upper), 0.0, y)
@@ -116,21 +125,22 @@ class Certificate:
         if infeasibility > DUAL_TOLERANCE:
             bound = -math.inf
         return cls(
-            primal_objective=program.objective(x),
-            dual_objective=sign * bound,
+            primal_objective=scaling.inverse.value(program.objective(x)),
+            dual_objective=scaling.inverse.value(sign * bound),
             primal_infeasibility=program.infeasibility(x),
             dual_infeasibility=infeasibility,
-            row_duals=row_duals,
+            row_duals=given,
+            size=scaling.size,
         )
 
     @property
     def holds(self) -> bool:
         """Whether point and prices prove each other optimal, within the stated tolerances."""
         return (
-            self.primal_infeasibility <= TOLERANCE
+            self.primal_infeasibility <= POINT_TOLERANCE
             and self.dual_infeasibility <= DUAL_TOLERANCE
             and math.isfinite(self.dual_objective)
-            and agree(self.primal_objective, self.dual_objective)
+            and agree(self.primal_objective, self.dual_objective, size=self.size)
         )
 
     def __str__(self) -> str:

@@ -2,6 +2,9 @@
 
 What they return is treated like anyone's word: the point is checked in NumPy against the
 library's own translation of the model, and a bound is one only if the solver claims it.
+
+A solver gets the model itself, or, where its numbers need other units (:mod:`formulations.engine.scaling`), a
+model made of the scaled arrays.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ import logging
 import math
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,10 +22,11 @@ from numpy.typing import NDArray
 from pyomo.contrib.solver.common.factory import SolverFactory
 from pyomo.contrib.solver.common.results import SolutionStatus, TerminationCondition
 
-from formulations.engine.highs import Result, SolverError
-from formulations.engine.linear import LinearProgram
+from formulations.engine.highs import Proof, Result, SolverError, in_own_units
+from formulations.engine.linear import POINT_TOLERANCE, LinearProgram, Rows, refuse_extreme_numbers, weighted_sum
 from formulations.engine.options import Options
-from instances.base import TOLERANCE, agree
+from formulations.engine.scaling import scaled
+from instances.base import agree
 from instances.schema import nearest
 
 __all__ = ["SolverNotFound", "find", "run"]
@@ -79,10 +84,40 @@ def run(model: pyo.ConcreteModel, program: LinearProgram, options: Options) -> t
     """Solve ``model`` with ``options.solver``; the model's variable values are left as they were."""
     interface = find(options.solver)
     began = time.perf_counter()
+    inner, scaling = scaled(program)
+    refuse_extreme_numbers(program, inner)
+    if not scaling.trivial:
+        model, inner = _model_of(inner)
+    result, version = _run(interface, model, inner, options, began)
+    return in_own_units(program, scaling, result), options.solver, version
+
+
+def _model_of(program: LinearProgram) -> tuple[pyo.ConcreteModel, LinearProgram]:
+    """A Pyomo model of a program's arrays, and the program with that model's variables and constraints."""
+    model = pyo.ConcreteModel()
+    model.x = pyo.Var(range(program.num_cols))
+    variables = list(model.x.values())
+    lower, upper = program.col_lower.tolist(), program.col_upper.tolist()
+    for variable, low, high, whole in zip(variables, lower, upper, program.integer.tolist(), strict=True):
+        variable.domain = pyo.Integers if whole else pyo.Reals
+        variable.setlb(None if math.isinf(low) else low)
+        variable.setub(None if math.isinf(high) else high)
+    model.ROWS = pyo.RangeSet(0, program.num_rows - 1)
+    matrix = (program.indptr, program.index, program.value)
+    model.rows = Rows(model.ROWS, matrix, variables, lower=program.row_lower, upper=program.row_upper)
+    used = np.flatnonzero(program.cost)
+    total = weighted_sum(program.cost[used], [variables[column] for column in used]) + program.offset
+    model.goal = pyo.Objective(expr=total, sense=pyo.minimize if program.sense == "min" else pyo.maximize)
+    return model, replace(program, variables=variables, constraints=[(model.rows, list(model.ROWS))])
+
+
+def _run(
+    interface: Any, model: pyo.ConcreteModel, program: LinearProgram, options: Options, began: float
+) -> tuple[Result, str]:
     empty = np.diff(program.indptr) == 0
-    if (empty & ((program.row_lower > TOLERANCE) | (program.row_upper < -TOLERANCE))).any():
+    if (empty & ((program.row_lower > POINT_TOLERANCE) | (program.row_upper < -POINT_TOLERANCE))).any():
         result = {"status": "infeasible", "values": None, "bound": None, "message": "a row without variables is broken"}
-        return _checked(program, result, 0.0), options.solver, ""
+        return _checked(program, result, 0.0), ""
     # Interfaces choke on a row without variables, which says nothing here.
     silenced = [data for data in _constraints(program, empty) if data.active]
     before = [(variable, variable.value, variable.stale) for variable in program.variables]
@@ -108,7 +143,7 @@ def run(model: pyo.ConcreteModel, program: LinearProgram, options: Options) -> t
             variable.set_value(value, skip_validation=True)
             variable.stale = stale
     seconds = time.perf_counter() - began
-    return _checked(program, result, seconds), options.solver, version
+    return _checked(program, result, seconds), version
 
 
 def _constraints(program: LinearProgram, rows: NDArray[np.bool_]) -> Iterator[Any]:
@@ -182,7 +217,8 @@ def _checked(program: LinearProgram, found: dict[str, Any], seconds: float) -> R
     nothing = -math.inf if program.sense == "min" else math.inf
     status, message = found["status"], found["message"]
     if status in ("infeasible", "unbounded"):
-        return Result(status, None, -nothing if status == "infeasible" else nothing, None, seconds, message)
+        bound = -nothing if status == "infeasible" else nothing
+        return Result(status, None, bound, None, seconds, message, "one run")
     x = None
     if found["values"] is not None:
         values = [found["values"].get(v) for v in program.variables]
@@ -191,15 +227,16 @@ def _checked(program: LinearProgram, found: dict[str, Any], seconds: float) -> R
         x = np.array([rest if v is None else v for v, rest in zip(values, free, strict=True)], float)
         x = np.clip(x, program.col_lower, program.col_upper)
         x[program.integer] = np.rint(x[program.integer])
-        if program.infeasibility(x) > TOLERANCE:
+        if program.infeasibility(x) > POINT_TOLERANCE:
             x = None
             message += "; the solver's point violates the rows and is not used"
     bound = found["bound"]
     bound = nothing if bound is None or not math.isfinite(bound) or abs(bound) >= 1e20 else float(bound)
     if x is None:
-        return Result("unknown", None, bound, None, seconds, message)
+        return Result("unknown", None, bound, None, seconds, message, "" if math.isinf(bound) else "one run")
     if status == "optimal" and not math.isfinite(bound) and found["exact"]:
         bound = program.objective(x)
         message += "; the solver states no bound, so its claim of optimality is the only proof"
-    proven = status == "optimal" and agree(program.objective(x), bound)
-    return Result("optimal" if proven else "feasible", x, bound, None, seconds, message)
+    proven = status == "optimal" and agree(program.objective(x), bound, size=1.0)
+    proof: Proof = "" if math.isinf(bound) else "one run"
+    return Result("optimal" if proven else "feasible", x, bound, None, seconds, message, proof)

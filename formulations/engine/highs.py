@@ -2,12 +2,16 @@
 
 Nothing that HiGHS returns is believed before it is checked: every call's return status, whether a
 point is there at all, and, in NumPy, whether the point satisfies the rows.
+
+HiGHS gets a program in units that suit its tolerances (:mod:`formulations.engine.scaling`), and what it returns is
+checked in these, which are the program's own to the last digit; results are in the program's own units.
 """
 
 from __future__ import annotations
 
 import math
 import time
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -16,11 +20,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.engine.certificate import Certificate, proves_infeasible
-from formulations.engine.linear import Columns, LinearProgram, refuse_bad_numbers
-from instances.base import FEASIBILITY_TOLERANCE, TOLERANCE, agree
+from formulations.engine.linear import (
+    FEASIBILITY_TOLERANCE,
+    POINT_TOLERANCE,
+    Columns,
+    LinearProgram,
+    refuse_extreme_numbers,
+    refuse_non_numbers,
+)
+from formulations.engine.scaling import Scaling, scaled
+from instances.base import agree
 from instances.schema import FloatArray
 
-__all__ = ["INTERIOR_POINT_ROWS", "Result", "Session", "SolverError", "Status", "first_options", "highs_lp", "version"]
+__all__ = [
+    "INTERIOR_POINT_ROWS",
+    "Proof",
+    "Result",
+    "Session",
+    "SolverDisagreement",
+    "SolverError",
+    "Status",
+    "first_options",
+    "highs_lp",
+    "in_own_units",
+    "reconciled",
+    "version",
+]
 
 INTERIOR_POINT_ROWS = 1000
 """Cold LPs with more rows than this are faster by interior point (with crossover) than simplex.
@@ -50,15 +75,35 @@ _CAREFUL: dict[str, Any] = {
 _RESCALED: dict[str, Any] = {**_CAREFUL, "simplex_scale_strategy": 4}
 """What settles the rest: programs with coefficients so far apart that they need scaling of another kind."""
 _WITHOUT_PRESOLVE: dict[str, Any] = {**_USUAL, "presolve": "off"}
+_SECOND_WAY: dict[str, Any] = {**_WITHOUT_PRESOLVE, "mip_detect_symmetry": False}
 
+SECOND_LOOK = (0.5, 1.0)
+"""What a second way may take by default: seconds, or as a multiple of the first run if that is more."""
+
+SECOND_SCALE = 1024.0
+"""Largest cost in the second search, within a factor of two.
+
+HiGHS's tolerance of reduced costs is absolute, and a mixed-integer search does not account for what it
+lets pass: with costs of 1e-5 and values of 1e4, a "proven" optimum was 0.5 % off (docs/highs-report.md).
+"""
 
 Status = Literal["optimal", "feasible", "infeasible", "unbounded", "unknown"]
 """What a solve proved.  "optimal": there is a point, proven best.  "feasible": there is a point, and a gap to
 the bound remains.  "infeasible" and "unbounded": proven, no point.  "unknown": neither a point nor a proof."""
 
 
+Proof = Literal["prices", "two runs", "one run", "argument", ""]
+"""What a bound, or the verdict "infeasible" or "unbounded", rests on.  "prices": dual prices that NumPy checked,
+of the program or of its relaxation.  "two runs": mixed-integer searches that took different ways.  "one run": the
+word of one solver run.  "argument": a reason that needs no solver, such as a closed form.  "": nothing is proven."""
+
+
 class SolverError(RuntimeError):
     """A solver failed in a way that is no statement about the model."""
+
+
+class SolverDisagreement(UserWarning):
+    """Two runs on one mixed-integer program proved what cannot both be true."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +124,8 @@ class Result:
         Time in the solver, s.
     message : str
         The solver's own status, and what the checks found where they found something.
+    proof : str
+        What the bound, or a verdict without a point, rests on (:data:`Proof`).
     """
 
     status: Status
@@ -87,6 +134,7 @@ class Result:
     certificate: Certificate | None
     seconds: float
     message: str
+    proof: Proof = ""
 
 
 class Session:
@@ -106,6 +154,9 @@ class Session:
         Passed to the solver.
     tolerance : float
         Of linear programs' feasibility, primal and dual, where they are asked for more precision.
+    verify : bool, optional
+        Whether a mixed-integer optimum, or infeasibility, is checked a second way: by default where that is quick
+        beside the first run (:data:`SECOND_LOOK`); True whatever it takes within ``time_limit``; False never.
     """
 
     _scheduler_threads: ClassVar[int] = 0
@@ -118,11 +169,14 @@ class Session:
         threads: int = 1,
         seed: int = 0,
         tolerance: float = FEASIBILITY_TOLERANCE,
+        verify: bool | None = None,
     ) -> None:
         self.time_limit = time_limit
+        self.verify = verify
         self._tolerance = tolerance
         self._threads = threads
         self._last: LinearProgram | None = None
+        self._scaling: Scaling | None = None
         self._highs = highspy.Highs()
         self._options: dict[str, Any] = {}
         self._option("output_flag", False)
@@ -153,18 +207,36 @@ class Session:
         SolverError
             When HiGHS fails.
         """
-        refuse_bad_numbers(program)
+        refuse_non_numbers(program)
+        inner, scaling = self._in_units(program)
+        refuse_extreme_numbers(program, inner)
         settled = _without_columns(program) if not program.num_cols else _with_crossed_bounds(program)
         if settled is not None:
             self._last = None
             return settled
+        self._scaling = scaling
+        if start is not None and len(start) == program.num_cols:
+            start = scaling.point(start)
+        return in_own_units(program, scaling, self._run(inner, start, interior_rows))
+
+    def _in_units(self, program: LinearProgram) -> tuple[LinearProgram, Scaling]:
+        """The program as HiGHS gets it: in the units of the last run, as long as they suit it."""
+        last = self._scaling
+        if last is not None and (len(last.columns), len(last.rows)) == (program.num_cols, program.num_rows):
+            inner = last.apply(program)
+            if not last.columns[program.integer].any() and scaled(inner)[1].trivial:
+                return inner, last
+        return scaled(program)
+
+    def _run(self, program: LinearProgram, start: FloatArray | None, interior_rows: int) -> Result:
+        """:meth:`run` of a program in units that suit HiGHS, in which its points and proofs are checked."""
         cold = not self._push(program)
         if start is not None and program.is_mip:
             point = highspy.HighsSolution()
             point.col_value = start
             self._checked(self._highs.setSolution(point), "taking the start point")
         if program.is_mip:
-            return self._solve(program, [_USUAL, _WITHOUT_PRESOLVE])
+            return self._verified(program, self._solve(program, [_USUAL, _WITHOUT_PRESOLVE]))
         first = first_options(program, interior_rows) if cold else _USUAL
         usual = [_INTERIOR, _USUAL] if first is _INTERIOR else [_USUAL]
         return self._solve(program, [*usual, _CAREFUL, _RESCALED])
@@ -178,8 +250,9 @@ class Session:
             The program of the last run with the columns at its end.
         """
         last, self._last = self._last, None
-        if last is None:
+        if last is None or self._scaling is None:
             raise SolverError("there is no program to add columns to: the last run needed no solver, or there was none")
+        self._scaling, columns = self._scaling.with_columns(columns)
         self._checked(
             self._highs.addCols(
                 len(columns.cost),
@@ -195,7 +268,75 @@ class Session:
         )
         extended = last.with_columns(columns)
         self._last = _copied(extended)
-        return extended
+        return self._scaling.inverse.apply(extended)
+
+    def check(self, program: LinearProgram, first: Result) -> Result:
+        """What ``first``, of any solver, and a second way prove together of a mixed-integer program.
+
+        The second way is the relaxation, whose prices prove the bound where it is as good; else a search without
+        presolve and symmetry, on a scaled objective, from the point of the first.
+
+        Parameters
+        ----------
+        program : LinearProgram
+        first : Result
+            Its own seconds do not count against the session's limit.
+
+        Warns
+        -----
+        SolverDisagreement
+            When the two contradict each other.
+        """
+        began = time.perf_counter()
+        try:
+            return self._checked_by_relaxation(program, first) or self._checked_by_search(program, first, began)
+        except SolverError:
+            # A second way that fails says nothing about the first.
+            return _unconfirmed(first, time.perf_counter() - began)
+
+    def _checked_by_relaxation(self, program: LinearProgram, first: Result) -> Result | None:
+        """``first`` where the relaxation's prices prove it."""
+        relaxation = replace(program, integer=np.zeros_like(program.integer))
+        relaxed = Session(time_limit=self.time_limit, threads=self._threads).run(relaxation)
+        if relaxed.proof != "prices":
+            return None
+        proven = first.status == relaxed.status == "infeasible" or (
+            first.x is not None and agree(program.objective(first.x), _raised(program, relaxed.bound), size=1.0)
+        )
+        return replace(first, seconds=first.seconds + relaxed.seconds, proof="prices") if proven else None
+
+    def _checked_by_search(self, program: LinearProgram, first: Result, began: float) -> Result:
+        spent = time.perf_counter() - began
+        first = replace(first, seconds=first.seconds + spent)
+        left = None if self.time_limit is None else self.time_limit - spent
+        if left is not None and left <= 0:
+            return _unconfirmed(first, spent)
+        other = Session(time_limit=left, threads=self._threads, verify=False)
+        return reconciled(program, first, other._second_way(program, first.x))
+
+    def _verified(self, program: LinearProgram, first: Result) -> Result:
+        """A proof of a mixed-integer program checked a second way, as far as there is time for it."""
+        if self.verify is False or first.status not in ("optimal", "infeasible") or first.proof != "one run":
+            return first
+        allowed = math.inf if self.verify else max(SECOND_LOOK[0], SECOND_LOOK[1] * first.seconds)
+        if self.time_limit is not None:
+            allowed = min(allowed, self.time_limit - first.seconds)
+        if allowed <= 0:
+            return first
+        limit = None if math.isinf(allowed) else allowed
+        return Session(time_limit=limit, threads=self._threads, verify=False).check(program, first)
+
+    def _second_way(self, program: LinearProgram, start: FloatArray | None) -> Result:
+        largest = float(np.abs(program.cost).max(initial=0.0))
+        scale = 2.0 ** round(math.log2(SECOND_SCALE / largest)) if largest else 1.0
+        louder = replace(program, cost=program.cost * scale, offset=program.offset * scale)
+        self._push(louder)
+        if start is not None:
+            point = highspy.HighsSolution()
+            point.col_value = start
+            self._checked(self._highs.setSolution(point), "taking the start point")
+        result = self._solve(louder, [_SECOND_WAY])
+        return replace(result, bound=result.bound / scale)
 
     def _solve(self, program: LinearProgram, ways: list[dict[str, Any]]) -> Result:
         """Run HiGHS, and again with more care where the outcome is not proven; the best of the results."""
@@ -241,12 +382,13 @@ class Session:
             if not program.is_mip and not self._conflict_proven(program):
                 message += "; but no prices prove it"
                 return Result("unknown", None, _best(program), None, seconds, message)
-            return Result("infeasible", None, _worst(program), None, seconds, message)
+            proof: Proof = "one run" if program.is_mip else "prices"
+            return Result("infeasible", None, _worst(program), None, seconds, message, proof)
         if status == known.kUnbounded:
             if np.isfinite(program.col_lower).all() and np.isfinite(program.col_upper).all():
                 message += "; but every variable is bounded"
                 return Result("unknown", None, _best(program), None, seconds, message)
-            return Result("unbounded", None, _best(program), None, seconds, message)
+            return Result("unbounded", None, _best(program), None, seconds, message, "one run")
         x = None
         if info.primal_solution_status == int(highspy.SolutionStatus.kSolutionStatusFeasible):
             point = self._highs.getSolution()
@@ -261,15 +403,16 @@ class Session:
         elif status == known.kOptimal and x is not None:
             certificate = Certificate.of(program, x, np.array(point.row_dual))
             bound = certificate.dual_objective
+        proof = "" if math.isinf(bound) else "prices" if certificate else "one run"
         if x is None:
-            return Result("unknown", None, bound, certificate, seconds, message)
+            return Result("unknown", None, bound, certificate, seconds, message, proof)
         # Of a mixed-integer program the rounded point has to reach the bound, with no gap allowed.
         proven = status == known.kOptimal and (
-            agree(program.objective(x), bound) if certificate is None else certificate.holds
+            agree(program.objective(x), bound, size=1.0) if certificate is None else certificate.holds
         )
         if status == known.kOptimal and not proven:
             message += f"; but {certificate or 'the point is not at the bound'}"
-        return Result("optimal" if proven else "feasible", x, bound, certificate, seconds, message)
+        return Result("optimal" if proven else "feasible", x, bound, certificate, seconds, message, proof)
 
     def _conflict_proven(self, program: LinearProgram) -> bool:
         if proves_infeasible(program):
@@ -286,7 +429,7 @@ class Session:
         if whole.any():
             rounded = x.copy()
             rounded[whole] = np.rint(x[whole])
-            if program.infeasibility(rounded) > TOLERANCE and not whole.all():
+            if program.infeasibility(rounded) > POINT_TOLERANCE and not whole.all():
                 # Rounding moved the integers by less than the solver's tolerance; let the
                 # continuous variables follow.
                 fixed = replace(
@@ -297,7 +440,7 @@ class Session:
                 )
                 return Session(time_limit=self.time_limit, threads=self._threads).run(fixed).x
             x = rounded
-        return x if program.infeasibility(x) <= TOLERANCE else None
+        return x if program.infeasibility(x) <= POINT_TOLERANCE else None
 
     def _push(self, program: LinearProgram) -> bool:
         """Bring the solver's copy up to date; True when the last basis is still of use."""
@@ -393,16 +536,95 @@ def first_options(program: LinearProgram, interior_rows: int = INTERIOR_POINT_RO
     return _INTERIOR if not program.is_mip and program.num_rows > interior_rows else _USUAL
 
 
+def reconciled(program: LinearProgram, first: Result, second: Result) -> Result:
+    """What two runs on one mixed-integer program prove together.
+
+    A point that NumPy has checked outweighs any claim that there is none, or none so good: the run that claimed so
+    is wrong, its bound is discarded, and the other's word stands alone.
+
+    Parameters
+    ----------
+    program : LinearProgram
+    first : Result
+        "optimal" or "infeasible".
+    second : Result
+        Of a run that took another way.
+
+    Warns
+    -----
+    SolverDisagreement
+        When the two contradict each other.
+    """
+    seconds = first.seconds + second.seconds
+    if _refuted(program, first, second):
+        message = f"{second.message}; another run, wrong, {_claim(program, first)}"
+        result = replace(second, seconds=seconds, message=message, certificate=None)
+    elif _refuted(program, second, first):
+        result = replace(
+            first, seconds=seconds, message=f"{first.message}; a second run, wrong, {_claim(program, second)}"
+        )
+    elif first.status == second.status == "infeasible" or (
+        first.x is not None and _reaches(program, first.x, second.bound)
+    ):
+        return replace(first, seconds=seconds, proof="two runs")
+    else:
+        return _unconfirmed(replace(first, seconds=seconds), second.seconds)
+    warnings.warn(SolverDisagreement(f"mixed-integer program: {result.message}"), stacklevel=2)
+    return result
+
+
+def _unconfirmed(first: Result, seconds: float) -> Result:
+    return replace(first, message=f"{first.message}; not confirmed by a second run within {seconds:.3g} s")
+
+
+def _refuted(program: LinearProgram, claimed: Result, found: Result) -> bool:
+    """Whether the point of one run shows the other's bound to be wrong."""
+    if found.x is None:
+        return False
+    if claimed.status == "infeasible":
+        return True
+    value = program.objective(found.x)
+    beyond = value < claimed.bound if program.sense == "min" else value > claimed.bound
+    return beyond and not _reaches(program, found.x, claimed.bound)
+
+
+def _reaches(program: LinearProgram, x: FloatArray, bound: float) -> bool:
+    """Whether a point's value is the bound, as far as a point that keeps to its rows within a tolerance can tell."""
+    value = program.objective(x)
+    return agree(value, bound) or abs(value - bound) <= POINT_TOLERANCE * float(np.abs(program.cost * x).sum())
+
+
+def _claim(program: LinearProgram, result: Result) -> str:
+    if result.status == "infeasible":
+        return "called the program infeasible"
+    return f"claimed the bound {result.bound:.9g}"
+
+
+def _raised(program: LinearProgram, bound: float) -> float:
+    """A bound of the relaxation, raised to the next value that whole variables can have."""
+    whole = program.cost[program.integer]
+    steps = np.rint(whole)
+    if program.cost[~program.integer].any() or (whole != steps).any() or np.abs(steps).max(initial=0.0) > 2**53:
+        return bound
+    step = float(np.gcd.reduce(steps.astype(np.int64), initial=0))
+    if not step or math.isinf(bound):
+        return bound
+    # A little less, for the rounding in the bound itself.
+    slack = POINT_TOLERANCE * max(1.0, abs(bound))
+    sign = 1.0 if program.sense == "min" else -1.0
+    return program.offset + sign * step * math.ceil((sign * (bound - program.offset) - slack) / step)
+
+
 def version() -> str:
     """Version of the HiGHS library in use."""
     return str(highspy.Highs().version())
 
 
 def _without_columns(program: LinearProgram) -> Result:
-    feasible = bool((program.row_lower <= TOLERANCE).all() and (program.row_upper >= -TOLERANCE).all())
+    feasible = bool((program.row_lower <= POINT_TOLERANCE).all() and (program.row_upper >= -POINT_TOLERANCE).all())
     if not feasible:
-        return Result("infeasible", None, _worst(program), None, 0.0, "no variables")
-    return Result("optimal", np.zeros(0), program.offset, None, 0.0, "no variables")
+        return Result("infeasible", None, _worst(program), None, 0.0, "no variables", "argument")
+    return Result("optimal", np.zeros(0), program.offset, None, 0.0, "no variables", "argument")
 
 
 def _with_crossed_bounds(program: LinearProgram) -> Result | None:
@@ -413,7 +635,28 @@ def _with_crossed_bounds(program: LinearProgram) -> Result | None:
         return None
     name = program.column_name(int(columns[0])) if columns.size else program.row_name(int(rows[0]))
     message = f"{'variable' if columns.size else 'constraint'} {name!r} has crossed bounds"
-    return Result("infeasible", None, _worst(program), None, 0.0, message)
+    return Result("infeasible", None, _worst(program), None, 0.0, message, "argument")
+
+
+def in_own_units(program: LinearProgram, scaling: Scaling, result: Result) -> Result:
+    """The result of a scaled program as one of the program itself."""
+    if not scaling.trivial:
+        own, certificate = scaling.inverse, result.certificate
+        if certificate is not None:
+            certificate = replace(
+                certificate,
+                primal_objective=own.value(certificate.primal_objective),
+                dual_objective=own.value(certificate.dual_objective),
+                row_duals=own.prices(certificate.row_duals),
+                size=scaling.size,
+            )
+        x = None if result.x is None else own.point(result.x)
+        result = replace(result, x=x, bound=own.value(result.bound), certificate=certificate)
+    if result.status != "optimal" or result.x is None:
+        return result
+    # Where both are zero but for rounding, the bound must not be beyond the point's own value.
+    weaker = min if program.sense == "min" else max
+    return replace(result, bound=weaker(result.bound, program.objective(result.x)))
 
 
 def _copied(program: LinearProgram) -> LinearProgram:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gc
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -22,12 +22,15 @@ from pyomo.core.base.set import Set
 from pyomo.core.expr.numeric_expr import LinearExpression
 from pyomo.repn.linear import LinearRepnVisitor
 
+from formulations.engine.scaling import scaled
 from instances.base import Sense
 from instances.schema import FloatArray
 
 __all__ = [
+    "FEASIBILITY_TOLERANCE",
     "INFINITE_BOUND",
     "LARGEST_COEFFICIENT",
+    "POINT_TOLERANCE",
     "SMALLEST_COEFFICIENT",
     "Columns",
     "IndexArray",
@@ -37,6 +40,8 @@ __all__ = [
     "csr",
     "paused_garbage_collection",
     "refuse_bad_numbers",
+    "refuse_extreme_numbers",
+    "refuse_non_numbers",
     "row_sums",
     "translate",
     "weighted_sum",
@@ -49,6 +54,16 @@ SMALLEST_COEFFICIENT = 1e-9
 """HiGHS refuses rows with entries of at least the first and drops entries up to the second."""
 INFINITE_BOUND = 1e20
 """From here on HiGHS takes a bound for infinity."""
+
+POINT_TOLERANCE = 1e-6
+"""How far a solver's point may exceed a row or bound, relative to ``max(1, |limit|)``, and still be looked at.
+
+It says nothing about plans: those are read from points, and judged by what :mod:`instances` says.
+"""
+FEASIBILITY_TOLERANCE = POINT_TOLERANCE / 10
+"""What solvers of linear programs are asked for: stricter, so that a point which the solver calls feasible
+is not refused for the rounding of its own arithmetic.
+"""
 
 
 class ModelError(ValueError):
@@ -339,7 +354,8 @@ def translate(model: pyo.ConcreteModel) -> LinearProgram:
     ModelError
         When the model is not linear, has no active objective or several, uses components that
         are not linear (SOS, disjunctions, ...), or holds a number that a solver would not take
-        at its value: NaN, infinite, at least 1e15, or nonzero up to 1e-9.
+        at its value: NaN, infinite, or, in units that suit the program (:mod:`formulations.engine.scaling`),
+        at least 1e15 or nonzero up to 1e-9.
     """
     with paused_garbage_collection():
         return _Translation(model).program()
@@ -577,35 +593,29 @@ def _repeated(indptr: NDArray[np.int64], columns: IndexArray) -> bool:
 
 
 def refuse_bad_numbers(program: LinearProgram) -> None:
-    """Raise for the first number that a solver would drop, round or take for infinity.
+    """Raise for the first number that a solver would drop, round or take for infinity, in units that suit it.
 
     Raises
     ------
     ModelError
         With the name of the constraint or variable.
     """
-    rows = program.row_name
-    columns = program.column_name
-    bad = _bad(program.value)
-    if bad.size:
-        entry = int(bad[0])
-        row = int(np.searchsorted(program.indptr, entry, side="right")) - 1
-        raise ModelError(
-            f"constraint {rows(row)!r}, variable {columns(int(program.index[entry]))!r}: "
-            f"coefficient {program.value[entry]:g} {_why(program.value[entry])}"
-        )
-    bad = _bad(program.cost)
-    if bad.size:
-        entry = int(bad[0])
-        raise ModelError(
-            f"objective, variable {columns(entry)!r}: coefficient {program.cost[entry]:g} {_why(program.cost[entry])}"
-        )
+    refuse_non_numbers(program)
+    refuse_extreme_numbers(program, scaled(program)[0])
+
+
+def refuse_non_numbers(program: LinearProgram) -> None:
+    """Raise for the first coefficient that is not finite, and the first limit that is not a number or too large.
+
+    Raises
+    ------
+    ModelError
+        With the name of the constraint or variable.
+    """
+    _refuse(program, program, lambda sizes: ~np.isfinite(sizes))
     if not math.isfinite(program.offset):
         raise ModelError(f"objective: constant {program.offset:g} is not a finite number")
-    for kind, name, lower, upper in (
-        ("constraint", rows, program.row_lower, program.row_upper),
-        ("variable", columns, program.col_lower, program.col_upper),
-    ):
+    for kind, name, lower, upper in _limits(program):
         for bounds, open_side in ((lower, -math.inf), (upper, math.inf)):
             wrong = np.flatnonzero(~((np.abs(bounds) < INFINITE_BOUND) | (bounds == open_side)))
             if wrong.size:
@@ -613,14 +623,62 @@ def refuse_bad_numbers(program: LinearProgram) -> None:
                 raise ModelError(f"{kind} {name(at)!r}: bound {bounds[at]:g} is not a number that the solver can take")
 
 
-def _bad(values: FloatArray) -> NDArray[np.intp]:
-    size = np.abs(values)
-    return np.flatnonzero(~((size < LARGEST_COEFFICIENT) & ((size > SMALLEST_COEFFICIENT) | (size == 0))))
+def refuse_extreme_numbers(program: LinearProgram, taken: LinearProgram) -> None:
+    """Raise for the first number whose size a solver does not take.
+
+    Parameters
+    ----------
+    program : LinearProgram
+    taken : LinearProgram
+        The same program in the units in which the solver gets it.
+
+    Raises
+    ------
+    ModelError
+        With the name of the constraint or variable, and the number that the program has.
+    """
+    _refuse(program, taken, lambda sizes: (sizes >= LARGEST_COEFFICIENT) | _vanishing(sizes))
+    for (kind, name, *given), (_, _, *limits) in zip(_limits(program), _limits(taken), strict=True):
+        for bounds, own in zip(limits, given, strict=True):
+            wrong = np.flatnonzero(np.isfinite(bounds) & (np.abs(bounds) >= INFINITE_BOUND))
+            if wrong.size:
+                at = int(wrong[0])
+                raise ModelError(f"{kind} {name(at)!r}: bound {own[at]:g} is too large beside the coefficients")
+
+
+def _vanishing(sizes: FloatArray) -> NDArray[np.bool_]:
+    return (sizes > 0) & (sizes <= SMALLEST_COEFFICIENT)
+
+
+def _limits(program: LinearProgram) -> list[tuple[str, Callable[[int], str], FloatArray, FloatArray]]:
+    return [
+        ("constraint", program.row_name, program.row_lower, program.row_upper),
+        ("variable", program.column_name, program.col_lower, program.col_upper),
+    ]
+
+
+def _refuse(program: LinearProgram, taken: LinearProgram, bad: Callable[[FloatArray], NDArray[np.bool_]]) -> None:
+    """Raise for the first coefficient whose size is bad in the program that the solver gets."""
+    entries = np.flatnonzero(bad(np.abs(taken.value)))
+    if entries.size:
+        entry = int(entries[0])
+        row = int(np.searchsorted(program.indptr, entry, side="right")) - 1
+        raise ModelError(
+            f"constraint {program.row_name(row)!r}, variable {program.column_name(int(program.index[entry]))!r}: "
+            f"coefficient {program.value[entry]:g} {_why(taken.value[entry])}"
+        )
+    columns = np.flatnonzero(bad(np.abs(taken.cost)))
+    if columns.size:
+        column = int(columns[0])
+        raise ModelError(
+            f"objective, variable {program.column_name(column)!r}: "
+            f"coefficient {program.cost[column]:g} {_why(taken.cost[column])}"
+        )
 
 
 def _why(value: float) -> str:
     if not math.isfinite(value):
         return "is not a finite number"
     if abs(value) >= LARGEST_COEFFICIENT:
-        return f"is too large: the solver refuses {LARGEST_COEFFICIENT:g} and more; rescale the data"
-    return f"is too small: the solver drops {SMALLEST_COEFFICIENT:g} and less; rescale the data"
+        return f"is too large beside the others: the solver refuses {LARGEST_COEFFICIENT:g} and more; rescale the data"
+    return f"is too small beside the others: the solver drops {SMALLEST_COEFFICIENT:g} and less; rescale the data"

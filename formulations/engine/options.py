@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass
 
 from formulations.engine.highs import Session
-from instances.base import FEASIBILITY_TOLERANCE, Plan
+from formulations.engine.linear import FEASIBILITY_TOLERANCE
+from instances.base import Plan
 
 __all__ = ["Options"]
 
@@ -21,6 +22,7 @@ class Options:
     threads: int = 1
     seed: int = 0
     start: Plan | None = None
+    verify: bool | None = None
 
     def __post_init__(self) -> None:
         if self.time_limit is not None and not self.time_limit > 0:
@@ -39,4 +41,5 @@ class Options:
             threads=self.threads,
             seed=self.seed,
             tolerance=tolerance,
+            verify=self.verify,
         )

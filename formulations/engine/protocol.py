@@ -11,8 +11,10 @@ import pyomo.environ as pyo
 
 from instances.base import Plan
 from instances.files import instance_type, is_own
+from instances.schema import FloatArray
 
 if TYPE_CHECKING:
+    from formulations.engine.linear import LinearProgram
     from formulations.engine.options import Options
     from formulations.engine.solution import Solution
 
@@ -35,6 +37,10 @@ class Formulation:
         ``bound(instance, value) -> float``: the instance's bound that follows from a bound on the
         model's objective, where that is a transform of the instance's (a reciprocal, say) or its
         values are whole.
+    slack : callable, optional
+        ``slack(instance, program, row_duals) -> float``: what plans may gain by the judge's tolerance, in
+        the objective of the program, where that can be more than the tolerance itself; it makes the bound
+        wider.
     solve : callable, optional
         ``solve(instance, options) -> Solution``: a faster way than solving the one model, on HiGHS.
     any_solver : bool
@@ -42,15 +48,20 @@ class Formulation:
     explain : callable, optional
         ``explain(instance) -> str | None``: why an infeasible instance has no plan, in the problem's
         own terms; None where it has nothing to say.
+    trivial : callable, optional
+        ``trivial(instance) -> Plan``: a plan at hand without a search, for one that ends without a
+        better.  Where it is not feasible it is not used.
     """
 
     build: Callable[[Any], pyo.ConcreteModel]
     read: Callable[[pyo.ConcreteModel], Plan]
     write: Callable[[pyo.ConcreteModel, Any], None] | None = None
     bound: Callable[[Any, float], float] | None = None
+    slack: Callable[[Any, LinearProgram, FloatArray], float] | None = None
     solve: Callable[[Any, Options], Solution] | None = None
     any_solver: bool = False
     explain: Callable[[Any], str | None] | None = None
+    trivial: Callable[[Any], Plan] | None = None
 
 
 _REGISTERED: dict[str, Formulation] = {}

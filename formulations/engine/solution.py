@@ -9,9 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from formulations.engine.certificate import Certificate
-from formulations.engine.highs import Result, Status
+from formulations.engine.highs import Proof, Result, SolverError, Status
 from formulations.engine.linear import LinearProgram
+from formulations.engine.protocol import formulation
 from instances.base import Instance, Plan, Sense, agree
 from instances.schema import FloatArray
 
@@ -51,6 +54,15 @@ class Solution:
         Which way was taken: "one model", or the name of the problem's own procedure.
     certificate : Certificate, optional
         Of a linear program: the dual proof as checked in NumPy.
+    proof : str
+        What the bound, or the status "infeasible" or "unbounded", rests on: "prices" (checked in NumPy), "two runs",
+        "one run", "argument" (no solver was needed), or "" when nothing is proven.
+
+    Raises
+    ------
+    SolverError
+        When the objective is better than the bound, beyond ``OPTIMALITY_TOLERANCE``: one of the two
+        is wrong, and nobody can say which.
     """
 
     status: Status
@@ -65,8 +77,14 @@ class Solution:
     message: str = ""
     method: str = ONE_MODEL
     certificate: Certificate | None = None
+    proof: Proof = ""
     _program: LinearProgram | None = field(default=None, compare=False)
     _x: FloatArray | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        size = _size(self.certificate, self._program, self._x)
+        if self.objective is not None and _beats(self.objective, self.bound, self.sense, size):
+            raise SolverError(_contradiction(self.objective, self.bound, self.sense))
 
     @property
     def gap(self) -> float:
@@ -116,6 +134,7 @@ class Solution:
             "solver": self.solver,
             "solver_version": self.solver_version,
             "method": self.method,
+            "proof": self.proof,
             "message": self.message,
         }
 
@@ -134,6 +153,7 @@ class Solution:
             "bound": f"{self.bound:.9g}",
             "gap": f"{self.gap:.3g}",
             "method": repr(self.method),
+            "proof": repr(self.proof),
             "build_seconds": f"{self.build_seconds:.3g}",
             "solve_seconds": f"{self.solve_seconds:.3g}",
             "solver": f"'{self.solver} {self.solver_version}'",
@@ -178,16 +198,26 @@ def judged(
     """
     status: Status = result.status
     message, objective = result.message, None
+    broken = [] if plan is None else instance.violations(plan)
     if plan is not None:
-        broken = instance.violations(plan)
         if broken:
             message += f"; the plan read from the model breaks {', '.join(map(str, broken[:3]))} and is not used"
             status, plan = "unknown", None
         else:
             objective = instance.objective(plan)
+            if _beats(objective, result.bound, instance.sense, _size(result.certificate, program, result.x)):
+                why = _contradiction(objective, result.bound, instance.sense)
+                raise SolverError(f"{instance.problem}, instance {instance.digest}: {why}")
             if status == "optimal" and not agree(objective, result.bound):
                 status = "feasible"
                 message += "; the plan's own value is not at the bound"
+    x = result.x if plan is not None else None
+    if result.status in ("feasible", "unknown") and not broken:
+        trivial, value = _trivial(instance)
+        if value is not None and (objective is None or _beats(value, objective, instance.sense)):
+            plan, objective, x = trivial, value, None
+            status = "optimal" if agree(value, result.bound) else "feasible"
+            message += "; the plan is one at hand without a search"
     return Solution(
         status=status,
         plan=plan,
@@ -201,8 +231,40 @@ def judged(
         message=message,
         method=method,
         certificate=result.certificate,
+        proof=result.proof,
         _program=program,
-        _x=result.x if plan is not None else None,
+        _x=x,
+    )
+
+
+def _trivial(instance: Instance[Any]) -> tuple[Plan | None, float | None]:
+    """The plan that the formulation has at hand, with its value, if it has one and it is feasible."""
+    offered = formulation(instance.problem).trivial
+    plan = None if offered is None else offered(instance)
+    if plan is None or instance.violations(plan):
+        return None, None
+    return plan, instance.objective(plan)
+
+
+def _beats(value: float, other: float, sense: Sense, size: float = 0.0) -> bool:
+    """Whether a value is better than another, beyond rounding."""
+    return (value < other if sense == "min" else value > other) and not agree(value, other, size=size)
+
+
+def _size(certificate: Certificate | None, program: LinearProgram | None, x: FloatArray | None) -> float:
+    """An ordinary value of the objective, which says what is zero but for rounding."""
+    if certificate is not None:
+        return certificate.size
+    if program is None or x is None or len(x) != program.num_cols:
+        return 0.0
+    return float(np.abs(program.cost * x).sum())
+
+
+def _contradiction(objective: float, bound: float, sense: Sense) -> str:
+    side = "above" if sense == "max" else "below"
+    return (
+        f"a plan worth {objective!r} is {side} the bound {bound!r} that is said to be proven: a model, a judge or a "
+        "solver is wrong. Please report it with the instance"
     )
 
 

@@ -17,7 +17,9 @@ from formulations.engine import external, highs
 from formulations.engine.highs import Result, Session
 from formulations.engine.linear import LinearProgram, paused_garbage_collection, translate
 from formulations.engine.options import Options
+from formulations.engine.polishing import accepted
 from formulations.engine.protocol import formulation
+from formulations.engine.scaling import scaled
 from formulations.engine.solution import ONE_MODEL, Solution, judged, write_point
 from instances.base import Instance, Plan, agree
 from instances.schema import FloatArray
@@ -46,6 +48,9 @@ def read(model: pyo.ConcreteModel) -> Plan:
     instance = _instance_of(model)
     if instance is None:
         raise ValueError("this model was not built from an instance, so there is no plan to read")
+    for variable in model.component_data_objects(pyo.Var, active=True):
+        if variable.value is None:
+            raise ValueError(f"variable {variable.name!r} has no value: solve the model, or load a solution into it")
     return formulation(instance.problem).read(model)
 
 
@@ -64,6 +69,7 @@ def solve(
     threads: int = 1,
     seed: int = 0,
     start: Plan | None = None,
+    verify: bool | None = None,
     session: Session | None = None,
 ) -> Solution:
     """Solve an instance, or a Pyomo model, to proven optimality.
@@ -84,6 +90,10 @@ def solve(
     start : Plan, optional
         A plan to start a mixed-integer search from (HiGHS; problems whose formulation has
         ``write``).  The way of solving is the same with and without it.
+    verify : bool, optional
+        Whether a mixed-integer optimum, or infeasibility, is checked a second way.  By default it is where
+        that is quick beside the first run of HiGHS; True insists, within ``time_limit``, whichever the solver;
+        False leaves it at one run.  ``Solution.proof`` says what came of it.
     session : Session, optional
         Keeps a HiGHS object between calls, so that a sequence of similar models is solved warm, each
         as one model.  It brings its own limits; the options above must then be left at their defaults.
@@ -101,8 +111,13 @@ def solve(
         When ``solver`` is not installed; the message says what to install.
     PlanError
         When ``start`` does not fit the instance.
+
+    Warns
+    -----
+    SolverDisagreement
+        When two runs contradict each other; what stands is that of which a plan is the proof.
     """
-    options = Options(solver, time_limit, mip_gap, threads, seed, start)
+    options = Options(solver, time_limit, mip_gap, threads, seed, start, verify)
     if session is not None and options != Options(start=start):
         raise ValueError("a session brings its own solver, limits, threads and seed: leave those options out")
     if not isinstance(instance_or_model, Instance):
@@ -135,12 +150,17 @@ def solve_one_model(instance: AnyInstance, options: Options, *, session: Session
         offered.write(model, options.start)
         initial = np.array([v.value if v.value is not None else 0.0 for v in program.variables])
     result, name, version = run(model, program, options, session, initial)
+    if offered.slack is not None and result.certificate is not None:
+        wider = offered.slack(instance, program, result.certificate.row_duals)
+        result = replace(result, bound=result.bound + (wider if program.sense == "max" else -wider))
     if offered.bound is not None:
         result = replace(result, bound=offered.bound(instance, result.bound))
-    plan = None
-    if result.x is not None:
-        write_point(program, result.x)
-        plan = offered.read(model)
+
+    def plan_at(x: FloatArray) -> Plan:
+        write_point(program, x)
+        return offered.read(model)
+
+    plan, result = accepted(instance, program, result, plan_at, options)
     solution = judged(
         instance, plan, result, began=began, solver=name, solver_version=version, method=ONE_MODEL, program=program
     )
@@ -157,7 +177,8 @@ def _solve_model(model: pyo.ConcreteModel, options: Options, session: Session | 
     program = translate(model)
     result, name, version = run(model, program, options, session)
     objective = None if result.x is None else program.objective(result.x)
-    proven = result.status != "optimal" or objective is None or agree(objective, result.bound)
+    size = scaled(program)[1].size
+    proven = result.status != "optimal" or objective is None or agree(objective, result.bound, size=size)
     return Solution(
         status=result.status if proven else "feasible",
         plan=None if result.x is None or _instance_of(model) is None else _plan_at(model, program, result.x),
@@ -170,6 +191,7 @@ def _solve_model(model: pyo.ConcreteModel, options: Options, session: Session | 
         solver_version=version,
         message=result.message,
         certificate=result.certificate,
+        proof=result.proof,
         _program=program,
         _x=result.x,
     )
@@ -197,4 +219,9 @@ def run(
     if options.solver == "highs":
         result = (session or options.session()).run(program, start=start)
         return result, "highs", highs.version()
-    return external.run(model, program, options)
+    result, name, version = external.run(model, program, options)
+    if options.verify and program.is_mip and result.status in ("optimal", "infeasible"):
+        left = None if options.time_limit is None else options.time_limit - result.seconds
+        if left is None or left > 0:
+            result = replace(options, time_limit=left).session().check(program, result)
+    return result, name, version

@@ -34,15 +34,19 @@ from __future__ import annotations
 import numpy as np
 import pyomo.environ as pyo
 
+from formulations.engine.linear import LinearProgram
 from formulations.engine.options import Options
 from formulations.engine.protocol import Formulation
 from formulations.engine.solution import Solution
+from formulations.gavel.priced import with_stricter_slos
 from formulations.gavel.pricing import SIMPLEX_ROWS, solve_program
-from formulations.gavel.sharing import SharingProgram, fullness, values_of
+from formulations.gavel.sharing import SharingProgram, fullness, incidence, isolated_share, values_of, without_traces
+from instances.base import TOLERANCE
 from instances.gavel.cost import Cost
 from instances.gavel.sharing import Allocation
+from instances.schema import FloatArray
 
-__all__ = ["FORMULATION", "bound", "build", "read", "solve"]
+__all__ = ["FORMULATION", "bound", "build", "read", "slack", "solve"]
 
 
 def build(instance: Cost) -> pyo.ConcreteModel:
@@ -59,7 +63,7 @@ def build(instance: Cost) -> pyo.ConcreteModel:
 
 def read(model: pyo.ConcreteModel) -> Allocation:
     """The plan in the values of ``Y``, as large as the cluster allows."""
-    return _as_large_as_possible(model.instance, Allocation(time_fractions=values_of(model.Y)))
+    return _as_large_as_possible(model.instance, values_of(model.Y))
 
 
 def bound(instance: Cost, value: float) -> float:
@@ -75,7 +79,9 @@ def solve(instance: Cost, options: Options) -> Solution:
         covering="budget",
         interior_rows=SIMPLEX_ROWS,
         bound=bound,
-        finish=lambda scaled: _as_large_as_possible(instance, scaled),
+        finish=_as_large_as_possible,
+        slack=slack,
+        stricter=lambda: _program(with_stricter_slos(instance)),
     )
 
 
@@ -97,9 +103,46 @@ def _budget(instance: Cost) -> float:
     return 10 * float(dearest @ instance.num_workers)
 
 
-def _as_large_as_possible(instance: Cost, scaled: Allocation) -> Allocation:
+def _as_large_as_possible(instance: Cost, scaled: FloatArray) -> Allocation:
     """Y / t with the smallest t that the limits of jobs and pools allow."""
-    return Allocation(time_fractions=scaled.time_fractions / fullness(instance, scaled))
+    allocation = without_traces(instance, scaled)
+    return Allocation(time_fractions=allocation.time_fractions / fullness(instance, allocation))
 
 
-FORMULATION = Formulation(build=build, read=read, bound=bound, solve=solve)
+def slack(instance: Cost, program: LinearProgram, duals: FloatArray) -> float:
+    """What the judge's tolerance may be worth, in the program's objective.
+
+    With prices y of the limits and u of the SLOs, sum(y * limits) <= sum(u) by the column of t.  A plan
+    that misses all limits by a part e thus makes, beyond the bound on its ratio, at most 2 e times what
+    its shares take of the limits at the prices y, and no more than the limits are worth; relative to what
+    it spends, that is at most the one of its columns for which it is most, or the limits' worth over the
+    least that the SLOs cost.
+    """
+    if not instance.slo_jobs.size:
+        return 0.0
+    limits = np.arange(program.num_rows) < instance.num_jobs + len(instance.num_workers)
+    worth = np.where(limits, np.maximum(duals, 0.0), 0.0)
+    prices = np.outer(instance.row_scale_factors, instance.costs).ravel()
+    usable = instance.fits.ravel()
+    taken = program.column_products(worth)[: len(usable)]
+    most = np.concatenate([np.ones(instance.num_jobs), instance.num_workers])
+    beyond = min(
+        float((taken[usable] / prices[usable]).max()),
+        float(worth[: len(most)] @ most) / _least_spending(instance, prices),
+    )
+    return 3 * TOLERANCE * _budget(instance) * beyond
+
+
+def _least_spending(instance: Cost, prices: FloatArray) -> float:
+    """What any plan that meets the SLOs spends, $/h: each job at the cheapest, half the price of a pair."""
+    entries = incidence(instance)
+    usable = instance.fits.ravel()[entries.column] & (entries.throughput > 0)
+    job, column = entries.job[usable], entries.column[usable]
+    shared = np.where(column < instance.num_jobs * instance.num_types, 1.0, 2.0)
+    cheapest = np.full(instance.num_jobs, np.inf)
+    np.minimum.at(cheapest, job, prices[column] / (shared * entries.throughput[usable]))
+    jobs = instance.slo_jobs
+    return float((instance.steps / instance.slos)[jobs] @ cheapest[jobs])
+
+
+FORMULATION = Formulation(build=build, read=read, bound=bound, slack=slack, solve=solve, trivial=isolated_share)

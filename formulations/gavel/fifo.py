@@ -15,7 +15,7 @@ from formulations.engine.options import Options
 from formulations.engine.protocol import Formulation
 from formulations.engine.solution import Solution
 from formulations.gavel.pricing import SIMPLEX_ROWS, solve_program
-from formulations.gavel.sharing import SharingProgram, read_allocation
+from formulations.gavel.sharing import SharingProgram, isolated_share, read_allocation
 from instances.gavel.fifo import Fifo
 from instances.gavel.sharing import Allocation
 
@@ -48,4 +48,4 @@ def _program(instance: Fifo) -> SharingProgram:
     return program
 
 
-FORMULATION = Formulation(build=build, read=read, solve=solve)
+FORMULATION = Formulation(build=build, read=read, solve=solve, trivial=isolated_share)

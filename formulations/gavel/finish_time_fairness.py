@@ -55,7 +55,7 @@ from formulations.engine.protocol import Formulation
 from formulations.engine.solution import Solution, judged
 from formulations.engine.solving import run
 from formulations.gavel.pricing import ColumnGeneration
-from formulations.gavel.sharing import SharingProgram, fullness, incidence, read_allocation
+from formulations.gavel.sharing import SharingProgram, incidence, read_allocation, within_limits
 from instances.gavel.finish_time_fairness import FinishTimeFairness
 from instances.gavel.sharing import Allocation
 from instances.schema import FloatArray
@@ -105,12 +105,12 @@ def solve(instance: FinishTimeFairness, options: Options) -> Solution:
     attained, impossible = instance.isolated_value, _impossible_alone(instance)
     rho = attained
     programs = _Programs(instance, options)
-    result = Result("optimal", None, impossible, None, 0.0, "a job that cannot do better alone decides")
+    result = Result("optimal", None, impossible, None, 0.0, "a job that cannot do better alone decides", "argument")
     while attained - impossible > BRACKET * attained:
         result, allocation = programs.at(rho)
         before = (attained, impossible)
         if allocation is not None:
-            allocation = Allocation(time_fractions=allocation.time_fractions / max(1.0, fullness(instance, allocation)))
+            allocation = within_limits(instance, allocation.time_fractions)
             if instance.objective(allocation) < attained:
                 attained, plan = instance.objective(allocation), allocation
         impossible = max(impossible, _impossible(instance, rho, result, programs.finish_rows, attained))

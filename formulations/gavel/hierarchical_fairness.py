@@ -49,10 +49,11 @@ from formulations.engine.highs import Result
 from formulations.engine.linear import translate
 from formulations.engine.options import Options
 from formulations.engine.protocol import Formulation
+from formulations.engine.scaling import unit
 from formulations.engine.solution import Solution, judged
 from formulations.engine.solving import run
 from formulations.gavel.pricing import ColumnGeneration
-from formulations.gavel.sharing import SharingProgram, fullness, read_allocation
+from formulations.gavel.sharing import SharingProgram, read_allocation, within_limits
 from instances.gavel.hierarchical_fairness import HierarchicalAllocation, HierarchicalFairness
 from instances.gavel.sharing import Allocation
 from instances.schema import BoolArray, FloatArray, IntArray
@@ -221,6 +222,7 @@ def solve(instance: HierarchicalFairness, options: Options) -> Solution:
             certificate=None,
             seconds=filling.seconds,
             message=f"{filling.message}; {filling.num_levels} levels, {filling.programs} programs",
+            proof="prices" if options.solver == "highs" else "one run",
         ),
         began=began,
         solver=options.solver,
@@ -270,7 +272,7 @@ def water_filling(instance: HierarchicalFairness, options: Options | None = None
                 break
             missed, misses, ahead = target.levels, 1, target.steps
             continue
-        candidate = _within_limits(instance, result.x[:-1])
+        candidate = within_limits(instance, result.x[:-1].reshape(instance.fits.shape))
         received = instance.normalized_throughputs(candidate)
         shortage = float(((target.levels - received) / instance.ceilings).max())
         if shortage > (PRECISION if misses else ATTAINED) and misses < 3:
@@ -316,13 +318,6 @@ def _ended(
         complete = False
         message += f"; the allocation is {off:.1g} of a ceiling off the levels"
     return WaterFilling(levels, vector, allocation, complete, bound, programs, seconds, message)
-
-
-def _within_limits(instance: HierarchicalFairness, shares: FloatArray) -> Allocation:
-    """An allocation from a solver, scaled down by what it exceeds its limits by."""
-    allocation = Allocation(time_fractions=shares.reshape(instance.fits.shape))
-    used = max(1.0, fullness(instance, allocation))
-    return Allocation(time_fractions=allocation.time_fractions / used)
 
 
 @dataclass(frozen=True, eq=False)
@@ -465,10 +460,12 @@ def _step_by_step(instance: HierarchicalFairness, options: Options) -> tuple[Wat
 
     def rise(rates: FloatArray) -> Result:
         nonlocal programs, seconds, message, version
-        model = build(instance, levels, rates)
+        # Weights may be of any size, and rises are as small as they are large.
+        size = unit(rates)
+        model = build(instance, levels, rates / size)
         result, _, version = run(model, translate(model), options)
         programs, seconds, message = programs + 1, seconds + result.seconds, result.message
-        return result
+        return replace(result, bound=result.bound / size)
 
     bound = math.inf
     while not frozen.all():
@@ -478,7 +475,7 @@ def _step_by_step(instance: HierarchicalFairness, options: Options) -> tuple[Wat
         bound = min(bound, height + result.bound) if not frozen.any() else bound
         if result.status != "optimal" or result.x is None:
             break
-        allocation = _within_limits(instance, result.x[:-1])
+        allocation = within_limits(instance, result.x[:-1].reshape(instance.fits.shape))
         received = instance.normalized_throughputs(allocation)
         step = max(0.0, float(((received - levels)[rising] / rates[rising]).min()))
         levels, height = levels + step * rates, height + step

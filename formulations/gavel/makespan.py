@@ -24,7 +24,7 @@ from formulations.engine.options import Options
 from formulations.engine.protocol import Formulation
 from formulations.engine.solution import Solution
 from formulations.gavel.pricing import SIMPLEX_ROWS, solve_program
-from formulations.gavel.sharing import SharingProgram, read_allocation
+from formulations.gavel.sharing import SharingProgram, isolated_share, read_allocation
 from instances.gavel.makespan import Makespan
 from instances.gavel.sharing import Allocation
 
@@ -68,4 +68,4 @@ def _isolated_makespan(instance: Makespan) -> float:
     return instance.objective(instance.isolated_share())
 
 
-FORMULATION = Formulation(build=build, read=read, bound=bound, solve=solve)
+FORMULATION = Formulation(build=build, read=read, bound=bound, solve=solve, trivial=isolated_share)

@@ -5,6 +5,7 @@
                             * throughput[m, r, j] * X[r, j]  >=  level     for each job m
           job_time[m], pool_capacity[p]  of :mod:`formulations.gavel.sharing`.
 
+Weights are measured in a power of two, 1 unless they are extreme, so that the levels are of ordinary size.
 With many pairs, :func:`solve` generates their columns (:mod:`formulations.gavel.pricing`).
 """
 
@@ -14,13 +15,14 @@ import pyomo.environ as pyo
 
 from formulations.engine.options import Options
 from formulations.engine.protocol import Formulation
+from formulations.engine.scaling import unit
 from formulations.engine.solution import Solution
 from formulations.gavel.pricing import solve_program
-from formulations.gavel.sharing import SharingProgram, read_allocation
+from formulations.gavel.sharing import SharingProgram, isolated_share, read_allocation
 from instances.gavel.max_min_fairness import MaxMinFairness
 from instances.gavel.sharing import Allocation
 
-__all__ = ["FORMULATION", "build", "read", "solve"]
+__all__ = ["FORMULATION", "bound", "build", "read", "solve"]
 
 
 def build(instance: MaxMinFairness) -> pyo.ConcreteModel:
@@ -38,18 +40,24 @@ def read(model: pyo.ConcreteModel) -> Allocation:
     return read_allocation(model)
 
 
+def bound(instance: MaxMinFairness, value: float) -> float:
+    """The least level that is impossible to beat when no plan's level in the model exceeds ``value``."""
+    return value / unit(instance.weights)
+
+
 def solve(instance: MaxMinFairness, options: Options) -> Solution:
     """Solve the program by HiGHS, with many pairs by generating columns."""
-    return solve_program(_program(instance), options)
+    return solve_program(_program(instance), options, bound=bound)
 
 
 def _program(instance: MaxMinFairness) -> SharingProgram:
     program = SharingProgram(instance)
     program.variable("level", lower=0)
-    level_per_throughput = instance.scale_factors / (instance.weights * instance.equal_share_throughputs)
+    weights = instance.weights / unit(instance.weights)
+    level_per_throughput = instance.scale_factors / (weights * instance.equal_share_throughputs)
     program.throughput_rows("fairness", level_per_throughput, less="level")
     program.maximize("least_level", variable="level")
     return program
 
 
-FORMULATION = Formulation(build=build, read=read, solve=solve)
+FORMULATION = Formulation(build=build, read=read, bound=bound, solve=solve, trivial=isolated_share)

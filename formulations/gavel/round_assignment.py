@@ -18,7 +18,7 @@ from formulations.engine.linear import weighted_sum
 from formulations.engine.protocol import Formulation
 from instances.gavel.round_assignment import RoundAssignment, RoundAssignmentPlan
 
-__all__ = ["FORMULATION", "build", "read", "write"]
+__all__ = ["FORMULATION", "build", "idle", "read", "write"]
 
 
 def build(instance: RoundAssignment) -> pyo.ConcreteModel:
@@ -77,4 +77,9 @@ def write(model: pyo.ConcreteModel, plan: RoundAssignmentPlan) -> None:
         variable.set_value(int(plan.chosen[choice]))
 
 
-FORMULATION = Formulation(build=build, read=read, write=write)
+def idle(instance: RoundAssignment) -> RoundAssignmentPlan:
+    """The plan that runs nothing."""
+    return RoundAssignmentPlan(chosen=np.zeros_like(instance.priorities, bool))
+
+
+FORMULATION = Formulation(build=build, read=read, write=write, trivial=idle)

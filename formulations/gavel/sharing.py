@@ -21,11 +21,22 @@ import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
 
-from formulations.engine.linear import IndexArray, LinearProgram, Rows, csr, weighted_sum
+from formulations.engine.linear import POINT_TOLERANCE, IndexArray, LinearProgram, Rows, csr, weighted_sum
 from instances.gavel.sharing import Allocation, Sharing
 from instances.schema import FloatArray, IntArray
 
-__all__ = ["Incidence", "SharingProgram", "fullness", "incidence", "read_allocation", "shared_model", "values_of"]
+__all__ = [
+    "Incidence",
+    "SharingProgram",
+    "fullness",
+    "incidence",
+    "isolated_share",
+    "read_allocation",
+    "shared_model",
+    "values_of",
+    "within_limits",
+    "without_traces",
+]
 
 
 @dataclass(frozen=True)
@@ -225,6 +236,7 @@ class SharingProgram:
         """
         instance = self.instance
         model = pyo.ConcreteModel(name=instance.problem)
+        model.instance = instance
         model.JOBS = pyo.RangeSet(0, instance.num_jobs - 1)
         model.ROWS = pyo.RangeSet(0, len(instance.fits) - 1)
         model.TYPES = pyo.RangeSet(0, instance.num_types - 1)
@@ -282,8 +294,13 @@ def values_of(variables: pyo.Var) -> FloatArray:
 
 
 def read_allocation(model: pyo.ConcreteModel) -> Allocation:
-    """The plan in the values of ``X``."""
-    return Allocation(time_fractions=values_of(model.X))
+    """The plan in the values of ``X``, within the limits."""
+    return within_limits(model.instance, values_of(model.X))
+
+
+def isolated_share(instance: Sharing) -> Allocation:
+    """The plan that every policy has at hand: feasible wherever nothing but the shared constraints is asked for."""
+    return instance.isolated_share()
 
 
 def fullness(instance: Sharing, allocation: Allocation) -> float:
@@ -291,3 +308,27 @@ def fullness(instance: Sharing, allocation: Allocation) -> float:
     job_time, workers = instance.loads(allocation)
     used = instance.num_workers > 0
     return max(float(job_time.max()), float((workers[used] / instance.num_workers[used]).max()))
+
+
+def within_limits(instance: Sharing, fractions: FloatArray) -> Allocation:
+    """An allocation from a solver's point, without what the solver's tolerance adds to it.
+
+    It is scaled down by what it exceeds its limits by.  What is more than that tolerance is left for the
+    judge to see: a model may have been changed by its user.
+
+    Parameters
+    ----------
+    instance : Sharing
+    fractions : (n+q, k) float
+    """
+    allocation = without_traces(instance, fractions)
+    used = fullness(instance, allocation)
+    if not 1 < used <= 1 + 10 * POINT_TOLERANCE:
+        return allocation
+    return Allocation(time_fractions=allocation.time_fractions / used)
+
+
+def without_traces(instance: Sharing, fractions: FloatArray) -> Allocation:
+    """An allocation with 0 where X must be 0 or more, or must be 0, but for the solver's tolerance."""
+    traces = np.abs(fractions) <= POINT_TOLERANCE * max(1.0, float(fractions.max()))
+    return Allocation(time_fractions=np.where(traces & ((fractions < 0) | ~instance.fits), 0.0, fractions))

@@ -21,6 +21,11 @@ closed form's time over the time attained:
                                                                                 for each job m
           one_first:  sum_m first[m]  =  1,   first[m] in {0, 1},   0 <= rate <= 1
           job_time[m], pool_capacity[p]  of :mod:`formulations.gavel.sharing`.
+
+All coefficients of ``served`` are at most 1, and the closed form's own is 1.  Those of jobs and types
+that are slower by eight decades and more would be lost on any solver: they are raised to
+``LEAST_RATE``, so that the program's optimum can only be better than the problem's and its bound
+holds, whatever is added.
 """
 
 from __future__ import annotations
@@ -36,11 +41,15 @@ from formulations.engine.linear import weighted_sum
 from formulations.engine.options import Options
 from formulations.engine.protocol import Formulation
 from formulations.engine.solution import Solution, judged
-from formulations.gavel.sharing import incidence, read_allocation, shared_model
+from formulations.gavel.sharing import Incidence, incidence, isolated_share, read_allocation, shared_model
 from instances.gavel.sharing import Allocation
 from instances.gavel.shortest_job_first import ShortestJobFirst
+from instances.schema import FloatArray
 
 __all__ = ["FORMULATION", "bound", "build", "read", "solve"]
+
+LEAST_RATE = 1e-8
+"""Least positive coefficient of a rate: above what solvers drop, and below what they tell from 0."""
 
 
 def build(instance: ShortestJobFirst) -> pyo.ConcreteModel:
@@ -53,7 +62,9 @@ def build(instance: ShortestJobFirst) -> pyo.ConcreteModel:
     model, entries, variables = shared_model(instance)
     model.rate = pyo.Var(bounds=(0, 1))
     model.first = pyo.Var(model.JOBS, domain=pyo.Binary)
-    rates = entries.throughput * (_shortest(instance)[0] / instance.steps)[entries.job]
+    throughputs = _possible(instance, entries)
+    rates = throughputs * (_shortest(instance)[0] / instance.steps)[entries.job]
+    rates = np.where(throughputs > 0, np.clip(rates, LEAST_RATE, 1.0), 0.0)
     order = np.argsort(entries.job, kind="stable")
     of_job = np.split(order, np.searchsorted(entries.job[order], np.arange(1, instance.num_jobs)))
 
@@ -75,7 +86,7 @@ def read(model: pyo.ConcreteModel) -> Allocation:
 
 def bound(instance: ShortestJobFirst, value: float) -> float:
     """The time, s, that is impossible to beat when the rate is at most ``value``."""
-    return _shortest(instance)[0] / value if value > 0 else math.inf
+    return math.inf if value == -math.inf else _shortest(instance)[0] / max(value, LEAST_RATE)
 
 
 def solve(instance: ShortestJobFirst, options: Options) -> Solution:
@@ -87,7 +98,7 @@ def solve(instance: ShortestJobFirst, options: Options) -> Solution:
     return judged(
         instance,
         Allocation(time_fractions=fractions),
-        Result("optimal", None, shortest, None, 0.0, "closed form"),
+        Result("optimal", None, shortest, None, 0.0, "closed form", "argument"),
         began=began,
         solver="closed form",
         solver_version="",
@@ -101,7 +112,7 @@ def _shortest(instance: ShortestJobFirst) -> tuple[float, int]:
     Ties go to the jobs alone, then to the lowest job.
     """
     entries = incidence(instance)
-    throughputs = np.where(instance.fits.ravel()[entries.column], entries.throughput, 0.0)
+    throughputs = _possible(instance, entries)
     runs = throughputs > 0
     times = np.full(len(throughputs), np.inf)
     times[runs] = instance.steps[entries.job[runs]] / throughputs[runs]
@@ -109,4 +120,10 @@ def _shortest(instance: ShortestJobFirst) -> tuple[float, int]:
     return float(times[fastest]), int(entries.column[fastest])
 
 
-FORMULATION = Formulation(build=build, read=read, bound=bound, solve=solve)
+def _possible(instance: ShortestJobFirst, entries: Incidence) -> FloatArray:
+    """(entries,) float: steps/s, 0 where the row does not fit the pool."""
+    possible: FloatArray = np.where(instance.fits.ravel()[entries.column], entries.throughput, 0.0)
+    return possible
+
+
+FORMULATION = Formulation(build=build, read=read, bound=bound, solve=solve, trivial=isolated_share)

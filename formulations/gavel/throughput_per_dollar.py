@@ -15,15 +15,19 @@ from __future__ import annotations
 import numpy as np
 import pyomo.environ as pyo
 
+from formulations.engine.linear import LinearProgram
 from formulations.engine.options import Options
 from formulations.engine.protocol import Formulation
 from formulations.engine.solution import Solution
+from formulations.gavel.priced import with_stricter_slos
 from formulations.gavel.pricing import SIMPLEX_ROWS, solve_program
-from formulations.gavel.sharing import SharingProgram, read_allocation
+from formulations.gavel.sharing import SharingProgram, isolated_share, read_allocation
+from instances.base import TOLERANCE
 from instances.gavel.sharing import Allocation
 from instances.gavel.throughput_per_dollar import ThroughputPerDollar
+from instances.schema import FloatArray
 
-__all__ = ["FORMULATION", "build", "read", "solve"]
+__all__ = ["FORMULATION", "build", "read", "slack", "solve"]
 
 
 def build(instance: ThroughputPerDollar) -> pyo.ConcreteModel:
@@ -43,7 +47,19 @@ def read(model: pyo.ConcreteModel) -> Allocation:
 
 def solve(instance: ThroughputPerDollar, options: Options) -> Solution:
     """Solve the program by HiGHS, with many pairs by generating columns."""
-    return solve_program(_program(instance), options, interior_rows=SIMPLEX_ROWS)
+    return solve_program(
+        _program(instance),
+        options,
+        interior_rows=SIMPLEX_ROWS,
+        slack=slack,
+        stricter=lambda: _program(with_stricter_slos(instance)),
+    )
+
+
+def slack(instance: ThroughputPerDollar, program: LinearProgram, duals: FloatArray) -> float:
+    """What the judge's tolerance may be worth: that part of each limit, at its price."""
+    limits = np.where(np.isfinite(program.row_upper), program.row_upper, program.row_lower)
+    return 2 * TOLERANCE * float(np.abs(limits) @ np.abs(duals))
 
 
 def _program(instance: ThroughputPerDollar) -> SharingProgram:
@@ -54,4 +70,4 @@ def _program(instance: ThroughputPerDollar) -> SharingProgram:
     return program
 
 
-FORMULATION = Formulation(build=build, read=read, solve=solve)
+FORMULATION = Formulation(build=build, read=read, slack=slack, solve=solve, trivial=isolated_share)

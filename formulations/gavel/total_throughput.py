@@ -15,7 +15,7 @@ from formulations.engine.options import Options
 from formulations.engine.protocol import Formulation
 from formulations.engine.solution import Solution
 from formulations.gavel.pricing import SIMPLEX_ROWS, solve_program
-from formulations.gavel.sharing import SharingProgram, read_allocation
+from formulations.gavel.sharing import SharingProgram, isolated_share, read_allocation
 from instances.gavel.sharing import Allocation
 from instances.gavel.total_throughput import TotalThroughput
 
@@ -47,4 +47,4 @@ def _program(instance: TotalThroughput) -> SharingProgram:
     return program
 
 
-FORMULATION = Formulation(build=build, read=read, solve=solve)
+FORMULATION = Formulation(build=build, read=read, solve=solve, trivial=isolated_share)

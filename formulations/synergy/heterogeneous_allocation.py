@@ -18,9 +18,8 @@ from __future__ import annotations
 
 import pyomo.environ as pyo
 
-from formulations.engine.linear import weighted_sum
 from formulations.engine.protocol import Formulation
-from formulations.synergy.allocation import choices_model, read_choices
+from formulations.synergy.allocation import at_most, choices_model, read_choices
 from instances.synergy.allocation import SynergyAllocationPlan
 from instances.synergy.heterogeneous_allocation import HeterogeneousAllocation
 from instances.synergy.sensitivity import CPU, MEMORY
@@ -45,7 +44,7 @@ def build(instance: HeterogeneousAllocation) -> pyo.ConcreteModel:
     def limit(amounts: list[float], kind: int, capacity: float) -> object:
         if not amounts:
             return pyo.Constraint.Feasible
-        return weighted_sum(amounts, [model.chosen[pair] for pair in of_type[kind]]) <= capacity
+        return at_most(amounts, [model.chosen[pair] for pair in of_type[kind]], capacity)
 
     model.cpus = pyo.Constraint(
         model.TYPES, rule=lambda _, i: limit([instance.configs[j][c, CPU] for j, c in of_type[i]], i, cpus[i])

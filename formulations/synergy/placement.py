@@ -38,15 +38,15 @@ import pyomo.environ as pyo
 
 from formulations.engine.highs import Session, SolverError
 from formulations.engine.linear import translate, weighted_sum
+from formulations.engine.polishing import PRECISE, widened
 from formulations.engine.protocol import Formulation
 from formulations.synergy.classes import equal_rows
-from instances.base import TOLERANCE
 from instances.schema import BoolArray, FloatArray
 from instances.synergy.placement import RESOURCES, SynergyPlacement, SynergyPlacementPlan
 
 __all__ = ["FORMULATION", "bound", "build", "read", "second_stage", "vertex", "write"]
 
-NEGLIGIBLE = 1e-7
+NEGLIGIBLE = 1e-10
 """Shares up to this are rounding of the solver's, not places where a job runs."""
 
 
@@ -67,7 +67,7 @@ def build(instance: SynergyPlacement) -> pyo.ConcreteModel:
     model.unit = units.tolist()
     model.gpus = demands[:, 0].tolist()
     counts = [len(jobs) for jobs in model.jobs]
-    fits: BoolArray = np.asarray((demands <= instance.capacity * (1 + 1e-9)).all(axis=1))
+    fits: BoolArray = np.asarray((demands <= _widest(instance)).all(axis=1))
     model.CLASSES = pyo.RangeSet(0, len(counts) - 1)
     model.SERVERS = pyo.RangeSet(0, instance.num_servers - 1)
     model.RESOURCES = pyo.Set(initialize=RESOURCES)
@@ -92,7 +92,7 @@ def build(instance: SynergyPlacement) -> pyo.ConcreteModel:
         amounts = demands[:, column]
         alone = weighted_sum(amounts, [model.whole[t, i] for t in model.CLASSES])
         split = weighted_sum(amounts / units, [model.pieces[t, i] for t in model.CLASSES])
-        return alone + split <= float(instance.capacity[column])
+        return alone + split <= widened(amounts, float(instance.capacity[column]))
 
     model.placed = pyo.Constraint(model.CLASSES, rule=placed)
     model.complete = pyo.Constraint(model.CLASSES, rule=complete)
@@ -119,6 +119,12 @@ def build(instance: SynergyPlacement) -> pyo.ConcreteModel:
     return model
 
 
+def _widest(instance: SynergyPlacement) -> FloatArray:
+    """(3,) float: the most that one job may demand and still fit a server."""
+    capacity = enumerate(instance.capacity.tolist())
+    return np.array([widened(instance.demands[:, column], limit) for column, limit in capacity])
+
+
 def read(model: pyo.ConcreteModel) -> SynergyPlacementPlan:
     """The plan in the values of ``whole`` and ``pieces``."""
     shares = np.zeros((sum(map(len, model.jobs)), len(model.SERVERS)))
@@ -138,7 +144,7 @@ def write(model: pyo.ConcreteModel, plan: SynergyPlacementPlan) -> None:
 
     The servers are renumbered so that ``order`` holds.
     """
-    alone = plan.shares > 1 - TOLERANCE
+    alone = (plan.shares > 0) & ((plan.shares > 0).sum(axis=1, keepdims=True) == 1)
     whole = np.array([alone[jobs].sum(axis=0) for jobs in model.jobs])
     cut = np.where(alone.any(axis=1, keepdims=True), 0.0, plan.shares)
     for i, old in enumerate(np.argsort(-whole[model.big], kind="stable").tolist()):
@@ -191,7 +197,7 @@ def vertex(instance: SynergyPlacement) -> SynergyPlacementPlan | None:
     Synergy (OSDI'22), appendix A.1.3, Theorem A.2.
     """
     program = translate(second_stage(instance))
-    result = Session().run(program)
+    result = Session(tolerance=PRECISE).run(program)
     if result.status == "infeasible":
         return None
     if result.x is None:

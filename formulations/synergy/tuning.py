@@ -28,6 +28,7 @@ import pyomo.environ as pyo
 
 from formulations.engine.linear import weighted_sum
 from formulations.engine.protocol import Formulation
+from formulations.synergy.allocation import at_most
 from formulations.synergy.classes import equal_rows
 from instances.schema import IntArray
 from instances.synergy.sensitivity import CPU, MEMORY, THROUGHPUT
@@ -89,8 +90,8 @@ def build(instance: Tuning) -> pyo.ConcreteModel:
     on_server = [[model.placed[t, c, i] for t, c in model.CONFIGS] for i in model.SERVERS]
 
     def limit(amounts: list[float], capacity: float) -> pyo.Constraint:
-        per_unit = np.array(amounts) / units
-        return pyo.Constraint(model.SERVERS, rule=lambda _, i: weighted_sum(per_unit, on_server[i]) <= capacity)
+        per_unit = (np.array(amounts) / units).tolist()
+        return pyo.Constraint(model.SERVERS, rule=lambda _, i: at_most(per_unit, on_server[i], capacity))
 
     model.server_gpus = limit([gpus[t] for t, _ in model.CONFIGS], instance.server_gpus)
     model.server_cpus = limit([entry[CPU] for entry in entries], instance.server_cpus)

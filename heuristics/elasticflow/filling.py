@@ -15,7 +15,7 @@ from instances.schema import FloatArray, IntArray
 
 __all__ = ["ROUNDING", "fill_job", "fill_jobs", "needs", "power_of_two_below", "run_by_deadline"]
 
-ROUNDING = 1e-9
+ROUNDING = 1e-12
 """Work counts as done when less than this part of it is missing, for the rounding of sums."""
 
 

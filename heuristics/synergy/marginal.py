@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from instances.schema import FloatArray, IntArray
-from instances.synergy.sensitivity import THROUGHPUT
+from instances.synergy.sensitivity import ROUNDING, THROUGHPUT
 
 __all__ = ["upgrade"]
 
@@ -47,7 +47,7 @@ def upgrade(
     kind = np.concatenate([rows[kept] for rows, kept in zip(types, usable, strict=True)])
     ends = np.cumsum([len(rows) for rows in usable])
     scale = np.where(capacity > 0, capacity, 1.0)
-    slack = 1e-9 * scale
+    slack = ROUNDING * capacity
 
     current = np.array([rows[choice] for rows, choice in zip(configs, choices, strict=True)])
     current_kind = np.array([rows[choice] for rows, choice in zip(types, choices, strict=True)])

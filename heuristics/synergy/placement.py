@@ -12,8 +12,8 @@ from instances.synergy.placement import SynergyPlacement, SynergyPlacementPlan
 
 __all__ = ["NOWHERE", "ROUNDING", "SMALLEST_STEP", "balanced_fit", "best_fit", "swap_fit"]
 
-ROUNDING = 1e-9
-"""What rounding may add to a demand, relative to a server's capacity."""
+ROUNDING = 1e-12
+"""What rounding may add to a demand, relative to a server's capacity, and the least share that is one."""
 
 SMALLEST_STEP = 1e-14
 """What a move or swap must lower the overload by; less is rounding, and could go round in circles."""
@@ -231,7 +231,7 @@ def _placed(
 
 def _to_take_back(instance: SynergyPlacement, shares: FloatArray, free: FloatArray) -> tuple[int, int]:
     """A whole job and its server, chosen by step 4."""
-    left = np.where(instance.capacity > 0, free / np.maximum(instance.capacity, ROUNDING), 1.0)
+    left = np.where(instance.capacity > 0, free / np.maximum(instance.capacity, np.finfo(float).tiny), 1.0)
     unevenness = np.where(shares.any(axis=0), np.ptp(left, axis=1), -1.0)
     server = int(unevenness.argmax())
     scarcest = int(left[server].argmin())
@@ -249,11 +249,10 @@ def _one_by_one(instance: SynergyPlacement, cut: list[int], free: FloatArray) ->
     """Shares of the cut jobs, each taking what it can get; None when one cannot be carried."""
     free = free.copy()
     shares = np.zeros((len(cut), instance.num_servers))
-    slack = ROUNDING * np.where(instance.capacity > 0, instance.capacity, 1.0)
     for row, job in enumerate(cut):
         demand = instance.demands[job]
         needed = demand > 0
-        room = ((free + slack)[:, needed] / demand[needed]).min(axis=1, initial=1.0).clip(0.0, 1.0)
+        room = (free[:, needed] / demand[needed]).min(axis=1, initial=1.0).clip(0.0, 1.0)
         if instance.integral_gpus and demand[0]:
             room = np.floor(room * demand[0] + ROUNDING) / demand[0]
         left = 1.0
@@ -303,4 +302,7 @@ def _exchanged(shares: FloatArray, demands: FloatArray) -> FloatArray:
             shares[both, first] -= steps[last] * move
             shares[both, second] += steps[last] * move
             shares[both[last], first if move[last] > 0 else second] = 0.0
-    return shares
+    # What is left of a share that was to become 0 together with another one.
+    shares = np.where(shares > ROUNDING, shares, 0.0)
+    exchanged: FloatArray = shares / shares.sum(axis=1, keepdims=True)
+    return exchanged

@@ -22,7 +22,7 @@ from instances.synergy.tuning import Tuning, TuningPlan
 
 __all__ = ["ROUNDING", "balanced_tune", "drf", "greedy", "proportional", "tetris", "tune", "tune_and_upgrade"]
 
-ROUNDING = 1e-9
+ROUNDING = 1e-12
 """What rounding may add to a demand, relative to a server's capacity."""
 
 
@@ -131,15 +131,18 @@ def tune(instance: Tuning, *, greater: str = "any") -> TuningPlan:
     4. If that fails too, find servers by GPUs alone, and revert jobs on them whose resources are
        greater than their proportional share to that share, until the job fits.  Reverted first are
        jobs on the fewest servers, then those with most CPU cores per GPU, then most memory per GPU.
+       A reverted job may need more of one resource than before, and have GPUs on other servers as
+       well: where one of them is now overfull, jobs on it are reverted in the same way.
 
     The paper calls the jobs to revert in step 4 present by construction.  They are with "any":
     then all that is left on a server is within its share, and so is the job.  With "all" a job
     whose CPU cores alone exceed its share counts as not greater, and there may be nothing to
     revert: the job is then left out, and no job is reverted for it.
 
-    Guarantee: with "any", the default fair throughputs, splitting allowed and enough GPUs, every
-    job runs at least as fast as with its GPU-proportional share.  None is known relative to the
-    optimum.  Complexity: O(n (s + r)) for r jobs reverted for a job.
+    Guarantee: with "any", the default fair throughputs, splitting allowed and enough GPUs, a
+    feasible plan in which every job runs at least as fast as with its GPU-proportional share.
+    Whatever the instance, no server is overfull.  None is known relative to the optimum.
+    Complexity: O(n (s + r)) for r jobs reverted for a job.
 
     Parameters
     ----------
@@ -149,7 +152,8 @@ def tune(instance: Tuning, *, greater: str = "any") -> TuningPlan:
 
     References
     ----------
-    Synergy (OSDI'22), section 4.2.  The order in step 4 is that of the authors' simulator.
+    Synergy (OSDI'22), section 4.2.  The order in step 4 is that of the authors' simulator; what
+    a reverted job's other servers see is left open there.
     """
     if greater not in ("any", "all"):
         raise ValueError(f"greater: got {greater!r}, must be 'any' or 'all'")
@@ -181,7 +185,7 @@ def tune_and_upgrade(instance: Tuning) -> TuningPlan:
     fraction of a server's CPUs and memory is taken, as long as one fits on all of a job's servers.
     Ties go to the lowest job.
 
-    Guarantee: never below :func:`tune`.  Complexity: that of :func:`tune`, and O(A) for each
+    Guarantee: that of :func:`tune`, and never below it.  Complexity: that of :func:`tune`, and O(A) for each
     upgrade among A configurations.
     """
     return _upgraded(instance, tune(instance))
@@ -194,7 +198,8 @@ def balanced_tune(instance: Tuning) -> TuningPlan:
     use those GPUs revert others.  Here step 2 of Tune puts a job, of all servers that hold it, on
     the one whose scarcest resource is then least scarce, as a fraction of the server.
 
-    Guarantee: that of :func:`tune`, every job at least as fast as with its GPU-proportional share.
+    Guarantee: that of :func:`tune`, a feasible plan with every job at least as fast as with its
+    GPU-proportional share.
     Complexity: that of :func:`tune_and_upgrade`.
     """
     return _upgraded(instance, _tuned(instance, "any", _Servers(instance, balanced=True)))
@@ -204,6 +209,7 @@ def _upgraded(instance: Tuning, plan: TuningPlan) -> TuningPlan:
     """The plan with faster configurations that fit where the jobs are."""
     choices = plan.choices.copy()
     left = np.array([instance.server_cpus, instance.server_memory]) - instance.used(plan.choices, plan.gpus)
+    slack = ROUNDING * np.array([instance.server_cpus, instance.server_memory])
     scale = np.array([instance.server_cpus or 1.0, instance.server_memory or 1.0])
     parts = plan.gpus / instance.gpu_demands[:, None]
     homes = [np.flatnonzero(row) for row in plan.gpus]
@@ -218,7 +224,7 @@ def _upgraded(instance: Tuning, plan: TuningPlan) -> TuningPlan:
             extra = table[:, :THROUGHPUT] - table[choices[job], :THROUGHPUT]
             gain = table[:, THROUGHPUT] - table[choices[job], THROUGHPUT]
             needed = parts[job, homes[job], None, None] * extra
-            fits = (needed <= left[homes[job], None] + ROUNDING * scale).all(axis=(0, 2)) & (gain > 0)
+            fits = (needed <= left[homes[job], None] + slack).all(axis=(0, 2)) & (gain > 0)
             cost = (extra / scale).sum(axis=1)
             rate = np.where(fits, np.where(cost > 0, gain / np.where(cost > 0, cost, 1.0), np.inf), -np.inf)
             if fits.any():
@@ -262,7 +268,7 @@ class _Servers:
         self.instance = instance
         self.balanced = balanced
         self.capacity = np.array([instance.server_gpus, instance.server_cpus, instance.server_memory], float)
-        self.slack = ROUNDING * np.maximum(self.capacity, 1.0)
+        self.slack = ROUNDING * self.capacity
         # One row for each resource: free[0] are GPUs.
         self.free = np.repeat(self.capacity[:, None], instance.num_servers, axis=1)
         self.choices = np.full(instance.num_jobs, -1)
@@ -339,28 +345,29 @@ class _Servers:
     def _to_revert(
         self, held: dict[int, int], per_gpu: FloatArray, share: IntArray, revertible: BoolArray
     ) -> list[int] | None:
-        """Jobs to revert so that each server in ``held`` has room for its GPUs; None if there are not enough."""
-        chosen: list[int] = []
-        freed: dict[int, FloatArray] = {}
+        """Jobs to revert so that with the new one in ``held`` no server is overfull; None if there are not enough."""
+        free = self.free.copy()
         for server, gpus in held.items():
-            lacking = gpus * per_gpu - self.free[:, server] - freed.get(server, 0.0)
-            if (lacking <= self.slack).all():
-                continue
+            free[:, server] -= gpus * per_gpu
+        # The job's own servers come first; others are overfull only through a job reverted for them.
+        order = [*held, *(server for server in range(self.instance.num_servers) if server not in held)]
+        chosen: list[int] = []
+        # Shares that all exceed their server's part by what rounding may add are no reason to revert.
+        least = -2 * self.slack[:, None]
+        while overfull := set(np.flatnonzero((free < least).any(axis=0)).tolist()):
+            server = next(server for server in order if server in overfull)
             present = [
                 other
                 for other in self.jobs[server]
                 if revertible[other] and self.choices[other] != share[other] and other not in chosen
             ]
-            for other in sorted(present, key=self._revert_order):
-                saved = self._demand(other, int(self.choices[other])) - self._demand(other, int(share[other]))
-                chosen.append(other)
-                for place, count in self.where[other].items():
-                    freed[place] = freed.get(place, 0.0) + saved * (count / self.instance.gpu_demands[other])
-                lacking = gpus * per_gpu - self.free[:, server] - freed[server]
-                if (lacking <= self.slack).all():
-                    break
-            else:
+            if not present:
                 return None
+            other = min(present, key=self._revert_order)
+            chosen.append(other)
+            saved = self._demand(other, int(self.choices[other])) - self._demand(other, int(share[other]))
+            for place, count in self.where[other].items():
+                free[:, place] += saved * (count / self.instance.gpu_demands[other])
         return chosen
 
     def _revert_order(self, job: int) -> tuple[int, float, float, int]:
@@ -402,7 +409,7 @@ class _Servers:
         return int(servers[0])
 
     def _most_balanced(self, servers: IntArray, demand: FloatArray) -> int:
-        scale = np.maximum(self.capacity, ROUNDING)[:, None]
+        scale = np.maximum(self.capacity, np.finfo(float).tiny)[:, None]
         left = (self.free[:, servers] - demand[:, None]) / scale
         # Resources that the servers do not have are never scarce.
         return int(servers[np.where(self.capacity[:, None] > 0, left, 1.0).min(axis=0).argmax()])

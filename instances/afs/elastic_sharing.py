@@ -26,7 +26,7 @@ import numpy as np
 
 from instances import pictures
 from instances.afs.curves import RepairWarning, curves
-from instances.base import TOLERANCE, Instance, InstanceError, Plan, PlanError, Violation, exceeding
+from instances.base import TOLERANCE, Instance, InstanceError, Plan, PlanError, Violation, exceeding, total
 from instances.data import microsoft, tiresias
 from instances.data.lines import PathLike, read_header
 from instances.schema import Array, BoolArray, FloatArray, IntArray, Scalar, default
@@ -163,23 +163,31 @@ class ElasticSharing(Instance[Schedule]):
     def completions(self, plan: Schedule) -> FloatArray:
         """(n,) float: when each job's work is done, s; infinite where it never is.
 
-        A job whose shares end with no more than the tolerance of its work left is taken to run on
-        at its last throughput, so that stopping short wins nothing.
+        A job that has no more than the tolerance of its work left is taken to run on at its
+        throughput, so that stopping short wins nothing.
         """
         rates = self._rates(plan)
         done = np.cumsum(rates * np.diff(plan.times)[:, None], axis=0)
+        slack = self._work_slack(plan, rates)
         completions = np.full(self.num_jobs, np.inf)
         for job in range(self.num_jobs):
             work, rate = self.work[job], rates[:, job]
-            if done[-1, job] >= work:
-                interval = int(np.searchsorted(done[:, job], work))
-            elif done[-1, job] >= work * (1 - TOLERANCE):
-                interval = int(np.flatnonzero(rate)[-1])
-            else:
-                continue
-            left = work - (done[interval - 1, job] if interval else 0.0)
-            completions[job] = plan.times[interval] + left / rate[interval]
+            enough = np.flatnonzero((done[:, job] >= work - slack[job]) & (rate > 0))
+            if enough.size:
+                interval = int(enough[0])
+                left = work - (done[interval - 1, job] if interval else 0.0)
+                completions[job] = plan.times[interval] + left / rate[interval]
         return completions
+
+    def _work_slack(self, plan: Schedule, rates: FloatArray) -> FloatArray:
+        """(n,) float: by how much each job's work may be missed, iterations.
+
+        Times are numbers with a last digit too, which counts at each change of a job's speed: among
+        seconds since 1970 it is worth more than the tolerance of a short job.
+        """
+        changes = 2 + (np.diff(rates, axis=0) != 0).sum(axis=0)
+        slack: FloatArray = TOLERANCE * self.work + changes * self.throughputs[:, -1] * np.spacing(plan.times[-1])
+        return slack
 
     def _rates(self, plan: Schedule) -> FloatArray:
         """(t, n) float: iterations/s of each job in each interval."""
@@ -204,12 +212,12 @@ class ElasticSharing(Instance[Schedule]):
                 share = int(plan.shares[k, job])
                 yield Violation("share_range", (k, job), float(max(-share, share - self.num_gpus)))
             return
-        yield from exceeding("gpus", plan.shares.sum(axis=1), self.num_gpus)
+        yield from exceeding("gpus", total(plan.shares, axis=1), self.num_gpus)
         early = (self.arrivals - plan.times[:-1, None]) * (plan.shares > 0)
-        for k, job in np.argwhere(early > TOLERANCE * np.maximum(1.0, self.arrivals)).tolist():
-            yield Violation("arrival", (k, job), float(early[k, job]))
-        done = np.diff(plan.times) @ self._rates(plan)
-        for job in np.flatnonzero(np.abs(done - self.work) > TOLERANCE * self.work):
+        yield from exceeding("arrival", early, 0)
+        rates = self._rates(plan)
+        done = np.diff(plan.times) @ rates
+        for job in np.flatnonzero(np.abs(done - self.work) > self._work_slack(plan, rates)):
             yield Violation("work_done", (int(job),), float(abs(done[job] - self.work[job])))
         if self.reallocation == "at_completions":
             yield from self._unprompted_changes(plan)
@@ -220,9 +228,12 @@ class ElasticSharing(Instance[Schedule]):
         changes = np.flatnonzero(np.diff(np.concatenate([idle, plan.shares, idle]), axis=0).any(axis=1))
         completions = self.completions(plan)
         events = np.concatenate([self.arrivals, completions[np.isfinite(completions)]])
+        # Completions are sums of intervals, of times that have a last digit.
+        since = plan.times - min(float(plan.times[0]), float(self.arrivals.min()))
+        slack = TOLERANCE * since + len(plan.times) * np.spacing(plan.times)
         for k in changes.tolist():
             away = float(np.abs(events - plan.times[k]).min())
-            if away > TOLERANCE * max(1.0, plan.times[k]):
+            if away > slack[k]:
                 yield Violation("reallocation", (k,), away)
 
     def _draw(self, axes: Axes, plan: Schedule | None) -> None:

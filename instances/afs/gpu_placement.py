@@ -23,7 +23,7 @@ import numpy as np
 
 from instances import pictures
 from instances.afs.network_packing import MachineOptions, is_power_of_two, machines, regulated_shares
-from instances.base import Instance, Plan, Violation, exceeding
+from instances.base import Instance, Plan, Violation, exceeding, total, unequal
 from instances.schema import Array, IntArray, Scalar
 
 if TYPE_CHECKING:
@@ -84,17 +84,17 @@ class GpuPlacement(Instance[GpuPlacementPlan]):
                 f"got {self.regulated[odd[0]]} at index [{odd[0]}], must be 0, a power of two below "
                 f"{self.gpus_per_machine} or a multiple of it, up to {self.num_gpus}",
             )
-        if self.regulated.sum() > self.num_gpus:
-            raise self.refuse("regulated", f"got a sum of {self.regulated.sum()}, must be at most {self.num_gpus}")
+        if total(self.regulated) > self.num_gpus:
+            raise self.refuse("regulated", f"got a sum of {total(self.regulated)}, must be at most {self.num_gpus}")
         if self.previous.shape[1] != self.num_machines:
             raise self.refuse(
                 "previous", f"got {self.previous.shape[1]} machines, must be num_machines, {self.num_machines}"
             )
-        over = np.flatnonzero(self.previous.sum(axis=0) > self.gpus_per_machine)
+        over = np.flatnonzero(total(self.previous, axis=0) > self.gpus_per_machine)
         if over.size:
             raise self.refuse(
                 "previous",
-                f"got {self.previous[:, over[0]].sum()} GPUs on machine {over[0]}, must be at most "
+                f"got {total(self.previous[:, over[0]])} GPUs on machine {over[0]}, must be at most "
                 f"gpus_per_machine, {self.gpus_per_machine}",
             )
 
@@ -135,10 +135,9 @@ class GpuPlacement(Instance[GpuPlacementPlan]):
         return int((kept > 0).sum()) + int(kept.sum()) / (1 + self.num_gpus)
 
     def _broken_rules(self, plan: GpuPlacementPlan) -> Iterator[Violation]:
-        yield from exceeding("nonnegative", -plan.gpus, 0)
-        for job in np.flatnonzero(plan.gpus.sum(axis=1) != self.regulated).tolist():
-            yield Violation("share", (job,), float(abs(plan.gpus[job].sum() - self.regulated[job])))
-        yield from exceeding("capacity", plan.gpus.sum(axis=0), self.gpus_per_machine)
+        yield from exceeding("nonnegative", 0, plan.gpus)
+        yield from unequal("share", total(plan.gpus, axis=1), self.regulated)
+        yield from exceeding("capacity", total(plan.gpus, axis=0), self.gpus_per_machine)
         hosted = plan.gpus > 0
         yield from exceeding("fewest_machines", hosted.sum(axis=1), self.spans)
         spanning = hosted.sum(axis=1) > 1

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, TypedDict, Unpack
 import numpy as np
 
 from instances import pictures
-from instances.base import Instance, Plan, Violation, exceeding
+from instances.base import Instance, Plan, Violation, exceeding, total, unequal
 from instances.schema import Array, IntArray, Scalar
 
 if TYPE_CHECKING:
@@ -128,8 +128,8 @@ class NetworkPacking(Instance[NetworkPackingPlan]):
     def _check(self) -> None:
         if not is_power_of_two(self.gpus_per_machine):
             raise self.refuse("gpus_per_machine", f"got {self.gpus_per_machine}, must be a power of two")
-        if self.shares.sum() != self.num_gpus:
-            raise self.refuse("shares", f"got a sum of {self.shares.sum()}, must be all GPUs, {self.num_gpus}")
+        if total(self.shares) != self.num_gpus:
+            raise self.refuse("shares", f"got a sum of {total(self.shares)}, must be all GPUs, {self.num_gpus}")
 
     @property
     def num_jobs(self) -> int:
@@ -163,13 +163,11 @@ class NetworkPacking(Instance[NetworkPackingPlan]):
         return int(np.abs(plan.regulated - self.shares).sum())
 
     def _broken_rules(self, plan: NetworkPackingPlan) -> Iterator[Violation]:
-        for job, share in enumerate(plan.regulated.tolist()):
-            away = int(np.abs(self.candidates - share).min())
-            if away:
-                yield Violation("regulated", (job,), float(away))
-        total = int(plan.regulated.sum())
-        if total != self.num_gpus:
-            yield Violation("total", (), float(abs(total - self.num_gpus)))
+        candidates = self.candidates.tolist()
+        for job in np.flatnonzero(~np.isin(plan.regulated, self.candidates)).tolist():
+            share = int(plan.regulated[job])
+            yield Violation("regulated", (job,), float(min(abs(candidate - share) for candidate in candidates)))
+        yield from unequal("total", total(plan.regulated), self.num_gpus)
         if self.floor_guarantee:
             yield from exceeding("floor", self.floors, plan.regulated)
 

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 
 from instances import pictures
-from instances.base import Instance, InstanceError, Plan, PlanError, Violation, agree, exceeding
+from instances.base import Instance, InstanceError, Plan, PlanError, Violation, agree, exceeding, product
 from instances.data import microsoft
 from instances.data.elasticflow import read_throughputs, throughput_curve
 from instances.data.lines import PathLike
@@ -145,9 +145,9 @@ class ElasticAllocation(Instance[ElasticAllocationPlan]):
         return float(sum(table[extra] for table, extra in zip(self.reductions, plan.extra_workers, strict=True)))
 
     def _broken_rules(self, plan: ElasticAllocationPlan) -> Iterator[Violation]:
-        yield from exceeding("min_extra", -plan.extra_workers, 0)
+        yield from exceeding("min_extra", 0, plan.extra_workers)
         yield from exceeding("max_extra", plan.extra_workers, self.max_extra)
-        yield from exceeding("capacity", int(plan.extra_workers @ self.gpus_per_worker), self.capacity)
+        yield from exceeding("capacity", product(plan.extra_workers, self.gpus_per_worker), self.capacity)
 
     def _draw(self, axes: Axes, plan: ElasticAllocationPlan | None) -> None:
         jobs = np.arange(self.num_jobs)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 
 from instances import pictures
-from instances.base import Instance, Plan, Violation, exceeding
+from instances.base import Instance, Plan, Violation, exceeding, product, total, unequal
 from instances.schema import Array, BoolArray, IntArray, StrArray
 
 if TYPE_CHECKING:
@@ -83,12 +83,12 @@ class ArylPlacement(Instance[ArylPlacementPlan]):
     @property
     def num_gpus(self) -> int:
         """Free GPUs of all servers."""
-        return int(self.server_gpus.sum())
+        return int(total(self.server_gpus))
 
     @property
     def total_workers(self) -> int:
         """Workers of all jobs."""
-        return int(self.num_workers.sum())
+        return int(total(self.num_workers))
 
     @property
     def off_group(self) -> BoolArray:
@@ -109,10 +109,9 @@ class ArylPlacement(Instance[ArylPlacementPlan]):
         return self.servers_opened(plan) + self.workers_off_group(plan) / (1 + self.total_workers)
 
     def _broken_rules(self, plan: ArylPlacementPlan) -> Iterator[Violation]:
-        yield from exceeding("workers_at_least_0", -plan.workers, 0)
-        missing = np.abs(plan.workers.sum(axis=1) - self.num_workers)
-        yield from exceeding("all_placed", missing, 0)
-        yield from exceeding("server_gpus", self.gpus_per_worker @ plan.workers, self.server_gpus)
+        yield from exceeding("workers_at_least_0", 0, plan.workers)
+        yield from unequal("all_placed", total(plan.workers, axis=1), self.num_workers)
+        yield from exceeding("server_gpus", product(self.gpus_per_worker, plan.workers), self.server_gpus)
 
     def _draw(self, axes: Axes, plan: ArylPlacementPlan | None) -> None:
         names = [f"job {job}{' (elastic)' if elastic else ''}" for job, elastic in enumerate(self.elastic.tolist())]

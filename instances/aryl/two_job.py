@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 
 from instances import pictures
-from instances.base import Instance, Plan, PlanError, Violation, exceeding
+from instances.base import Instance, Plan, PlanError, Violation, exceeding, total
 from instances.schema import Array, FloatArray, IntArray, Scalar
 
 if TYPE_CHECKING:
@@ -87,9 +87,9 @@ class ArylTwoJob(Instance[ArylTwoJobPlan]):
                 "max_gpus",
                 f"got {self.max_gpus[job]} at index [{job}], must be at least min_gpus, {self.min_gpus[job]}",
             )
-        if self.min_gpus.sum() > self.num_gpus:
+        if total(self.min_gpus) > self.num_gpus:
             raise self.refuse(
-                "min_gpus", f"got {self.min_gpus.sum()} together, must be at most num_gpus, {self.num_gpus}"
+                "min_gpus", f"got {total(self.min_gpus)} together, must be at most num_gpus, {self.num_gpus}"
             )
 
     @property
@@ -100,7 +100,7 @@ class ArylTwoJob(Instance[ArylTwoJobPlan]):
     @property
     def used_gpus(self) -> int:
         """GPUs that the jobs use together at the start: all, or both maxima where those are fewer."""
-        return min(self.num_gpus, int(self.max_gpus.sum()))
+        return int(min(self.num_gpus, total(self.max_gpus)))
 
     @property
     def splits(self) -> range:
@@ -129,9 +129,9 @@ class ArylTwoJob(Instance[ArylTwoJobPlan]):
         return float(self.completion_times(plan).mean())
 
     def _broken_rules(self, plan: ArylTwoJobPlan) -> Iterator[Violation]:
-        yield from exceeding("min_gpus", self.min_gpus - plan.gpus, 0)
+        yield from exceeding("min_gpus", self.min_gpus, plan.gpus)
         yield from exceeding("max_gpus", plan.gpus, self.max_gpus)
-        yield from exceeding("used_gpus", abs(int(plan.gpus.sum()) - self.used_gpus), 0)
+        yield from exceeding("used_gpus", abs(total(plan.gpus) - self.used_gpus), 0)
 
     def _draw(self, axes: Axes, plan: ArylTwoJobPlan | None) -> None:
         names = [
@@ -180,7 +180,14 @@ def generate(rng: np.random.Generator | int, *, num_gpus: int = 16, binding: flo
         Hardness dial from 0 to 1: the fraction of its maximum that one of the jobs, either, needs
         at least.  At 0 no minimum is in the way and the closed form is optimal; it errs most
         around 3/4; at 1 that job is rigid and nothing is left to decide.
+
+    Raises
+    ------
+    ValueError
+        For fewer GPUs.
     """
+    if num_gpus < 3:
+        raise ValueError(f"num_gpus: got {num_gpus}, must be at least 3")
     rng = np.random.default_rng(rng)
     first = int(rng.integers(2, num_gpus))
     most = rng.permutation([first, int(rng.integers(num_gpus - first + 1, num_gpus))])

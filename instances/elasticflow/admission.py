@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Unpack
 
 import numpy as np
 
-from instances.base import Plan, Violation, exceeding
+from instances.base import Plan, Violation, exceeding, total
 from instances.data.lines import PathLike
 from instances.elasticflow.sharing import DeadlineJobs
 from instances.elasticflow.synthetic import JobOptions, draw_jobs
@@ -76,7 +76,7 @@ class Admission(DeadlineJobs[AdmissionPlan]):
 
     def _broken_rules(self, plan: AdmissionPlan) -> Iterator[Violation]:
         yield from self.broken_slot_rules(plan.gpus, np.where(plan.admitted, self.iterations, 0.0))
-        yield from exceeding("not_admitted", np.where(plan.admitted, 0, plan.gpus.sum(axis=1)), 0)
+        yield from exceeding("not_admitted", np.where(plan.admitted, 0, total(plan.gpus, axis=1)), 0)
 
     def _draw(self, axes: Axes, plan: AdmissionPlan | None) -> None:
         if plan is None:

@@ -22,7 +22,7 @@ from typing import Unpack
 
 import numpy as np
 
-from instances.base import Violation
+from instances.base import Violation, total
 from instances.data.lines import PathLike
 from instances.elasticflow.sharing import DeadlineJobs, SlotPlan
 from instances.elasticflow.synthetic import JobOptions, draw_jobs
@@ -52,7 +52,7 @@ class ElasticFlowAllocation(DeadlineJobs[SlotPlan]):
 
     def _broken_rules(self, plan: SlotPlan) -> Iterator[Violation]:
         yield from self.broken_slot_rules(plan.gpus, self.iterations)
-        idle = self.num_gpus - int(plan.gpus[:, 0].sum())
+        idle = self.num_gpus - total(plan.gpus[:, 0])
         if idle > 0:
             for job in np.flatnonzero(self.faster_now(plan.gpus)):
                 yield Violation("no_useful_idle_gpu", (int(job),), float(idle))

@@ -134,10 +134,11 @@ class ElasticFlowPlacement(Instance[ElasticFlowPlacementPlan]):
         return int((self.running & (plan.offsets != self.previous_offsets)).sum())
 
     def _broken_rules(self, plan: ElasticFlowPlacementPlan) -> Iterator[Violation]:
-        ends = plan.offsets + self.sizes
+        last = self.num_gpus - self.sizes
         yield from exceeding("aligned", plan.offsets % self.sizes, 0)
-        yield from exceeding("inside", np.maximum(-plan.offsets, ends - self.num_gpus), 0)
-        inside = (plan.offsets >= 0) & (ends <= self.num_gpus)
+        yield from exceeding("inside", 0, plan.offsets)
+        yield from exceeding("inside", plan.offsets, last)
+        inside = (plan.offsets >= 0) & (plan.offsets <= last)
         yield from exceeding("disjoint", _held(plan.offsets[inside], self.sizes[inside], self.num_gpus), 1)
 
     def _draw(self, axes: Axes, plan: ElasticFlowPlacementPlan | None) -> None:

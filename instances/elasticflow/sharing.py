@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import numpy as np
 
 from instances import pictures
-from instances.base import Instance, Plan, Violation, exceeding
+from instances.base import Instance, Plan, Violation, exceeding, total
 from instances.schema import Array, BoolArray, FloatArray, IntArray, Scalar
 
 if TYPE_CHECKING:
@@ -117,9 +117,9 @@ class DeadlineJobs(Instance[P]):
 
     def broken_slot_rules(self, gpus: IntArray, required: FloatArray) -> Iterator[Violation]:
         """Rules (2) and (3) of the paper for GPUs that must do ``required`` iterations."""
-        yield from exceeding("gpus_nonnegative", -gpus, 0)
-        yield from exceeding("work", -self.work(gpus), -required)
-        yield from exceeding("capacity", gpus.sum(axis=0), self.num_gpus)
+        yield from exceeding("gpus_nonnegative", 0, gpus)
+        yield from exceeding("work", required, self.work(gpus), size=required)
+        yield from exceeding("capacity", total(gpus, axis=0), self.num_gpus)
         late = np.where(np.arange(self.horizon) < self.deadlines[:, None], 0, gpus)
         yield from exceeding("after_deadline", late, 0)
 

@@ -39,8 +39,11 @@ class Cost(PricedSharing):
 
     def _value(self, plan: Allocation) -> float:
         """Steps/s per $/h."""
-        spending = self.spending(plan)
-        return float(self.throughput(plan).sum()) / spending if spending > 0 else 0.0
+        # A ratio does not change with the plan's size, but numbers near 0 lose their last digits.
+        _, exponent = np.frexp(plan.time_fractions.max())
+        scaled = Allocation(time_fractions=np.ldexp(plan.time_fractions, -exponent))
+        spending = self.spending(scaled)
+        return float(self.throughput(scaled).sum()) / spending if spending > 0 else 0.0
 
 
 generate = Cost.generate

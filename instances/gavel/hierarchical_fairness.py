@@ -142,8 +142,8 @@ class HierarchicalFairness(Sharing):
         yield from super()._broken_rules(plan)
         assert isinstance(plan, HierarchicalAllocation)
         received = self.normalized_throughputs(plan)
-        error = np.abs(plan.normalized_throughputs - received) / np.maximum(1.0, received)
-        yield from exceeding("normalized_throughputs", error, 0)
+        error = np.abs(plan.normalized_throughputs - received)
+        yield from exceeding("normalized_throughputs", error, 0, size=np.abs(received))
 
     def _draw(self, axes: Axes, plan: Allocation | None) -> None:
         names = [

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 
 from instances import pictures
-from instances.base import Instance, Plan, Violation, exceeding
+from instances.base import Instance, Plan, Violation, exceeding, product, total
 from instances.schema import Array, BoolArray, FloatArray, IntArray, default
 
 if TYPE_CHECKING:
@@ -121,7 +121,8 @@ class RoundAssignment(Instance[RoundAssignmentPlan]):
             for job in self.members[row]:
                 times[job] += count
         yield from exceeding("once", times, 1)
-        used = np.bincount(self.pools, weights=self.row_scale_factors @ plan.chosen, minlength=len(self.num_workers))
+        by_type = np.asarray(product(self.row_scale_factors, plan.chosen))
+        used = [total(by_type[self.pools == pool]) for pool in range(len(self.num_workers))]
         yield from exceeding("pool_workers", used, self.num_workers)
 
     def _draw(self, axes: Axes, plan: RoundAssignmentPlan | None) -> None:

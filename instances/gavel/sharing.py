@@ -164,7 +164,7 @@ class Sharing(Instance[Allocation]):
 
     def _broken_rules(self, plan: Allocation) -> Iterator[Violation]:
         x = plan.time_fractions
-        yield from exceeding("time_fraction_at_least_0", -x, 0)
+        yield from exceeding("time_fraction_at_least_0", 0, x)
         yield from exceeding("time_fraction_at_most_1", x, 1)
         yield from exceeding("fits_pool", np.where(self.fits, 0.0, x), 0)
         job_time, workers = self.loads(plan)

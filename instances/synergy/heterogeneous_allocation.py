@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Annotated, Unpack
 import numpy as np
 
 from instances import pictures
-from instances.base import Instance, PlanError, Violation, exceeding
+from instances.base import Instance, PlanError, Violation, exceeding, total
 from instances.schema import Array, BoolArray, FloatArray, IntArray, Ragged, default
 from instances.synergy.allocation import SynergyAllocationPlan
 from instances.synergy.profiles import CPUS_PER_GPU, MEMORY_SHARES, draw_matrix
@@ -187,17 +187,21 @@ class HeterogeneousAllocation(Instance[SynergyAllocationPlan]):
 
     def _broken_rules(self, plan: SynergyAllocationPlan) -> Iterator[Violation]:
         unknown = set(self._unknown(plan).tolist())
-        used = np.zeros((self.num_types, 3))
+        used = np.zeros((self.num_types, 2))
+        holders: list[list[int]] = [[] for _ in range(self.num_types)]
         for job, choice in enumerate(plan.choices.tolist()):
             if job in unknown:
                 yield Violation("one_config", (job,), 1.0)
                 continue
             config, fair = self.configs[job][choice], self.fair_throughputs[job]
-            used[self.config_types[job][choice]] += (config[CPU], config[MEMORY], self.gpu_demands[job])
+            used[self.config_types[job][choice]] += config[:THROUGHPUT]
+            holders[self.config_types[job][choice]].append(job)
             if not self.fair_configs[job][choice]:
                 yield Violation("fair_throughput", (job,), float(fair - config[THROUGHPUT]))
-        for resource, name in enumerate(("cpus", "memory", "gpus")):
+        for resource, name in enumerate(("cpus", "memory")):
             yield from exceeding(name, used[:, resource], self.capacity[:, resource])
+        held = [total(self.gpu_demands[jobs]) for jobs in holders]
+        yield from exceeding("gpus", held, self.num_servers.astype(object) * self.server_gpus.astype(object))
 
     def _draw(self, axes: Axes, plan: SynergyAllocationPlan | None) -> None:
         if plan is None:

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Annotated, Unpack
 import numpy as np
 
 from instances import pictures
-from instances.base import TOLERANCE, Instance, Plan, Violation, exceeding
+from instances.base import Instance, Plan, Violation, exceeding
 from instances.data.lines import PathLike
 from instances.data.synergy import read_profiles, read_trace
 from instances.schema import Array, BoolArray, FloatArray, Scalar
@@ -121,7 +121,7 @@ class SynergyPlacement(Instance[SynergyPlacementPlan]):
 
     def fragmented(self, plan: SynergyPlacementPlan) -> BoolArray:
         """(n,) bool: the jobs on more than one server."""
-        fragmented: BoolArray = np.asarray((plan.shares > TOLERANCE).sum(axis=1) > 1)
+        fragmented: BoolArray = np.asarray((plan.shares > 0).sum(axis=1) > 1)
         return fragmented
 
     def _value(self, plan: SynergyPlacementPlan) -> float:
@@ -129,14 +129,14 @@ class SynergyPlacement(Instance[SynergyPlacementPlan]):
 
     def _broken_rules(self, plan: SynergyPlacementPlan) -> Iterator[Violation]:
         shares = plan.shares
-        yield from exceeding("share_at_least_0", -shares, 0)
-        yield from exceeding("placed", np.abs(shares.sum(axis=1) - 1), 0)
+        yield from exceeding("share_at_least_0", 0, shares)
+        yield from exceeding("placed", np.abs(shares.sum(axis=1) - 1), 0, size=1)
         used = shares.T @ self.demands
         for resource, name in enumerate(RESOURCES):
             yield from exceeding(f"server_{name}", used[:, resource], self.capacity[resource])
         if self.integral_gpus:
             gpus = shares * self.demands[:, :1]
-            yield from exceeding("whole_gpus", np.abs(gpus - np.rint(gpus)), 0)
+            yield from exceeding("whole_gpus", np.abs(gpus - np.rint(gpus)), 0, size=np.abs(gpus))
 
     def _draw(self, axes: Axes, plan: SynergyPlacementPlan | None) -> None:
         part = self.demands / np.where(self.capacity > 0, self.capacity, 1.0)

@@ -22,6 +22,7 @@ from instances.schema import Array, BoolArray, FloatArray, IntArray, Ragged, Sca
 __all__ = [
     "CPU",
     "MEMORY",
+    "ROUNDING",
     "THROUGHPUT",
     "SensitiveJobs",
     "at_least_fair",
@@ -36,6 +37,11 @@ if TYPE_CHECKING:
 
 CPU, MEMORY, THROUGHPUT = 0, 1, 2
 """Columns of a configuration."""
+
+ROUNDING = 1e-12
+"""What rounding may add to a demand, relative to a share or capacity: so little that sums of many stay within
+the judge's tolerance.
+"""
 
 
 def from_matrix(throughputs: ArrayLike, cpus: ArrayLike, memory: ArrayLike, *, gpus: int = 1) -> FloatArray:
@@ -102,14 +108,14 @@ def fastest(configs: FloatArray, allowed: BoolArray) -> int:
 
 def within(configs: FloatArray, share: FloatArray) -> BoolArray:
     """(a,) bool: the configurations at or below a share of CPUs and memory, up to rounding."""
-    inside: BoolArray = np.asarray((configs[:, :THROUGHPUT] <= share * (1 + 1e-9)).all(axis=1))
+    inside: BoolArray = np.asarray((configs[:, :THROUGHPUT] <= share * (1 + ROUNDING)).all(axis=1))
     return inside
 
 
 def at_least_fair(configs: FloatArray, fair: float) -> BoolArray:
     """(a,) bool: the configurations that give a job its fair throughput, within the tolerance."""
     worth = configs[:, THROUGHPUT]
-    enough: BoolArray = fair - worth <= TOLERANCE * np.maximum(1.0, np.abs(worth))
+    enough: BoolArray = fair - worth <= TOLERANCE * fair
     return enough
 
 

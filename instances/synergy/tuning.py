@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Annotated, Unpack
 import numpy as np
 
 from instances import pictures
-from instances.base import Plan, PlanError, Violation, exceeding
+from instances.base import Plan, PlanError, Violation, exceeding, total
 from instances.data.lines import PathLike
 from instances.schema import Array, BoolArray, FloatArray, IntArray, Scalar
 from instances.synergy.allocation import SynergyAllocation
@@ -88,7 +88,7 @@ class Tuning(SensitiveJobs[TuningPlan]):
 
     def skipped(self, plan: TuningPlan) -> BoolArray:
         """(n,) bool: the jobs that do not run, for lack of a configuration or of all their GPUs."""
-        skipped: BoolArray = (plan.choices < 0) | (plan.gpus.sum(axis=1) != self.gpu_demands)
+        skipped: BoolArray = (plan.choices < 0) | (total(plan.gpus, axis=1) != self.gpu_demands)
         return skipped
 
     def _value(self, plan: TuningPlan) -> float:
@@ -108,13 +108,13 @@ class Tuning(SensitiveJobs[TuningPlan]):
             yield Violation("one_config", (job,), 1.0)
         choices = plan.choices.copy()
         choices[unknown] = -1
-        missing = np.where(plan.choices == -1, self.gpu_demands, np.abs(plan.gpus.sum(axis=1) - self.gpu_demands))
-        yield from exceeding("placed", missing, 0)
-        yield from exceeding("gpus_at_least_0", -plan.gpus, 0)
+        away = abs(total(plan.gpus, axis=1).astype(object) - self.gpu_demands)
+        yield from exceeding("placed", np.where(plan.choices == -1, self.gpu_demands, away), 0)
+        yield from exceeding("gpus_at_least_0", 0, plan.gpus)
         if not self.allow_split:
             yield from exceeding("one_server", (plan.gpus > 0).sum(axis=1), 1)
         used = self.used(choices, plan.gpus)
-        yield from exceeding("server_gpus", plan.gpus.sum(axis=0), self.server_gpus)
+        yield from exceeding("server_gpus", total(plan.gpus, axis=0), self.server_gpus)
         yield from exceeding("server_cpus", used[:, CPU], self.server_cpus)
         yield from exceeding("server_memory", used[:, MEMORY], self.server_memory)
         yield from self.unfair(choices)

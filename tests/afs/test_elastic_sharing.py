@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -162,6 +163,48 @@ def test_equal_jobs_and_equal_curves_do_not_lose_the_optimum_to_symmetry_breakin
         for reallocation, best in (("at_completions", best_at_completions), ("any_time", best_any_time)):
             solution = formulations.solve(instance_of(*case, reallocation))
             assert solution.objective == pytest.approx(float(best(*case)), rel=1e-7), (case, reallocation)
+
+
+@pytest.mark.parametrize(
+    ("num_gpus", "work", "curve"),
+    [(5, [2.7, 0.8], [0, 8, 15, 21, 23, 24]), (6, [2, 6], [0, 7, 14, 19, 22, 25, 25])],
+)
+def test_two_short_jobs_of_one_curve(num_gpus, work, curve):
+    """In seconds, the model's costs were so small that HiGHS's tolerance let 0.5 % pass for nothing."""
+    instance = instance_of(num_gpus, [curve, curve], work, "any_time")
+    exact = float(best_any_time(num_gpus, [curve, curve], [Fraction(str(w)) for w in work]))
+    for verify in (False, None, True):
+        solution = formulations.solve(instance, verify=verify)
+        assert solution.status == "optimal"
+        assert solution.objective == pytest.approx(exact, rel=1e-9)
+        assert solution.bound == pytest.approx(exact, rel=1e-6)
+
+
+def test_short_jobs_of_one_curve_equal_enumeration():
+    rng = np.random.default_rng(14)
+    for _ in range(150):
+        num_gpus = int(rng.integers(3, 7))
+        curve = [0, *np.cumsum(np.sort(rng.integers(0, 10, num_gpus))[::-1]).tolist()]
+        curve = curve if curve[-1] else [0, *range(1, num_gpus + 1)]
+        work = (rng.integers(1, 60, 2) / 10).tolist()
+        exact = float(best_any_time(num_gpus, [curve, curve], [Fraction(str(w)) for w in work]))
+        solution = formulations.solve(instance_of(num_gpus, [curve, curve], work, "any_time"), verify=False)
+        assert solution.status == "optimal", (curve, work)
+        assert solution.objective == pytest.approx(exact, rel=1e-7), (curve, work)
+
+
+@pytest.mark.parametrize("reallocation", ["at_completions", "any_time"])
+@pytest.mark.parametrize("unit", [1e-9, 1e-3, 1e9])
+def test_the_unit_of_time_changes_no_verdict(reallocation, unit):
+    rng = np.random.default_rng(15)
+    for _ in range(8):
+        case = small(rng, concave=True, sizes=[(2, 4), (3, 3)])
+        instance = instance_of(*case, reallocation)
+        plain = formulations.solve(instance)
+        scaled = formulations.solve(replace(instance, work=instance.work * unit))
+        assert (plain.status, scaled.status) == ("optimal", "optimal"), case
+        assert scaled.objective == pytest.approx(plain.objective * unit, rel=1e-7), case
+        assert scaled.bound == pytest.approx(plain.bound * unit, rel=1e-6), case
 
 
 def test_seconds_beside_days():

@@ -41,11 +41,11 @@ def test_broken_rules_are_named(changes, times, shares, broken):
 def test_stopping_short_within_the_tolerance_wins_nothing():
     instance = two_jobs()
     exact = Schedule(times=[0, 5, 10], shares=[[2, 0], [0, 2]])
-    short = Schedule(times=[0, 5 - 4e-6, 10 - 8e-6], shares=[[2, 0], [0, 2]])
+    short = Schedule(times=[0, 5 - 4e-9, 10 - 8e-9], shares=[[2, 0], [0, 2]])
     assert instance.violations(short) == []
     assert instance.objective(exact) == 7.5
     # Job 0's crumb is done at its last speed; job 1 started earlier by as much.
-    assert instance.completions(short).tolist() == pytest.approx([5.0, 10 - 4e-6], rel=1e-12)
+    assert instance.completions(short).tolist() == pytest.approx([5.0, 10 - 4e-9], rel=1e-12)
     unfinished = Schedule(times=[0, 5, 9.999], shares=[[2, 0], [0, 2]])
     assert instance.objective(unfinished) == math.inf
     with pytest.raises(PlanError, match="job 1 is never done"):

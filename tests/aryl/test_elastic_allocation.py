@@ -268,7 +268,7 @@ def test_users_add_constraints():
 
 
 def test_read_without_values_is_refused():
-    with pytest.raises(ValueError, match="No value"):
+    with pytest.raises(ValueError, match="has no value"):
         formulations.read(formulations.build(two_elastic_jobs()))
 
 

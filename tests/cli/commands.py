@@ -5,6 +5,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 MAIN = [sys.executable, "-c", "from validation.cli import main; main()"]
+UNDRAWN = [
+    sys.executable,
+    "-c",
+    "from validation.study import report; report.problem_pictures = lambda rows: []; "
+    "from validation.cli import main; main()",
+]
+"""As MAIN, where studies are reported without their pictures, which take most of a small study's time."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import pytest
 import instances
 from validation import CATALOGUE, gap_study
 
-from .commands import MAIN, SMALL, Optgap
+from .commands import SMALL, UNDRAWN, Optgap
 
 
 def test_study_from_options(optgap: Optgap, tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_a_disagreement_is_red_on_a_terminal(tmp_path: Path, monkeypatch: pytest
     gap_study("aryl.reclaim", seed=1, sizes=[4], count=1, output=output)
     doctor_the_log(output)
     done = subprocess.run(
-        [*MAIN, "report", str(output)],
+        [*UNDRAWN, "report", str(output)],
         env={**os.environ, "FORCE_COLOR": "1", "TERM": "xterm"},
         capture_output=True,
         text=True,
@@ -194,7 +194,7 @@ def test_an_interrupted_study_goes_on(tmp_path: Path, mine: str) -> None:
     slow.write_text(
         "import time\nfrom heuristics_of_mine import first\n\ndef f(i):\n    time.sleep(0.05)\n    return first(i)\n"
     )
-    command = [*MAIN, "study", "aryl.reclaim", "--heuristic", "slow_one:f", "--sizes", "4", "--count", "16"]
+    command = [*UNDRAWN, "study", "aryl.reclaim", "--heuristic", "slow_one:f", "--sizes", "4", "--count", "16"]
     command += ["--seed", "1", "--jobs", "1", "-o", "study"]
     log = tmp_path / "study" / "rows.jsonl"
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -1,5 +1,6 @@
 """The command line: check and hunt."""
 
+import json
 import re
 import signal
 import subprocess
@@ -39,6 +40,25 @@ def test_a_strategy_of_ones_own_on_the_command_line(optgap: Optgap, tmp_path: Pa
     assert said.code == 0, said.err
     bad = optgap("check", "aryl.reclaim", "server_fraction", "--strategy", "drawn:three")
     assert (bad.code, bad.err) == (2, "optgap: --strategy: 'drawn:three' is no Hypothesis strategy, but int\n")
+
+
+def test_searches_that_end_early_are_told(optgap: Optgap, tmp_path: Path) -> None:
+    crashing = """
+    from heuristics.aryl.reclaim import server_fraction
+    def crashing(instance):
+        if instance.num_servers in (3, 4, 5, 6):
+            raise RuntimeError(f"{instance.num_servers} servers")
+        return server_fraction(instance)
+    """
+    (tmp_path / "crashes.py").write_text(textwrap.dedent(crashing), encoding="utf-8")
+    hunted = optgap(
+        "hunt", "aryl.reclaim", "crashes:crashing", "--seed", 1, "--budget", "6s", "--jobs", 1, "-o", "found"
+    )
+    assert hunted.code == 0, hunted.err
+    (path,) = (tmp_path / "found").glob("*.json")
+    failures = json.loads(path.read_text(encoding="utf-8"))["failures"]
+    assert failures
+    assert re.findall("^ended early (.*)$", hunted.out, re.MULTILINE) == failures
 
 
 def test_an_interrupted_hunt_saves_what_it_found(tmp_path: Path) -> None:

@@ -270,3 +270,25 @@ def test_the_generator_obeys_its_dial():
         for tightness in (0.2, 1.0, 3.0)
     ]
     assert most[0] == 100 > most[1] > most[2]
+
+
+@pytest.mark.parametrize("how", ["aggregated", "slot by slot"])
+@pytest.mark.parametrize("solver", ["highs", "scip"])
+def test_work_of_a_millionth_of_a_slot_takes_a_slot(brute, solver, how):
+    """Three jobs for one GPU and two slots: next to nothing to do, but more than nothing."""
+    if solver == "scip":
+        pytest.importorskip("pyscipopt")
+    for part in (1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-3):
+        for scale in (1e3, 1e6, 1e9):
+            curve = [0, 1, 1] if how == "aggregated" else [0, 0, 1]
+            instance = Admission(
+                num_gpus=2 if how == "slot by slot" else 1,
+                iterations=np.full(3, part * scale),
+                deadlines=np.full(3, 2),
+                throughputs=np.tile(np.array(curve[: 2 if how == "aggregated" else 3]) * scale, (3, 1)),
+                arrival_order=np.arange(3),
+            )
+            assert instance.concave == (how == "aggregated")
+            solution = formulations.solve(instance, solver=solver)
+            assert (solution.status, solution.objective, solution.bound) == ("optimal", 2, pytest.approx(2))
+            assert (instance.work(solution.plan.gpus)[solution.plan.admitted] >= part * scale).all()

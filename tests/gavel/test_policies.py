@@ -124,7 +124,7 @@ def test_a_session_is_warm_and_right(policy):
 def test_numbers_that_no_solver_takes_are_named(policy):
     instance = generate(policy, 0, num_jobs=2)
     throughputs = instance.throughputs.copy()
-    throughputs[1, 2] = 1e-12 * throughputs[1].max()
+    throughputs[1, 2] = 1e-25 * throughputs[1].max()
     with pytest.raises(ModelError, match=r"variable '[XY]\[1,2\]'"):
         formulations.solve(replace(instance, throughputs=throughputs))
 

@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given
 
 import formulations
+from formulations.engine.highs import Session
 from formulations.engine.options import Options
 from formulations.engine.solving import solve_one_model
 from formulations.gavel import shortest_job_first as formulation
 from heuristics.gavel.shortest_job_first import shortest_first
+from instances.base import InstanceError
 from instances.gavel.sharing import Allocation
 from instances.gavel.shortest_job_first import ShortestJobFirst, faster_together, generate, three_jobs
 from validation.testing.strategies import strategy
@@ -72,6 +74,7 @@ def test_nobody_served_never_finishes():
 
 def test_the_bound_of_the_model():
     assert formulation.bound(three_jobs(), 0.5) == 100
+    assert formulation.bound(three_jobs(), 0) == pytest.approx(50e8)
     assert formulation.bound(three_jobs(), -math.inf) == math.inf
     assert formulation.bound(three_jobs(), math.inf) == 0
 
@@ -101,3 +104,50 @@ def test_shortest_first_is_optimal_unless_a_pair_is_faster(instance):
 def test_the_cluster_is_kept_busy():
     instance = generate(0, num_jobs=20, workers_per_pool=2, multi_worker=False)
     assert shortest_first(instance).time_fractions.sum() == 6
+
+
+def nine_decades(seed):
+    """Throughputs and steps from 1e-5 to 1e4, some of them 0, with a pair or without; None if a job cannot run."""
+    rng = np.random.default_rng(seed)
+    n, k = int(rng.integers(1, 6)), int(rng.integers(1, 4))
+    throughputs = np.where(rng.random((n, k)) < 0.1, 0, 10.0 ** rng.uniform(-5, 4, (n, k)))
+    pair = {}
+    if n > 1 and rng.random() < 0.5:
+        pair = {"pairs": [[0, 1]], "pair_throughputs": 10.0 ** rng.uniform(-5, 4, (1, k, 2))}
+    try:
+        return ShortestJobFirst(
+            throughputs=throughputs,
+            steps=10.0 ** rng.uniform(-5, 4, n),
+            num_workers=rng.integers(1, 3, k),
+            scale_factors=rng.integers(1, 3, n),
+            **pair,
+        )
+    except InstanceError:
+        return None
+
+
+@pytest.mark.parametrize("how", ["session", "scip"])
+def test_nine_decades_of_data(how):
+    """Steps and throughputs span 18 decades between them, more than a solver takes in one row."""
+    if how == "scip":
+        pytest.importorskip("pyscipopt")
+    drawn = [instance for seed in range(150) if (instance := nine_decades(seed)) is not None]
+    assert len(drawn) > 50
+    session = Session()
+    for instance in drawn:
+        closed = formulations.solve(instance)
+        searched = formulations.solve(instance, **({"session": session} if how == "session" else {"solver": "scip"}))
+        assert searched.status == closed.status == "optimal"
+        assert searched.objective == pytest.approx(closed.objective, rel=1e-6)
+        assert searched.bound == pytest.approx(closed.bound, rel=1e-6)
+
+
+@pytest.mark.filterwarnings("default::formulations.engine.highs.SolverDisagreement")
+def test_the_bound_holds_where_only_slow_entries_are_left():
+    """Type 0 is forbidden, and type 1 is slower by ten decades: the model's rate is more than can be had."""
+    instance = ShortestJobFirst(throughputs=[[1e5, 1e-5], [1e4, 2e-5]], steps=[1.0, 1.0], num_workers=[1, 1])
+    model = formulations.build(instance)
+    model.forbidden = pyo.Constraint(model.JOBS, rule=lambda model, job: model.X[job, 0] == 0)
+    solution = formulations.solve(model)
+    best = 1 / 2e-5
+    assert formulation.bound(instance, solution.bound) <= best <= instance.objective(solution.plan)

@@ -3,7 +3,6 @@
 import base64
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import pandas as pd
 import pytest
 
 import instances
-from validation import gap_study
+from validation import cli, gap_study
 from validation.study.report import finish
 
 from .studies import (
@@ -52,7 +51,8 @@ def test_the_report_stands_alone(tmp_path: Path) -> None:
     assert "https://" not in page
     assert not re.search(r"<(script|link|iframe|object)\b|@import|url\(", page)
     sources = re.findall(r'src="([^"]*)"', page)
-    assert len(sources) == 2 * 4
+    # Four pictures of gaps and times for each problem, and one of the worst instance.
+    assert len(sources) == 2 * 5
     for source in sources:
         kind, _, content = source.partition(",")
         assert kind == "data:image/svg+xml;base64"
@@ -78,24 +78,25 @@ def test_the_report_stands_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("pictures")
-def test_the_worst_instances_can_be_seen_again(tmp_path: Path) -> None:
+def test_the_worst_instances_can_be_seen_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     study = gap_study(**{**SMALL, "count": 6}, heuristics=["random", first_servers], output=tmp_path)
     page = study.report.read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
     commands = re.findall(r"<code>(optgap solve [^<]*)</code>", page)
     assert commands
     assert all("first_servers" not in command for command in commands)
     values = study.rows.set_index(["file", "algorithm"])["value"]
     for command in commands:
         optgap, *arguments = command.split()
-        done = subprocess.run(
-            [sys.executable, "-c", "from validation.cli import main; main()", *arguments, "--json"],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
         assert optgap == "optgap"
-        assert json.loads(done.stdout)["objective"] == values[arguments[1], "random"]
+        monkeypatch.setattr(sys, "argv", [optgap, *arguments, "--json"])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        assert not ended.value.code
+        assert json.loads(capsys.readouterr().out)["objective"] == values[arguments[1], "random"]
 
 
 @pytest.mark.usefixtures("pictures")

@@ -385,7 +385,9 @@ def test_whole_gpus_are_a_rule_where_asked_for() -> None:
 def test_value_counts_jobs_on_several_servers() -> None:
     instance = SynergyPlacement(**TWO)
     assert instance.objective(SynergyPlacementPlan(shares=[[1, 0], [0.5, 0.5]])) == 1
-    assert instance.objective(SynergyPlacementPlan(shares=[[1, 0], [1e-9, 1]])) == 0
+    assert instance.objective(SynergyPlacementPlan(shares=[[1, 0], [0, 1]])) == 0
+    # However small a share is, it is on a server.
+    assert instance.objective(SynergyPlacementPlan(shares=[[1, 0], [1e-9, 1 - 1e-9]])) == 1
 
 
 @pytest.mark.parametrize("fill", [0.3, 0.9, 1.0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from instances.synergy.heterogeneous_allocation import one_fast_machine
 from instances.synergy.placement import SynergyPlacementPlan
 from instances.synergy.tuning import generate
 from validation.claims.synergy import heterogeneous_allocation, placement, rounds, tuning
+from validation.testing.claims import examine
 
 
 def every(step: int, stream: Iterable[Any], number: int) -> list[Any]:
@@ -77,6 +79,28 @@ def test_the_construction_is_put_to_the_test(monkeypatch: pytest.MonkeyPatch, gr
     demands = (rounds.INSENSITIVE, rounds.AT_SHARE, rounds.SENSITIVE[0])
     small = list(rounds.rounds(6, demands, num_servers=(1, 2), single_gpu=not split))
     assert sum(bool(tuning._nothing_to_revert(instance, greater, split=split)) for instance in small) > 5
+
+
+@pytest.mark.parametrize(
+    "name", ["tune_not_below_shares", "tune_not_below_shares_drawn", "tune_construction_any_split"]
+)
+def test_the_search_meets_reverts_that_overfill_another_server(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """If Tune looked only at the servers that are to take the new job, the claim would fall."""
+    to_revert = of_tune._Servers._to_revert
+
+    def nearsighted(servers: Any, held: dict[int, int], *rest: Any) -> Any:
+        free = servers.free
+        servers.free = np.where(np.isin(np.arange(free.shape[1]), list(held)), free, np.inf)
+        try:
+            return to_revert(servers, held, *rest)
+        finally:
+            servers.free = free
+
+    claim = next(claim for claim in tuning.CLAIMS if claim.name == name)
+    monkeypatch.setattr(of_tune._Servers, "_to_revert", nearsighted)
+    verdict = examine(replace(claim, shrink=False))
+    assert not verdict.held
+    assert verdict.why.removeprefix("with jobs reverted, ").startswith("the plan breaks server_")
 
 
 def test_machine_types_are_judged_by_the_optimum() -> None:

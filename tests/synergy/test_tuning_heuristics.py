@@ -1,5 +1,7 @@
 """Tune step by step, and the other heuristics of synergy.tuning."""
 
+import itertools
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,10 +11,11 @@ from hypothesis import given
 
 import formulations
 from heuristics.synergy.tuning import balanced_tune, drf, greedy, proportional, tetris, tune, tune_and_upgrade
-from instances.synergy.tuning import Tuning, from_mix
+from instances.synergy.tuning import Tuning, TuningPlan, from_mix
 from validation.problems.synergy.tuning import strategy as tunings
 
 Table = list[list[int]]
+Method = Callable[[Tuning], TuningPlan]
 
 
 # --- Tune, step by step -------------------------------------------------------------------------
@@ -80,6 +83,50 @@ def test_step_4_reverts_jobs_on_one_server_before_split_ones() -> None:
     # Job 0 has most cores per GPU, but it is on both servers, so job 1 gives way.
     assert plan.choices.tolist() == [1, 0, 0, 0, 0]
     assert instance.violations(plan) == []
+
+
+@pytest.mark.parametrize("method", [tune, tune_and_upgrade, balanced_tune])
+def test_step_4_a_revert_that_overfills_another_server_reverts_a_job_there(method: Method) -> None:
+    """Shares are 2 cores and 2 GB for each GPU; the last job finds a GPU on server 1, but not its 2 GB."""
+    instance = Tuning(
+        num_servers=2,
+        server_gpus=5,
+        server_cpus=10,
+        server_memory=10,
+        gpu_demands=[3, 3, 3, 1],
+        configs=[[[6, 6, 1], [8, 3, 2]], [[6, 6, 1]], [[6, 6, 1], [3, 9, 2]], [[2, 2, 1]]],
+    )
+    plan = method(instance)
+    # Job 2, on both servers, gives up 3 GB and takes 3 cores: 2 of them on server 0, where job 0 has 8 and job 2 had 2.
+    assert plan.gpus.tolist() == [[3, 0], [0, 3], [2, 1], [0, 1]]
+    assert plan.choices.tolist() == [0, 0, 0, 0]
+    assert instance.violations(plan) == []
+
+
+def test_where_no_job_can_make_good_a_revert_the_new_one_is_left_out() -> None:
+    """As above, but job 0 has to have its 8 cores: its fair throughput is above that at its share."""
+    instance = Tuning(
+        num_servers=2,
+        server_gpus=5,
+        server_cpus=10,
+        server_memory=10,
+        gpu_demands=[3, 3, 3, 1],
+        configs=[[[8, 3, 2]], [[6, 6, 1]], [[6, 6, 1], [3, 9, 2]], [[2, 2, 1]]],
+        fair_throughputs=[2, 1, 1, 1],
+    )
+    for method in (tune, tune_and_upgrade, balanced_tune):
+        plan = method(instance)
+        assert [str(violation) for violation in instance.violations(plan)] == ["placed[3] by 1"]
+        assert plan.choices.tolist() == [0, 0, 1, -1]
+
+
+def test_a_zero_is_a_zero() -> None:
+    """A server without memory holds no job that wants any, however little."""
+    instance = one_gpu_jobs([[1, 0, 1], [1, 1e-9, 2]], gpus=1)
+    for method in (proportional, greedy, tune, tune_and_upgrade, balanced_tune):
+        plan = method(instance)
+        assert instance.chosen(plan.choices)[0, 1] == 0
+    assert instance.objective(tune_and_upgrade(instance)) == 1
 
 
 def test_wide_jobs_are_split_over_the_fewest_servers() -> None:
@@ -171,6 +218,56 @@ def test_every_method_leaves_jobs_out_rather_than_break_another_rule(instance: T
     plan = tune(instance, greater="all")
     assert {violation.rule for violation in instance.violations(plan)} <= {"placed"}
     assert Tuning.from_dict(instance.to_dict()).digest == digest
+
+
+def full_clusters(seed: int) -> Iterator[Tuning]:
+    """Jobs that hold all GPUs, with a share that another configuration can be above and below at once."""
+    rng = np.random.default_rng(seed)
+    while True:
+        servers, gpus = int(rng.integers(1, 4)), int(rng.integers(2, 6))
+        demands: list[int] = []
+        while sum(demands) < servers * gpus:
+            demands.append(int(rng.integers(1, min(servers * gpus - sum(demands), 4) + 1)))
+        configs = []
+        for demand in demands:
+            others = rng.integers(0, 4 * demand + 1, (int(rng.integers(0, 4)), 3))
+            others[:, 2] = rng.integers(1, 4, len(others))
+            configs.append([[2 * demand, 2 * demand, 1], *others.tolist()])
+        yield Tuning(
+            num_servers=servers,
+            server_gpus=gpus,
+            server_cpus=2 * gpus,
+            server_memory=2 * gpus,
+            gpu_demands=demands,
+            configs=configs,
+        )
+
+
+def test_tune_keeps_its_promise_on_full_clusters() -> None:
+    for instance in itertools.islice(full_clusters(0), 6000):
+        floor = instance.objective(proportional(instance))
+        values = []
+        for method in (tune, tune_and_upgrade, balanced_tune):
+            plan = method(instance)
+            assert instance.violations(plan) == [], instance.to_dict()
+            values.append(instance.objective(plan))
+        assert floor <= values[0] <= values[1]
+        assert floor <= values[2]
+
+
+def test_no_server_is_overfull_without_the_conditions_either() -> None:
+    """Jobs that may not be split, the other reading of greater, fair throughputs that the share does not reach."""
+    rng = np.random.default_rng(1)
+    for instance in itertools.islice(full_clusters(1), 1000):
+        fair = np.minimum(instance.fair_throughputs + rng.integers(0, 2, instance.num_jobs), 3)
+        best = instance.chosen(instance.best_choices)[:, 2]
+        for changed in (
+            replace(instance, allow_split=False),
+            replace(instance, fair_throughputs=np.minimum(fair, best)),
+        ):
+            plans = [method(changed) for method in (tune, tune_and_upgrade, balanced_tune)]
+            for plan in [*plans, tune(changed, greater="all")]:
+                assert {violation.rule for violation in changed.violations(plan)} <= {"placed"}, changed.to_dict()
 
 
 def test_balanced_tune_spreads_the_cores() -> None:

@@ -93,6 +93,7 @@ def solve(
         "gap": "unknown" if gap is None else gap_range(gap, gap),
         "seconds": f"{found['build_seconds'] + found['solve_seconds']:.3g} (solver {found['solve_seconds']:.3g})",
         "solver": f"{found['solver']} {found['solver_version']}".strip(),
+        "proof": found["proof"],
         "message": found["message"],
         "plan": json.dumps(found["plan"]) if found["plan"] is not None else "none",
     }
@@ -138,5 +139,6 @@ def _by_heuristic(instance: Any, name: str, seed: int) -> dict[str, Any]:
         "solver": name,
         "solver_version": "",
         "method": "heuristic",
+        "proof": "",
         "message": "; ".join(map(str, broken)),
     }

@@ -127,7 +127,7 @@ def hunt(
     print(f"smallest    gap {gap_range(judged.gap, judged.gap)}: {heuristic} {value}, optimum {number(judged.optimum)}")
     print(f"instance    {json.dumps(judged.instance.to_dict())}")
     print(f"judged      {found.evaluated} instances")
-    for failure in found.failures[:3]:
+    for failure in found.failures:
         print(f"ended early {failure}")
     print(f"witness     {path}\npage        {path.with_suffix('.html')}")
     print(f"again       optgap solve {path} [--heuristic {heuristic}]")

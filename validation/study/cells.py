@@ -77,7 +77,7 @@ def solve_exactly(instance: AnyInstance, solver: str, time_limit: float) -> dict
     solution = formulations.solve(instance, solver=solver, time_limit=time_limit)
     return {
         "status": solution.status,
-        "reason": solution.message,
+        "reason": f"{solution.message}; proof: {solution.proof or 'none'}",
         "value": solution.objective,
         "bound": solution.bound if np.isfinite(solution.bound) else None,
         "seconds": solution.build_seconds + solution.solve_seconds,

@@ -53,6 +53,11 @@ __all__ = [
 
 AnyInstance = Instance[Any]
 
+LARGEST_UNIT = 30
+"""Units are changed by up to this power of two, about 1e9, either way."""
+UNITS_DRAWN = 2
+"""Powers of two that are drawn for each unit of an instance, beside 2 itself."""
+
 
 class CheckError(AssertionError):
     """A heuristic breaks a rule; the message says which, on what, and how far."""
@@ -394,14 +399,17 @@ def _rescaled(subject: Subject, instance: AnyInstance) -> bool:
     value = subject.value(instance)
     if value is None:
         return False
+    rng = np.random.default_rng(int(instance.digest[:8], 16))
     for unit in subject.entry.rescalings:
         # A power of two changes no digit of a binary number, so ties stay ties.
-        other = subject.value(rescaled(instance, unit.fields, 2.0))
-        if other is None or not agree(other, value * 2.0**unit.power):
-            raise CheckError(
-                f"worth {value:g}, but {_number(other)} with {' and '.join(unit.fields)} doubled, "
-                f"must be {value * 2.0**unit.power:g}"
-            )
+        for exponent in (1, *rng.integers(-LARGEST_UNIT, LARGEST_UNIT + 1, UNITS_DRAWN).tolist()):
+            wanted = value * 2.0 ** (exponent * unit.power)
+            other = subject.value(rescaled(instance, unit.fields, 2.0**exponent))
+            if other is None or not agree(other, wanted):
+                raise CheckError(
+                    f"worth {value:g}, but {_number(other)} with {' and '.join(unit.fields)} times 2**{exponent}, "
+                    f"must be {wanted:g}"
+                )
     return True
 
 

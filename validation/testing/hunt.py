@@ -31,7 +31,7 @@ from validation.study.cells import call_heuristic
 from validation.testing import strategies
 from validation.testing.neighbours import neighbour, shrunk
 from validation.testing.witness import Judged, Witness
-from validation.workers import Task, run_tasks
+from validation.workers import Task, describe, run_tasks
 
 __all__ = ["INTERRUPTED", "METHODS", "OracleDisagreementError", "find_worst", "judge"]
 
@@ -148,7 +148,9 @@ def find_worst(
                     raise OracleDisagreementError(outcome.reason)
                 failures.append(f"{method}: {outcome.reason}")
                 continue
-            found, number = outcome.result
+            found, number, reason = outcome.result
+            if reason:
+                failures.append(f"{method}: {reason}")
             evaluated += number
             if found is not None and (worst is None or _worse(found, worst)):
                 worst, found_by = found, method
@@ -159,8 +161,8 @@ def find_worst(
             raise
         interrupted = True
     if worst is None:
-        why = f": {failures[0]}" if failures else ""
-        raise StudyError(f"no instance could be judged within {budget:g} s{why}")
+        why = failures[0] if failures else f"of {evaluated} tried, none was solved to a proven optimum"
+        raise StudyError(f"no instance could be judged within {budget:g} s: {why}")
     left = max(1.0, began + budget - time.monotonic())
     small = worst
     shrink = functools.partial(_shrink, subject, seed)
@@ -192,7 +194,8 @@ def _weight(instance: AnyInstance) -> int:
 
 # --- methods: each judges instances until its time is up --------------------------------------------
 
-Found = tuple[Judged | None, int]
+Found = tuple[Judged | None, int, str]
+"""The worst, how many were judged, and why the search ended early, if it did."""
 
 
 class _Search:
@@ -209,6 +212,7 @@ class _Search:
         self.end = time.monotonic() + seconds
         self.worst: Judged | None = None
         self.evaluated = 0
+        self.error: Exception | None = None
 
     @property
     def over(self) -> bool:
@@ -216,15 +220,26 @@ class _Search:
 
     def judge(self, instance: AnyInstance) -> Judged | None:
         self.evaluated += 1
-        found = judge(instance, self.subject, self.seed)
+        try:
+            found = judge(instance, self.subject, self.seed)
+        except Exception as error:
+            self.error = error
+            raise
         if found is not None and (self.worst is None or _worse(found, self.worst)):
             self.worst = found
         return found
 
     def fresh(self) -> AnyInstance:
-        """A generated instance of a small size."""
-        size = int(self.rng.integers(2, MAX_MEMBERS + 1))
-        return self.entry.generate(self.rng, **{self.entry.size: size})
+        """A generated instance of a small size, one that the generator takes."""
+        refused = None
+        sizes = list(range(2, MAX_MEMBERS + 1))
+        while sizes:
+            size = sizes.pop(int(self.rng.integers(len(sizes))))
+            try:
+                return self.entry.generate(self.rng, **{self.entry.size: size})
+            except ValueError as error:
+                refused = error
+        raise StudyError(f"generate refuses every {self.entry.size} from 2 to {MAX_MEMBERS}, the last for: {refused}")
 
 
 def _search(
@@ -238,8 +253,14 @@ def _search(
     seconds: float,
 ) -> Found:
     search = _Search(problem, subject, seed, drawn, turn, seconds)
-    method(search, start)
-    return search.worst, search.evaluated
+    try:
+        method(search, start)
+    except OracleDisagreementError:
+        raise
+    except Exception as error:
+        # What was found before counts.
+        return search.worst, search.evaluated, describe(error)
+    return search.worst, search.evaluated, ""
 
 
 def _random_search(search: _Search, start: AnyInstance | None) -> None:
@@ -299,6 +320,8 @@ def _hypothesis_search(search: _Search, start: AnyInstance | None) -> None:
     try:
         look()
     except Exception:
+        if search.error is not None:
+            raise search.error from None
         # Time that ran out in the middle of a test case looks to Hypothesis like a flaky test.
         if not search.over:
             raise

@@ -114,11 +114,29 @@ def _renumbered(entries: NDArray[Any], left: NDArray[np.int64]) -> NDArray[Any]:
 
 
 def rescaled(instance: I, fields: Sequence[str], factor: float) -> I:
-    """The instance with some fields measured in another unit."""
-    changed = {}
-    for name in declarations(type(instance)):
-        value = getattr(instance, name)
-        if name in fields and value is not None:
-            value = tuple(part * factor for part in value) if isinstance(value, tuple) else value * factor
-        changed[name] = value
+    """The instance with some fields measured in another unit.
+
+    Parameters
+    ----------
+    instance : Instance
+    fields : sequence of str
+        Names, or ``name[column]`` for one column of a field whose columns have units of their own.
+    factor : float
+    """
+    changed = {name: getattr(instance, name) for name in declarations(type(instance))}
+    for field in fields:
+        name, _, column = field.rstrip("]").partition("[")
+        value = changed[name]
+        if value is None:
+            continue
+        parts = [_times(part, factor, column) for part in (value if isinstance(value, tuple) else (value,))]
+        changed[name] = tuple(parts) if isinstance(value, tuple) else parts[0]
     return type(instance)(**changed)
+
+
+def _times(value: Any, factor: float, column: str) -> Any:
+    if not column:
+        return value * factor
+    value = value.copy()
+    value[..., int(column)] *= factor
+    return value

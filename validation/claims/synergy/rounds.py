@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,26 +15,37 @@ from instances.schema import FloatArray
 from instances.synergy.sensitivity import THROUGHPUT
 from instances.synergy.tuning import Tuning
 
-__all__ = ["AT_SHARE", "INSENSITIVE", "SENSITIVE", "WANTS", "Demand", "best_tuning", "rounds"]
+__all__ = ["AT_SHARE", "EXCHANGING", "INSENSITIVE", "SENSITIVE", "WANTS", "Demand", "best_tuning", "rounds"]
 
 SHARE = 2.0
 """CPU cores, and GB, of a server per GPU."""
 
-Demand = tuple[int, int, int]
-"""CPU cores, GB and throughput of a job's best case, per GPU."""
+
+class Demand(NamedTuple):
+    """CPU cores, GB and throughput of a job's best case, per GPU; and what it needs within its share."""
+
+    cpus: int
+    memory: int
+    throughput: int
+    whole_share: bool = False
+    """Whether within its share it needs all of that, and not only as much as in its best case."""
+
 
 Kind = tuple[int, Demand]
 """GPUs of a job and its best case."""
 
-INSENSITIVE: Demand = (1, 1, 1)
-AT_SHARE: Demand = (2, 2, 1)
-SENSITIVE: tuple[Demand, ...] = ((3, 1, 2), (1, 3, 2), (3, 3, 2))
+INSENSITIVE = Demand(1, 1, 1)
+AT_SHARE = Demand(2, 2, 1)
+SENSITIVE = (Demand(3, 1, 2), Demand(1, 3, 2), Demand(3, 3, 2))
+EXCHANGING = (Demand(3, 1, 2, whole_share=True), Demand(1, 3, 2, whole_share=True))
+"""Jobs to which cores can stand in for memory: at their share they need more of one of the two than at their best."""
 
 
 def _job(gpus: int, best: Demand) -> FloatArray:
     """(1 or 2, 3) float: what a job trains at within its share, 1 per GPU, and its best case."""
-    within = (*np.minimum(best[:THROUGHPUT], SHARE), 1.0)
-    return gpus * np.unique(np.array([within, best], float), axis=0)
+    wanted = best[:THROUGHPUT]
+    within = np.full(THROUGHPUT, SHARE) if best.whole_share else np.minimum(wanted, SHARE)
+    return gpus * np.unique(np.array([(*within, 1.0), (*wanted, best.throughput)], float), axis=0)
 
 
 def _cluster(num_servers: int, server_gpus: int, jobs: Sequence[Kind], *, allow_split: bool) -> Tuning:

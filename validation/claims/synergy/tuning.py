@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import heapq
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,11 +16,25 @@ from instances.schema import IntArray
 from instances.synergy.sensitivity import CPU, MEMORY, THROUGHPUT
 from instances.synergy.tuning import Tuning, TuningPlan, generate
 from validation.claims.synergy.allocation import relaxed
-from validation.claims.synergy.rounds import AT_SHARE, INSENSITIVE, SENSITIVE, WANTS, best_tuning, rounds
+from validation.claims.synergy.rounds import (
+    AT_SHARE,
+    EXCHANGING,
+    INSENSITIVE,
+    SENSITIVE,
+    WANTS,
+    Demand,
+    best_tuning,
+    rounds,
+)
 from validation.gaps import gap_to
 from validation.testing.claims import Claim
 
 __all__ = ["CLAIMS"]
+
+
+OR_EXCHANGING = (
+    "; and such jobs that want 2 and 2, or at best 3 of one and 1 of the other and at their share all of both"
+)
 
 
 def _falls_below_share(instance: Tuning, greater: str = "any") -> str:
@@ -37,10 +52,46 @@ def _falls_below_share(instance: Tuning, greater: str = "any") -> str:
     return f"the plan breaks {broken[0].rule}" if broken else ""
 
 
+def _small(demands: Sequence[Demand]) -> Iterator[Tuning]:
+    """Rounds of jobs with these demands, and rounds of jobs to which cores can stand in for memory."""
+    both = rounds(6, demands), rounds(6, (AT_SHARE, *EXCHANGING))
+    seen = set()
+    for instance in heapq.merge(*both, key=lambda instance: instance.num_gpus):
+        if instance.digest not in seen:
+            seen.add(instance.digest)
+            yield instance
+
+
 def _drawn(rng: np.random.Generator) -> Iterator[Tuning]:
-    """Rounds of the paper's servers and its mix of tasks; with 28 cores shares lie between configurations."""
+    """By turns :func:`_published` and :func:`_exchanging` rounds."""
     while True:
-        yield _lean(generate(rng, num_servers=int(rng.integers(1, 5)), server_cpus=float(rng.choice([24, 28]))))
+        yield _published(rng)
+        yield _exchanging(rng)
+
+
+def _published(rng: np.random.Generator) -> Tuning:
+    """A round of the paper's servers and its mix of tasks; with 28 cores shares lie between configurations."""
+    return _lean(generate(rng, num_servers=int(rng.integers(1, 5)), server_cpus=float(rng.choice([24, 28]))))
+
+
+def _exchanging(rng: np.random.Generator) -> Tuning:
+    """A round that holds all GPUs, of jobs whose best case may have less of one resource than their share has."""
+    num_servers, server_gpus = int(rng.integers(1, 5)), int(rng.integers(2, 9))
+    gpu_demands: list[int] = []
+    while (left := num_servers * server_gpus - sum(gpu_demands)) > 0:
+        gpu_demands.append(int(rng.integers(1, min(left, 4) + 1)))
+    configs = []
+    for gpus in gpu_demands:
+        best = rng.integers(0, 4 * gpus + 1, 2)
+        configs.append(np.array([(2 * gpus, 2 * gpus, gpus), (*best, 2 * gpus)], float)[: int(rng.integers(1, 3))])
+    return Tuning(
+        num_servers=num_servers,
+        server_gpus=server_gpus,
+        server_cpus=2.0 * server_gpus,
+        server_memory=2.0 * server_gpus,
+        gpu_demands=np.array(gpu_demands),
+        configs=tuple(configs),
+    )
 
 
 def _lean(instance: Tuning) -> Tuning:
@@ -59,7 +110,7 @@ def _free_gpus(instance: Tuning, plan: TuningPlan, job: int) -> IntArray:
 
 
 def _nothing_to_revert(instance: Tuning, greater: str, *, split: bool) -> str:
-    """How Tune leaves a job out that wants no more than its share, though one server or several have its GPUs."""
+    """How Tune makes no room for a job with no more than its share, though one server or several have its GPUs."""
     plan = tune(instance, greater=greater)
     exceeds = instance.chosen(instance.best_choices)[:, :THROUGHPUT] > instance.shares
     # A job whose demand counts as greater than its share is reduced to it before.
@@ -69,26 +120,32 @@ def _nothing_to_revert(instance: Tuning, greater: str, *, split: bool) -> str:
         there = free.max() < gpus <= free.sum() if split else free.max() >= gpus
         if there:
             return f"job {job} is left out; GPUs it holds: {gpus}, free on a server: {free.max()}, on all: {free.sum()}"
-    return ""
+    overfull = [violation for violation in instance.violations(plan) if violation.rule != "placed"]
+    return f"with jobs reverted, the plan breaks {overfull[0]}" if overfull else ""
 
 
 def _construction(greater: str, *, split: bool) -> Claim:
     exceeding = "CPU cores or in memory" if greater == "any" else "both CPU cores and memory"
+    kinds = (INSENSITIVE, AT_SHARE, *SENSITIVE)
     if split:
         jobs, place = "jobs", "no single server has the job's GPUs, so that it is split"
+        elsewhere = (
+            ". No server is overfull either: a reverted job may need more of one resource than before, on other "
+            "servers as well. What happens there is left open in print, and as built jobs there are reverted too"
+        )
     else:
-        jobs, place = "jobs of one GPU", "a single server has the job's GPUs"
+        jobs, place, elsewhere = "jobs of one GPU", "a single server has the job's GPUs", ""
     return Claim(
         name=f"tune_construction_{greater}_{'split' if split else 'single'}",
         source="Synergy, section 4.2",
         statement="Where a job does not fit with its GPU-proportional share, there are by construction jobs with more "
         "than theirs on the servers that have its GPUs, and with these reverted it fits.",
         reading=f"more than the share is more in {exceeding}; {place}. A job is not left out, unless it wants more "
-        "than its share in a way that does not count as more.",
-        instances=lambda rng: rounds(6, (INSENSITIVE, AT_SHARE, *SENSITIVE), single_gpu=not split),
+        f"than its share in a way that does not count as more{elsewhere}.",
+        instances=lambda rng: _small(kinds) if split else rounds(6, kinds, single_gpu=True),
         breaks=lambda instance: _nothing_to_revert(instance, greater, split=split),
         scope=f"{jobs} that hold all of up to 6 GPUs on up to 3 servers, and want 1 core and 1 GB, 2 and 2, or 3 of "
-        "either or both per GPU where the share is 2 and 2",
+        f"either or both per GPU where the share is 2 and 2{OR_EXCHANGING if split else ''}",
         exhaustive=True,
     )
 
@@ -125,9 +182,9 @@ CLAIMS: list[Claim] = [
         statement="With Tune no job trains slower than with its GPU-proportional share.",
         reading="of every job of a round, when jobs may be split over servers; more than the share is more in CPU "
         "cores or in memory.",
-        instances=lambda rng: rounds(6),
+        instances=lambda rng: _small((INSENSITIVE, *SENSITIVE)),
         breaks=_falls_below_share,
-        scope=f"jobs that hold all of up to 6 GPUs on up to 3 servers, and {WANTS}",
+        scope=f"jobs that hold all of up to 6 GPUs on up to 3 servers, and {WANTS}{OR_EXCHANGING}",
         exhaustive=True,
     ),
     Claim(
@@ -138,8 +195,9 @@ CLAIMS: list[Claim] = [
         "cores or in memory.",
         instances=_drawn,
         breaks=_falls_below_share,
-        scope="random: tasks in the mix (20, 70, 10) on 1 to 4 servers of 8 GPUs, with shares on and between "
-        "configurations",
+        scope="random, by turns: tasks in the mix (20, 70, 10) on 1 to 4 servers of 8 GPUs, with shares on and between "
+        "configurations; and jobs that hold all of 1 to 4 servers of 2 to 8 GPUs, at best with anything up to twice "
+        "their share of cores, and of memory",
     ),
     Claim(
         name="tune_not_below_shares_unsplit",

@@ -33,7 +33,11 @@ ENTRY = Entry(
     ),
     from_trace=from_trace,
     symmetric=("n",),
-    rescalings=(Rescaling(("server_cpus", "server_memory", "configs", "fair_throughputs"), 1),),
+    rescalings=(
+        Rescaling(("server_cpus", "configs[0]"), 0),
+        Rescaling(("server_memory", "configs[1]"), 0),
+        Rescaling(("configs[2]", "fair_throughputs"), 1),
+    ),
     enlarge=lambda instance: replace(instance, num_servers=instance.num_servers + 1),
     strategy=strategy,
 )

@@ -60,7 +60,11 @@ ENTRY = Entry(
         Heuristic(fast.greedy_marginal, infeasible_because=NO_TYPE_LEFT),
     ),
     symmetric=("n",),
-    rescalings=(Rescaling(("server_cpus", "server_memory", "configs", "fair_throughputs"), 1),),
+    rescalings=(
+        Rescaling(("server_cpus", "configs[0]"), 0),
+        Rescaling(("server_memory", "configs[1]"), 0),
+        Rescaling(("configs[2]", "fair_throughputs"), 1),
+    ),
     enlarge=lambda instance: replace(instance, num_servers=instance.num_servers + 1),
     strategy=strategy,
 )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from heuristics.synergy import placement as fast
 from instances.synergy.placement import SynergyPlacement, from_trace, generate
-from validation.catalogue import Entry, Heuristic, named
+from validation.catalogue import Entry, Heuristic, Rescaling, named
 from validation.testing.arrays import quarters, whole_floats
 
 __all__ = ["ENTRY", "strategy"]
@@ -45,6 +45,7 @@ ENTRY = Entry(
     ),
     from_trace=from_trace,
     symmetric=("n",),
+    rescalings=(Rescaling(("server_cpus", "demands[1]"), 0), Rescaling(("server_memory", "demands[2]"), 0)),
     enlarge=lambda instance: replace(instance, num_servers=instance.num_servers + 1),
     strategy=strategy,
 )

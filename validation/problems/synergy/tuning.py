@@ -13,7 +13,10 @@ from validation.problems.synergy.sensitivity import jobs
 
 __all__ = ["ENTRY", "strategy"]
 
-NO_ROOM_UNSPLIT = "a job that may not be split can find no server with enough free GPUs"
+NO_ROOM_UNSPLIT = (
+    "a job that may not be split can find no server with enough free GPUs, and one whose fair throughput is above that "
+    "of its share none with enough of the rest"
+)
 SKIPS_JOBS = "it skips the jobs whose best-case demand no longer fits"
 
 
@@ -50,7 +53,11 @@ ENTRY = Entry(
     ),
     from_trace=from_trace,
     symmetric=("n",),
-    rescalings=(Rescaling(("server_cpus", "server_memory", "configs", "fair_throughputs"), 1),),
+    rescalings=(
+        Rescaling(("server_cpus", "configs[0]"), 0),
+        Rescaling(("server_memory", "configs[1]"), 0),
+        Rescaling(("configs[2]", "fair_throughputs"), 1),
+    ),
     enlarge=lambda instance: replace(instance, num_servers=instance.num_servers + 1),
     relaxation=_stage_one_bound,
     strategy=strategy,

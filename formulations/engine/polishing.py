@@ -1,0 +1,132 @@
+"""From a solver's point to one whose plan the judge accepts.
+
+Solvers keep rows within 1e-6 or 1e-7; the judge of an instance allows what sums owe to rounding
+(``instances.base.TOLERANCE``).  Nearly all points are exact enough, because a vertex is computed from
+its basis.  Where one is not, there are two ways to a point that is, both shorter than the first solve:
+
+1. *Polish.*  The linear program with the whole numbers fixed, solved to 1e-10.
+2. *Tighten.*  The program again, with the limits of rows that are not about whole numbers moved
+   inwards by more than the solver's tolerance.
+
+The bound stays that of the first solve.  A point that is found by tightening is proven optimal only if
+its own value reaches it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from formulations.engine.highs import Result
+from formulations.engine.linear import POINT_TOLERANCE, LinearProgram
+from formulations.engine.options import Options
+from instances.base import TOLERANCE, Instance, Plan
+from instances.schema import FloatArray
+
+__all__ = ["PRECISE", "accepted", "tightened", "widened"]
+
+P = TypeVar("P", bound=Plan)
+
+PRECISE = 1e-10
+"""The least tolerance that HiGHS takes."""
+WIDER = 3 * TOLERANCE
+"""By how much limits are widened for a bound: once for the limit, once for what is added up, and a little for
+their own rounding."""
+TIGHTER = 1e-8
+"""By how much limits of a linear program are moved inwards where it is not enough to undo the widening."""
+
+
+def widened(amounts: Any, limit: float) -> float:
+    """``limit`` with what a plan may exceed it by, so that a bound holds for all plans that the judge accepts.
+
+    Parameters
+    ----------
+    amounts : array
+        What is added up, at least 0.  Sums of whole numbers are exact, and their limits are kept.
+    limit : float
+    """
+    whole = not np.any(np.asarray(amounts, float) % 1) and limit % 1 == 0
+    return limit if whole else limit * (1 + WIDER)
+
+
+def tightened(program: LinearProgram, by: float, *, least: float = 0.0) -> LinearProgram:
+    """The program with the limits of its inequalities moved inwards, but for those of whole numbers alone.
+
+    Parameters
+    ----------
+    program : LinearProgram
+    by : float
+        Relative to the limit, or to ``least`` where that is more.
+    least : float
+    """
+    row = np.repeat(np.arange(program.num_rows), np.diff(program.indptr))
+    moved = np.bincount(row, weights=program.value % 1 != 0, minlength=program.num_rows) > 0
+    sizes = []
+    for limits in (program.row_lower, program.row_upper):
+        limits = np.where(np.isfinite(limits), limits, 0.0)
+        moved |= limits % 1 != 0
+        sizes.append(np.maximum(np.abs(limits), least))
+    moved &= program.row_lower < program.row_upper
+    return replace(
+        program,
+        row_lower=program.row_lower + np.where(moved, by * sizes[0], 0.0),
+        row_upper=program.row_upper - np.where(moved, by * sizes[1], 0.0),
+    )
+
+
+def accepted(
+    instance: Instance[P], program: LinearProgram, result: Result, read: Callable[[FloatArray], P], options: Options
+) -> tuple[P | None, Result]:
+    """The plan at the point of ``result``, or at one near it that the judge accepts, with the result at that point.
+
+    Parameters
+    ----------
+    instance : Instance
+    program : LinearProgram
+    result : Result
+        Of ``program``.
+    read : callable
+        The plan at a point.
+    options : Options
+        Of further solves, which are by HiGHS.
+
+    Returns
+    -------
+    plan : Plan, optional
+        That of the first point, broken, where there is no better one; None where there is no point.
+    result : Result
+        With the seconds of all solves.
+    """
+    if result.x is None:
+        return None, result
+    first = read(result.x)
+    if not instance.violations(first):
+        return first, result
+    seconds = result.seconds
+    for other in _closer(program, result.x, options):
+        seconds += other.seconds
+        if other.x is None:
+            continue
+        plan = read(other.x)
+        if not instance.violations(plan):
+            return plan, replace(result, x=other.x, seconds=seconds, message=f"{result.message}; then polished")
+    return first, replace(result, seconds=seconds)
+
+
+def _closer(program: LinearProgram, x: FloatArray, options: Options) -> Iterator[Result]:
+    """Results whose points are closer to the rows, the cheap ones first."""
+    whole = program.integer
+    if not whole.all():
+        fixed = replace(
+            program,
+            integer=np.zeros_like(whole),
+            col_lower=np.where(whole, x, program.col_lower),
+            col_upper=np.where(whole, x, program.col_upper),
+        )
+        for by in (0.0, WIDER, TIGHTER):
+            yield options.session(PRECISE).run(tightened(fixed, by))
+    if whole.any() and options.solver == "highs":
+        yield options.session().run(tightened(program, 2 * POINT_TOLERANCE, least=1.0))
