@@ -154,20 +154,23 @@ def _with_ties(instance: AnyInstance, rng: np.random.Generator) -> tuple[AnyInst
     """Two times in three with members that are alike: whole copies, or one field's entry of another's."""
     kind = rng.integers(3)
     dims = dimensions(instance)
-    if kind == 0 or not dims:
+    if kind == 0:
         return instance, False
-    dim = dims[rng.integers(len(dims))]
-    size = instance.dims[dim]
     try:
-        if kind == 1:
-            room = max(1, MOST_MEMBERS - size)
-            copies = rng.integers(size, size=rng.integers(1, min(3, room) + 1))
-            # Copies take the place of others, or join them.
-            members = np.concatenate([np.arange(size), copies])
-            if rng.random() < 0.5:
-                members = np.sort(rng.choice(members, size, replace=False))
-            return take(instance, dim, members), True
-        return _with_equal_entry(instance, size, rng), True
+        if not dims:
+            # Always two jobs.
+            return _with_equal_entry(instance, 2, rng), True
+        dim = dims[rng.integers(len(dims))]
+        size = instance.dims[dim]
+        if kind == 2:
+            return _with_equal_entry(instance, size, rng), True
+        room = max(1, MOST_MEMBERS - size)
+        copies = rng.integers(size, size=rng.integers(1, min(3, room) + 1))
+        # Copies take the place of others, or join them.
+        members = np.concatenate([np.arange(size), copies])
+        if rng.random() < 0.5:
+            members = np.sort(rng.choice(members, size, replace=False))
+        return take(instance, dim, members), True
     except InstanceError:
         return instance, False
 
