@@ -20,6 +20,7 @@ and ``plot``.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import html
 import json
@@ -32,7 +33,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from instances.schema import Array, Ragged, Scalar, Unset, declarations, length, nearest, show
+from instances.schema import JOBS, Array, Ragged, Scalar, Unset, declarations, length, nearest, show
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -211,7 +212,10 @@ class Record:
 
     def __post_init__(self) -> None:
         dims: dict[str, int] = {}
-        pending = dict(declarations(type(self)))
+        # Arrays without entries last: their other dimensions are those of the other fields.
+        pending = dict(
+            sorted(declarations(type(self)).items(), key=lambda field: _without_entries(getattr(self, field[0])))
+        )
         # Given fields first, so that the defaults find every dimension known.
         for given in (True, False):
             for name, declared in list(pending.items()):
@@ -345,6 +349,22 @@ class Record:
         return cls(**data)
 
 
+def _without_entries(value: Any) -> bool:
+    if isinstance(value, np.ndarray):
+        return bool(value.shape[:1] == (0,))
+    return isinstance(value, (list, tuple)) and not value
+
+
+def _zero(declared: Any, dims: dict[str, int]) -> Any:
+    """A field's value when nothing is decided; lengths that are open are 0."""
+    if isinstance(declared, Ragged):
+        return [[]] * (length(declared.shape.split()[0], dims) or 0)
+    if isinstance(declared, Array):
+        shape = [length(dim, dims) or 0 for dim in declared.shape.split()]
+        return np.full(shape, declared.choices[0] if declared.choices else declared.kind(0))
+    return declared.choices[0] if declared.choices else declared.kind(0)
+
+
 def _needed(cls: type[Record], name: str) -> bool:
     """Whether a field may not be None: only one whose default is None may."""
     return cls.__dataclass_fields__[name].default is not None
@@ -404,7 +424,7 @@ class Instance(Record, Generic[P]):
     """Dimension whose members are the rows of :meth:`to_frame`."""
 
     def objective(self, plan: P) -> float:
-        """Value of ``plan``, computed from the plan and the data alone.
+        """Value of ``plan``, computed from the plan and the data alone; 0 where there are no jobs.
 
         Raises
         ------
@@ -414,7 +434,7 @@ class Instance(Record, Generic[P]):
         misfit = self._misfit(plan)
         if misfit:
             raise PlanError(misfit)
-        return float(self._value(plan))
+        return 0.0 if self.dims.get(JOBS) == 0 else float(self._value(plan))
 
     def violations(self, plan: P) -> list[Violation]:
         """Rules that ``plan`` breaks, each with its index and amount; empty when it is feasible.
@@ -427,7 +447,7 @@ class Instance(Record, Generic[P]):
         misfit = self._misfit(plan)
         if misfit:
             raise PlanError(misfit)
-        return list(self._broken_rules(plan))
+        return list(self._broken_rules(self._in_full(plan)))
 
     def plot(self, plan: P | None = None, *, ax: Axes | None = None) -> Axes:
         """Draw the instance, or a plan for it, feasible or not.
@@ -545,6 +565,15 @@ class Instance(Record, Generic[P]):
         """Hook: the rules that a plan that fits breaks."""
         raise NotImplementedError
 
+    def nothing(self) -> P:
+        """The plan in which every number is 0, every choice the first, and no list has an entry.
+
+        It is the only plan of an instance without jobs, where nothing else has to be decided.
+        """
+        dims = self._plan_dims()
+        made: Any = self.plan_type(**{name: _zero(one, dims) for name, one in declarations(self.plan_type).items()})
+        return made  # type: ignore[no-any-return]
+
     def _plan_dims(self) -> dict[str, int]:
         """Hook: lengths that the dimensions of a plan's fields must have for this instance."""
         return dict(self.dims)
@@ -564,6 +593,19 @@ class Instance(Record, Generic[P]):
     def _caption(self) -> str:
         return f"{self.problem} ({'smaller' if self.sense == 'min' else 'greater'} is better)"
 
+    def _in_full(self, plan: P) -> P:
+        """``plan``, in which arrays without rows have the columns that they have here."""
+        if self.dims.get(JOBS) != 0:
+            return plan
+        full = copy.copy(plan)
+        mine = self._plan_dims()
+        for name, declared in declarations(self.plan_type).items():
+            value = getattr(plan, name)
+            if isinstance(value, np.ndarray) and len(value) == 0:
+                sizes = [length(dim, mine) or 0 for dim in declared.shape.split()[1:]]
+                object.__setattr__(full, name, value.reshape([0, *sizes]))
+        return full
+
     def _misfit(self, plan: object) -> str:
         if not isinstance(plan, self.plan_type):
             return f"{self.problem}: a plan must be a {self.plan_type.__name__}, got {type(plan).__name__}"
@@ -578,6 +620,8 @@ class Instance(Record, Generic[P]):
                         break
                     got = len(value) if isinstance(value, tuple) else value.shape[axis]
                     must = length(dim, mine)
+                    if axis and not len(value):
+                        break
                     if must is not None and must != got:
                         return (
                             f"{type(plan).__name__}.{name}: got length {got} in dimension {dim}, "

@@ -8,7 +8,8 @@ A field is declared once, in its annotation::
 
 From the declaration follow the checks made when an object is created, its JSON form and its digest,
 instances for tests, neighbours for searches, tables and pictures.  Letters in a shape are dimensions:
-the same letter is the same length in every field.
+the same letter is the same length in every field.  The letter n counts the jobs, and there may be
+none; any other dimension is at least 1, unless the declaration says that the array may be empty.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "JOBS",
     "Array",
     "BoolArray",
     "FloatArray",
@@ -42,6 +44,9 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 StrArray = NDArray[np.str_]
+
+JOBS = "n"
+"""The dimension that counts jobs, in the shapes of all problems."""
 
 _KIND_NAMES = {bool: "true or false", int: "a whole number", float: "a number"}
 _DTYPES = {bool: np.bool_, int: np.int64, float: np.float64}
@@ -147,11 +152,16 @@ class Array(_Range):
     def read(self, value: Any, dims: dict[str, int]) -> NDArray[Any]:
         array = _words(value, self.choices) if self.kind is str else _numbers(value, self.kind, self.infinite)
         wanted = self.shape.split()
-        if array.size == 0 and not self.empty:
+        missing = [dim for dim, got in zip(wanted, array.shape, strict=False) if got == 0]
+        if missing and not self.empty and JOBS not in missing[0].split("+"):
             raise ValueError(f"got shape {array.shape}, must have at least one entry")
-        if array.shape == (0,) and len(wanted) > 1:
-            # JSON writes an array without entries as [], whatever its other dimensions.
-            array = array.reshape([0, *(length(dim, dims) or 0 for dim in wanted[1:])])
+        if missing and missing[0] == wanted[0] and len(wanted) > 1:
+            # JSON writes an array without entries as [], whatever its other dimensions; so they are not content.
+            others = [length(dim, dims) for dim in wanted[1:]]
+            if array.ndim == 1 or all(
+                got in (0, size or got) for got, size in zip(array.shape[1:], others, strict=False)
+            ):
+                array = array.reshape([0, *(size or 0 for size in others)])
         if array.ndim != len(wanted) or any(
             length(dim, dims, bind=got) not in (got, None) for dim, got in zip(wanted, array.shape, strict=True)
         ):

@@ -25,7 +25,7 @@ from instances.aryl.reclaim import generate as generate_reclaim
 from instances.files import problems
 from validation import StudyError, cli
 from validation.claims.aryl import elastic_allocation, placement, reclaim, two_job
-from validation.testing.claims import Claim, claims, examine, page, papers
+from validation.testing.claims import Claim, Reading, claims, examine, page, papers
 
 # --- the frame, on made-up claims -----------------------------------------------------------------
 
@@ -140,11 +140,18 @@ def test_a_verdict_as_json() -> None:
     assert instances.read(refuted.pop("counterexample")) == cluster(2)
     assert refuted == {
         "claim": "few_jobs",
+        "problem": "",
         "source": "Nobody, section 1",
+        "statement": "Clusters are small.",
+        "assumptions": "",
+        "scope": "made up",
+        "outcome": "refuted",
+        "reading": "small is few jobs.",
         "held": False,
         "tried": 2,
         "exhausted": False,
         "why": "2 jobs",
+        "others": [],
     }
     assert examine(claim(growing())).to_dict()["counterexample"] is None
 
@@ -167,6 +174,42 @@ def test_a_verdict_in_words() -> None:
         "    Clusters are small.",
         "    Tried on all 1: made up",
     ]
+
+
+def few_servers(instance: Reclaim) -> str:
+    return f"{instance.num_servers} servers" if instance.num_servers > 3 else ""
+
+
+def no_jobs(instance: Reclaim) -> str:
+    return f"{instance.num_jobs} jobs at all"
+
+
+@pytest.mark.parametrize(
+    ("most_jobs", "other", "outcome"),
+    [
+        (1, few_servers, "depends on the reading"),
+        (9, no_jobs, "depends on the reading"),
+        (9, few_servers, "held"),
+        (1, no_jobs, "refuted"),
+    ],
+)
+def test_a_claim_is_refuted_only_under_all_its_readings(most_jobs: int, other: Any, outcome: str) -> None:
+    two = claim([cluster(1), cluster(2)], most_jobs, exhaustive=True, others=(Reading("small is few servers.", other),))
+    verdict = examine(two)
+    assert verdict.outcome == outcome
+    assert verdict.held == (most_jobs == 9)
+    assert [again.held for again in verdict.others] == [other is few_servers]
+    written = verdict.to_dict()["others"]
+    assert [(again["reading"], again["held"]) for again in written] == [("small is few servers.", other is few_servers)]
+    assert str(verdict).startswith(f"{outcome}: few_jobs")
+    assert "Read as: small is few servers." in str(verdict)
+    assert "Read as: small is few servers." in page([verdict])
+
+
+def test_another_reading_may_need_other_instances() -> None:
+    wide = Reading("small is few servers.", few_servers, lambda rng: [cluster(1, 4)])
+    verdict = examine(claim([cluster(1)], exhaustive=True, others=(wide,)))
+    assert [again.counterexample for again in verdict.others] == [cluster(1, 4)]
 
 
 def test_the_page_has_every_verdict() -> None:
@@ -252,6 +295,12 @@ def test_the_command_prints_verdicts_and_writes_the_page(
     verdicts = [examine(each, instances=3, seconds=10) for each in claims("aryl")]
     assert capsys.readouterr().out == "".join(f"{verdict}\n\n" for verdict in verdicts)
     assert (tmp_path / "claims.md").read_text(encoding="utf-8") == page(verdicts)
+
+
+def test_the_command_prints_json(optgap: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert optgap("claims", "aryl.placement", "--instances", 3, "--seconds", 10, "--json") == 0
+    verdicts = [examine(each, instances=3, seconds=10) for each in claims("aryl.placement")]
+    assert json.loads(capsys.readouterr().out) == [verdict.to_dict() for verdict in verdicts]
 
 
 def test_the_command_takes_a_problem(optgap: Any, capsys: pytest.CaptureFixture[str]) -> None:

@@ -178,7 +178,8 @@ def bad_values(declared: Any, good: Any, dims: dict[str, int]) -> Iterator[Any]:
         yield None
     if isinstance(declared, Array):
         yield good[0]
-        yield from () if declared.empty else ([],)
+        # No rows at all are a plan for no jobs; which instance that is for, is the instance's to say.
+        yield from () if declared.empty or declared.shape.split()[0] in ("n", "n+q") else ([],)
     for entry in bad_entries(declared, dims):
         yield with_last(good, entry)
 

@@ -17,6 +17,7 @@ from instances.aryl.reclaim import Reclaim, ReclaimPlan
 from instances.aryl.two_job import generate as generate_two
 from validation import StudyError, catalogue, find_worst
 from validation.catalogue import CatalogueError, Heuristic
+from validation.study.cells import Asking
 from validation.testing import hunt as hunting
 from validation.testing.hunt import OracleDisagreementError, Witness, judge
 
@@ -77,20 +78,22 @@ def test_what_was_found_before_a_search_ended_early_counts(monkeypatch: pytest.M
 def test_a_disagreement_is_not_lost_when_time_runs_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hypothesis runs what failed once more; that the time is over by then must not hide why it failed."""
 
-    def disagree(*args: Any) -> Any:
+    def disagree(*args: Any, **options: Any) -> Any:
         while not search.over:
             time.sleep(0.01)
         raise OracleDisagreementError("a plan beats the bound")
 
     only = Reclaim(hosts=np.array([[False, True]]), gpus=np.array([[0, 1]]), demand=1)
-    search = hunting._Search("aryl.reclaim", Heuristic(server_fraction), 0, st.just(only), 0, 3.0)
+    asking = Asking(Heuristic(server_fraction), 0)
+    search = hunting._Search("aryl.reclaim", asking, 0, st.just(only), 0, 3.0)
     monkeypatch.setattr(hunting, "judge", disagree)
     with pytest.raises(OracleDisagreementError):
         hunting._hypothesis_search(search, None)
 
 
 def searches(problem: str, heuristic: str) -> hunting._Search:
-    return hunting._Search(problem, catalogue.heuristic(problem, heuristic)[1], 0, st.nothing(), 0, 1.0)
+    asking = Asking(catalogue.heuristic(problem, heuristic)[1], 0)
+    return hunting._Search(problem, asking, 0, st.nothing(), 0, 1.0)
 
 
 def test_a_size_that_the_generator_refuses_is_drawn_again() -> None:
@@ -121,7 +124,7 @@ def test_every_generator_takes_small_sizes(problem: str) -> None:
 
 
 def test_nothing_proven_is_an_error_that_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hunting, "judge", lambda *_: None)
+    monkeypatch.setattr(hunting, "judge", lambda *_, **__: None)
     with pytest.raises(StudyError, match=r"of [1-9]\d* tried, none was solved to a proven optimum"):
         find_worst("aryl.reclaim", "server_fraction", seed=1, budget=1)
 
@@ -142,8 +145,11 @@ def test_a_plan_better_than_the_bound_stops_the_hunt(monkeypatch: pytest.MonkeyP
         return replace(honest, bound=1.0, objective=1.0)
 
     monkeypatch.setattr(formulations, "solve", lying)
-    with pytest.raises(OracleDisagreementError, match="beats the bound"):
-        judge(instance, Heuristic(server_fraction))
+    with (
+        Asking(Heuristic(server_fraction), 0) as asking,
+        pytest.raises(OracleDisagreementError, match="beats the bound"),
+    ):
+        judge(instance, asking)
 
 
 @pytest.mark.parametrize(("budget", "keep"), [(0, 0.9), (-1, 0.9), (1, 0), (1, 2)])

@@ -71,7 +71,7 @@ def depot(**fields: Any) -> Depot:
         # shapes
         ("durations", 1.0, r"got shape \(\), must be \(n,\)"),
         ("durations", [[1.0, 2.0]], r"got shape \(1, 2\), must be \(n,\)"),
-        ("durations", [], r"got shape \(0,\), must have at least one entry"),
+        ("durations", [], r"got shape \(0,\), must be \(n,\) with n = 2"),
         ("deadlines", [1.0], r"got shape \(1,\), must be \(n,\) with n = 2"),
         ("counts", [[1, 2]], r"got shape \(1, 2\), must be \(n, k\) with n = 2"),
         ("counts", [[1, 2], [3]], "got rows of different lengths, must be a rectangular array"),

@@ -6,11 +6,13 @@ problem's name; what other packages add comes in through :func:`register`.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import inspect
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from instances import files, outside
@@ -23,11 +25,15 @@ if TYPE_CHECKING:
 
     from formulations.engine.protocol import Formulation
 
+IMPORT_SECONDS = 60.0
+"""For a module of the user's to be imported."""
+
 __all__ = [
     "CATALOGUE",
     "Catalogue",
     "Entry",
     "Heuristic",
+    "Imported",
     "Rescaling",
     "entry",
     "heuristic",
@@ -35,6 +41,7 @@ __all__ = [
     "load",
     "named",
     "register",
+    "takes_rng",
 ]
 
 
@@ -276,13 +283,7 @@ def heuristic(
         return given.name, given
     if isinstance(given, str):
         if ":" in given:
-            function = import_object(given)
-            if isinstance(function, Heuristic):
-                return given, function
-            if not callable(function):
-                place, _, name = given.rpartition(":")
-                raise StudyError(f"{place!r} has no function {name!r}, but a {type(function).__name__} of that name")
-            return given, Heuristic(function, declines=declines)
+            return given, _imported(given, declines)
         if given not in known:
             raise CatalogueError(f"{problem} has no heuristic {given!r}{nearest(given, known)}; {_those_of(known)}")
         return given, known[given]
@@ -290,6 +291,74 @@ def heuristic(
         raise StudyError(f"heuristics: got {given!r}, must be a name or a function")
     mine = Heuristic(given, declines=declines)
     return mine.name, mine
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A function of the user's, by its reference; its module is imported where it is called, not before.
+
+    Attributes
+    ----------
+    reference : str
+        "module:function" or "file.py:function".
+    random : bool
+        Whether it takes ``rng``.
+    """
+
+    reference: str
+    random: bool
+
+    def __call__(self, instance: Any, **options: Any) -> Any:
+        found = import_object(self.reference)
+        return (found.function if isinstance(found, Heuristic) else found)(instance, **options)
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        names = ["instance", "rng"] if self.random else ["instance"]
+        return inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names])
+
+    @property
+    def __name__(self) -> str:
+        return self.reference
+
+
+def _imported(reference: str, declines: bool) -> Heuristic:
+    """The heuristic that a reference names; looked at apart, because importing a module runs whatever is in it."""
+    from validation.isolation import Apart
+
+    with Apart(_looked_at) as apart:
+        answer = apart.ask(reference, seconds=IMPORT_SECONDS)
+    found = answer.content
+    if found is None or "error" in found:
+        raise StudyError(f"cannot import {reference!r}: {answer.reason if found is None else found['error']}")
+    if "refused" in found:
+        raise StudyError(str(found["refused"]))
+    known = found["known"] or {"declines": declines}
+    return Heuristic(Imported(reference, bool(found["random"])), **known)
+
+
+def _looked_at(reference: str) -> dict[str, Any]:
+    """What is to be known of a function before it is called."""
+    try:
+        found = import_object(reference)
+    except StudyError as error:
+        return {"refused": str(error)}
+    known = None
+    if isinstance(found, Heuristic):
+        known = {one.name: getattr(found, one.name) for one in fields(found) if one.name != "function"}
+        found = found.function
+    if not callable(found):
+        place, _, name = reference.rpartition(":")
+        return {"refused": f"{place!r} has no function {name!r}, but a {type(found).__name__} of that name"}
+    return {"random": takes_rng(found), "known": known}
+
+
+def takes_rng(function: Callable[..., Any]) -> bool:
+    """Whether a heuristic draws from a stream that it is given."""
+    try:
+        return "rng" in inspect.signature(function).parameters
+    except ValueError:  # A function of a library in C that does not tell its parameters.
+        return False
 
 
 def _those_of(known: Mapping[str, Heuristic]) -> str:
@@ -310,9 +379,22 @@ def load(reference: str) -> None:
     StudyError
         When it cannot be imported.
     """
+    from validation.isolation import Apart
+
+    # Apart first: a module that ends the process when it is imported must not pass for success.
+    with Apart(_imports) as apart:
+        answer = apart.ask(reference, seconds=IMPORT_SECONDS)
+    if answer.content is None:
+        raise StudyError(f"cannot import {reference!r}: {answer.reason}")
     found = import_object(reference)
     if ":" in reference:
         register(found)
+
+
+def _imports(reference: str) -> dict[str, Any]:
+    with contextlib.suppress(StudyError):  # It is raised where it is heard.
+        import_object(reference)
+    return {}
 
 
 def import_object(reference: str) -> Any:
@@ -331,8 +413,9 @@ def import_object(reference: str) -> Any:
         sys.path.insert(0, folder)
     try:
         module = importlib.import_module(place)
-    except Exception as error:
-        raise StudyError(f"cannot import {place!r} for {reference!r}: {error}") from None
+    except (Exception, SystemExit) as error:
+        what = f"it exits: {error}" if isinstance(error, SystemExit) else error
+        raise StudyError(f"cannot import {place!r} for {reference!r}: {what}") from None
     if not colon:
         return module
     if not hasattr(module, name):

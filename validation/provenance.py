@@ -13,7 +13,7 @@ from importlib import metadata as importlib_metadata
 from pathlib import Path
 from typing import Any
 
-__all__ = ["cores", "provenance", "version"]
+__all__ = ["cores", "memory_of_machine", "provenance", "version"]
 
 
 @cache
@@ -49,6 +49,11 @@ def provenance(jobs: int) -> dict[str, Any]:
 def cores() -> int:
     """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def memory_of_machine() -> int:
+    """Bytes of memory that there are."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 8 * 2**30
 
 
 def _processor() -> str:

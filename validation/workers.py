@@ -1,34 +1,30 @@
 """Worker processes that survive what they run: hangs, crashes and nonsense cost one task each.
 
 A worker is reused from task to task.  The parent watches its clock from outside and kills it when
-a task runs past its limit, so not even a loop in C code can hold up a study.
+a task runs past its limit, so not even a loop in C code can hold up a study.  Workers run code of the
+library only; what is the user's runs apart from them (:mod:`validation.isolation`), and workers that
+ask for it do nothing else.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import multiprocessing
+import itertools
 import os
 import signal
 import sys
 import time
-import traceback
 import warnings
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import Any
 
+from validation.isolation import CONTEXT, LINUX, become_keeper, death, describe, end_family, end_with_parent, hide
+
 __all__ = ["Outcome", "Task", "describe", "run_tasks"]
-
-# On Linux workers are forked: they start in milliseconds with everything imported, and any function
-# reaches them, a lambda or one from a notebook too.  Elsewhere forking is unsafe, so functions must
-# be importable there.
-_CONTEXT: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
-
-_MESSAGE_LENGTH = 1000
 
 
 @dataclass(frozen=True)
@@ -41,10 +37,14 @@ class Task:
         Picklable.
     time_limit : float
         After this many seconds the worker is killed.
+    asks : bool
+        Whether the call asks something of the user's code, which runs apart from the worker.  It goes to workers
+        that have solved nothing.
     """
 
     arguments: tuple[Any, ...]
     time_limit: float
+    asks: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,51 +57,71 @@ class Outcome:
     seconds: float
 
 
-def run_tasks(function: Callable[..., Any], tasks: Iterable[Task], *, jobs: int) -> Generator[Outcome]:
+def run_tasks(
+    function: Callable[..., Any], tasks: Iterable[Task], *, jobs: int, hidden: Path | None = None
+) -> Generator[Outcome]:
     """Call ``function(*task.arguments)`` on ``jobs`` worker processes; outcomes come as they end.
 
     What the function returns must be picklable.  The tasks are taken one by one, as workers become
     free.  Closing the iterator, or leaving it by an exception, kills the workers.
+
+    Parameters
+    ----------
+    function : callable
+    tasks : iterable of Task
+    jobs : int
+        Tasks that run at once.
+    hidden : Path, optional
+        Folder whose files are not to be read by the user's code.
     """
     waiting = iter(tasks)
-    workers: list[_Worker] = []
+    busy: list[_Worker] = []
+    idle: list[_Worker] = []
+
+    def start(task: Task) -> None:
+        worker = next((one for one in idle if one.asks == task.asks), None)
+        if worker is None:
+            worker = _Worker(function, task.asks, hidden)
+        else:
+            idle.remove(worker)
+        busy.append(worker)
+        worker.give(task)
+
     try:
-        for task in waiting:
-            worker = _Worker(function)
-            workers.append(worker)
-            worker.give(task)
-            if len(workers) == jobs:
-                break
-        while busy := [worker for worker in workers if worker.task is not None]:
+        for task in itertools.islice(waiting, jobs):
+            start(task)
+        while busy:
             patience = max(0.0, min(worker.deadline for worker in busy) - time.monotonic())
             # An hour at most, because the system call takes no timeout of many days.
             ready = wait([worker.connection for worker in busy], timeout=min(patience, 3600.0))
-            for worker in busy:
-                if worker.connection in ready:
+            for worker in list(busy):
+                # Whoever has answered is heard, however late it is.
+                if worker.connection in ready or worker.connection.poll():
                     outcome = worker.take()
                 elif time.monotonic() >= worker.deadline:
                     outcome = worker.stop()
                 else:
                     continue
+                busy.remove(worker)
+                if worker.process.exitcode is None:
+                    idle.append(worker)
                 following = next(waiting, None)
                 if following is not None:
-                    if worker.process.exitcode is not None:
-                        workers.remove(worker)
-                        worker = _Worker(function)
-                        workers.append(worker)
-                    worker.give(following)
+                    start(following)
                 yield outcome
     finally:
-        for worker in workers:
+        for worker in busy + idle:
             worker.kill()
 
 
 class _Worker:
     """One process and the parent's end of its pipe."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.connection, theirs = _CONTEXT.Pipe()
-        self.process: BaseProcess = _CONTEXT.Process(target=_serve, args=(function, theirs, os.getpid()), daemon=True)
+    def __init__(self, function: Callable[..., Any], asks: bool, hidden: Path | None) -> None:
+        self.asks = asks
+        self.connection, theirs = CONTEXT.Pipe()
+        arguments = (function, theirs, os.getpid(), asks, hidden)
+        self.process: BaseProcess = CONTEXT.Process(target=_serve, args=arguments, daemon=True)
         with warnings.catch_warnings():
             # Python warns of forking while other threads run (those of NumPy's linear algebra and
             # of notebooks); none of them holds a lock that a worker needs.
@@ -109,27 +129,32 @@ class _Worker:
             self.process.start()
         theirs.close()
         self.task: Task | None = None
+        self.number = 0
         self.began = self.deadline = 0.0
 
     def give(self, task: Task) -> None:
         self.task = task
+        self.number += 1
         self.began = time.monotonic()
         self.deadline = self.began + task.time_limit
         # A worker that died between tasks breaks the pipe; ``take`` finds out how it died.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            self.connection.send(task.arguments)
+            self.connection.send((self.number, task.arguments))
 
     def take(self) -> Outcome:
         """The outcome of the task, from a worker that has answered or died."""
         try:
-            result, reason = self.connection.recv()
+            number, pid, result, reason = self.connection.recv()
+            if (number, pid) != (self.number, self.process.pid):
+                result, reason = None, "the answer is not that of its task and process"
+                self.kill()
         except (EOFError, OSError):
             # Dying takes a moment.  ``join`` with a timeout would wait for ever on a process that has
             # closed its pipes and lives on.
             patience = time.monotonic() + 1.0
             while self.process.exitcode is None and time.monotonic() < patience:
                 time.sleep(0.001)
-            result, reason = None, f"the process died: {_death(self.process.exitcode)}"
+            result, reason = None, f"the process died: {death(self.process.exitcode)}"
             self.kill()
         except Exception as error:
             result, reason = None, f"the result cannot be read: {describe(error)}"
@@ -148,8 +173,10 @@ class _Worker:
         return outcome
 
     def kill(self) -> None:
-        if sys.platform == "linux" and self.process.pid is not None:
-            # What the task started, such as a solver's program, goes with the worker.
+        """Kill the process, and what the task has started, such as a solver's program."""
+        if LINUX and self.process.pid is not None:
+            if self.process.exitcode is None:
+                end_family(self.process.pid)
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process.pid, signal.SIGKILL)
         self.process.kill()
@@ -157,54 +184,33 @@ class _Worker:
         self.connection.close()
 
 
-def _death(code: int | None) -> str:
-    if code is None:
-        return "it closed its pipe"
-    if code >= 0:
-        return f"it exited with code {code}"
-    try:
-        return f"killed by {signal.Signals(-code).name}"
-    except ValueError:  # Real-time signals have no names.
-        return f"killed by signal {-code}"
-
-
-def _serve(function: Callable[..., Any], connection: Connection, parent: int) -> None:
+def _serve(function: Callable[..., Any], connection: Connection, parent: int, asks: bool, hidden: Path | None) -> None:
     """Body of a worker: make the calls that come through the pipe until the parent is gone."""
-    if sys.platform == "linux":
-        # A parent that is killed must not leave a worker behind in an endless loop.
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-        if os.getppid() != parent:
-            return
+    if asks:
+        become_keeper(parent)
+        if hidden is not None:
+            hide(hidden)
+    else:
+        end_with_parent(parent)
+    if LINUX:
         os.setsid()  # A process group of its own, see ``kill``.
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle.
-    # What a heuristic prints must not reach the table, be it by Python or by a library in C.
+    # What is printed must not reach the table, be it by Python or by a library in C.
     sys.stdout = open(os.devnull, "w")  # noqa: SIM115, it stays open
     os.dup2(sys.stdout.fileno(), 1)
     while True:
         try:
-            arguments = connection.recv()
+            number, arguments = connection.recv()
         except EOFError:
             return
+        answer: tuple[int, int, Any, str]
         try:
-            answer: tuple[Any, str] = (function(*arguments), "")
+            answer = (number, os.getpid(), function(*arguments), "")
         except BaseException as error:
-            answer = (None, describe(error))
+            answer = (number, os.getpid(), None, describe(error))
         try:
             connection.send(answer)
         except BrokenPipeError:
             return
         except Exception as error:
-            connection.send((None, f"the result cannot be sent: {describe(error)}"))
-
-
-def describe(error: BaseException) -> str:
-    """An exception in one line: its type, its message, and where it was raised."""
-    frames = traceback.extract_tb(error.__traceback__)
-    where = f" ({os.path.basename(frames[-1].filename)}, line {frames[-1].lineno})" if frames else ""
-    try:
-        message = " ".join(str(error).split()).encode(errors="backslashreplace").decode()
-    except Exception:
-        message = "its message cannot be printed"
-    if len(message) > _MESSAGE_LENGTH:
-        message = f"{message[:_MESSAGE_LENGTH]}..."
-    return f"{type(error).__name__}{': ' if message else ''}{message}{where}"
+            connection.send((number, os.getpid(), None, f"the result cannot be sent: {describe(error)}"))

@@ -198,6 +198,10 @@ def judged(
     """
     status: Status = result.status
     message, objective = result.message, None
+    if status == "infeasible":
+        in_own_terms = formulation(instance.problem).explain
+        why = None if in_own_terms is None else in_own_terms(instance)
+        message = f"{message}; {why}" if why and why not in message else message
     broken = [] if plan is None else instance.violations(plan)
     if plan is not None:
         if broken:

@@ -22,7 +22,7 @@ from formulations.engine.protocol import formulation
 from formulations.engine.scaling import scaled
 from formulations.engine.solution import ONE_MODEL, Solution, judged, write_point
 from instances.base import Instance, Plan, agree
-from instances.schema import FloatArray
+from instances.schema import JOBS, FloatArray
 
 __all__ = ["build", "read", "run", "solve", "solve_one_model"]
 
@@ -134,9 +134,24 @@ def solve(
         instance.objective(start)
         if offered.write is None:
             raise ValueError(f"{instance.problem} does not take a start plan")
+    if instance.dims.get(JOBS) == 0 and not instance.violations(instance.nothing()):
+        return _without_jobs(instance)
     if offered.solve is not None and session is None and (solver == "highs" or offered.any_solver):
         return offered.solve(instance, options)
     return solve_one_model(instance, options, session=session)
+
+
+def _without_jobs(instance: AnyInstance) -> Solution:
+    """The solution of an instance without jobs in which nothing has to be decided; it is worth 0."""
+    return judged(
+        instance,
+        instance.nothing(),
+        Result("optimal", None, 0.0, None, 0.0, "there are no jobs", "argument"),
+        began=time.perf_counter(),
+        solver="none",
+        solver_version="",
+        method="no jobs",
+    )
 
 
 def solve_one_model(instance: AnyInstance, options: Options, *, session: Session | None = None) -> Solution:

@@ -177,7 +177,7 @@ def test_a_missing_solver_says_what_to_install(optgap: Optgap, file: Path) -> No
 def test_nonsense_of_a_heuristic_is_named(optgap: Optgap, file: Path, mine: str) -> None:
     said = optgap("solve", file, "--heuristic", f"{mine}:a_number")
     assert (said.code, said.out) == (2, "")
-    assert said.err == "optgap: aryl.reclaim: a plan must be a ReclaimPlan, got int\n"
+    assert said.err == f"optgap: {mine}:a_number: aryl.reclaim: a plan must be a ReclaimPlan, got int\n"
 
 
 def test_a_bug_keeps_its_traceback(optgap: Optgap, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

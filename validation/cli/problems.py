@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import sys
+import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +17,9 @@ from validation.formatting import gap_range, number
 
 EXPLAIN_SECONDS = 30.0
 """For the search of the constraints that conflict."""
+
+HEURISTIC_SECONDS = 600.0
+"""For a heuristic on one instance, unless told otherwise."""
 
 __all__ = ["generate", "list_problems", "solve"]
 
@@ -68,7 +73,9 @@ def solve(
         str | None, typer.Option(help="A heuristic of the catalogue or module:function; exact without.")
     ] = None,
     solver: Annotated[str, typer.Option(help="Solver of the exact model.")] = "highs",
-    time_limit: Annotated[float | None, typer.Option(help="Limit for the solver, s.")] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(help=f"Limit for the solver, s; for a heuristic, {HEURISTIC_SECONDS:g} by default.")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="What a random heuristic draws from.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -78,7 +85,9 @@ def solve(
     if time_limit is not None and not time_limit > 0:
         raise typer.BadParameter(f"got {time_limit}, must be positive seconds", param_hint="--time-limit")
     instance = load(file)
-    found = _by_heuristic(instance, heuristic, seed) if heuristic else _exactly(instance, solver, time_limit)
+    found = (
+        _by_heuristic(instance, heuristic, seed, time_limit) if heuristic else _exactly(instance, solver, time_limit)
+    )
     if as_json:
         if found["objective"] is not None and not math.isfinite(found["objective"]):
             found["objective"] = None
@@ -109,19 +118,47 @@ def _or_none(value: float | None) -> str:
 def _exactly(instance: Any, solver: str, time_limit: float | None) -> dict[str, Any]:
     import formulations
 
+    began = time.monotonic()
     solution = formulations.solve(instance, solver=solver, time_limit=time_limit)
     if solution.status == "infeasible":
-        print(formulations.explain(instance, time_limit=EXPLAIN_SECONDS), file=sys.stderr)
+        left = EXPLAIN_SECONDS
+        if time_limit is not None:
+            left = max(1.0, min(left, time_limit - (time.monotonic() - began)))
+        print(_why(instance, left), file=sys.stderr)
     return solution.to_dict()
 
 
-def _by_heuristic(instance: Any, name: str, seed: int) -> dict[str, Any]:
+def _why(instance: Any, seconds: float) -> str:
+    """Constraints that conflict, as far as they are found in so many seconds."""
+    from validation.isolation import Apart
+
+    # Apart, because the model is built and solved again, and neither looks at a clock all the time.
+    with Apart(functools.partial(_explained, instance, seconds)) as apart:
+        found = apart.ask(seconds=seconds + 1.0)
+    if found.content is None or "why" not in found.content:
+        return f"infeasible: no conflict was found within {seconds:.3g} s"
+    return str(found.content["why"])
+
+
+def _explained(instance: Any, seconds: float) -> dict[str, Any]:
+    import formulations
+
+    return {"why": str(formulations.explain(instance, time_limit=seconds))}
+
+
+def _by_heuristic(instance: Any, name: str, seed: int, time_limit: float | None) -> dict[str, Any]:
     """A heuristic's plan in the same form as a solution; it proves no bound."""
     from validation import catalogue
-    from validation.study.cells import call_heuristic
+    from validation.errors import StudyError
+    from validation.provenance import memory_of_machine
+    from validation.study.cells import ask
 
     _, heuristic = catalogue.heuristic(instance.problem, name)
-    plan, seconds = call_heuristic(instance, heuristic, seed)
+    limit = time_limit or HEURISTIC_SECONDS
+    asked = ask(instance, heuristic, seed, seconds=limit, memory=memory_of_machine() // 2)
+    if asked.reason:
+        raise StudyError(f"{name}: {asked.reason}")
+    plan = asked.plan
     if plan is None:
         broken, status, objective = [], "declined", None
     else:
@@ -135,7 +172,7 @@ def _by_heuristic(instance: Any, name: str, seed: int) -> dict[str, Any]:
         "gap": None,
         "plan": None if plan is None else plan.to_dict(),
         "build_seconds": 0.0,
-        "solve_seconds": seconds,
+        "solve_seconds": asked.seconds,
         "solver": name,
         "solver_version": "",
         "method": "heuristic",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 from pathlib import Path
@@ -35,10 +36,12 @@ def check(
     max_examples: Annotated[int, typer.Option(min=1, help="Instances for each check.")] = 100,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the search.")] = 0,
     strategy: Annotated[str | None, typer.Option(help="Draw instances from this: module:strategy.")] = None,
+    time_limit: Annotated[float, typer.Option(help="Limit for all checks, s.")] = 600.0,
     output: Annotated[Path, typer.Option("-o", "--output", help="Directory for failing instances.")] = Path("failures"),
 ) -> None:
     """Look for an instance on which a heuristic breaks a rule or a promise."""
-    from validation.testing.checks import Monotone, Promise, Ratio, Relabelled, check_heuristic
+    from validation.isolation import Apart
+    from validation.testing.checks import Monotone, Promise, Ratio, Relabelled
 
     promises: list[Promise] = []
     if ratio is not None:
@@ -48,18 +51,38 @@ def check(
     promises += [Monotone()] if monotone else []
     promises += [Relabelled()] if relabelled else []
     problem, heuristic = _problem_and_heuristic(names, problem)
-    found = check_heuristic(
-        problem,
-        heuristic,
-        promises=promises,
-        max_examples=max_examples,
-        seed=seed,
-        output=output,
-        strategy=_strategy(strategy),
-    )
-    print(found)
-    if not found.ok:
+    options = {"promises": promises, "max_examples": max_examples, "seed": seed, "strategy": strategy}
+    made = not output.exists()
+    output.mkdir(parents=True, exist_ok=True)
+    # Apart: a heuristic that hangs or ends the process must not pass for one that is well.
+    with Apart(functools.partial(_checked, problem, heuristic, output, options), writable=output) as apart:
+        answer = apart.ask(seconds=time_limit)
+    if made and not any(output.iterdir()):
+        output.rmdir()
+    said = {"error": answer.reason} if answer.content is None else answer.content
+    if "error" in said:
+        complain(f"{heuristic}: {said['error']}")
         raise typer.Exit(1)
+    if "refused" in said:
+        raise StudyError(said["refused"])
+    print(said["report"])
+    if not said["ok"]:
+        raise typer.Exit(1)
+
+
+def _checked(problem: str, heuristic: str, output: Path, options: dict[str, Any]) -> dict[str, Any]:
+    """The report of all checks as words."""
+    from formulations import SolverNotFound
+    from instances import InstanceError
+    from validation.errors import CatalogueError
+    from validation.testing.checks import check_heuristic
+
+    try:
+        strategy = _strategy(options.pop("strategy"))
+        found = check_heuristic(problem, heuristic, output=output, strategy=strategy, **options)
+    except (StudyError, CatalogueError, InstanceError, SolverNotFound) as error:
+        return {"refused": str(error)}
+    return {"report": str(found), "ok": found.ok}
 
 
 def _problem_and_heuristic(names: list[str], problem: str | None) -> tuple[str, str]:
@@ -166,6 +189,7 @@ def claims(
     ] = None,
     seconds: Annotated[float, typer.Option(help="Time for each claim.")] = 20.0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of random instances.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the verdicts as one JSON list instead.")] = False,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Also write a Markdown page.")] = None,
 ) -> None:
     """Put the papers' formal statements to the test."""
@@ -175,7 +199,10 @@ def claims(
     verdicts = []
     for claim in found.claims(name):
         verdict = found.examine(claim, instances=instances, seconds=seconds, seed=seed)
-        print(f"{verdict}\n", flush=True)
+        if not as_json:
+            print(f"{verdict}\n", flush=True)
         verdicts.append(verdict)
+    if as_json:
+        print(json.dumps([verdict.to_dict() for verdict in verdicts], indent=2))
     if output is not None:
         write_whole(output, found.page(verdicts))

@@ -1,31 +1,42 @@
 """Cells of a study: one algorithm on one instance, each a task that stands by itself.
 
 A :class:`Cell` holds all that it takes to compute its row (:func:`run_cell`), so that any executor can
-run it, here or on another machine.
+run it, here or on another machine.  A heuristic runs apart from the process that judges it
+(:mod:`validation.isolation`); what crosses is the data of its plan.
 """
 
 from __future__ import annotations
 
-import copy
+import functools
 import hashlib
-import inspect
 import json
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 import formulations
 from instances.base import Plan, PlanError
+from instances.schema import declarations
 from validation import catalogue
 from validation.catalogue import Heuristic
+from validation.isolation import Apart
 from validation.study.cases import Algorithm, AnyInstance, Case
 from validation.study.keys import exact_code, heuristic_code
 from validation.workers import Outcome
 
-__all__ = ["Cell", "call_heuristic", "cell_record", "cells_of", "row_of", "run_cell", "run_heuristic", "solve_exactly"]
+__all__ = [
+    "Asked",
+    "Asking",
+    "Cell",
+    "ask",
+    "cell_record",
+    "cells_of",
+    "row_of",
+    "run_cell",
+    "solve_exactly",
+]
 
 
 LARGEST_PLAN = 4_000
@@ -46,19 +57,32 @@ class Cell:
         Of random heuristics.
     key : str
         Hash of all that the row depends on.
+    time_limit : float
+        Of the algorithm, s.
+    memory : int, optional
+        Bytes that a heuristic may take.
     """
 
     case: Case
     algorithm: Algorithm
     seed: int
     key: str
+    time_limit: float
+    memory: int | None
 
 
-def cells_of(cases: Sequence[Case], algorithms: Mapping[str, Sequence[Algorithm]], seed: int) -> list[Cell]:
+def cells_of(
+    cases: Sequence[Case],
+    algorithms: Mapping[str, Sequence[Algorithm]],
+    seed: int,
+    *,
+    time_limit: float,
+    memory: int | None = None,
+) -> list[Cell]:
     """Every algorithm of a problem on every one of its instances."""
     code = {(problem, one.name): _code(problem, one) for problem, found in algorithms.items() for one in found}
     return [
-        Cell(case, one, seed, _key(case.instance, one, code[case.instance.problem, one.name], seed))
+        Cell(case, one, seed, _key(case.instance, one, code[case.instance.problem, one.name], seed), time_limit, memory)
         for case in cases
         for one in algorithms[case.instance.problem]
     ]
@@ -68,8 +92,8 @@ def run_cell(cell: Cell) -> dict[str, Any]:
     """Row entries of a cell."""
     instance, algorithm = cell.case.instance, cell.algorithm
     if algorithm.heuristic is None:
-        return solve_exactly(instance, algorithm.options["solver"], algorithm.options["time_limit"])
-    return run_heuristic(instance, algorithm.heuristic, cell.seed)
+        return solve_exactly(instance, algorithm.options["solver"], cell.time_limit)
+    return _judged(instance, algorithm.heuristic, cell)
 
 
 def solve_exactly(instance: AnyInstance, solver: str, time_limit: float) -> dict[str, Any]:
@@ -94,24 +118,109 @@ def _relaxation(instance: AnyInstance) -> float | None:
     return value if value is not None and np.isfinite(value) else None
 
 
-def call_heuristic(instance: AnyInstance, heuristic: Heuristic, seed: int) -> tuple[Any, float]:
-    """A heuristic's plan and its seconds; a random one draws from a stream of seed and instance alone.
+@dataclass(frozen=True)
+class Asked:
+    """What came of asking a heuristic.
 
-    It gets a copy, so that nothing it does to the instance reaches the judge.
+    Attributes
+    ----------
+    plan : Plan, optional
+        Made of the data of its answer; None where it declined, or there is no answer.
+    seconds : float
+    reason : str
+        Why there is no plan to be judged: it raised, died, was stopped or returned something else.
     """
-    given = copy.deepcopy(instance)
+
+    plan: Plan | None
+    seconds: float
+    reason: str = ""
+
+
+class Asking:
+    """A heuristic in a process of its own; a random one draws from a stream of seed and instance alone.
+
+    Parameters
+    ----------
+    heuristic : Heuristic
+    seed : int
+    memory : int, optional
+        Bytes above which it is stopped.
+
+    Notes
+    -----
+    For one instance, :func:`ask`.  Asked of several, the heuristic is called in one process as long as
+    that lives, so that what it keeps there is its own affair.  To be used as a context.
+    """
+
+    def __init__(self, heuristic: Heuristic, seed: int, *, memory: int | None = None) -> None:
+        # The function reaches a forked process as it is, so that it need not be picklable.
+        self.apart = Apart(functools.partial(answered, heuristic, seed), memory=memory)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.apart.close()
+
+    def ask(self, instance: AnyInstance, *, seconds: float) -> Asked:
+        """Its plan for an instance, after at most ``seconds``."""
+        answer = self.apart.ask(instance, seconds=seconds)
+        plan, reason = _plan_of(instance, answer.content) if answer.content is not None else (None, answer.reason)
+        return Asked(plan, answer.seconds, reason)
+
+
+def ask(instance: AnyInstance, heuristic: Heuristic, seed: int, *, seconds: float, memory: int | None = None) -> Asked:
+    """A heuristic's plan for one instance, from a process that nothing else uses."""
+    with Asking(heuristic, seed, memory=memory) as asking:
+        return asking.ask(instance, seconds=seconds)
+
+
+def answered(heuristic: Heuristic, seed: int, instance: AnyInstance) -> dict[str, Any]:
+    """What a heuristic returns, as data: the declared fields of its plan."""
     options = {}
-    if _is_random(heuristic):
+    if catalogue.takes_rng(heuristic.function):
         options["rng"] = np.random.default_rng([seed, int(instance.digest[:16], 16)])
-    began = time.perf_counter()
-    plan = heuristic.function(given, **options)
-    return plan, time.perf_counter() - began
+    kind = instance.plan_type
+    plan = heuristic.function(instance, **options)
+    if plan is None:
+        return {"none": True}
+    if not isinstance(plan, kind):
+        return {"other": type(plan).__name__}
+    # Not by a method of the plan's, which may be a class of the user's.
+    return {f"plan.{name}": _data(getattr(plan, name)) for name in declarations(kind)}
 
 
-def run_heuristic(instance: AnyInstance, heuristic: Heuristic, seed: int) -> dict[str, Any]:
+def _data(value: Any) -> Any:
+    """A field without what a class of the user's may add to it."""
+    if isinstance(value, np.ndarray):
+        return np.asarray(value).view(np.ndarray)
+    if isinstance(value, (list, tuple)):
+        return [_data(one) for one in value]
+    return value
+
+
+def _plan_of(instance: AnyInstance, content: Mapping[str, Any]) -> tuple[Plan | None, str]:
+    """The plan that an answer describes, checked field by field, or why there is none."""
+    if "error" in content:
+        return None, str(content["error"])
+    if "none" in content:
+        return None, ""
+    if "other" in content:
+        return None, f"{instance.problem}: a plan must be a {instance.plan_type.__name__}, got {content['other']}"
+    fields = {name: content.get(f"plan.{name}") for name in declarations(instance.plan_type)}
+    try:
+        return instance.plan_type(**fields), ""
+    except (PlanError, TypeError, RecursionError) as error:
+        return None, str(error)
+
+
+def _judged(instance: AnyInstance, heuristic: Heuristic, cell: Cell) -> dict[str, Any]:
     """Row entries of a heuristic on an instance: its plan is judged by the instance."""
-    plan, seconds = call_heuristic(instance, heuristic, seed)
-    entries: dict[str, Any] = {"seconds": seconds, "value": None, "reason": ""}
+    asked = ask(instance, heuristic, cell.seed, seconds=cell.time_limit, memory=cell.memory)
+    plan = asked.plan
+    entries: dict[str, Any] = {"seconds": asked.seconds, "value": None, "reason": asked.reason}
+    if asked.reason:
+        return {**entries, "status": "failed"}
     if plan is None:
         if heuristic.declines:
             return {**entries, "status": "declined", "reason": "the heuristic found no plan"}
@@ -175,14 +284,7 @@ def _key(instance: AnyInstance, algorithm: Algorithm, code: list[str], seed: int
         "instance": instance.digest,
         "algorithm": algorithm.name,
         "options": dict(algorithm.options),
-        "seed": seed if algorithm.heuristic is not None and _is_random(algorithm.heuristic) else None,
+        "seed": seed if algorithm.heuristic is not None and catalogue.takes_rng(algorithm.heuristic.function) else None,
         "code": code,
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def _is_random(heuristic: Heuristic) -> bool:
-    try:
-        return "rng" in inspect.signature(heuristic.function).parameters
-    except ValueError:  # A function of a library in C that does not tell its parameters.
-        return False

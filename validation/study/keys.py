@@ -19,6 +19,8 @@ from typing import Any
 
 import formulations
 from formulations.engine import solving
+from validation.catalogue import IMPORT_SECONDS, Heuristic, Imported, import_object
+from validation.isolation import Apart
 from validation.provenance import version
 
 __all__ = ["exact_code", "heuristic_code"]
@@ -43,11 +45,25 @@ def heuristic_code(function: Callable[..., Any]) -> list[str]:
     One without a source file (from a notebook or a prompt), or with values that cannot be pickled,
     gets a version of its own each time, because nobody could tell whether it has changed.
     """
-    try:
-        content = _hash(_parts(function, set()))
-    except Exception:  # Pickling runs code of anyone's.
-        content = os.urandom(16).hex()
+    if isinstance(function, Imported):
+        with Apart(_imported_code) as apart:
+            answer = apart.ask(function.reference, seconds=IMPORT_SECONDS)
+        content = (answer.content or {}).get("code") or os.urandom(16).hex()
+    else:
+        content = _content(function)
     return [version("scheduling-formulations"), version("numpy"), content]
+
+
+def _content(function: Callable[..., Any]) -> str:
+    try:
+        return _hash(_parts(function, set()))
+    except Exception:  # Pickling runs code of anyone's.
+        return os.urandom(16).hex()
+
+
+def _imported_code(reference: str) -> dict[str, Any]:
+    found = import_object(reference)
+    return {"code": _content(found.function if isinstance(found, Heuristic) else found)}
 
 
 def _hash(parts: Iterable[bytes]) -> str:

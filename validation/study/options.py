@@ -101,6 +101,10 @@ def _paths(given: Sequence[str]) -> str | Mapping[str, str]:
     return named
 
 
+_OF_THIS_RUN = ("output", "jobs", "memory_limit")
+"""Options that say where and on what a study runs, not what it is."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class StudyOptions:
     """What a study is asked; :func:`validation.gap_study` takes these as keyword arguments."""
@@ -151,6 +155,13 @@ class StudyOptions:
         names=("--repair",),
     )
     time_limit: float = option("Limit for each run, s.", (int, float), annotation=float, default=60.0)
+    memory_limit: int | None = option(
+        "Bytes that a heuristic, with all that it starts, may take, such as 4e9; half of the machine's, shared by the "
+        "jobs, by default.",
+        (int, float),
+        annotation=float,
+        read=int,
+    )
     jobs: int | None = option("Worker processes; one for each core by default.", (int,), annotation=int)
     solver: str = option("Solver of the exact side.", (str,), annotation=str, default="highs")
     output: str | os.PathLike[str] | None = option(
@@ -170,7 +181,12 @@ class StudyOptions:
         object.__setattr__(self, "time_limit", float(self.time_limit))
         if not 0 < self.time_limit < float("inf"):
             raise StudyError(f"time_limit: got {self.time_limit!r}, must be positive seconds")
-        for name, value, least in (("jobs", self.jobs, 1), ("count", self.count, 1), ("seed", self.seed, 0)):
+        for name, value, least in (
+            ("jobs", self.jobs, 1),
+            ("count", self.count, 1),
+            ("seed", self.seed, 0),
+            ("memory_limit", self.memory_limit, 2**20),
+        ):
             if value is not None and value < least:
                 raise StudyError(f"{name}: got {value!r}, must be at least {least}")
 
@@ -183,7 +199,7 @@ class StudyOptions:
         return cls(**asked)
 
     def asked(self, heuristics: Mapping[str, Sequence[str]], problems: Sequence[str]) -> dict[str, Any]:
-        """What the metadata say was asked: every option but where the results are and how many workers there were.
+        """What the metadata say was asked: every option but where it runs.
 
         Parameters
         ----------
@@ -192,7 +208,7 @@ class StudyOptions:
         problems : sequence of str
             Names of the problems, papers resolved.
         """
-        found = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in ("output", "jobs")}
+        found = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in _OF_THIS_RUN}
         given = self.instances
         found["problems"], found["heuristics"] = list(problems), dict(heuristics)
         found["instances"] = str(given) if isinstance(given, (str, os.PathLike)) else given and "given"

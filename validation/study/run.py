@@ -33,7 +33,7 @@ import filelock
 import formulations
 from instances.files import save
 from validation.errors import StudyError
-from validation.provenance import cores, provenance
+from validation.provenance import cores, memory_of_machine, provenance
 from validation.study.cases import Case, choose_algorithms, choose_cases, choose_problems
 from validation.study.cells import Cell, cell_record, cells_of, row_of, run_cell
 from validation.study.options import StudyOptions
@@ -43,9 +43,9 @@ from validation.workers import Task, run_tasks
 
 __all__ = ["gap_study"]
 
-EXACT_GRACE = 10.0
-"""Seconds that an exact solve gets beyond its time limit, for building and checking, before its
-worker is killed."""
+GRACE = 10.0
+"""Seconds that a cell gets beyond its time limit, for building, checking and judging, before its worker is
+killed."""
 
 LOCK_PATIENCE = 2.0
 """Seconds to wait for another run to let go of the directory: one that was killed lets go when its
@@ -119,9 +119,10 @@ def run_study(options: StudyOptions, *, progress: Callable[[Progress], None] | L
     cases = choose_cases(chosen, options)
     if not cases:
         raise StudyError("there is no instance to study: sizes is empty")
-    cells = cells_of(cases, algorithms, options.seed)
-    names = {problem: [a.name for a in found if a.heuristic] for problem, found in algorithms.items()}
     jobs = options.jobs or cores()
+    memory = options.memory_limit or memory_of_machine() // (2 * jobs)
+    cells = cells_of(cases, algorithms, options.seed, time_limit=options.time_limit, memory=memory)
+    names = {problem: [a.name for a in found if a.heuristic] for problem, found in algorithms.items()}
     if progress is None and somebody_watches():
         progress = Meter()
     with _locked(directory):
@@ -131,7 +132,7 @@ def run_study(options: StudyOptions, *, progress: Callable[[Progress], None] | L
         study = {"asked": options.asked(names, chosen), "run": run, "cells": [cell_record(cell) for cell in cells]}
         write_json(directory / "study.json", study)
         began = time.perf_counter()
-        computed = _run(directory, cells, options.time_limit, jobs, progress or None)
+        computed = _run(directory, cells, jobs, progress or None)
         run["seconds"] = time.perf_counter() - began
         # A call that found all rows there leaves word of the one that computed them.
         write_json(directory / "study.json", study | {"run": run if computed or earlier is None else earlier})
@@ -144,7 +145,6 @@ def run_study(options: StudyOptions, *, progress: Callable[[Progress], None] | L
 def _run(
     directory: Path,
     cells: Sequence[Cell],
-    time_limit: float,
     jobs: int,
     progress: Callable[[Progress], None] | None,
 ) -> int:
@@ -157,9 +157,13 @@ def _run(
     done, failed = len(cells) - len(todo), 0
     if progress is not None:
         progress(Progress(done, len(cells), 0, None if todo else 0.0))
-    tasks = [Task((number,), _hard_limit(cell, time_limit)) for number, cell in enumerate(todo)]
+    # The worker of a heuristic's cell stops the heuristic, so that its own limit is the judge's.
+    tasks = [
+        Task((number,), cell.time_limit + GRACE, asks=cell.algorithm.heuristic is not None)
+        for number, cell in enumerate(todo)
+    ]
     # A number crosses to a forked worker and not the cell, whose heuristic need not be picklable then.
-    outcomes = run_tasks(partial(_run_number, todo), tasks, jobs=jobs)
+    outcomes = run_tasks(partial(_run_number, todo), tasks, jobs=jobs, hidden=directory)
     with open(log, "a", encoding="utf-8") as file, closing(outcomes):
         for outcome in outcomes:
             cell = todo[outcome.task.arguments[0]]
@@ -176,10 +180,6 @@ def _run(
 
 def _run_number(cells: Sequence[Cell], number: int) -> dict[str, Any]:
     return run_cell(cells[number])
-
-
-def _hard_limit(cell: Cell, time_limit: float) -> float:
-    return time_limit + EXACT_GRACE if cell.algorithm.heuristic is None else time_limit
 
 
 # --- files --------------------------------------------------------------------------------------

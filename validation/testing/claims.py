@@ -2,7 +2,8 @@
 
 A claim says what the paper states, how that is read here, and how an instance can break it.  Its
 verdict is computed: it held on so many instances, or it is refuted by the smallest counterexample
-found.  No verdict is written by hand.
+found.  No verdict is written by hand.  Where the print can be read in several ways, each reading is
+tried, and a statement is called refuted only when it is so under all of them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -26,12 +27,34 @@ from instances.schema import nearest
 from validation.errors import StudyError
 from validation.testing.neighbours import shrunk
 
-__all__ = ["RANDOM_INSTANCES", "Claim", "Verdict", "add", "claims", "examine", "page", "papers"]
+__all__ = ["RANDOM_INSTANCES", "Claim", "Outcome", "Reading", "Verdict", "add", "claims", "examine", "page", "papers"]
 
 AnyInstance = Instance[Any]
 
 RANDOM_INSTANCES = 500
 """Instances that a search without end tries unless told otherwise."""
+
+
+Outcome = Literal["held", "refuted", "depends on the reading"]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Another way to read a claim, where the print leaves one.
+
+    Attributes
+    ----------
+    text : str
+        How the claim is read.
+    breaks : callable
+        As that of a claim.
+    instances : callable, optional
+        As that of a claim, where this reading needs others.
+    """
+
+    text: str
+    breaks: Callable[[Any], str]
+    instances: Callable[[np.random.Generator], Iterable[AnyInstance]] | None = None
 
 
 @dataclass(frozen=True)
@@ -64,6 +87,10 @@ class Claim:
     problem : str
         The problem that it is about, the first of several; a claim of the library is given that
         whose name its module has.
+    assumptions : str
+        Which of the paper's assumptions the instances keep, and which they relax.
+    others : tuple of Reading
+        The other ways to read it.
     """
 
     name: str
@@ -76,6 +103,8 @@ class Claim:
     exhaustive: bool = False
     shrink: bool = True
     problem: str = ""
+    assumptions: str = ""
+    others: tuple[Reading, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -86,6 +115,7 @@ class Verdict:
     ----------
     claim : Claim
     held : bool
+        As the claim is read first.
     tried : int
         Instances tried, the counterexample included.
     exhausted : bool
@@ -93,6 +123,8 @@ class Verdict:
     counterexample : Instance, optional
     why : str
         How the counterexample breaks the claim.
+    others : tuple of Verdict
+        Under the claim's other readings, in their order.
     """
 
     claim: Claim
@@ -101,6 +133,15 @@ class Verdict:
     exhausted: bool
     counterexample: AnyInstance | None = None
     why: str = ""
+    others: tuple[Verdict, ...] = ()
+
+    @property
+    def outcome(self) -> Outcome:
+        """What is said of the claim: refuted only where it is so however it is read."""
+        readings = {self.held, *(other.held for other in self.others)}
+        if len(readings) > 1:
+            return "depends on the reading"
+        return "held" if self.held else "refuted"
 
     @property
     def extent(self) -> str:
@@ -116,21 +157,37 @@ class Verdict:
 
     def __str__(self) -> str:
         claim = self.claim
-        lines = [f"{'held' if self.held else 'refuted'}: {claim.name} ({claim.source})"]
+        lines = [f"{self.outcome}: {claim.name} ({claim.source})"]
         lines += _wrapped(claim.statement)
-        lines += _wrapped(f"Read as: {claim.reading}") if claim.reading else []
-        lines += _wrapped(f"Tried on {self.extent}: {claim.scope}")
-        if self.counterexample is not None:
-            lines += _wrapped(f"Counterexample: {self.why}")
-            # In one piece, to be copied.
-            lines.append(f"    {json.dumps(self.counterexample.to_dict())}")
+        lines += _wrapped(f"Assumptions: {claim.assumptions}") if claim.assumptions else []
+        for verdict in (self, *self.others):
+            lines += _wrapped(f"Read as: {verdict.claim.reading}") if verdict.claim.reading else []
+            found = ("Held, tried" if verdict.held else "Refuted, tried") if self.others else "Tried"
+            lines += _wrapped(f"{found} on {verdict.extent}: {claim.scope}")
+            if verdict.counterexample is not None:
+                lines += _wrapped(f"Counterexample: {verdict.why}")
+                # In one piece, to be copied.
+                lines.append(f"    {json.dumps(verdict.counterexample.to_dict())}")
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
         """The verdict as JSON."""
+        claim = self.claim
         return {
-            "claim": self.claim.name,
-            "source": self.claim.source,
+            "claim": claim.name,
+            "problem": claim.problem,
+            "source": claim.source,
+            "statement": claim.statement,
+            "assumptions": claim.assumptions,
+            "scope": claim.scope,
+            "outcome": self.outcome,
+            **self._under_its_reading(),
+            "others": [other._under_its_reading() for other in self.others],
+        }
+
+    def _under_its_reading(self) -> dict[str, Any]:
+        return {
+            "reading": self.claim.reading,
             "held": self.held,
             "tried": self.tried,
             "exhausted": self.exhausted,
@@ -198,7 +255,7 @@ def _all() -> list[Claim]:
 
 
 def examine(claim: Claim, *, instances: int | None = None, seconds: float = 20.0, seed: int = 0) -> Verdict:
-    """Search for a counterexample to a claim.
+    """Search for a counterexample to a claim, under each of its readings.
 
     Parameters
     ----------
@@ -207,7 +264,7 @@ def examine(claim: Claim, *, instances: int | None = None, seconds: float = 20.0
         Most instances to try; by default all of an exhaustive search, and
         :data:`RANDOM_INSTANCES` of another.
     seconds : float
-        Time for the search, and as much again for shrinking what it finds.
+        Time for the search under each reading, and as much again for shrinking what it finds.
     seed : int
         Of random instances.
 
@@ -216,6 +273,16 @@ def examine(claim: Claim, *, instances: int | None = None, seconds: float = 20.0
     StudyError
         When the claim's search has no instances, so that there is nothing to judge it by.
     """
+    verdict = _examine(claim, instances, seconds, seed)
+    others = (
+        replace(claim, reading=other.text, breaks=other.breaks, instances=other.instances or claim.instances, others=())
+        for other in claim.others
+    )
+    return replace(verdict, others=tuple(_examine(other, instances, seconds, seed) for other in others))
+
+
+def _examine(claim: Claim, instances: int | None, seconds: float, seed: int) -> Verdict:
+    """The verdict under a claim's first reading."""
     end = time.monotonic() + seconds
     most = instances if instances is not None else math.inf if claim.exhaustive else RANDOM_INSTANCES
     tried = 0
@@ -245,7 +312,8 @@ def page(verdicts: Sequence[Verdict]) -> str:
         "",
         "Written by `optgap claims -o docs/claims.md`; every verdict is computed, none is written by hand. A claim",
         "that held was tried on the instances named; one that is refuted comes with the smallest counterexample",
-        "found, which can be saved to a file and solved with `optgap solve FILE`.",
+        "found, which can be saved to a file and solved with `optgap solve FILE`. Where the print can be read in",
+        "several ways, every reading is tried: a claim is refuted only when it is so under all of them.",
         "",
     ]
     for paper in dict.fromkeys(verdict.claim.source.split(",")[0] for verdict in verdicts):
@@ -253,17 +321,19 @@ def page(verdicts: Sequence[Verdict]) -> str:
         mine = [verdict for verdict in verdicts if verdict.claim.source.split(",")[0] == paper]
         for verdict in mine:
             claim = verdict.claim
-            said = "held" if verdict.held else "**refuted**"
+            said = f"**{verdict.outcome}**" if verdict.outcome == "refuted" else verdict.outcome
             cells = (f"[{claim.name}](#{claim.name})", claim.source, said, f"{verdict.extent}: {claim.scope}")
             lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
         lines.append("")
         for verdict in mine:
             claim = verdict.claim
             lines += [f"### {claim.name}", "", f"*{claim.source}.* {claim.statement}", ""]
-            lines += [f"Read as: {claim.reading}", ""] if claim.reading else []
-            lines += [f"Verdict: {verdict.text}.", ""]
-            if verdict.counterexample is not None:
-                lines += ["```json", json.dumps(verdict.counterexample.to_dict()), "```", ""]
+            lines += [f"Assumptions: {claim.assumptions}", ""] if claim.assumptions else []
+            for read in (verdict, *verdict.others):
+                lines += [f"Read as: {read.claim.reading}", ""] if read.claim.reading else []
+                lines += [f"Verdict: {read.text}.", ""]
+                if read.counterexample is not None:
+                    lines += ["```json", json.dumps(read.counterexample.to_dict()), "```", ""]
     return "\n".join(lines)
 
 

@@ -27,7 +27,7 @@ from validation.catalogue import Heuristic
 from validation.errors import StudyError
 from validation.gaps import beats, gap_to
 from validation.provenance import cores
-from validation.study.cells import call_heuristic
+from validation.study.cells import Asking
 from validation.testing import strategies
 from validation.testing.neighbours import neighbour, shrunk
 from validation.testing.witness import Judged, Witness
@@ -38,7 +38,7 @@ __all__ = ["INTERRUPTED", "METHODS", "OracleDisagreementError", "find_worst", "j
 AnyInstance = Instance[Any]
 
 SOLVE_LIMIT = 5.0
-"""Seconds for the exact side of one instance; those it cannot close are passed over."""
+"""Seconds at most for each side of one instance; those that the exact side cannot close are passed over."""
 MAX_MEMBERS = 12
 """Instances do not grow beyond this many jobs, servers, ..."""
 
@@ -51,17 +51,24 @@ class OracleDisagreementError(AssertionError):
     """A feasible plan beats a proven bound: a model, a bound or a judge is wrong."""
 
 
-def judge(instance: AnyInstance, heuristic: Heuristic, seed: int = 0) -> Judged | None:
+class HeuristicFailedError(Exception):
+    """A heuristic raised, died or was stopped; the message says which."""
+
+
+def judge(instance: AnyInstance, asking: Asking, *, seconds: float = SOLVE_LIMIT) -> Judged | None:
     """Both sides of an instance; None where the optimum is not proven or there is no feasible plan.
 
     Raises
     ------
     OracleDisagreementError
         When the heuristic's feasible plan beats the proven bound.
+    HeuristicFailedError
     """
-    solution = formulations.solve(instance, time_limit=SOLVE_LIMIT)
-    plan, _ = call_heuristic(instance, heuristic, seed)
-    value = None
+    solution = formulations.solve(instance, time_limit=seconds)
+    asked = asking.ask(instance, seconds=seconds)
+    if asked.reason:
+        raise HeuristicFailedError(asked.reason)
+    plan, value = asked.plan, None
     if plan is not None and not instance.violations(plan):
         value = instance.objective(plan)
         if solution.status == "infeasible" or beats(instance.sense, value, solution.bound):
@@ -124,6 +131,7 @@ def find_worst(
     began = time.monotonic()
     end = began + 0.75 * budget
     slice_seconds = max(0.5, min(5.0, budget / 12))
+    limit = min(SOLVE_LIMIT, budget / 4)
     worst: Judged | None = None
     found_by, evaluated, failures = "", 0, []
 
@@ -133,12 +141,12 @@ def find_worst(
             method = METHODS[turn % len(METHODS)]
             seconds = min(slice_seconds, max(0.1, end - time.monotonic()))
             start = worst.instance if worst is not None else None
-            yield Task((method, start, turn, seconds), seconds + 3 * SOLVE_LIMIT)
+            yield Task((method, start, turn, seconds), seconds + 3 * limit, asks=True)
             turn += 1
 
     # The heuristic reaches the workers with the function, so that it need not be picklable.
     drawn = strategy if strategy is not None else strategies.strategy(problem)
-    search = functools.partial(_search, problem, subject, seed, drawn)
+    search = functools.partial(_search, problem, subject, seed, drawn, limit)
     interrupted = False
     try:
         for outcome in run_tasks(search, tasks(), jobs=jobs or cores()):
@@ -165,9 +173,9 @@ def find_worst(
         raise StudyError(f"no instance could be judged within {budget:g} s: {why}")
     left = max(1.0, began + budget - time.monotonic())
     small = worst
-    shrink = functools.partial(_shrink, subject, seed)
+    shrink = functools.partial(_shrink, subject, seed, limit)
     try:
-        tasks_left = [] if interrupted else [Task((worst, keep, left), left + 3 * SOLVE_LIMIT)]
+        tasks_left = [] if interrupted else [Task((worst, keep, left), left + 3 * limit, asks=True)]
         for outcome in run_tasks(shrink, tasks_left, jobs=1):
             if outcome.reason:
                 failures.append(f"shrinking: {outcome.reason}")
@@ -202,12 +210,19 @@ class _Search:
     """What a method has seen: the worst, and how many."""
 
     def __init__(
-        self, problem: str, subject: Heuristic, seed: int, drawn: SearchStrategy[Any], turn: int, seconds: float
+        self,
+        problem: str,
+        asking: Asking,
+        seed: int,
+        drawn: SearchStrategy[Any],
+        turn: int,
+        seconds: float,
+        limit: float = SOLVE_LIMIT,
     ) -> None:
         self.entry = catalogue.entry(problem)
         self.drawn = drawn
-        self.subject = subject
-        self.seed = seed
+        self.asking = asking
+        self.limit = limit
         self.rng = np.random.default_rng([seed, turn])
         self.end = time.monotonic() + seconds
         self.worst: Judged | None = None
@@ -221,7 +236,7 @@ class _Search:
     def judge(self, instance: AnyInstance) -> Judged | None:
         self.evaluated += 1
         try:
-            found = judge(instance, self.subject, self.seed)
+            found = judge(instance, self.asking, seconds=self.limit)
         except Exception as error:
             self.error = error
             raise
@@ -247,20 +262,23 @@ def _search(
     subject: Heuristic,
     seed: int,
     drawn: SearchStrategy[Any],
+    limit: float,
     method: Callable[[_Search, AnyInstance | None], None],
     start: AnyInstance | None,
     turn: int,
     seconds: float,
 ) -> Found:
-    search = _Search(problem, subject, seed, drawn, turn, seconds)
-    try:
-        method(search, start)
-    except OracleDisagreementError:
-        raise
-    except Exception as error:
-        # What was found before counts.
-        return search.worst, search.evaluated, describe(error)
-    return search.worst, search.evaluated, ""
+    with Asking(subject, seed) as asking:
+        search = _Search(problem, asking, seed, drawn, turn, seconds, limit)
+        try:
+            method(search, start)
+        except OracleDisagreementError:
+            raise
+        except Exception as error:
+            # What was found before counts.
+            failed = isinstance(error, HeuristicFailedError)
+            return search.worst, search.evaluated, str(error) if failed else describe(error)
+        return search.worst, search.evaluated, ""
 
 
 def _random_search(search: _Search, start: AnyInstance | None) -> None:
@@ -330,14 +348,16 @@ def _hypothesis_search(search: _Search, start: AnyInstance | None) -> None:
 METHODS = (_random_search, _hill_climbing, _hypothesis_search, _simulated_annealing, _hill_climbing)
 
 
-def _shrink(subject: Heuristic, seed: int, worst: Judged, keep: float, seconds: float) -> Judged:
+def _shrink(subject: Heuristic, seed: int, limit: float, worst: Judged, keep: float, seconds: float) -> Judged:
     """The smallest instance that keeps the given fraction of the gap."""
     end = time.monotonic() + seconds
     threshold = keep * worst.gap
 
-    def judged(instance: AnyInstance) -> Judged | None:
-        found = judge(instance, subject, seed)
-        return found if found is not None and found.gap >= threshold else None
+    with Asking(subject, seed) as asking:
 
-    best = shrunk(worst.instance, lambda i: judged(i) is not None, stop=lambda: time.monotonic() >= end)
-    return judged(best) or worst
+        def judged(instance: AnyInstance) -> Judged | None:
+            found = judge(instance, asking, seconds=limit)
+            return found if found is not None and found.gap >= threshold else None
+
+        best = shrunk(worst.instance, lambda i: judged(i) is not None, stop=lambda: time.monotonic() >= end)
+        return judged(best) or worst
