@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import formulations
 from benchmarks.tables import Row, Setup, benchmark, between, seconds, timed
 from heuristics.afs import elastic_sharing as schedulers
-from heuristics.afs.network_packing import floor_and_grow
+from heuristics.afs.network_packing import floor_and_grow, floor_and_grow_nearest
 from instances.afs import elastic_sharing, gpu_placement, network_packing
 from instances.afs.curves import RepairWarning
 from instances.afs.elastic_sharing import ElasticSharing, Schedule
@@ -16,22 +16,26 @@ from instances.afs.elastic_sharing import ElasticSharing, Schedule
 __all__ = [
     "elastic_sharing_proofs",
     "elastic_sharing_schedulers",
+    "elastic_sharing_traces",
     "gpu_placement_times",
     "network_packing_distance",
     "network_packing_times",
 ]
 
 REAL_MODELS = ("bert", "gpt2", "resnet50", "vgg16", "deepspeech2")
-SCHEDULERS: tuple[Callable[[ElasticSharing], Schedule], ...] = (
+SCHEDULERS: tuple[Callable[[ElasticSharing], Schedule | None], ...] = (
     schedulers.afs_l,
     schedulers.afs_p,
-    schedulers.optimus,
+    schedulers.afs_s,
     schedulers.max_min,
+    schedulers.optimus,
     schedulers.srtf,
     schedulers.srsf,
     schedulers.srtf_elastic,
     schedulers.srsf_elastic,
+    schedulers.tiresias_l,
 )
+TRACED = (*SCHEDULERS, schedulers.afs_p_measuring, schedulers.srtf_maximum, schedulers.srsf_maximum)
 
 
 @benchmark("afs.elastic_sharing.proofs", "`reallocation`", "jobs", "GPUs", "`loss=0.5`", "`loss=1`", "real curves")
@@ -97,6 +101,32 @@ def elastic_sharing_schedulers(setup: Setup) -> Iterator[Row]:
         yield f"`{scheduler.__name__}`", *(seconds(timed(scheduler, one)[1]) for one in drawn)
 
 
+@benchmark("afs.elastic_sharing.traces", "scheduler", "500 s apart", "1,000 s apart", "2,000 s apart")
+def elastic_sharing_traces(setup: Setup) -> Iterator[Row]:
+    """Average JCT of 300 jobs that ask for GPUs, on 16, over seeds 0 to 4, h."""
+    drawn = [
+        [
+            elastic_sharing.generate(
+                seed,
+                num_jobs=setup.size(300, 10),
+                num_gpus=16,
+                arrival_gap=arrival_gap,
+                requests=True,
+                reallocation="any_time",
+            )
+            for seed in setup.few(range(5))
+        ]
+        for arrival_gap in (500, 1000, 2000)
+    ]
+    for scheduler in TRACED:
+        yield f"`{scheduler.__name__}`", *(f"{_average_jct(scheduler, traces) / 3600:.2f}" for traces in drawn)
+
+
+def _average_jct(scheduler: Callable[[ElasticSharing], Schedule | None], traces: list[ElasticSharing]) -> float:
+    plans = [(trace, scheduler(trace)) for trace in traces]
+    return sum(trace.objective(plan) for trace, plan in plans if plan is not None) / len(plans)
+
+
 @benchmark("afs.gpu_placement.times", "jobs", "exact model")
 def gpu_placement_times(setup: Setup) -> Iterator[Row]:
     """Processor time to proven optimality, whole; least and greatest of seeds 0 to 2."""
@@ -118,11 +148,20 @@ def network_packing_times(setup: Setup) -> Iterator[Row]:
         yield guarantee, between(timed(formulations.solve, one)[1] for one in drawn)
 
 
-@benchmark("afs.network_packing.distance", "seed", "optimal distance", "`floor_and_grow`", "ratio")
+@benchmark(
+    "afs.network_packing.distance",
+    "seed",
+    "optimal distance",
+    "`floor_and_grow`",
+    '`pick="smallest"`',
+    "`floor_and_grow_nearest`",
+)
 def network_packing_distance(setup: Setup) -> Iterator[Row]:
-    """How far `floor_and_grow` is from the nearest regulated shares of 200 jobs."""
+    """How far the heuristics are from the nearest regulated shares of 200 jobs, and how many times as far."""
     for seed in setup.few(range(5)):
         one = network_packing.generate(seed, num_jobs=setup.size(200, 10))
-        best, fast = formulations.solve(one).objective, one.objective(floor_and_grow(one))
+        best = formulations.solve(one).objective
         assert best is not None
-        yield seed, f"{best:.0f}", f"{fast:.0f}", f"{fast / best:.2f}" if best else "1" if fast == best else "∞"
+        plans = (floor_and_grow(one), floor_and_grow(one, pick="smallest"), floor_and_grow_nearest(one))
+        found = [one.objective(plan) for plan in plans if plan is not None]
+        yield seed, f"{best:.0f}", *(f"{fast:.0f}" + (f" ({fast / best:.2f})" if best else "") for fast in found)

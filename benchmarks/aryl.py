@@ -8,13 +8,15 @@ from typing import Any
 
 import formulations
 from benchmarks.tables import Row, Setup, benchmark, between, gap, median_seconds, seconds, timed
+from heuristics.aryl.base_allocation import shortest_job_first
 from heuristics.aryl.elastic_allocation import dynamic_program, marginal_greedy
 from heuristics.aryl.placement import best_fit_decreasing
 from heuristics.aryl.reclaim import local_search, server_fraction
 from heuristics.aryl.two_job import closed_form
-from instances.aryl import elastic_allocation, placement, reclaim, two_job
+from instances.aryl import base_allocation, elastic_allocation, placement, reclaim, two_job
 
 __all__ = [
+    "base_allocation_proofs",
     "elastic_allocation_gaps",
     "elastic_allocation_times",
     "placement_heuristic",
@@ -25,6 +27,22 @@ __all__ = [
     "two_job_misses",
     "two_job_times",
 ]
+
+
+@benchmark("aryl.base_allocation.proofs", "jobs", "exact model", "`shortest_job_first`: mean gap, worst")
+def base_allocation_proofs(setup: Setup) -> Iterator[Row]:
+    """Processor time of the exact model, whole, and the gap of the heuristic, over five instances."""
+    for jobs in setup.few((4, 5, 6)):
+        times, gaps = [], []
+        for seed in setup.few(range(5)):
+            one = base_allocation.generate(seed, num_jobs=jobs)
+            best, took = timed(formulations.solve, one)
+            plan = shortest_job_first(one)
+            assert plan is not None
+            assert best.objective is not None
+            times.append(took)
+            gaps.append(gap(one.objective(plan), best.objective))
+        yield jobs, between(times), f"{statistics.mean(gaps):.1%}, {max(gaps):.1%}"
 
 
 @benchmark("aryl.elastic_allocation.times", "jobs", "binaries", "exact model", "`dynamic_program`", "`marginal_greedy`")
@@ -152,7 +170,9 @@ def _missed(num_gpus: int, binding: float, count: int) -> str:
     for seed in range(count):
         one = two_job.generate(seed, num_gpus=num_gpus, binding=binding)
         best = min(one.objective(one.split(gpus)) for gpus in one.splits)
-        gaps.append(gap(one.objective(closed_form(one)), best))
+        plan = closed_form(one)
+        assert plan is not None
+        gaps.append(gap(one.objective(plan), best))
     missed = [value for value in gaps if value > 1e-9]
     return f"{len(missed)}, worst {max(missed):.1%}" if missed else "0"
 

@@ -146,11 +146,11 @@ def gaps(setup: Setup) -> Iterator[Row]:
     """Mean and worst gap of the heuristics over 16 jobs on 4 workers per pool, without SLOs, seeds 0 to 99."""
     own = {
         "total_throughput": ["fastest_first"],
-        "makespan": ["same_finish"],
-        "fifo": ["fastest_free_type", "backfilling"],
+        "makespan": ["same_finish", "agnostic_fifo"],
+        "fifo": ["fastest_free_type", "backfilling", "agnostic_fifo"],
         "shortest_job_first": ["shortest_first"],
         "finish_time_fairness": ["same_ratio"],
-        "cost": ["best_bargain"],
+        "cost": ["best_bargain", "fastest_first"],
         "throughput_per_dollar": ["best_bargain_first"],
     }
     shared = (isolated, equal_share, heterogeneity_agnostic, random_packing)

@@ -62,6 +62,7 @@ class Case:
 CASES = (
     Case("aryl.reclaim", (3, 4, 6, 8)),
     Case("aryl.elastic_allocation", (2, 3, 5, 8), {"linear": (True, False), "max_extra": (2, 4)}),
+    Case("aryl.base_allocation", (2, 3, 4)),
     Case("aryl.placement", (2, 4, 6)),
     Case("aryl.two_job", (3, 4, 6, 8, 12)),
     Case(
@@ -78,6 +79,7 @@ CASES = (
     Case("afs.two_job", (2, 4, 8)),
     Case("elasticflow.admission", (2, 3, 4)),
     Case("elasticflow.allocation", (2, 3)),
+    Case("elasticflow.best_effort", (2, 3)),
     Case("elasticflow.minimum_satisfactory_share", (2, 3)),
     Case("elasticflow.placement", (1, 2, 3), {"gpus_per_server": (2, 4, 8)}),
     Case("gavel.round_assignment", (2, 4, 6)),

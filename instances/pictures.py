@@ -165,9 +165,9 @@ def matrix(
     shown: NDArray[Any] = np.zeros(array.shape) if words else array.astype(float)
     finite = np.where(np.isfinite(shown), np.abs(shown), 0.0)
     dark = np.full(array.shape[1], finite.max(initial=0.0)) if scale is None else np.asarray(scale, float)
-    axes.imshow(
-        finite / np.where(dark > 0, dark, 1.0), cmap="Blues", vmin=0, vmax=1.6, aspect="auto", interpolation="nearest"
-    )
+    if array.size:
+        light = finite / np.where(dark > 0, dark, 1.0)
+        axes.imshow(light, cmap="Blues", vmin=0, vmax=1.6, aspect="auto", interpolation="nearest")
     if array.size <= MOST_WRITTEN and len(array) <= MOST_NUMBERED:
         for (i, j), entry in np.ndenumerate(array):
             text = str(entry) if words else "∞" if np.isposinf(shown[i, j]) else f"{shown[i, j]:.4g}"
@@ -345,7 +345,8 @@ def time_fractions(
     colours : sequence of n str, optional
         Colours of the jobs; each its own by default.
     """
-    x, of_type, partners = np.asarray(fractions, float), np.asarray(pools), np.asarray(pairs, int).reshape(-1, 2)
+    of_type, partners = np.asarray(pools), np.asarray(pairs, int).reshape(-1, 2)
+    x = np.asarray(fractions, float).reshape(-1, len(of_type))
     busy = x * np.asarray(scale_factors)[:, None]
     alone = len(x) - len(partners)
     mine = [colour(job) for job in range(alone)] if colours is None else list(colours)

@@ -207,7 +207,7 @@ def test_a_heuristic_of_the_catalogue_is_taken_by_its_name_and_by_reference() ->
         report = check_heuristic("aryl.reclaim", mine, max_examples=5)
         assert report.ok
         assert report.heuristic in ("server_fraction", "heuristics.aryl.reclaim:server_fraction")
-    with pytest.raises(CatalogueError, match=r"there are server_fraction, gpu_fraction, .*, or module:function"):
+    with pytest.raises(CatalogueError, match=r"there are server_fraction, .*, or module:function"):
         check_heuristic("aryl.reclaim", "sever_fraction")
 
 

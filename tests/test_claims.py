@@ -24,7 +24,7 @@ from instances.aryl.reclaim import Reclaim
 from instances.aryl.reclaim import generate as generate_reclaim
 from instances.files import problems
 from validation import StudyError, cli
-from validation.claims.aryl import elastic_allocation, placement, reclaim, two_job
+from validation.claims.aryl import base_allocation, elastic_allocation, placement, reclaim, two_job
 from validation.testing.claims import Claim, Reading, claims, examine, page, papers
 
 # --- the frame, on made-up claims -----------------------------------------------------------------
@@ -236,7 +236,7 @@ def test_claims_of_one_paper_and_of_all() -> None:
     assert "aryl" in papers()
     assert claims("aryl") == [
         replace(each, problem=f"aryl.{module.__name__.rpartition('.')[2]}")
-        for module in (elastic_allocation, placement, reclaim, two_job)
+        for module in (base_allocation, elastic_allocation, placement, reclaim, two_job)
         for each in module.CLAIMS
     ]
     assert claims() == [each for paper in papers() for each in claims(paper)]

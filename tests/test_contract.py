@@ -44,9 +44,10 @@ FIELDS = [
 ARRAYS = [case for case in FIELDS if isinstance(declarations(kind_of(*case[:2]))[case[2]], Array)]
 
 RANGES = {
-    "float > 0": "costs entity_weights min_running_times running_times slos steps weights work workloads",
-    "float >= 0": "arrivals configs demands elapsed fair_throughputs isolated_elapsed iterations pair_throughputs "
-    "previous_offsets priorities server_cpus server_memory throughputs",
+    "float > 0": "costs entity_weights slos weights",
+    "float >= 0": "arrivals configs demands elapsed fair_throughputs isolated_elapsed iterations min_running_times "
+    "pair_throughputs previous_offsets priorities running_times server_cpus server_memory split_penalty steps "
+    "throughputs work workloads",
     "int >= 0": "arrival_order capacity config_types demand entities gpus num_workers pairs pools previous regulated "
     "shares",
     "int >= 1": "deadlines gpu_demands gpus_per_machine gpus_per_server gpus_per_worker max_gpus max_workers min_gpus "
@@ -55,7 +56,6 @@ RANGES = {
 """What a quantity may be, whichever problem it is a field of."""
 
 RANGE_OF = {field: declared for declared, names in RANGES.items() for field in names.split()}
-EXCEPTIONS = {("aryl.two_job", "num_gpus"): "int >= 2"}
 INFINITE = {"previous_offsets", "slos"}
 
 
@@ -213,7 +213,7 @@ def test_a_quantity_has_one_range_in_every_problem(problem: str) -> None:
             assert declared.above is not None or declared.minimum is not None, field
             least = f">= {declared.minimum}" if declared.above is None else f"> {declared.above}"
             found = f"{declared.kind.__name__} {least}"
-            assert found == EXCEPTIONS.get((problem, field), RANGE_OF.get(field, found))
+            assert found == RANGE_OF.get(field, found)
             assert declared.infinite == (field in INFINITE)
 
 

@@ -14,7 +14,12 @@ from instances.schema import declarations
 PROBLEMS = instances.problems()
 PAPERS = {"afs": "Afs", "aryl": "Aryl", "elasticflow": "ElasticFlow", "gavel": "Gavel", "synergy": "Synergy"}
 WITH_STEPS = {"cost", "finish_time_fairness", "makespan", "shortest_job_first", "throughput_per_dollar"}
-DEADLINES = {"elasticflow.admission", "elasticflow.allocation", "elasticflow.minimum_satisfactory_share"}
+DEADLINES = {
+    "elasticflow.admission",
+    "elasticflow.allocation",
+    "elasticflow.best_effort",
+    "elasticflow.minimum_satisfactory_share",
+}
 MACHINES = {"afs.gpu_placement", "afs.network_packing"}
 SYNERGY = {f"synergy.{name}" for name in ("allocation", "heterogeneous_allocation", "placement", "tuning")}
 HAVE = {

@@ -38,26 +38,30 @@ s GPUs.  ``runs_to_end`` makes every slot end where a job really completes; with
 done could pretend to complete later, to gain one more occasion to re-allocate.  This is exact for
 any curve.
 
-Shares that are no faster than a smaller one are left out, as nobody needs them.
+Shares that are no faster than a smaller one are left out, as nobody needs them.  Jobs without work are
+left out too: they are done when they arrive.  n is the number of the others, and values are scaled to
+the mean over all.
 """
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pyomo.environ as pyo
 
+from formulations.engine.highs import Result
 from formulations.engine.linear import ModelError, weighted_sum
 from formulations.engine.options import Options
 from formulations.engine.protocol import Formulation
-from formulations.engine.solution import Solution
+from formulations.engine.solution import Solution, judged
 from formulations.engine.solving import solve_one_model
 from instances.afs.elastic_sharing import ElasticSharing, Schedule, State, simulate
 from instances.schema import FloatArray, IntArray
 
-__all__ = ["FORMULATION", "bound", "build", "read", "solve"]
+__all__ = ["FORMULATION", "bound", "build", "explain", "read", "solve"]
 
 WHOLE = 1e4
 """A job's work in the model.
@@ -72,6 +76,8 @@ CRUMB = 1e-9
 
 def build(instance: ElasticSharing) -> pyo.ConcreteModel:
     """Pyomo model of an elastic sharing instance.
+
+    Jobs are numbered among those that have work to do.
 
     Sets JOBS, SLOTS, SHARES (triples of job, slot and share); the variables and constraints of the
     module's docstring, and ``shorter_first`` (see below); objective ``average_jct``.  Times, the objective
@@ -92,6 +98,7 @@ def build(instance: ElasticSharing) -> pyo.ConcreteModel:
             f"{instance.problem}: job {job} arrives at {instance.arrivals[job]:g} s; the exact model needs all "
             "arrivals 0"
         )
+    instance = _unfinished(instance)
     n = instance.num_jobs
     limit = _sum_of_completions(instance)
     unit = _time_unit(instance)
@@ -191,14 +198,27 @@ def _one_share_per_slot(
     model.released = pyo.Constraint(model.JOBS, model.SLOTS, rule=released)
 
 
+def _unfinished(instance: ElasticSharing) -> ElasticSharing:
+    """The jobs that have work to do, as jobs of their own."""
+    jobs = np.flatnonzero(instance.work)
+    if len(jobs) == instance.num_jobs:
+        return instance
+    of_jobs = ("work", "throughputs", "arrivals", "requests")
+    return replace(instance, **{field: getattr(instance, field)[jobs] for field in of_jobs})
+
+
 def _sum_of_completions(instance: ElasticSharing) -> float:
-    """Sum of completion times when jobs run one after the other on all GPUs, shortest first, s."""
-    return float(np.sort(instance.work / instance.throughputs[:, -1]).cumsum().sum())
+    """Sum of completion times when jobs run one after the other on all GPUs, shortest first, s.
+
+    Those that never run are left out; 1 if there are no others.
+    """
+    able = instance.throughputs[:, -1] > 0
+    return float(np.sort(instance.work[able] / instance.throughputs[able, -1]).cumsum().sum()) or 1.0
 
 
 def _time_unit(instance: ElasticSharing) -> float:
     """The unit of the model's times, s: jobs one after the other take ``WHOLE`` of them on average."""
-    return _sum_of_completions(instance) / instance.num_jobs / WHOLE
+    return _sum_of_completions(instance) / max(instance.num_jobs, 1) / WHOLE
 
 
 def bound(instance: ElasticSharing, value: float) -> float:
@@ -207,14 +227,21 @@ def bound(instance: ElasticSharing, value: float) -> float:
     In seconds the costs would be as small as the jobs are short, and the solver's tolerance of reduced costs is
     absolute: with costs of 1e-5 it returned schedules 0.5 % worse than the best as optimal.
     """
-    return value * _time_unit(instance)
+    active = _unfinished(instance)
+    return value * _time_unit(active) * active.num_jobs / instance.num_jobs
 
 
 def _alike(instance: ElasticSharing) -> list[tuple[int, int]]:
     """Pairs (i, j) of jobs with one curve of which i can be taken to complete before j."""
-    lengths = instance.work / instance.throughputs[:, -1]
+    # Jobs that never run have no order.
+    lengths = np.divide(
+        instance.work,
+        instance.throughputs[:, -1],
+        where=instance.throughputs[:, -1] > 0,
+        out=np.full(instance.num_jobs, np.inf),
+    )
     families: dict[bytes, list[int]] = {}
-    for job in np.argsort(lengths, kind="stable").tolist():
+    for job in np.argsort(lengths, kind="stable")[: np.isfinite(lengths).sum()].tolist():
         curve = instance.throughputs[job] / instance.throughputs[job, -1]
         families.setdefault(curve.tobytes(), []).append(job)
     pairs = [pair for family in families.values() for pair in pairwise(family)]
@@ -232,6 +259,16 @@ def read(model: pyo.ConcreteModel) -> Schedule:
     closely as whole GPUs allow, changing shares at completions.
     """
     instance = model.instance
+    jobs = np.flatnonzero(instance.work)
+    active = _unfinished(instance)
+    found = _read(model, active) if len(jobs) else active.nothing()
+    shares = np.zeros((len(found.times) - 1, instance.num_jobs), np.int64)
+    shares[:, jobs] = found.shares.reshape(len(shares), len(jobs))
+    return Schedule(times=found.times, shares=shares)
+
+
+def _read(model: pyo.ConcreteModel, instance: ElasticSharing) -> Schedule:
+    """The schedule of the jobs that have work to do."""
     n = instance.num_jobs
     position = _values(model.position, (n, n))
     order = position.argmax(axis=0)
@@ -336,10 +373,15 @@ def solve(instance: ElasticSharing, options: Options) -> Solution:
     Where jobs arrive over time there is no exact model; the Solution then has status "unknown", no
     plan, and the bound of :func:`_bound_with_arrivals`.
     """
+    if not instance.work.any():
+        # Nothing is to be decided, whenever jobs arrive.
+        idle = Schedule(times=np.zeros(1), shares=np.zeros((0, instance.num_jobs), np.int64))
+        done = Result("optimal", None, 0.0, None, 0.0, "all jobs are done", "argument")
+        return judged(instance, idle, done, began=time.perf_counter(), solver="none", solver_version="")
     if instance.arrivals.any():
         return _bound_with_arrivals(instance, options)
     solution = solve_one_model(instance, options)
-    if instance.reallocation == "any_time" and not instance.concave.all():
+    if solution.plan is not None and instance.reallocation == "any_time" and not instance.concave.all():
         job = int(np.flatnonzero(~instance.concave)[0])
         remark = f"job {job}'s curve is not concave, so the model's optimum is a bound that may not be attained"
         solution = replace(solution, message=f"{solution.message}; {remark}")
@@ -351,17 +393,21 @@ def _bound_with_arrivals(instance: ElasticSharing, options: Options) -> Solution
 
     No job completes faster than alone; and a schedule for these jobs is one for the same jobs at
     time 0, when shares may change any time, so that completions are not earlier on average than
-    in the optimum of that.
+    in the optimum of that.  Jobs without work are worth 0 in either.
     """
     at_once = replace(instance, arrivals=np.zeros(instance.num_jobs), reallocation="any_time")
     found = solve_one_model(at_once, options)
-    alone = float((instance.work / instance.throughputs[:, -1]).mean())
+    if found.status == "infeasible":
+        return found
+    active = _unfinished(instance)
+    alone = float((active.work / active.throughputs[:, -1]).sum()) / instance.num_jobs
+    later = float(active.arrivals.sum()) / instance.num_jobs
     return replace(
         found,
         status="unknown",
         plan=None,
         objective=None,
-        bound=max(found.bound - float(instance.arrivals.mean()), alone),
+        bound=max(found.bound - later, alone),
         message="jobs arrive over time, for which there is no exact model; the bound lets them start at once",
         certificate=None,
         _program=None,
@@ -369,4 +415,10 @@ def _bound_with_arrivals(instance: ElasticSharing, options: Options) -> Solution
     )
 
 
-FORMULATION = Formulation(build=build, read=read, bound=bound, solve=solve)
+def explain(instance: ElasticSharing) -> str | None:
+    """Which job runs on no number of GPUs."""
+    stuck = np.flatnonzero(instance.stuck).tolist()
+    return f"job {stuck[0]} runs on no number of GPUs" if stuck else None
+
+
+FORMULATION = Formulation(build=build, read=read, bound=bound, solve=solve, explain=explain)

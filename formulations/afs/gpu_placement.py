@@ -22,8 +22,9 @@ import pyomo.environ as pyo
 from formulations.engine.linear import weighted_sum
 from formulations.engine.protocol import Formulation
 from instances.afs.gpu_placement import GpuPlacement, GpuPlacementPlan
+from instances.base import total
 
-__all__ = ["FORMULATION", "build", "read", "write"]
+__all__ = ["FORMULATION", "build", "explain", "read", "write"]
 
 
 def build(instance: GpuPlacement) -> pyo.ConcreteModel:
@@ -78,4 +79,10 @@ def write(model: pyo.ConcreteModel, plan: GpuPlacementPlan) -> None:
         variable.set_value(int(kept[j] > 0))
 
 
-FORMULATION = Formulation(build=build, read=read, write=write)
+def explain(instance: GpuPlacement) -> str | None:
+    """That the jobs have more GPUs than there are; Proposition 1 is why nothing else can be in the way."""
+    given = total(instance.regulated)
+    return f"the jobs have {given} GPUs of {instance.num_gpus}" if given > instance.num_gpus else None
+
+
+FORMULATION = Formulation(build=build, read=read, write=write, explain=explain)

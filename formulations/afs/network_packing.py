@@ -2,7 +2,8 @@
 
     min   sum_{i,v} |v - s_i| * takes[i, v]
     s.t.  sum_v takes[i, v] = 1                              one_share[i], for each job i
-          sum_{i,v} v * takes[i, v] = all GPUs               total
+          sum_{i,v} v * takes[i, v] = sum_i s_i              total
+          sum_{i,v} v * takes[i, v] <= all GPUs              gpus
           takes[i, v] in {0, 1}
 
 over pairs of a job and a regulated share v with
@@ -32,16 +33,17 @@ import pyomo.environ as pyo
 from formulations.engine.linear import weighted_sum
 from formulations.engine.protocol import Formulation
 from instances.afs.network_packing import NetworkPacking, NetworkPackingPlan
+from instances.base import total
 from instances.schema import IntArray
 
-__all__ = ["FORMULATION", "build", "read", "write"]
+__all__ = ["FORMULATION", "build", "explain", "read", "write"]
 
 
 def build(instance: NetworkPacking) -> pyo.ConcreteModel:
     """Pyomo model of a network packing instance.
 
     Sets JOBS and CANDIDATES (pairs of job and regulated share); variables ``takes[i, v]`` (binary);
-    constraints ``one_share[i]`` and ``total``; objective ``distance``.
+    constraints ``one_share[i]``, ``total`` and, where more is wanted than there is, ``gpus``; objective ``distance``.
     """
     model = pyo.ConcreteModel(name=instance.problem)
     model.JOBS = pyo.RangeSet(0, instance.num_jobs - 1)
@@ -54,7 +56,10 @@ def build(instance: NetworkPacking) -> pyo.ConcreteModel:
 
     model.one_share = pyo.Constraint(model.JOBS, rule=one_share)
     taken = list(model.takes.values())
-    model.total = pyo.Constraint(expr=weighted_sum([v for _, v in model.takes], taken) == instance.num_gpus)
+    given, wanted = weighted_sum([v for _, v in model.takes], taken), total(instance.shares)
+    model.total = pyo.Constraint(expr=given == wanted)
+    if wanted > instance.num_gpus:
+        model.gpus = pyo.Constraint(expr=given <= instance.num_gpus)
     distances = [abs(v - int(instance.shares[i])) for i, v in model.takes]
     model.distance = pyo.Objective(expr=weighted_sum(distances, taken), sense=pyo.minimize)
     return model
@@ -64,6 +69,9 @@ def _useful(instance: NetworkPacking, i: int) -> IntArray:
     """Regulated shares that job i may have; the module's docstring says why no others are needed."""
     v, share, machine = instance.candidates, instance.shares[i], instance.gpus_per_machine
     near = (v > share - machine) & ((v <= machine) | (v < share + machine))
+    if share > instance.num_gpus:
+        # More than there is: nothing is near, and no choice will do.
+        near |= v == v[-1]
     return np.asarray(v[near & (v >= instance.floors[i])] if instance.floor_guarantee else v[near])
 
 
@@ -82,4 +90,10 @@ def write(model: pyo.ConcreteModel, plan: NetworkPackingPlan) -> None:
         variable.set_value(int(plan.regulated[i] == v))
 
 
-FORMULATION = Formulation(build=build, read=read, write=write)
+def explain(instance: NetworkPacking) -> str | None:
+    """That more GPUs are wanted than there are."""
+    wanted = total(instance.shares)
+    return f"{wanted} GPUs are wanted of {instance.num_gpus}" if wanted > instance.num_gpus else None
+
+
+FORMULATION = Formulation(build=build, read=read, write=write, explain=explain)

@@ -4,32 +4,37 @@
     s.t.  sum_j receives[j] = 1,   receives[j] in {0, 1}
 
 with ``average_jct[j]`` the average completion time if job j receives the GPU, evaluated by the
-instance.  It is stated as a model so that it can be solved and extended like every other problem.
+instance.  A choice with which a job never completes is left out (``completes``).  It is stated as a
+model so that it can be solved and extended like every other problem.
 """
 
 from __future__ import annotations
 
+import numpy as np
 import pyomo.environ as pyo
 
 from formulations.engine.linear import weighted_sum
 from formulations.engine.protocol import Formulation
 from instances.afs.two_job import AfsTwoJob, AfsTwoJobPlan
 
-__all__ = ["FORMULATION", "build", "read", "write"]
+__all__ = ["FORMULATION", "build", "explain", "read", "write"]
 
 
 def build(instance: AfsTwoJob) -> pyo.ConcreteModel:
     """Pyomo model of a two-job instance.
 
-    Set JOBS; variables ``receives[j]`` (binary); constraint ``one_receiver``; objective
-    ``average_jct``, s.
+    Set JOBS; variables ``receives[j]`` (binary); constraints ``one_receiver`` and ``completes[j]``;
+    objective ``average_jct``, s.
     """
     model = pyo.ConcreteModel(name=instance.problem)
     model.JOBS = pyo.RangeSet(0, 1)
     model.receives = pyo.Var(model.JOBS, domain=pyo.Binary)
     model.one_receiver = pyo.Constraint(expr=pyo.quicksum(model.receives.values()) == 1)
-    jcts = [instance.objective(AfsTwoJobPlan(receiver=job)) for job in model.JOBS]
-    model.average_jct = pyo.Objective(expr=weighted_sum(jcts, model.receives.values()), sense=pyo.minimize)
+    jcts = np.array([instance.objective(AfsTwoJobPlan(receiver=job)) for job in model.JOBS])
+    endless = np.flatnonzero(np.isinf(jcts)).tolist()
+    model.completes = pyo.Constraint(endless, rule=lambda model, job: model.receives[job] == 0)
+    costs = np.where(np.isinf(jcts), 0.0, jcts)
+    model.average_jct = pyo.Objective(expr=weighted_sum(costs, model.receives.values()), sense=pyo.minimize)
     return model
 
 
@@ -44,4 +49,11 @@ def write(model: pyo.ConcreteModel, plan: AfsTwoJobPlan) -> None:
         variable.set_value(int(job == plan.receiver))
 
 
-FORMULATION = Formulation(build=build, read=read, write=write)
+def explain(instance: AfsTwoJob) -> str | None:
+    """Which job never completes, whoever receives the GPU."""
+    ends = np.array([instance.completions(AfsTwoJobPlan(receiver=job)) for job in (0, 1)])
+    never = np.flatnonzero(np.isinf(ends).all(axis=0)).tolist()
+    return f"job {never[0]} runs neither with the free GPU nor without it" if never else None
+
+
+FORMULATION = Formulation(build=build, read=read, write=write, explain=explain)

@@ -1,13 +1,18 @@
 """Exact model of :class:`instances.aryl.placement.ArylPlacement`, a MILP.
 
-Jobs whose workers need equally many GPUs and prefer the same group are one *kind* k; nothing tells
-their workers apart.
+Jobs whose workers need equally many GPUs, prefer the same group and are all flexible, or all not, are
+one *kind* k; nothing tells their workers apart.
 
     min   sum_i opened[i] + (1 / (1 + all workers)) * sum of workers[k, i] where i is off k's group
     s.t.  sum_i workers[k, i] == number of workers of kind k                      for each kind k
           sum_k gpus[k] * workers[k, i] <= server_gpus[i] * opened[i]             for each server i
+          workers[k, i] <= room * set_apart[i]          for flexible kinds k, inference servers i
+          workers[k, i] <= room * (1 - set_apart[i])    for the others
           opened[a] >= opened[b]        for identical servers a and b, b the next one after a
-          workers[k, i] whole and at least 0,  opened[i] in {0, 1}.
+          workers[k, i] whole and at least 0,  opened[i], set_apart[i] in {0, 1},
+
+room the workers of kind k that server i holds.  ``set_apart`` and its rows are there only where some
+workers are flexible.
 
 The last rows only remove copies of the same placement: servers of one size and group are
 interchangeable, so the first ones may be opened first.  Deactivate ``identical_servers`` before
@@ -23,8 +28,9 @@ import pyomo.environ as pyo
 
 from formulations.engine.protocol import Formulation
 from instances.aryl.placement import ArylPlacement, ArylPlacementPlan
+from instances.base import product, total
 
-__all__ = ["FORMULATION", "build", "read", "write"]
+__all__ = ["FORMULATION", "build", "read", "too_little_room", "write"]
 
 
 def build(instance: ArylPlacement) -> pyo.ConcreteModel:
@@ -33,7 +39,8 @@ def build(instance: ArylPlacement) -> pyo.ConcreteModel:
     Sets KINDS, SERVERS and IDENTICAL (pairs of servers that follow one another among the
     identical ones); variables ``workers[k, i]`` (whole) and ``opened[i]`` (binary); constraints
     ``all_placed[k]``, ``server_gpus[i]`` and ``identical_servers[a, b]``; objective
-    ``servers_and_groups``.
+    ``servers_and_groups``.  With flexible workers also the set LOAN (inference servers), the variables
+    ``set_apart[i]`` (binary) and the constraints ``separate_groups[k, i]``.
     """
     kinds = _kinds(instance)
     gpus = [int(instance.gpus_per_worker[jobs[0]]) for jobs in kinds]
@@ -61,6 +68,18 @@ def build(instance: ArylPlacement) -> pyo.ConcreteModel:
         return used <= sizes[server] * model.opened[server]
 
     model.server_gpus = pyo.Constraint(model.SERVERS, rule=server_gpus)
+
+    flexible = [bool(instance.flexible[jobs[0]]) for jobs in kinds]
+    if any(flexible):
+        model.LOAN = pyo.Set(initialize=np.flatnonzero(instance.on_loan).tolist())
+        model.set_apart = pyo.Var(model.LOAN, domain=pyo.Binary)
+
+        def separate_groups(model: pyo.ConcreteModel, kind: int, server: int) -> object:
+            most = sizes[server] // gpus[kind]
+            apart = model.set_apart[server]
+            return model.workers[kind, server] <= most * (apart if flexible[kind] else 1 - apart)
+
+        model.separate_groups = pyo.Constraint(model.KINDS, model.LOAN, rule=separate_groups)
 
     def identical_servers(model: pyo.ConcreteModel, first: int, second: int) -> object:
         return model.opened[first] >= model.opened[second]
@@ -103,12 +122,17 @@ def write(model: pyo.ConcreteModel, plan: ArylPlacementPlan) -> None:
         placed = plan.workers[jobs].sum(axis=0)
         for server in model.SERVERS:
             model.workers[kind, server].set_value(int(placed[holder[server]]), skip_validation=True)
+    if instance.flexible.any():
+        apart = plan.workers[instance.flexible].sum(axis=0) > 0
+        for server in model.LOAN:
+            model.set_apart[server].set_value(int(apart[holder[server]]))
 
 
 def _kinds(instance: ArylPlacement) -> list[list[int]]:
-    """Jobs by kind: equal GPUs per worker and equal preference."""
-    kinds: dict[tuple[int, bool], list[int]] = {}
-    for job, key in enumerate(zip(instance.gpus_per_worker.tolist(), instance.elastic.tolist(), strict=True)):
+    """Jobs by kind: equal GPUs per worker, equal preference, and flexible or not."""
+    kinds: dict[tuple[int, bool, bool], list[int]] = {}
+    of_jobs = (instance.gpus_per_worker, instance.prefers_loan, instance.flexible)
+    for job, key in enumerate(zip(*(values.tolist() for values in of_jobs), strict=True)):
         kinds.setdefault(key, []).append(job)
     return list(kinds.values())
 
@@ -121,4 +145,19 @@ def _identical_servers(instance: ArylPlacement) -> list[list[int]]:
     return list(alike.values())
 
 
-FORMULATION = Formulation(build=build, read=read, write=write)
+def too_little_room(instance: ArylPlacement) -> str | None:
+    """That a worker is larger than every server, or all workers than all servers."""
+    wanted = np.flatnonzero((instance.num_workers > 0) & (instance.gpus_per_worker > instance.server_gpus.max()))
+    if wanted.size:
+        job = wanted[0]
+        return (
+            f"a worker of job {job} needs {instance.gpus_per_worker[job]} GPUs, the largest server has "
+            f"{instance.server_gpus.max()}"
+        )
+    needed = total(product(instance.gpus_per_worker, instance.num_workers))
+    if needed > instance.num_gpus:
+        return f"the workers need {needed} GPUs, there are {instance.num_gpus}"
+    return None
+
+
+FORMULATION = Formulation(build=build, read=read, write=write, explain=too_little_room)

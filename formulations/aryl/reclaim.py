@@ -14,10 +14,11 @@ from __future__ import annotations
 import numpy as np
 import pyomo.environ as pyo
 
+from formulations.engine.linear import weighted_sum
 from formulations.engine.protocol import Formulation
 from instances.aryl.reclaim import Reclaim, ReclaimPlan
 
-__all__ = ["FORMULATION", "build", "first_servers", "read", "write"]
+__all__ = ["FORMULATION", "build", "first_servers", "read", "too_many", "write"]
 
 
 def build(instance: Reclaim) -> pyo.ConcreteModel:
@@ -39,7 +40,8 @@ def build(instance: Reclaim) -> pyo.ConcreteModel:
         return model.preempted[job] >= model.returned[server]
 
     model.preemption = pyo.Constraint(model.HOSTS, rule=preemption)
-    model.demand = pyo.Constraint(expr=pyo.quicksum(model.returned.values()) == instance.demand)
+    returned = weighted_sum([1] * instance.num_servers, model.returned.values())
+    model.demand = pyo.Constraint(expr=returned == instance.demand)
     model.preempted_jobs = pyo.Objective(expr=pyo.quicksum(model.preempted.values()), sense=pyo.minimize)
     return model
 
@@ -64,7 +66,14 @@ def write(model: pyo.ConcreteModel, plan: ReclaimPlan) -> None:
 
 def first_servers(instance: Reclaim) -> ReclaimPlan:
     """The plan that returns the first servers."""
-    return ReclaimPlan(servers=np.arange(instance.demand))
+    return ReclaimPlan(servers=np.arange(min(instance.demand, instance.num_servers)))
 
 
-FORMULATION = Formulation(build=build, read=read, write=write, trivial=first_servers)
+def too_many(instance: Reclaim) -> str | None:
+    """That more servers are demanded than there are."""
+    if instance.demand <= instance.num_servers:
+        return None
+    return f"demand is {instance.demand} servers, there are {instance.num_servers}"
+
+
+FORMULATION = Formulation(build=build, read=read, write=write, explain=too_many, trivial=first_servers)

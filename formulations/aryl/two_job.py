@@ -16,8 +16,9 @@ import pyomo.environ as pyo
 from formulations.engine.linear import weighted_sum
 from formulations.engine.protocol import Formulation
 from instances.aryl.two_job import ArylTwoJob, ArylTwoJobPlan
+from instances.base import total
 
-__all__ = ["FORMULATION", "build", "read", "write"]
+__all__ = ["FORMULATION", "build", "minima_do_not_fit", "read", "write"]
 
 
 def build(instance: ArylTwoJob) -> pyo.ConcreteModel:
@@ -29,7 +30,8 @@ def build(instance: ArylTwoJob) -> pyo.ConcreteModel:
     model = pyo.ConcreteModel(name=instance.problem)
     model.SPLITS = pyo.Set(initialize=list(instance.splits))
     model.chosen = pyo.Var(model.SPLITS, domain=pyo.Binary)
-    model.one_split = pyo.Constraint(expr=pyo.quicksum(model.chosen.values()) == 1)
+    # Without a split, where the minima do not fit together, the row has no entries, and no solution.
+    model.one_split = pyo.Constraint(expr=weighted_sum([1] * len(instance.splits), model.chosen.values()) == 1)
     averages = [instance.objective(instance.split(gpus)) for gpus in instance.splits]
     model.average_jct = pyo.Objective(expr=weighted_sum(averages, model.chosen.values()), sense=pyo.minimize)
     return model
@@ -47,4 +49,12 @@ def write(model: pyo.ConcreteModel, plan: ArylTwoJobPlan) -> None:
         model.chosen[gpus].set_value(int(plan.gpus[0] == gpus))
 
 
-FORMULATION = Formulation(build=build, read=read, write=write)
+def minima_do_not_fit(instance: ArylTwoJob) -> str | None:
+    """That the jobs' minima are more than all GPUs."""
+    if instance.splits:
+        return None
+    least = total(instance.min_gpus)
+    return f"min_gpus are {least} together, there are {instance.num_gpus} GPUs"
+
+
+FORMULATION = Formulation(build=build, read=read, write=write, explain=minima_do_not_fit)

@@ -73,7 +73,7 @@ def build_time_indexed(instance: ElasticFlowAllocation) -> pyo.ConcreteModel:
         some = [model.chosen[job, 0, gpus] for gpus in range(1, instance.num_gpus + 1)]
         # Holding 0 GPUs is holding no other number.
         holds = [1 - pyo.quicksum(some), *some]
-        gains = np.flatnonzero(instance.faster[job]).tolist()
+        gains = np.flatnonzero(instance.gains[job]).tolist()
         return pyo.quicksum(holds[gpus] for gpus in gains) <= model.slot_0_full
 
     model.no_useful_idle_gpu = pyo.Constraint(model.JOBS, rule=no_useful_idle_gpu)
@@ -104,7 +104,7 @@ def build_aggregated(instance: ElasticFlowAllocation) -> pyo.ConcreteModel:
     _add_full(model, instance, [1] * len(variables), variables)
 
     def no_useful_idle_gpu(model: pyo.ConcreteModel, job: int) -> object:
-        fastest = [*instance.faster[job].tolist(), False].index(False)
+        fastest = [*instance.gains[job].tolist(), False].index(False)
         return pyo.quicksum(now[job]) >= fastest * (1 - model.slot_0_full)
 
     model.no_useful_idle_gpu = pyo.Constraint(model.JOBS, rule=no_useful_idle_gpu)

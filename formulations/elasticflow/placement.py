@@ -23,7 +23,7 @@ import pyomo.environ as pyo
 from formulations.engine.protocol import Formulation
 from instances.elasticflow.placement import ElasticFlowPlacement, ElasticFlowPlacementPlan
 
-__all__ = ["FORMULATION", "build", "read", "write"]
+__all__ = ["FORMULATION", "build", "read", "why_infeasible", "write"]
 
 
 def build(instance: ElasticFlowPlacement) -> pyo.ConcreteModel:
@@ -39,11 +39,15 @@ def build(instance: ElasticFlowPlacement) -> pyo.ConcreteModel:
     model.STAYERS = pyo.Set(initialize=np.flatnonzero(instance.can_stay).tolist())
     model.SIZES = pyo.Set(initialize=sorted(set(sizes)))
     model.BLOCKS = pyo.Set(
-        initialize=[(size, block) for size in model.SIZES for block in range(instance.num_gpus // size)], dimen=2
+        # A size above the cluster's has one block, which nobody can take.
+        initialize=[(size, block) for size in model.SIZES for block in range(max(1, instance.num_gpus // size))],
+        dimen=2,
     )
     model.UNITS = pyo.RangeSet(0, instance.num_gpus // smallest - 1)
     model.stays = pyo.Var(model.STAYERS, domain=pyo.Binary)
-    model.taken = pyo.Var(model.BLOCKS, domain=pyo.Binary)
+    model.taken = pyo.Var(
+        model.BLOCKS, domain=pyo.Binary, bounds=lambda _, size, block: (0, int(size * (block + 1) <= instance.num_gpus))
+    )
     of_size: dict[int, list[Any]] = defaultdict(list)
     of_unit: dict[int, list[Any]] = defaultdict(list)
     blocks = [(int(instance.previous_offsets[job]), sizes[job], model.stays[job]) for job in model.STAYERS]
@@ -98,4 +102,10 @@ def write(model: pyo.ConcreteModel, plan: ElasticFlowPlacementPlan) -> None:
         variable.set_value(int(index in anew))
 
 
-FORMULATION = Formulation(build=build, read=read, write=write)
+def why_infeasible(instance: ElasticFlowPlacement) -> str | None:
+    """That the jobs need more GPUs than there are, the one reason why they have no placement."""
+    needed = int(instance.sizes.sum())
+    return f"the jobs need {needed} GPUs, there are {instance.num_gpus}" if needed > instance.num_gpus else None
+
+
+FORMULATION = Formulation(build=build, read=read, write=write, explain=why_infeasible)

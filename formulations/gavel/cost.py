@@ -5,14 +5,15 @@ Y = t * X with t = B / spending(X).  A ratio of sums does not change when both a
 of the greatest ratio is the one that makes the most of B:
 
     max   sum_{r, j} sum_{m in r} throughput[m, r, j] * Y[r, j]                           (B times the ratio)
-    s.t.  budget:            sum_{r, j} costs_j * scale_factor_r * Y[r, j]          =   B
+    s.t.  budget:            sum_{r, j} price[r, j] * Y[r, j]                       =   B
           job_time[m]:       sum of Y[r, j] over the rows r that contain job m    <=  t
           pool_capacity[p]:  sum of scale_factor_r * Y[r, j] over types j of p    <=  num_workers[p] * t
           slo[m]:            sum_{r, j} (slo_m / steps_m) * throughput[m, r, j] * Y[r, j]  >=  t
                                                                     for each job m with an SLO
           Y >= 0, t >= 1, and Y[r, j] = 0 where row r is wider than the pool of type j.
 
-B is ten times what all workers cost together.  No plan spends more than a tenth of it, so t >= 1 cuts
+The price of a row is costs_j * scale_factor_r, or costs_j where one worker of each row is paid.  B is ten
+times what all workers cost together.  No plan spends more than a tenth of it, so t >= 1 cuts
 nothing off, every point stands for a plan, X = Y / t, and an error of the solver in Y is smaller in X.
 
 If X is such a plan, so is Y / t' for any smaller t' that still covers the time of every job and the
@@ -31,6 +32,8 @@ Charnes and Cooper, "Programming with linear fractional functionals" (1962).
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pyomo.environ as pyo
 
@@ -38,9 +41,17 @@ from formulations.engine.linear import LinearProgram
 from formulations.engine.options import Options
 from formulations.engine.protocol import Formulation
 from formulations.engine.solution import Solution
-from formulations.gavel.priced import with_stricter_slos
+from formulations.gavel.priced import explain, times_per_step, with_stricter_slos
 from formulations.gavel.pricing import SIMPLEX_ROWS, solve_program
-from formulations.gavel.sharing import SharingProgram, fullness, incidence, isolated_share, values_of, without_traces
+from formulations.gavel.sharing import (
+    SharingProgram,
+    at_once,
+    fullness,
+    incidence,
+    isolated_share,
+    values_of,
+    without_traces,
+)
 from instances.base import TOLERANCE
 from instances.gavel.cost import Cost
 from instances.gavel.sharing import Allocation
@@ -68,11 +79,16 @@ def read(model: pyo.ConcreteModel) -> Allocation:
 
 def bound(instance: Cost, value: float) -> float:
     """The ratio that is impossible to beat when no plan makes more than ``value`` of the budget."""
-    return value / _budget(instance)
+    return value / _budget(instance) if instance.fits.any() else value
 
 
 def solve(instance: Cost, options: Options) -> Solution:
     """Solve the program by HiGHS, with many pairs by generating columns."""
+    hopeless = explain(instance)
+    if hopeless is not None:
+        return at_once(instance, instance.isolated_share(), -math.inf, hopeless, "infeasible")
+    if not instance.fits.any():
+        return at_once(instance, instance.isolated_share(), 0.0, "no job fits anywhere, so nothing can be spent")
     return solve_program(
         _program(instance),
         options,
@@ -87,11 +103,12 @@ def solve(instance: Cost, options: Options) -> Solution:
 
 def _program(instance: Cost) -> SharingProgram:
     budget = _budget(instance)
-    prices = np.outer(instance.row_scale_factors, instance.costs).ravel()
+    prices = instance.prices.ravel()
     program = SharingProgram(instance, largest=budget / float(prices.min()))
-    program.one_row("budget", prices, budget)
+    # Where no job fits anywhere, nothing can be spent.
+    program.one_row("budget", prices, budget if instance.fits.any() else 0.0)
     program.subset("SLO_JOBS", instance.slo_jobs)
-    program.throughput_rows("slo", instance.slos / instance.steps, over="SLO_JOBS", less="t")
+    program.throughput_rows("slo", times_per_step(instance), over="SLO_JOBS", less="t")
     program.maximize("scaled_throughput", worth=np.ones((instance.num_jobs, instance.num_types)))
     return program
 
@@ -106,7 +123,8 @@ def _budget(instance: Cost) -> float:
 def _as_large_as_possible(instance: Cost, scaled: FloatArray) -> Allocation:
     """Y / t with the smallest t that the limits of jobs and pools allow."""
     allocation = without_traces(instance, scaled)
-    return Allocation(time_fractions=allocation.time_fractions / fullness(instance, allocation))
+    full = fullness(instance, allocation)
+    return Allocation(time_fractions=allocation.time_fractions / full) if full > 0 else allocation
 
 
 def slack(instance: Cost, program: LinearProgram, duals: FloatArray) -> float:
@@ -122,7 +140,7 @@ def slack(instance: Cost, program: LinearProgram, duals: FloatArray) -> float:
         return 0.0
     limits = np.arange(program.num_rows) < instance.num_jobs + len(instance.num_workers)
     worth = np.where(limits, np.maximum(duals, 0.0), 0.0)
-    prices = np.outer(instance.row_scale_factors, instance.costs).ravel()
+    prices = instance.prices.ravel()
     usable = instance.fits.ravel()
     taken = program.column_products(worth)[: len(usable)]
     most = np.concatenate([np.ones(instance.num_jobs), instance.num_workers])
@@ -145,4 +163,6 @@ def _least_spending(instance: Cost, prices: FloatArray) -> float:
     return float((instance.steps / instance.slos)[jobs] @ cheapest[jobs])
 
 
-FORMULATION = Formulation(build=build, read=read, bound=bound, slack=slack, solve=solve, trivial=isolated_share)
+FORMULATION = Formulation(
+    build=build, read=read, bound=bound, slack=slack, solve=solve, explain=explain, trivial=isolated_share
+)

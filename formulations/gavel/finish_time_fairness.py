@@ -13,9 +13,10 @@ it reads
 
     max   slack
     s.t.  finish[m]:  sum_{r, j} (rho_iso * D_m - elapsed_m) / steps_m * throughput[m, r, j] * X[r, j]
-                          -  slack  >=  asked[m](rho)                             for each job m
+                          -  slack  >=  asked[m](rho)                 for each job m that is weighed
           job_time[m], pool_capacity[p]  of :mod:`formulations.gavel.sharing`.
 
+Weighed are the jobs that have steps left and run alone somewhere; the ratios of the others are constants.
 rho is attainable exactly when the greatest slack is at least 0.  :func:`solve` closes a bracket:
 
 - the plan of each program attains its own greatest rho_m, an upper end.  It is scaled down by what
@@ -55,7 +56,7 @@ from formulations.engine.protocol import Formulation
 from formulations.engine.solution import Solution, judged
 from formulations.engine.solving import run
 from formulations.gavel.pricing import ColumnGeneration
-from formulations.gavel.sharing import SharingProgram, incidence, read_allocation, within_limits
+from formulations.gavel.sharing import SharingProgram, read_allocation, within_limits
 from instances.gavel.finish_time_fairness import FinishTimeFairness
 from instances.gavel.sharing import Allocation
 from instances.schema import FloatArray
@@ -71,9 +72,9 @@ ROUNDING = 1e-12
 def build(instance: FinishTimeFairness, rho: float | None = None) -> pyo.ConcreteModel:
     """Pyomo model that tells whether ``rho`` is attainable: whether its optimum is at least 0.
 
-    Sets JOBS, ROWS (jobs alone, then pairs), TYPES, POOLS; variables ``X[r, j]`` and ``slack``;
-    constraints ``job_time[m]``, ``pool_capacity[p]`` and ``finish[m]``; objective
-    ``greatest_slack``.
+    Sets JOBS, WEIGHED (jobs whose ratio is to be decided), ROWS (jobs alone, then pairs), TYPES, POOLS;
+    variables ``X[r, j]`` and ``slack``; constraints ``job_time[m]``, ``pool_capacity[p]`` and ``finish[m]``;
+    objective ``greatest_slack``.
 
     Parameters
     ----------
@@ -88,7 +89,7 @@ def build(instance: FinishTimeFairness, rho: float | None = None) -> pyo.Concret
     """
     asked = _asked(instance, instance.isolated_value if rho is None else rho)
     if not np.isfinite(asked).all():
-        job = int(np.isinf(asked).argmax())
+        job = int(instance.weighed[np.isinf(asked).argmax()])
         raise ValueError(f"rho: got {rho:g}, job {job} is too late for it at any speed")
     return _program(instance, asked).model()
 
@@ -188,23 +189,33 @@ def _program(instance: FinishTimeFairness, asked: FloatArray) -> SharingProgram:
     speeds = _speed_per_throughput(instance)
     # Limits that cut nothing off at any rho to come: X = 0 falls short by the greatest speed asked for,
     # and no job is faster than it can be.
-    most = max(float(asked.max()), float(_asked(instance, _impossible_alone(instance)).max()))
-    program.variable("slack", lower=-most, upper=float((speeds * _greatest_throughputs(instance)).min()))
-    program.throughput_rows("finish", speeds, less="slack", lower=asked)
+    most = max(float(asked.max(initial=1.0)), float(_asked(instance, _impossible_alone(instance)).max(initial=1.0)))
+    greatest = speeds * instance.greatest_throughputs[instance.weighed]
+    program.variable("slack", lower=-most, upper=float(greatest.min()) if greatest.size else 1.0)
+    program.subset("WEIGHED", instance.weighed)
+    per_job = np.zeros(instance.num_jobs)
+    per_job[instance.weighed] = speeds
+    program.throughput_rows("finish", per_job, over="WEIGHED", less="slack", lower=asked)
     program.maximize("greatest_slack", variable="slack")
     return program
 
 
 def _speed_per_throughput(instance: FinishTimeFairness) -> FloatArray:
-    """(n,) float: one step/s of each job, relative to what the isolated share's value asks of it."""
-    speeds: FloatArray = (instance.isolated_value * instance.isolated_times - instance.elapsed) / instance.steps
+    """(weighed,) float: one step/s of each job, relative to what the isolated share's value asks of it."""
+    speeds: FloatArray = _left(instance, instance.isolated_value) / instance.steps[instance.weighed]
     return speeds
 
 
+def _left(instance: FinishTimeFairness, rho: float) -> FloatArray:
+    """(weighed,) float: time that ``rho`` leaves each job to finish in, s."""
+    jobs = instance.weighed
+    left: FloatArray = rho * instance.isolated_times[jobs] - instance.elapsed[jobs]
+    return left
+
+
 def _asked(instance: FinishTimeFairness, rho: float) -> FloatArray:
-    """(n,) float: speed that ``rho`` asks of each job; infinite where no speed attains it."""
-    left = rho * instance.isolated_times - instance.elapsed
-    most = instance.isolated_value * instance.isolated_times - instance.elapsed
+    """(weighed,) float: speed that ``rho`` asks of each job; infinite where no speed attains it."""
+    left, most = _left(instance, rho), _left(instance, instance.isolated_value)
     with np.errstate(over="ignore"):
         asked: FloatArray = np.divide(most, left, out=np.full(len(left), np.inf), where=left > 0)
     return asked
@@ -212,17 +223,11 @@ def _asked(instance: FinishTimeFairness, rho: float) -> FloatArray:
 
 def _impossible_alone(instance: FinishTimeFairness) -> float:
     """A rho that no plan is below: some job does not reach it even at its greatest throughput."""
-    times = instance.steps / _greatest_throughputs(instance)
-    return float(((instance.elapsed + times) / instance.isolated_times).max())
-
-
-def _greatest_throughputs(instance: FinishTimeFairness) -> FloatArray:
-    """(n,) float: steps/s of each job in the row and on the type where it is fastest."""
-    entries = incidence(instance)
-    throughputs = np.where(instance.fits.ravel()[entries.column], entries.throughput, 0.0)
-    greatest = np.zeros(instance.num_jobs)
-    np.maximum.at(greatest, entries.job, throughputs)
-    return greatest
+    least = instance.finish_time_ratios(instance.isolated_share())
+    jobs = instance.weighed
+    times = instance.steps[jobs] / instance.greatest_throughputs[jobs]
+    least[jobs] = (instance.elapsed[jobs] + times) / instance.isolated_times[jobs]
+    return float(least.max())
 
 
 def _impossible(instance: FinishTimeFairness, rho: float, result: Result, finish_rows: slice, attained: float) -> float:
@@ -235,9 +240,9 @@ def _impossible(instance: FinishTimeFairness, rho: float, result: Result, finish
         prices = np.maximum(0.0, -result.certificate.row_duals[finish_rows])
         return _root(instance, prices, result.bound + float(prices @ asked), attained)
     speeds = asked + result.bound
-    most = instance.isolated_value * instance.isolated_times - instance.elapsed
+    jobs, most = instance.weighed, _left(instance, instance.isolated_value)
     times = np.divide(most, speeds, out=np.full(len(speeds), np.inf), where=speeds > 0)
-    return float(((instance.elapsed + times) / instance.isolated_times).min())
+    return float(((instance.elapsed[jobs] + times) / instance.isolated_times[jobs]).min())
 
 
 def _root(instance: FinishTimeFairness, prices: FloatArray, most: float, attained: float) -> float:

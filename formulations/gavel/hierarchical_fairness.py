@@ -45,7 +45,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from formulations.engine import highs
-from formulations.engine.highs import Result
+from formulations.engine.highs import Result, Session, SolverError
 from formulations.engine.linear import translate
 from formulations.engine.options import Options
 from formulations.engine.protocol import Formulation
@@ -58,7 +58,17 @@ from instances.gavel.hierarchical_fairness import HierarchicalAllocation, Hierar
 from instances.gavel.sharing import Allocation
 from instances.schema import BoolArray, FloatArray, IntArray
 
-__all__ = ["FORMULATION", "Level", "Limit", "WaterFilling", "build", "read", "solve", "water_filling"]
+__all__ = [
+    "FORMULATION",
+    "Level",
+    "Limit",
+    "WaterFilling",
+    "build",
+    "printed_water_filling",
+    "read",
+    "solve",
+    "water_filling",
+]
 
 TOLERANCE = 1e-10
 """Feasibility that HiGHS is asked for, primal and dual: an error in one level moves all later ones."""
@@ -183,7 +193,7 @@ def build(
     program = SharingProgram(instance)
     program.variable("rise")
     rising, kept = np.flatnonzero(rates > 0), np.flatnonzero(rates <= 0)
-    per_throughput = _level_per_throughput(instance)
+    per_throughput = instance.level_per_throughput
     divisor = np.where(rates > 0, rates, 1.0)
     program.subset("RISING", rising)
     program.subset("KEPT", kept)
@@ -242,10 +252,11 @@ def water_filling(instance: HierarchicalFairness, options: Options | None = None
     """
     options = options or Options()
     began = time.perf_counter()
-    per_throughput = _level_per_throughput(instance)
+    per_throughput = instance.level_per_throughput
     policy = SharingProgram(instance)
     policy.variable("slack", upper=0)
-    policy.throughput_rows("attains", per_throughput / instance.ceilings, less="slack")
+    scales = _scales(instance)
+    policy.throughput_rows("attains", per_throughput / scales, less="slack")
     policy.maximize("greatest_slack", variable="slack")
     program = policy.arrays()
     row_lower = program.row_lower.copy()
@@ -264,7 +275,7 @@ def water_filling(instance: HierarchicalFairness, options: Options | None = None
             spent = time.perf_counter() - began
             left = None if options.time_limit is None else max(0.01, options.time_limit - spent)
             generation = ColumnGeneration(policy, program, replace(options, time_limit=left), tolerance=TOLERANCE)
-        row_lower[policy.rows("attains")] = target.levels / instance.ceilings
+        row_lower[policy.rows("attains")] = target.levels / scales
         result = generation.run(row_lower)
         programs, seconds, message = programs + 1, seconds + result.seconds, result.message
         if result.x is None or result.certificate is None:
@@ -274,7 +285,7 @@ def water_filling(instance: HierarchicalFairness, options: Options | None = None
             continue
         candidate = within_limits(instance, result.x[:-1].reshape(instance.fits.shape))
         received = instance.normalized_throughputs(candidate)
-        shortage = float(((target.levels - received) / instance.ceilings).max())
+        shortage = float(((target.levels - received) / scales).max())
         if shortage > (PRECISION if misses else ATTAINED) and misses < 3:
             limits.add(result.certificate.row_duals)
             missed, ahead = target.levels, 1
@@ -286,7 +297,7 @@ def water_filling(instance: HierarchicalFairness, options: Options | None = None
             limits.forget_those_of(reached.frozen)
             if reached.frozen.all() and repairs < REPAIRS:
                 repairs += 1
-                reached = reached.thawed(received, instance.ceilings)
+                reached = reached.thawed(received, scales)
     return _ended(
         instance,
         reached.stops,
@@ -298,6 +309,61 @@ def water_filling(instance: HierarchicalFairness, options: Options | None = None
         seconds=seconds,
         message=message,
     )
+
+
+def printed_water_filling(instance: HierarchicalFairness, *, favoured: int | None = None) -> HierarchicalAllocation:
+    """The procedure of section 4.3 as printed: each step rises from what jobs have, not from their levels.
+
+    A step maximises the least (v_m - t_m) / w_m over the jobs of positive weight, where t_m is the
+    normalised throughput that job m had in the step before, and no job's throughput drops.  Then jobs that
+    cannot have more unless another has less get weight 0, and weights are shared anew, until no job has any.
+
+    Parameters
+    ----------
+    instance : HierarchicalFairness
+    favoured : int, optional
+        Of the many optimal allocations of a step, take one that gives this job most.  The print says
+        nothing of the choice; by default it is the solver's.
+
+    Returns
+    -------
+    HierarchicalAllocation
+        What the jobs have in the end, which depends on the choice.
+
+    Raises
+    ------
+    SolverError
+        When a step is not solved.
+
+    References
+    ----------
+    Gavel (OSDI'20), section 4.3.
+    """
+    n, scales = instance.num_jobs, _scales(instance)
+    plan = instance.plan(Allocation(time_fractions=np.zeros(instance.fits.shape)))
+    frozen = instance.ceilings <= 0
+
+    def step(rates: FloatArray, least: FloatArray) -> HierarchicalAllocation:
+        solved = Session().run(translate(build(instance, least, rates)))
+        if solved.x is None:
+            raise SolverError(f"{instance.problem}: a step of water filling was not solved: {solved.message}")
+        return instance.plan(within_limits(instance, solved.x[:-1].reshape(instance.fits.shape)))
+
+    while not frozen.all():
+        rates, before = instance.rates(frozen), plan.normalized_throughputs
+        plan = step(rates, before)
+        if favoured is not None:
+            rising = rates > 0
+            rise = float(((plan.normalized_throughputs - before)[rising] / rates[rising]).min())
+            # A hair less, so that rounding leaves a plan.
+            plan = step(np.eye(n)[favoured], before + max(0.0, rise - SATURATED) * rates)
+        received = plan.normalized_throughputs
+        most = np.array([step(np.eye(n)[job], received).normalized_throughputs[job] for job in range(n)])
+        stuck = ~frozen & (most - received <= 10 * SATURATED * scales)
+        if not stuck.any():
+            break
+        frozen |= stuck
+    return plan
 
 
 def _ended(
@@ -313,7 +379,7 @@ def _ended(
     message: str,
 ) -> WaterFilling:
     """The outcome, complete only when the allocation gives each job its level and no more."""
-    off = float((np.abs(instance.normalized_throughputs(allocation) - vector) / instance.ceilings).max())
+    off = float((np.abs(instance.normalized_throughputs(allocation) - vector) / _scales(instance)).max())
     if complete and off > EXACT:
         complete = False
         message += f"; the allocation is {off:.1g} of a ceiling off the levels"
@@ -359,7 +425,7 @@ class _Limits:
         self.instance = instance
         self._rows = {name: policy.rows(name) for name in ("attains", "job_time", "pool_capacity")}
         self._entries = policy.entries
-        self._level_per_throughput = _level_per_throughput(instance)
+        self._level_per_throughput = instance.level_per_throughput
         self._first_rates = instance.rates(np.zeros(instance.num_jobs, bool))
         rising = self._first_rates > 0
         self.first_stop = float((instance.ceilings[rising] / self._first_rates[rising]).min())
@@ -399,7 +465,7 @@ class _Limits:
     def add(self, row_duals: FloatArray) -> None:
         """The limit that prices of the program's rows prove."""
         prices = -row_duals[self._rows["attains"]]
-        prices = np.where(prices > NOISE, prices, 0.0) / self.instance.ceilings
+        prices = np.where(prices > NOISE, prices, 0.0) / _scales(self.instance)
         time_prices = np.maximum(0.0, row_duals[self._rows["job_time"]])
         pool_prices = np.maximum(0.0, row_duals[self._rows["pool_capacity"]])
         limit = self._limit(prices, time_prices, pool_prices)
@@ -447,6 +513,7 @@ class _Limits:
         left = np.maximum(0.0, cost_beyond_worth(time_prices))
         raised = np.full(instance.num_jobs, np.inf)
         np.minimum.at(raised, entries.job[value > 0], left[value > 0] / value[value > 0])
+        raised[np.isinf(raised)] = 0.0
         prices = prices + np.where(raised * instance.ceilings > NOISE, raised, 0.0)
         return Limit(prices, time_prices, pool_prices, float(time_prices.sum() + pool_prices @ instance.num_workers))
 
@@ -467,6 +534,7 @@ def _step_by_step(instance: HierarchicalFairness, options: Options) -> tuple[Wat
         programs, seconds, message = programs + 1, seconds + result.seconds, result.message
         return replace(result, bound=result.bound / size)
 
+    scales = _scales(instance)
     bound = math.inf
     while not frozen.all():
         rates = instance.rates(frozen)
@@ -479,8 +547,8 @@ def _step_by_step(instance: HierarchicalFairness, options: Options) -> tuple[Wat
         received = instance.normalized_throughputs(allocation)
         step = max(0.0, float(((received - levels)[rising] / rates[rising]).min()))
         levels, height = levels + step * rates, height + step
-        unproven = rising[received[rising] - levels[rising] <= SATURATED * instance.ceilings[rising]]
-        alone = [rise(np.eye(instance.num_jobs)[job]).bound / instance.ceilings[job] for job in unproven]
+        unproven = rising[received[rising] - levels[rising] <= SATURATED * scales[rising]]
+        alone = [rise(np.eye(instance.num_jobs)[job]).bound / scales[job] for job in unproven]
         stuck = unproven[np.array(alone) <= SATURATED]
         if not stuck.size:
             message += "; no job is proven unable to rise"
@@ -501,9 +569,10 @@ def _step_by_step(instance: HierarchicalFairness, options: Options) -> tuple[Wat
     return filling, version
 
 
-def _level_per_throughput(instance: HierarchicalFairness) -> FloatArray:
-    """(n,) float: level that one step/s gives each job."""
-    return instance.scale_factors / instance.equal_share_throughputs
+def _scales(instance: HierarchicalFairness) -> FloatArray:
+    """(n,) float: the jobs' ceilings, and 1 for a job that cannot rise."""
+    scales: FloatArray = np.where(instance.ceilings > 0, instance.ceilings, 1.0)
+    return scales
 
 
 FORMULATION = Formulation(build=build, read=read, solve=solve, any_solver=True)

@@ -18,7 +18,7 @@ from formulations.engine.protocol import Formulation
 from formulations.engine.scaling import unit
 from formulations.engine.solution import Solution
 from formulations.gavel.pricing import solve_program
-from formulations.gavel.sharing import SharingProgram, isolated_share, read_allocation
+from formulations.gavel.sharing import SharingProgram, at_once, isolated_share, jobs_that, read_allocation
 from instances.gavel.max_min_fairness import MaxMinFairness
 from instances.gavel.sharing import Allocation
 
@@ -47,6 +47,10 @@ def bound(instance: MaxMinFairness, value: float) -> float:
 
 def solve(instance: MaxMinFairness, options: Options) -> Solution:
     """Solve the program by HiGHS, with many pairs by generating columns."""
+    without = instance.level_per_throughput <= 0
+    if without.any():
+        why = f"an equal share gives {jobs_that(without)} nothing, so the least level is 0"
+        return at_once(instance, instance.isolated_share(), 0.0, why)
     return solve_program(_program(instance), options, bound=bound)
 
 
@@ -54,8 +58,7 @@ def _program(instance: MaxMinFairness) -> SharingProgram:
     program = SharingProgram(instance)
     program.variable("level", lower=0)
     weights = instance.weights / unit(instance.weights)
-    level_per_throughput = instance.scale_factors / (weights * instance.equal_share_throughputs)
-    program.throughput_rows("fairness", level_per_throughput, less="level")
+    program.throughput_rows("fairness", instance.level_per_throughput / weights, less="level")
     program.maximize("least_level", variable="level")
     return program
 

@@ -14,23 +14,29 @@ as much as solving.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
 
+from formulations.engine.highs import Result
 from formulations.engine.linear import POINT_TOLERANCE, IndexArray, LinearProgram, Rows, csr, weighted_sum
+from formulations.engine.solution import Solution, judged
+from instances import pictures
 from instances.gavel.sharing import Allocation, Sharing
-from instances.schema import FloatArray, IntArray
+from instances.schema import BoolArray, FloatArray, IntArray
 
 __all__ = [
     "Incidence",
     "SharingProgram",
+    "at_once",
     "fullness",
     "incidence",
     "isolated_share",
+    "jobs_that",
     "read_allocation",
     "shared_model",
     "values_of",
@@ -303,11 +309,31 @@ def isolated_share(instance: Sharing) -> Allocation:
     return instance.isolated_share()
 
 
+def at_once(
+    instance: Sharing, plan: Allocation, value: float, why: str, status: Literal["optimal", "infeasible"] = "optimal"
+) -> Solution:
+    """The solution of an instance of which an argument tells the optimum, ``value``, or that there is no plan."""
+    return judged(
+        instance,
+        plan if status == "optimal" else None,
+        Result(status, None, value, None, 0.0, why, "argument"),
+        began=time.perf_counter(),
+        solver="none",
+        solver_version="",
+        method="argument",
+    )
+
+
+def jobs_that(chosen: BoolArray) -> str:
+    """``job 2``, or ``jobs 0 and 2``: which of (n,) jobs are chosen, in words."""
+    return pictures.jobs(np.flatnonzero(chosen))
+
+
 def fullness(instance: Sharing, allocation: Allocation) -> float:
     """How full the fullest job or pool is: 1 at its limit, more beyond it."""
     job_time, workers = instance.loads(allocation)
     used = instance.num_workers > 0
-    return max(float(job_time.max()), float((workers[used] / instance.num_workers[used]).max()))
+    return max(float(job_time.max(initial=0.0)), float((workers[used] / instance.num_workers[used]).max(initial=0.0)))
 
 
 def within_limits(instance: Sharing, fractions: FloatArray) -> Allocation:
@@ -330,5 +356,5 @@ def within_limits(instance: Sharing, fractions: FloatArray) -> Allocation:
 
 def without_traces(instance: Sharing, fractions: FloatArray) -> Allocation:
     """An allocation with 0 where X must be 0 or more, or must be 0, but for the solver's tolerance."""
-    traces = np.abs(fractions) <= POINT_TOLERANCE * max(1.0, float(fractions.max()))
+    traces = np.abs(fractions) <= POINT_TOLERANCE * max(1.0, float(fractions.max(initial=0.0)))
     return Allocation(time_fractions=np.where(traces & ((fractions < 0) | ~instance.fits), 0.0, fractions))

@@ -22,8 +22,9 @@ closed form's time over the time attained:
           one_first:  sum_m first[m]  =  1,   first[m] in {0, 1},   0 <= rate <= 1
           job_time[m], pool_capacity[p]  of :mod:`formulations.gavel.sharing`.
 
-All coefficients of ``served`` are at most 1, and the closed form's own is 1.  Those of jobs and types
-that are slower by eight decades and more would be lost on any solver: they are raised to
+A job that has finished has the time 0, so it needs no row.  All coefficients of ``served`` are at most 1,
+and the closed form's own is 1.  Those of jobs and types that are slower by eight decades and more would be
+lost on any solver: they are raised to
 ``LEAST_RATE``, so that the program's optimum can only be better than the problem's and its bound
 holds, whatever is added.
 """
@@ -63,12 +64,17 @@ def build(instance: ShortestJobFirst) -> pyo.ConcreteModel:
     model.rate = pyo.Var(bounds=(0, 1))
     model.first = pyo.Var(model.JOBS, domain=pyo.Binary)
     throughputs = _possible(instance, entries)
-    rates = throughputs * (_shortest(instance)[0] / instance.steps)[entries.job]
-    rates = np.where(throughputs > 0, np.clip(rates, LEAST_RATE, 1.0), 0.0)
+    shortest = _shortest(instance)[0]
+    best = np.divide(shortest, instance.steps, out=np.zeros(instance.num_jobs), where=instance.active)
+    runs = throughputs > 0
+    rates = np.zeros(len(throughputs))
+    rates[runs] = np.clip(throughputs[runs] * best[entries.job[runs]], LEAST_RATE, 1.0)
     order = np.argsort(entries.job, kind="stable")
     of_job = np.split(order, np.searchsorted(entries.job[order], np.arange(1, instance.num_jobs)))
 
     def served(model: pyo.ConcreteModel, job: int) -> object:
+        if not instance.active[job]:
+            return pyo.Constraint.Skip
         mine = of_job[job][rates[of_job[job]] > 0]
         shares = [variables[column] for column in entries.column[mine]]
         return weighted_sum(rates[mine], shares) >= model.rate - (1 - model.first[job])
@@ -94,7 +100,9 @@ def solve(instance: ShortestJobFirst, options: Options) -> Solution:
     began = time.perf_counter()
     shortest, column = _shortest(instance)
     fractions = np.zeros((instance.num_jobs + instance.num_pairs, instance.num_types))
-    fractions.ravel()[column] = 1.0
+    # A job that has finished needs nothing, and where no job runs nothing helps.
+    if 0 < shortest < math.inf:
+        fractions.ravel()[column] = 1.0
     return judged(
         instance,
         Allocation(time_fractions=fractions),
@@ -114,7 +122,7 @@ def _shortest(instance: ShortestJobFirst) -> tuple[float, int]:
     entries = incidence(instance)
     throughputs = _possible(instance, entries)
     runs = throughputs > 0
-    times = np.full(len(throughputs), np.inf)
+    times = np.where(instance.active, np.inf, 0.0)[entries.job]
     times[runs] = instance.steps[entries.job[runs]] / throughputs[runs]
     fastest = int(times.argmin())
     return float(times[fastest]), int(entries.column[fastest])

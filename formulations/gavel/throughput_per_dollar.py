@@ -19,7 +19,7 @@ from formulations.engine.linear import LinearProgram
 from formulations.engine.options import Options
 from formulations.engine.protocol import Formulation
 from formulations.engine.solution import Solution
-from formulations.gavel.priced import with_stricter_slos
+from formulations.gavel.priced import explain, times_per_step, with_stricter_slos
 from formulations.gavel.pricing import SIMPLEX_ROWS, solve_program
 from formulations.gavel.sharing import SharingProgram, isolated_share, read_allocation
 from instances.base import TOLERANCE
@@ -65,9 +65,9 @@ def slack(instance: ThroughputPerDollar, program: LinearProgram, duals: FloatArr
 def _program(instance: ThroughputPerDollar) -> SharingProgram:
     program = SharingProgram(instance)
     program.subset("SLO_JOBS", instance.slo_jobs)
-    program.throughput_rows("slo", instance.slos / instance.steps, over="SLO_JOBS", lower=1)
+    program.throughput_rows("slo", times_per_step(instance), over="SLO_JOBS", lower=1)
     program.maximize("throughput_per_dollar", worth=np.tile(1 / instance.costs, (instance.num_jobs, 1)))
     return program
 
 
-FORMULATION = Formulation(build=build, read=read, slack=slack, solve=solve, trivial=isolated_share)
+FORMULATION = Formulation(build=build, read=read, slack=slack, solve=solve, explain=explain, trivial=isolated_share)

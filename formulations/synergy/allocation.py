@@ -5,7 +5,7 @@
           memory:   sum_{j,c} memory[j, c] * chosen[j, c]  <=  M                      (3)
           one_config[j]:       sum_c chosen[j, c]  ==  1                              (4)
           fair_throughput[j]:  sum_c W[j, c] * chosen[j, c]  >=  W_fair[j]            (5)
-          chosen[j, c] in {0, 1}.
+          chosen[j, c] in {0, 1},  0 where the server cap (section 6) does not allow the configuration.
 
 Configurations that another one dominates are left out; this changes neither the optimum nor the
 value of the relaxation.
@@ -25,8 +25,20 @@ from instances.schema import IntArray
 from instances.synergy.allocation import SynergyAllocation, SynergyAllocationPlan
 from instances.synergy.heterogeneous_allocation import HeterogeneousAllocation
 from instances.synergy.sensitivity import CPU, MEMORY, THROUGHPUT
+from instances.synergy.tuning import Tuning
 
-__all__ = ["FORMULATION", "at_most", "build", "choices_model", "proportional", "read", "read_choices", "relaxation"]
+__all__ = [
+    "FORMULATION",
+    "at_most",
+    "build",
+    "choices_model",
+    "no_configuration",
+    "proportional",
+    "read",
+    "read_choices",
+    "relaxation",
+    "why_infeasible",
+]
 
 
 def build(instance: SynergyAllocation) -> pyo.ConcreteModel:
@@ -68,7 +80,8 @@ def choices_model(instance: SynergyAllocation | HeterogeneousAllocation, domain:
     model.JOBS = pyo.RangeSet(0, instance.num_jobs - 1)
     kept = [rows.tolist() for rows in instance.undominated]
     model.CONFIGS = pyo.Set(initialize=[(job, c) for job, rows in enumerate(kept) for c in rows], dimen=2)
-    model.chosen = pyo.Var(model.CONFIGS, domain=domain)
+    allowed = instance.allowed_configs
+    model.chosen = pyo.Var(model.CONFIGS, domain=domain, bounds=lambda _, job, c: (0, 1 if allowed[job][c] else 0))
 
     def one_config(model: pyo.ConcreteModel, job: int) -> object:
         return pyo.quicksum(model.chosen[job, c] for c in kept[job]) == 1
@@ -108,4 +121,35 @@ def proportional(instance: SynergyAllocation) -> SynergyAllocationPlan:
     return SynergyAllocationPlan(choices=instance.proportional_choices)
 
 
-FORMULATION = Formulation(build=build, read=read, trivial=proportional)
+def why_infeasible(instance: SynergyAllocation | Tuning) -> str | None:
+    """The first reason in the data for which no plan exists: a job on its own, or the cluster's CPUs or memory."""
+    capacity = {
+        "CPU cores": instance.num_servers * instance.server_cpus,
+        "GB": instance.num_servers * instance.server_memory,
+    }
+    unusable = no_configuration(instance)
+    if unusable:
+        return unusable
+    for column, (unit, there) in enumerate(capacity.items()):
+        least = [
+            float(table[usable, column].min())
+            for table, usable in zip(instance.configs, instance.usable_configs, strict=True)
+        ]
+        if sum(least) > widened(least, there):
+            return (
+                f"with their fair throughputs the jobs need at least {sum(least):g} {unit}, the cluster has {there:g}"
+            )
+    return None
+
+
+def no_configuration(instance: SynergyAllocation | Tuning | HeterogeneousAllocation) -> str | None:
+    """Which job has no configuration that it may take, and why; None when all have one."""
+    jobs = zip(instance.fair_configs, instance.usable_configs, instance.fair_throughputs.tolist(), strict=True)
+    for job, (fair, usable, throughput) in enumerate(jobs):
+        if not usable.any():
+            where = " within one server's CPU cores and memory" if fair.any() else ""
+            return f"job {job} has no configuration{where} that gives it its fair throughput of {throughput:g}"
+    return None
+
+
+FORMULATION = Formulation(build=build, read=read, trivial=proportional, explain=why_infeasible)

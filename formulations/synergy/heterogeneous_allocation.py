@@ -8,7 +8,7 @@ Synergy's program (22)-(26), with a limit on the GPUs of each machine type:
           gpus[i]:    sum_{j,c of type i} gpu_demands[j] * chosen[j, c]  <=  G_i
           one_config[j]:       sum_c chosen[j, c]  ==  1
           fair_throughput[j]:  sum_c W[j, c] * chosen[j, c]  >=  W_fair[j]
-          chosen[j, c] in {0, 1}.
+          chosen[j, c] in {0, 1},  0 where the server cap (section 6) does not allow the configuration.
 
 A configuration belongs to a machine type, so choosing one chooses the type.  Configurations that
 another one of the same type dominates are left out.
@@ -16,15 +16,22 @@ another one of the same type dominates are left out.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 import pyomo.environ as pyo
 
+from formulations.engine import solving
 from formulations.engine.protocol import Formulation
-from formulations.synergy.allocation import at_most, choices_model, read_choices
+from formulations.synergy.allocation import at_most, choices_model, no_configuration, read_choices
+from instances.base import total
+from instances.schema import IntArray
 from instances.synergy.allocation import SynergyAllocationPlan
 from instances.synergy.heterogeneous_allocation import HeterogeneousAllocation
+from instances.synergy.queue import runnable
 from instances.synergy.sensitivity import CPU, MEMORY
 
-__all__ = ["FORMULATION", "build", "read"]
+__all__ = ["FORMULATION", "build", "explain", "improve_utilization", "read"]
 
 
 def build(instance: HeterogeneousAllocation) -> pyo.ConcreteModel:
@@ -63,4 +70,80 @@ def read(model: pyo.ConcreteModel) -> SynergyAllocationPlan:
     return SynergyAllocationPlan(choices=read_choices(model))
 
 
-FORMULATION = Formulation(build=build, read=read)
+def improve_utilization(
+    instance: HeterogeneousAllocation, *, order: Sequence[int] | None = None
+) -> SynergyAllocationPlan:
+    """Use what is left: the program again and again, for the next jobs of the queue and the GPUs not yet assigned.
+
+    The first set are the runnable jobs of the queue (:func:`instances.synergy.queue.runnable`).  As a job runs on
+    one type, the program may have no solution for all of them; then the last of the set waits, and so on.  What
+    the program gives is kept, and the program is solved for the next set and the GPUs that are unassigned, until
+    no job waits or no GPU is free.  A job for which there is no solution on its own is passed over.
+
+    Which jobs of a set wait is not printed: (25) as it stands asks for all of them.
+
+    Parameters
+    ----------
+    instance : HeterogeneousAllocation
+        All jobs of the queue; they may want more GPUs than there are.
+    order : sequence of n int, optional
+        The queue; by default the jobs' own order.
+
+    Returns
+    -------
+    SynergyAllocationPlan
+        With choice -1 for jobs that wait; ``instance.restricted_to`` the others is a feasible round.
+
+    References
+    ----------
+    Synergy (OSDI'22), appendix A.2.3, "Improving utilization".
+    """
+    choices = np.full(instance.num_jobs, -1, np.int64)
+    waiting = list(range(instance.num_jobs) if order is None else order)
+    while waiting:
+        placed = np.flatnonzero(choices >= 0)
+        idle = instance.num_gpus - int(instance.gpu_demands[placed].sum())
+        wave = [waiting[i] for i in runnable(instance.gpu_demands[waiting], idle, range(len(waiting))).tolist()]
+        if not wave:
+            break
+        found = None
+        while wave:
+            found = _with_kept(instance, choices, [*placed.tolist(), *wave])
+            if found is not None or len(wave) == 1:
+                break
+            wave.pop()
+        if found is not None:
+            choices = found
+        waiting = [job for job in waiting if job not in wave]
+    return SynergyAllocationPlan(choices=choices)
+
+
+def _with_kept(instance: HeterogeneousAllocation, choices: IntArray, jobs: list[int]) -> IntArray | None:
+    """(n,) int: the best choices of some jobs, those with one keeping it; None where there are none."""
+    part = instance.restricted_to(jobs)
+    model = solving.build(part)
+    for (position, config), variable in model.chosen.items():
+        if choices[jobs[position]] >= 0:
+            variable.fix(int(config == choices[jobs[position]]))
+    plan = solving.solve(model).plan
+    if not isinstance(plan, SynergyAllocationPlan) or part.violations(plan):
+        return None
+    found = choices.copy()
+    found[jobs] = plan.choices
+    return found
+
+
+def explain(instance: HeterogeneousAllocation) -> str | None:
+    """The first reason in the data for which no plan exists."""
+    wanted = int(total(instance.gpu_demands))
+    if wanted > instance.num_gpus:
+        return f"the jobs want {wanted} GPUs, all types together have {instance.num_gpus}"
+    for job, (gpus, types, usable) in enumerate(
+        zip(instance.gpu_demands.tolist(), instance.config_types, instance.usable_configs, strict=True)
+    ):
+        if usable.any() and (most := max(instance.capacity[types[usable], 2])) < gpus:
+            return f"job {job} wants {gpus} GPUs of one type, those it can run on have at most {most:g}"
+    return no_configuration(instance)
+
+
+FORMULATION = Formulation(build=build, read=read, explain=explain)

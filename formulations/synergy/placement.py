@@ -44,7 +44,7 @@ from formulations.synergy.classes import equal_rows
 from instances.schema import BoolArray, FloatArray
 from instances.synergy.placement import RESOURCES, SynergyPlacement, SynergyPlacementPlan
 
-__all__ = ["FORMULATION", "bound", "build", "read", "second_stage", "vertex", "write"]
+__all__ = ["FORMULATION", "NEGLIGIBLE", "bound", "build", "explain", "read", "second_stage", "vertex", "write"]
 
 NEGLIGIBLE = 1e-10
 """Shares up to this are rounding of the solver's, not places where a job runs."""
@@ -255,4 +255,19 @@ def _is_basic(instance: SynergyPlacement, shares: FloatArray) -> bool:
     return bool(np.linalg.matrix_rank(columns) == len(jobs)) if len(jobs) else True
 
 
-FORMULATION = Formulation(build=build, read=read, write=write, bound=bound)
+def explain(instance: SynergyPlacement) -> str | None:
+    """The first reason in the data for which no placement exists: the servers' resources, or a GPU that is too much."""
+    for name, amounts, size in zip(RESOURCES, instance.demands.T, instance.capacity.tolist(), strict=True):
+        there = instance.num_servers * size
+        if amounts.sum() > widened(amounts, there):
+            unit = {"gpus": "GPUs", "cpus": "CPU cores", "memory": "GB"}[name]
+            return f"the jobs want {amounts.sum():g} {unit}, the servers have {there:g}"
+    if instance.integral_gpus:
+        per_gpu = instance.demands / np.maximum(instance.demands[:, :1], 1.0)
+        too_much = (instance.demands[:, 0] > 0) & (per_gpu > _widest(instance)).any(axis=1)
+        if too_much.any():
+            return f"one GPU of job {np.flatnonzero(too_much)[0]} comes with more CPU cores or memory than a server has"
+    return None
+
+
+FORMULATION = Formulation(build=build, read=read, write=write, bound=bound, explain=explain)

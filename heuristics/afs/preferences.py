@@ -1,10 +1,10 @@
 """Whether AFS's comparison of jobs in pairs is an order: the cycles of its preferences.
 
 AFS-L gives each GPU to the job of top priority, which it finds by comparing jobs in pairs
-(:func:`heuristics.afs.elastic_sharing.afs_l`).  Of any two jobs one wins, so that the comparisons
-at given shares are a tournament.  The scan finds the same job in whatever order it goes if and only
-if one job wins against all others; the comparison is an order of all jobs if and only if there is
-no cycle.  A tournament with a cycle has one of three jobs.
+(:func:`heuristics.afs.elastic_sharing.afs_l`).  Of any two jobs one wins, the lower one scanned first,
+so that the comparisons at given shares are a tournament.  The scan finds the same job in whatever
+order it goes if and only if one job wins against all others; the comparison is an order of all jobs if
+and only if there is no cycle.  A tournament with a cycle has one of three jobs.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def preference_cycles(
 
     References
     ----------
-    AFS (NSDI'21), section 4.2, formula (3) and Algorithm 1; Johnson, "Finding all the elementary
+    AFS (NSDI'21), section 3.3, Algorithm 1, and Appendix C; Johnson, "Finding all the elementary
     circuits of a directed graph" (1975), as in networkx.
     """
     import networkx as nx
@@ -67,17 +67,17 @@ def preference_cycles(
 
 
 def preferred(instance: ElasticSharing, shares: IntArray, first: int, second: int) -> int:
-    """Which of two jobs, ``first < second``, gets the next GPU at these shares: Algorithm 1's comparison.
+    """Which of two jobs gets the next GPU at these shares: Algorithm 1's comparison, ``first`` scanned first.
 
     A job without GPUs counts as longer than any with some; of two without, the shorter on its first
-    share wins.  Ties go to the first job.
+    share wins.  Of two equally long jobs the second counts as the shorter, as printed.
     """
     work, table = instance.work, instance.throughputs
     if not shares[first] and not shares[second]:
         alone = [work[job] / table[job, instance.min_shares[job]] for job in (first, second)]
-        return first if alone[0] <= alone[1] else second
+        return first if alone[0] < alone[1] else second
     lengths = [work[job] / table[job, shares[job]] if shares[job] else np.inf for job in (first, second)]
-    a, b = (first, second) if lengths[0] <= lengths[1] else (second, first)
+    a, b = (first, second) if lengths[0] < lengths[1] else (second, first)
     (p_a, p_a_more), (p_b, p_b_more) = _throughputs(instance, shares, a), _throughputs(instance, shares, b)
     return b if (p_b_more - p_b) / p_b_more > (p_a_more - p_a) / p_a else a
 

@@ -1,75 +1,104 @@
-"""AFS's formulas for two jobs and one free GPU, and the rule that they give.
+"""AFS's formulas for two jobs and one free GPU, and the rules that they give.
 
 Let a be the shorter of the two jobs of a :class:`instances.afs.two_job.AfsTwoJob` at their present
-shares and b the longer, w their work, p and p' their throughputs without and with the GPU.  The
-average completion time is
+shares and b the longer, w their work, p and p' their throughputs without and with the GPU in slot 1,
+and p'_2 those in slot 2, when the other is done.  In case (a), a receives the GPU; in the cases (b), b
+does, and a completes first (b1), or b (b2: ``w_b / p'_b <= w_a / p_a``).  Average completion times differ by
 
-    if a receives it:    (1/2) * (2 * w_a / p'_a + (w_b - p_b * w_a / p'_a) / p'_b)             (1)
-    if b receives it:    (1/2) * (w_a / p_a + w_b / p'_b)                                       (2)
+    (a) less (b1):  w_a/p'_a - w_a/p_a + w_a/(2 p'_b2) * (p'_b/p_a - p_b/p'_a)                  (1)
+    (a) less (b2):  w_a/p'_a - w_b/p'_b + p_b/(2 p'_b2) * (w_b/p_b - w_a/p'_a)
+                                        - p_a/(2 p'_a2) * (w_a/p_a - w_b/p'_b)                  (2)
 
-and so b should have it if
+so b should have the GPU where the difference is positive.  The AFS assumption, ``p'_a2 = p_a`` and
+``p'_b2 = p'_b``, makes both positive exactly where
 
     (p'_b - p_b) / p'_b  >  (p'_a - p_a) / p_a.                                                 (3)
-
-(1) holds always.  (2), and with it (3), take for granted that a completes first even when b has the
-GPU, ``w_a / p_a <= w_b / p'_b``; where b overtakes a, (2) is too large, and (3) can choose wrongly.
 """
 
 from __future__ import annotations
 
 from instances.afs.two_job import AfsTwoJob, AfsTwoJobPlan
 
-__all__ = ["jct_if_longer_receives", "jct_if_shorter_receives", "longer_receives", "pairwise_rule", "shorter_first"]
+__all__ = ["exact_rule", "formula_1", "formula_2", "longer_receives", "pairwise_rule", "shorter_first"]
 
 
-def jct_if_shorter_receives(instance: AfsTwoJob) -> float:
-    """Formula (1): average completion time if the shorter job receives the GPU, s.
+def formula_1(instance: AfsTwoJob) -> float:
+    """Formula (1): by how much average completion time falls if b receives the GPU and a completes first, s.
 
-    References
-    ----------
-    AFS (NSDI'21), section 4.2.
-    """
-    w_a, _, p_a_more, w_b, p_b, p_b_more = _symbols(instance)
-    first = w_a / p_a_more
-    return (2 * first + (w_b - p_b * first) / p_b_more) / 2
-
-
-def jct_if_longer_receives(instance: AfsTwoJob) -> float:
-    """Formula (2): average completion time if the longer job receives the GPU, s.
-
-    It holds if the shorter job still completes first.  If that job does not run at present, it
-    waits for the GPU, and the formula's ``w_a / p_a`` is infinite.
+    Infinite, and negative, where a does not run at present, as it does not complete first then.
 
     References
     ----------
-    AFS (NSDI'21), section 4.2.
+    AFS (NSDI'21), section 3.2.
     """
-    w_a, p_a, _, w_b, _, p_b_more = _symbols(instance)
-    return (w_a / p_a + w_b / p_b_more) / 2 if p_a else float("inf")
+    w_a, p_a, p_a_more, _, p_b, p_b_more = _symbols(instance)
+    if not w_a:
+        return 0.0
+    if not p_a:
+        return -float("inf")
+    p_b_2 = float(instance.left_alone[1 - instance.shorter])
+    return w_a / p_a_more - w_a / p_a + w_a / (2 * p_b_2) * (p_b_more / p_a - p_b / p_a_more)
+
+
+def formula_2(instance: AfsTwoJob) -> float:
+    """Formula (2): by how much average completion time falls if b receives the GPU and completes first, s.
+
+    The brackets are multiplied out, so that jobs may not run at present.
+
+    References
+    ----------
+    AFS (NSDI'21), section 3.2.
+    """
+    w_a, p_a, p_a_more, w_b, p_b, p_b_more = _symbols(instance)
+    a = instance.shorter
+    p_a_2, p_b_2 = float(instance.left_alone[a]), float(instance.left_alone[1 - a])
+    if_a = (w_b - p_b * w_a / p_a_more) / (2 * p_b_2)
+    if_b = (w_a - p_a * w_b / p_b_more) / (2 * p_a_2)
+    return w_a / p_a_more - w_b / p_b_more + if_a - if_b
 
 
 def longer_receives(instance: AfsTwoJob) -> bool:
     """Formula (3): whether the longer job should receive the GPU.
 
-    False if neither job runs at present, as Algorithm 1 gives the first GPU to the shorter job.
+    False if the shorter job does not run at present, as Algorithm 1 gives the first GPU to the shorter of
+    two without any.
 
     References
     ----------
-    AFS (NSDI'21), section 4.2 and Algorithm 1.
+    AFS (NSDI'21), section 3.2 and Algorithm 1.
     """
     _, p_a, p_a_more, _, p_b, p_b_more = _symbols(instance)
-    return p_a > 0 and (p_b_more - p_b) / p_b_more > (p_a_more - p_a) / p_a
+    return p_a > 0 and p_b_more > 0 and (p_b_more - p_b) / p_b_more > (p_a_more - p_a) / p_a
+
+
+def exact_rule(instance: AfsTwoJob) -> AfsTwoJobPlan:
+    """The receiver that formulas (1) and (2) name: the longer job where that which applies is positive.
+
+    Guarantee: optimal.  Complexity: O(1).
+
+    References
+    ----------
+    AFS (NSDI'21), section 3.2.
+    """
+    a = instance.shorter
+    w_a, p_a, p_a_more, w_b, _, p_b_more = _symbols(instance)
+    if not (w_a and w_b and p_a_more and p_b_more):
+        # A job that is done, or that the GPU does not make run, is nothing that the formulas are about.
+        worth = [instance.objective(AfsTwoJobPlan(receiver=job)) for job in (a, 1 - a)]
+        return AfsTwoJobPlan(receiver=a if worth[0] <= worth[1] else 1 - a)
+    difference = formula_1(instance) if w_a * p_b_more < w_b * p_a else formula_2(instance)
+    return AfsTwoJobPlan(receiver=1 - a if difference > 0 else a)
 
 
 def pairwise_rule(instance: AfsTwoJob) -> AfsTwoJobPlan:
     """AFS-L's choice: the receiver that formula (3) names.
 
-    Guarantee: optimal if the shorter job completes first whoever receives the GPU, that is, if
-    ``w_a / p_a <= w_b / p'_b``; none known otherwise.  Complexity: O(1).
+    Guarantee: optimal under the AFS assumption (``instance.apathetic()``); otherwise none known.
+    Complexity: O(1).
 
     References
     ----------
-    AFS (NSDI'21), section 4.2 and Algorithm 1.
+    AFS (NSDI'21), section 3.2 and Algorithm 1.
     """
     shorter = instance.shorter
     return AfsTwoJobPlan(receiver=1 - shorter if longer_receives(instance) else shorter)
@@ -82,7 +111,7 @@ def shorter_first(instance: AfsTwoJob) -> AfsTwoJobPlan:
 
     References
     ----------
-    AFS (NSDI'21), section 3.
+    AFS (NSDI'21), section 2.2.
     """
     return AfsTwoJobPlan(receiver=instance.shorter)
 

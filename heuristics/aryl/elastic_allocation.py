@@ -8,9 +8,9 @@ from itertools import pairwise
 import numpy as np
 
 from instances.aryl.elastic_allocation import ElasticAllocation, ElasticAllocationPlan
-from instances.schema import FloatArray
+from instances.schema import FloatArray, IntArray
 
-__all__ = ["dynamic_program", "lp_bound", "marginal_greedy"]
+__all__ = ["afs", "base_charged_again", "dynamic_program", "gandiva", "lp_bound", "marginal_greedy"]
 
 
 def dynamic_program(instance: ElasticAllocation) -> ElasticAllocationPlan:
@@ -23,17 +23,39 @@ def dynamic_program(instance: ElasticAllocation) -> ElasticAllocationPlan:
 
     References
     ----------
-    Aryl (EuroSys'23 as Lyra), section 5.2, which names dynamic programming as its solver.
+    Aryl (EuroSys'23 as Lyra), section 5.2, which names dynamic programming as its solver; Algorithm 2,
+    lines 10 to 21, but for line 17.
     """
-    useful = int(instance.max_extra @ instance.gpus_per_worker)
+    return _knapsack(instance, np.zeros(instance.num_jobs, np.int64))
+
+
+def base_charged_again(instance: ElasticAllocation) -> ElasticAllocationPlan:
+    """Phase two with the weights of line 17: a job that grows is charged its base workers once more.
+
+    The same dynamic program, in which w extra workers take ``(w + min_workers) * gpus_per_worker`` of
+    the capacity, though base workers hold their GPUs already.  Some GPUs stay idle for it.
+
+    Guarantee: feasible, and never better than :func:`dynamic_program`.
+    Complexity: O(capacity * sum_j max_extra[j]) time, O(n * capacity) space.
+
+    References
+    ----------
+    Aryl (EuroSys'23 as Lyra), Appendix D, Algorithm 2, lines 10 to 21 as printed.
+    """
+    return _knapsack(instance, instance.min_workers)
+
+
+def _knapsack(instance: ElasticAllocation, charged: IntArray) -> ElasticAllocationPlan:
+    """The best allocation where jobs that grow are charged so many workers besides the extra ones."""
+    useful = int((instance.max_extra + charged) @ instance.gpus_per_worker)
     capacity = min(instance.capacity, useful)
     best = np.zeros(capacity + 1)
     choices = np.zeros((instance.num_jobs, capacity + 1), np.int32)
     for job, table in enumerate(instance.reductions):
-        gpus = int(instance.gpus_per_worker[job])
+        gpus, base = int(instance.gpus_per_worker[job]), int(charged[job])
         improved = best.copy()
-        for extra in range(1, min(len(table) - 1, capacity // gpus) + 1):
-            shift = extra * gpus
+        for extra in range(1, min(len(table) - 1, capacity // gpus - base) + 1):
+            shift = (extra + base) * gpus
             candidate = best[: capacity + 1 - shift] + table[extra]
             better = candidate > improved[shift:]
             improved[shift:][better] = candidate[better]
@@ -42,8 +64,64 @@ def dynamic_program(instance: ElasticAllocation) -> ElasticAllocationPlan:
     extra_workers = np.zeros(instance.num_jobs, np.int64)
     left = capacity
     for job in reversed(range(instance.num_jobs)):
-        extra_workers[job] = choices[job, left]
-        left -= int(extra_workers[job]) * int(instance.gpus_per_worker[job])
+        extra = int(choices[job, left])
+        extra_workers[job] = extra
+        left -= (extra + int(charged[job])) * int(instance.gpus_per_worker[job]) if extra else 0
+    return ElasticAllocationPlan(extra_workers=extra_workers)
+
+
+def afs(instance: ElasticAllocation) -> ElasticAllocationPlan:
+    """The paper's AFS: one worker at a time to the job that gains the most throughput for each GPU of it.
+
+    A job's throughput is what its running time says, relative to that on its base workers, because
+    iterations of different jobs do not compare; the paper does not say.  Ties go to the lowest job.
+    A job whose next worker does not fit, or gains nothing, is done.
+
+    Guarantee: none known.  Complexity: O(n) for each worker.
+
+    References
+    ----------
+    Aryl (EuroSys'23 as Lyra), section 7.1: AFS made to keep base demands and to go by workers.  It is
+    not the AFS-L of :mod:`heuristics.afs.elastic_sharing`.
+    """
+    speeds = [
+        np.divide(times[0], times, out=np.ones(len(times)), where=times > 0)
+        for times in map(instance.times, range(instance.num_jobs))
+    ]
+    extra_workers = np.zeros(instance.num_jobs, np.int64)
+    left = instance.capacity
+    while True:
+        best, grown = 0.0, -1
+        for job, speed in enumerate(speeds):
+            extra, gpus = int(extra_workers[job]), int(instance.gpus_per_worker[job])
+            if extra < instance.max_extra[job] and gpus <= left:
+                # Twelve digits, so that equal gains tie whatever rounding they went through.
+                gain = float(f"{(speed[extra + 1] - speed[extra]) / gpus:.12g}")
+                if gain > best:
+                    best, grown = gain, job
+        if grown < 0:
+            return ElasticAllocationPlan(extra_workers=extra_workers)
+        extra_workers[grown] += 1
+        left -= int(instance.gpus_per_worker[grown])
+
+
+def gandiva(instance: ElasticAllocation) -> ElasticAllocationPlan:
+    """The paper's Gandiva: jobs grow one after the other as far as there is room, whatever they gain by it.
+
+    Lowest job first, since the paper names no order.  Gandiva grows a job on the servers that hold it,
+    while no job is pending; an instance has no servers, so all that is left is open to all.
+
+    Guarantee: none known.  Complexity: O(n).
+
+    References
+    ----------
+    Aryl (EuroSys'23 as Lyra), sections 2.3 and 7.1.
+    """
+    extra_workers = np.zeros(instance.num_jobs, np.int64)
+    left = instance.capacity
+    for job, gpus in enumerate(instance.gpus_per_worker.tolist()):
+        extra_workers[job] = min(int(instance.max_extra[job]), left // gpus)
+        left -= int(extra_workers[job]) * gpus
     return ElasticAllocationPlan(extra_workers=extra_workers)
 
 

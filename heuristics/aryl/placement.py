@@ -1,4 +1,4 @@
-"""A fast method for :class:`instances.aryl.placement.ArylPlacement`."""
+"""Fast methods for :class:`instances.aryl.placement.ArylPlacement`."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ from bisect import bisect_left, insort
 import numpy as np
 
 from instances.aryl.placement import ArylPlacement, ArylPlacementPlan
+from instances.schema import BoolArray
 
-__all__ = ["best_fit_decreasing"]
+__all__ = ["best_fit_decreasing", "naive_best_fit_decreasing"]
 
 
 def best_fit_decreasing(instance: ArylPlacement) -> ArylPlacementPlan:
     """Largest workers first, each on the fullest server of its preferred group that still fits it.
 
-    Workers are taken by GPUs, largest first (ties: lowest job).  In the preferred group (inference
-    for elastic jobs, training for others) a worker goes to the opened server with the fewest free
-    GPUs that fits it; if none does, the smallest unopened one that fits is opened (ties: lowest
-    server).  Only when neither exists the other group is tried, in the same way.  A worker that
-    fits nowhere is left out, and the plan then breaks ``all_placed``.
+    Workers are taken by GPUs, largest first (ties: lowest job), those of heterogeneous jobs after all
+    others.  In the preferred group (inference for elastic jobs, but for base workers of heterogeneous
+    ones; training for others) a worker goes to the opened server with the fewest free GPUs that fits
+    it; if none does, the smallest unopened one that fits is opened (ties: lowest server).  Only when
+    neither exists the other group is tried, in the same way.  On inference servers flexible workers
+    only join flexible workers, and others only others.  A worker that fits nowhere is left out, and
+    the plan then breaks ``all_placed``.
 
     Guarantee: none known for two groups.  On one group of equal servers it is best fit decreasing,
     which opens at most 11/9 of the fewest possible servers plus 4; when every size divides the
@@ -27,19 +30,50 @@ def best_fit_decreasing(instance: ArylPlacement) -> ArylPlacementPlan:
 
     References
     ----------
-    Aryl (EuroSys'23 as Lyra), section 5.3.  Johnson, "Near-optimal bin packing algorithms" (1973).
-    Coffman, Garey, Johnson, "Bin packing with divisible item sizes" (1987).
+    Aryl (EuroSys'23 as Lyra), section 5.3, and section 6 for heterogeneous jobs.  Johnson, "Near-optimal
+    bin packing algorithms" (1973).  Coffman, Garey, Johnson, "Bin packing with divisible item sizes"
+    (1987).
     """
-    inference = np.asarray(instance.server_groups == "inference", bool)
+    return _packed(instance, instance.prefers_loan, instance.flexible, last=instance.heterogeneous)
+
+
+def naive_best_fit_decreasing(instance: ArylPlacement) -> ArylPlacementPlan:
+    """Best fit decreasing without regard to elasticity: all workers prefer training servers.
+
+    As :func:`best_fit_decreasing`, but elastic jobs are treated like the others, and base and flexible
+    workers share servers: with flexible workers its plans may break ``separate_groups``.
+
+    Guarantee and complexity: those of :func:`best_fit_decreasing`.
+
+    References
+    ----------
+    Aryl (EuroSys'23 as Lyra), section 7.2 and Table 6.
+    """
+    nobody = np.zeros(instance.num_jobs, bool)
+    return _packed(instance, nobody, nobody, last=nobody)
+
+
+def _packed(
+    instance: ArylPlacement, prefers_loan: BoolArray, flexible: BoolArray, *, last: BoolArray
+) -> ArylPlacementPlan:
+    """Best fit decreasing where jobs prefer, and are kept apart, as the arrays say."""
     sizes = instance.server_gpus.tolist()
-    # Servers of each group as (free GPUs, server), in order: opened ones, and those still closed.
-    opened: dict[bool, list[tuple[int, int]]] = {False: [], True: []}
-    closed = {group: sorted((sizes[i], int(i)) for i in np.flatnonzero(inference == group)) for group in (False, True)}
+    # Servers of each group as (free GPUs, server), in order: those still closed, and opened ones, of
+    # which inference servers with flexible workers are a group of their own.
+    closed = {
+        group: sorted((sizes[i], int(i)) for i in np.flatnonzero(instance.on_loan == group)) for group in (False, True)
+    }
+    opened: dict[tuple[bool, bool], list[tuple[int, int]]] = {
+        (on_loan, apart): [] for on_loan in (False, True) for apart in (False, True)
+    }
     # Written through once: fresh pages that are touched here and there cost more than the packing.
     workers = np.full((instance.num_jobs, instance.num_servers), 0)
-    for job in np.argsort(-instance.gpus_per_worker, kind="stable").tolist():
-        need, elastic = int(instance.gpus_per_worker[job]), bool(instance.elastic[job])
-        choices = [(servers[group], opened[group]) for group in (elastic, not elastic) for servers in (opened, closed)]
+    for job in np.lexsort((-instance.gpus_per_worker, last)).tolist():
+        need, prefers, apart = int(instance.gpus_per_worker[job]), bool(prefers_loan[job]), bool(flexible[job])
+        choices = []
+        for group in (prefers, not prefers):
+            mine = opened[group, group and apart]
+            choices += [(mine, mine), (closed[group], mine)]
         for _ in range(int(instance.num_workers[job])):
             for candidates, now_opened in choices:
                 position = bisect_left(candidates, (need, 0))

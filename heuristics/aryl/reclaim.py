@@ -1,41 +1,93 @@
 """Fast methods for :class:`instances.aryl.reclaim.Reclaim`.
 
 The greedy methods differ only in the cost that they give to a server; all take the cheapest
-server, preempt the jobs with base workers on it, and repeat.  Ties go to the lowest index.  None
-has a known guarantee: no polynomial algorithm with a constant factor is known for minimum k-union.
+server, preempt the jobs with base workers on it, and repeat; only :func:`smallest_count_first`
+does not look again.  None has a known guarantee: no polynomial algorithm with a constant factor is
+known for minimum k-union.  Where more servers are demanded than there are, they return all.
+
+Which of several cheapest servers is taken is open in the paper.  ``order``, all servers in an
+order, says it: the one that comes first in it.  By default that is the lowest number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from instances.aryl.reclaim import Reclaim, ReclaimPlan
 from instances.schema import FloatArray, IntArray
 
-__all__ = ["gpu_fraction", "local_search", "preemption_costs", "random", "server_fraction", "smallest_count_first"]
+__all__ = [
+    "flexible_first",
+    "gpu_fraction",
+    "local_search",
+    "preemption_costs",
+    "random",
+    "server_fraction",
+    "smallest_count_first",
+    "smallest_count_updated",
+]
 
 
-def server_fraction(instance: Reclaim) -> ReclaimPlan:
+def server_fraction(instance: Reclaim, *, order: Sequence[int] | IntArray | None = None) -> ReclaimPlan:
     """Aryl's Algorithm 1: a job costs each of its servers 1 / (number of its servers).
 
     Jobs on one server cost it 1, a job on four servers costs each 1/4; the costs of the other
-    servers fall when a job is preempted, because its workers are gone from them too.  When one
-    server is demanded, the paper takes the server with the fewest jobs.
+    servers fall when a job is preempted, because its workers are gone from them too (lines 10 to
+    16).  When one server is demanded, the server with the fewest jobs is taken (lines 18 to 20).
 
-    Guarantee: none known.  Complexity: O(demand * s + hosts).
+    Guarantee: none known; optimal when one server is demanded, and where no job spans two servers.
+    Complexity: O(demand * s + hosts).
+
+    Parameters
+    ----------
+    instance : Reclaim
+    order : sequence of int, optional
+        All servers; of the cheapest the one that comes first.  By default the lowest number.
 
     References
     ----------
-    Aryl (EuroSys'23 as Lyra), section 4, Algorithm 1.
+    Aryl (EuroSys'23 as Lyra), section 4 and Appendix B, Algorithm 1.
     """
     if instance.demand == 1:
-        return smallest_count_first(instance)
-    return _greedy(instance, _server_share)
+        return smallest_count_first(instance, order=order)
+    return _greedy(instance, _server_share, order)
 
 
-def gpu_fraction(instance: Reclaim) -> ReclaimPlan:
+def flexible_first(instance: Reclaim, *, order: Sequence[int] | IntArray | None = None) -> ReclaimPlan:
+    """Release the servers without base workers first, and leave the rest of the demand to Algorithm 1.
+
+    Returning such a server scales jobs in and preempts none; where there are enough of them, none
+    other is returned.  :func:`server_fraction` takes them first as well, since they cost nothing;
+    only where one server is left to find does this take the one of fewest jobs and that the one of
+    least cost.
+
+    Guarantee and complexity: those of :func:`server_fraction`.
+
+    Parameters
+    ----------
+    instance : Reclaim
+    order : sequence of int, optional
+        As in :func:`server_fraction`.
+
+    References
+    ----------
+    Aryl (EuroSys'23 as Lyra), sections 1 (reclaiming in two phases) and 5.3.
+    """
+    rank = _rank(instance, order)
+    released = sorted(instance.flexible_servers.tolist(), key=lambda server: rank[server])[: instance.demand]
+    others = np.setdiff1d(np.arange(instance.num_servers), released)
+    if len(released) == instance.demand or not len(others):
+        return ReclaimPlan(servers=np.array(released, np.int64))
+    rest = Reclaim(
+        hosts=instance.hosts[:, others], gpus=instance.gpus[:, others], demand=instance.demand - len(released)
+    )
+    preempting = others[server_fraction(rest, order=np.argsort(rank[others])).servers]
+    return ReclaimPlan(servers=np.concatenate([np.array(released, np.int64), preempting]))
+
+
+def gpu_fraction(instance: Reclaim, *, order: Sequence[int] | IntArray | None = None) -> ReclaimPlan:
     """Greedy by fraction of GPUs: a job costs a server the share of its GPUs that it holds there.
 
     The alternative that the paper compares with in Table 1.  Only the GPUs of servers that host
@@ -43,29 +95,61 @@ def gpu_fraction(instance: Reclaim) -> ReclaimPlan:
 
     Guarantee: none known.  Complexity: O(demand * s + hosts).
 
+    Parameters
+    ----------
+    instance : Reclaim
+    order : sequence of int, optional
+        As in :func:`server_fraction`.
+
     References
     ----------
     Aryl (EuroSys'23 as Lyra), section 4, Table 1.
     """
-    return _greedy(instance, _gpu_share)
+    return _greedy(instance, _gpu_share, order)
 
 
-def smallest_count_first(instance: Reclaim) -> ReclaimPlan:
-    """Greedy by the number of jobs that a server still hosts (the paper's SCF baseline).
+def smallest_count_first(instance: Reclaim, *, order: Sequence[int] | IntArray | None = None) -> ReclaimPlan:
+    """The servers that host the fewest jobs, as counted before any is returned (the paper's SCF baseline).
 
-    Guarantee: none known.  Complexity: O(demand * s + hosts).
+    Guarantee: none known; optimal when one server is demanded, and where no job spans two servers.
+    Complexity: O(s log s + hosts).
+
+    Parameters
+    ----------
+    instance : Reclaim
+    order : sequence of int, optional
+        As in :func:`server_fraction`.
 
     References
     ----------
-    Aryl (EuroSys'23 as Lyra), section 4, Table 1, and section 7 (smallest job count first).
+    Aryl (EuroSys'23 as Lyra), section 7.1 (smallest job count first), and section 4, Table 1.
     """
-    return _greedy(instance, _job_count)
+    servers = np.lexsort((_rank(instance, order), instance.hosts.sum(axis=0)))
+    return ReclaimPlan(servers=servers[: instance.demand])
+
+
+def smallest_count_updated(instance: Reclaim, *, order: Sequence[int] | IntArray | None = None) -> ReclaimPlan:
+    """Greedy by the number of jobs that a server still hosts: smallest count first with Algorithm 1's updates (ours).
+
+    Guarantee: none known.  Complexity: O(demand * s + hosts).
+
+    Parameters
+    ----------
+    instance : Reclaim
+    order : sequence of int, optional
+        As in :func:`server_fraction`.
+    """
+    return _greedy(instance, _job_count, order)
 
 
 def random(instance: Reclaim, *, rng: np.random.Generator | int = 0) -> ReclaimPlan:
-    """Servers drawn uniformly without replacement, the paper's weakest baseline.
+    """Servers drawn uniformly without replacement, a baseline.
 
     Guarantee: none.  Complexity: O(s).
+
+    References
+    ----------
+    Aryl (EuroSys'23 as Lyra), section 7.1.
     """
     rng = np.random.default_rng(rng)
     return ReclaimPlan(servers=np.sort(rng.permutation(instance.num_servers)[: instance.demand]))
@@ -75,13 +159,13 @@ def local_search(instance: Reclaim) -> ReclaimPlan:
     """Improve the greedy methods' servers by swaps of one returned for one kept server (ours).
 
     From the servers of each of :func:`server_fraction`, :func:`gpu_fraction` and
-    :func:`smallest_count_first`, takes the best swap while one lowers the number of preempted
+    :func:`smallest_count_updated`, takes the best swap while one lowers the number of preempted
     jobs (ties go to the lowest servers); of the three ends, the best (ties in that order).
 
-    Guarantee: never worse than the three greedy methods.  Complexity: O(hosts + demand * s) for
+    Guarantee: never worse than these three.  Complexity: O(hosts + demand * s) for
     each swap, at most n swaps from each start.
     """
-    starts = (server_fraction(instance), gpu_fraction(instance), smallest_count_first(instance))
+    starts = (server_fraction(instance), gpu_fraction(instance), smallest_count_updated(instance))
     return min((_swapped(instance, start) for start in starts), key=instance.objective)
 
 
@@ -120,7 +204,7 @@ def preemption_costs(instance: Reclaim) -> dict[str, FloatArray]:
     -------
     dict
         ``"job_count"``, ``"gpu_fraction"`` and ``"server_fraction"``, each (s,) float: the cost
-        that :func:`smallest_count_first`, :func:`gpu_fraction` and :func:`server_fraction` start
+        that :func:`smallest_count_updated`, :func:`gpu_fraction` and :func:`server_fraction` start
         from.
     """
     jobs, servers = _hosts(instance)
@@ -154,22 +238,36 @@ def _costs(instance: Reclaim, servers: IntArray, share: FloatArray) -> FloatArra
     return np.bincount(servers, weights=share, minlength=instance.num_servers).astype(float)
 
 
-def _greedy(instance: Reclaim, share_of: Callable[[Reclaim, IntArray, IntArray], FloatArray]) -> ReclaimPlan:
+def _rank(instance: Reclaim, order: Sequence[int] | IntArray | None) -> IntArray:
+    """(s,) int: the position of each server in ``order``, by which ties are broken."""
+    if order is None:
+        return np.arange(instance.num_servers)
+    if sorted(order) != list(range(instance.num_servers)):
+        raise ValueError(f"order: got {list(order)}, must be the servers 0 to {instance.num_servers - 1} in some order")
+    return np.argsort(order)
+
+
+def _greedy(
+    instance: Reclaim,
+    share_of: Callable[[Reclaim, IntArray, IntArray], FloatArray],
+    order: Sequence[int] | IntArray | None,
+) -> ReclaimPlan:
     """Cheapest server first, where a server costs the shares of the jobs still running on it."""
+    first = np.argsort(_rank(instance, order))
     jobs, servers = _hosts(instance)
     share = share_of(instance, jobs, servers)
     by_job = np.searchsorted(jobs, np.arange(instance.num_jobs + 1))
-    order = np.argsort(servers, kind="stable")
-    by_server = np.searchsorted(servers[order], np.arange(instance.num_servers + 1))
+    pairs = np.argsort(servers, kind="stable")
+    by_server = np.searchsorted(servers[pairs], np.arange(instance.num_servers + 1))
     cost = _costs(instance, servers, share)
     running = np.ones(instance.num_jobs, bool)
     chosen: list[int] = []
-    for _ in range(instance.demand):
-        # Rounded, so that a cost that is zero but for rounding does not lose to a true zero of
-        # higher index.
-        server = int(np.argmin(np.round(cost, 9)))
+    for _ in range(min(instance.demand, instance.num_servers)):
+        # Rounded, so that a cost that is zero but for rounding does not lose to a true zero that
+        # comes later.
+        server = int(first[np.argmin(np.round(cost[first], 9))])
         chosen.append(server)
-        on_it = jobs[order[by_server[server] : by_server[server + 1]]]
+        on_it = jobs[pairs[by_server[server] : by_server[server + 1]]]
         for job in on_it[running[on_it]]:
             running[job] = False
             span = slice(by_job[job], by_job[job + 1])

@@ -7,32 +7,35 @@ from instances.aryl.two_job import ArylTwoJob, ArylTwoJobPlan
 __all__ = ["closed_form"]
 
 
-def closed_form(instance: ArylTwoJob) -> ArylTwoJobPlan:
-    """Favour one job by a rule that needs no search, and give it all that the bounds allow.
+def closed_form(instance: ArylTwoJob) -> ArylTwoJobPlan | None:
+    """Appendix C's rule: favour one job, and give it all that the bounds allow.
+
+    The appendix asks for maxima that do not fit together, though each leaves a GPU free (its
+    formula (2)).  With p the job of the smaller maximum, its rule is
+
+    - p gets its maximum where that is at most half of all GPUs;
+    - otherwise the job of the smaller workload gets its maximum.
 
     When job f completes first and the other, s, grows to its maximum M_s, the two completion times
     add up to
 
         (W_f / x_f) * (2 - num_gpus / M_s) + (W_f + W_s) / M_s.
 
-    This falls in x_f where M_s is more than half of all GPUs and rises where it is less, so one of
-    the jobs should start with its maximum:
+    (cf. formula (7)), which falls in x_f where M_s is more than half of all GPUs and rises where it
+    is less; and for maxima above half of all GPUs the sums for favouring one job and the other differ
+    by (W_0 - W_1) * (M_0 + M_1 - num_gpus) / (M_0 * M_1).
 
-    - a job whose maximum is at most half of all GPUs (what it does not get it cannot make up for);
-      of two such jobs both get theirs;
-    - otherwise the job of the smaller workload, because the sums for favouring one and the other
-      differ by (W_0 - W_1) * (M_0 + M_1 - num_gpus) / (M_0 * M_1).
-
-    Equal workloads go to job 0.  The rule looks at the maxima only: where the other job's minimum
-    keeps the favoured one from its maximum, the plan is feasible but may not be the best.
+    Equal workloads go to job 0, which the appendix leaves open.  Outside of formula (2) the rule is
+    applied as it stands, with maxima of at most all GPUs.  It does not look at the minima: where the
+    other job's keeps the favoured one from its maximum, the favoured one gets what is left, and the
+    plan may not be the best.  None where both minima do not fit.
 
     Guarantee: optimal when the favoured job gets its maximum; none known otherwise.
     Complexity: O(1).
 
     References
     ----------
-    Aryl (EuroSys'23 as Lyra), section 5.1 and Appendix C: two jobs, linear scaling, the survivor at
-    its maximum.  The rule above is derived from that setting, not copied from the appendix.
+    Aryl (EuroSys'23 as Lyra), Appendix C, formulas (2) and (7) to (9) and the summary after them.
     """
     most = [min(int(m), instance.num_gpus) for m in instance.max_gpus]
     if 2 * min(most) <= instance.num_gpus:
@@ -40,4 +43,6 @@ def closed_form(instance: ArylTwoJob) -> ArylTwoJobPlan:
     else:
         favoured = 0 if instance.workloads[0] <= instance.workloads[1] else 1
     splits = instance.splits
+    if not splits:
+        return None
     return instance.split(splits[-1] if favoured == 0 else splits[0])

@@ -3,54 +3,144 @@
 from __future__ import annotations
 
 import heapq
+from typing import Literal
 
 import numpy as np
 
 from heuristics.elasticflow.filling import fill_job, fill_jobs, needs
 from instances.elasticflow.allocation import ElasticFlowAllocation
-from instances.elasticflow.sharing import SlotPlan
+from instances.elasticflow.sharing import RATE_TOLERANCE, SlotPlan
 from instances.schema import IntArray
 
 __all__ = ["greedy_marginal_return", "greedy_marginal_return_repaired"]
 
+Finish = Literal["slot", "moment", "rate"]
+Free = Literal["printed", "earlier_jobs", "all_jobs"]
 
-def greedy_marginal_return(instance: ElasticFlowAllocation) -> SlotPlan | None:
-    """Algorithm 2: minimum satisfactory shares, then the idle GPUs of slot 0 one by one.
 
-    Each job starts with its share by Algorithm 1.  Its *marginal return* is the GPU time that it
-    saves if it gets one more GPU in slot 0 and its other slots are filled anew by Algorithm 1 into
-    what the others leave; it can be negative.  The job of the highest marginal return gets the next
-    GPU (ties go to the lowest job).
+def greedy_marginal_return(
+    instance: ElasticFlowAllocation, *, finish: Finish = "slot", free: Free = "printed"
+) -> SlotPlan | None:
+    """Algorithm 2 as printed: minimum satisfactory shares, then the idle GPUs of slot 0 one by one.
 
-    As printed, each job that one more GPU makes faster enters the queue once, with the marginal
-    return of its share, and leaves it with its GPU.  So GPUs stay idle that (7) wants used.
+    Each job starts with its share a_i by Algorithm 1.  Its plan with one more GPU in slot 0 is x_i,
+    whose other slots ``ProgressiveFilling(i, 1)`` fills from nothing; its priority, the *marginal
+    return*, is the GPU time that x_i saves, often a negative number.  A job enters the queue only if
+    x_i finishes before a_i (lines 10 and 23).  The job of the highest priority (ties go to the lowest
+    job; numbering the jobs anew gives any other way) leaves the queue, x_i becomes its a_i, and it may
+    enter again with a new x_i (lines 19 to 24).  The others keep their x_i and priorities.
 
-    Guarantee: none known.  Plans keep (5) and (6); they can break (7).  It returns None when
-    Algorithm 1 finds no shares, which can happen although there is a plan.
-    Complexity: O(n log n + (n + G) (G + h)).
+    Guarantee: none known.  Plans keep (5).  They can break (6), because line 15 looks at jobs of
+    earlier deadlines only and x_i can be out of date, and (7), because a job that would be faster in
+    slot 0 stays out of the queue unless it finishes earlier.  It returns None when Algorithm 1 finds no
+    shares, which can happen although there is a plan.
+    Complexity: O(n log n + (n + G) (G + n h)).
+
+    Parameters
+    ----------
+    instance : ElasticFlowAllocation
+    finish : str
+        What lines 10 and 23 compare: the last slot in which a job still works ("slot"), the moment in it
+        at which its iterations are done ("moment"), or when they would be if it went on as in slot 0
+        ("rate"), which is the test of (7): whether one more GPU makes the job faster.
+    free : str
+        What line 15 finds free in a slot: the G that lines 4 and 18 have lowered, less what the jobs of
+        earlier deadlines hold in their x_k ("printed"; never less than none); all GPUs, less the
+        same ("earlier_jobs"); or all GPUs, less the a_k of all other jobs ("all_jobs"), which keeps (6)
+        for every x_i that is not out of date.
 
     References
     ----------
     ElasticFlow (ASPLOS'23), section 4.2, Algorithm 2.
     """
-    return _one_by_one(instance, repaired=False)
+    shares = fill_jobs(instance, np.arange(instance.num_jobs))
+    if shares is None:
+        return None
+    growth = _PrintedGrowth(instance, shares, finish, free)
+    queue: list[tuple[int, int]] = []
+    for job in growth.order.tolist():
+        growth.idle -= int(growth.held[job, 0])
+        growth.enter(queue, job)
+    while growth.idle > 0 and queue:
+        _, job = heapq.heappop(queue)
+        growth.held[job] = growth.grown[job]
+        growth.idle -= 1
+        growth.enter(queue, job)
+    return SlotPlan(gpus=growth.held)
+
+
+class _PrintedGrowth:
+    """The variables of Algorithm 2: a (``held``), x (``grown``) and G (``idle``)."""
+
+    def __init__(self, instance: ElasticFlowAllocation, shares: IntArray, finish: Finish, free: Free) -> None:
+        self.instance = instance
+        self.finish = finish
+        self.free = free
+        self.needs = needs(instance)
+        self.held = shares
+        self.grown = shares.copy()
+        self.idle = instance.num_gpus
+        self.order = np.argsort(instance.deadlines, kind="stable")
+        self.rank = np.argsort(self.order)
+
+    def enter(self, queue: list[tuple[int, int]], job: int) -> None:
+        """Lines 7 to 11, or 20 to 24: the job's plan with one more GPU, and its place in the queue."""
+        now = int(self.held[job, 0]) + 1
+        if now > self.instance.num_gpus:
+            return
+        end = int(self.instance.deadlines[job])
+        curve = self.instance.throughputs[job]
+        self.grown[job] = 0
+        self.grown[job, 0] = now
+        rest = fill_job(curve, float(self.needs[job] - curve[now]), self._free(job)[1:end])
+        if rest is None:
+            return
+        self.grown[job, 1:end] = rest
+        if self._sooner(job, now):
+            saved = int(self.held[job].sum() - self.grown[job].sum())
+            heapq.heappush(queue, (-saved, job))
+
+    def _free(self, job: int) -> IntArray:
+        """(h,) int: what line 15 finds free."""
+        if self.free == "all_jobs":
+            most, others = self.instance.num_gpus, self.held.sum(axis=0) - self.held[job]
+        else:
+            most = self.idle if self.free == "printed" else self.instance.num_gpus
+            others = self.grown[self.order[: self.rank[job]]].sum(axis=0)
+        left: IntArray = np.maximum(0, most - others)
+        return left
+
+    def _sooner(self, job: int, now: int) -> bool:
+        """Whether the job finishes earlier with its GPUs of ``grown`` than with those of ``held``."""
+        if self.finish == "rate":
+            return bool(self.instance.gains[job, now - 1])
+        # Equal moments differ by rounding.
+        return self._finishes(job, self.grown) < self._finishes(job, self.held) * (1 - RATE_TOLERANCE)
+
+    def _finishes(self, job: int, gpus: IntArray) -> float:
+        """When the job is done, in slots from now."""
+        if self.needs[job] <= 0:
+            return 0
+        work = np.cumsum(self.instance.throughputs[job, gpus[job]])
+        slot = int(np.searchsorted(work, self.needs[job]))
+        if self.finish == "slot" or slot == len(work):
+            return slot
+        before = work[slot - 1] if slot else 0.0
+        return float(slot + (self.needs[job] - before) / (work[slot] - before))
 
 
 def greedy_marginal_return_repaired(instance: ElasticFlowAllocation) -> SlotPlan | None:
-    """:func:`greedy_marginal_return`, except that no GPU stays idle that would help (ours).
+    """:func:`greedy_marginal_return` that keeps (6) and (7) (ours).
 
-    A job stays in the queue while another GPU makes it faster, and its marginal return is computed
-    again before it is served.
+    A job is in the queue while another GPU makes it faster in slot 0, which is what (7) asks, whether or
+    not it then finishes earlier.  Its other slots are filled into what all other jobs leave of all GPUs,
+    and its marginal return is computed again before it is served.
 
     Guarantee: none known.  Plans keep (5), (6) and (7).  It returns None as
     :func:`greedy_marginal_return` does.
-    Complexity: that of :func:`greedy_marginal_return`, with another factor n at worst, which lazy
-    evaluation avoids as a rule.
+    Complexity: O(n log n + (n + G) (G + h)), with another factor n at worst, which lazy evaluation
+    avoids as a rule.
     """
-    return _one_by_one(instance, repaired=True)
-
-
-def _one_by_one(instance: ElasticFlowAllocation, *, repaired: bool) -> SlotPlan | None:
     gpus = fill_jobs(instance, np.arange(instance.num_jobs))
     if gpus is None:
         return None
@@ -59,13 +149,12 @@ def _one_by_one(instance: ElasticFlowAllocation, *, repaired: bool) -> SlotPlan 
     heapq.heapify(queue)
     while queue and growth.free[0] > 0:
         _, job = heapq.heappop(queue)
-        if repaired:
-            now = (-growth.marginal_return(job), job)
-            if queue and now > queue[0]:
-                heapq.heappush(queue, now)
-                continue
+        now = (-growth.marginal_return(job), job)
+        if queue and now > queue[0]:
+            heapq.heappush(queue, now)
+            continue
         growth.grow(job)
-        if repaired and growth.faster(job):
+        if growth.faster(job):
             heapq.heappush(queue, (-growth.marginal_return(job), job))
     return SlotPlan(gpus=growth.gpus)
 
@@ -82,7 +171,7 @@ class _Growth:
     def faster(self, job: int) -> bool:
         """Whether one more GPU in slot 0 would make the job faster there."""
         now = self.gpus[job, 0]
-        return bool(now < self.instance.num_gpus and self.instance.faster[job, now])
+        return bool(now < self.instance.num_gpus and self.instance.gains[job, now])
 
     def marginal_return(self, job: int) -> int:
         """GPU-slots that the job saves if it grows."""

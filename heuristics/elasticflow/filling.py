@@ -6,6 +6,7 @@ Jobs are served one after another; each takes GPUs from what the ones before hav
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,23 @@ import numpy as np
 from instances.elasticflow.sharing import DeadlineJobs
 from instances.schema import FloatArray, IntArray
 
-__all__ = ["ROUNDING", "fill_job", "fill_jobs", "needs", "power_of_two_below", "run_by_deadline"]
+__all__ = [
+    "ROUNDING",
+    "Filling",
+    "fill_job",
+    "fill_job_cleared",
+    "fill_jobs",
+    "needs",
+    "power_of_two_below",
+    "run_by_deadline",
+    "run_elastically",
+]
 
 ROUNDING = 1e-12
 """Work counts as done when less than this part of it is missing, for the rounding of sums."""
+
+Filling = Callable[[FloatArray, float, IntArray], IntArray | None]
+"""From a job's curve, iterations to do and free GPUs in each slot to its GPUs in each slot."""
 
 
 def needs(instance: DeadlineJobs[Any]) -> FloatArray:
@@ -25,18 +39,19 @@ def needs(instance: DeadlineJobs[Any]) -> FloatArray:
 
 
 def fill_job(curve: FloatArray, need: float, free: IntArray, *, powers_of_two: bool = False) -> IntArray | None:
-    """Algorithm 1's ``ProgressiveFilling`` for one job.
+    """Algorithm 1's ``ProgressiveFilling`` for one job, as printed.
 
-    The job is tried at j = 1, 2, ... GPUs.  At level j it takes min(j, free GPUs) in each slot,
-    from its last slot backwards, until its iterations are done; the first level at which they can
-    be done is kept.
+    The levels j = 1, 2, ... are tried in turn.  At level j the slots are set to min(j, free GPUs) one by
+    one, from the last one backwards (lines 13 to 15); the others keep what they hold from the level
+    before, which no line clears.  The job is done as soon as all of its slots together do its iterations
+    (line 17).  So slots near the deadline hold j GPUs at most, and those before them j - 1.
 
     Parameters
     ----------
     curve : (G+1,) float
         Iterations in one slot on 0 to G GPUs.
     need : float
-        Iterations to do.
+        Iterations to do; a job that has none gets no GPU.
     free : (d,) int
         Free GPUs in each slot that the job may use, up to its deadline.
     powers_of_two : bool
@@ -50,20 +65,48 @@ def fill_job(curve: FloatArray, need: float, free: IntArray, *, powers_of_two: b
 
     Notes
     -----
+    Guarantee: on a concave curve, no other numbers of GPUs up to ``free`` do the iterations in fewer
+    GPU-slots, because steps that gain most are taken first.
     Complexity: O(G + d), by counting the slots with each number of free GPUs.
+
+    References
+    ----------
+    ElasticFlow (ASPLOS'23), section 4.1, Algorithm 1, lines 11 to 22.
+    """
+    if need <= 0:
+        return np.zeros(len(free), np.int64)
+    if powers_of_two:
+        free = power_of_two_below(free)
+    levels = _levels(len(curve), powers_of_two)
+    # At a level only the slots with so many free GPUs change, each by the same.
+    open_slots = np.cumsum(np.bincount(free, minlength=len(curve))[::-1])[::-1][levels[1:]]
+    gains = np.diff(curve[levels])
+    done = np.cumsum(gains * open_slots)
+    enough = np.flatnonzero(done >= need)
+    if not len(enough):
+        return None
+    step = int(enough[0])
+    below, level, before = levels[step], levels[step + 1], done[step] - gains[step] * open_slots[step]
+    raised = np.searchsorted(before + gains[step] * np.arange(1, open_slots[step]), need) + 1
+    gpus: IntArray = np.minimum(below, free)
+    gpus[np.flatnonzero(free >= level)[-raised:]] = level
+    return gpus
+
+
+def fill_job_cleared(curve: FloatArray, need: float, free: IntArray) -> IntArray | None:
+    """:func:`fill_job` with every slot cleared before the next level (ours).
+
+    At level j the job takes min(j, free GPUs) in each slot, from its last slot backwards, until its
+    iterations are done; slots that it does not reach hold nothing.  Complexity: O(G + d).
     """
     gpus = np.zeros(len(free), np.int64)
     if need <= 0:
         return gpus
-    if powers_of_two:
-        free = power_of_two_below(free)
     slots = np.bincount(free, minlength=len(curve))
     # At level j the slots with fewer free GPUs give what they have, the others give j.
     full = np.cumsum(slots[::-1])[::-1]
     done = np.cumsum(slots * curve) - slots * curve + full * curve
-    levels = 2 ** np.arange(len(curve).bit_length()) if powers_of_two else np.arange(1, len(curve))
-    levels = levels[levels < len(curve)]
-    enough = levels[done[levels] >= need]
+    enough = np.flatnonzero(done >= need)
     if not len(enough):
         return None
     gpus[:] = np.minimum(enough[0], free)
@@ -73,13 +116,21 @@ def fill_job(curve: FloatArray, need: float, free: IntArray, *, powers_of_two: b
     return gpus
 
 
+def _levels(count: int, powers_of_two: bool) -> IntArray:
+    """0 and the levels below ``count``."""
+    if not powers_of_two:
+        return np.arange(count)
+    powers = 2 ** np.arange(count.bit_length())
+    return np.concatenate([[0], powers[powers < count]])
+
+
 def power_of_two_below(counts: IntArray) -> IntArray:
     """The greatest power of two up to each count; 0 for 0."""
     exponents = np.frexp(np.maximum(counts, 1))[1] - 1
     return np.where(counts > 0, 2 ** exponents.astype(np.int64), 0)
 
 
-def fill_jobs(instance: DeadlineJobs[Any], jobs: IntArray, *, powers_of_two: bool = False) -> IntArray | None:
+def fill_jobs(instance: DeadlineJobs[Any], jobs: IntArray, fill: Filling = fill_job) -> IntArray | None:
     """Algorithm 1: the jobs in order of deadline, each filled into what the ones before have left.
 
     Returns
@@ -92,7 +143,7 @@ def fill_jobs(instance: DeadlineJobs[Any], jobs: IntArray, *, powers_of_two: boo
     need = needs(instance)
     for job in jobs[np.argsort(instance.deadlines[jobs], kind="stable")]:
         deadline = instance.deadlines[job]
-        filled = fill_job(instance.throughputs[job], need[job], free[:deadline], powers_of_two=powers_of_two)
+        filled = fill(instance.throughputs[job], need[job], free[:deadline])
         if filled is None:
             return None
         gpus[job, :deadline] = filled
@@ -100,8 +151,29 @@ def fill_jobs(instance: DeadlineJobs[Any], jobs: IntArray, *, powers_of_two: boo
     return gpus
 
 
+def run_elastically(instance: DeadlineJobs[Any]) -> IntArray:
+    """The jobs in order of deadline: each as Algorithm 1 fills it, or, if it finds no level, as fast as it can run.
+
+    Returns
+    -------
+    (n, h) int
+        GPUs in each slot; jobs may miss their deadlines.
+    """
+    gpus = np.zeros((instance.num_jobs, instance.horizon), np.int64)
+    free = np.full(instance.horizon, instance.num_gpus)
+    need = needs(instance)
+    for job in np.argsort(instance.deadlines, kind="stable"):
+        deadline, curve = instance.deadlines[job], instance.throughputs[job]
+        filled = fill_job(curve, need[job], free[:deadline])
+        if filled is None:
+            filled = _scaled_out(curve, free[:deadline])
+        gpus[job, :deadline] = filled
+        free[:deadline] -= filled
+    return gpus
+
+
 def run_by_deadline(instance: DeadlineJobs[Any], jobs: IntArray) -> IntArray:
-    """In each slot the jobs take, in order of deadline, as many GPUs as make them faster.
+    """In each slot the jobs take, in order of deadline, as many GPUs as do not slow them down.
 
     A job runs from slot 0 until its iterations are done or its deadline has come.
 
@@ -114,13 +186,17 @@ def run_by_deadline(instance: DeadlineJobs[Any], jobs: IntArray) -> IntArray:
     free = np.full(instance.horizon, instance.num_gpus)
     need = needs(instance)
     for job in jobs[np.argsort(instance.deadlines[jobs], kind="stable")]:
-        deadline = instance.deadlines[job]
-        best = instance.best_throughputs[job]
-        # The fewest GPUs with the best throughput that each number of free GPUs allows.
-        fastest = np.searchsorted(best, best)
-        taken = fastest[free[:deadline]]
-        before = np.cumsum(best[taken]) - best[taken]
+        deadline, curve = instance.deadlines[job], instance.throughputs[job]
+        taken = _scaled_out(curve, free[:deadline])
+        before = np.cumsum(curve[taken]) - curve[taken]
         taken[before >= need[job]] = 0
         gpus[job, :deadline] = taken
         free[:deadline] -= taken
     return gpus
+
+
+def _scaled_out(curve: FloatArray, free: IntArray) -> IntArray:
+    """Of the free GPUs in each slot, as many as a job can scale out to before its throughput falls."""
+    falls = np.flatnonzero(np.diff(curve) < 0)
+    taken: IntArray = np.minimum(free, falls[0] if falls.size else len(curve) - 1)
+    return taken

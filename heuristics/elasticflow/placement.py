@@ -7,9 +7,9 @@ import heapq
 import numpy as np
 
 from instances.elasticflow.placement import ElasticFlowPlacement, ElasticFlowPlacementPlan
-from instances.schema import BoolArray
+from instances.schema import BoolArray, IntArray
 
-__all__ = ["buddy_best_fit", "buddy_repack"]
+__all__ = ["best_fit", "buddy_best_fit", "buddy_repack"]
 
 
 def buddy_best_fit(instance: ElasticFlowPlacement) -> ElasticFlowPlacementPlan | None:
@@ -92,6 +92,47 @@ def buddy_repack(instance: ElasticFlowPlacement) -> ElasticFlowPlacementPlan | N
         for offset in offsets[jobs]:
             free[offset : offset + size] = False
     return ElasticFlowPlacementPlan(offsets=offsets)
+
+
+def best_fit(idle: BoolArray, size: int, *, layers: tuple[int, ...] = (1, 2, 4, 8)) -> IntArray | None:
+    """Best fit for a job of any size, without blocks: the subtree whose number of idle GPUs is closest to the job's.
+
+    Of subtrees with equally many idle GPUs the smallest is taken, then the one of the lowest GPUs; of
+    its idle GPUs the lowest.  The paper says nothing of either.
+
+    Guarantee: none.  GPUs can be idle in sufficient number and no subtree hold enough of them
+    (:func:`instances.elasticflow.placement.seven_and_seven`), and the closest number of idle GPUs can be
+    that of a larger subtree than is needed.  Complexity: O(G) for each layer.
+
+    Parameters
+    ----------
+    idle : (G,) bool
+        Whether each GPU of the cluster is idle.
+    size : int
+        GPUs of the job.
+    layers : tuple of int
+        GPUs of a subtree of each layer, such as those of Figure 5: a GPU, a PCIe switch, a socket, a
+        server.  Each divides G.
+
+    Returns
+    -------
+    (size,) int or None
+        The job's GPUs; None when no subtree has enough that are idle.
+
+    References
+    ----------
+    ElasticFlow (ASPLOS'23), section 4.3 (topology-aware job placement).
+    """
+    fits = [
+        (int(free), width, int(subtree) * width)
+        for width in layers
+        for subtree, free in enumerate(idle.reshape(-1, width).sum(axis=1))
+        if free >= size
+    ]
+    if not fits:
+        return None
+    _, width, first = min(fits)
+    return first + np.flatnonzero(idle[first : first + width])[:size]
 
 
 def _free_blocks(free: BoolArray) -> list[list[int]]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from heuristics.gavel.greedy import fastest_free_types
+from heuristics.gavel.greedy import fastest_free_types, free_types
 from heuristics.gavel.sharing import equal_share, heterogeneity_agnostic, isolated, matched_packing, random_packing
 from instances.gavel.fifo import Fifo
 from instances.gavel.sharing import Allocation
 
 __all__ = [
+    "agnostic_fifo",
     "backfilling",
     "equal_share",
     "fastest_free_type",
@@ -32,6 +33,21 @@ def fastest_free_type(instance: Fifo) -> Allocation:
     Gavel (OSDI'20), section 4.2 (the policy), and the released code's FIFO policy.
     """
     return fastest_free_types(instance, range(instance.num_jobs), blocking=True)
+
+
+def agnostic_fifo(instance: Fifo) -> Allocation:
+    """Jobs in the order of their arrival, each on the lowest type with enough free workers, whatever its speed there.
+
+    A job that finds none ends the allocation.  A type on which a job makes no steps is none for it.
+
+    Guarantee: none.  Complexity: O(n * k).
+
+    References
+    ----------
+    Gavel (OSDI'20), section 7.3 (the heterogeneity-agnostic FIFO).  The print does not say which of the free
+    workers a job takes.
+    """
+    return free_types(instance, range(instance.num_jobs), (instance.throughputs > 0).astype(float), blocking=True)
 
 
 def backfilling(instance: Fifo) -> Allocation:

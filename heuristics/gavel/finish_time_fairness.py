@@ -14,26 +14,38 @@ __all__ = ["equal_share", "heterogeneity_agnostic", "isolated", "matched_packing
 
 
 def same_ratio(instance: FinishTimeFairness) -> Allocation:
-    """All jobs in the same mix of worker types, for as long as makes their rho equal (ours).
+    """All jobs in the same mix of worker types, for as long as makes their rho equal.
+
+    That is the policy's program with one type of the mix's speeds, as a scheduler has it that takes all
+    workers for alike: the heterogeneity-agnostic baseline.
 
     With rho given, job m must receive ``steps_m / (rho * D_m - elapsed_m)`` steps/s, where D_m is its
-    finish time in isolation; the least rho that fits is found by bisection to full precision.
+    finish time in isolation; the least rho that fits is found by bisection to full precision.  Jobs that
+    have finished, or run nowhere alone, get no time.
 
     Guarantee: the least greatest rho of all plans in which every job runs alone in its mix; none
     known against others.  Complexity: O(n * k) for each of about 60 halvings.
+
+    References
+    ----------
+    Gavel (OSDI'20), section 7.3 (the heterogeneity-agnostic finish-time fairness).
     """
-    alone = instance.steps / same_mix.mixed_throughputs(instance)
+    alone = same_mix.times(instance)
+    served = alone > 0
+    isolated = np.where(served, instance.isolated_times, 1.0)
 
     def fractions(rho: float) -> FloatArray:
-        left = rho * instance.isolated_times - instance.elapsed
-        needed: FloatArray = np.divide(alone, left, out=np.full(len(alone), np.inf), where=left > 0)
+        left = rho * isolated - instance.elapsed
+        needed: FloatArray = np.divide(alone, left, out=np.where(served, np.inf, 0.0), where=served & (left > 0))
         return needed
 
     def fits(rho: float) -> bool:
         needed = fractions(rho)
         return bool(np.isfinite(needed).all()) and same_mix.load(instance, needed) <= 1
 
-    low, high = 0.0, instance.isolated_value
+    if not served.any():
+        return same_mix.allocation(instance, alone)
+    low, high = 0.0, float(instance.finish_time_ratios(instance.isolated_share())[served].max())
     while not fits(high):
         low, high = high, 2 * high
     while low < (middle := (low + high) / 2) < high:

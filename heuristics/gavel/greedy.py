@@ -9,32 +9,38 @@ import numpy as np
 from instances.gavel.sharing import Allocation, Sharing
 from instances.schema import FloatArray
 
-__all__ = ["fastest_free_types", "most_worth_first", "throughputs_together"]
+__all__ = ["fastest_free_types", "free_types", "most_worth_first", "throughputs_together"]
 
 
 def fastest_free_types(instance: Sharing, order: Iterable[int], *, blocking: bool) -> Allocation:
-    """Jobs in the given order, each all the time on its fastest type with enough free workers.
+    """Jobs in the given order, each all the time on its fastest type with enough free workers (:func:`free_types`)."""
+    return free_types(instance, order, instance.throughputs, blocking=blocking)
+
+
+def free_types(instance: Sharing, order: Iterable[int], worth: FloatArray, *, blocking: bool) -> Allocation:
+    """Jobs in the given order, each all the time on the type of greatest worth for it with enough free workers.
 
     Parameters
     ----------
     instance : Sharing
     order : iterable of int
         Jobs.
+    worth : (n, k) float
+        At least 0; a type of worth 0 is none for a job.
     blocking : bool
         Whether a job that finds no workers ends the allocation; else the jobs behind it go on.
 
     Notes
     -----
-    Ties go to the lowest type.  A type on which a job's throughput is 0 is none for it.
-    Complexity: O(n * k).
+    Ties go to the lowest type.  Complexity: O(n * k).
     """
     free = instance.num_workers.copy()
     x = np.zeros((instance.num_jobs + instance.num_pairs, instance.num_types))
     for job in order:
         room = free[instance.pools] >= instance.scale_factors[job]
-        speeds = np.where(room, instance.throughputs[job], 0.0)
-        kind = int(speeds.argmax())
-        if speeds[kind] > 0:
+        left = np.where(room, worth[job], 0.0)
+        kind = int(left.argmax())
+        if left[kind] > 0:
             x[job, kind] = 1.0
             free[instance.pools[kind]] -= instance.scale_factors[job]
         elif blocking:

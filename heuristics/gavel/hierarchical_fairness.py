@@ -77,7 +77,7 @@ def heterogeneity_agnostic(instance: HierarchicalFairness) -> HierarchicalAlloca
 
     References
     ----------
-    Gavel (OSDI'20), sections 4.1 and 7.
+    Gavel (OSDI'20), sections 4.1 and 7.3.
     """
     return instance.plan(sharing.heterogeneity_agnostic(instance))
 
@@ -89,7 +89,7 @@ def random_packing(instance: HierarchicalFairness, *, rng: np.random.Generator |
 
     References
     ----------
-    Gavel (OSDI'20), section 7 (the Gandiva baseline).
+    Gavel (OSDI'20), section 7.3 (the Gandiva baseline).
     """
     return instance.plan(sharing.random_packing(instance, rng=rng))
 

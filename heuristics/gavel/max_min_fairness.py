@@ -56,6 +56,8 @@ def multiplicative_weights(instance: MaxMinFairness, *, epsilon: float = 0.05) -
     and the bound, which leads to the opposite.  Epochs of doubling length start from the averages
     of the last; the steps become smaller when an epoch gains nothing.
 
+    Where a job can have no level, the optimum is 0, and the isolated share is returned.
+
     Parameters
     ----------
     instance : MaxMinFairness
@@ -79,6 +81,8 @@ def multiplicative_weights(instance: MaxMinFairness, *, epsilon: float = 0.05) -
     """
     if not 0 < epsilon < 1:
         raise ValueError(f"epsilon: got {epsilon!r}, must be between 0 and 1")
+    if not (instance.greatest_throughputs * instance.level_per_throughput > 0).all() or not instance.num_jobs:
+        return instance.isolated_share()
     program = _Program.of(instance)
     n, p = program.num_jobs, program.num_pools
     flat = np.concatenate([np.full(n, 0.5 / n), np.full(p, 0.5 / p)])
@@ -155,7 +159,7 @@ class _Program:
         n, k, q = instance.num_jobs, instance.num_types, instance.num_pairs
         first = np.concatenate([np.arange(n), instance.pairs[:, 0]])
         second = np.concatenate([np.full(n, n), instance.pairs[:, 1]])
-        level = np.append(instance.scale_factors / (instance.weights * instance.equal_share_throughputs), 0.0)
+        level = np.append(instance.level_per_throughput / instance.weights, 0.0)
         own = np.concatenate([instance.throughputs, instance.pair_throughputs[:, :, 0]]) * level[first, None]
         other = np.concatenate([np.zeros((n, k)), instance.pair_throughputs[:, :, 1]]) * level[second, None]
         row, kind = np.nonzero(instance.fits & ((own > 0) | (other > 0)))

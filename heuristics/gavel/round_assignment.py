@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from instances.gavel.round_assignment import RoundAssignment, RoundAssignmentPlan
 from instances.gavel.sharing import Allocation, Sharing
-from instances.schema import FloatArray
+from instances.schema import FloatArray, IntArray
 
 __all__ = [
     "NEVER_SERVED",
     "Simulation",
     "greedy_priority",
     "matching_round",
+    "placement",
     "priorities",
+    "priorities_per_type",
     "round_bound",
     "round_price",
     "simulate",
@@ -80,6 +83,8 @@ def matching_round(instance: RoundAssignment) -> RoundAssignmentPlan | None:
     Edmonds, "Maximum matching and a polyhedron with 0,1-vertices" (1965), as in networkx; Geoffrion,
     "Lagrangean relaxation for integer programming" (1974).
     """
+    if not instance.num_jobs:
+        return instance.nothing()
     if len(instance.num_workers) != 1:
         return None
     rows = _PricedRows(instance)
@@ -212,7 +217,10 @@ def _chords(rows: _PricedRows) -> tuple[float, set[int], set[int]]:
 
 
 def priorities(target: FloatArray, time_received: FloatArray) -> FloatArray:
-    """Section 5's priorities X / f, with f the share of time that each entry has received.
+    """Figure 5's priorities, X over the rounds received, with these as a share of all rounds of all entries.
+
+    Dividing all rounds by their total changes all priorities by one factor, and so no choice.  Section 5
+    prints another f, that of :func:`priorities_per_type`.
 
     Parameters
     ----------
@@ -227,8 +235,27 @@ def priorities(target: FloatArray, time_received: FloatArray) -> FloatArray:
         Never-served entries with X > 0 come before all others, by ``NEVER_SERVED * X``; entries
         with X = 0 have priority 0.
     """
-    total = time_received.sum()
-    share = time_received / total if total > 0 else time_received
+    return _lag(target, time_received, np.full(time_received.shape[1:], time_received.sum()))
+
+
+def priorities_per_type(target: FloatArray, time_received: FloatArray) -> FloatArray:
+    """Section 5's priorities as printed: X / f with f_mj = t_mj over the sum of t_m'j of all rows m' on type j.
+
+    So f says how a type's time is divided among the rows, whereas X says how a row divides its own time.
+    A row that is alone on a type has f = 1 there however little it runs, and nothing brings f to X.
+
+    Parameters, return value and the stand-in for never-served entries are those of :func:`priorities`.
+
+    References
+    ----------
+    Gavel (OSDI'20), section 5.
+    """
+    return _lag(target, time_received, time_received.sum(axis=0))
+
+
+def _lag(target: FloatArray, time_received: FloatArray, total: FloatArray) -> FloatArray:
+    """(r, k) float: X / f, with f the time received over the (k,) total of each type."""
+    share = np.divide(time_received, total, out=np.zeros(time_received.shape), where=total > 0)
     served = share > 0
     found = np.where(served, target / np.where(served, share, 1.0), NEVER_SERVED * target)
     return np.where(target > 0, found, 0.0)
@@ -250,7 +277,13 @@ class Simulation:
     shortfall: float
 
 
-def simulate(instance: Sharing, target: Allocation, rounds: int) -> Simulation:
+def simulate(
+    instance: Sharing,
+    target: Allocation,
+    rounds: int,
+    *,
+    rule: Callable[[FloatArray, FloatArray], FloatArray] = priorities,
+) -> Simulation:
     """Apply the mechanism for a number of rounds.
 
     The time received can fall short of a feasible target however many rounds there are: gangs of
@@ -264,6 +297,8 @@ def simulate(instance: Sharing, target: Allocation, rounds: int) -> Simulation:
         The policy's allocation X.
     rounds : int
         At least 1.
+    rule : callable
+        :func:`priorities` or :func:`priorities_per_type`.
     """
     if rounds < 1:
         raise ValueError(f"rounds: got {rounds}, must be at least 1")
@@ -277,7 +312,64 @@ def simulate(instance: Sharing, target: Allocation, rounds: int) -> Simulation:
         pools=instance.pools,
     )
     for _ in range(rounds):
-        urgent = np.where(instance.fits, priorities(np.maximum(x, 0.0), received), 0.0)
+        urgent = np.where(instance.fits, rule(np.maximum(x, 0.0), received), 0.0)
         received += greedy_priority(replace(this_round, priorities=urgent)).chosen
     fractions = received / rounds
     return Simulation(time_fractions=fractions, shortfall=float(np.maximum(x - fractions, 0.0).max()))
+
+
+def placement(
+    instance: RoundAssignment, plan: RoundAssignmentPlan, workers_per_server: int
+) -> tuple[IntArray, IntArray]:
+    """Where the rows of a round run: the widest first, each on one server if it can.
+
+    Each pool's workers stand on servers of equal size, the last of which may be smaller.  A row takes the
+    fullest server that still has room for all of its workers; where none has, it takes whole servers'
+    room, the emptiest first.  Ties go to the lowest row and server.
+
+    Parameters
+    ----------
+    instance : RoundAssignment
+    plan : RoundAssignmentPlan
+        What runs.
+    workers_per_server : int
+        At least 1.
+
+    Returns
+    -------
+    (n+q, s) int
+        Workers of each server that each row holds.
+    (s,) int
+        Pool of each server.
+
+    Raises
+    ------
+    ValueError
+        When servers have no workers.
+
+    References
+    ----------
+    Gavel (OSDI'20), section 5, which asks for decreasing order of workers and for the same server; which
+    server, and how a row is spread that fits on none, is ours.
+    """
+    if workers_per_server < 1:
+        raise ValueError(f"workers_per_server: got {workers_per_server}, must be at least 1")
+    sizes = [
+        (pool, min(workers_per_server, workers - start))
+        for pool, workers in enumerate(instance.num_workers.tolist())
+        for start in range(0, workers, workers_per_server)
+    ]
+    of_pool, free = np.array(sizes, np.int64).reshape(-1, 2).T.copy()
+    held = np.zeros((len(plan.chosen), len(free)), np.int64)
+    rows, kinds = np.nonzero(plan.chosen)
+    for one in np.argsort(-instance.row_scale_factors[rows], kind="stable"):
+        row, wanted = rows[one], int(instance.row_scale_factors[rows[one]])
+        servers = np.flatnonzero(of_pool == instance.pools[kinds[one]])
+        whole = servers[free[servers] >= wanted]
+        order = whole[free[whole].argmin()][None] if whole.size else servers[np.argsort(-free[servers], kind="stable")]
+        for server in order:
+            taken = min(wanted, int(free[server]))
+            held[row, server] += taken
+            free[server] -= taken
+            wanted -= taken
+    return held, of_pool

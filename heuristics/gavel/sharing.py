@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from heuristics.gavel.same_mix import mix
 from instances.gavel.sharing import Allocation, Sharing
 from instances.schema import BoolArray, FloatArray, IntArray
 
@@ -44,11 +45,10 @@ def equal_share(instance: Sharing) -> Allocation:
     ----------
     Gavel (OSDI'20), section 4.1 (X_equal, made feasible for several jobs).
     """
-    share = _usable(instance) * instance.num_workers.astype(float)
-    share /= share.sum(axis=1, keepdims=True)
+    share = mix(instance)
     load = instance.scale_factors @ share
     filled = load > 0
-    fraction = min(1.0, float((instance.num_workers[filled] / load[filled]).min()))
+    fraction = float((instance.num_workers[filled] / load[filled]).min(initial=1.0))
     return instance.on_best_placement(fraction * share)
 
 
@@ -65,7 +65,7 @@ def heterogeneity_agnostic(instance: Sharing) -> Allocation:
 
     References
     ----------
-    Gavel (OSDI'20), sections 4.1 and 7 (the heterogeneity-agnostic LAS baseline); Bertsekas and
+    Gavel (OSDI'20), sections 4.1 and 7.3 (the heterogeneity-agnostic LAS baseline); Bertsekas and
     Gallager, "Data Networks" (1992), section 6.5.2 (max-min fairness by progressive filling).
     """
     usable = _usable(instance)
@@ -89,7 +89,7 @@ def random_packing(instance: Sharing, *, rng: np.random.Generator | int = 0) -> 
 
     References
     ----------
-    Gavel (OSDI'20), section 7 (the Gandiva baseline's ad-hoc space sharing); Xiao et al., "Gandiva"
+    Gavel (OSDI'20), section 7.3 (the Gandiva baseline's ad-hoc space sharing); Xiao et al., "Gandiva"
     (OSDI'18), section 3 (packing by trial and error).
     """
     return _packed(instance, np.random.default_rng(rng).permutation(instance.num_pairs))
@@ -127,7 +127,7 @@ def packing_worth(instance: Sharing) -> FloatArray:
     nothing where that is negative.  A pair's worth is the mean over the pools by their size, since
     its time is split so, times the workers that it holds.
     """
-    size = instance.num_workers / instance.num_workers.sum()
+    size = instance.num_workers / max(1, instance.num_workers.sum())
     gained = np.maximum(_pool_gains(instance) - 1, 0) @ size
     worth: FloatArray = instance.row_scale_factors[instance.num_jobs :] * gained
     return worth
@@ -172,10 +172,19 @@ def fair_time(usable: BoolArray, scale_factors: FloatArray, weights: FloatArray,
     Parameters
     ----------
     usable : (n, p) bool
-        Which job can use which pool; at least one each.
+        Which job can use which pool; one that can use none gets no time.
     scale_factors, weights : (n,) float
     num_workers : (p,) float
     """
+    fractions = np.zeros(usable.shape)
+    placed = usable.any(axis=1)
+    if placed.any():
+        fractions[placed] = _filled(usable[placed], scale_factors[placed], weights[placed], num_workers)
+    return fractions
+
+
+def _filled(usable: BoolArray, scale_factors: FloatArray, weights: FloatArray, num_workers: FloatArray) -> FloatArray:
+    """What :func:`fair_time` finds for jobs that can use a pool each."""
     classes, member = np.unique(usable, axis=0, return_inverse=True)
     member = member.ravel()
     received = np.zeros(len(usable))

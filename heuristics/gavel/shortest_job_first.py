@@ -16,7 +16,7 @@ def shortest_first(instance: ShortestJobFirst) -> Allocation:
     """Jobs by their time left on their fastest type, each on the fastest type that is free for it.
 
     Jobs that find too few free workers are passed over, so the cluster is kept busy, although the
-    objective asks only for the first.  Ties go to the lowest job and type.
+    objective asks only for the first.  Finished jobs get no time.  Ties go to the lowest job and type.
 
     Guarantee: optimal unless a job runs faster in a pair than alone.  Complexity: O(n * (k + log n)).
 
@@ -24,5 +24,7 @@ def shortest_first(instance: ShortestJobFirst) -> Allocation:
     ----------
     Gavel (OSDI'20), section 4.2 (the policy).
     """
-    order = np.argsort(instance.steps / instance.fastest_throughputs, kind="stable")
+    fastest = instance.fastest_throughputs
+    times = np.divide(instance.steps, fastest, out=np.full(instance.num_jobs, np.inf), where=fastest > 0)
+    order = [job for job in np.argsort(times, kind="stable").tolist() if instance.active[job]]
     return fastest_free_types(instance, order, blocking=False)

@@ -27,9 +27,10 @@ def proportional(instance: SynergyAllocation) -> SynergyAllocationPlan:
     """
     choices = np.array(
         [
-            choice if choice >= 0 and instance.fair_configs[job][choice] else _cheapest(instance, job)
+            choice if choice >= 0 and instance.usable_configs[job][choice] else _cheapest(instance, job)
             for job, choice in enumerate(instance.proportional_choices.tolist())
-        ]
+        ],
+        np.int64,
     )
     return SynergyAllocationPlan(choices=choices)
 
@@ -49,15 +50,15 @@ def greedy_marginal(instance: SynergyAllocation) -> SynergyAllocationPlan:
     ----------
     Kellerer, Pferschy, Pisinger, "Knapsack Problems" (2004), section 11.2, for one resource.
     """
-    choices = np.array([_cheapest(instance, job) for job in range(instance.num_jobs)])
+    choices = np.array([_cheapest(instance, job) for job in range(instance.num_jobs)], np.int64)
     types = tuple(np.zeros(len(table), np.int64) for table in instance.configs)
     capacity = np.array([instance.capacity])
     return SynergyAllocationPlan(choices=upgrade(choices, instance.configs, types, instance.undominated, capacity))
 
 
 def _cheapest(instance: SynergyAllocation, job: int) -> int:
-    """The fair configuration that needs the least; one within the job's share if there is one."""
-    table, fair = instance.configs[job], instance.fair_configs[job]
+    """The fair configuration within the cap that needs the least; one within the job's share if there is one."""
+    table, fair = instance.configs[job], instance.usable_configs[job]
     inside = fair & within(table, instance.shares[job])
     allowed: IntArray = np.flatnonzero(inside if inside.any() else fair if fair.any() else np.ones(len(table), bool))
     scale = [amount or 1.0 for amount in instance.capacity]

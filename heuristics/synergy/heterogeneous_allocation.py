@@ -53,7 +53,7 @@ def _proportional(instance: HeterogeneousAllocation) -> IntArray:
     for job in np.argsort(-instance.gpu_demands, kind="stable").tolist():
         gpus, best = instance.gpu_demands[job], instance.proportional_choices[job]
         worth = np.where(best >= 0, instance.configs[job][best, THROUGHPUT], -1.0)
-        fair = np.array([bool(c >= 0 and instance.fair_configs[job][c]) for c in best])
+        fair = np.array([bool(c >= 0 and instance.usable_configs[job][c]) for c in best])
         # First the types where the job fits and is fair, then where it fits, then where it is known.
         rank = np.where(best >= 0, 1 + (free >= gpus) * (1 + fair), 0)
         kinds = np.flatnonzero(rank == rank.max())

@@ -41,6 +41,8 @@ def upgrade(
     (n,) int
     """
     choices = choices.copy()
+    if not choices.size:
+        return choices
     job = np.repeat(np.arange(len(choices)), [len(rows) for rows in usable])
     config = np.concatenate(usable)
     table = np.concatenate([rows[kept] for rows, kept in zip(configs, usable, strict=True)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from instances.schema import FloatArray, IntArray
 from instances.synergy.placement import SynergyPlacement, SynergyPlacementPlan
 
-__all__ = ["NOWHERE", "ROUNDING", "SMALLEST_STEP", "balanced_fit", "best_fit", "swap_fit"]
+__all__ = ["NOWHERE", "ROUNDING", "SMALLEST_STEP", "balanced_fit", "best_fit", "rounded", "rounded_fit", "swap_fit"]
 
 ROUNDING = 1e-12
 """What rounding may add to a demand, relative to a server's capacity, and the least share that is one."""
@@ -123,6 +124,59 @@ def swap_fit(instance: SynergyPlacement) -> SynergyPlacementPlan:
             plan, homes, cut = better, moved, fewer
             retries = smallest_first(cut)
     return plan
+
+
+def rounded_fit(instance: SynergyPlacement) -> SynergyPlacementPlan:
+    """:func:`best_fit` with continuous shares, then :func:`rounded` to whole GPUs (ours).
+
+    Guarantee: whole GPUs of every job on every server, and no server's GPUs exceeded, where the jobs' GPUs fit
+    the cluster; CPUs and memory can be exceeded.  Complexity: that of :func:`best_fit`.
+    """
+    return rounded(instance, best_fit(replace(instance, integral_gpus=False)))
+
+
+def rounded(instance: SynergyPlacement, plan: SynergyPlacementPlan) -> SynergyPlacementPlan:
+    """A plan with the GPUs of its fragmented jobs rounded to whole ones, CPUs and memory following.
+
+    On every server a fragmented job first keeps its GPUs rounded down.  Then, job by job, the GPUs that it
+    lacks go to the servers with free ones, those with the largest fraction cut off first.  Jobs of no GPUs, and
+    jobs whose GPUs are nowhere free any more, stay as they are.  Ties go to the lowest index.
+
+    The paper asks for a heuristic that rounds off fractions of GPUs, such as those of a job of 6 GPUs on 3.3
+    and 2.7, and prints none; this one is ours.
+
+    Guarantee: where the plan keeps to the servers' GPUs, whole GPUs and no server's exceeded; the CPUs and
+    memory of a server may be.  Complexity: O(n s log s).
+
+    Parameters
+    ----------
+    instance : SynergyPlacement
+    plan : SynergyPlacementPlan
+        Such as a vertex of the second program.
+
+    References
+    ----------
+    Synergy (OSDI'22), section 4.1.3.
+    """
+    gpus = plan.shares * instance.demands[:, :1]
+    whole = np.floor(gpus + ROUNDING * np.maximum(gpus, 1.0))
+    free = instance.server_gpus - whole.sum(axis=0)
+    shares = plan.shares.copy()
+    for job in np.flatnonzero(instance.fragmented(plan) & (instance.demands[:, 0] > 0)).tolist():
+        lacking = round(float(instance.demands[job, 0] - whole[job].sum()))
+        held = whole[job].copy()
+        for server in np.argsort(whole[job] - gpus[job], kind="stable").tolist():
+            more = min(lacking, max(int(free[server]), 0), 1)
+            held[server] += more
+            lacking -= more
+        for server in np.flatnonzero(free > held - whole[job]).tolist() if lacking else ():
+            more = min(lacking, int(free[server] - (held - whole[job])[server]))
+            held[server] += more
+            lacking -= more
+        if not lacking:
+            free -= held - whole[job]
+            shares[job] = held / instance.demands[job, 0]
+    return SynergyPlacementPlan(shares=shares)
 
 
 def _fractions(instance: SynergyPlacement, amounts: FloatArray) -> FloatArray:

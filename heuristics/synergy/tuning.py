@@ -1,9 +1,10 @@
 """Fast methods for :class:`instances.synergy.tuning.Tuning`.
 
-A job's *best-case demand* is its fastest configuration, with the least CPU and memory of those as
-fast.  Synergy-Greedy, DRF and Tetris insist on it, and skip the jobs that no longer fit; Tune may
-give any job its GPU-proportional share instead.  A job that is left out has choice -1 and no GPUs
-in the plan, which is then infeasible: ``instance.skipped(plan)`` says which jobs.
+A job's *best-case demand* is the fastest configuration that it may take, with the least CPU and memory
+of those as fast; with ``saturation`` above 0, the least that is nearly as fast.  Synergy-Greedy, DRF and
+Tetris insist on it, and skip the jobs that no longer fit; Tune may give any job its GPU-proportional
+share instead.  A job that is left out has choice -1 and no GPUs in the plan, which is then infeasible:
+``instance.skipped(plan)`` says which jobs.
 
 Servers are compared by free GPUs, then free CPU cores, then free memory; the *tightest* one has
 the least.  Ties go to the lowest index.
@@ -20,7 +21,17 @@ from instances.schema import BoolArray, FloatArray, IntArray
 from instances.synergy.sensitivity import CPU, MEMORY, THROUGHPUT
 from instances.synergy.tuning import Tuning, TuningPlan
 
-__all__ = ["ROUNDING", "balanced_tune", "drf", "greedy", "proportional", "tetris", "tune", "tune_and_upgrade"]
+__all__ = [
+    "ROUNDING",
+    "balanced_tune",
+    "drf",
+    "greedy",
+    "greedy_split",
+    "proportional",
+    "tetris",
+    "tune",
+    "tune_and_upgrade",
+]
 
 ROUNDING = 1e-12
 """What rounding may add to a demand, relative to a server's capacity."""
@@ -48,12 +59,11 @@ def proportional(instance: Tuning) -> TuningPlan:
     return servers.plan()
 
 
-def greedy(instance: Tuning, *, order: Sequence[int] | None = None) -> TuningPlan:
-    """Synergy-Greedy: best-case demands, first fit; a job that does not fit is skipped.
+def greedy(instance: Tuning, *, order: Sequence[int] | None = None, saturation: float = 0.0) -> TuningPlan:
+    """Synergy-Greedy: best-case demands, first fit on one server each; a job that does not fit is skipped.
 
     The jobs come in the order of the queue.  A job goes to the first server that holds its
-    best-case demand; if there is none and jobs may be split, it takes as many GPUs as it can with
-    their part of the demand, server by server.
+    best-case demand whole.  One with more GPUs than a server is therefore always skipped.
 
     Guarantee: none, and not always a feasible plan, because jobs may be skipped; those that run
     are at their best.  Complexity: O(n s).
@@ -62,15 +72,40 @@ def greedy(instance: Tuning, *, order: Sequence[int] | None = None) -> TuningPla
     ----------
     instance : Tuning
     order : sequence of n int, optional
-        The queue; by default the jobs' own order.
+        The queue (:mod:`instances.synergy.queue` orders one); by default the jobs' own order.
+    saturation : float
+        How much of its greatest throughput a job with its best-case demand may lack, as a fraction.
 
     References
     ----------
-    Synergy (OSDI'22), section 3.3.
+    Synergy (OSDI'22), section 3.3; best-case demands 3.2.
     """
-    servers = _Servers(instance)
+    return _first_fit(instance, order, saturation, split=False)
+
+
+def greedy_split(instance: Tuning, *, order: Sequence[int] | None = None) -> TuningPlan:
+    """:func:`greedy` for jobs that may be split (ours).
+
+    A job whose best-case demand no server holds takes, if jobs may be split, as many GPUs as it can with
+    their part of the demand, server by server.  The paper evaluates Synergy-Greedy with jobs larger than
+    a server, which its section 3.3 leaves no place for.
+
+    Guarantee: none; jobs may be skipped.  Complexity: O(n s).
+
+    Parameters
+    ----------
+    instance : Tuning
+    order : sequence of n int, optional
+        The queue; by default the jobs' own order.
+    """
+    return _first_fit(instance, order, 0.0, split=instance.allow_split)
+
+
+def _first_fit(instance: Tuning, order: Sequence[int] | None, saturation: float, *, split: bool) -> TuningPlan:
+    servers, best = _Servers(instance), instance.best_case(saturation)
     for job in range(instance.num_jobs) if order is None else order:
-        servers.place_first(job, int(instance.best_choices[job]))
+        if best[job] >= 0:
+            servers.place_first(job, int(best[job]), split=split)
     return servers.plan()
 
 
@@ -78,7 +113,7 @@ def drf(instance: Tuning) -> TuningPlan:
     """Dominant resource fairness with best-case demands: the smallest dominant share first.
 
     A job's dominant share is the largest of its fractions of the cluster's GPUs, CPU cores and
-    memory.  In this order jobs are placed as by :func:`greedy`, so some may be skipped.
+    memory.  In this order jobs are placed as by :func:`greedy_split`, so some may be skipped.
 
     Guarantee: none.  Complexity: O(n s).
 
@@ -87,14 +122,14 @@ def drf(instance: Tuning) -> TuningPlan:
     Synergy (OSDI'22), section 5.7, as a baseline; Ghodsi et al., "Dominant Resource Fairness"
     (NSDI'11).
     """
-    return greedy(instance, order=np.argsort(_fractions(instance).max(axis=1), kind="stable").tolist())
+    return greedy_split(instance, order=np.argsort(_fractions(instance).max(axis=1), kind="stable").tolist())
 
 
 def tetris(instance: Tuning, *, durations: ArrayLike | None = None) -> TuningPlan:
     """Tetris with best-case demands: the smallest remaining amount of resources times time first.
 
     A job's amount is the sum of its fractions of the cluster's GPUs, CPU cores and memory, times
-    its remaining duration.  In this order jobs are placed as by :func:`greedy`, so some may be
+    its remaining duration.  In this order jobs are placed as by :func:`greedy_split`, so some may be
     skipped.  This is how the authors' simulator orders jobs; the alignment score of Tetris's own
     paper has no part in it.
 
@@ -117,10 +152,10 @@ def tetris(instance: Tuning, *, durations: ArrayLike | None = None) -> TuningPla
         if times.shape != amounts.shape or not (times >= 0).all():
             raise ValueError(f"durations: must be {instance.num_jobs} times of at least 0 s")
         amounts = amounts * times
-    return greedy(instance, order=np.argsort(amounts, kind="stable").tolist())
+    return greedy_split(instance, order=np.argsort(amounts, kind="stable").tolist())
 
 
-def tune(instance: Tuning, *, greater: str = "any") -> TuningPlan:
+def tune(instance: Tuning, *, greater: str = "any", saturation: float = 0.0, largest_first: bool = True) -> TuningPlan:
     """Synergy-Tune: best-case demands where they fit, GPU-proportional shares where they do not.
 
     1. Sort the jobs by GPUs, then CPU cores, then memory of their best-case demands, largest first.
@@ -149,25 +184,30 @@ def tune(instance: Tuning, *, greater: str = "any") -> TuningPlan:
     instance : Tuning
     greater : str
         "any": greater than the proportional share in CPU cores or in memory.  "all": in both.
+    saturation : float
+        How much of its greatest throughput a job with its best-case demand may lack, as a fraction.
+    largest_first : bool
+        The direction of step 1, which is not printed; False begins with the smallest jobs.
 
     References
     ----------
-    Synergy (OSDI'22), section 4.2.  The order in step 4 is that of the authors' simulator; what
+    Synergy (OSDI'22), section 4.2; best-case demands 3.2.  The order in step 4 is that of the authors' simulator; what
     a reverted job's other servers see is left open there.
     """
     if greater not in ("any", "all"):
         raise ValueError(f"greater: got {greater!r}, must be 'any' or 'all'")
-    return _tuned(instance, greater, _Servers(instance))
+    return _tuned(instance, greater, _Servers(instance), instance.best_case(saturation), largest_first)
 
 
-def _tuned(instance: Tuning, greater: str, servers: _Servers) -> TuningPlan:
-    best, share = instance.best_choices, _fair_proportional(instance)
+def _tuned(instance: Tuning, greater: str, servers: _Servers, best: IntArray, largest_first: bool = True) -> TuningPlan:
+    share = _fair_proportional(instance)
     is_greater = _greater_than_share(instance, best, greater)
     demand = instance.chosen(best)
-    order = np.lexsort((-demand[:, MEMORY], -demand[:, CPU], -instance.gpu_demands))
+    sign = -1 if largest_first else 1
+    order = np.lexsort((sign * demand[:, MEMORY], sign * demand[:, CPU], sign * instance.gpu_demands))
     for job in order.tolist():
         choice = int(best[job])
-        if not instance.fair_configs[job][choice] or servers.place(job, choice):
+        if choice < 0 or not instance.fair_configs[job][choice] or servers.place(job, choice):
             continue
         if is_greater[job] and share[job] >= 0:
             choice = int(share[job])
@@ -202,7 +242,7 @@ def balanced_tune(instance: Tuning) -> TuningPlan:
     GPU-proportional share.
     Complexity: that of :func:`tune_and_upgrade`.
     """
-    return _upgraded(instance, _tuned(instance, "any", _Servers(instance, balanced=True)))
+    return _upgraded(instance, _tuned(instance, "any", _Servers(instance, balanced=True), instance.best_choices))
 
 
 def _upgraded(instance: Tuning, plan: TuningPlan) -> TuningPlan:
@@ -225,6 +265,7 @@ def _upgraded(instance: Tuning, plan: TuningPlan) -> TuningPlan:
             gain = table[:, THROUGHPUT] - table[choices[job], THROUGHPUT]
             needed = parts[job, homes[job], None, None] * extra
             fits = (needed <= left[homes[job], None] + slack).all(axis=(0, 2)) & (gain > 0)
+            fits &= instance.allowed_configs[job]
             cost = (extra / scale).sum(axis=1)
             rate = np.where(fits, np.where(cost > 0, gain / np.where(cost > 0, cost, 1.0), np.inf), -np.inf)
             if fits.any():
@@ -242,7 +283,7 @@ def _upgraded(instance: Tuning, plan: TuningPlan) -> TuningPlan:
 def _fair_proportional(instance: Tuning) -> IntArray:
     """(n,) int: each job's fastest configuration within its share, if that is fair; else -1."""
     choices = instance.proportional_choices
-    fair = np.array([bool(c >= 0 and instance.fair_configs[job][c]) for job, c in enumerate(choices.tolist())])
+    fair = np.array([c >= 0 and instance.fair_configs[job][c] for job, c in enumerate(choices.tolist())], bool)
     return np.where(fair, choices, -1)
 
 
@@ -271,7 +312,7 @@ class _Servers:
         self.slack = ROUNDING * self.capacity
         # One row for each resource: free[0] are GPUs.
         self.free = np.repeat(self.capacity[:, None], instance.num_servers, axis=1)
-        self.choices = np.full(instance.num_jobs, -1)
+        self.choices = np.full(instance.num_jobs, -1, np.int64)
         self.where: list[dict[int, int]] = [{} for _ in range(instance.num_jobs)]
         self.jobs: list[list[int]] = [[] for _ in range(instance.num_servers)]
 
@@ -300,8 +341,8 @@ class _Servers:
             self._put(job, choice, held)
         return bool(held)
 
-    def place_first(self, job: int, choice: int) -> bool:
-        """On the first server that holds the job, else over servers in their order."""
+    def place_first(self, job: int, choice: int, *, split: bool) -> bool:
+        """On the first server that holds the job, else, with ``split``, over servers in their order."""
         demand = self._demand(job, choice)
         room = self._room(demand / demand[0])
         left = int(demand[0])
@@ -309,7 +350,7 @@ class _Servers:
         held = {}
         if whole.size:
             held[int(whole[0])] = left
-        elif self.instance.allow_split and room.sum() >= left:
+        elif split and room.sum() >= left:
             for server in np.flatnonzero(room).tolist():
                 held[server] = min(left, int(room[server]))
                 left -= held[server]

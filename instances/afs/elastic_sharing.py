@@ -1,4 +1,4 @@
-"""Who gets the next GPU: AFS (NSDI'21), the problem behind its sections 3 and 4.
+"""Who gets the next GPU: AFS (NSDI'21), the problem of its sections 2.1 and 3.1.
 
 Jobs share a cluster of M identical GPUs.  Job j has ``work`` iterations to do and runs at T_j(s)
 iterations/s on s GPUs; its share can change while it runs, at no cost.  Choose the shares over time
@@ -8,7 +8,8 @@ so that the average job completion time (JCT) is least:
     s.t. sum_j s_j(t) <= M at every time t,  s_j(t) whole.
 
 How often shares may change is the field ``reallocation``: ``"at_completions"``, only when a job
-arrives or completes, as the paper's schedulers do; ``"any_time"``, whenever it helps.
+arrives or completes, the events of section 3.1; ``"any_time"``, whenever it helps, which schedulers
+that evict jobs after some time need (footnote 5).
 
 Rigid jobs and jobs of bounded elasticity, such as Aryl's, are throughput tables too: nothing below
 the minimum, then linear, flat above the maximum; see :func:`bounded_linear`.
@@ -36,16 +37,21 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EXACT",
+    "HOUR",
+    "MAX_GPUS",
     "ElasticSharing",
     "Policy",
     "Schedule",
     "State",
+    "Turns",
     "appendix_a",
+    "appendix_a_sequel",
     "bounded_linear",
     "from_frame",
     "from_trace",
     "generate",
     "simulate",
+    "table_4",
     "three_job_cycle",
 ]
 
@@ -63,11 +69,11 @@ class Schedule(Plan):
         Ends of the intervals, s, increasing: interval k lasts from ``times[k]`` to ``times[k+1]``.
         Before the first and after the last every share is 0.
     shares : (t, n) int
-        GPUs of each job in each interval.
+        GPUs of each job in each interval; there is none where no job has anything to do.
     """
 
     times: Annotated[FloatArray, Array(float, "t+1", minimum=0)]
-    shares: Annotated[IntArray, Array(int, "t n")]
+    shares: Annotated[IntArray, Array(int, "t n", empty=True)]
 
     def _check(self) -> None:
         late = np.flatnonzero(np.diff(self.times) <= 0)
@@ -87,14 +93,20 @@ class ElasticSharing(Instance[Schedule]):
     num_gpus : int
         GPUs of the cluster, M, at least 1.
     work : (n,) float
-        Iterations of each job, positive.
+        Iterations of each job; one of 0 is finished: it completes when it arrives.
     throughputs : (n, num_gpus+1) float
-        Iterations/s of each job at 0, 1, ..., num_gpus GPUs: 0 at 0, never falling, positive at
-        num_gpus.
+        Iterations/s of each job at 0, 1, ..., num_gpus GPUs: 0 at 0, never falling.  A job of some
+        work that runs on no number of GPUs makes the instance infeasible.
     arrivals : (n,) float
         Time at which each job arrives, s; 0 by default.
     reallocation : str
         When shares may change: "at_completions" (arrivals and completions only) or "any_time".
+    requests : (n,) int
+        GPUs that each job's user asks for, which schedulers that are not elastic go by; where it is
+        0, the default, the fewest GPUs on which the job is as fast as it can be.  No rule of plans.
+    quantum : float
+        Unit of time, s, after which schedulers that do not know how long jobs are take a job's turn
+        for over; 2 h by default, as in section 3.3 (footnote 11).  No rule of plans.
 
     ``work`` is also found as ``iterations``.
     """
@@ -105,25 +117,25 @@ class ElasticSharing(Instance[Schedule]):
     plan_type = Schedule
 
     num_gpus: Annotated[int, Scalar(int, minimum=1)]
-    work: Annotated[FloatArray, Array(float, "n", above=0)]
+    work: Annotated[FloatArray, Array(float, "n", minimum=0)]
     throughputs: Annotated[FloatArray, Array(float, "n m", minimum=0)]
     arrivals: Annotated[FloatArray, Array(float, "n", minimum=0)] = default(lambda dims: np.zeros(dims["n"]))
     reallocation: Annotated[str, Scalar(str, choices=("at_completions", "any_time"))] = "at_completions"
+    requests: Annotated[IntArray, Array(int, "n", minimum=0)] = default(lambda dims: np.zeros(dims["n"], np.int64))
+    quantum: Annotated[float, Scalar(float, above=0)] = 7200.0
 
     def _check(self) -> None:
         table = self.throughputs
+        if not self.num_jobs:
+            # A table without rows has lost its columns.
+            object.__setattr__(self, "throughputs", table.reshape(0, self.num_gpus + 1))
+            return
         if table.shape[1] != self.num_gpus + 1:
             raise self.refuse(
                 "throughputs", f"got {table.shape[1]} columns, must be num_gpus + 1, {self.num_gpus + 1}: 0 to num_gpus"
             )
-        for job, (first, last) in enumerate(table[:, [0, -1]].tolist()):
-            if first:
-                raise self.refuse("throughputs", f"got {first:g} at index [{job}, 0], must be 0 on no GPUs")
-            if not last:
-                raise self.refuse(
-                    "throughputs",
-                    f"got 0 at index [{job}, {self.num_gpus}], must be positive on all GPUs, or the job can never run",
-                )
+        for job in np.flatnonzero(table[:, 0]).tolist():
+            raise self.refuse("throughputs", f"got {table[job, 0]:g} at index [{job}, 0], must be 0 on no GPUs")
         falling = np.argwhere(np.diff(table, axis=1) < 0)
         if falling.size:
             job, gpus = (int(i) for i in falling[0])
@@ -151,8 +163,18 @@ class ElasticSharing(Instance[Schedule]):
         return concave
 
     @cached_property
+    def stuck(self) -> BoolArray:
+        """(n,) bool: which jobs have work to do and run on no number of GPUs."""
+        return np.asarray((self.work > 0) & (self.throughputs[:, -1] == 0))
+
+    @cached_property
+    def requested(self) -> IntArray:
+        """(n,) int: GPUs that each job asks for, ``requests`` or else ``max_shares``."""
+        return np.where(self.requests > 0, self.requests, self.max_shares)
+
+    @cached_property
     def min_shares(self) -> IntArray:
-        """(n,) int: fewest GPUs on which each job runs at all."""
+        """(n,) int: fewest GPUs on which each job runs at all; 0 where there are none."""
         return np.asarray((self.throughputs > 0).argmax(axis=1))
 
     @cached_property
@@ -163,8 +185,8 @@ class ElasticSharing(Instance[Schedule]):
     def completions(self, plan: Schedule) -> FloatArray:
         """(n,) float: when each job's work is done, s; infinite where it never is.
 
-        A job that has no more than the tolerance of its work left is taken to run on at its
-        throughput, so that stopping short wins nothing.
+        A job without work is done when it arrives.  One that has no more than the tolerance of its work
+        left is taken to run on at its throughput, so that stopping short wins nothing.
         """
         rates = self._rates(plan)
         done = np.cumsum(rates * np.diff(plan.times)[:, None], axis=0)
@@ -177,7 +199,7 @@ class ElasticSharing(Instance[Schedule]):
                 interval = int(enough[0])
                 left = work - (done[interval - 1, job] if interval else 0.0)
                 completions[job] = plan.times[interval] + left / rate[interval]
-        return completions
+        return np.where(self.work > 0, completions, self.arrivals)
 
     def _work_slack(self, plan: Schedule, rates: FloatArray) -> FloatArray:
         """(n,) float: by how much each job's work may be missed, iterations.
@@ -197,7 +219,14 @@ class ElasticSharing(Instance[Schedule]):
             raise PlanError(
                 f"{self.problem}: shares is {plan.shares[k, job]} at index [{k}, {job}], must be 0 to {self.num_gpus}"
             )
-        return np.asarray(self.throughputs[np.arange(self.num_jobs), plan.shares])
+        return np.asarray(self.throughputs[np.arange(self.num_jobs), self.shares_of(plan)])
+
+    def shares_of(self, plan: Schedule) -> IntArray:
+        """(t, n) int: the shares of a plan, which has lost its columns where it has no intervals."""
+        return plan.shares.reshape(len(plan.times) - 1, self.num_jobs)
+
+    def _plan_dims(self) -> dict[str, int]:
+        return self.dims if self.num_jobs else {**self.dims, "t": 0}
 
     def _outside(self, plan: Schedule) -> IntArray:
         return np.argwhere((plan.shares < 0) | (plan.shares > self.num_gpus))
@@ -213,19 +242,19 @@ class ElasticSharing(Instance[Schedule]):
                 yield Violation("share_range", (k, job), float(max(-share, share - self.num_gpus)))
             return
         yield from exceeding("gpus", total(plan.shares, axis=1), self.num_gpus)
-        early = (self.arrivals - plan.times[:-1, None]) * (plan.shares > 0)
+        early = (self.arrivals - plan.times[:-1, None]) * (self.shares_of(plan) > 0)
         yield from exceeding("arrival", early, 0)
         rates = self._rates(plan)
         done = np.diff(plan.times) @ rates
         for job in np.flatnonzero(np.abs(done - self.work) > self._work_slack(plan, rates)):
             yield Violation("work_done", (int(job),), float(abs(done[job] - self.work[job])))
-        if self.reallocation == "at_completions":
+        if self.reallocation == "at_completions" and self.num_jobs:
             yield from self._unprompted_changes(plan)
 
     def _unprompted_changes(self, plan: Schedule) -> Iterator[Violation]:
         """Changes of shares at times when no job arrives or completes."""
         idle = np.zeros((1, self.num_jobs), np.int64)
-        changes = np.flatnonzero(np.diff(np.concatenate([idle, plan.shares, idle]), axis=0).any(axis=1))
+        changes = np.flatnonzero(np.diff(np.concatenate([idle, self.shares_of(plan), idle]), axis=0).any(axis=1))
         completions = self.completions(plan)
         events = np.concatenate([self.arrivals, completions[np.isfinite(completions)]])
         # Completions are sums of intervals, of times that have a last digit.
@@ -241,14 +270,18 @@ class ElasticSharing(Instance[Schedule]):
         if plan is None:
             most = self.throughputs[:, -1]
             gpus = np.arange(self.num_gpus + 1)
-            pictures.curves(axes, [gpus] * self.num_jobs, self.throughputs / most[:, None])
+            shown = np.divide(
+                self.throughputs, most[:, None], where=most[:, None] > 0, out=np.zeros_like(self.throughputs)
+            )
+            pictures.curves(axes, [gpus] * self.num_jobs, shown)
             axes.set_xlabel("GPUs")
             pictures.whole_numbers(axes.xaxis)
             axes.set_ylabel("throughput / throughput on all GPUs")
-            on_all = (self.work / most).tolist()
+            on_all = np.divide(self.work, most, where=most > 0, out=np.where(self.work > 0, np.inf, 0.0)).tolist()
             pictures.legend(axes, [f"{name}: {time:.4g} s on all" for name, time in zip(names, on_all, strict=True)])
             return
-        pictures.over_time(axes, plan.times, plan.shares, capacity=self.num_gpus)
+        if len(plan.shares):
+            pictures.over_time(axes, plan.times, plan.shares, capacity=self.num_gpus)
         if not self._outside(plan).size:
             pictures.completions(axes, self.completions(plan))
         axes.set_xlabel("time, s (dotted: completions)")
@@ -289,7 +322,12 @@ Policy = Callable[[State], IntArray]
 """Shares of all jobs, (n,) int, from a state; those of jobs that are not active do not count."""
 
 
-def simulate(instance: ElasticSharing, policy: Policy, *, quantum: float | None = None) -> Schedule:
+Turns = Callable[[IntArray, FloatArray], FloatArray]
+"""From the jobs that are there, (m,) int, and how long each job has run, (n,) float, s: how long each will
+have run when its turn is over, (n,) float, s."""
+
+
+def simulate(instance: ElasticSharing, policy: Policy, *, turns: Turns | None = None) -> Schedule:
     """The schedule that follows when ``policy`` is asked at every arrival and completion.
 
     Parameters
@@ -297,9 +335,8 @@ def simulate(instance: ElasticSharing, policy: Policy, *, quantum: float | None 
     instance : ElasticSharing
     policy : callable
         Shares from a :class:`State`.
-    quantum : float, optional
-        Ask also this many seconds after the last time, which the class "at_completions" does not
-        allow.
+    turns : callable, optional
+        When turns end: the policy is asked then too, which the class "at_completions" does not allow.
 
     Raises
     ------
@@ -310,7 +347,7 @@ def simulate(instance: ElasticSharing, policy: Policy, *, quantum: float | None 
     work, arrivals = instance.work, instance.arrivals
     remaining, attained = work.copy(), np.zeros(len(jobs))
     shares = np.zeros(len(jobs), np.int64)
-    now = float(arrivals.min())
+    now = float(arrivals.min()) if len(jobs) else 0.0
     times = [now]
     rows: list[IntArray] = []
     while remaining.any():
@@ -326,8 +363,8 @@ def simulate(instance: ElasticSharing, policy: Policy, *, quantum: float | None 
         until = min(finish.min(initial=np.inf), to_come.min(initial=np.inf))
         if np.isinf(until):
             raise ValueError(f"the policy lets no job run at {now:g} s, and no job is to arrive")
-        if quantum is not None and len(active):
-            until = min(until, now + quantum)
+        if turns is not None and len(running):
+            until = min(until, now + float((turns(active, attained) - attained)[running].min()))
         remaining[running] -= rates[running] * (until - now)
         attained[running] += until - now
         # Jobs that end together do so up to rounding, and must not leave crumbs behind.
@@ -340,7 +377,7 @@ def simulate(instance: ElasticSharing, policy: Policy, *, quantum: float | None 
                 rows.append(shares)
                 times.append(until)
         now = until
-    return Schedule(times=np.array(times), shares=np.array(rows))
+    return Schedule(times=np.array(times), shares=np.array(rows).reshape(len(rows), len(jobs)))
 
 
 # --- instances -------------------------------------------------------------------------------
@@ -368,6 +405,7 @@ def generate(
     rigid: float = 0.0,
     arrival_gap: float = 0.0,
     reallocation: str = "at_completions",
+    requests: bool = False,
 ) -> ElasticSharing:
     """Jobs with concave curves up to the most GPUs that each can use.
 
@@ -392,10 +430,13 @@ def generate(
         Mean time between arrivals, s (exponential); with 0 all jobs are there at once.
     reallocation : str
         "at_completions" or "any_time".
+    requests : bool
+        Whether jobs ask for GPUs: for a power of two up to the most that each can use, for those and
+        no fewer where it is rigid.
     """
     rng = np.random.default_rng(rng)
     gpus = np.arange(num_gpus + 1)
-    work, tables = [], []
+    work, tables, mosts = [], [], []
     for _ in range(num_jobs):
         most = 2 ** int(rng.integers(min(1, num_gpus.bit_length() - 1), num_gpus.bit_length()))
         exponent = 1 - loss * rng.uniform()
@@ -406,13 +447,20 @@ def generate(
         duration = 600 * 10 ** rng.uniform(0.0, np.log10(144))
         work.append(np.ceil(duration * single))
         tables.append(table)
+        mosts.append(most)
     arrivals = np.cumsum(rng.exponential(arrival_gap, num_jobs)) if arrival_gap else np.zeros(num_jobs)
+    asked = np.zeros(num_jobs, np.int64)
+    if requests:
+        drawn = [2 ** int(rng.integers(0, most.bit_length())) for most in mosts]
+        least = [int((table > 0).argmax()) for table in tables]
+        asked = np.maximum(drawn, least)
     return ElasticSharing(
         num_gpus=num_gpus,
         work=np.array(work),
         throughputs=np.array(tables),
         arrivals=arrivals - arrivals[0],
         reallocation=reallocation,
+        requests=asked,
     )
 
 
@@ -431,8 +479,9 @@ def from_trace(
     """Consecutive jobs of a trace as elastic jobs.
 
     A job of the trace that names a model for which there is a table gets that model's curve, at a
-    batch size drawn uniformly; any other job, a curve drawn uniformly.  Its work is what it would do
-    in the trace's duration on the trace's GPUs, or on all of the cluster if those are fewer.
+    batch size drawn uniformly; any other job, a curve drawn uniformly.  It asks for the trace's GPUs,
+    or for all of the cluster if those are fewer, and its work is what it would do on them in the trace's
+    duration (section 5.1).
 
     Parameters
     ----------
@@ -475,12 +524,13 @@ def from_trace(
         raise InstanceError(f"num_jobs: got {num_jobs}, must be 1 to {len(jobs)}, the number of jobs in {trace}")
     first = int(rng.integers(0, len(jobs) - num_jobs + 1))
     jobs = jobs.iloc[first : first + num_jobs]
-    work, tables = [], []
+    work, tables, requests = [], [], []
     for model, duration, held in zip(jobs["model"], jobs["duration"], jobs["num_gpus"], strict=True):
         kinds = sorted(kind for kind in known.tables if kind[0] == model) or sorted(known.tables)
         table = known.tables[kinds[int(rng.integers(len(kinds)))]]
         tables.append(table)
-        work.append(float(duration) * table[min(int(held), num_gpus)])
+        requests.append(min(int(held), num_gpus))
+        work.append(float(duration) * table[requests[-1]])
     submitted = jobs["submit_time"].to_numpy(float)
     return ElasticSharing(
         num_gpus=num_gpus,
@@ -488,33 +538,96 @@ def from_trace(
         throughputs=np.array(tables),
         arrivals=submitted - submitted.min() if arrivals else np.zeros(num_jobs),
         reallocation=reallocation,
+        requests=np.array(requests),
     )
 
 
 from_frame = ElasticSharing.from_frame
 
 
-def appendix_a() -> ElasticSharing:
-    """Two jobs, A and B, whose optimum is 1.75 h (cf. Appendix A).
+HOUR = 3600.0
+"""Seconds."""
 
-    A takes 1 h on both GPUs and B 1.5 h.  One after the other they complete at 1 h and 2.5 h, 1.75 h
-    on average; the printed 1.25 h is the average of the two running times, without the hour for
-    which B waits.  What is reconstructed is no more than that: the two averages determine the
-    running times of two jobs that follow each other, but neither the number of GPUs nor the curves,
-    which here are linear on two GPUs.
+MAX_GPUS = {
+    "VGG16": 8,
+    "GoogLeNet": 20,
+    "Inception-v4": 52,
+    "ResNet-50": 28,
+    "DCGAN": 20,
+    "Video Prediction": 28,
+    "Chatbot": 4,
+    "Deep Speech 2": 20,
+    "Transformer": 44,
+}
+"""The models of Table 4, and the number of GPUs up to which the throughput of each grows."""
+
+
+def appendix_a() -> ElasticSharing:
+    """Jobs A and B of Appendix A on 2 GPUs: 2 h each on one, 1 h and 1.5 h on two.
+
+    Shortest first takes 1 h and 2.5 h, 1.75 h on average, which is the optimum; the printed 1.25 h is
+    the average of the two running times, without the hour for which B waits.  Equal shares take 2 h.
     """
     return ElasticSharing(
         num_gpus=2,
-        work=np.array([7200.0, 10800.0]),
-        throughputs=np.array([[0.0, 1.0, 2.0], [0.0, 1.0, 2.0]]),
+        work=np.array([2.0, 2.0]) * HOUR,
+        throughputs=np.array([[0.0, 1.0, 2.0], [0.0, 1.0, 4 / 3]]),
+    )
+
+
+def appendix_a_sequel(x: float = 1.75, *, num_future: int = 2) -> ElasticSharing:
+    """Jobs A and B of :func:`appendix_a`, and identical jobs that arrive after them.
+
+    Each takes 2 h on one GPU and ``x`` h on two.  The first arrives after 1 h, and each other ``x`` h
+    after the one before.
+
+    Parameters
+    ----------
+    x : float
+        Hours, more than 1 and less than 2.
+    num_future : int
+        How many arrive; Appendix A does not say.
+
+    Raises
+    ------
+    ValueError
+        When ``x`` is not between 1 and 2.
+    """
+    if not 1 < x < 2:
+        raise ValueError(f"x: got {x}, must be more than 1 and less than 2")
+    first = appendix_a()
+    return ElasticSharing(
+        num_gpus=2,
+        work=np.full(2 + num_future, 2 * HOUR),
+        throughputs=np.array([*first.throughputs.tolist(), *([[0.0, 1.0, 2 / x]] * num_future)]),
+        arrivals=np.concatenate([np.zeros(2), HOUR * (1 + x * np.arange(num_future))]),
+    )
+
+
+def table_4(num_gpus: int = 64) -> ElasticSharing:
+    """A job of each model of Table 4, in its order, on the 64 GPUs of section 5.1.
+
+    Printed are the numbers of GPUs up to which throughputs grow, which are asked for here.  The
+    curves are not printed: they are linear up to there, and each job takes an hour on its maximum.
+
+    Parameters
+    ----------
+    num_gpus : int
+        GPUs of the cluster, at least 52.
+    """
+    gpus = np.arange(num_gpus + 1.0)
+    most = np.array(list(MAX_GPUS.values()))
+    return ElasticSharing(
+        num_gpus=num_gpus, work=most * HOUR, throughputs=np.minimum(gpus, most[:, None]), requests=most
     )
 
 
 def three_job_cycle() -> ElasticSharing:
     """Three jobs on 4 GPUs among which AFS-L's comparison goes round in a circle.
 
-    Each has a GPU and asks for the fourth: job 0 wins against job 1, job 1 against job 2, and job 2
+    Each has a GPU and wants the fourth: job 0 wins against job 1, job 1 against job 2, and job 2
     against job 0.  The scan in order of index gives it to job 2; another order, to another job.
+    Appendix C excludes other circles only.  The data are the library's.
     """
     return ElasticSharing(
         num_gpus=4,

@@ -1,9 +1,10 @@
-"""Which machines host which jobs: AFS (NSDI'21), section 4.4, Proposition 1.
+"""Which machines host which jobs: AFS (NSDI'21), section 4.4, and Appendix E, Proposition 1.
 
 Jobs have regulated shares (:mod:`instances.afs.network_packing`): 0, a power of two below the GPUs
 of a machine, 2^g, or a multiple of 2^g.  Every job is placed on as few machines as its share needs,
 and no machine hosts two jobs that span machines.  When shares change, jobs already run somewhere;
-a job that keeps one of its GPUs need not be moved as a whole.  Choose the placement by which
+a job that keeps one of its GPUs goes on without being migrated.  Choose the placement by which, as
+section 4.4 prints it,
 
     first as many jobs as possible keep a GPU, then as many GPUs as possible are kept:
 
@@ -52,8 +53,8 @@ class GpuPlacement(Instance[GpuPlacementPlan]):
     Attributes
     ----------
     regulated : (n,) int
-        GPUs of each job: 0, a power of two below ``gpus_per_machine``, or a multiple of it; no more
-        than all GPUs together.
+        GPUs of each job: 0, a power of two below ``gpus_per_machine``, or a multiple of it.  More than
+        all GPUs together make the instance infeasible.
     num_machines : int
         Machines, at least 1.
     gpus_per_machine : int
@@ -77,15 +78,17 @@ class GpuPlacement(Instance[GpuPlacementPlan]):
     def _check(self) -> None:
         if not is_power_of_two(self.gpus_per_machine):
             raise self.refuse("gpus_per_machine", f"got {self.gpus_per_machine}, must be a power of two")
-        odd = np.flatnonzero(~np.isin(self.regulated, regulated_shares(self.num_machines, self.gpus_per_machine)))
+        small = regulated_shares(1, self.gpus_per_machine)
+        odd = np.flatnonzero(~np.isin(self.regulated, small) & (self.regulated % self.gpus_per_machine != 0))
         if odd.size:
             raise self.refuse(
                 "regulated",
                 f"got {self.regulated[odd[0]]} at index [{odd[0]}], must be 0, a power of two below "
-                f"{self.gpus_per_machine} or a multiple of it, up to {self.num_gpus}",
+                f"{self.gpus_per_machine} or a multiple of it",
             )
-        if total(self.regulated) > self.num_gpus:
-            raise self.refuse("regulated", f"got a sum of {total(self.regulated)}, must be at most {self.num_gpus}")
+        if not self.num_jobs:
+            # A table without rows has lost its columns.
+            object.__setattr__(self, "previous", self.previous.reshape(0, self.num_machines))
         if self.previous.shape[1] != self.num_machines:
             raise self.refuse(
                 "previous", f"got {self.previous.shape[1]} machines, must be num_machines, {self.num_machines}"
@@ -128,7 +131,7 @@ class GpuPlacement(Instance[GpuPlacementPlan]):
 
     def kept(self, plan: GpuPlacementPlan) -> IntArray:
         """(n,) int: GPUs that each job keeps."""
-        return np.asarray(np.minimum(plan.gpus, self.previous).sum(axis=1))
+        return np.asarray(np.minimum(plan.gpus.reshape(self.previous.shape), self.previous).sum(axis=1))
 
     def _value(self, plan: GpuPlacementPlan) -> float:
         kept = self.kept(plan)
@@ -154,9 +157,10 @@ class GpuPlacement(Instance[GpuPlacementPlan]):
             ]
             pictures.legend(axes, names)
         else:
-            kept = np.minimum(plan.gpus, self.previous)
+            gpus = plan.gpus.reshape(self.previous.shape)
+            kept = np.minimum(gpus, self.previous)
             # Each job twice in a row: what it keeps, and what it did not have before.
-            parts = np.stack([kept, plan.gpus - kept], axis=1).reshape(2 * self.num_jobs, -1)
+            parts = np.stack([kept, gpus - kept], axis=1).reshape(2 * self.num_jobs, self.num_machines)
             new = np.broadcast_to((np.arange(len(parts)) % 2 == 1)[:, None], parts.shape)
             pictures.servers(
                 axes,
@@ -231,7 +235,7 @@ def two_machines() -> GpuPlacement:
 
     Job 0 held 1 GPU on machine 0, job 1 2 GPUs there, and job 2 2 GPUs on machine 1.  Job 1 now needs
     a machine for itself.  If it stays on machine 0, it keeps 2 GPUs, and job 2 keeps its 2 on machine
-    1, where job 0 has to follow; that is the optimum, 2 jobs and 4 GPUs.
+    1, where job 0 has to follow; that is the optimum, 2 jobs and 4 GPUs.  The data are the library's.
     """
     return GpuPlacement(
         regulated=np.array([2, 4, 2]),

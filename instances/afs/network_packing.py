@@ -4,7 +4,8 @@ A job that spans machines uses their network, and two such jobs on one machine s
 Regulated shares avoid this: if every share is 0, a power of two below the GPUs of a machine, 2^g,
 or a multiple of 2^g, the jobs can be placed so that no machine hosts two jobs that span machines
 (:mod:`instances.afs.gpu_placement`).  Given the shares that a scheduler wants, which add up to all
-GPUs, find regulated shares of the same sum that are nearest:
+GPUs, find regulated shares of the same sum that differ the least, as section 4.4 asks; the measure of
+the difference, which it does not name, is the sum of the jobs' own:
 
     min  sum_i |r_i - s_i|    s.t.  sum_i r_i = sum_i s_i,  r_i regulated.
 
@@ -38,6 +39,7 @@ __all__ = [
     "machines",
     "one_machine",
     "regulated_shares",
+    "section_4_4",
 ]
 
 
@@ -104,7 +106,8 @@ class NetworkPacking(Instance[NetworkPackingPlan]):
     Attributes
     ----------
     shares : (n,) int
-        GPUs that each job is to have; they add up to all GPUs of the cluster.
+        GPUs that each job is to have; they add up to all GPUs of the cluster.  More than these make the
+        instance infeasible.
     num_machines : int
         Machines, at least 1.
     gpus_per_machine : int
@@ -128,7 +131,7 @@ class NetworkPacking(Instance[NetworkPackingPlan]):
     def _check(self) -> None:
         if not is_power_of_two(self.gpus_per_machine):
             raise self.refuse("gpus_per_machine", f"got {self.gpus_per_machine}, must be a power of two")
-        if total(self.shares) != self.num_gpus:
+        if self.num_jobs and total(self.shares) < self.num_gpus:
             raise self.refuse("shares", f"got a sum of {total(self.shares)}, must be all GPUs, {self.num_gpus}")
 
     @property
@@ -167,14 +170,15 @@ class NetworkPacking(Instance[NetworkPackingPlan]):
         for job in np.flatnonzero(~np.isin(plan.regulated, self.candidates)).tolist():
             share = int(plan.regulated[job])
             yield Violation("regulated", (job,), float(min(abs(candidate - share) for candidate in candidates)))
-        yield from unequal("total", total(plan.regulated), self.num_gpus)
+        yield from unequal("total", total(plan.regulated), total(self.shares))
+        yield from exceeding("gpus", total(plan.regulated), self.num_gpus)
         if self.floor_guarantee:
             yield from exceeding("floor", self.floors, plan.regulated)
 
     def _draw(self, axes: Axes, plan: NetworkPackingPlan | None) -> None:
         wanted = {"wanted": self.shares}
         pictures.side_by_side(axes, wanted if plan is None else wanted | {"regulated": plan.regulated})
-        for share in self.candidates[self.candidates <= 1.1 * self.shares.max()].tolist():
+        for share in self.candidates[self.candidates <= 1.1 * self.shares.max(initial=0)].tolist():
             axes.axhline(share, color=pictures.OUTLINE, linewidth=0.5, alpha=0.5, zorder=0)
         machines = f"{self.num_machines} machines of {self.gpus_per_machine} GPUs"
         total = "" if plan is None else f"; in all {int(plan.regulated.sum())} of {self.num_gpus} GPUs"
@@ -215,5 +219,13 @@ from_frame = NetworkPacking.from_frame
 
 
 def one_machine() -> NetworkPacking:
-    """Shares 5, 2 and 1 on one machine of 8 GPUs: the regulated shares 4, 2, 2 differ by 2."""
+    """Shares 5, 2 and 1 on one machine of 8 GPUs: the regulated shares 4, 2, 2 differ by 2.  The library's own."""
     return NetworkPacking(shares=np.array([5, 2, 1]), num_machines=1, gpus_per_machine=8)
+
+
+def section_4_4() -> NetworkPacking:
+    """Shares on the 16 machines of 4 GPUs of section 5.1; regulated ones are 1, 2 and multiples of 4 (section 4.4).
+
+    The shares wanted, 23, 14, 11, 6, 5, 3, 1 and 1 GPUs, are the library's.
+    """
+    return NetworkPacking(shares=np.array([23, 14, 11, 6, 5, 3, 1, 1]), num_machines=16, gpus_per_machine=4)

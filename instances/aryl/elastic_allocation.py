@@ -1,4 +1,4 @@
-"""Who gets the spare GPUs: Aryl (EuroSys'23 as Lyra), section 5.2 and phase two of Algorithm 2.
+"""Who gets the spare GPUs: Aryl (EuroSys'23 as Lyra), section 5.2 and Algorithm 2, lines 10 to 21.
 
 Every elastic job holds its minimum of workers; ``capacity`` GPUs are left.  Job j can take w more
 workers, up to its maximum, and then runs for a shorter time.  Choose w for every job so that the
@@ -15,15 +15,16 @@ the paper's ``T_max * w / (w + w_min)`` with T_max the job's longest running tim
 
 As printed / as built
 ---------------------
-Line 17 of the pseudocode charges a job's base workers again, ``(w_min + w) * gpus_per_worker``
-against GPUs that are left after the base demands.  The text and Figure 6 charge the extra workers
-only; so does this module.
+Line 17 of Algorithm 2 charges a job's base workers again, ``(w_min + w) * gpus_per_worker`` against
+GPUs that are left after the base demands.  The text of section 5.2 charges the extra workers only;
+so does this module.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -42,10 +43,16 @@ if TYPE_CHECKING:
 __all__ = [
     "ElasticAllocation",
     "ElasticAllocationPlan",
+    "HeterogeneousRun",
+    "figure_6",
     "from_frame",
     "from_trace",
     "generate",
+    "imperfect_scaling",
     "indivisible_workers",
+    "mispredicted",
+    "normalised_capacity",
+    "table_10",
     "two_elastic_jobs",
 ]
 
@@ -76,10 +83,11 @@ class ElasticAllocation(Instance[ElasticAllocationPlan]):
     gpus_per_worker : (n,) int
         GPUs of each worker, at least 1.
     min_running_times : (n,) float
-        Running time with the most workers, s, positive.
+        Running time with the most workers, s; 0 for a finished job, which gains nothing.
     running_times : tuple of n arrays, optional
         For jobs that do not scale linearly: running time with min, min + 1, ..., max workers, s.
-        The last entry must equal ``min_running_times``.  None for linear scaling.
+        The last entry must equal ``min_running_times``; a finished job has only zeros.  None for
+        linear scaling.
     """
 
     problem = "aryl.elastic_allocation"
@@ -91,8 +99,8 @@ class ElasticAllocation(Instance[ElasticAllocationPlan]):
     min_workers: Annotated[IntArray, Array(int, "n", minimum=1)]
     max_workers: Annotated[IntArray, Array(int, "n", minimum=1)]
     gpus_per_worker: Annotated[IntArray, Array(int, "n", minimum=1)]
-    min_running_times: Annotated[FloatArray, Array(float, "n", above=0)]
-    running_times: Annotated[tuple[FloatArray, ...] | None, Ragged(float, "n w", above=0)] = None
+    min_running_times: Annotated[FloatArray, Array(float, "n", minimum=0)]
+    running_times: Annotated[tuple[FloatArray, ...] | None, Ragged(float, "n w", minimum=0)] = None
 
     def _check(self) -> None:
         below = np.flatnonzero(self.max_workers < self.min_workers)
@@ -111,6 +119,10 @@ class ElasticAllocation(Instance[ElasticAllocationPlan]):
                     "running_times",
                     f"entry {job}: ends with {table[-1]:g}, must end with min_running_times, "
                     f"{self.min_running_times[job]:g}",
+                )
+            if not table.all() and table.any():
+                raise self.refuse(
+                    "running_times", f"entry {job}: got 0 and {table.max():g}, must be all 0 or all greater than 0"
                 )
 
     @property
@@ -133,6 +145,13 @@ class ElasticAllocation(Instance[ElasticAllocationPlan]):
             extra = np.arange(most + 1)
             tables.append(longest[job] * extra / (extra + self.min_workers[job]))
         return tuple(tables)
+
+    def times(self, job: int) -> FloatArray:
+        """Running times of a job with its minimum, minimum + 1, ..., maximum of workers, s."""
+        if self.running_times is not None:
+            return self.running_times[job]
+        least, most = int(self.min_workers[job]), int(self.max_workers[job])
+        return np.asarray(self.min_running_times[job] * most / np.arange(least, most + 1))
 
     def _value(self, plan: ElasticAllocationPlan) -> float:
         outside = np.flatnonzero((plan.extra_workers < 0) | (plan.extra_workers > self.max_extra))
@@ -283,6 +302,167 @@ def from_trace(
 
 
 from_frame = ElasticAllocation.from_frame
+
+
+def imperfect_scaling(instance: ElasticAllocation, *, loss: float = 0.1, compounded: bool = False) -> ElasticAllocation:
+    """The same jobs, but that lose throughput beyond the middle of their range (section 7.2, Figure 10).
+
+    Every worker beyond the midpoint of minimum and maximum costs a further 10% of the throughput that
+    the job would have without loss.
+
+    Parameters
+    ----------
+    instance : ElasticAllocation
+    loss : float
+        Fraction lost with each such worker, 0 to 1 (0.1 in the paper).
+    compounded : bool
+        Whether a loss is a fraction of what the losses before it have left.  The paper can be read in
+        both ways; by default losses add up, so that ten of them leave nothing.
+
+    Raises
+    ------
+    ValueError
+        When ``loss`` is out of range, or a job's losses add up to all of its throughput.
+    """
+    if not 0 <= loss < 1:
+        raise ValueError(f"loss: got {loss!r}, must be at least 0 and below 1")
+    tables = []
+    for job, (least, most) in enumerate(zip(instance.min_workers.tolist(), instance.max_workers.tolist(), strict=True)):
+        beyond = np.maximum(0, np.arange(least, most + 1) - (least + most) // 2)
+        kept = (1 - loss) ** beyond if compounded else 1 - loss * beyond
+        if kept[-1] <= 0:
+            raise ValueError(f"loss: {beyond[-1]} losses of {loss:g} leave job {job} no throughput, compound them")
+        tables.append(instance.times(job) / kept)
+    return replace(
+        instance,
+        min_running_times=np.array([table[-1] for table in tables]),
+        running_times=tuple(tables),
+    )
+
+
+def mispredicted(
+    instance: ElasticAllocation, rng: np.random.Generator | int, *, wrong: float = 0.2, margin: float = 0.25
+) -> ElasticAllocation:
+    """The instance as a scheduler sees it whose predictions of running time are wrong (section 7.5, Table 9).
+
+    A plan made for it is valued by the instance itself: ``instance.objective(plan)``.
+
+    Parameters
+    ----------
+    instance : ElasticAllocation
+    rng : Generator or int
+        Source of randomness, or its seed.
+    wrong : float
+        Hardness dial from 0 to 1: the fraction of the jobs, to the nearest job, whose running times are
+        all mispredicted by one factor.  0, 0.2, 0.4 and 0.6 in Table 9.
+    margin : float
+        The factors are uniform on [1 - margin, 1 + margin]; the paper says that no prediction is further
+        off than 25%.
+
+    Raises
+    ------
+    ValueError
+        When ``wrong`` or ``margin`` is out of range.
+    """
+    if not 0 <= wrong <= 1:
+        raise ValueError(f"wrong: got {wrong!r}, must be 0 to 1")
+    if not 0 <= margin < 1:
+        raise ValueError(f"margin: got {margin!r}, must be at least 0 and below 1")
+    rng = np.random.default_rng(rng)
+    n = instance.num_jobs
+    chosen = rng.permutation(n)[: round(wrong * n)]
+    factors = np.ones(n)
+    factors[chosen] = rng.uniform(1 - margin, 1 + margin, len(chosen))
+    tables = instance.running_times
+    return replace(
+        instance,
+        min_running_times=instance.min_running_times * factors,
+        running_times=None if tables is None else tuple(f * table for f, table in zip(factors, tables, strict=True)),
+    )
+
+
+def normalised_capacity(training_gpus: int, inference_gpus: int, *, speed: float = 0.25) -> int:
+    """Free GPUs of both clusters in training GPUs, rounded down: the capacity of both phases (section 5.2).
+
+    Parameters
+    ----------
+    training_gpus, inference_gpus : int
+        Free GPUs of training servers, and of inference servers on loan.
+    speed : float
+        What an inference GPU is worth in training GPUs.  Table 10 takes a T4 for a quarter of a V100;
+        section 7.5 takes three inference servers for one training server of as many GPUs.
+    """
+    return training_gpus + math.floor(inference_gpus * speed + 1e-9)
+
+
+@dataclass(frozen=True)
+class HeterogeneousRun:
+    """A row of Table 10: a model on both kinds of GPUs.
+
+    Attributes
+    ----------
+    model : str
+    v100, t4 : int
+        GPUs of each kind.
+    theoretical, measured : float
+        Throughput, where a T4 is a quarter of a V100, and as measured.
+    running_time : float
+        Minutes until the same validation metric is reached.
+    """
+
+    model: str
+    v100: int
+    t4: int
+    theoretical: float
+    measured: float
+    running_time: float
+
+    @property
+    def degradation(self) -> float:
+        """The fraction of the theoretical throughput that is lost."""
+        return 1 - self.measured / self.theoretical
+
+
+def table_10() -> tuple[HeterogeneousRun, ...]:
+    """Table 10: three models on V100s alone, and with T4s in place of some.
+
+    A row on V100s alone, first of its model, has the measured throughput in both columns.
+    """
+    rows = (
+        ("ResNet-50", 16, 0, 18883, 18883, 127),
+        ("ResNet-50", 12, 4, 15342, 14383, 162),
+        ("ResNet-50", 8, 8, 11801, 9823, 155),
+        ("ResNet-50", 4, 12, 8261, 7297, 161),
+        ("GNMT", 16, 0, 791771, 791771, 35),
+        ("GNMT", 12, 4, 643313, 484684, 46),
+        ("GNMT", 8, 8, 494856, 436631, 47),
+        ("GNMT", 4, 12, 346399, 312033, 44),
+        ("BERT", 32, 0, 1572, 1572, 46),
+        ("BERT", 24, 8, 1277, 923, 61),
+        ("BERT", 16, 16, 982, 874, 61),
+        ("BERT", 8, 24, 687, 655, 57),
+    )
+    return tuple(HeterogeneousRun(*row) for row in rows)
+
+
+def figure_6(capacity: int = 2) -> ElasticAllocation:
+    """The knapsack of Figure 6: the jobs of Table 4, A of 2 GPUs a worker and B of 1.
+
+    A has 2 or 3 workers and takes 100 s on 3; B has 2 to 6 and takes 20 s on 6.  A's one item takes 2
+    GPUs and saves 50 s, B's take 1 to 4 and save 20, 30, 36 and 40 s.
+
+    Parameters
+    ----------
+    capacity : int
+        GPUs that are left, of which section 5.2 gives no number.
+    """
+    return ElasticAllocation(
+        capacity=capacity,
+        min_workers=np.array([2, 2]),
+        max_workers=np.array([3, 6]),
+        gpus_per_worker=np.array([2, 1]),
+        min_running_times=np.array([100.0, 20.0]),
+    )
 
 
 def two_elastic_jobs() -> ElasticAllocation:

@@ -20,12 +20,20 @@ import numpy as np
 
 from instances import pictures
 from instances.base import Instance, Plan, Violation, exceeding, product, total, unequal
-from instances.schema import Array, BoolArray, IntArray, StrArray
+from instances.schema import Array, BoolArray, IntArray, StrArray, default
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["ArylPlacement", "ArylPlacementPlan", "four_servers", "from_frame", "generate", "two_full_servers"]
+__all__ = [
+    "ArylPlacement",
+    "ArylPlacementPlan",
+    "base_and_flexible",
+    "four_servers",
+    "from_frame",
+    "generate",
+    "two_full_servers",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +65,13 @@ class ArylPlacement(Instance[ArylPlacementPlan]):
         Free GPUs of each server, at least 1.
     server_groups : (s,) str
         "training" or "inference".
+    flexible : (n,) bool
+        Whether these are the flexible workers of an elastic job, whose base workers are another job
+        here; none by default.  On inference servers they are kept apart: no such server holds
+        flexible workers and others.
+    heterogeneous : (n,) bool
+        Whether the job can run on both kinds of GPUs at once; none by default.  Its base workers then
+        prefer training servers though it is elastic (section 6).
 
     ``num_gpus`` is the sum of ``server_gpus``.
     """
@@ -71,6 +86,13 @@ class ArylPlacement(Instance[ArylPlacementPlan]):
     elastic: Annotated[BoolArray, Array(bool, "n")]
     server_gpus: Annotated[IntArray, Array(int, "s", minimum=1)]
     server_groups: Annotated[StrArray, Array(str, "s", choices=("training", "inference"))]
+    flexible: Annotated[BoolArray, Array(bool, "n")] = default(lambda dims: np.zeros(dims["n"], bool))
+    heterogeneous: Annotated[BoolArray, Array(bool, "n")] = default(lambda dims: np.zeros(dims["n"], bool))
+
+    def _check(self) -> None:
+        rigid = np.flatnonzero(self.flexible & ~self.elastic)
+        if rigid.size:
+            raise self.refuse("flexible", f"got True at index [{rigid[0]}], must be False where elastic is")
 
     @property
     def num_jobs(self) -> int:
@@ -91,10 +113,20 @@ class ArylPlacement(Instance[ArylPlacementPlan]):
         return int(total(self.num_workers))
 
     @property
+    def on_loan(self) -> BoolArray:
+        """(s,) bool: the inference servers."""
+        return np.asarray(self.server_groups == "inference", bool)
+
+    @property
+    def prefers_loan(self) -> BoolArray:
+        """(n,) bool: whether workers of job j prefer inference servers."""
+        prefers: BoolArray = self.flexible | (self.elastic & ~self.heterogeneous)
+        return prefers
+
+    @property
     def off_group(self) -> BoolArray:
         """(n, s) bool: where a worker of job j is off its preferred group."""
-        on_loan = np.asarray(self.server_groups == "inference", bool)
-        off: BoolArray = self.elastic[:, None] ^ on_loan[None, :]
+        off: BoolArray = self.prefers_loan[:, None] ^ self.on_loan[None, :]
         return off
 
     def servers_opened(self, plan: ArylPlacementPlan) -> int:
@@ -102,7 +134,7 @@ class ArylPlacement(Instance[ArylPlacementPlan]):
         return int((plan.workers > 0).any(axis=0).sum())
 
     def workers_off_group(self, plan: ArylPlacementPlan) -> int:
-        """Workers of elastic jobs on training servers, and of others on inference servers."""
+        """Workers that prefer inference servers on training servers, and others on inference servers."""
         return int(plan.workers[self.off_group].sum())
 
     def _value(self, plan: ArylPlacementPlan) -> float:
@@ -112,12 +144,15 @@ class ArylPlacement(Instance[ArylPlacementPlan]):
         yield from exceeding("workers_at_least_0", 0, plan.workers)
         yield from unequal("all_placed", total(plan.workers, axis=1), self.num_workers)
         yield from exceeding("server_gpus", product(self.gpus_per_worker, plan.workers), self.server_gpus)
+        flexible = (plan.workers[self.flexible] > 0).any(axis=0)
+        others = (plan.workers[~self.flexible] > 0).any(axis=0)
+        yield from exceeding("separate_groups", flexible & others & self.on_loan, False)
 
     def _draw(self, axes: Axes, plan: ArylPlacementPlan | None) -> None:
         names = [f"job {job}{' (elastic)' if elastic else ''}" for job, elastic in enumerate(self.elastic.tolist())]
         # Training servers stand before those on loan.
-        order = np.argsort(self.server_groups == "inference", kind="stable")
-        training = int((self.server_groups == "training").sum())
+        order = np.argsort(self.on_loan, kind="stable")
+        training = self.num_servers - int(self.on_loan.sum())
         if plan is None:
             gpus = np.diag(self.num_workers * self.gpus_per_worker)
             pictures.stacked(
@@ -130,16 +165,17 @@ class ArylPlacement(Instance[ArylPlacementPlan]):
                 hatched=np.broadcast_to(self.elastic[:, None], gpus.shape),
             )
             pictures.number_axis(axes.xaxis, self.num_jobs)
-            on_loan = self.server_groups == "inference"
             axes.set_xlabel(
-                f"job (for it {training} training servers of {self.server_gpus[~on_loan].sum()} GPUs in all, "
-                f"{self.num_servers - training} inference of {self.server_gpus[on_loan].sum()})"
+                f"job (for it {training} training servers of {self.server_gpus[~self.on_loan].sum()} GPUs in all, "
+                f"{self.num_servers - training} inference of {self.server_gpus[self.on_loan].sum()})"
             )
             axes.set_ylabel("GPUs wanted: workers × GPUs of a worker")
             pictures.legend(axes, [], {"elastic": pictures.HATCHED} if self.elastic.any() else {})
             return
-        gpus = plan.workers * self.gpus_per_worker[:, None]
-        off = self.off_group & (plan.workers > 0)
+        # A plan for no jobs may come without the columns.
+        workers = plan.workers.reshape(self.num_jobs, self.num_servers)
+        gpus = workers * self.gpus_per_worker[:, None]
+        off = self.off_group & (workers > 0)
         pictures.servers(
             axes,
             gpus[:, order],
@@ -218,6 +254,22 @@ def four_servers() -> ArylPlacement:
         elastic=np.array([False, False, True]),
         server_gpus=np.array([8, 8, 8, 8]),
         server_groups=np.array(["training", "training", "inference", "inference"]),
+    )
+
+
+def base_and_flexible() -> ArylPlacement:
+    """A base and a flexible worker of 4 GPUs of one elastic job, and two servers on loan.
+
+    Each needs an inference server of its own, so that the flexible worker's can go back without a
+    preemption; placed without regard to elasticity they would share one.
+    """
+    return ArylPlacement(
+        gpus_per_worker=np.array([4, 4]),
+        num_workers=np.array([1, 1]),
+        elastic=np.array([True, True]),
+        server_gpus=np.array([3, 8, 8]),
+        server_groups=np.array(["training", "inference", "inference"]),
+        flexible=np.array([False, True]),
     )
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from instances.schema import Array, BoolArray, IntArray, Scalar
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Reclaim", "ReclaimPlan", "from_frame", "generate", "six_servers", "wide_job"]
+__all__ = ["Reclaim", "ReclaimPlan", "figure_5", "from_frame", "generate", "six_servers", "wide_job"]
 
 RETURNED: pictures.Look = {"facecolor": "#d1242f", "alpha": 0.18, "linewidth": 0}
 """How pictures show a server that is returned."""
@@ -56,7 +56,7 @@ class Reclaim(Instance[ReclaimPlan]):
         GPUs that job j holds on server i, base and flexible; positive wherever it has base
         workers.
     demand : int
-        Number of servers to return, 0 to s.
+        Number of servers to return, at least 0.  No plan returns more than s.
     """
 
     problem = "aryl.reclaim"
@@ -69,8 +69,6 @@ class Reclaim(Instance[ReclaimPlan]):
     demand: Annotated[int, Scalar(int, minimum=0)]
 
     def _check(self) -> None:
-        if self.demand > self.num_servers:
-            raise self.refuse("demand", f"got {self.demand}, must be at most the number of servers, {self.num_servers}")
         bare = np.argwhere(self.hosts & (self.gpus == 0))
         if bare.size:
             job, server = bare[0]
@@ -83,6 +81,11 @@ class Reclaim(Instance[ReclaimPlan]):
     @property
     def num_servers(self) -> int:
         return self.dims["s"]
+
+    @property
+    def flexible_servers(self) -> IntArray:
+        """Servers without base workers: they are returned without preempting any job (section 5.3)."""
+        return np.flatnonzero(~self.hosts.any(axis=0))
 
     def preempted(self, plan: ReclaimPlan) -> BoolArray:
         """(n,) bool: the jobs with base workers on a returned server."""
@@ -98,8 +101,8 @@ class Reclaim(Instance[ReclaimPlan]):
     def _value(self, plan: ReclaimPlan) -> float:
         return int(self.preempted(plan).sum())
 
-    def collateral_damage(self, plan: ReclaimPlan) -> int:
-        """GPUs vacated beyond demand: those of preempted jobs on servers that are not returned.
+    def excess_gpus(self, plan: ReclaimPlan) -> int:
+        """GPUs vacated in excess of the demand: those of preempted jobs on servers that are not returned.
 
         Base and flexible GPUs count alike, because a preempted job loses both.
         """
@@ -107,6 +110,25 @@ class Reclaim(Instance[ReclaimPlan]):
         kept = np.ones(self.num_servers, bool)
         kept[plan.servers] = False
         return int(self.gpus[np.ix_(preempted, kept)].sum())
+
+    def collateral_damage(self, plan: ReclaimPlan, *, relative_to: Literal["vacated", "returned"] = "vacated") -> float:
+        """The fraction of GPUs vacated in excess of the demand (section 7.3); 0 where none are vacated.
+
+        Parameters
+        ----------
+        plan : ReclaimPlan
+        relative_to : "vacated" or "returned"
+            What the excess is a fraction of, which the paper leaves open: all GPUs that are vacated, on
+            returned servers and elsewhere (a value below 1), or those on returned servers alone.
+
+        Returns
+        -------
+        float
+            :meth:`excess_gpus` as a fraction.
+        """
+        excess = self.excess_gpus(plan)
+        returned = int(self.gpus[:, np.unique(plan.servers)].sum())
+        return excess / (returned + excess * (relative_to == "vacated")) if excess else 0.0
 
     def _broken_rules(self, plan: ReclaimPlan) -> Iterator[Violation]:
         for server in self._outside(plan):
@@ -208,10 +230,42 @@ def generate(
 from_frame = Reclaim.from_frame
 
 
+def figure_5(demand: int = 2) -> Reclaim:
+    """The six servers of Figure 5, whose costs are those of Table 1.
+
+    Jobs a to d are 0 to 3 and servers 1 to 6 are 0 to 5.  Job a has half of its GPUs on each of the
+    first two servers, b all of its on the third, c 80% on the fourth and 20% on the fifth, d 20% on
+    the fifth and 80% on the sixth::
+
+        server                        1    2    3    4    5    6
+        number of jobs                1    1    1    1    2    1
+        sum of fractions of GPUs     .5   .5    1   .8   .4   .8
+        sum of fractions of servers  .5   .5    1   .5    1   .5
+
+    The numbers of GPUs are in the figure's drawing only; 4 + 4, 8, 4 + 1 and 1 + 4 give these
+    fractions on servers of 8, and so would twice as many of a, c and d.  Two servers are to be returned
+    in the text: the first two preempt one job, and any others two or more.
+
+    Parameters
+    ----------
+    demand : int
+        Servers to return.
+    """
+    gpus = np.array(
+        [
+            [4, 4, 0, 0, 0, 0],
+            [0, 0, 8, 0, 0, 0],
+            [0, 0, 0, 4, 1, 0],
+            [0, 0, 0, 0, 1, 4],
+        ]
+    )
+    return Reclaim(hosts=gpus > 0, gpus=gpus, demand=demand)
+
+
 def six_servers() -> Reclaim:
     """Six servers of 8 GPUs, three to return, on which only the fraction of servers leads right.
 
-    An example in the manner of Figure 5 and Table 1 (its numbers are this library's own).  Jobs 0
+    An example in the manner of :func:`figure_5`, with numbers of this library's own.  Jobs 0
     and 1 span servers 3, 4 and 5; jobs 2 and 3 keep 7 of their 8 GPUs on servers 0 and 1, next to
     the small jobs 4 and 5, and the last one on server 2::
 

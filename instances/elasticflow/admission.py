@@ -61,7 +61,7 @@ class Admission(DeadlineJobs[AdmissionPlan]):
     measure = "jobs admitted"
     plan_type = AdmissionPlan
 
-    arrival_order: Annotated[IntArray, Array(int, "a", index_of="n")]
+    arrival_order: Annotated[IntArray, Array(int, "a", index_of="n", empty=True)]
 
     def _check(self) -> None:
         super()._check()

@@ -12,12 +12,14 @@ it would speed up a job:
 As printed / as built
 ---------------------
 Slots run from 0 to D_i - 1, as in Figure 4, not to D_i.  (7) is an implication and is built as one.
+A job without iterations left is done, and no GPU makes it faster.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Unpack
 
 import numpy as np
@@ -29,7 +31,16 @@ from instances.elasticflow.synthetic import JobOptions, draw_jobs
 from instances.elasticflow.traces import JobChoice, jobs_from_trace
 from instances.schema import BoolArray, IntArray
 
-__all__ = ["ElasticFlowAllocation", "from_frame", "from_trace", "generate", "two_idle_gpus"]
+__all__ = [
+    "ElasticFlowAllocation",
+    "equal_jobs",
+    "from_frame",
+    "from_trace",
+    "generate",
+    "overrun",
+    "overrun_by_moment",
+    "two_idle_gpus",
+]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -44,15 +55,20 @@ class ElasticFlowAllocation(DeadlineJobs[SlotPlan]):
     def _value(self, plan: SlotPlan) -> float:
         return int(plan.gpus.sum())
 
+    @cached_property
+    def gains(self) -> BoolArray:
+        """(n, G) bool: whether each job that holds 0 to G - 1 GPUs is faster with one more; a finished job never is."""
+        return self.faster & (self.iterations > 0)[:, None]
+
     def faster_now(self, gpus: IntArray) -> BoolArray:
         """(n,) bool: whether each job would be faster with one more GPU in slot 0."""
         now = np.clip(gpus[:, 0], 0, self.num_gpus)
         rest = np.minimum(now, self.num_gpus - 1)
-        return (now < self.num_gpus) & self.faster[np.arange(self.num_jobs), rest]
+        return (now < self.num_gpus) & self.gains[np.arange(self.num_jobs), rest]
 
     def _broken_rules(self, plan: SlotPlan) -> Iterator[Violation]:
         yield from self.broken_slot_rules(plan.gpus, self.iterations)
-        idle = self.num_gpus - total(plan.gpus[:, 0])
+        idle = self.num_gpus - total(plan.gpus[:, 0]) if self.num_jobs else 0
         if idle > 0:
             for job in np.flatnonzero(self.faster_now(plan.gpus)):
                 yield Violation("no_useful_idle_gpu", (int(job),), float(idle))
@@ -104,4 +120,51 @@ def two_idle_gpus() -> ElasticFlowAllocation:
         iterations=np.array([4.0, 4.0]),
         deadlines=np.array([2, 2]),
         throughputs=np.tile([0.0, 2.0, 3.0, 3.5, 3.5], (2, 1)),
+    )
+
+
+def equal_jobs() -> ElasticFlowAllocation:
+    """Two equal jobs whose idle GPUs are best shared, and Algorithm 2 gives them all to one.
+
+    Each GPU adds one iteration per slot less than the one before, 8, 7, ..., 1, and both jobs have 22 to
+    do in two slots.  Shares of 1 and 2 GPUs, 3 GPU-slots each, are the least; they leave 6 of the 8 GPUs
+    idle in slot 0.  With four GPUs each there, both are done: 8 GPU-slots.  Handed out one by one to the
+    job of the highest marginal return they come to 9.
+    """
+    return ElasticFlowAllocation(
+        num_gpus=8,
+        iterations=np.array([22.0, 22.0]),
+        deadlines=np.array([2, 2]),
+        throughputs=np.tile([0.0, 8, 15, 21, 26, 30, 33, 35, 36], (2, 1)),
+    )
+
+
+def overrun() -> ElasticFlowAllocation:
+    """Four jobs to which Algorithm 2 can give five GPUs of four: plans that are not carried out count.
+
+    Line 15 subtracts the x_k of earlier jobs, and for jobs 0 and 1 these are plans with one GPU more in
+    slot 0 and fewer in slots 2 and 3.  Job 2 fills those, and is the one that is served; jobs 0 and 1 hold
+    what they held.  Read with the test of (7) and the G of all GPUs.
+    """
+    return ElasticFlowAllocation(
+        num_gpus=4,
+        iterations=np.array([12.0, 36.0, 112.0, 14.0]),
+        deadlines=np.array([4, 4, 8, 5]),
+        throughputs=np.array(
+            [[0.0, 9, 12, 15, 16], [0.0, 8, 11, 13, 15], [0.0, 8, 15, 21, 25], [0.0, 8, 12, 14, 16]],
+        ),
+    )
+
+
+def overrun_by_moment() -> ElasticFlowAllocation:
+    """Four jobs to which Algorithm 2 can give four GPUs of three: jobs of later deadlines do not count.
+
+    Jobs 1 and 3, of deadline 7, hold a GPU each in slot 1.  Job 2, of deadline 5, grows, and line 15 finds
+    room for it there.  All is as printed, with the moments of finishing compared.
+    """
+    return ElasticFlowAllocation(
+        num_gpus=3,
+        iterations=np.array([15.0, 14.0, 15.0, 20.0]),
+        deadlines=np.array([5, 7, 5, 7]),
+        throughputs=np.array([[0.0, 2, 4, 5], [0.0, 6, 9, 10], [0.0, 7, 13, 19], [0.0, 7, 9, 10]]),
     )

@@ -31,6 +31,7 @@ from instances.elasticflow.traces import JobChoice, jobs_from_trace
 
 __all__ = [
     "MinimumSatisfactoryShare",
+    "diminishing_returns",
     "from_frame",
     "from_trace",
     "generate",
@@ -131,16 +132,37 @@ def job_in_company() -> MinimumSatisfactoryShare:
     )
 
 
-def turned_away() -> MinimumSatisfactoryShare:
-    """Two jobs with a plan that Algorithm 1 does not find.
+def diminishing_returns(deadline: int = 6) -> MinimumSatisfactoryShare:
+    """The job of section 4.1 whose GPU time grows as its deadline comes nearer.
 
-    Both do 2 iterations per slot on one GPU and 3 on both, and have two slots.  Job 0 has 5 to do,
-    which takes one GPU in one slot and both in the other; that leaves one GPU in one slot for the 2
-    of job 1.  Algorithm 1 gives job 0 its level, 2, in both slots, and turns job 1 away.
+    Its curve is that of job C, and it has one unit of work, which takes 1, 2/3 and 1/2 of a unit of time
+    on 1, 2 and 4 GPUs: 1, 4/3 and 2 units of GPU time.  A slot is 1/6 of a unit here, and so is an
+    iteration of work: deadlines of 6, 4 and 3 slots take 6, 8 and 12 GPU-slots.
+
+    Parameters
+    ----------
+    deadline : int
+        Slots until the deadline; the paper's are 6 and 4.
+    """
+    return MinimumSatisfactoryShare(
+        num_gpus=4,
+        iterations=np.array([6.0]),
+        deadlines=np.array([deadline]),
+        throughputs=np.array([[0, 1, 1.5, 1.75, 2]]),
+    )
+
+
+def turned_away() -> MinimumSatisfactoryShare:
+    """Three jobs with a plan that Algorithm 1 does not find.
+
+    All do 2 iterations per slot on one GPU and 3 on both.  Jobs 0 and 1 have 2 to do by slot 2, and
+    Algorithm 1 puts both into slot 1, the last before their deadline, which is then full.  Job 2 has 7
+    to do by slot 3, and slots 0 and 2 do 6 at most.  With job 0 in slot 0, job 2 could have a GPU in
+    slots 0 and 1 and both in slot 2.
     """
     return MinimumSatisfactoryShare(
         num_gpus=2,
-        iterations=np.array([5.0, 2.0]),
-        deadlines=np.array([2, 2]),
-        throughputs=np.tile([0.0, 2.0, 3.0], (2, 1)),
+        iterations=np.array([2.0, 2.0, 7.0]),
+        deadlines=np.array([2, 2, 3]),
+        throughputs=np.tile([0.0, 2.0, 3.0], (3, 1)),
     )

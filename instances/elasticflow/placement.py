@@ -34,7 +34,14 @@ from instances.schema import Array, BoolArray, FloatArray, IntArray, Scalar
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["ElasticFlowPlacement", "ElasticFlowPlacementPlan", "fragmented_server", "from_frame", "generate"]
+__all__ = [
+    "ElasticFlowPlacement",
+    "ElasticFlowPlacementPlan",
+    "fragmented_server",
+    "from_frame",
+    "generate",
+    "seven_and_seven",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +68,7 @@ class ElasticFlowPlacement(Instance[ElasticFlowPlacementPlan]):
     gpus_per_server : int
         GPUs of each server, a power of two.
     sizes : (n,) int
-        GPUs of each job, powers of two up to ``num_gpus``.
+        GPUs of each job, powers of two.  There is no placement of more than ``num_gpus``.
     previous_offsets : (n,) float
         First GPU of each running job's block so far, a whole number; infinite (in JSON ``null``)
         for a new job.
@@ -89,12 +96,6 @@ class ElasticFlowPlacement(Instance[ElasticFlowPlacementPlan]):
         if odd.size:
             job = odd[0]
             raise self.refuse("sizes", f"got {self.sizes[job]} at index [{job}], must be a power of two")
-        wide = np.flatnonzero(self.sizes > self.num_gpus)
-        if wide.size:
-            job = wide[0]
-            raise self.refuse(
-                "sizes", f"got {self.sizes[job]} at index [{job}], must be at most num_gpus, {self.num_gpus}"
-            )
         where = self.previous_offsets
         bad = np.flatnonzero(self.running & ((where != np.floor(where)) | (where >= self.num_gpus)))
         if bad.size:
@@ -178,7 +179,8 @@ class ElasticFlowPlacement(Instance[ElasticFlowPlacementPlan]):
             )
         pictures.number_axis(axes.yaxis, self.num_servers)
         axes.invert_yaxis()
-        to_place = "" if plan is not None else f" (before; {pictures.jobs(np.flatnonzero(~self.running))} to place)"
+        new = np.flatnonzero(~self.running)
+        to_place = f" (before; {pictures.jobs(new)} to place)" if plan is None and new.size else ""
         axes.set_xlabel(f"GPU of the server{to_place}")
         axes.set_ylabel("server")
         marks: dict[str, pictures.Look] = {"moved job": pictures.HATCHED} if moved.any() else {}
@@ -277,3 +279,17 @@ def fragmented_server() -> ElasticFlowPlacement:
         sizes=np.array([2, 2, 4]),
         previous_offsets=np.array([0, 4, np.inf]),
     )
+
+
+def seven_and_seven() -> BoolArray:
+    """Whether each GPU of two servers of Figure 5 is idle after jobs A and B have taken seven of each server's eight.
+
+    A server has two sockets of four GPUs, in pairs.  The two idle GPUs are in no one pair, socket or
+    server, so that job C, which needs two, finds no subtree.
+
+    Returns
+    -------
+    (16,) bool
+    """
+    idle: BoolArray = np.arange(16) % 8 == 7
+    return idle

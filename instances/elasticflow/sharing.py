@@ -67,9 +67,9 @@ class DeadlineJobs(Instance[P]):
 
     def _check(self) -> None:
         columns = self.throughputs.shape[1]
-        if columns != self.num_gpus + 1:
+        if self.num_jobs and columns != self.num_gpus + 1:
             raise self.refuse("throughputs", f"got {columns} columns, must be num_gpus + 1, {self.num_gpus + 1}")
-        started = np.flatnonzero(self.throughputs[:, 0])
+        started = np.flatnonzero(self.throughputs[:, :1])
         if started.size:
             job = started[0]
             raise self.refuse("throughputs", f"got {self.throughputs[job, 0]:g} at index [{job}, 0], must be 0")
@@ -81,7 +81,7 @@ class DeadlineJobs(Instance[P]):
     @property
     def horizon(self) -> int:
         """Slots until the latest deadline."""
-        return int(self.deadlines.max())
+        return int(self.deadlines.max(initial=0))
 
     def _plan_dims(self) -> dict[str, int]:
         return {"n": self.num_jobs, "h": self.horizon}
@@ -115,6 +115,30 @@ class DeadlineJobs(Instance[P]):
         in_time: FloatArray = np.where(np.arange(self.horizon) < self.deadlines[:, None], done, 0.0).sum(axis=1)
         return in_time
 
+    def cluster_efficiency(self, gpus: IntArray, *, whole_job: bool = False) -> float:
+        """How well the GPUs of the cluster are used in a slot, (8) of section 6.1: the mean over all GPUs.
+
+        A GPU counts with its part of its job's throughput, in proportion to what the job does on one
+        GPU, and an idle one with 0.  On concave curves that is 1 at most.
+
+        Parameters
+        ----------
+        gpus : (n,) int
+            GPUs of each job in the slot.
+        whole_job : bool
+            Count each GPU with all of its job's throughput, as (8) can be read to the letter; then a job
+            of a linear curve on x GPUs counts x times with x.
+
+        Notes
+        -----
+        Jobs that do nothing on one GPU count with 0.
+        """
+        held = np.clip(gpus, 0, self.num_gpus)
+        now = np.take_along_axis(self.throughputs, held[:, None], axis=1).reshape(-1)
+        alone = self.throughputs[:, 1:2].reshape(-1)
+        relative = np.divide(now, alone, out=np.zeros(self.num_jobs), where=alone > 0)
+        return float((relative * (held if whole_job else 1)).sum() / self.num_gpus)
+
     def broken_slot_rules(self, gpus: IntArray, required: FloatArray) -> Iterator[Violation]:
         """Rules (2) and (3) of the paper for GPUs that must do ``required`` iterations."""
         yield from exceeding("gpus_nonnegative", 0, gpus)
@@ -133,7 +157,7 @@ class DeadlineJobs(Instance[P]):
         needed = np.where(self.iterations > 0, self.iterations, 1.0)[:, None]
         pictures.curves(axes, [gpus] * self.num_jobs, steady / needed)
         axes.axhline(1, color=pictures.OUTLINE, linewidth=1.0, linestyle="--")
-        axes.set_ylim(0, min(3.0, 1.1 * max(1.0, float((steady / needed).max()))))
+        axes.set_ylim(0, min(3.0, 1.1 * max(1.0, float((steady / needed).max(initial=0)))))
         pictures.whole_numbers(axes.xaxis)
         axes.set_xlabel("GPUs in every slot until the deadline")
         axes.set_ylabel("work done / work to do")
@@ -141,7 +165,8 @@ class DeadlineJobs(Instance[P]):
 
     def _draw_slots(self, axes: Axes, gpus: IntArray, refused: IntArray) -> None:
         """GPUs of each job in each slot, its deadline, and the jobs that are turned away."""
-        pictures.over_time(axes, np.arange(self.horizon + 1), gpus.T, capacity=self.num_gpus)
+        if self.num_jobs:
+            pictures.over_time(axes, np.arange(self.horizon + 1), gpus.T, capacity=self.num_gpus)
         served = np.setdiff1d(np.arange(self.num_jobs), refused)
         pictures.completions(axes, [d if job in served else np.inf for job, d in enumerate(self.deadlines.tolist())])
         away = f"; {pictures.jobs(refused)} refused" if refused.size else ""

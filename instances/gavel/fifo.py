@@ -35,8 +35,15 @@ class Fifo(Sharing):
 
     @cached_property
     def worths(self) -> FloatArray:
-        """(n,) float: what one step/s of each job adds to the objective, ``(n - m) / fastest_m``."""
-        return np.arange(self.num_jobs, 0, -1) / self.fastest_throughputs
+        """(n,) float: what one step/s of each job adds to the objective, ``(n - m) / fastest_m``.
+
+        0 for a job that runs nowhere alone, whose throughput there is nothing to compare with.
+        """
+        fastest = self.fastest_throughputs
+        worths: FloatArray = np.divide(
+            np.arange(self.num_jobs, 0, -1), fastest, out=np.zeros(self.num_jobs), where=fastest > 0
+        )
+        return worths
 
     def _value(self, plan: Allocation) -> float:
         return float(self.worths @ self.throughput(plan))

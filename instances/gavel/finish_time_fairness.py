@@ -10,6 +10,10 @@ have with a 1/n share of the cluster to itself:
                isolated_elapsed_m + steps_m / throughput(m, X_isolated)
 
 Each rho_m is convex in the job's throughput but not linear, and the optimum can be irrational.
+
+A finished job has the ratio of its two times, elapsed_m / isolated_elapsed_m, whatever the plan.  A job
+whose time in isolation is 0 or infinite (a finished one without a past, one that runs nowhere alone) has
+nothing to be compared with: its ratio is 0.
 """
 
 from __future__ import annotations
@@ -25,7 +29,7 @@ from instances.gavel.sharing import Allocation
 from instances.gavel.steps import SharingWithSteps
 from instances.gavel.synthetic import ClusterOptions, draw_cluster, draw_steps, three_jobs_on_two_types
 from instances.gavel.traces import ClusterChoice, jobs_from_trace
-from instances.schema import Array, FloatArray, default
+from instances.schema import Array, FloatArray, IntArray, default
 
 __all__ = ["FinishTimeFairness", "from_frame", "from_trace", "generate", "late_job", "three_jobs"]
 
@@ -51,8 +55,8 @@ class FinishTimeFairness(SharingWithSteps):
 
     @cached_property
     def isolated_times(self) -> FloatArray:
-        """(n,) float: finish time of each job in isolation, since its start, s; positive."""
-        return self.isolated_elapsed + self.steps / self.isolated_throughputs
+        """(n,) float: finish time of each job in isolation, since its start, s; infinite if it runs nowhere alone."""
+        return self.isolated_elapsed + self.times_left(self.isolated_share())
 
     @cached_property
     def isolated_value(self) -> float:
@@ -60,9 +64,20 @@ class FinishTimeFairness(SharingWithSteps):
         return self._value(self.isolated_share())
 
     def finish_time_ratios(self, plan: Allocation) -> FloatArray:
-        """(n,) float: rho of each job; infinite for a job that receives nothing."""
-        ratios: FloatArray = (self.elapsed + self.times_left(plan)) / self.isolated_times
+        """(n,) float: rho of each job; infinite for one that receives nothing, 0 if there is nothing to compare."""
+        isolated = self.isolated_times
+        ratios: FloatArray = np.divide(
+            self.elapsed + self.times_left(plan),
+            isolated,
+            out=np.zeros(self.num_jobs),
+            where=np.isfinite(isolated) & (isolated > 0),
+        )
         return ratios
+
+    @cached_property
+    def weighed(self) -> IntArray:
+        """Jobs whose ratio an allocation decides: they have steps left, and run alone somewhere."""
+        return np.flatnonzero(self.active & np.isfinite(self.isolated_times))
 
     def _value(self, plan: Allocation) -> float:
         return float(self.finish_time_ratios(plan).max())
@@ -120,7 +135,7 @@ def three_jobs() -> FinishTimeFairness:
 
     The optimum is 11/12: all jobs finish 8.3% earlier than with an isolated third each.
     """
-    return FinishTimeFairness(**three_jobs_on_two_types(), steps=np.array([400.0, 300.0, 200.0]))
+    return FinishTimeFairness(**three_jobs_on_two_types(), steps=np.array([4000.0, 1200.0, 10000.0]))
 
 
 def late_job() -> FinishTimeFairness:

@@ -10,6 +10,8 @@ normalised throughput, relative to an equal share of the cluster.  Water filling
 - a job is frozen at its level when no allocation gives it more while every other job keeps its level;
 - then weights are shared anew, until all jobs are frozen.
 
+A job to which X_equal gives nothing is frozen at 0 from the start.
+
 The vector of levels in which this ends is the solution.  With one entity it is the
 lexicographically greatest vector of normalised throughput over weight.
 """
@@ -41,6 +43,8 @@ __all__ = [
     "from_frame",
     "from_trace",
     "generate",
+    "growing_cluster",
+    "product_and_research",
     "two_entities",
 ]
 
@@ -115,12 +119,8 @@ class HierarchicalFairness(Sharing):
 
     @cached_property
     def ceilings(self) -> FloatArray:
-        """(n,) float: normalised throughput of each job at best, all the time in its best row and type; positive."""
-        best = np.where(self.fits[: self.num_jobs], self.throughputs, 0.0).max(axis=1)
-        if self.num_pairs:
-            together = np.where(self.fits[self.num_jobs :, :, None], self.pair_throughputs, 0.0).max(axis=1)
-            np.maximum.at(best, self.pairs, together)
-        ceilings: FloatArray = self.scale_factors * best / self.equal_share_throughputs
+        """(n,) float: normalised throughput of each job at best, all the time in its best row and type."""
+        ceilings: FloatArray = self.greatest_throughputs * self.level_per_throughput
         return ceilings
 
     def plan(self, allocation: Allocation) -> HierarchicalAllocation:
@@ -271,4 +271,44 @@ def two_entities() -> HierarchicalFairness:
         entities=np.array([0, 0, 1, 1]),
         entity_weights=np.array([1.0, 2.0]),
         entity_policies=np.array(["fairness", "fifo"]),
+    )
+
+
+def product_and_research() -> HierarchicalFairness:
+    """The two teams of Figure 6 on two GPUs: three jobs that share fairly, and two in order.
+
+    If job 3 is frozen its weight goes to job 4; if job 1 is, its weight is shared by jobs 0 and 2.  (The
+    figure counts jobs from 1; speeds, GPUs and the teams' weights are not printed.)
+    """
+    return HierarchicalFairness(
+        throughputs=np.ones((5, 1)),
+        num_workers=np.array([2]),
+        entities=np.array([0, 0, 0, 1, 1]),
+        entity_weights=np.ones(2),
+        entity_policies=np.array(["fairness", "fifo"]),
+    )
+
+
+def growing_cluster(time: int = 68, *, policy: str = "fairness") -> HierarchicalFairness:
+    """The cluster of Figures 12 and 13 at a time: three workers of each of three types, a job more every 4 steps.
+
+    The first six jobs belong to entity 0 of weight 1, the next to entity 1 of weight 2, the last to entity 2
+    of weight 3; all 18 are there at time 68.  (The jobs' speeds are not printed.  These are made up: three
+    kinds of jobs in turn, which gain 10, 4 and 2 times from the fastest type.)
+
+    Parameters
+    ----------
+    time : int
+        Time steps, at least 0; job m is there from step 4 m on.
+    policy : str
+        "fairness" within entities (Figure 12), or "fifo" (Figure 13).
+    """
+    jobs = np.arange(min(18, time // 4 + 1))
+    speeds = np.array([[10.0, 4.0, 1.0], [8.0, 5.0, 2.0], [4.0, 3.0, 2.0]])
+    return HierarchicalFairness(
+        throughputs=speeds[jobs % 3],
+        num_workers=np.array([3, 3, 3]),
+        entities=jobs // 6,
+        entity_weights=np.array([1.0, 2.0, 3.0]),
+        entity_policies=np.full(3, policy),
     )

@@ -6,7 +6,8 @@ early as possible if the shares are kept:
     min_X  max_m  steps_m / throughput(m, X).
 
 The optimal value is unique, the allocation need not be.  A plan that gives a job nothing is
-feasible and worth infinity: that job never finishes.
+feasible and worth infinity: that job never finishes.  A finished job takes 0 s, and where a job runs
+nowhere every plan is worth infinity.
 """
 
 from __future__ import annotations
@@ -82,4 +83,4 @@ def three_jobs() -> Makespan:
     The optimum is 200 s: jobs 0 and 1 halve the V100, job 2 keeps the K80, which slows it least.
     Isolated thirds take 240 s.
     """
-    return Makespan(**three_jobs_on_two_types(), steps=np.array([400.0, 300.0, 200.0]))
+    return Makespan(**three_jobs_on_two_types(), steps=np.array([4000.0, 1200.0, 10000.0]))

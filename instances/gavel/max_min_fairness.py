@@ -5,7 +5,8 @@ an equal share of the cluster and to its weight, fares as well as possible:
 
     max_X  min_m  (scale_factor_m / w_m) * throughput(m, X) / throughput(m, X_equal).
 
-The optimal value is unique, the allocation need not be.
+The optimal value is unique, the allocation need not be.  A job to which X_equal gives nothing has the
+level 0, and so has every plan.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from instances.gavel.synthetic import ClusterOptions, draw_cluster, three_jobs_o
 from instances.gavel.traces import ClusterChoice, jobs_from_trace
 from instances.schema import Array, FloatArray, default
 
-__all__ = ["MaxMinFairness", "from_frame", "from_trace", "generate", "three_jobs"]
+__all__ = ["MaxMinFairness", "from_frame", "from_trace", "generate", "space_sharing", "three_jobs"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -87,6 +88,21 @@ def three_jobs() -> MaxMinFairness:
     """The example of section 4.1: three jobs on one V100 and one K80.
 
     The optimum is 8/11, 9.1% above the 2/3 that each job gets from an isolated third of the
-    cluster.
+    cluster.  One allocation attains it: (5/11, 0), (5/11, 1/11) and (1/11, 10/11) of the V100's and
+    the K80's time, which is printed to two decimals.
     """
     return MaxMinFairness(**three_jobs_on_two_types())
+
+
+def space_sharing() -> MaxMinFairness:
+    """The two jobs of section 3.1 on one V100, one P100 and one K80, which may share the V100.
+
+    Together each makes half of its steps there, so sharing in space is worth as much as sharing in time:
+    the optimum is 24/19 with the pair and without.  (Workers are not printed; there is one of each type.)
+    """
+    return MaxMinFairness(
+        throughputs=np.array([[40.0, 20.0, 10.0], [15.0, 10.0, 5.0]]),
+        num_workers=np.array([1, 1, 1]),
+        pairs=np.array([[0, 1]]),
+        pair_throughputs=np.array([[[20.0, 7.5], [0.0, 0.0], [0.0, 0.0]]]),
+    )

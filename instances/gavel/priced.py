@@ -48,8 +48,8 @@ class PricedSharing(SharingWithSteps):
 
     @cached_property
     def slo_jobs(self) -> IntArray:
-        """Jobs that have an SLO."""
-        return np.flatnonzero(np.isfinite(self.slos))
+        """Jobs that have an SLO and steps left; a finished job is in time."""
+        return np.flatnonzero(np.isfinite(self.slos) & self.active)
 
     def _broken_rules(self, plan: Allocation) -> Iterator[Violation]:
         yield from super()._broken_rules(plan)

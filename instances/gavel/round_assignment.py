@@ -17,12 +17,21 @@ import numpy as np
 
 from instances import pictures
 from instances.base import Instance, Plan, Violation, exceeding, product, total
+from instances.gavel.sharing import Allocation
 from instances.schema import Array, BoolArray, FloatArray, IntArray, default
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["RoundAssignment", "RoundAssignmentPlan", "blocked_round", "from_frame", "generate"]
+__all__ = [
+    "RoundAssignment",
+    "RoundAssignmentPlan",
+    "blocked_round",
+    "example_allocation",
+    "from_frame",
+    "generate",
+    "highest_apart",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,3 +211,15 @@ def blocked_round() -> RoundAssignment:
         num_workers=np.array([3]),
         priorities=np.array([[4.0], [3.0], [3.0], [3.0]]),
     )
+
+
+def highest_apart() -> RoundAssignment:
+    """Two jobs of one worker on two types of one: the highest priority, 3, leaves 0.1, and 2 + 2 is more."""
+    return RoundAssignment(
+        scale_factors=np.array([1, 1]), num_workers=np.array([1, 1]), priorities=np.array([[3.0, 2.0], [2.0, 0.1]])
+    )
+
+
+def example_allocation() -> Allocation:
+    """X_example of section 3.1: the time of three jobs on a V100, a P100 and a K80, all of which are always busy."""
+    return Allocation(time_fractions=np.array([[0.6, 0.4, 0.0], [0.2, 0.6, 0.2], [0.2, 0.0, 0.8]]))

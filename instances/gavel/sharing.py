@@ -41,10 +41,14 @@ class Allocation(Plan):
 class Sharing(Instance[Allocation]):
     """Jobs that share a heterogeneous cluster in time, and if they can, in space.
 
+    A job may be wider than every pool, or make no steps alone anywhere.  It then receives nothing
+    under X_equal and X_isolated, and what a policy makes of that is said with the policy.
+
     Attributes
     ----------
     throughputs : (n, k) float
-        Steps/s of each job alone on each worker type; 0 where it cannot run.
+        Steps/s of each job alone on each worker type; 0 where it cannot run, for which section 3.1
+        writes minus infinity.
     num_workers : (p,) int
         Workers in each pool.
     pools : (k,) int
@@ -72,17 +76,6 @@ class Sharing(Instance[Allocation]):
     )
 
     def _check(self) -> None:
-        self._check_pairs()
-        nowhere = np.flatnonzero(~((self.throughputs > 0) & self.fits[: self.num_jobs]).any(axis=1))
-        if nowhere.size:
-            job = nowhere[0]
-            raise self.refuse(
-                "throughputs",
-                f"job {job} can run nowhere: no type has both a positive throughput and "
-                f"{self.scale_factors[job]} workers",
-            )
-
-    def _check_pairs(self) -> None:
         if not len(self.pairs):
             return
         first, second = self.pairs.T
@@ -129,7 +122,7 @@ class Sharing(Instance[Allocation]):
 
     def throughput(self, plan: Allocation) -> FloatArray:
         """(n,) float: steps/s that each job receives, over all rows that contain it (3.1)."""
-        x = plan.time_fractions
+        x = plan.time_fractions if self.num_jobs else np.zeros((0, self.num_types))
         received: FloatArray = (self.throughputs * x[: self.num_jobs]).sum(axis=1)
         if self.num_pairs:
             shared = np.einsum("qkm,qk->qm", self.pair_throughputs, x[self.num_jobs :])
@@ -147,19 +140,43 @@ class Sharing(Instance[Allocation]):
 
     @cached_property
     def fastest_throughputs(self) -> FloatArray:
-        """(n,) float: steps/s of each job alone on the fastest type that it fits, positive."""
+        """(n,) float: steps/s of each job alone on the fastest type that it fits; 0 for one that runs nowhere alone."""
         fastest: FloatArray = self.pool_throughputs.max(axis=1)
         return fastest
 
     @cached_property
     def equal_share_throughputs(self) -> FloatArray:
-        """(n,) float: throughput(m, X_equal), a share of each pool by its size (4.1)."""
-        equal: FloatArray = self.pool_throughputs @ (self.num_workers / self.num_workers.sum())
+        """(n,) float: throughput(m, X_equal), a share of each pool by its size (4.1).
+
+        A pool that a job does not fit counts in the sizes and gives it nothing; 0 for a job that runs
+        nowhere alone.
+        """
+        equal: FloatArray = self.pool_throughputs @ (self.num_workers / max(1, self.num_workers.sum()))
         return equal
+
+    @cached_property
+    def level_per_throughput(self) -> FloatArray:
+        """(n,) float: normalised throughput that one step/s of each job is worth.
+
+        It is the scale factor over throughput(m, X_equal), and 0 where that is 0: a job that an equal
+        share gives nothing has no yardstick, and its normalised throughput is 0 whatever it receives.
+        """
+        equal = self.equal_share_throughputs
+        level: FloatArray = np.divide(self.scale_factors, equal, out=np.zeros(len(equal)), where=equal > 0)
+        return level
+
+    @cached_property
+    def greatest_throughputs(self) -> FloatArray:
+        """(n,) float: steps/s of each job in the row, alone or in a pair, and on the type where it is fastest."""
+        greatest: FloatArray = np.where(self.fits[: self.num_jobs], self.throughputs, 0.0).max(axis=1)
+        if self.num_pairs:
+            together = np.where(self.fits[self.num_jobs :, :, None], self.pair_throughputs, 0.0).max(axis=1)
+            np.maximum.at(greatest, self.pairs, together)
+        return greatest
 
     def normalized_throughputs(self, plan: Allocation) -> FloatArray:
         """(n,) float: scale factor times throughput, relative to the equal share's (4.1)."""
-        normalized: FloatArray = self.scale_factors * self.throughput(plan) / self.equal_share_throughputs
+        normalized: FloatArray = self.throughput(plan) * self.level_per_throughput
         return normalized
 
     def _broken_rules(self, plan: Allocation) -> Iterator[Violation]:
@@ -188,12 +205,12 @@ class Sharing(Instance[Allocation]):
         A job of scale factor s gets ``num_workers / (n * s)`` of each pool, and its row is scaled
         down to sum to at most 1; undivided by s it would be infeasible for wide jobs.
         """
-        shares = self.num_workers[None, :] / (self.num_jobs * self.scale_factors[:, None])
+        shares = self.num_workers[None, :] / (max(1, self.num_jobs) * self.scale_factors[:, None])
         return self.on_best_placement(shares / np.maximum(1.0, shares.sum(axis=1, keepdims=True)))
 
     @cached_property
     def isolated_throughputs(self) -> FloatArray:
-        """(n,) float: throughput(m, X_isolated), positive."""
+        """(n,) float: throughput(m, X_isolated); 0 for a job that runs nowhere alone."""
         return self.throughput(self.isolated_share())
 
     def on_best_placement(self, pool_fractions: FloatArray) -> Allocation:

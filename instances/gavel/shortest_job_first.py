@@ -5,7 +5,8 @@ Share a cluster of several worker types in time, so that the job that can finish
     min_X  min_m  steps_m / throughput(m, X).
 
 Only the job that finishes first counts; the objective says nothing of the others.  A plan that
-gives nobody anything is feasible and worth infinity.
+gives nobody anything is feasible and worth infinity.  Where a job has finished, it is the first, and
+every plan is worth 0.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ from_frame = ShortestJobFirst.from_frame
 
 def three_jobs() -> ShortestJobFirst:
     """The cluster of section 4.1 with 100, 100 and 50 s of work on the V100: the optimum is 50 s."""
-    return ShortestJobFirst(**three_jobs_on_two_types(), steps=np.array([400.0, 300.0, 100.0]))
+    return ShortestJobFirst(**three_jobs_on_two_types(), steps=np.array([4000.0, 1200.0, 5000.0]))
 
 
 def faster_together() -> ShortestJobFirst:

@@ -45,7 +45,8 @@ def draw_cluster(
     workers_per_pool : int, optional
         Workers of each type; by default a quarter of the jobs, at least 8.
     multi_worker : bool
-        Scale factors as in the paper's traces: 1 (70%), 2 or 4 (25%), 8 (5%); else all 1.
+        Scale factors as in the paper's traces (7.1): 1 (70%), 2 or 4 (25%), 8 (5%); else all 1.
+        The paper writes "between 2 and 4" and does not say whether 3 is among them.
     pair_fraction : float, optional
         Fraction from 0 to 1 of the possible pairs of jobs that can share workers; by default 0.3 or,
         from 27 jobs on, what gives a job 8 possible partners.
@@ -54,7 +55,7 @@ def draw_cluster(
         several workers run at 30 to 90% of their speed.
     heterogeneity : float
         Hardness dial: each job's fastest type is faster than its slowest by a factor drawn
-        uniformly from 2 (or this, if smaller) to this (the paper reports 2 to 10).  At 1 all
+        uniformly from 2 (or this, if smaller) to this (Figure 1a has 2 to 10).  At 1 all
         types are alike.
     """
     n, k = num_jobs, num_types
@@ -106,4 +107,4 @@ def draw_steps(rng: np.random.Generator, throughputs: FloatArray, *, spread: flo
 
 def three_jobs_on_two_types() -> dict[str, Any]:
     """Fields of the example of section 4.1: three jobs on one V100 and one K80."""
-    return {"throughputs": np.array([[4.0, 1.0], [3.0, 1.0], [2.0, 1.0]]), "num_workers": np.array([1, 1])}
+    return {"throughputs": np.array([[40.0, 10.0], [12.0, 4.0], [100.0, 50.0]]), "num_workers": np.array([1, 1])}

@@ -46,10 +46,11 @@ from_frame = ThroughputPerDollar.from_frame
 
 
 def three_jobs(*, slo: float = np.inf) -> ThroughputPerDollar:
-    """The cluster of section 4.1 at $2/h for the V100 and $1/h for the K80, 3600 steps each.
+    """The cluster of section 4.1 at $3/h for the V100 and $1/h for the K80, 270,000 steps each.
 
-    The optimum is 3 steps/s per $/h with or without an SLO of an hour for job 2: job 0 on the V100
-    is worth 2, any other job on the K80 is worth 1.
+    The optimum is 40/3 + 50 steps/s per $/h, job 0 on the V100 and job 2 on the K80.  With an SLO of
+    an hour for job 2, which asks for 75 steps/s, jobs 0 and 2 halve both: 160/3.  (Prices and steps are
+    not the paper's.)
 
     Parameters
     ----------
@@ -58,7 +59,7 @@ def three_jobs(*, slo: float = np.inf) -> ThroughputPerDollar:
     """
     return ThroughputPerDollar(
         **three_jobs_on_two_types(),
-        costs=np.array([2.0, 1.0]),
-        steps=np.full(3, 3600.0),
+        costs=np.array([3.0, 1.0]),
+        steps=np.full(3, 270_000.0),
         slos=np.array([np.inf, np.inf, slo]),
     )

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
+    "BATCH_SIZES",
+    "PHYSICAL_CLUSTER",
+    "ROUND_SECONDS",
     "UNCONSOLIDATED",
     "WORKER_TYPES",
     "ClusterChoice",
@@ -34,6 +37,20 @@ __all__ = [
 ]
 
 WORKER_TYPES = ("k80", "p100", "v100")
+BATCH_SIZES = {
+    "ResNet-50": (16, 32, 64, 128),
+    "ResNet-18": (16, 32, 64, 128, 256),
+    "A3C": (4,),
+    "LM": (5, 10, 20, 40, 80),
+    "Transformer": (16, 32, 64, 128, 256),
+    "CycleGAN": (1,),
+    "Recommendation": (512, 1024, 2048, 4096, 8192),
+}
+"""Table 2's batch sizes, 26 job types in all, by the names that the published tables give the models."""
+PHYSICAL_CLUSTER = {"v100": 8, "p100": 16, "k80": 24}
+"""Workers of each type in the experiments of section 7.2; in those of 7.3 there are 36 of each."""
+ROUND_SECONDS = 360.0
+"""Length of a round in the experiments (section 5), s."""
 UNCONSOLIDATED = "_unconsolidated"
 """Ending of the table's names for a worker type with a job's workers spread over servers."""
 

@@ -5,7 +5,9 @@ round.  Each job takes one of its configurations; no job may train slower than w
 GPU-proportional share; the total throughput is to be greatest:
 
     max  sum_j W_j[c_j, m_j]
-    s.t. sum_j c_j <= C,   sum_j m_j <= M,   W_j[c_j, m_j] >= W_j^fair.
+    s.t. sum_j c_j <= C,   sum_j m_j <= M,   W_j[c_j, m_j] >= W_j^fair,
+
+and a job whose GPUs one server can hold is given no more than one server's CPUs and memory.
 
 Which server a job runs on is the second stage (:mod:`instances.synergy.placement`), so the value
 bounds what any assignment to servers can reach (Theorem 4.1).
@@ -13,7 +15,8 @@ bounds what any assignment to servers can reach (Theorem 4.1).
 As printed / as built
 ---------------------
 GPUs are not constrained, as printed: that the jobs of a round fit the cluster's GPUs is decided
-before.  The paper's W^fair is the throughput at the GPU-proportional share; where that share is no
+before.  The server cap of section 6, which the program does not print, is the field ``server_cap``.
+The paper's W^fair is the throughput at the GPU-proportional share; where that share is no
 point of the profile, (5) would be undefined, so the default is the best configuration at or below
 the share, which keeps the program feasible whenever the GPUs suffice.
 """
@@ -88,6 +91,7 @@ class SynergyAllocation(SensitiveJobs[SynergyAllocationPlan]):
         cpus, memory = self.capacity
         yield from exceeding("cpus", used[CPU], cpus)
         yield from exceeding("memory", used[MEMORY], memory)
+        yield from self.above_server(choices)
         yield from self.unfair(choices)
 
     def placement(self, plan: SynergyAllocationPlan, *, integral_gpus: bool = False) -> SynergyPlacement:

@@ -10,15 +10,17 @@ throughput depends on the type too, and every type has its own CPUs, memory and 
 As printed / as built
 ---------------------
 The printed program has no GPU capacity per type, so all jobs could crowd onto the fastest type;
-here each type's GPUs are a limit.  The default of W^fair is, of the types on which the job has a
-configuration at or below its GPU-proportional share, the least of the best throughputs there: on
-whichever type a job ends up, its proportional share satisfies (26).
+here each type's GPUs are a limit.  W^fair is given by an oracle in print: that is the field
+``fair_throughputs``.  The default is this library's: of the types on which the job has a
+configuration at or below its GPU-proportional share, the least of the best throughputs there, so
+that on whichever type a job ends up, its proportional share satisfies (26).  The server cap of
+section 6 applies on each type that can hold the job's GPUs in one server.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Unpack
 
@@ -26,13 +28,15 @@ import numpy as np
 
 from instances import pictures
 from instances.base import Instance, PlanError, Violation, exceeding, total
-from instances.schema import Array, BoolArray, FloatArray, IntArray, Ragged, default
+from instances.schema import Array, BoolArray, FloatArray, IntArray, Ragged, Scalar, default
 from instances.synergy.allocation import SynergyAllocationPlan
+from instances.synergy.placement import SynergyPlacement
 from instances.synergy.profiles import CPUS_PER_GPU, MEMORY_SHARES, draw_matrix
 from instances.synergy.sensitivity import (
     CPU,
     MEMORY,
     THROUGHPUT,
+    above_server,
     at_least_fair,
     draw_sensitivity,
     draw_shares,
@@ -40,6 +44,7 @@ from instances.synergy.sensitivity import (
     from_matrix,
     undominated,
     within,
+    within_server,
 )
 from instances.synergy.synthetic import SERVER_CPUS, SERVER_GPUS, SERVER_MEMORY, DemandOptions, draw_demands
 
@@ -69,7 +74,10 @@ class HeterogeneousAllocation(Instance[SynergyAllocationPlan]):
     config_types : tuple of n arrays (a_j,) int
         The machine type of each configuration.
     fair_throughputs : (n,) float
-        Throughput that each job must at least have; the default is described above.
+        Throughput that each job must at least have, as an oracle gives it; the default is described above.
+    server_cap : bool
+        Whether a job is given at most one server's CPUs and memory on the types of which one server holds
+        its GPUs (section 6).  True by default.
 
     ``num_gpus`` is the sum of ``num_servers * server_gpus`` over the types.
     """
@@ -87,6 +95,7 @@ class HeterogeneousAllocation(Instance[SynergyAllocationPlan]):
     configs: Annotated[tuple[FloatArray, ...], Ragged(float, "n a 3", minimum=0)]
     config_types: Annotated[tuple[IntArray, ...], Ragged(int, "n a", minimum=0)]
     fair_throughputs: Annotated[FloatArray, Array(float, "n", minimum=0)] = default(lambda dims: np.zeros(dims["n"]))
+    server_cap: Annotated[bool, Scalar(bool)] = True
 
     def __post_init__(self) -> None:
         # The default needs the other fields, which are only known to be sound afterwards.
@@ -116,7 +125,7 @@ class HeterogeneousAllocation(Instance[SynergyAllocationPlan]):
                     "on any type; must be given",
                 )
             fair.append(table[known, THROUGHPUT].min())
-        least = np.array(fair)
+        least = np.array(fair, float)
         least.setflags(write=False)
         return least
 
@@ -163,13 +172,71 @@ class HeterogeneousAllocation(Instance[SynergyAllocationPlan]):
         )
 
     @cached_property
-    def undominated(self) -> tuple[IntArray, ...]:
-        """For each job, the configurations that no other one of the same type dominates."""
+    def allowed_configs(self) -> tuple[BoolArray, ...]:
+        """For each job, (a_j,) bool: the configurations that the server cap allows."""
         found = []
-        for table, types in zip(self.configs, self.config_types, strict=True):
-            of_type = [np.flatnonzero(types == kind) for kind in range(self.num_types)]
+        for table, types, gpus in zip(self.configs, self.config_types, self.gpu_demands.tolist(), strict=True):
+            allowed = np.ones(len(table), bool)
+            for kind in range(self.num_types) if self.server_cap else ():
+                rows = np.flatnonzero(types == kind)
+                server = (self.server_gpus[kind], self.server_cpus[kind], self.server_memory[kind])
+                allowed[rows] = within_server(table[rows], gpus, *server)
+            found.append(allowed)
+        return tuple(found)
+
+    @cached_property
+    def usable_configs(self) -> tuple[BoolArray, ...]:
+        """For each job, (a_j,) bool: the configurations that are fair and that the server cap allows."""
+        return tuple(fair & allowed for fair, allowed in zip(self.fair_configs, self.allowed_configs, strict=True))
+
+    @cached_property
+    def undominated(self) -> tuple[IntArray, ...]:
+        """For each job, the allowed configurations that no other one of the same type dominates; of all, where none is.
+
+        Allowed are those that the server cap allows.
+        """
+        found = []
+        for table, types, allowed in zip(self.configs, self.config_types, self.allowed_configs, strict=True):
+            counted = allowed if allowed.any() else np.ones(len(table), bool)
+            of_type = [np.flatnonzero((types == kind) & counted) for kind in range(self.num_types)]
             found.append(np.sort(np.concatenate([rows[undominated(table[rows])] for rows in of_type])))
         return tuple(found)
+
+    def uncapped(self) -> HeterogeneousAllocation:
+        """The same jobs without the cap of one server's CPUs and memory."""
+        return replace(self, server_cap=False)
+
+    def restricted_to(self, jobs: Sequence[int] | IntArray) -> HeterogeneousAllocation:
+        """The same machines with some of the jobs only, in the order given."""
+        kept = np.asarray(jobs, np.int64)
+        return replace(
+            self,
+            gpu_demands=self.gpu_demands[kept],
+            configs=tuple(self.configs[job] for job in kept.tolist()),
+            config_types=tuple(self.config_types[job] for job in kept.tolist()),
+            fair_throughputs=self.fair_throughputs[kept],
+        )
+
+    def jobs_on(self, plan: SynergyAllocationPlan, kind: int) -> IntArray:
+        """(k,) int: the jobs that a plan gives a configuration of a type, in ascending order."""
+        known = np.setdiff1d(np.arange(self.num_jobs), self._unknown(plan))
+        return np.array([job for job in known.tolist() if self.config_types[job][plan.choices[job]] == kind], np.int64)
+
+    def placement(self, plan: SynergyAllocationPlan, kind: int, *, integral_gpus: bool = False) -> SynergyPlacement:
+        """The second stage of one type (A.2.3, by the program of A.1.3): place the jobs that a plan has there.
+
+        Its jobs are those of :meth:`jobs_on`.  Jobs with choice -1, which wait, have no part in it.
+        """
+        jobs = self.jobs_on(plan, kind)
+        given = [self.configs[job][plan.choices[job], :THROUGHPUT] for job in jobs.tolist()]
+        return SynergyPlacement(
+            num_servers=int(self.num_servers[kind]),
+            server_gpus=int(self.server_gpus[kind]),
+            server_cpus=float(self.server_cpus[kind]),
+            server_memory=float(self.server_memory[kind]),
+            demands=np.column_stack([self.gpu_demands[jobs], np.array(given, float).reshape(-1, THROUGHPUT)]),
+            integral_gpus=integral_gpus,
+        )
 
     def _unknown(self, plan: SynergyAllocationPlan) -> IntArray:
         counts = np.array([len(table) for table in self.configs])
@@ -193,9 +260,11 @@ class HeterogeneousAllocation(Instance[SynergyAllocationPlan]):
             if job in unknown:
                 yield Violation("one_config", (job,), 1.0)
                 continue
-            config, fair = self.configs[job][choice], self.fair_throughputs[job]
-            used[self.config_types[job][choice]] += config[:THROUGHPUT]
-            holders[self.config_types[job][choice]].append(job)
+            config, fair, kind = self.configs[job][choice], self.fair_throughputs[job], self.config_types[job][choice]
+            used[kind] += config[:THROUGHPUT]
+            holders[kind].append(job)
+            if not self.allowed_configs[job][choice]:
+                yield from above_server(job, config, self.server_cpus[kind], self.server_memory[kind])
             if not self.fair_configs[job][choice]:
                 yield Violation("fair_throughput", (job,), float(fair - config[THROUGHPUT]))
         for resource, name in enumerate(("cpus", "memory")):
@@ -210,8 +279,8 @@ class HeterogeneousAllocation(Instance[SynergyAllocationPlan]):
         choices = plan.choices.copy()
         unknown = self._unknown(plan)
         choices[unknown] = 0
-        kinds = np.array([types[choice] for types, choice in zip(self.config_types, choices, strict=True)])
-        given = np.array([table[choice] for table, choice in zip(self.configs, choices, strict=True)])
+        kinds = np.array([types[choice] for types, choice in zip(self.config_types, choices, strict=True)], np.int64)
+        given = np.array([table[c] for table, c in zip(self.configs, choices, strict=True)], float).reshape(-1, 3)
         given[unknown] = 0.0
         # Jobs on the same type stand together.
         order = np.argsort(kinds, kind="stable")
@@ -255,9 +324,10 @@ def generate(
     *,
     num_servers: int = 4,
     heterogeneity: float = 3.0,
+    server_cap: bool = True,
     **demands: Unpack[DemandOptions],
 ) -> HeterogeneousAllocation:
-    """Synthetic jobs on two types of server: plain ones, and as many with faster GPUs and fewer cores each.
+    """Synthetic jobs on two types of server: plain ones, and as many with faster GPUs and more cores each.
 
     Parameters
     ----------
@@ -267,6 +337,8 @@ def generate(
         Servers of each type, of 8 GPUs and 500 GB; 24 cores on the first type, 32 on the second.
     heterogeneity : float
         Hardness dial: on the second type a job is faster by a factor drawn uniformly from 1 to this.
+    server_cap : bool
+        Whether a job is given at most one server's CPUs and memory.
     **demands
         Task mix and GPUs of the jobs, as for :func:`instances.synergy.synthetic.draw_demands`.
     """
@@ -297,6 +369,7 @@ def generate(
         gpu_demands=gpu_demands,
         configs=tuple(configs),
         config_types=tuple(types),
+        server_cap=server_cap,
     )
 
 

@@ -32,6 +32,7 @@ from instances.data.lines import PathLike
 from instances.data.synergy import read_profiles, read_trace
 from instances.schema import Array, BoolArray, FloatArray, Scalar
 from instances.synergy.profiles import draw_gpu_demands
+from instances.synergy.sensitivity import THROUGHPUT, fastest, from_matrix, within_server
 from instances.synergy.synthetic import SERVER_CPUS, SERVER_GPUS, SERVER_MEMORY
 from instances.synergy.traces import ServerChoice
 
@@ -43,6 +44,7 @@ __all__ = [
     "from_trace",
     "generate",
     "shared_middle",
+    "six_gpus",
 ]
 
 if TYPE_CHECKING:
@@ -147,7 +149,7 @@ class SynergyPlacement(Instance[SynergyPlacementPlan]):
             axes.set_xlabel(f"job ({self.num_servers} servers)")
             return
         # Three columns for each server.
-        used = (plan.shares[:, :, None] * part[:, None, :]).reshape(self.num_jobs, -1)
+        used = (plan.shares[:, :, None] * part[:, None, :]).reshape(self.num_jobs, 3 * self.num_servers)
         at = (np.arange(self.num_servers)[:, None] + np.array([-0.28, 0.0, 0.28])).ravel()
         fragmented = self.fragmented(plan)
         pictures.stacked(axes, used, at=at, width=0.26, hatched=np.broadcast_to(fragmented[:, None], used.shape))
@@ -223,7 +225,8 @@ def from_trace(
     """Jobs of a trace with their best-case demands, as many as the cluster holds.
 
     Jobs are taken in random order, none a second time before all have come, until the first one
-    whose demand exceeds what is left of the cluster.  The parameters and errors are those of
+    whose demand exceeds what is left of the cluster.  A job that one server can hold wants at most one
+    server's CPUs and memory (section 6), unless ``server_cap`` is false.  The parameters and errors are those of
     :func:`instances.synergy.traces.jobs_from_trace`.
     """
     rng = np.random.default_rng(rng)
@@ -237,8 +240,11 @@ def from_trace(
         for position in rng.permutation(len(jobs)):
             gpus = int(jobs["gpus"].iloc[position])
             matrix = profiles.of(str(jobs["model"].iloc[position]))
-            row, column = np.argwhere(matrix == matrix.max())[0]
-            demand = gpus * np.array([1.0, profiles.cpus[row], profiles.memory[column]])
+            table = from_matrix(matrix, profiles.cpus, profiles.memory, gpus=gpus)
+            capped = (
+                within_server(table, gpus, *server) if choice.get("server_cap", True) else np.ones(len(table), bool)
+            )
+            demand = np.array([gpus, *table[fastest(table, capped), :THROUGHPUT]])
             if (demand > left).any():
                 break
             demands.append(demand)
@@ -251,7 +257,7 @@ def from_trace(
         server_gpus=server_gpus,
         server_cpus=float(server[1]),
         server_memory=float(server[2]),
-        demands=np.array(demands),
+        demands=np.array(demands, float).reshape(-1, 3),
     )
 
 
@@ -271,3 +277,14 @@ def shared_middle() -> SynergyPlacement:
         server_memory=120.0,
         demands=np.array([[2.0, 8.0, 80.0]] * 3),
     )
+
+
+def six_gpus() -> tuple[SynergyPlacement, SynergyPlacementPlan]:
+    """A job of 6 GPUs that a solution of the second program cuts into 3.3 and 2.7 (section 4.1.3).
+
+    The servers, two of 4 GPUs, and the job's cores and memory are not printed.
+    """
+    instance = SynergyPlacement(
+        num_servers=2, server_gpus=4, server_cpus=12.0, server_memory=120.0, demands=np.array([[6.0, 18.0, 180.0]])
+    )
+    return instance, SynergyPlacementPlan(shares=np.array([[3.3 / 6, 2.7 / 6]]))

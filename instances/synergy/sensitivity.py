@@ -2,21 +2,23 @@
 
 Every job holds a fixed number of GPUs.  Its *configurations* say how much CPU and memory it may
 be given beside them, and how fast it then trains.  The *GPU-proportional share* is what other
-schedulers give it: CPUs and memory of a server in the proportion of its GPUs.
+schedulers give it: CPUs and memory of a server in the proportion of its GPUs.  The *server cap* is
+an assumption of section 6: a job whose GPUs one server can hold is given no more than one server's
+CPUs and memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from instances import pictures
-from instances.base import TOLERANCE, Instance, Plan, Violation
+from instances.base import TOLERANCE, Instance, Plan, Violation, exceeding
 from instances.schema import Array, BoolArray, FloatArray, IntArray, Ragged, Scalar, default
 
 __all__ = [
@@ -25,11 +27,14 @@ __all__ = [
     "ROUNDING",
     "THROUGHPUT",
     "SensitiveJobs",
+    "above_server",
     "at_least_fair",
     "fastest",
     "from_matrix",
+    "saturating",
     "undominated",
     "within",
+    "within_server",
 ]
 
 if TYPE_CHECKING:
@@ -45,16 +50,18 @@ the judge's tolerance.
 
 
 def from_matrix(throughputs: ArrayLike, cpus: ArrayLike, memory: ArrayLike, *, gpus: int = 1) -> FloatArray:
-    """Configurations from the paper's matrix W[c, m] of one GPU.
+    """Configurations from a sensitivity matrix: the paper's W_j[c, m] of a whole job, or that of one GPU.
 
     Parameters
     ----------
     throughputs : (c, m) array_like
-        Throughput of one GPU with each of ``cpus`` and ``memory``.
+        As printed, W_j[c, m]: throughput of the whole job with each of ``cpus`` and ``memory``.
     cpus, memory : (c,) and (m,) array_like
-        CPU cores and memory (GB) per GPU.
+        CPU cores and memory (GB) of the whole job.
     gpus : int
-        GPUs of the job; all three numbers of a configuration are this many times those of one GPU.
+        1, the default, takes the matrix as it is.  For one that was measured per GPU, as the published
+        profiles were, the GPUs of the job: all three numbers of a configuration are this many times those
+        of one GPU.
 
     Returns
     -------
@@ -65,6 +72,10 @@ def from_matrix(throughputs: ArrayLike, cpus: ArrayLike, memory: ArrayLike, *, g
     ------
     ValueError
         When the shapes do not fit.
+
+    References
+    ----------
+    Synergy (OSDI'22), sections 3.1 and 4.1.1.
     """
     matrix, cores, sizes = (np.asarray(values, float) for values in (throughputs, cpus, memory))
     if matrix.shape != (len(cores), len(sizes)):
@@ -106,6 +117,32 @@ def fastest(configs: FloatArray, allowed: BoolArray) -> int:
     return int(rows[np.lexsort((chosen[:, MEMORY], chosen[:, CPU], -chosen[:, THROUGHPUT]))[0]])
 
 
+def saturating(configs: FloatArray, allowed: BoolArray, fair: float, tolerance: float) -> int:
+    """The least allowed configuration that saturates the job's throughput; -1 if none is allowed (3.2).
+
+    Of those that reach ``1 - tolerance`` of the greatest throughput and, where any does, ``fair``, the
+    one of least CPU, then of least memory and index.  With a tolerance of 0 it is that of :func:`fastest`.
+    """
+    best = fastest(configs, allowed)
+    if best < 0:
+        return best
+    worth = configs[:, THROUGHPUT]
+    enough = allowed & (worth >= (1 - tolerance) * worth[best])
+    rows = np.flatnonzero(enough & at_least_fair(configs, fair) if at_least_fair(configs, fair)[best] else enough)
+    return int(rows[np.lexsort((configs[rows, MEMORY], configs[rows, CPU]))[0]])
+
+
+def within_server(
+    configs: FloatArray, gpus: int, server_gpus: int, server_cpus: float, server_memory: float
+) -> BoolArray:
+    """(a,) bool: the configurations within one server's CPUs and memory; all, if it does not hold the GPUs (6)."""
+    if gpus > server_gpus:
+        return np.ones(len(configs), bool)
+    server = np.array([server_cpus, server_memory])
+    inside: BoolArray = np.asarray((configs[:, :THROUGHPUT] <= server * (1 + TOLERANCE)).all(axis=1))
+    return inside
+
+
 def within(configs: FloatArray, share: FloatArray) -> BoolArray:
     """(a,) bool: the configurations at or below a share of CPUs and memory, up to rounding."""
     inside: BoolArray = np.asarray((configs[:, :THROUGHPUT] <= share * (1 + ROUNDING)).all(axis=1))
@@ -117,6 +154,16 @@ def at_least_fair(configs: FloatArray, fair: float) -> BoolArray:
     worth = configs[:, THROUGHPUT]
     enough: BoolArray = fair - worth <= TOLERANCE * fair
     return enough
+
+
+def above_server(job: int, config: FloatArray, server_cpus: float, server_memory: float) -> Iterator[Violation]:
+    """What a configuration exceeds one server by."""
+    for name, amount, capacity in (
+        ("job_cpus", config[CPU], server_cpus),
+        ("job_memory", config[MEMORY], server_memory),
+    ):
+        for violation in exceeding(name, amount, capacity):
+            yield replace(violation, index=(job,))
 
 
 P = TypeVar("P", bound=Plan)
@@ -142,6 +189,9 @@ class SensitiveJobs(Instance[P]):
     fair_throughputs : (n,) float
         Throughput that each job must at least have.  By default its greatest among the
         configurations at or below the GPU-proportional share in both resources.
+    server_cap : bool
+        Whether a job whose GPUs one server can hold is given at most one server's CPUs and memory, as
+        section 6 assumes.  True by default; :meth:`uncapped` is the problem without the cap.
 
     ``num_gpus`` is ``num_servers * server_gpus``.
     """
@@ -153,6 +203,7 @@ class SensitiveJobs(Instance[P]):
     gpu_demands: Annotated[IntArray, Array(int, "n", minimum=1)]
     configs: Annotated[tuple[FloatArray, ...], Ragged(float, "n a 3", minimum=0)]
     fair_throughputs: Annotated[FloatArray, Array(float, "n", minimum=0)] = default(lambda dims: np.zeros(dims["n"]))
+    server_cap: Annotated[bool, Scalar(bool)] = True
 
     def __post_init__(self) -> None:
         # The default needs the other fields, which are only known to be sound afterwards.
@@ -175,6 +226,20 @@ class SensitiveJobs(Instance[P]):
         fair.setflags(write=False)
         return fair
 
+    def uncapped(self) -> Self:
+        """The same jobs without the cap of one server's CPUs and memory."""
+        return replace(self, server_cap=False)
+
+    def restricted_to(self, jobs: Sequence[int] | IntArray) -> Self:
+        """The same cluster with some of the jobs only, in the order given: the jobs of a round, say."""
+        kept = np.asarray(jobs, np.int64)
+        return replace(
+            self,
+            gpu_demands=self.gpu_demands[kept],
+            configs=tuple(self.configs[job] for job in kept.tolist()),
+            fair_throughputs=self.fair_throughputs[kept],
+        )
+
     @property
     def num_jobs(self) -> int:
         return self.dims["n"]
@@ -195,13 +260,46 @@ class SensitiveJobs(Instance[P]):
     def proportional_choices(self) -> IntArray:
         """(n,) int: each job's fastest configuration at or below its share; -1 where there is none."""
         return np.array(
-            [fastest(table, within(table, share)) for table, share in zip(self.configs, self.shares, strict=True)]
+            [fastest(table, within(table, share)) for table, share in zip(self.configs, self.shares, strict=True)],
+            np.int64,
+        )
+
+    @cached_property
+    def allowed_configs(self) -> tuple[BoolArray, ...]:
+        """For each job, (a_j,) bool: the configurations that the server cap allows."""
+        server = (self.server_gpus, self.server_cpus, self.server_memory)
+        return tuple(
+            within_server(table, gpus, *server) if self.server_cap else np.ones(len(table), bool)
+            for table, gpus in zip(self.configs, self.gpu_demands.tolist(), strict=True)
         )
 
     @cached_property
     def best_choices(self) -> IntArray:
-        """(n,) int: each job's best-case demand, its fastest configuration with the least resources."""
-        return np.array([fastest(table, np.ones(len(table), bool)) for table in self.configs])
+        """(n,) int: each job's best-case demand, its fastest allowed configuration with the least resources; or -1."""
+        return self.best_case()
+
+    def best_case(self, tolerance: float = 0.0) -> IntArray:
+        """Each job's best-case demand (3.2): the least CPU and memory that saturate its throughput.
+
+        Parameters
+        ----------
+        tolerance : float
+            How much of its greatest throughput a saturated job may lack, as a fraction.
+
+        Returns
+        -------
+        (n,) int
+            -1 for a job of which the server cap allows no configuration.
+
+        Raises
+        ------
+        ValueError
+            When the tolerance is not between 0 and 1.
+        """
+        if not 0 <= tolerance < 1:
+            raise ValueError(f"saturation: got {tolerance!r}, must be at least 0 and below 1")
+        jobs = zip(self.configs, self.allowed_configs, self.fair_throughputs.tolist(), strict=True)
+        return np.array([saturating(*job, tolerance) for job in jobs], np.int64)
 
     @cached_property
     def fair_configs(self) -> tuple[BoolArray, ...]:
@@ -211,15 +309,24 @@ class SensitiveJobs(Instance[P]):
         )
 
     @cached_property
+    def usable_configs(self) -> tuple[BoolArray, ...]:
+        """For each job, (a_j,) bool: the configurations that are fair and that the server cap allows."""
+        return tuple(fair & allowed for fair, allowed in zip(self.fair_configs, self.allowed_configs, strict=True))
+
+    @cached_property
     def undominated(self) -> tuple[IntArray, ...]:
-        """For each job, the configurations that no other one dominates."""
-        return tuple(undominated(table) for table in self.configs)
+        """For each job, the allowed configurations that no other one dominates; of all, where none is allowed."""
+        return tuple(
+            rows[allowed[rows]] if allowed.any() else rows
+            for rows, allowed in zip(map(undominated, self.configs), self.allowed_configs, strict=True)
+        )
 
     def chosen(self, choices: IntArray) -> FloatArray:
         """(n, 3) float: CPU cores, memory (GB) and throughput under ``choices``; zeros for -1."""
-        return np.array(
-            [table[choice] if choice >= 0 else np.zeros(3) for table, choice in zip(self.configs, choices, strict=True)]
-        )
+        rows = [
+            table[choice] if choice >= 0 else np.zeros(3) for table, choice in zip(self.configs, choices, strict=True)
+        ]
+        return np.array(rows, float).reshape(-1, 3)
 
     def unknown_choices(self, choices: IntArray, least: int) -> IntArray:
         """(k,) int: the jobs whose choice is no configuration of theirs, nor as low as ``least``."""
@@ -233,6 +340,12 @@ class SensitiveJobs(Instance[P]):
             for job, (choice, fair) in enumerate(zip(choices.tolist(), self.fair_throughputs, strict=True))
             if choice >= 0 and not self.fair_configs[job][choice]
         ]
+
+    def above_server(self, choices: IntArray) -> Iterator[Violation]:
+        """Jobs whose configuration the server cap does not allow."""
+        for job, choice in enumerate(choices.tolist()):
+            if choice >= 0 and not self.allowed_configs[job][choice]:
+                yield from above_server(job, self.configs[job][choice], self.server_cpus, self.server_memory)
 
     def _draw(self, axes: Axes, plan: P | None) -> None:
         """How sensitive each job is: its throughput by the CPU cores that it is given, at best."""

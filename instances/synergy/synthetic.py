@@ -41,10 +41,11 @@ class JobOptions(DemandOptions, total=False):
     server_gpus: int
     server_cpus: float
     server_memory: float
+    server_cap: bool
 
 
 class Jobs(TypedDict):
-    """The fields of :class:`instances.synergy.sensitivity.SensitiveJobs` that have no default."""
+    """Fields of :class:`instances.synergy.sensitivity.SensitiveJobs`: all but the fair throughputs."""
 
     num_servers: int
     server_gpus: int
@@ -52,6 +53,7 @@ class Jobs(TypedDict):
     server_memory: float
     gpu_demands: IntArray
     configs: tuple[FloatArray, ...]
+    server_cap: bool
 
 
 def draw_demands(
@@ -95,6 +97,7 @@ def draw_jobs(
     server_gpus: int = SERVER_GPUS,
     server_cpus: float = SERVER_CPUS,
     server_memory: float = SERVER_MEMORY,
+    server_cap: bool = True,
     **demands: Unpack[DemandOptions],
 ) -> Jobs:
     """Fields of :class:`instances.synergy.sensitivity.SensitiveJobs`: jobs of a task mix that fill the GPUs.
@@ -110,6 +113,8 @@ def draw_jobs(
     server_cpus, server_memory : float
         CPU cores and memory (GB) of a server.  With, say, 28 cores the GPU-proportional share lies
         between two configurations.
+    server_cap : bool
+        Whether a job is given at most one server's CPUs and memory.
     **demands
         Task mix and GPUs of the jobs, as for :func:`draw_demands`.
     """
@@ -129,4 +134,5 @@ def draw_jobs(
         server_memory=server_memory,
         gpu_demands=gpu_demands,
         configs=tuple(configs),
+        server_cap=server_cap,
     )

@@ -20,12 +20,14 @@ class ServerChoice(TypedDict, total=False):
     """The keyword arguments that every reader of real input takes: what servers there are.
 
     ``cpus_per_gpu`` (3 by default) gives a server's CPU cores and picks the profiles; ``server_gpus``
-    and ``server_memory`` (GB) are the paper's by default.
+    and ``server_memory`` (GB) are the paper's by default.  ``server_cap`` says whether a job is given at
+    most one server's CPUs and memory, as section 6 assumes; it is by default.
     """
 
     cpus_per_gpu: int
     server_gpus: int
     server_memory: float
+    server_cap: bool
 
 
 class MixOptions(DemandOptions, ServerChoice, total=False):
@@ -43,6 +45,7 @@ def profiled(
     cpus_per_gpu: int = 3,
     server_gpus: int = SERVER_GPUS,
     server_memory: float = SERVER_MEMORY,
+    server_cap: bool = True,
 ) -> Jobs:
     """Jobs of published models; ``throughputs`` is a file for :func:`instances.data.synergy.read_profiles`.
 
@@ -65,6 +68,7 @@ def profiled(
         server_memory=server_memory,
         gpu_demands=np.array(gpu_demands, np.int64),
         configs=configs,
+        server_cap=server_cap,
     )
 
 
@@ -76,6 +80,7 @@ def jobs_from_mix(
     cpus_per_gpu: int = 3,
     server_gpus: int = SERVER_GPUS,
     server_memory: float = SERVER_MEMORY,
+    server_cap: bool = True,
     **demands: Unpack[DemandOptions],
 ) -> Jobs:
     """Jobs of published models in a task mix.
@@ -88,7 +93,7 @@ def jobs_from_mix(
         File for :func:`instances.data.synergy.read_profiles`.
     num_servers : int
         Servers.
-    cpus_per_gpu, server_gpus, server_memory
+    cpus_per_gpu, server_gpus, server_memory, server_cap
         As in :class:`ServerChoice`.
     **demands
         Task mix and GPUs of the jobs, as for :func:`instances.synergy.synthetic.draw_demands`.
@@ -108,6 +113,7 @@ def jobs_from_mix(
         cpus_per_gpu=cpus_per_gpu,
         server_gpus=server_gpus,
         server_memory=server_memory,
+        server_cap=server_cap,
     )
 
 

@@ -9,20 +9,8 @@ from instances.afs.elastic_sharing import (
     generate,
 )
 
-ALL = {
-    name: getattr(schedulers, name)
-    for name in (
-        "afs_l",
-        "afs_p",
-        "srtf",
-        "srsf",
-        "srtf_elastic",
-        "srsf_elastic",
-        "max_min",
-        "optimus",
-        "aryl_two_phase",
-    )
-}
+ALL = {name: getattr(schedulers, name) for name in schedulers.__all__ if name != "two_job_rule"}
+"""Those that take any number of jobs."""
 
 
 def small(rng, *, concave, sizes):
@@ -59,4 +47,5 @@ cases = st.builds(
     rigid=st.sampled_from([0.0, 0.5, 1.0]),
     arrival_gap=st.sampled_from([0.0, 500.0]),
     reallocation=st.sampled_from(["at_completions", "any_time"]),
+    requests=st.booleans(),
 )

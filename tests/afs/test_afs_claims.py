@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -9,7 +10,10 @@ import numpy as np
 import pytest
 
 import formulations
+from heuristics.afs.elastic_sharing import two_job_rule
+from heuristics.afs.network_packing import floor_and_grow, floor_and_grow_nearest
 from instances.afs.elastic_sharing import State, simulate
+from instances.afs.gpu_placement import generate as generate_placement
 from instances.afs.two_job import AfsTwoJobPlan
 from validation.claims.afs import elastic_sharing, gpu_placement, network_packing, two_job
 
@@ -28,13 +32,13 @@ def optimum(instance: Any) -> float:
     return solution.objective
 
 
-def test_pairs_are_in_order_if_the_shorter_completes_first() -> None:
-    pairs = every(50, two_job._pairs(6), number=100)
+def test_cases_b1_and_b2_are_told_apart() -> None:
+    pairs = every(6, two_job._pairs(4), number=100)
     for instance in pairs:
         a, b = instance.shorter, 1 - instance.shorter
         completions = instance.completions(AfsTwoJobPlan(receiver=b))
-        assert two_job._in_order(instance) == (completions[a] <= completions[b] * (1 + 1e-9))
-    assert {two_job._in_order(instance) for instance in pairs} == {True, False}
+        assert two_job._longer_stays_behind(instance) == (completions[a] * (1 + 1e-9) < completions[b])
+    assert {two_job._longer_stays_behind(instance) for instance in pairs} == {True, False}
 
 
 @pytest.mark.parametrize(
@@ -42,8 +46,6 @@ def test_pairs_are_in_order_if_the_shorter_completes_first() -> None:
     [
         ((2,), (2, 3, 4), elastic_sharing._concave),
         ((3,), (2, 3), elastic_sharing._concave),
-        ((2,), (3, 4), elastic_sharing._linear),
-        ((2,), (3,), elastic_sharing._capped),
     ],
 )
 def test_least_times_are_the_optimum(jobs: Any, gpus: Any, curves: Any) -> None:
@@ -51,9 +53,18 @@ def test_least_times_are_the_optimum(jobs: Any, gpus: Any, curves: Any) -> None:
         assert float(elastic_sharing._least(instance)) == pytest.approx(optimum(instance), rel=1e-9)
 
 
-def test_least_times_of_curves_that_are_not_concave_are_the_optimum() -> None:
-    for instance in every(151, elastic_sharing._sharings((2,), (3,), 3, elastic_sharing._any_curve, 2), number=5):
-        assert float(elastic_sharing._least(instance)) == pytest.approx(optimum(instance), rel=1e-9)
+def test_least_times_in_turns_are_the_optimum() -> None:
+    for instance in every(101, elastic_sharing._linear_arriving(), number=13):
+        at_once = replace(instance, arrivals=0 * instance.arrivals, reallocation="any_time")
+        assert elastic_sharing._least_in_turns(at_once) == pytest.approx(optimum(at_once), rel=1e-9)
+        assert elastic_sharing._least_in_turns(instance) >= formulations.solve(instance).bound - 1e-9
+
+
+def test_the_two_job_rule_is_one_of_those_that_ties_leave_open() -> None:
+    for instance in every(37, elastic_sharing._sharings((2,), (2, 3), 3, elastic_sharing._concave, 4), number=40):
+        plan = two_job_rule(instance)
+        assert plan is not None
+        assert tuple(plan.shares[0].tolist()) in elastic_sharing._grown(instance)
 
 
 def test_splits_are_followed_as_in_a_simulation() -> None:
@@ -73,10 +84,8 @@ def test_curves_are_all_there_once() -> None:
     listed = list(elastic_sharing._concave(3, 3))
     assert len(listed) == len(set(listed))
     assert set(listed) == concave
-    assert set(elastic_sharing._linear(3, 2)) == {(1, 2, 3), (2, 4, 6)}
-    assert set(elastic_sharing._capped(3, 1)) == {(1, 1, 1), (1, 2, 2), (1, 2, 3)}
-    assert {(0, 1, 1), (0, 1, 2), (1, 1, 1), (1, 2, 3)} <= set(elastic_sharing._any_curve(3, 1))
-    assert (0, 0, 1) not in set(elastic_sharing._any_curve(3, 1))
+    sublinear = {tuple(np.cumsum(s).tolist()) for s in rising if s[0] > s[1] >= s[2] > 0}
+    assert set(elastic_sharing._sublinear(3, 3)) == sublinear
 
 
 def test_triples_are_those_of_loops() -> None:
@@ -123,6 +132,18 @@ def test_regulated_shares_are_all_there_once() -> None:
 
 
 def test_what_can_be_kept_is_the_optimum() -> None:
-    for instance in every(500, gpu_placement._running_jobs(), number=20):
+    for seed in range(20):
+        instance = generate_placement(seed, num_jobs=4, num_machines=2, gpus_per_machine=4)
         jobs, gpus = gpu_placement._most_kept(instance)
         assert jobs + gpus / (1 + instance.num_gpus) == pytest.approx(optimum(instance), rel=1e-9)
+
+
+def test_what_growing_can_end_at_has_what_the_heuristics_find() -> None:
+    for instance in every(25, network_packing._packings(12)):
+        ends = network_packing._grown(instance)
+        for plan in (
+            *(floor_and_grow(instance, pick=pick) for pick in ("first", "last", "smallest")),
+            floor_and_grow_nearest(instance),
+        ):
+            assert plan is not None
+            assert tuple(plan.regulated.tolist()) in ends

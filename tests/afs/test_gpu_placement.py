@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import formulations
 import instances
-from heuristics.afs.gpu_placement import first_fit_decreasing
+from heuristics.afs.gpu_placement import first_fit_decreasing, first_fit_decreasing_in_place
 from instances.afs.gpu_placement import GpuPlacement, GpuPlacementPlan, generate, two_machines
 from instances.base import InstanceError
 
@@ -71,7 +71,25 @@ def test_keeping_jobs_comes_before_keeping_gpus():
     solution = formulations.solve(split)
     assert solution.plan.gpus.tolist() == [[0, 8], [2, 0], [2, 0]]
     assert solution.objective == pytest.approx(3 + 3 / 17)
-    assert split.objective(first_fit_decreasing(split)) == pytest.approx(1 + 6 / 17)
+    assert split.objective(first_fit_decreasing_in_place(split)) == pytest.approx(1 + 6 / 17)
+    assert first_fit_decreasing(split).gpus.tolist() == [[8, 0], [0, 2], [0, 2]]
+
+
+def test_the_proofs_placement_does_not_look_at_where_jobs_were():
+    instance = GpuPlacement(regulated=[4, 4], num_machines=2, gpus_per_machine=4, previous=[[0, 4], [4, 0]])
+    assert first_fit_decreasing(instance).gpus.tolist() == [[4, 0], [0, 4]]
+    assert first_fit_decreasing_in_place(instance).gpus.tolist() == [[0, 4], [4, 0]]
+
+
+@pytest.mark.parametrize("regulated", [[8, 4], [16, 0]])
+def test_more_gpus_than_there_are(regulated):
+    instance = GpuPlacement(regulated=regulated, num_machines=2, gpus_per_machine=4, previous=[[1, 0], [0, 1]])
+    solution = formulations.solve(instance)
+    assert (solution.status, solution.plan) == ("infeasible", None)
+    assert solution.proof
+    assert f"the jobs have {sum(regulated)} GPUs of 8" in solution.message
+    assert first_fit_decreasing(instance) is None
+    assert first_fit_decreasing_in_place(instance) is None
 
 
 def test_two_machines():
@@ -94,14 +112,16 @@ def test_proposition_1(seed, num_jobs, machine, change):
     """Regulated shares can be placed on the fewest machines each, one spanning job per machine at most."""
     instance = generate(seed, num_jobs=num_jobs, gpus_per_machine=machine, change=change)
     before = instance.digest
-    plan = first_fit_decreasing(instance)
-    assert instance.violations(plan) == []
-    hosted = plan.gpus > 0
-    assert hosted.sum(axis=1).tolist() == [-(-r // machine) for r in instance.regulated.tolist()]
-    assert (hosted[hosted.sum(axis=1) > 1].sum(axis=0) <= 1).all()
-    assert (plan.gpus.sum(axis=0) <= machine).all()
-    assert instance.objective(plan) <= formulations.solve(instance).bound + 1e-6
-    assert plan == first_fit_decreasing(instance)
+    bound = formulations.solve(instance).bound
+    for heuristic in (first_fit_decreasing, first_fit_decreasing_in_place):
+        plan = heuristic(instance)
+        assert instance.violations(plan) == []
+        hosted = plan.gpus > 0
+        assert hosted.sum(axis=1).tolist() == [-(-r // machine) for r in instance.regulated.tolist()]
+        assert (hosted[hosted.sum(axis=1) > 1].sum(axis=0) <= 1).all()
+        assert (plan.gpus.sum(axis=0) <= machine).all()
+        assert instance.objective(plan) <= bound + 1e-6
+        assert plan == heuristic(instance)
     assert instance.digest == before
     assert GpuPlacementPlan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
     assert instances.read(json.loads(json.dumps(instance.to_dict()))) == instance
@@ -112,7 +132,7 @@ def test_without_change_everything_stays(seed, num_jobs):
     instance = generate(seed, num_jobs=num_jobs, change=0.0)
     running = int((instance.regulated > 0).sum())
     everything = running + instance.regulated.sum() / (1 + instance.num_gpus)
-    for plan in (first_fit_decreasing(instance), formulations.solve(instance).plan):
+    for plan in (first_fit_decreasing_in_place(instance), formulations.solve(instance).plan):
         assert instance.objective(plan) == pytest.approx(everything)
 
 
@@ -153,8 +173,7 @@ def test_jobs_without_gpus_only():
     [
         ({"gpus_per_machine": 3}, "gpus_per_machine: got 3, must be a power of two"),
         ({"regulated": [3, 1]}, r"regulated: got 3 at index \[0\], must be 0, a power of two below 4"),
-        ({"regulated": [8, 4]}, "regulated: got a sum of 12, must be at most 8"),
-        ({"regulated": [16, 0]}, r"regulated: got 16 at index \[0\]"),
+        ({"regulated": [6, 0]}, r"regulated: got 6 at index \[0\], must be 0, a power of two below 4 or a multiple"),
         ({"previous": [[1], [1]]}, "previous: got 1 machines, must be num_machines, 2"),
         ({"previous": [[3, 0], [2, 0]]}, "previous: got 5 GPUs on machine 0, must be at most gpus_per_machine, 4"),
     ],

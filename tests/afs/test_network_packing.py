@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import formulations
 import instances
-from heuristics.afs.network_packing import floor_and_grow
-from instances.afs.network_packing import NetworkPacking, NetworkPackingPlan, generate, one_machine
+from heuristics.afs.network_packing import floor_and_grow, floor_and_grow_nearest
+from instances.afs.network_packing import NetworkPacking, NetworkPackingPlan, generate, one_machine, section_4_4
 from instances.base import InstanceError
 
 
@@ -104,13 +104,54 @@ def test_shares_that_are_regulated_stay():
     assert floor_and_grow(instance).regulated.tolist() == instance.shares.tolist()
 
 
-def test_growth_goes_to_the_smallest_and_among_those_to_who_lacks_most():
-    # Floors 2, 2, 1, 1 leave 2 GPUs: the ones grow, though the first two lack a GPU each.
+def test_who_grows_is_an_option():
+    # Floors 2, 2, 1, 1 leave 2 GPUs.
     instance = NetworkPacking(shares=[3, 3, 1, 1], num_machines=1, gpus_per_machine=8)
-    assert floor_and_grow(instance).regulated.tolist() == [2, 2, 2, 2]
-    # Floors 8, 8 leave 8: a machine to the job that lacks 5.
+    assert floor_and_grow(instance).regulated.tolist() == [4, 2, 1, 1]
+    assert floor_and_grow(instance, pick="last").regulated.tolist() == [2, 2, 2, 2]
+    assert floor_and_grow(instance, pick="smallest").regulated.tolist() == [2, 2, 2, 2]
+    # Floors 8, 8 leave 8: the smallest increments are equal, and job 1 lacks 5.
     instance = NetworkPacking(shares=[11, 13], num_machines=3, gpus_per_machine=8)
-    assert floor_and_grow(instance).regulated.tolist() == [8, 16]
+    assert floor_and_grow(instance).regulated.tolist() == [16, 8]
+    assert floor_and_grow(instance, pick="smallest").regulated.tolist() == [8, 16]
+
+
+def test_growing_where_it_costs_least_is_optimal_on_these():
+    rng = np.random.default_rng(2)
+    for _ in range(150):
+        instance = random_case(rng, jobs=14, machines=8)
+        plan = floor_and_grow_nearest(instance)
+        assert instance.violations(plan) == []
+        if instance.floor_guarantee:
+            assert instance.objective(plan) == by_sums(instance), instance.to_dict()
+
+
+def test_four_gpus_per_machine():
+    """Section 4.4: with 4 GPUs a machine, shares are 1, 2 and multiples of 4."""
+    instance = section_4_4()
+    assert instance.candidates.tolist() == [0, 1, 2, *range(4, 65, 4)]
+    assert (instance.num_gpus, instance.shares.sum()) == (64, 64)
+    solution = formulations.solve(instance)
+    assert set(solution.plan.regulated.tolist()) <= {1, 2, *range(4, 65, 4)}
+    assert solution.objective == instance.objective(floor_and_grow_nearest(instance)) == by_sums(instance)
+
+
+def test_more_gpus_than_there_are():
+    for floor_guarantee in (True, False):
+        instance = NetworkPacking(shares=[8, 1], num_machines=1, gpus_per_machine=8, floor_guarantee=floor_guarantee)
+        solution = formulations.solve(instance)
+        assert (solution.status, solution.plan) == ("infeasible", None)
+        assert solution.proof
+        assert "9 GPUs are wanted of 8" in solution.message
+        assert floor_and_grow(instance) is None
+        assert floor_and_grow_nearest(instance) is None
+        assert [v.rule for v in instance.violations(NetworkPackingPlan(regulated=[8, 1]))] == ["gpus"]
+
+
+def test_jobs_that_want_nothing_get_nothing_by_growing():
+    instance = NetworkPacking(shares=[3, 5, 0], num_machines=2, gpus_per_machine=4)
+    for heuristic in (floor_and_grow, floor_and_grow_nearest):
+        assert heuristic(instance).regulated[2] == 0
 
 
 def test_scip_agrees():

@@ -11,9 +11,9 @@ from instances.afs.elastic_sharing import ElasticSharing, generate, three_job_cy
 from validation.testing.claims import claims, examine
 
 
-def three_equal_works() -> ElasticSharing:
-    """One unit of work each, three GPUs; 2 and 3, 1 and 2, 1 and 1 iterations/s on one and two of them."""
-    return ElasticSharing(num_gpus=3, work=[1, 1, 1], throughputs=[[0, 2, 3, 3], [0, 1, 2, 2], [0, 1, 1, 1]])
+def three_works() -> ElasticSharing:
+    """One, one and two units of work, three GPUs; 2 and 3, 1 and 2, 1 and 1 iterations/s on one and two of them."""
+    return ElasticSharing(num_gpus=3, work=[1, 1, 2], throughputs=[[0, 2, 3, 3], [0, 1, 2, 2], [0, 1, 1, 1]])
 
 
 def test_a_cycle_by_hand() -> None:
@@ -23,7 +23,7 @@ def test_a_cycle_by_hand() -> None:
     Job 1 and job 2: the longer gains (1 - 0) / 1 = 1, the shorter (2 - 1) / 1 = 1: equal, so the shorter, 1.
     Job 2 and job 0: the longer gains 1, the shorter 1/2: the longer, 2.
     """
-    instance, shares = three_equal_works(), np.array([1, 1, 0])
+    instance, shares = three_works(), np.array([1, 1, 0])
     assert preferred(instance, shares, 0, 1) == 0
     assert preferred(instance, shares, 1, 2) == 1
     assert preferred(instance, shares, 0, 2) == 2
@@ -33,16 +33,28 @@ def test_a_cycle_by_hand() -> None:
         assert preference_cycles(instance, np.array(before)) == []
 
 
-def test_it_is_the_smallest() -> None:
-    """Nothing on 2 GPUs, nothing smaller on 3: the claim's search ends at this instance."""
-    verdict = examine(next(claim for claim in claims("afs") if claim.name == "comparison_an_order"), seconds=300)
-    assert not verdict.held
-    assert verdict.counterexample == three_equal_works()
+def test_of_equally_long_jobs_the_one_scanned_later_is_the_shorter() -> None:
+    """Lines 6, 7, 9 and 10 of Algorithm 1."""
+    waiting = ElasticSharing(num_gpus=1, work=[1, 1], throughputs=[[0, 1], [0, 1]])
+    assert preferred(waiting, np.array([0, 0]), 0, 1) == 1
+    # As the shorter of the two, job 0 gains half as much again, and as the longer, a third; job 1 all, or half.
+    equal = ElasticSharing(num_gpus=3, work=[2, 1], throughputs=[[0, 2, 3, 3], [0, 1, 2, 2]])
+    assert preferred(equal, np.array([1, 1]), 0, 1) == 1
+    assert preferred(equal, np.array([1, 1]), 1, 0) == 0
+    alike = ElasticSharing(num_gpus=3, work=[1, 1], throughputs=[[0, 1, 2, 2], [0, 1, 2, 2]])
+    assert preferred(alike, np.array([1, 1]), 0, 1) == 1
+    assert preferred(alike, np.array([1, 1]), 1, 0) == 0
+
+
+def test_the_claim_finds_it() -> None:
+    verdict = examine(next(claim for claim in claims("afs") if claim.name == "priority_comparison_transitive"))
+    assert verdict.outcome == "refuted"
+    assert verdict.counterexample == three_works()
     assert verdict.why.startswith("on 1, 1 and 0 GPUs, job 0 is preferred to job 1, job 1 to job 2")
 
 
 def test_one_way_round_formula_3_is_transitive() -> None:
-    verdict = examine(next(claim for claim in claims("afs") if claim.name == "appendix_c"), seconds=300)
+    verdict = examine(next(claim for claim in claims("afs") if claim.name == "formula_3_transitive"), seconds=300)
     assert verdict.held
     assert verdict.exhausted
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from heuristics.afs import elastic_sharing as schedulers
-from instances.afs.elastic_sharing import Schedule, simulate
+from instances.afs.elastic_sharing import ElasticSharing, Schedule, simulate
 from instances.afs.metrics import metrics, timeline
 from instances.base import InstanceError, PlanError
 
@@ -78,7 +78,8 @@ def test_idle_cluster_between_jobs():
     [
         ({"num_gpus": 3}, r"throughputs: got 3 columns, must be num_gpus \+ 1, 4"),
         ({"throughputs": [[0, 1, 2], [1, 1, 2]]}, r"throughputs: got 1 at index \[1, 0\], must be 0 on no GPUs"),
-        ({"throughputs": [[0, 0, 0], [0, 1, 2]]}, r"throughputs: got 0 at index \[0, 2\], must be positive"),
+        ({"requests": [1, -1]}, r"requests: got -1 at index \[1\], must be at least 0"),
+        ({"quantum": 0}, r"quantum: got 0\.0, must be greater than 0"),
         ({"throughputs": [[0, 2, 1], [0, 1, 2]]}, r"throughputs: got 1 after 2 at index \[0, 2\], must not fall"),
     ],
 )
@@ -112,18 +113,46 @@ def test_metrics_by_hand():
     assert found.makespan == pytest.approx(end)
     assert found.queue_length == pytest.approx(5 / end)
     assert found.cluster_efficiency == pytest.approx((5 * 1 + (end - 5) * 0.75) / end)
-    assert found.blocking_index == pytest.approx((0 + 5 / end) / 2)
+    # While job 1 is pending, its pending time grows to 5 s, and it has 10 s left on one GPU.
+    assert found.blocking_index == pytest.approx(5 * (2.5 / 10) / end)
+    assert found.waiting_fraction == pytest.approx((0 + 5 / end) / 2)
     over_time = timeline(instance, plan)
     assert over_time.times.tolist() == pytest.approx([0, 5, end])
     assert over_time.queue_lengths.tolist() == [1, 0]
     assert over_time.efficiencies.tolist() == pytest.approx([1, 0.75])
+    assert over_time.blocking_indices.tolist() == pytest.approx([0.25, 0])
+
+
+def test_the_blocking_index_is_over_the_jobs_that_are_pending():
+    """Three jobs of 12, 12 and 3 s on one GPU, in turns of 6 s: jobs 0, 1, 2, then 0 and 1."""
+    instance = ElasticSharing(
+        num_gpus=1, work=[12.0, 12.0, 3.0], throughputs=[[0, 1]] * 3, reallocation="any_time", quantum=6.0
+    )
+    plan = Schedule(times=[0, 6, 12, 15, 21, 27], shares=np.eye(3, dtype=int)[[0, 1, 2, 0, 1]])
+    over_time = timeline(instance, plan)
+    expected = [
+        # Jobs 1 and 2 pend for 3 s on average, and have 12 and 3 s left.
+        (3 / 12 + 3 / 3) / 2,
+        # Job 0 has 6 s left; job 2 pends since the start.
+        (3 / 6 + 9 / 3) / 2,
+        # Job 0 pends for 6 to 9 s; job 1 has pended for 6 s before, and has 6 s left.
+        (7.5 / 6 + 7.5 / 6) / 2,
+        # Job 1 alone, from 9 s on.
+        12 / 6,
+        0,
+    ]
+    assert over_time.blocking_indices.tolist() == pytest.approx(expected)
+    lengths = np.array([6, 6, 3, 6, 6])
+    assert metrics(instance, plan).blocking_index == pytest.approx(lengths @ expected / 27)
 
 
 def test_metrics_count_from_arrival_to_completion():
     instance = two_jobs(arrivals=[0.0, 2.0])
     plan = Schedule(times=[0, 5, 10], shares=[[2, 0], [0, 2]])
     assert timeline(instance, plan).waiting_times.tolist() == [0.0, 3.0]
-    assert metrics(instance, plan).blocking_index == pytest.approx((3 / 8) / 2)
+    assert metrics(instance, plan).waiting_fraction == pytest.approx((3 / 8) / 2)
+    # From 2 to 5 s, job 1 is pending, with 10 s left on one GPU.
+    assert metrics(instance, plan).blocking_index == pytest.approx(3 * (1.5 / 10) / 10)
 
 
 @given(cases)
@@ -135,5 +164,6 @@ def test_metrics_are_in_range_and_obey_littles_law(instance):
         waiting = timeline(instance, plan).waiting_times
         assert found.average_jct == pytest.approx(instance.objective(plan))
         assert found.queue_length * found.makespan == pytest.approx(waiting.sum(), abs=1e-6)
-        assert 0 <= found.blocking_index < 1
+        assert 0 <= found.waiting_fraction < 1
+        assert (found.blocking_index > 0) == (found.queue_length > 0)
         assert found.cluster_efficiency <= 1 + 1e-9  # these curves lose, they never gain, by sharing

@@ -15,13 +15,24 @@ from instances import InstanceError, PlanError
 from instances.aryl.elastic_allocation import (
     ElasticAllocation,
     ElasticAllocationPlan,
+    figure_6,
     from_trace,
     generate,
+    imperfect_scaling,
     indivisible_workers,
+    mispredicted,
+    normalised_capacity,
+    table_10,
     two_elastic_jobs,
 )
 
-HEURISTICS = [heuristics.dynamic_program, heuristics.marginal_greedy]
+HEURISTICS = [
+    heuristics.dynamic_program,
+    heuristics.base_charged_again,
+    heuristics.marginal_greedy,
+    heuristics.afs,
+    heuristics.gandiva,
+]
 
 
 def small(seed, tables=False):
@@ -52,15 +63,20 @@ def allocations(draw):
     least = draw(st.lists(st.integers(1, 4), min_size=n, max_size=n))
     extra = draw(st.lists(st.integers(0, 3), min_size=n, max_size=n))
     times = st.integers(1, 40).map(float)
+    finished = st.sampled_from([False, False, False, True])
     tables = None
     if draw(st.booleans()):
-        tables = [draw(st.lists(times, min_size=e + 1, max_size=e + 1)) for e in extra]
+        tables = [
+            [0.0] * (e + 1) if draw(finished) else draw(st.lists(times, min_size=e + 1, max_size=e + 1)) for e in extra
+        ]
     return ElasticAllocation(
         capacity=draw(st.integers(0, 20)),
         min_workers=least,
         max_workers=[m + e for m, e in zip(least, extra, strict=True)],
         gpus_per_worker=draw(st.lists(st.integers(1, 4), min_size=n, max_size=n)),
-        min_running_times=[t[-1] for t in tables] if tables else draw(st.lists(times, min_size=n, max_size=n)),
+        min_running_times=[t[-1] for t in tables]
+        if tables
+        else draw(st.lists(times | st.just(0.0), min_size=n, max_size=n)),
         running_times=tables,
     )
 
@@ -159,6 +175,7 @@ def test_two_elastic_jobs():
 def test_base_workers_are_not_charged_again():
     """As printed, line 17 leaves the two jobs one worker to share; as built, both GPUs are given."""
     assert brute_force(two_elastic_jobs(), charged_base=1) == 80
+    assert two_elastic_jobs().objective(heuristics.base_charged_again(two_elastic_jobs())) == 80
     assert formulations.solve(two_elastic_jobs()).objective == pytest.approx(320 / 3)
 
 
@@ -180,7 +197,7 @@ def test_running_times_that_rise_again():
         running_times=[[50.0, 60.0, 20.0, 45.0], [40.0, 60.0]],
     )
     assert [row.tolist() for row in instance.reductions] == [[0, -10, 30, 5], [0, -20]]
-    for plan in (formulations.solve(instance).plan, *(heuristic(instance) for heuristic in HEURISTICS)):
+    for plan in (formulations.solve(instance).plan, *(heuristic(instance) for heuristic in HEURISTICS[:3])):
         assert plan.extra_workers.tolist() == [2, 0]
 
 
@@ -198,6 +215,142 @@ def test_dynamic_program_is_optimal(instance):
     plan = heuristics.dynamic_program(instance)
     assert instance.violations(plan) == []
     assert instance.objective(plan) == pytest.approx(float(brute_force(instance)), rel=1e-9, abs=1e-9)
+
+
+@given(allocations())
+def test_base_charged_again_is_optimal_for_line_17(instance):
+    plan = heuristics.base_charged_again(instance)
+    assert instance.violations(plan) == []
+    value = float(brute_force(instance, charged_base=1))
+    assert instance.objective(plan) == pytest.approx(value, rel=1e-9, abs=1e-9)
+
+
+def test_figure_6():
+    """Weights and values of the items, and what fits in the best way, for 0 to 6 GPUs."""
+    instance = figure_6()
+    assert [row.tolist() for row in instance.reductions] == [
+        pytest.approx([0, 50]),
+        pytest.approx([0, 20, 30, 36, 40]),
+    ]
+    optima = [0, 20, 50, 70, 80, 86, 90]
+    for capacity, optimum in enumerate(optima):
+        assert brute_force(figure_6(capacity)) == optimum
+        assert formulations.solve(figure_6(capacity)).objective == pytest.approx(optimum)
+    # By line 17 A's item weighs 6 and B's 3 to 6.
+    printed = [figure_6(c).objective(heuristics.base_charged_again(figure_6(c))) for c in range(13)]
+    assert printed == pytest.approx([0, 0, 0, 20, 30, 36, 50, 50, 50, 70, 80, 86, 90])
+
+
+def test_table_10():
+    """A T4 is a quarter of a V100, the loss of throughput 13.8% in the mean and 27.7% at most."""
+    runs = table_10()
+    alone = {run.model: run for run in runs if not run.t4}
+    assert list(alone) == ["ResNet-50", "GNMT", "BERT"]
+    for run in runs:
+        assert run.v100 + run.t4 == alone[run.model].v100
+        share = normalised_capacity(run.v100, run.t4) / alone[run.model].v100
+        assert run.theoretical == pytest.approx(share * alone[run.model].measured, abs=1)
+    both = [run for run in runs if run.t4]
+    assert len(both) == 9
+    assert round(100 * sum(run.degradation for run in both) / 9, 1) == 13.8
+    assert round(100 * max(run.degradation for run in both), 1) == 27.7
+    # Running times are longer by up to 34%.
+    assert round(100 * max(run.running_time / alone[run.model].running_time - 1 for run in both)) == 34
+
+
+def test_capacity_is_in_training_gpus():
+    assert normalised_capacity(5, 8) == 7
+    assert normalised_capacity(5, 7) == 6
+    # Three servers on loan for one training server, as in the testbed.
+    assert normalised_capacity(0, 24, speed=1 / 3) == 8
+    assert normalised_capacity(0, 24) == 6
+
+
+def test_imperfect_scaling_by_hand():
+    """Beyond 4 of 2 to 6 workers, 10% of the ideal throughput are lost with each."""
+    instance = imperfect_scaling(figure_6())
+    assert instance.running_times[0].tolist() == pytest.approx([150, 100 / 0.9])
+    assert instance.running_times[1].tolist() == pytest.approx([60, 40, 30, 24 / 0.9, 20 / 0.8])
+    assert imperfect_scaling(figure_6(), compounded=True).running_times[1][-1] == pytest.approx(20 / 0.81)
+    assert imperfect_scaling(figure_6(), loss=0).running_times[1].tolist() == pytest.approx([60, 40, 30, 24, 20])
+    with pytest.raises(ValueError, match=r"loss: 2 losses of 0\.5 leave job 1 no throughput, compound them"):
+        imperfect_scaling(figure_6(), loss=0.5)
+    with pytest.raises(ValueError, match="loss: got 1, must be at least 0 and below 1"):
+        imperfect_scaling(figure_6(), loss=1)
+
+
+@given(allocations())
+def test_imperfect_scaling_loses_beyond_the_midpoint_only(instance):
+    lossy = imperfect_scaling(instance, compounded=True)
+    for job, most in enumerate(instance.max_extra.tolist()):
+        before, after = instance.times(job), lossy.times(job)
+        middle = instance.min_workers[job] + Fraction(most, 2)
+        for extra in range(most + 1):
+            beyond = instance.min_workers[job] + extra > middle
+            assert (after[extra] > before[extra]) == (beyond and before[0] > 0)
+
+
+def test_mispredicted():
+    """So many jobs are wrong, by at most the margin and by one factor; plans are for the instance itself."""
+    for linear in (True, False):
+        instance = generate(3, num_jobs=30, linear=linear)
+        for wrong in (0.0, 0.2, 0.4, 0.6, 1.0):
+            seen = mispredicted(instance, 5, wrong=wrong)
+            factors = seen.min_running_times / instance.min_running_times
+            assert np.sum(factors != 1) == round(30 * wrong)
+            assert (np.abs(factors - 1) <= 0.25).all()
+            for job in range(30):
+                assert seen.times(job) == pytest.approx(factors[job] * instance.times(job))
+            best = instance.objective(heuristics.dynamic_program(instance))
+            assert instance.objective(heuristics.dynamic_program(seen)) <= best * (1 + 1e-12)
+    assert mispredicted(instance, 5, wrong=0) == instance
+    for options, message in (({"wrong": 2}, "wrong: got 2, must be 0 to 1"), ({"margin": 1}, "margin: got 1, must be")):
+        with pytest.raises(ValueError, match=message):
+            mispredicted(instance, 5, **options)
+
+
+def naive_afs(instance):
+    """One worker after the other to the job of the greatest relative throughput for each GPU, in fractions."""
+    extra, left = [0] * instance.num_jobs, instance.capacity
+    while True:
+        gains = []
+        for job in range(instance.num_jobs):
+            gpus = int(instance.gpus_per_worker[job])
+            if extra[job] < instance.max_extra[job] and gpus <= left:
+                times = [Fraction(float(time)) for time in instance.times(job)]
+                if instance.running_times is None:
+                    least = int(instance.min_workers[job])
+                    times = [Fraction(times[0] > 0, least + w) for w in range(len(times))]
+                if times[0]:
+                    gains.append((times[0] / times[extra[job] + 1] - times[0] / times[extra[job]], gpus, job))
+        best = max((gain / gpus for gain, gpus, _ in gains), default=0)
+        if best <= 0:
+            return extra
+        job = min(job for gain, gpus, job in gains if gain / gpus == best)
+        extra[job] += 1
+        left -= int(instance.gpus_per_worker[job])
+
+
+@given(allocations())
+def test_baselines_follow_their_definition(instance):
+    assert heuristics.afs(instance).extra_workers.tolist() == naive_afs(instance)
+    left = instance.capacity
+    for job, extra in enumerate(heuristics.gandiva(instance).extra_workers.tolist()):
+        gpus = int(instance.gpus_per_worker[job])
+        assert extra == instance.max_extra[job] or (extra + 1) * gpus > left
+        left -= extra * gpus
+        assert left >= 0
+
+
+def test_finished_jobs_gain_nothing():
+    one = ElasticAllocation(
+        capacity=2, min_workers=[1, 1], max_workers=[3, 3], gpus_per_worker=[1, 1], min_running_times=[0.0, 6.0]
+    )
+    assert one.reductions[0].tolist() == [0, 0, 0]
+    table = ElasticAllocation.from_dict({**one.to_dict(), "running_times": [[0.0] * 3, [18.0, 9.0, 6.0]]})
+    for instance in (one, table):
+        for plan in (formulations.solve(instance).plan, *(heuristic(instance) for heuristic in HEURISTICS[2:4])):
+            assert plan.extra_workers.tolist() == [0, 2]
 
 
 @given(allocations())
@@ -226,8 +379,12 @@ def test_lp_bound_is_the_relaxation(instance):
 @given(allocations())
 def test_heuristics_repeat_and_leave_the_instance_alone(instance):
     digest = instance.digest
+    optimum = float(brute_force(instance))
     for heuristic in HEURISTICS:
-        assert heuristic(instance) == heuristic(instance)
+        plan = heuristic(instance)
+        assert heuristic(instance) == plan
+        assert instance.violations(plan) == []
+        assert instance.objective(plan) <= optimum + 1e-9
     assert instance.digest == digest
 
 
@@ -288,6 +445,7 @@ def test_broken_rules_are_named():
         ("max_workers", {"max_workers": [2, 1]}),
         ("running_times", {"running_times": [[4.0, 2.0], [9.0, 5.0, 3.0]]}),
         ("running_times", {"running_times": [[4.0, 2.0], [5.0, 4.0]]}),
+        ("running_times", {"running_times": [[0.0, 2.0], [5.0, 3.0]]}),
     ],
 )
 def test_bad_fields_are_named(field, fields):

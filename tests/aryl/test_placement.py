@@ -11,8 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import formulations
-from heuristics.aryl.placement import best_fit_decreasing
-from instances.aryl.placement import ArylPlacement, ArylPlacementPlan, four_servers, generate, two_full_servers
+from heuristics.aryl.placement import best_fit_decreasing, naive_best_fit_decreasing
+from instances import InstanceError
+from instances.aryl.placement import (
+    ArylPlacement,
+    ArylPlacementPlan,
+    base_and_flexible,
+    four_servers,
+    generate,
+    two_full_servers,
+)
 
 GROUPS = ("training", "inference")
 
@@ -25,12 +33,16 @@ def small(seed):
     while workers.sum() > 5:
         workers = rng.integers(0, 3, n)
     sizes = rng.integers(2, 7, s) if rng.random() < 0.5 else np.full(s, 6)
+    elastic = rng.random(n) < 0.5
+    special = rng.random(2) < 0.5
     return ArylPlacement(
         gpus_per_worker=rng.integers(1, 5, n),
         num_workers=workers,
-        elastic=rng.random(n) < 0.5,
+        elastic=elastic,
         server_gpus=sizes,
         server_groups=rng.choice(GROUPS, s),
+        flexible=elastic & (rng.random(n) < 0.5) & special[0],
+        heterogeneous=(rng.random(n) < 0.5) & special[1],
     )
 
 
@@ -41,13 +53,23 @@ def placements(draw):
     def each(count, values):
         return draw(st.lists(values, min_size=count, max_size=count))
 
+    elastic = each(n, st.booleans())
     return ArylPlacement(
         gpus_per_worker=each(n, st.integers(1, 6)),
         num_workers=each(n, st.integers(0, 3)),
-        elastic=each(n, st.booleans()),
+        elastic=elastic,
         server_gpus=each(s, st.integers(1, 8)),
         server_groups=each(s, st.sampled_from(GROUPS)),
+        flexible=[a and b for a, b in zip(elastic, each(n, st.booleans()), strict=True)],
+        heterogeneous=each(n, st.booleans()),
     )
+
+
+def wanted(instance, job):
+    """The group that the workers of a job prefer."""
+    if instance.flexible[job]:
+        return "inference"
+    return "inference" if instance.elastic[job] and not instance.heterogeneous[job] else "training"
 
 
 def value(instance, workers):
@@ -58,9 +80,13 @@ def value(instance, workers):
         if sum(w * int(g) for w, g in zip(held, instance.gpus_per_worker, strict=True)) > instance.server_gpus[i]:
             return None
         opened += any(held)
+        if (
+            instance.server_groups[i] == "inference"
+            and len({bool(instance.flexible[j]) for j, w in enumerate(held) if w}) > 1
+        ):
+            return None
         for job, count in enumerate(held):
-            wanted = "inference" if instance.elastic[job] else "training"
-            off += count * (instance.server_groups[i] != wanted)
+            off += count * (instance.server_groups[i] != wanted(instance, job))
     return opened + Fraction(off, 1 + int(instance.num_workers.sum()))
 
 
@@ -78,24 +104,26 @@ def brute_force(instance):
     return best
 
 
-def naive_best_fit(instance):
-    """One worker after the other, over all servers each time."""
-    free, opened = instance.server_gpus.tolist(), set()
+def one_by_one(instance, *, naive=False):
+    """Best fit, one worker after the other, over all servers each time."""
+    free = instance.server_gpus.tolist()
     workers = [[0] * instance.num_servers for _ in range(instance.num_jobs)]
-    jobs = sorted(range(instance.num_jobs), key=lambda j: (-instance.gpus_per_worker[j], j))
-    for job in jobs:
+    last = np.zeros(instance.num_jobs, bool) if naive else instance.heterogeneous
+    for job in sorted(range(instance.num_jobs), key=lambda j: (last[j], -instance.gpus_per_worker[j], j)):
         need = int(instance.gpus_per_worker[job])
-        preferred = "inference" if instance.elastic[job] else "training"
+        preferred = "training" if naive else wanted(instance, job)
         for _ in range(int(instance.num_workers[job])):
-            fitting = [
-                (instance.server_groups[i] != preferred, i not in opened, free[i], i)
-                for i in range(instance.num_servers)
-                if free[i] >= need
-            ]
+            fitting = []
+            for i in range(instance.num_servers):
+                there = {bool(instance.flexible[j]) for j in range(instance.num_jobs) if workers[j][i]}
+                apart = (
+                    not naive and instance.server_groups[i] == "inference" and there - {bool(instance.flexible[job])}
+                )
+                if free[i] >= need and not apart:
+                    fitting.append((instance.server_groups[i] != preferred, not there, free[i], i))
             if fitting:
                 server = min(fitting)[-1]
                 free[server] -= need
-                opened.add(server)
                 workers[job][server] += 1
     return workers
 
@@ -157,6 +185,77 @@ def test_two_full_servers():
     assert brute_force(instance) == 2
 
 
+def test_base_and_flexible_workers_are_kept_apart():
+    instance = base_and_flexible()
+    apart = ArylPlacementPlan(workers=[[0, 1, 0], [0, 0, 1]])
+    together = ArylPlacementPlan(workers=[[0, 1, 0], [0, 1, 0]])
+    assert instance.violations(apart) == []
+    assert [str(violation) for violation in instance.violations(together)] == ["separate_groups[1] by 1"]
+    assert best_fit_decreasing(instance) == apart
+    assert naive_best_fit_decreasing(instance) == together
+    solution = formulations.solve(instance, start=apart)
+    assert (solution.status, solution.objective) == ("optimal", 2)
+    # Without the mark on the flexible workers, the same data leave a server closed.
+    plain = ArylPlacement.from_dict({**instance.to_dict(), "flexible": [False] * 2})
+    assert formulations.solve(plain).objective == 1
+
+
+def test_only_elastic_jobs_have_flexible_workers():
+    with pytest.raises(InstanceError, match=r"ArylPlacement\.flexible: got True at index \[1\], must be False where"):
+        ArylPlacement(
+            gpus_per_worker=[1, 1],
+            num_workers=[1, 1],
+            elastic=[True, False],
+            server_gpus=[2],
+            server_groups=["training"],
+            flexible=[True, True],
+        )
+
+
+def test_heterogeneous_jobs_are_placed_last():
+    """Base workers on training servers, after all others; flexible ones on inference servers."""
+    data = {
+        "gpus_per_worker": [4, 4, 2],
+        "num_workers": [1, 1, 2],
+        "elastic": [True, True, False],
+        "server_gpus": [4, 4, 4],
+        "server_groups": ["training", "inference", "inference"],
+        "flexible": [False, True, False],
+    }
+    usual = best_fit_decreasing(ArylPlacement(**data))
+    assert usual.workers.tolist() == [[0, 1, 0], [0, 0, 1], [2, 0, 0]]
+    mixed = ArylPlacement(**data, heterogeneous=[True, True, False])
+    assert mixed.prefers_loan.tolist() == [False, True, False]
+    # Its base worker would have the training server, were it not placed last.
+    assert best_fit_decreasing(mixed).workers.tolist() == [[0, 1, 0], [0, 0, 1], [2, 0, 0]]
+    alone = ArylPlacement(**data | {"num_workers": [1, 1, 0]}, heterogeneous=[True, True, False])
+    assert best_fit_decreasing(alone).workers.tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("gpus", "workers", "message"),
+    [
+        (9, 1, "a worker of job 1 needs 9 GPUs, the largest server has 8"),
+        (4, 5, "the workers need 21 GPUs, there are 16"),
+    ],
+)
+def test_too_little_room(gpus, workers, message):
+    """No plan, which is no error of the data; the heuristics place what fits."""
+    instance = ArylPlacement(
+        gpus_per_worker=[1, gpus],
+        num_workers=[1, workers],
+        elastic=[False, True],
+        server_gpus=[8, 8],
+        server_groups=["training", "inference"],
+    )
+    solution = formulations.solve(instance)
+    assert (solution.status, solution.plan) == ("infeasible", None)
+    assert solution.proof != "none"
+    assert solution.message.endswith(message)
+    for heuristic in (best_fit_decreasing, naive_best_fit_decreasing):
+        assert {violation.rule for violation in instance.violations(heuristic(instance))} == {"all_placed"}
+
+
 def test_groups_never_outweigh_a_server():
     """All workers off their group on one server cost less than a second server."""
     instance = ArylPlacement(
@@ -187,10 +286,13 @@ def test_jobs_of_one_kind_get_their_own_workers():
 def test_best_fit_decreasing_follows_its_definition(instance):
     digest = instance.digest
     plan = best_fit_decreasing(instance)
-    assert plan.workers.tolist() == naive_best_fit(instance)
+    assert plan.workers.tolist() == one_by_one(instance)
     assert best_fit_decreasing(instance) == plan
+    naive = naive_best_fit_decreasing(instance)
+    assert naive.workers.tolist() == one_by_one(instance, naive=True)
     assert instance.digest == digest
     assert {violation.rule for violation in instance.violations(plan)} <= {"all_placed"}
+    assert {violation.rule for violation in instance.violations(naive)} <= {"all_placed", "separate_groups"}
 
 
 @given(placements())

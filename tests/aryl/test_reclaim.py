@@ -1,7 +1,7 @@
 """aryl.reclaim against enumeration, a naive Algorithm 1 in fractions, and SCIP."""
 
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, permutations
 
 import numpy as np
 import pyomo.environ as pyo
@@ -12,14 +12,15 @@ from hypothesis import strategies as st
 import formulations
 from heuristics.aryl import reclaim as heuristics
 from instances import InstanceError, PlanError
-from instances.aryl.reclaim import Reclaim, ReclaimPlan, generate, six_servers, wide_job
+from instances.aryl.reclaim import Reclaim, ReclaimPlan, figure_5, generate, six_servers, wide_job
 
 GREEDY = {
-    "job_count": heuristics.smallest_count_first,
+    "job_count": heuristics.smallest_count_updated,
     "gpu_fraction": heuristics.gpu_fraction,
     "server_fraction": heuristics.server_fraction,
 }
-HEURISTICS = [*GREEDY.values(), heuristics.random, heuristics.local_search]
+ORDERED = [*GREEDY.values(), heuristics.smallest_count_first, heuristics.flexible_first]
+HEURISTICS = [*ORDERED, heuristics.random, heuristics.local_search]
 
 
 def small(seed):
@@ -63,12 +64,13 @@ def naive_costs(instance, definition, gone=()):
     return costs
 
 
-def naive_greedy(instance, definition):
+def naive_greedy(instance, definition, order=None):
     """Cheapest server first, every cost recomputed after every choice."""
+    order = list(range(instance.num_servers)) if order is None else order
     chosen, gone = [], set()
     for _ in range(instance.demand):
         costs = naive_costs(instance, definition, gone)
-        server = min((i for i in range(instance.num_servers) if i not in chosen), key=lambda i: (costs[i], i))
+        server = min((i for i in order if i not in chosen), key=lambda i: (costs[i], order.index(i)))
         chosen.append(server)
         gone |= {job for job in range(instance.num_jobs) if instance.hosts[job, server]}
     return chosen
@@ -127,8 +129,114 @@ def test_six_servers():
     assert heuristics.server_fraction(instance).servers.tolist() == [3, 4, 5]
     assert brute_force(instance) == 2
     # Servers 2, 3 and 4 leave jobs 0 to 3 preempted: 7 + 7 GPUs on servers 0 and 1, 3 + 3 on server 5.
-    assert instance.collateral_damage(heuristics.gpu_fraction(instance)) == 20
+    plan = heuristics.gpu_fraction(instance)
+    assert instance.excess_gpus(plan) == 20
+    # What runs on the three returned servers: 2, 5 and 5 GPUs.
+    assert instance.collateral_damage(plan) == pytest.approx(20 / 32)
+    assert instance.collateral_damage(plan, relative_to="returned") == pytest.approx(20 / 12)
     assert instance.collateral_damage(heuristics.server_fraction(instance)) == 0
+    assert instance.objective(heuristics.smallest_count_first(instance)) == 4
+
+
+def test_table_1():
+    """The costs of all three definitions, as printed."""
+    costs = heuristics.preemption_costs(figure_5())
+    assert costs["job_count"].tolist() == [1, 1, 1, 1, 2, 1]
+    assert costs["gpu_fraction"] == pytest.approx([0.5, 0.5, 1, 0.8, 0.4, 0.8])
+    assert costs["server_fraction"] == pytest.approx([0.5, 0.5, 1, 0.5, 1, 0.5])
+    assert (figure_5().gpus.sum(axis=0) <= 8).all()
+
+
+def test_figure_5():
+    """Two servers: the first two preempt one job, any others two or more; and the optimum of every demand."""
+    instance = figure_5()
+    preempted = {pair: instance.objective(ReclaimPlan(servers=pair)) for pair in combinations(range(6), 2)}
+    assert preempted.pop((0, 1)) == 1
+    assert min(preempted.values()) == 2
+    assert [formulations.solve(figure_5(demand)).objective for demand in range(1, 7)] == [1, 1, 2, 3, 3, 4]
+
+
+def test_ties_of_figure_5():
+    """Four servers tie at 1/2 in Algorithm 1; in half of all orders the wrong two come first."""
+    outcomes = {}
+    for heuristic in ORDERED:
+        found = [figure_5().objective(heuristic(figure_5(), order=order)) for order in permutations(range(6))]
+        outcomes[heuristic.__name__] = {value: found.count(value) for value in set(found)}
+    assert outcomes["server_fraction"] == outcomes["flexible_first"] == {1: 360, 2: 360}
+    assert outcomes["gpu_fraction"] == {2: 720}
+    # Servers 3 and 4, as in the text, are one of the choices of counting.
+    assert outcomes["smallest_count_first"] == {1: 72, 2: 648}
+    assert outcomes["smallest_count_updated"] == {1: 288, 2: 432}
+    assert figure_5().objective(heuristics.smallest_count_first(figure_5(), order=[2, 3, 0, 1, 4, 5])) == 2
+
+
+@given(reclaims(), st.randoms(use_true_random=False))
+def test_ties_go_to_the_first_in_order(instance, random):
+    order = random.sample(range(instance.num_servers), instance.num_servers)
+    for definition, greedy in GREEDY.items():
+        alone = definition == "server_fraction" and instance.demand == 1
+        expected = naive_greedy(instance, "job_count" if alone else definition, order)
+        assert greedy(instance, order=order).servers.tolist() == expected
+    counts = instance.hosts.sum(axis=0).tolist()
+    fewest = sorted(order, key=lambda server: counts[server])[: instance.demand]
+    assert heuristics.smallest_count_first(instance, order=order).servers.tolist() == fewest
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 4], [1, 2, 3, 4, 5, 6]])
+def test_an_order_names_every_server_once(order):
+    for heuristic in ORDERED:
+        with pytest.raises(ValueError, match=r"^order: got \[.*\], must be the servers 0 to 5 in some order$"):
+            heuristic(figure_5(), order=order)
+
+
+def test_counts_are_static_as_printed():
+    """Once job 0 is preempted server 1 hosts one job too, and comes before server 3 by the count that is updated."""
+    hosts = [[1, 1, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 1, 0], [0, 0, 0, 1], [0, 0, 0, 1]]
+    instance = Reclaim(hosts=hosts, gpus=hosts, demand=2)
+    order = [0, 3, 2, 1]
+    assert heuristics.smallest_count_first(instance, order=order).servers.tolist() == [0, 3]
+    assert heuristics.smallest_count_updated(instance, order=order).servers.tolist() == [0, 1]
+
+
+@given(reclaims())
+def test_flexible_servers_are_released_first(instance):
+    """Servers without base workers go first, and alone where they are enough."""
+    flexible = [i for i in range(instance.num_servers) if not instance.hosts[:, i].any()]
+    assert instance.flexible_servers.tolist() == flexible
+    servers = heuristics.flexible_first(instance).servers.tolist()
+    released = min(len(flexible), instance.demand)
+    assert servers[:released] == flexible[:released]
+    assert instance.objective(ReclaimPlan(servers=servers[:released])) == 0
+    rest = instance.demand - released
+    if rest == 1:
+        others = [i for i in range(instance.num_servers) if i not in flexible]
+        assert servers[-1] == min(others, key=lambda i: (instance.hosts[:, i].sum(), i))
+    elif rest:
+        assert servers == heuristics.server_fraction(instance).servers.tolist()
+
+
+@pytest.mark.parametrize("demand", [4, 7])
+def test_more_servers_than_there_are(demand):
+    """No plan, which is no error of the data; heuristics return all that there are."""
+    instance = Reclaim(hosts=[[1, 0, 1]], gpus=[[2, 1, 2]], demand=demand)
+    solution = formulations.solve(instance)
+    assert (solution.status, solution.plan) == ("infeasible", None)
+    assert solution.proof != "none"
+    assert solution.message.endswith(f"demand is {demand} servers, there are 3")
+    for heuristic in HEURISTICS:
+        plan = heuristic(instance)
+        assert sorted(plan.servers.tolist()) == [0, 1, 2]
+        assert [violation.rule for violation in instance.violations(plan)] == ["demand"]
+
+
+def test_no_constant_factor_is_seen():
+    """Three jobs preempted where one would do, however ties are broken."""
+    hosts = [[0, 0, 0, 1, 1, 1, 1], [0, 0, 1, 0, 1, 1, 1], [0, 0, 1, 1, 1, 1, 1], [1, 1, 0, 0, 0, 0, 0]]
+    instance = Reclaim(hosts=hosts, gpus=hosts, demand=2)
+    assert brute_force(instance) == 1
+    orders = ([a, b, *(i for i in range(7) if i not in (a, b))] for a, b in permutations(range(7), 2))
+    found = {instance.objective(heuristics.server_fraction(instance, order=order)) for order in orders}
+    assert min(found) == 3
 
 
 def test_wide_job_misleads_algorithm_1():
@@ -143,7 +251,8 @@ def test_flexible_workers_are_scaled_in():
     instance = Reclaim(hosts=[[1, 0, 0], [0, 0, 1]], gpus=[[4, 4, 0], [0, 0, 8]], demand=1)
     assert [instance.objective(ReclaimPlan(servers=[i])) for i in range(3)] == [1, 0, 1]
     # A preempted job vacates its flexible GPUs too; one that is scaled in vacates nothing else.
-    assert [instance.collateral_damage(ReclaimPlan(servers=[i])) for i in range(3)] == [4, 0, 0]
+    assert [instance.excess_gpus(ReclaimPlan(servers=[i])) for i in range(3)] == [4, 0, 0]
+    assert [instance.collateral_damage(ReclaimPlan(servers=[i])) for i in range(3)] == [0.5, 0, 0]
     assert formulations.solve(instance).plan == ReclaimPlan(servers=[1])
     assert heuristics.server_fraction(instance) == ReclaimPlan(servers=[1])
 
@@ -155,7 +264,12 @@ def test_collateral_damage_by_hand(instance, random):
     for job in range(instance.num_jobs):
         if any(instance.hosts[job, i] for i in servers):
             damage += sum(int(instance.gpus[job, i]) for i in range(instance.num_servers) if i not in servers)
-    assert instance.collateral_damage(ReclaimPlan(servers=servers)) == damage
+    plan = ReclaimPlan(servers=servers)
+    assert instance.excess_gpus(plan) == damage
+    returned = sum(int(instance.gpus[job, i]) for job in range(instance.num_jobs) for i in servers)
+    for relative_to, vacated in (("vacated", returned + damage), ("returned", returned)):
+        fraction = instance.collateral_damage(plan, relative_to=relative_to)
+        assert fraction == (damage / vacated if damage else 0)
 
 
 @given(reclaims())
@@ -265,7 +379,7 @@ def test_broken_rules_are_named():
 @pytest.mark.parametrize(
     ("field", "fields"),
     [
-        ("demand", {"demand": 3}),
+        ("demand", {"demand": -1}),
         ("gpus", {"gpus": [[1, 0], [0, 0]]}),
     ],
 )

@@ -25,7 +25,7 @@ def two_jobs(draw):
     first = draw(st.integers(1, num_gpus - 1))
     least = [first, draw(st.integers(1, num_gpus - first))]
     most = [low + draw(st.integers(0, num_gpus)) for low in least]
-    work = draw(st.lists(st.integers(1, 60), min_size=2, max_size=2))
+    work = draw(st.lists(st.integers(0, 60), min_size=2, max_size=2))
     return ArylTwoJob(num_gpus=num_gpus, workloads=[float(w) for w in work], min_gpus=least, max_gpus=most)
 
 
@@ -92,9 +92,16 @@ def test_scip_agrees():
         )
 
 
-def test_printed_average_of_table_3():
-    """41.67 s, from reconstructed data: completions at 63.33 and 20 s."""
+def test_tables_2_and_3():
+    """Running times of 50 and 20 s on 6 workers; the three splits as printed, of which the second is the best."""
     instance = smaller_workload_first()
+    assert (instance.workloads / instance.max_gpus).tolist() == [50, 20]
+    printed = {(6, 2): (50, 53.33, 51.67), (2, 6): (63.33, 20, 41.67), (4, 4): (60, 30, 45)}
+    for gpus, figures in printed.items():
+        plan = ArylTwoJobPlan(gpus=gpus)
+        assert [*instance.completion_times(plan), instance.objective(plan)] == pytest.approx(figures, abs=0.005)
+    # The worst is 24% above the best.
+    assert round(instance.objective(instance.split(6)) / instance.objective(instance.split(2)), 2) == 1.24
     averages = enumerate_splits(instance)
     assert averages == {
         (2, 6): Fraction(125, 3),
@@ -108,9 +115,17 @@ def test_printed_average_of_table_3():
     assert closed_form(instance).gpus.tolist() == [2, 6]
 
 
-def test_printed_averages_of_table_4():
-    """62 against 63.33 s, from reconstructed data: the larger, longer job goes first."""
+def test_table_4():
+    """Running times of 100 and 20 s on the most workers; the larger, longer job goes first."""
     instance = smaller_maximum_first()
+    assert (instance.workloads / instance.max_gpus).tolist() == [100, 20]
+    printed = {3: (100, 24, 62), 2: (106.67, 20, 63.33)}
+    for workers, figures in printed.items():
+        plan = instance.split(workers)
+        assert [*instance.completion_times(plan), instance.objective(plan)] == pytest.approx(figures, abs=0.005)
+    # A worker more for A saves it 6.67 s and costs B 4 s.
+    change = instance.completion_times(instance.split(2)) - instance.completion_times(instance.split(3))
+    assert change.tolist() == pytest.approx([6.67, -4], abs=0.005)
     assert enumerate_splits(instance) == {(2, 6): Fraction(190, 3), (3, 5): Fraction(62)}
     assert formulations.solve(instance).objective == pytest.approx(62)
     assert closed_form(instance).gpus.tolist() == [3, 5]
@@ -186,7 +201,7 @@ def test_broken_rules_are_named():
 @pytest.mark.parametrize(
     ("field", "fields"),
     [
-        ("min_gpus", {"min_gpus": [5, 4], "max_gpus": [8, 8]}),
+        ("min_gpus", {"min_gpus": [0, 4]}),
         ("max_gpus", {"max_gpus": [1, 6]}),
     ],
 )
@@ -194,6 +209,32 @@ def test_bad_fields_are_named(field, fields):
     good = smaller_maximum_first().to_dict()
     with pytest.raises(InstanceError, match=rf"\.{field}: "):
         ArylTwoJob.from_dict({**good, **fields})
+
+
+@pytest.mark.parametrize(
+    ("num_gpus", "least"),
+    [(1, [1, 1]), (8, [5, 4])],
+)
+def test_minima_that_do_not_fit_together(num_gpus, least):
+    """No plan, which is no error of the data."""
+    instance = ArylTwoJob(num_gpus=num_gpus, workloads=[3.0, 0.0], min_gpus=least, max_gpus=[9, 9])
+    solution = formulations.solve(instance)
+    assert (solution.status, solution.plan) == ("infeasible", None)
+    assert solution.proof != "none"
+    assert solution.message.endswith(f"min_gpus are {sum(least)} together, there are {num_gpus} GPUs")
+    assert closed_form(instance) is None
+    instance.plot()
+
+
+def test_finished_jobs_complete_at_once():
+    one = ArylTwoJob(num_gpus=6, workloads=[0.0, 8.0], min_gpus=[1, 1], max_gpus=[4, 4])
+    for gpus in one.splits:
+        assert one.completion_times(one.split(gpus)).tolist() == [0, 2]
+    assert formulations.solve(one).objective == one.objective(closed_form(one)) == 1
+    both = ArylTwoJob(num_gpus=6, workloads=[0.0, 0.0], min_gpus=[1, 1], max_gpus=[4, 4])
+    solution = formulations.solve(both)
+    assert (solution.status, solution.objective) == ("optimal", 0)
+    assert both.objective(closed_form(both)) == 0
 
 
 def test_generated_instances():

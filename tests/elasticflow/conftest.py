@@ -77,10 +77,12 @@ class Brute:
     @staticmethod
     def least_gpu_time(instance, *, full_now=False):
         """Least GPU-slots with which all jobs meet their deadlines, None if they cannot; with (7) if asked."""
-        curves = instance.throughputs.tolist()
+        curves, to_do = instance.throughputs.tolist(), instance.iterations.tolist()
 
         def allowed(used, now):
-            faster = [g < instance.num_gpus and c[g + 1] > c[g] for c, g in zip(curves, now, strict=True)]
+            faster = [
+                m > 0 and g < instance.num_gpus and c[g + 1] > c[g] for c, g, m in zip(curves, now, to_do, strict=True)
+            ]
             return used[0] == instance.num_gpus or not any(faster)
 
         return min(

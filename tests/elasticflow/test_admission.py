@@ -14,8 +14,14 @@ from formulations.elasticflow import admission as models
 from heuristics.elasticflow import admission as heuristics
 from instances import InstanceError
 from instances.elasticflow.admission import Admission, AdmissionPlan, generate, greedy_arrival
+from instances.elasticflow.minimum_satisfactory_share import turned_away
 
-ALWAYS_FEASIBLE = [heuristics.progressive_filling, heuristics.edf, heuristics.edf_with_admission]
+ALWAYS_FEASIBLE = [
+    heuristics.progressive_filling,
+    heuristics.edf,
+    heuristics.edf_with_admission,
+    heuristics.edf_with_elastic_scaling,
+]
 HEURISTICS = [*ALWAYS_FEASIBLE, heuristics.edf_condition]
 
 
@@ -138,17 +144,68 @@ def test_order_of_arrival_matters():
 
 
 def test_algorithm_1_turns_away_a_job_that_could_be_admitted(brute):
-    """The jobs of ``turned_away``: both can be admitted, Algorithm 1 admits the first only."""
+    """The jobs of ``turned_away``: all can be admitted, Algorithm 1 admits the first two only."""
+    instance = Admission(**{**fields_of(turned_away()), "arrival_order": [0, 1, 2]})
+    assert heuristics.progressive_filling(instance).admitted.tolist() == [True, True, False]
+    assert one_at_a_time(brute, instance) == [0, 1, 2]
+    assert formulations.solve(instance).objective == 3
+
+
+def fields_of(instance):
+    return {name: getattr(instance, name) for name in ("num_gpus", "iterations", "deadlines", "throughputs")}
+
+
+def test_ablations_of_figure_9():
+    """A hopeless job, one that needs elastic shares, and one for the rest."""
     instance = Admission(
         num_gpus=2,
-        iterations=[5, 2],
-        deadlines=[2, 2],
-        throughputs=[[0, 2, 3], [0, 2, 3]],
-        arrival_order=[0, 1],
+        iterations=[9, 4, 4],
+        deadlines=[2, 4, 4],
+        throughputs=[[0, 1, 2], [0, 1, 1.5], [0, 1, 1.5]],
+        arrival_order=[0, 1, 2],
     )
-    assert heuristics.progressive_filling(instance).admitted.tolist() == [True, False]
-    assert one_at_a_time(brute, instance) == [0, 1]
-    assert formulations.solve(instance).objective == 2
+    # The hopeless job holds both GPUs until its deadline; two slots are then too few for either.
+    assert heuristics.edf(instance).admitted.tolist() == [False, False, False]
+    assert heuristics.edf_with_elastic_scaling(instance).admitted.tolist() == [False, False, False]
+    # Without it, EDF gives job 1 both GPUs for three slots, and elastic shares give both jobs one.
+    assert heuristics.edf_with_admission(instance).admitted.tolist() == [False, True, False]
+    assert heuristics.progressive_filling(instance).admitted.tolist() == [False, True, True]
+    served = Admission.from_dict({**instance.to_dict(), "iterations": [0, 4, 4]})
+    assert heuristics.edf(served).admitted.tolist() == [True, True, False]
+    assert heuristics.edf_with_elastic_scaling(served).admitted.tolist() == [True, True, True]
+
+
+def test_finished_and_hopeless_jobs():
+    """A finished job is admitted by all, without a GPU; one with too much to do by none."""
+    instance = Admission(
+        num_gpus=2,
+        iterations=[0, 100, 0],
+        deadlines=[1, 2, 3],
+        throughputs=[[0, 1, 2], [0, 1, 2], [0, 0, 0]],
+        arrival_order=[1, 0, 2],
+    )
+    solution = formulations.solve(instance)
+    assert (solution.status, solution.objective) == ("optimal", 2)
+    for plan in (solution.plan, *(heuristic(instance) for heuristic in HEURISTICS)):
+        assert plan.admitted.tolist() == [True, False, True]
+        assert not plan.gpus.any()
+
+
+def test_cluster_efficiency():
+    """(8): three GPUs of four are held, by a linear job on two and a job on one; a third job waits."""
+    instance = Admission(
+        num_gpus=4,
+        iterations=[1, 1, 1],
+        deadlines=[1, 1, 1],
+        throughputs=[[0, 2, 4, 6, 8], [0, 3, 4, 4, 4], [0, 0, 1, 1, 1]],
+        arrival_order=[0, 1, 2],
+    )
+    assert instance.cluster_efficiency(np.array([2, 1, 0])) == 3 / 4
+    assert instance.cluster_efficiency(np.array([0, 3, 0])) == (4 / 3) / 4
+    # To the letter every GPU counts with its job's whole throughput.
+    assert instance.cluster_efficiency(np.array([4, 0, 0])) == 1
+    assert instance.cluster_efficiency(np.array([4, 0, 0]), whole_job=True) == 4
+    assert instance.cluster_efficiency(np.array([0, 0, 2])) == 0
 
 
 def test_theorem_1_on_linear_curves(brute):

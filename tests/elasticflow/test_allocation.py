@@ -10,10 +10,17 @@ from hypothesis import strategies as st
 import formulations
 import instances
 from formulations.elasticflow import allocation as models
-from heuristics.elasticflow.allocation import greedy_marginal_return, greedy_marginal_return_repaired
+from heuristics.elasticflow.allocation import _Growth, greedy_marginal_return, greedy_marginal_return_repaired
 from heuristics.elasticflow.minimum_satisfactory_share import progressive_filling
 from instances import InstanceError
-from instances.elasticflow.allocation import ElasticFlowAllocation, generate, two_idle_gpus
+from instances.elasticflow.allocation import (
+    ElasticFlowAllocation,
+    equal_jobs,
+    generate,
+    overrun,
+    overrun_by_moment,
+    two_idle_gpus,
+)
 from instances.elasticflow.minimum_satisfactory_share import MinimumSatisfactoryShare
 from instances.elasticflow.sharing import SlotPlan
 
@@ -101,93 +108,162 @@ def test_optimum_is_never_below_the_minimum_satisfactory_share(brute):
 
 
 def naive_fill(curve, need, free):
-    """Algorithm 1 for one job, in fractions."""
-    for level in range(len(curve)):
-        taken, done = [0] * len(free), Fraction(0)
+    """ProgressiveFilling for one job, in fractions: no slot is cleared, and all slots count (line 17)."""
+    taken = [0] * len(free)
+    if need <= 0:
+        return taken
+    for level in range(1, len(curve)):
         for slot in reversed(range(len(free))):
-            if done < need:
-                taken[slot] = min(level, free[slot])
-                done += curve[taken[slot]]
-        if done >= need:
-            return taken
+            taken[slot] = min(level, free[slot])
+            if sum(curve[x] for x in taken) >= need:
+                return taken
     return None
 
 
-def naive_as_printed(instance):
-    """Algorithm 2 as printed on curves that do not fall: one more GPU for each job in the queue, once."""
-    n, horizon, total = instance.num_jobs, instance.horizon, instance.num_gpus
+def naive_as_printed(instance, finish, free):
+    """Algorithm 2 line by line, in fractions; ``a``, ``x`` and ``G`` are its variables."""
+    n, horizon, cluster = instance.num_jobs, instance.horizon, instance.num_gpus
     curves = [[Fraction(t) for t in row] for row in instance.throughputs.tolist()]
     needs = [Fraction(float(m)) for m in instance.iterations]
     ends = instance.deadlines.tolist()
-    gpus = [[0] * horizon for _ in range(n)]
-
-    def free(without):
-        return [total - sum(gpus[j][t] for j in range(n) if j != without) for t in range(horizon)]
-
-    for job in sorted(range(n), key=lambda i: (ends[i], i)):
-        filled = naive_fill(curves[job], needs[job], free(job)[: ends[job]])
+    jobs = sorted(range(n), key=lambda i: (ends[i], i))
+    a = [[0] * horizon for _ in range(n)]
+    for job in jobs:
+        filled = naive_fill(curves[job], needs[job], [cluster - sum(row[t] for row in a) for t in range(ends[job])])
         if filled is None:
             return None
-        gpus[job][: ends[job]] = filled
+        a[job][: ends[job]] = filled
+    x, G, queue = [list(row) for row in a], cluster, {}
 
-    def grown(job):
-        now = gpus[job][0] + 1
-        return [now, *naive_fill(curves[job], needs[job] - curves[job][now], free(job)[1 : ends[job]])]
+    def finish_time(job, gpus):
+        done = Fraction(0)
+        if not needs[job]:
+            return 0
+        for slot, held in enumerate(gpus):
+            if done + curves[job][held] >= needs[job]:
+                return slot + (needs[job] - done) / curves[job][held] if finish == "moment" else slot
+            done += curves[job][held]
+        return horizon
 
-    queue = {}
-    for job in range(n):
-        now = gpus[job][0]
-        if now < total and curves[job][now + 1] > curves[job][now]:
-            queue[job] = sum(gpus[job]) - sum(grown(job))
-    while queue and free(None)[0] > 0:
-        job = max(queue, key=lambda j: (queue[j], -j))
+    def insert(job):
+        now = a[job][0] + 1
+        if now > cluster:
+            return
+        x[job] = [now] + [0] * (horizon - 1)
+        before = jobs[: jobs.index(job)]
+        left = [
+            cluster - sum(a[k][t] for k in jobs if k != job)
+            if free == "all_jobs"
+            else max(0, (G if free == "printed" else cluster) - sum(x[k][t] for k in before))
+            for t in range(1, ends[job])
+        ]
+        rest = naive_fill(curves[job], needs[job] - curves[job][now], left)
+        if rest is None:
+            return
+        x[job][1 : ends[job]] = rest
+        faster = needs[job] > 0 and curves[job][now] > curves[job][now - 1]
+        if faster if finish == "rate" else finish_time(job, x[job]) < finish_time(job, a[job]):
+            queue[job] = sum(a[job]) - sum(x[job])
+
+    for job in jobs:
+        G -= a[job][0]
+        insert(job)
+    while G > 0 and queue:
+        job = max(queue, key=lambda i: (queue[i], -i))
         del queue[job]
-        gpus[job][: ends[job]] = grown(job)
-    return gpus
+        a[job] = list(x[job])
+        G -= 1
+        insert(job)
+    return a
 
 
-def rising(instance):
-    return ElasticFlowAllocation(
-        num_gpus=instance.num_gpus,
-        iterations=np.minimum(instance.iterations, instance.deadlines * instance.best_throughputs[:, -1]),
-        deadlines=instance.deadlines,
-        throughputs=instance.best_throughputs,
-    )
+FINISHES = ("slot", "moment", "rate")
+FREES = ("printed", "earlier_jobs", "all_jobs")
 
 
-def test_as_printed_follows_its_definition(brute):
-    served = 0
-    for seed in range(300):
-        instance = rising(small(brute, seed, max_jobs=4, max_gpus=6, max_slots=5))
-        plan = greedy_marginal_return(instance)
-        expected = naive_as_printed(instance)
+@pytest.mark.parametrize("finish", FINISHES)
+@pytest.mark.parametrize("free", FREES)
+def test_as_printed_follows_its_lines(brute, finish, free):
+    grown = 0
+    for seed in range(60):
+        instance = small(brute, seed, max_jobs=4, max_gpus=6, max_slots=5)
+        plan = greedy_marginal_return(instance, finish=finish, free=free)
+        expected = naive_as_printed(instance, finish, free)
         assert (None if plan is None else plan.gpus.tolist()) == expected
-        served += expected is not None
-    assert served > 100
+        if plan is not None:
+            shares = progressive_filling(share_of(instance))
+            grown += plan != shares
+    assert grown > 3
 
 
-def test_as_printed_leaves_gpus_idle_and_repaired_does_not():
-    """One job that three GPUs would speed up gets its share and one more GPU, as printed."""
-    instance = ElasticFlowAllocation(num_gpus=4, iterations=[4], deadlines=[4], throughputs=[[0, 1, 2, 3, 3]])
+def test_a_served_job_enters_the_queue_again():
+    """Lines 19 to 24: one job that three GPUs would speed up gets them one after another, to its last slot."""
+    instance = ElasticFlowAllocation(num_gpus=4, iterations=[3], deadlines=[3], throughputs=[[0, 1, 2, 3, 3]])
+    assert progressive_filling(share_of(instance)).gpus.tolist() == [[1, 1, 1]]
+    # With two GPUs now it would still need its last slot.
+    assert greedy_marginal_return(instance).gpus.tolist() == [[1, 1, 1]]
+    assert greedy_marginal_return(instance, finish="rate").gpus.tolist() == [[3, 0, 0]]
+    assert greedy_marginal_return_repaired(instance).gpus.tolist() == [[3, 0, 0]]
+
+
+def test_finish_times_leave_gpus_idle():
+    """As printed, a job whose last slot stays its last gets nothing, although (7) wants the GPU used."""
+    instance = ElasticFlowAllocation(num_gpus=2, iterations=[1], deadlines=[1], throughputs=[[0, 1, 2]])
     printed = greedy_marginal_return(instance)
-    assert printed is not None
-    assert printed.gpus.tolist() == [[2, 0, 1, 1]]
+    assert printed.gpus.tolist() == [[1]]
     assert [v.rule for v in instance.violations(printed)] == ["no_useful_idle_gpu"]
-    repaired = greedy_marginal_return_repaired(instance)
-    assert repaired is not None
-    assert repaired.gpus.tolist() == [[3, 0, 0, 1]]
-    assert instance.violations(repaired) == []
+    # Within the slot it would be done earlier.
+    assert greedy_marginal_return(instance, finish="moment").gpus.tolist() == [[2]]
+    assert instance.violations(greedy_marginal_return_repaired(instance)) == []
+
+
+def test_lowered_gpus_leave_gpus_idle():
+    """The GPU out of three that line 18 takes from G is missing in slot 1 too, where the job needs all three."""
+    instance = ElasticFlowAllocation(num_gpus=3, iterations=[5], deadlines=[2], throughputs=[[0, 1, 2, 3]])
+    printed = greedy_marginal_return(instance, finish="rate")
+    assert printed.gpus.tolist() == [[2, 3]]
+    assert [v.rule for v in instance.violations(printed)] == ["no_useful_idle_gpu"]
+    whole = greedy_marginal_return(instance, finish="rate", free="earlier_jobs")
+    assert whole.gpus.tolist() == [[3, 2]]
+    assert instance.violations(whole) == []
+
+
+def test_later_jobs_are_not_looked_at():
+    """Line 15 subtracts jobs of earlier deadlines only, by plans that may never be carried out."""
+    by_rate, by_moment = overrun(), overrun_by_moment()
+    for instance, options, slot in (
+        (by_rate, {"finish": "rate", "free": "earlier_jobs"}, 2),
+        (by_moment, {"finish": "moment"}, 1),
+    ):
+        assert instance.concave
+        plan = greedy_marginal_return(instance, **options)
+        assert ("capacity", (slot,)) in [(v.rule, v.index) for v in instance.violations(plan)]
+        assert "work" not in {v.rule for v in instance.violations(plan)}
+        assert instance.violations(greedy_marginal_return_repaired(instance)) == []
+
+
+def test_greedy_is_not_optimal(brute):
+    """Theorem 2 fails for the repaired algorithm too, although it starts from the least shares."""
+    instance = equal_jobs()
+    assert instance.concave
+    assert progressive_filling(share_of(instance)).gpus.sum() == brute.least_gpu_time(share_of(instance)) == 6
+    plan = greedy_marginal_return_repaired(instance)
+    assert instance.violations(plan) == []
+    assert instance.objective(plan) == 9
+    even = SlotPlan(gpus=[[4, 0], [4, 0]])
+    assert instance.violations(even) == []
+    assert instance.objective(even) == formulations.solve(instance).objective == 8
 
 
 def test_highest_marginal_return_first():
-    """One GPU is idle: job 1 would save a GPU-slot with it, job 0 would waste part of one.
+    """One GPU is idle: job 1 would save nothing with it, job 0 would waste part of one.
 
     The paper ranks job 1 first; the authors' released code sorts the other way round.
     """
     instance = ElasticFlowAllocation(
         num_gpus=3, iterations=[2, 2], deadlines=[2, 2], throughputs=[[0, 2, 2.5, 2.5], [0, 1, 2, 2]]
     )
-    plan = greedy_marginal_return(instance)
+    plan = greedy_marginal_return_repaired(instance)
     assert plan is not None
     assert plan.gpus.tolist() == [[1, 0], [2, 0]]
     assert formulations.solve(instance).objective == instance.objective(plan) == 3
@@ -196,7 +272,7 @@ def test_highest_marginal_return_first():
 @pytest.mark.parametrize("heuristic", [greedy_marginal_return, greedy_marginal_return_repaired])
 @given(seed=st.integers(0, 10_000))
 def test_plans_against_4_to_7(brute, heuristic, seed):
-    """Deadlines and capacity always hold; (7) holds once repaired; nothing beats the optimum."""
+    """Deadlines always hold; (6) and (7) hold once repaired; nothing beats the optimum."""
     instance = small(brute, seed)
     digest = instance.digest
     plan = heuristic(instance)
@@ -205,26 +281,28 @@ def test_plans_against_4_to_7(brute, heuristic, seed):
     assert (plan is None) == (progressive_filling(share_of(instance)) is None)
     if plan is not None:
         broken = {violation.rule for violation in instance.violations(plan)}
-        assert broken <= (set() if heuristic is greedy_marginal_return_repaired else {"no_useful_idle_gpu"})
+        assert broken <= (set() if heuristic is greedy_marginal_return_repaired else {"no_useful_idle_gpu", "capacity"})
         if not broken:
             assert instance.objective(plan) >= brute.least_gpu_time(instance, full_now=True)
 
 
 def test_a_job_with_a_falling_curve_keeps_what_it_had():
-    """Job 1 grows first and frees a GPU in slot 1, where job 0 would be slower on two than on its one.
+    """A GPU has become free in slot 1, where job 0 would be slower on two than on its one.
 
     At no level can job 0 then do the rest; it keeps its other slots when it grows.
     """
     instance = ElasticFlowAllocation(
         num_gpus=5,
-        iterations=[23, 1, 3],
-        deadlines=[3, 2, 2],
-        throughputs=[[0, 3, 0, 10, 11, 11], [0, 1, 2, 3, 4, 5], [0, 1, 1, 3, 3, 3]],
+        iterations=[23, 3],
+        deadlines=[3, 2],
+        throughputs=[[0, 3, 0, 10, 11, 11], [0, 1, 2, 3, 4, 5]],
     )
-    assert progressive_filling(share_of(instance)).gpus.tolist() == [[3, 1, 3], [0, 1, 0], [0, 3, 0]]
-    plan = greedy_marginal_return_repaired(instance)
-    assert plan.gpus.tolist() == [[4, 1, 3], [1, 0, 0], [0, 3, 0]]
-    assert instance.violations(plan) == []
+    growth = _Growth(instance, np.array([[3, 1, 3], [0, 3, 0]]))
+    assert growth.free.tolist() == [2, 1, 2]
+    growth.grow(0)
+    assert growth.gpus.tolist() == [[4, 1, 3], [0, 3, 0]]
+    assert growth.free.tolist() == [1, 1, 2]
+    assert (instance.work(growth.gpus) >= instance.iterations).all()
 
 
 # --- instances ------------------------------------------------------------------------------------
@@ -240,9 +318,33 @@ def test_start_plan(brute):
 
 
 def test_a_job_on_all_gpus_cannot_grow():
-    instance = ElasticFlowAllocation(num_gpus=1, iterations=[1, 0], deadlines=[1, 1], throughputs=[[0, 1], [0, 1]])
+    instance = ElasticFlowAllocation(num_gpus=1, iterations=[1, 1], deadlines=[1, 2], throughputs=[[0, 1], [0, 1]])
     assert instance.faster_now(np.array([[1], [0]])).tolist() == [False, True]
-    assert instance.violations(SlotPlan(gpus=[[1], [0]])) == []
+    assert instance.violations(SlotPlan(gpus=[[1, 0], [0, 1]])) == []
+
+
+def test_a_finished_job_wants_no_gpu():
+    instance = ElasticFlowAllocation(
+        num_gpus=2, iterations=[0, 1], deadlines=[1, 1], throughputs=[[0, 1, 2], [0, 1, 1]]
+    )
+    assert instance.faster_now(np.array([[0], [1]])).tolist() == [False, False]
+    for plan in (
+        formulations.solve(instance).plan,
+        greedy_marginal_return(instance),
+        greedy_marginal_return_repaired(instance),
+    ):
+        assert plan.gpus.tolist() == [[0], [1]]
+        assert instance.violations(plan) == []
+
+
+def test_too_much_work_has_no_plan():
+    instance = ElasticFlowAllocation(num_gpus=1, iterations=[3], deadlines=[2], throughputs=[[0, 1]])
+    solution = formulations.solve(instance)
+    assert (solution.status, solution.plan) == ("infeasible", None)
+    assert "job 0 needs 3 GPU-slots before slot 2, there are 2" in solution.message
+    assert solution.proof
+    assert greedy_marginal_return(instance) is None
+    assert greedy_marginal_return_repaired(instance) is None
 
 
 @pytest.mark.parametrize(

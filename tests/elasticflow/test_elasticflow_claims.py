@@ -12,7 +12,7 @@ import pytest
 
 import formulations
 from heuristics.elasticflow.minimum_satisfactory_share import progressive_filling
-from instances.elasticflow.allocation import ElasticFlowAllocation, two_idle_gpus
+from instances.elasticflow.allocation import ElasticFlowAllocation, equal_jobs, two_idle_gpus
 from instances.elasticflow.minimum_satisfactory_share import MinimumSatisfactoryShare, turned_away
 from validation.claims.elasticflow import allocation, minimum_satisfactory_share, placement
 from validation.claims.elasticflow.sharing import least_gpu_time, speeds_up
@@ -40,7 +40,7 @@ def test_the_least_gpu_time_is_the_optimum() -> None:
 
 
 def test_the_least_gpu_time_with_useful_gpus_is_the_optimum() -> None:
-    sets = every(140, allocation._allocations(2, 3), 35)
+    sets = every(20, allocation._alike(), 60)
     found = [least_gpu_time(instance, useful=True) for instance in sets]
     assert found == [least(instance) for instance in sets]
     plain = [least_gpu_time(instance) for instance in sets]
@@ -96,18 +96,46 @@ def test_sets_of_jobs_are_all_there_once() -> None:
     assert len(listed) == one_gpu + two_gpus
 
 
-def test_trimmed_filling_is_algorithm_1_with_less_in_the_last_slot() -> None:
-    trimmed = 0
-    for instance in every(1, minimum_satisfactory_share._concave(1, 4, 3), 600):
-        printed, plan = progressive_filling(instance), minimum_satisfactory_share._trimmed(instance)
-        assert printed is not None
-        assert plan is not None
-        assert not instance.violations(plan)
-        differs = np.flatnonzero(printed.gpus != plan.gpus)
-        assert set(differs) <= {np.flatnonzero(printed.gpus)[0]}
-        assert (plan.gpus <= printed.gpus).all()
-        trimmed += len(differs)
-    assert trimmed
+def test_sets_of_one_curve_are_all_there_once() -> None:
+    listed = list(minimum_satisfactory_share._three_alike())
+    jobs = [tuple(sorted(zip(one.iterations, one.deadlines, strict=True))) for one in listed]
+    assert len(set(jobs)) == len(jobs)
+    # 3 + 6 + 9 jobs; sets of one, two and three of them.
+    assert len(jobs) == 18 + math.comb(19, 2) + math.comb(20, 3)
+    assert all(one.throughputs.tolist() == [[0, 2, 3]] * one.num_jobs for one in listed)
+
+
+def test_filling_forwards_is_algorithm_1_with_the_slots_turned_round() -> None:
+    instance = MinimumSatisfactoryShare(num_gpus=2, iterations=[5.0], deadlines=[3], throughputs=[[0.0, 2, 3]])
+    backwards, forwards = progressive_filling(instance), minimum_satisfactory_share._forwards(instance)
+    assert backwards is not None
+    assert forwards is not None
+    assert backwards.gpus.tolist() == [[1, 1, 1]]
+    assert forwards.gpus.tolist() == [[1, 1, 1]]
+    company = MinimumSatisfactoryShare(
+        num_gpus=1, iterations=[1.0, 1.0], deadlines=[2, 3], throughputs=[[0.0, 1], [0.0, 1]]
+    )
+    backwards, forwards = progressive_filling(company), minimum_satisfactory_share._forwards(company)
+    assert backwards is not None
+    assert forwards is not None
+    assert backwards.gpus.tolist() == [[0, 1, 0], [0, 0, 1]]
+    assert forwards.gpus.tolist() == [[1, 0, 0], [0, 1, 0]]
+
+
+def test_handing_out_is_filled_by_algorithm_1() -> None:
+    plan = allocation._filled(equal_jobs(), (4, 4))
+    assert plan is not None
+    assert plan.gpus.tolist() == [[4, 0], [4, 0]]
+    assert allocation._hands_out_worse(equal_jobs()) == "it takes 9 GPU-slots, 8 with [4, 4] GPUs in slot 0"
+
+
+def test_levels_of_powers_of_two_as_printed_can_give_three() -> None:
+    free = np.array([3])
+    curve = np.arange(5.0)
+    filled = minimum_satisfactory_share._fill_by_powers_of_two(curve, 3.0, free)
+    assert filled is not None
+    assert filled.tolist() == [3]
+    assert minimum_satisfactory_share._fill_by_powers_of_two(curve, 4.0, free) is None
 
 
 def test_useful_gpus_are_those_of_the_instance() -> None:

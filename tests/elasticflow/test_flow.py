@@ -15,7 +15,6 @@ from instances.elasticflow.minimum_satisfactory_share import (
     MinimumSatisfactoryShare,
     generate,
     job_in_company,
-    turned_away,
 )
 
 
@@ -117,7 +116,9 @@ def test_rounding_up_needs_a_linear_curve():
     """Both jobs do 2 iterations per slot on one GPU and 3 on both; 5 and 2 are to be done in two slots.  At the
     rate on both GPUs, 1.5, they would need 4 and 2 GPU-slots, and would be refused; they need 3 and 1.
     """
-    instance = turned_away()
+    instance = MinimumSatisfactoryShare(
+        num_gpus=2, iterations=[5, 2], deadlines=[2, 2], throughputs=[[0, 2, 3], [0, 2, 3]]
+    )
     demand = linear_up_to_a_cap(instance)
     assert demand.linear.tolist() == [False, False]
     assert demand.needs.tolist() == [3, 1]

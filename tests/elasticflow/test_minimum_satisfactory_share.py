@@ -1,7 +1,7 @@
 """elasticflow.minimum_satisfactory_share: two models against enumeration and each other, Figures 3 and 4."""
 
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pyomo.environ as pyo
@@ -13,10 +13,12 @@ import formulations
 import instances
 from formulations.elasticflow import minimum_satisfactory_share as models
 from formulations.elasticflow import rounding, sharing
-from heuristics.elasticflow.minimum_satisfactory_share import edf, progressive_filling
+from heuristics.elasticflow.filling import fill_job
+from heuristics.elasticflow.minimum_satisfactory_share import edf, progressive_filling, progressive_filling_cleared
 from instances import InstanceError
 from instances.elasticflow.minimum_satisfactory_share import (
     MinimumSatisfactoryShare,
+    diminishing_returns,
     generate,
     job_alone,
     job_in_company,
@@ -282,30 +284,75 @@ def test_as_printed_slots_up_to_the_deadline():
 def test_algorithm_1_turns_a_feasible_set_away(brute):
     instance = turned_away()
     assert instance.concave
+    assert instance.faster.all()
     assert progressive_filling(instance) is None
-    assert brute.least_gpu_time(instance) == 4
-    assert formulations.solve(instance).objective == 4
+    assert brute.least_gpu_time(instance) == 6
+    assert formulations.solve(instance).objective == 6
+
+
+@pytest.mark.parametrize(("deadline", "gpus", "gpu_slots"), [(6, 1, 6), (4, 2, 8), (3, 4, 12)])
+def test_gpu_time_of_section_4_1(deadline, gpus, gpu_slots):
+    """1, 4/3 and 2 units of GPU time on 1, 2 and 4 GPUs, in 1, 2/3 and 1/2 of a unit of time."""
+    instance = diminishing_returns(deadline)
+    time = instance.iterations[0] / instance.throughputs[0, gpus]
+    assert time == deadline
+    assert (gpus * time, time / 6) == (gpu_slots, {1: 1, 2: 2 / 3, 4: 1 / 2}[gpus])
+    assert formulations.solve(instance).objective == gpu_slots
+    assert progressive_filling(instance).gpus.tolist() == [[gpus] * deadline]
+    # One GPU fewer is too slow.
+    assert gpus == 1 or instance.throughputs[0, gpus - 1] * deadline < instance.iterations[0]
+
+
+def test_levels_of_figure_4():
+    """Level 2 does T(1) + T(2) = 2.5 of the 3 iterations, level 4 does T(1) + T(4) = 3; in between, 2.75."""
+    curve = job_in_company().throughputs[2]
+    free = np.array([1, 4])
+    sums = {level: curve[np.minimum(level, free)].sum() for level in (1, 2, 3, 4)}
+    assert sums == {1: 2, 2: 2.5, 3: 2.75, 4: 3}
+    assert fill_job(curve, 3.0, free).tolist() == [1, 4]
+    assert fill_job(curve, 2.5, free).tolist() == [1, 2]
 
 
 # --- heuristics -----------------------------------------------------------------------------------
 
 
 def naive_progressive_filling(instance, powers_of_two=False):
-    """Algorithm 1 in fractions: levels one by one, slots one by one from the deadline backwards."""
+    """Algorithm 1 in fractions, line by line; only a job without iterations holds nothing, not even one GPU."""
+    gpus = [[0] * instance.horizon for _ in range(instance.num_jobs)]
+    for job in sorted(range(instance.num_jobs), key=lambda i: (instance.deadlines[i], i)):
+        curve = [Fraction(t) for t in instance.throughputs[job].tolist()]
+        need = Fraction(float(instance.iterations[job]))
+        satisfied = need == 0
+        for level in range(1, instance.num_gpus + 1):
+            if satisfied:
+                break
+            if powers_of_two and level & (level - 1):
+                continue
+            for slot in reversed(range(int(instance.deadlines[job]))):
+                taken = min(level, instance.num_gpus - sum(row[slot] for row in gpus) + gpus[job][slot])
+                while powers_of_two and taken & (taken - 1):
+                    taken -= 1
+                gpus[job][slot] = taken
+                if sum(curve[x] for x in gpus[job]) >= need:
+                    satisfied = True
+                    break
+        if not satisfied:
+            return None
+    return gpus
+
+
+def naive_cleared_filling(instance):
+    """The same, but every level begins with empty slots."""
     gpus = [[0] * instance.horizon for _ in range(instance.num_jobs)]
     for job in sorted(range(instance.num_jobs), key=lambda i: (instance.deadlines[i], i)):
         curve = [Fraction(t) for t in instance.throughputs[job].tolist()]
         need = Fraction(float(instance.iterations[job]))
         for level in range(instance.num_gpus + 1):
-            if powers_of_two and level & (level - 1):
-                continue
             taken, done = [0] * instance.horizon, Fraction(0)
             for slot in reversed(range(int(instance.deadlines[job]))):
                 if done >= need:
                     break
                 taken[slot] = min(level, instance.num_gpus - sum(row[slot] for row in gpus))
-                while powers_of_two and taken[slot] & (taken[slot] - 1):
-                    taken[slot] -= 1
                 done += curve[taken[slot]]
             if done >= need:
                 gpus[job] = taken
@@ -316,7 +363,7 @@ def naive_progressive_filling(instance, powers_of_two=False):
 
 
 def naive_edf(instance):
-    """Slot by slot: every unfinished job, by deadline, takes the fewest GPUs on which it is as fast as it can be."""
+    """Slot by slot: every unfinished job, by deadline, takes one GPU after another while it gets no slower."""
     gpus = [[0] * instance.horizon for _ in range(instance.num_jobs)]
     left = [float(m) for m in instance.iterations]
     for slot in range(instance.horizon):
@@ -324,7 +371,9 @@ def naive_edf(instance):
         for job in sorted(range(instance.num_jobs), key=lambda i: (instance.deadlines[i], i)):
             if left[job] > 0 and slot < instance.deadlines[job]:
                 curve = instance.throughputs[job].tolist()
-                taken = max(range(free + 1), key=lambda g: (curve[g], -g))
+                taken = 0
+                while taken < free and curve[taken + 1] >= curve[taken]:
+                    taken += 1
                 gpus[job][slot] = taken
                 free -= taken
                 left[job] -= curve[taken]
@@ -341,6 +390,52 @@ def test_progressive_filling_follows_algorithm_1(brute, powers_of_two):
         if filled is not None:
             assert instance.violations(filled) == []
             assert not powers_of_two or not (filled.gpus & (filled.gpus - 1)).any()
+
+
+def test_cleared_filling_follows_its_definition(brute):
+    for seed in range(300):
+        instance = MinimumSatisfactoryShare(**brute.draw(seed, max_gpus=7, max_slots=6))
+        filled = progressive_filling_cleared(instance)
+        assert (None if filled is None else filled.gpus.tolist()) == naive_cleared_filling(instance)
+
+
+def test_levels_are_not_cleared():
+    """5 iterations at 2 and 3 per slot: the slot nearer the deadline holds the last level, the other the one before."""
+    instance = MinimumSatisfactoryShare(num_gpus=2, iterations=[5], deadlines=[2], throughputs=[[0, 2, 3]])
+    assert progressive_filling(instance).gpus.tolist() == [[1, 2]]
+    assert progressive_filling_cleared(instance).gpus.tolist() == [[2, 2]]
+
+
+def test_a_job_alone_holds_the_least_gpu_time(brute):
+    """Algorithm 1 takes the steepest steps of a concave curve first, whatever the jobs before have left."""
+    for seed in range(300):
+        fields = brute.draw(seed, concave=True, max_jobs=1, max_gpus=4, max_slots=4)
+        curve, need = fields["throughputs"][0], float(fields["iterations"][0])
+        free = np.random.default_rng(seed).integers(0, fields["num_gpus"] + 1, int(fields["deadlines"][0]))
+        runs = product(*(range(g + 1) for g in free.tolist()))
+        least = min((sum(run) for run in runs if sum(curve[g] for g in run) >= need), default=None)
+        filled = fill_job(curve, need, free)
+        assert (None if filled is None else filled.sum()) == least
+        assert filled is None or (filled <= free).all()
+
+
+def test_linear_curves_get_a_plan_of_the_least_gpu_time(brute):
+    """Each job holds as few GPU-slots as it can, and which of its slots they are in matters to no later job."""
+    both = set()
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        n, num_gpus = int(rng.integers(1, 5)), int(rng.integers(1, 4))
+        deadlines, rates = rng.integers(1, 4, n), rng.integers(1, 4, n)
+        instance = MinimumSatisfactoryShare(
+            num_gpus=num_gpus,
+            iterations=rng.integers(0, rates * num_gpus * deadlines + 1),
+            deadlines=deadlines,
+            throughputs=np.outer(rates, np.arange(num_gpus + 1)),
+        )
+        filled = progressive_filling(instance)
+        assert (None if filled is None else filled.gpus.sum()) == brute.least_gpu_time(instance)
+        both.add(filled is None)
+    assert both == {True, False}
 
 
 def test_powers_of_two_round_min_down():
@@ -370,7 +465,7 @@ def test_edf_breaks_no_rule_but_deadlines(brute):
 def test_heuristics_are_no_better_than_the_optimum(brute, seed):
     instance = MinimumSatisfactoryShare(**brute.draw(seed))
     digest, least = instance.digest, brute.least_gpu_time(instance)
-    for heuristic in (progressive_filling, edf):
+    for heuristic in (progressive_filling, progressive_filling_cleared, edf):
         plan = heuristic(instance)
         assert heuristic(instance) == plan
         if plan is not None and not instance.violations(plan):
@@ -394,6 +489,45 @@ def test_theorem_1_is_exact_for_linear_curves_in_algorithm_1(brute):
         )
         fits = all(iterations[deadlines <= d].sum() <= num_gpus * d for d in deadlines)
         assert (brute.least_gpu_time(instance) is not None) == fits
+
+
+def test_edf_scales_out_until_throughput_falls():
+    """A third GPU makes the job no faster and no slower, a fourth makes it slower."""
+    instance = MinimumSatisfactoryShare(num_gpus=4, iterations=[2], deadlines=[1], throughputs=[[0, 1, 2, 2, 1]])
+    assert edf(instance).gpus.tolist() == [[3]]
+
+
+# --- nothing to do, and too much -------------------------------------------------------------------
+
+
+def test_a_finished_job_needs_nothing():
+    instance = MinimumSatisfactoryShare(
+        num_gpus=1, iterations=[0, 2, 0], deadlines=[1, 2, 2], throughputs=[[0, 1], [0, 1], [0, 0]]
+    )
+    solution = formulations.solve(instance)
+    assert (solution.status, solution.objective) == ("optimal", 2)
+    for plan in (solution.plan, progressive_filling(instance), progressive_filling_cleared(instance), edf(instance)):
+        assert plan.gpus.tolist() == [[0, 0], [1, 1], [0, 0]]
+        assert instance.violations(plan) == []
+
+
+@pytest.mark.parametrize(
+    ("iterations", "curve", "why"),
+    [
+        (5.0, [0, 1, 2], "job 0 needs 5 GPU-slots before slot 2, there are 4"),
+        (1.0, [0, 0, 0], "job 0 needs 1 GPU-slot"),
+    ],
+)
+def test_too_much_work_has_no_plan(iterations, curve, why):
+    """More than the cluster does by the deadline, and a job that can never run."""
+    instance = MinimumSatisfactoryShare(num_gpus=2, iterations=[iterations], deadlines=[2], throughputs=[curve])
+    solution = formulations.solve(instance)
+    assert (solution.status, solution.plan) == ("infeasible", None)
+    assert why in solution.message
+    assert solution.proof
+    assert progressive_filling(instance) is None
+    assert progressive_filling_cleared(instance) is None
+    assert [violation.rule for violation in instance.violations(edf(instance))] == ["work"]
 
 
 # --- instances ------------------------------------------------------------------------------------

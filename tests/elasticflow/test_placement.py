@@ -10,9 +10,15 @@ from hypothesis import strategies as st
 
 import formulations
 import instances
-from heuristics.elasticflow.placement import buddy_best_fit, buddy_repack
+from heuristics.elasticflow.placement import best_fit, buddy_best_fit, buddy_repack
 from instances import InstanceError
-from instances.elasticflow.placement import ElasticFlowPlacement, ElasticFlowPlacementPlan, fragmented_server, generate
+from instances.elasticflow.placement import (
+    ElasticFlowPlacement,
+    ElasticFlowPlacementPlan,
+    fragmented_server,
+    generate,
+    seven_and_seven,
+)
 
 NONE = float("inf")
 
@@ -199,7 +205,6 @@ def test_value_and_rules_by_hand():
         ("gpus_per_server", 6, "Placement.gpus_per_server: got 6, must be a power of two"),
         ("num_gpus", 12, "Placement.num_gpus: got 12, must be a multiple of gpus_per_server, 8"),
         ("sizes", [2, 3, 4], r"Placement.sizes: got 3 at index \[1\], must be a power of two"),
-        ("sizes", [2, 2, 16], r"Placement.sizes: got 16 at index \[2\], must be at most num_gpus, 8"),
         ("previous_offsets", [0, 8, None], r"got 8 at index \[1\], must be a whole number below num_gpus, 8"),
         ("previous_offsets", [0.5, 4, None], r"Placement.previous_offsets: got 0.5 at index \[0\]"),
     ],
@@ -234,3 +239,47 @@ def test_ten_thousand_jobs():
     plan = buddy_repack(churned)
     assert plan is not None
     assert churned.violations(plan) == []
+
+
+# --- general sizes, and what cannot be placed -----------------------------------------------------
+
+
+def test_figure_5_without_buddies():
+    """Jobs A and B hold seven GPUs of each server; two are idle, and job C of two fits into no subtree."""
+    idle = seven_and_seven()
+    assert idle.sum() == 2
+    assert best_fit(idle, 2) is None
+    # With the rack as a fifth layer it runs across both servers.
+    assert best_fit(idle, 2, layers=(1, 2, 4, 8, 16)).tolist() == [7, 15]
+
+
+def test_best_fit_takes_the_closest_number_of_idle_gpus():
+    idle = np.zeros(16, bool)
+    idle[[0, 1, 4, 5, 8, 9, 10, 11]] = True
+    # A pair of the first server is just enough for two; for three, the second server's socket of four.
+    assert best_fit(idle, 2).tolist() == [0, 1]
+    assert best_fit(idle, 3).tolist() == [8, 9, 10]
+    # Four are idle in the first server and in the socket of the second: the smaller subtree.
+    assert best_fit(idle, 4).tolist() == [8, 9, 10, 11]
+    assert best_fit(idle, 5) is None
+
+
+def test_the_closest_number_can_be_farther_apart():
+    """Three GPUs fit into a socket of four, but a server with just three idle ones is closer in number."""
+    idle = np.zeros(16, bool)
+    idle[[0, 1, 2, 3, 8, 9, 12]] = True
+    assert best_fit(idle, 3).tolist() == [8, 9, 12]
+
+
+@pytest.mark.parametrize("sizes", [[16], [4, 4, 1]])
+def test_jobs_larger_than_the_cluster_have_no_placement(sizes):
+    instance = ElasticFlowPlacement(
+        num_gpus=8, gpus_per_server=8, sizes=sizes, previous_offsets=[0, *[NONE] * (len(sizes) - 1)]
+    )
+    solution = formulations.solve(instance)
+    assert (solution.status, solution.plan) == ("infeasible", None)
+    assert f"{sum(sizes)} GPUs" in solution.message
+    assert "there are 8" in solution.message
+    assert solution.proof
+    assert buddy_best_fit(instance) is None
+    assert buddy_repack(instance) is None

@@ -5,7 +5,6 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from instances import InstanceError
 from instances.gavel.sharing import Sharing
 
 
@@ -28,11 +27,9 @@ def _draw(seed, max_jobs=3):
         if partners and n * k < 6 and rng.random() < 0.6:
             fields["pairs"] = np.array([partners[rng.integers(len(partners))]])
             fields["pair_throughputs"] = rng.integers(0, 4, (1, k, 2)).astype(float)
-        try:
-            Sharing(**fields)
-        except InstanceError:
-            continue
-        return fields
+        # Jobs that run nowhere alone have their own tests.
+        if (Sharing(**fields).fastest_throughputs > 0).all():
+            return fields
 
 
 def _rows(instance):

@@ -61,17 +61,17 @@ def test_optimum_equals_brute_force(brute, first):
 
 
 def test_three_jobs():
-    assert formulations.solve(three_jobs()).objective == pytest.approx(2)
+    assert formulations.solve(three_jobs()).objective == pytest.approx(50)
     solution = formulations.solve(three_jobs(slo=3600))
-    assert solution.objective == pytest.approx(5 / 3)
-    assert solution.plan.time_fractions == pytest.approx(np.array([[1, 0], [0, 0], [0, 1]]))
+    assert solution.objective == pytest.approx(37.5)
+    assert solution.plan.time_fractions == pytest.approx(np.array([[0, 0], [0, 0], [0.5, 0.5]]))
 
 
 def test_value_by_hand():
-    """4 * 1/2 + 1 steps/s for 2 * 1/2 + 1 $/h."""
-    plan = Allocation(time_fractions=[[0.5, 0], [0, 0], [0, 1.0]])
+    """40 * 1/3 + 50 steps/s for 3 * 1/3 + 1 $/h."""
+    plan = Allocation(time_fractions=[[1 / 3, 0], [0, 0], [0, 1.0]])
     assert three_jobs().spending(plan) == 2
-    assert three_jobs().objective(plan) == 1.5
+    assert three_jobs().objective(plan) == pytest.approx(95 / 3)
 
 
 def test_spending_nothing_is_worth_nothing():
@@ -83,6 +83,18 @@ def test_spending_nothing_is_worth_nothing():
 def test_workers_of_wide_jobs_are_all_paid():
     wide = Cost(throughputs=[[4.0]], num_workers=[8], scale_factors=[8], costs=[1.0], steps=[1.0])
     assert formulations.solve(wide).objective == pytest.approx(0.5)
+
+
+def test_the_printed_denominator_pays_one_worker_of_a_row():
+    """As printed: sum of cost_j * X_mj, so that a job of 8 workers costs as much as one of 1."""
+    fields = {"throughputs": [[4.0], [1.0]], "num_workers": [8], "scale_factors": [8, 1], "costs": [1.0]}
+    built, printed = (Cost(**fields, steps=[1.0, 1.0], paid=paid) for paid in ("workers", "rows"))
+    assert formulations.solve(built).objective == pytest.approx(1)
+    assert formulations.solve(printed).objective == pytest.approx(4)
+    assert printed.objective(best_bargain(printed)) == pytest.approx(4)
+    # In between, for both rows of half the time each: 2.5 steps/s.
+    half = Allocation(time_fractions=[[0.5], [0.5]])
+    assert (built.objective(half), printed.objective(half)) == (2.5 / 4.5, 2.5)
 
 
 def test_the_workers_of_a_pair_are_paid_once():
@@ -139,12 +151,12 @@ def test_slos_are_never_dropped():
 
 
 def test_a_ratio_of_sums_is_not_a_sum_of_ratios():
-    """As built: the released code's plan keeps the K80 busy too, and is worth 5/3 instead of 2."""
+    """As built: the released code's plan keeps the V100 busy too, and is worth 22.5 instead of 50."""
     instance = three_jobs()
     fields = {name: getattr(instance, name) for name in ("throughputs", "num_workers", "costs", "steps")}
     released = formulations.solve(ThroughputPerDollar(**fields)).plan
-    assert instance.objective(released) == pytest.approx(5 / 3)
-    assert formulations.solve(instance).objective == pytest.approx(2)
+    assert instance.objective(released) == pytest.approx(22.5)
+    assert formulations.solve(instance).objective == pytest.approx(50)
 
 
 @given(strategy("gavel.cost"))
@@ -157,12 +169,12 @@ def test_best_bargain_is_optimal_without_slos(instance):
 
 
 def test_a_constraint_of_ones_own():
-    """Y is t times the plan, so a limit on shares is a limit on Y less t: job 0 has at most half of the V100."""
+    """Y is t times the plan, so a limit on shares is a limit on Y less t: job 0 has at least a tenth of the K80."""
     model = formulations.build(three_jobs(slo=3600.0))
-    model.half = pyo.Constraint(expr=model.Y[0, 0] <= 0.5 * model.t)
+    model.tenth = pyo.Constraint(expr=model.Y[0, 1] >= 0.1 * model.t)
     solution = formulations.solve(model)
     assert solution.status == "optimal"
-    assert solution.plan.time_fractions[0, 0] <= 0.5 + 1e-9
+    assert solution.plan.time_fractions[0, 1] >= 0.1 - 1e-9
     assert three_jobs().objective(solution.plan) == pytest.approx(formulation.bound(three_jobs(), solution.objective))
 
 

@@ -28,6 +28,8 @@ from instances.gavel.hierarchical_fairness import (
     four_jobs,
     from_trace,
     generate,
+    growing_cluster,
+    product_and_research,
     two_entities,
 )
 from instances.gavel.sharing import Allocation
@@ -371,3 +373,64 @@ def test_real_jobs(data: Any) -> None:
     instance = from_trace(2, num_jobs=30, unconsolidated=True, **files)
     assert instance.num_pairs > 0
     check_proofs(instance)
+
+
+# --- the figures of the paper ---------------------------------------------------------------------
+
+
+def test_weights_move_as_in_figure_6():
+    """Job 4 of the figure (3 here) hands its weight to job 5; job 2 (1 here) to jobs 1 and 3, half each."""
+    instance = product_and_research()
+    frozen = np.zeros(5, bool)
+    assert instance.rates(frozen) == pytest.approx([1 / 3, 1 / 3, 1 / 3, 1, 0])
+    frozen[3] = True
+    assert instance.rates(frozen) == pytest.approx([1 / 3, 1 / 3, 1 / 3, 0, 1])
+    frozen[1] = True
+    assert instance.rates(frozen) == pytest.approx([1 / 2, 0, 1 / 2, 0, 1])
+    assert formulations.solve(instance).plan.normalized_throughputs == pytest.approx([1 / 3] * 3 + [1, 0], abs=1e-7)
+
+
+@pytest.mark.parametrize("policy", ["fairness", "fifo"])
+def test_entities_get_their_weights_as_in_figures_12_and_13(policy):
+    """With 18 jobs, the first level gives entities 1, 2 and 3 parts, equal ones within them or one job all."""
+    instance = growing_cluster(policy=policy)
+    assert (instance.num_jobs, instance.entities.tolist()) == (18, [0] * 6 + [1] * 6 + [2] * 6)
+    assert [growing_cluster(time).num_jobs for time in (0, 3, 4, 67, 68, 999)] == [1, 1, 2, 17, 18, 18]
+    rates = instance.rates(np.zeros(18, bool))
+    assert [rates[instance.entities == entity].sum() for entity in range(3)] == pytest.approx([1, 2, 3])
+    levels = formulations.solve(instance).plan.normalized_throughputs
+    if policy == "fairness":
+        # Nobody has all of its time when the cluster is full, so the first level is the last.
+        assert levels == pytest.approx(instance.objective(formulations.solve(instance).plan) * rates, rel=1e-6)
+    else:
+        # Later jobs of entity 0 do not receive any GPU time.
+        assert levels[3:6] == pytest.approx([0] * 3, abs=1e-7)
+        assert levels[0] > levels[1] > 0
+
+
+def test_a_static_partition_makes_fewer_steps_than_water_filling():
+    """Section 7.3 has 17% less, of total effective throughput, on its jobs; the speeds here are made up."""
+    instance = growing_cluster()
+    filled = formulations.solve(instance).plan
+    static = entity_share(instance)
+    made = [float((instance.throughput(plan) / instance.fastest_throughputs).sum()) for plan in (static, filled)]
+    assert made[0] < made[1]
+
+
+# --- the printed steps ----------------------------------------------------------------------------
+
+
+def test_the_printed_steps_depend_on_the_optimum_taken():
+    """As printed: jobs of weights 4, 1, 1 on two GPUs can end in (1, 3/4, 1/4); by levels they end in (1, 1/2, 1/2)."""
+    instance = HierarchicalFairness(throughputs=np.ones((3, 1)), num_workers=[2], weights=[4.0, 1.0, 1.0])
+    assert formulations.solve(instance).plan.normalized_throughputs == pytest.approx([1, 0.5, 0.5])
+    ends = [formulation.printed_water_filling(instance, favoured=job).normalized_throughputs for job in (1, 2)]
+    assert ends[0] == pytest.approx([1, 0.75, 0.25], abs=1e-5)
+    assert ends[1] == pytest.approx([1, 0.25, 0.75], abs=1e-5)
+
+
+def test_the_printed_steps_of_the_example():
+    for favoured in (None, 0, 1, 2, 3):
+        plan = formulation.printed_water_filling(four_jobs(), favoured=favoured)
+        assert four_jobs().violations(plan) == []
+        assert plan.normalized_throughputs == pytest.approx([1] * 4, abs=1e-5)

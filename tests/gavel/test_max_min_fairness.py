@@ -15,7 +15,7 @@ import instances
 from formulations.gavel import pricing
 from heuristics.gavel import max_min_fairness as heuristics
 from instances import InstanceError
-from instances.gavel.max_min_fairness import MaxMinFairness, generate, three_jobs
+from instances.gavel.max_min_fairness import MaxMinFairness, generate, space_sharing, three_jobs
 from instances.gavel.sharing import Allocation
 from validation.testing.strategies import strategy
 
@@ -120,7 +120,7 @@ def test_optimum_in_fractions(seed):
 
 
 def test_three_jobs():
-    """Section 4.1: 8/11, which is 9.1% above an isolated third of the cluster."""
+    """Section 4.1: the printed allocation, 0.45 0 / 0.45 0.09 / 0.09 0.91; 9.1% above an isolated third."""
     instance = three_jobs()
     solution = formulations.solve(instance)
     assert solution.objective == pytest.approx(8 / 11, rel=1e-9)
@@ -128,16 +128,37 @@ def test_three_jobs():
     isolated = instance.objective(instance.isolated_share())
     assert isolated == pytest.approx(2 / 3)
     assert solution.objective / isolated - 1 == pytest.approx(0.0909, abs=1e-4)
-    shares = [Fraction(5, 2), Fraction(4, 2), Fraction(3, 2)]
-    speeds = [[fast / share, 1 / share] for fast, share in zip((4, 3, 2), shares, strict=True)]
+    printed = np.array([[0.45, 0.0], [0.45, 0.09], [0.09, 0.91]])
+    assert np.abs(solution.plan.time_fractions - printed).max() <= 0.005
+    assert solution.plan.time_fractions == pytest.approx(np.array([[5, 0], [5, 1], [1, 10]]) / 11)
+    # A linear objective beside the level moves nothing, in whatever direction: the optimum is unique.
+    for direction in np.random.default_rng(0).normal(size=(20, 6)):
+        model = formulations.build(instance)
+        model.optimal = pyo.Constraint(expr=model.level >= 8 / 11 * (1 - 1e-9))
+        model.least_level.deactivate()
+        model.drift = pyo.Objective(expr=pyo.quicksum(d * x for d, x in zip(direction, model.X.values(), strict=True)))
+        drifted = formulations.solve(model).plan
+        assert drifted.time_fractions == pytest.approx(solution.plan.time_fractions, abs=1e-6)
+    shares = [Fraction(50, 2), Fraction(16, 2), Fraction(150, 2)]
+    rows = ((40, 10), (12, 4), (100, 50))
+    speeds = [[fast / share, slow / share] for (fast, slow), share in zip(rows, shares, strict=True)]
     assert exact_optimum(speeds, [1, 1]) == Fraction(8, 11)
+
+
+def test_space_sharing_of_section_3_is_exactly_neutral():
+    """24/19 with the pair and without, as the pair makes on the V100 what slicing its time makes."""
+    instance = space_sharing()
+    alone = MaxMinFairness(throughputs=instance.throughputs, num_workers=instance.num_workers)
+    assert formulations.solve(instance).objective == pytest.approx(24 / 19, rel=1e-9)
+    assert formulations.solve(alone).objective == pytest.approx(24 / 19, rel=1e-9)
+    assert alone.equal_share_throughputs == pytest.approx([70 / 3, 10])
 
 
 def test_value_by_hand():
     instance = three_jobs()
     plan = Allocation(time_fractions=[[0.5, 0.0], [0.25, 0.5], [0.25, 0.5]])
-    assert instance.equal_share_throughputs.tolist() == [2.5, 2.0, 1.5]
-    assert instance.throughput(plan).tolist() == [2.0, 1.25, 1.0]
+    assert instance.equal_share_throughputs.tolist() == [25.0, 8.0, 75.0]
+    assert instance.throughput(plan).tolist() == [20.0, 5.0, 50.0]
     assert instance.objective(plan) == pytest.approx(0.625)
     twice = MaxMinFairness(throughputs=instance.throughputs, num_workers=[1, 1], weights=[1, 2, 1])
     assert twice.objective(plan) == pytest.approx(0.3125)
@@ -276,7 +297,7 @@ def test_multiplicative_weights_on_any_instance(instance, epsilon):
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("throughputs", [[4, 1], [0, 0], [2, 1]]),
+        ("throughputs", [[4, 1], [0, -1], [2, 1]]),
     ],
 )
 def test_bad_fields_are_named(field, value):

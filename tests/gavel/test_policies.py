@@ -24,12 +24,12 @@ from validation.testing.strategies import strategy
 ONE_PROGRAM = ["max_min_fairness", "makespan", "fifo", "total_throughput", "cost", "throughput_per_dollar"]
 POLICIES = [*ONE_PROGRAM, "finish_time_fairness", "shortest_job_first"]
 OWN_HEURISTICS = {
-    "makespan": ["same_finish"],
+    "makespan": ["same_finish", "agnostic_fifo"],
     "finish_time_fairness": ["same_ratio"],
-    "fifo": ["fastest_free_type", "backfilling"],
+    "fifo": ["fastest_free_type", "backfilling", "agnostic_fifo"],
     "shortest_job_first": ["shortest_first"],
     "total_throughput": ["fastest_first"],
-    "cost": ["best_bargain"],
+    "cost": ["best_bargain", "fastest_first"],
     "throughput_per_dollar": ["best_bargain_first"],
 }
 SHARED_HEURISTICS = ["isolated", "equal_share", "heterogeneity_agnostic", "random_packing", "matched_packing"]
@@ -258,7 +258,7 @@ def test_generators_draw_the_same_cluster():
 def test_bad_clusters_are_named(policy):
     good = generate(policy, 0, num_jobs=3, pair_fraction=0.0).to_dict()
     for field, value in (
-        ("throughputs", [[1, 1, 1], [0, 0, 0], [1, 1, 1]]),
+        ("throughputs", [[1, 1, 1], [0, -1, 0], [1, 1, 1]]),
         ("pairs", [[0, 0]]),
     ):
         with pytest.raises(InstanceError, match=rf"\.({field}|pools|pair_throughputs)"):

@@ -46,13 +46,13 @@ def test_optimum_equals_brute_force(brute, first):
 
 
 def test_three_jobs():
-    assert formulations.solve(three_jobs()).objective == pytest.approx(3)
-    assert formulations.solve(three_jobs(slo=3600)).objective == pytest.approx(3)
+    assert formulations.solve(three_jobs()).objective == pytest.approx(40 / 3 + 50)
+    assert formulations.solve(three_jobs(slo=3600)).objective == pytest.approx(160 / 3)
 
 
 def test_value_by_hand():
-    """4 * 1/2 / 2 on the V100 and 1 / 1 on the K80."""
-    assert three_jobs().objective(Allocation(time_fractions=[[0.5, 0], [0, 0], [0, 1.0]])) == 2
+    """40 * 3/4 / 3 on the V100 and 50 / 1 on the K80."""
+    assert three_jobs().objective(Allocation(time_fractions=[[0.75, 0], [0, 0], [0, 1.0]])) == 60
 
 
 def test_pairs_count_both_partners():

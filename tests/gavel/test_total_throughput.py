@@ -44,7 +44,7 @@ def test_jobs_of_one_worker_are_a_flow_of_least_cost(seed):
 
 
 def test_three_jobs():
-    assert formulations.solve(three_jobs()).objective == pytest.approx(5)
+    assert formulations.solve(three_jobs()).objective == pytest.approx(110)
 
 
 def test_maximised_although_the_paper_prints_minimize():

@@ -331,3 +331,15 @@ def test_models_that_the_table_lacks_in_the_older_trace(data):
     instance = gavel.from_trace("gavel.total_throughput", **files, only_listed=True)
     assert instance.num_jobs > 50
     assert formulations.solve(instance).status == "optimal"
+
+
+def test_table_2_lists_the_published_job_types(data):
+    """26 types, the number in section 7.1."""
+    table = read_throughputs(data / "gavel" / "simulation_throughputs.json")
+    listed = {
+        f"{model} (batch size {size})" if len(sizes) > 1 else model
+        for model, sizes in traces.BATCH_SIZES.items()
+        for size in sizes
+    }
+    assert len(listed) == 26
+    assert set(table["model"]) == listed

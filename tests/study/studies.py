@@ -19,7 +19,15 @@ FORKED = pytest.mark.skipif(sys.platform != "linux", reason="only there are work
 SMALL: dict[str, Any] = {"problems": "aryl.reclaim", "seed": 3, "sizes": [5], "count": 3, "jobs": 2}
 
 
-HEURISTICS = ["server_fraction", "gpu_fraction", "smallest_count_first", "random", "local_search"]
+HEURISTICS = [
+    "server_fraction",
+    "flexible_first",
+    "gpu_fraction",
+    "smallest_count_first",
+    "smallest_count_updated",
+    "random",
+    "local_search",
+]
 
 
 TIMES = ["seconds", "engine_seconds", "exact_seconds"]

@@ -101,4 +101,4 @@ def test_a_study_locks_its_directory_while_it_runs(tmp_path: Path, monkeypatch: 
 
     study = gap_study(**SMALL, output=tmp_path, progress=intrude)
     assert refused == [f"another study is writing to {tmp_path}"]
-    assert len(study.rows) == 18
+    assert len(study.rows) == 24

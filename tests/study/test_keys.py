@@ -165,7 +165,7 @@ OTHERS = """
 
 def test_numbers_are_what_they_are_worth(tmp_path: Path) -> None:
     """Whether they come from Python, NumPy, or a command line that reads 60 as 60.0."""
-    assert len(computed(tmp_path, time_limit=60)) == 18
+    assert len(computed(tmp_path, time_limit=60)) == 24
     assert computed(tmp_path, time_limit=60.0) == []
     assert computed(tmp_path, seed=np.int64(3), sizes=np.array([5]), count=np.int64(3), time_limit=np.float64(60)) == []
     asked = json.loads((tmp_path / "metadata.json").read_text(encoding="utf-8"))["asked"]

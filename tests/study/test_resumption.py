@@ -48,10 +48,10 @@ def test_only_what_changed_is_computed(tmp_path: Path) -> None:
 
 
 def test_the_table_holds_what_was_asked_last(tmp_path: Path) -> None:
-    assert len(gap_study(**SMALL, output=tmp_path).rows) == 18
+    assert len(gap_study(**SMALL, output=tmp_path).rows) == 24
     narrow = gap_study(**{**SMALL, "count": 1}, heuristics=["random"], output=tmp_path)
     assert list(narrow.rows["algorithm"]) == ["exact", "random"]
-    assert len(log_of(tmp_path)) == 18
+    assert len(log_of(tmp_path)) == 24
 
 
 def test_a_torn_last_line_is_dropped(tmp_path: Path) -> None:
@@ -63,12 +63,12 @@ def test_a_torn_last_line_is_dropped(tmp_path: Path) -> None:
         log.write_bytes(b"".join(lines[:-1]) + torn)
         # A report can be made of what is there ...
         partly = finish(tmp_path)
-        assert len(partly.rows) == 17
+        assert len(partly.rows) == 23
         assert not partly.metadata["finished"]
         # ... and the study goes on with the one that is missing.
         study = gap_study(**SMALL, output=tmp_path)
         assert log.read_bytes().startswith(b"".join(lines[:-1]))
-        assert len(log_of(tmp_path)) == 18
+        assert len(log_of(tmp_path)) == 24
         pd.testing.assert_frame_equal(without_times(study.rows), without_times(whole.rows))
 
 
@@ -76,7 +76,7 @@ def test_a_log_that_is_one_torn_line(tmp_path: Path) -> None:
     gap_study(**SMALL, output=tmp_path)
     (tmp_path / "rows.jsonl").write_bytes(b'{"key": "ab')
     assert finish(tmp_path).rows.empty
-    assert len(gap_study(**SMALL, output=tmp_path).rows) == 18
+    assert len(gap_study(**SMALL, output=tmp_path).rows) == 24
 
 
 @pytest.mark.parametrize("line", ["{", "3", '{"key": "a"}', "\x00\x00"])

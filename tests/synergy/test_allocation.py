@@ -34,6 +34,7 @@ def tiny(rng: np.random.Generator) -> dict[str, Any]:
         "server_memory": float(rng.integers(0, 9)),
         "gpu_demands": rng.integers(1, 4, n).tolist(),
         "configs": configs,
+        "server_cap": bool(rng.random() < 0.5),
     }
 
 
@@ -59,10 +60,17 @@ def brute_best(fields: dict[str, Any], fair: list[float]) -> float | None:
             sum(c for c, _, _ in chosen) <= fields["num_servers"] * fields["server_cpus"]
             and sum(m for _, m, _ in chosen) <= fields["num_servers"] * fields["server_memory"]
             and all(w >= floor for (_, _, w), floor in zip(chosen, fair, strict=True))
+            and not any(above_server(fields, job, c, m) for job, (c, m, _) in enumerate(chosen))
         ):
             total = sum(w for _, _, w in chosen)
             best = total if best is None else max(best, total)
     return best
+
+
+def above_server(fields: dict[str, Any], job: int, cpus: float, memory: float) -> bool:
+    """Whether the server cap forbids a configuration."""
+    capped = fields["server_cap"] and fields["gpu_demands"][job] <= fields["server_gpus"]
+    return bool(capped and (cpus > fields["server_cpus"] or memory > fields["server_memory"]))
 
 
 def test_optimum_agrees_with_brute_force() -> None:
@@ -150,7 +158,7 @@ def test_theorem_4_1_bound_holds_above_the_program_and_above_any_placement() -> 
         bound = formulations.solve(relaxation(instance)).bound
         best = formulations.solve(instance)
         assert best.objective <= bound * (1 + 1e-9)
-    jobs = four_jobs()
+    jobs = four_jobs().uncapped()
     bound = formulations.solve(relaxation(jobs.stage_one())).bound
     assert bound >= formulations.solve(jobs.stage_one()).bound >= formulations.solve(jobs).bound
     assert bound == pytest.approx(22.1201728, abs=1e-6)

@@ -27,6 +27,7 @@ def tiny(rng: np.random.Generator) -> dict[str, Any]:
         "gpu_demands": rng.integers(1, 4, n).tolist(),
         "configs": [rng.integers(0, 6, (int(a), 3)).tolist() for a in lengths],
         "config_types": [rng.integers(0, k, int(a)).tolist() for a in lengths],
+        "server_cap": bool(rng.random() < 0.5),
     }
 
 
@@ -48,6 +49,9 @@ def brute_best(fields: dict[str, Any], fair: list[float]) -> float | None:
     pairs = [list(zip(*job, strict=True)) for job in zip(fields["configs"], fields["config_types"], strict=True)]
     for chosen in itertools.product(*pairs):
         fits = all(w >= floor for ((_, _, w), _), floor in zip(chosen, fair, strict=True))
+        for job, ((c, m, _), kind) in enumerate(chosen):
+            if fields["server_cap"] and fields["gpu_demands"][job] <= fields["server_gpus"][kind]:
+                fits = fits and c <= fields["server_cpus"][kind] and m <= fields["server_memory"][kind]
         for kind, servers in enumerate(fields["num_servers"]):
             of_type = [j for j, (_, own) in enumerate(chosen) if own == kind]
             fits = fits and sum(chosen[j][0][0] for j in of_type) <= servers * fields["server_cpus"][kind]
@@ -62,7 +66,7 @@ def brute_best(fields: dict[str, Any], fair: list[float]) -> float | None:
 def test_optimum_agrees_with_brute_force() -> None:
     rng = np.random.default_rng(1)
     counts = {"optimal": 0, "infeasible": 0}
-    for _ in range(400):
+    for _ in range(500):
         fields = tiny(rng)
         fair = brute_fair(fields)
         if None in fair or rng.random() < 0.3:

@@ -17,10 +17,13 @@ from instances.data.synergy import Profiles, read_profiles, read_trace
 from instances.synergy.profiles import (
     TASKS,
     binary_search_profile,
+    both_halves_profile,
     draw_gpu_demands,
     draw_matrix,
     draw_tasks,
     fetch_speed,
+    naive_profile,
+    optimistic_profile,
     profile,
 )
 
@@ -94,16 +97,91 @@ def counted(curve: Callable[[int], float]) -> tuple[list[int], Callable[[int], f
     return calls, measure
 
 
+RES18 = {1: 0.37, 2: 0.72, 3: 1.0, 4: 1.3, 5: 1.53, 6: 1.75, 9: 2.4, 12: 2.4, 24: 2.4}
+"""ResNet18's published points, by cores of one GPU."""
+
+
+def res18(cores: float) -> float:
+    return float(np.interp(cores, list(RES18), list(RES18.values())))
+
+
+def test_the_search_starts_at_the_maximum_and_goes_one_way() -> None:
+    """The paper reports 8 points of 24 for ResNet18; as worded the search takes 6, with both halves 11."""
+    calls, measure = counted(res18)
+    cpus, throughputs = binary_search_profile(measure, 24)
+    # 12 cores are as fast as 24; 6 are slower than 12; 9 are as fast; 7 and 8 are slower still.
+    assert calls == [24, 12, 6, 9, 7, 8]
+    assert cpus.tolist() == sorted(calls)
+    assert throughputs.tolist() == [res18(cores) for cores in sorted(calls)]
+    assert len(both_halves_profile(res18, 24)[0]) == 11
+
+
+def test_a_flat_curve_leads_down_to_one_core_and_a_steep_one_back_to_the_maximum() -> None:
+    calls, measure = counted(lambda cores: 7.0)
+    assert binary_search_profile(measure, 24)[0].tolist() == [1, 3, 6, 12, 24]
+    assert calls == [24, 12, 6, 3, 1]
+    assert binary_search_profile(lambda cores: 2.0**cores, 24)[0].tolist() == [12, 18, 21, 22, 23, 24]
+
+
+@pytest.mark.parametrize(("max_cpus", "expected"), [(1, [1]), (2, [1, 2])])
+def test_the_search_on_small_servers(max_cpus: int, expected: list[int]) -> None:
+    assert binary_search_profile(float, max_cpus)[0].tolist() == expected
+
+
+def test_profiling_counts() -> None:
+    """24 cores and 10 sizes: 240 runs; 24 with all data cached; 5 with the search. All agree where all is measured."""
+    job = {"gpu_speed": 1000.0, "dataset_size": 300.0, "sample_size": 0.1, "storage_bandwidth": 50.0}
+    memory = 50.0 * np.arange(1, 11)
+    full = profile(np.arange(1, 25), memory, cpu_speed=60.0, **job)
+    runs: list[tuple[int, float]] = []
+
+    def measure(cores: int, size: float) -> float:
+        runs.append((cores, size))
+        return float(full[cores - 1, round(size / 50) - 1])
+
+    assert (naive_profile(measure, range(1, 25), memory) == full).all()
+    assert len(runs) == 240
+    storage = {name: job[name] for name in ("dataset_size", "sample_size", "storage_bandwidth")}
+    calls, cached = counted(lambda cores: measure(cores, 500.0))
+    assert optimistic_profile(cached, 24, memory, **storage) == pytest.approx(full)
+    assert calls == list(range(1, 25))
+    calls, cached = counted(lambda cores: measure(cores, 500.0))
+    searched = optimistic_profile(cached, 24, memory, search=True, **storage)
+    assert calls == [24, 12, 18, 15, 16]
+    # The throughput is linear up to 16 cores and flat from 17 on, so that little is lost between the points.
+    assert searched == pytest.approx(full, rel=0.1)
+    with pytest.raises(ValueError, match="max_cpus"):
+        optimistic_profile(cached, 0, memory, **storage)
+
+
+def test_process_memory_comes_before_the_cache() -> None:
+    """A language model needs 20 GB and no cache; with less it does not run (section 2.1)."""
+    gnmt = {
+        "gpu_speed": 100.0,
+        "cpu_speed": 400.0,
+        "dataset_size": 5.0,
+        "sample_size": 0.001,
+        "storage_bandwidth": 62.5,
+    }
+    assert profile([1, 3], [10, 20, 62], process_memory=20.0, **gnmt).tolist() == [[0, 100, 100]] * 2
+    speed = fetch_speed(
+        [19, 20, 70, 120], dataset_size=100.0, sample_size=1.0, storage_bandwidth=10.0, process_memory=20.0
+    )
+    assert speed.tolist() == [0, 10, 20, math.inf]
+    with pytest.raises(ValueError, match="process_memory"):
+        profile([1], [10], process_memory=-1.0, **gnmt)
+
+
 def test_a_flat_curve_takes_two_measurements() -> None:
     calls, measure = counted(lambda cores: 7.0)
-    cpus, throughputs = binary_search_profile(measure, 24)
+    cpus, throughputs = both_halves_profile(measure, 24)
     assert calls == [1, 24]
     assert (cpus.tolist(), throughputs.tolist()) == ([1, 24], [7.0, 7.0])
 
 
 def test_a_curve_that_levels_off_is_measured_where_it_grows() -> None:
     calls, measure = counted(lambda cores: min(cores, 6))
-    cpus, throughputs = binary_search_profile(measure, 24)
+    cpus, throughputs = both_halves_profile(measure, 24)
     # [1, 24] -> 12; [12, 24] is flat; [1, 12] -> 6; [6, 12] is flat; below 6 every point is looked at.
     assert cpus.tolist() == [1, 2, 3, 4, 5, 6, 12, 24]
     assert throughputs.tolist() == [1, 2, 3, 4, 5, 6, 6, 6]
@@ -114,31 +192,31 @@ def test_the_threshold_decides() -> None:
     def curve(cores: int) -> float:
         return 100.0 + cores
 
-    assert binary_search_profile(curve, 8, threshold=0.1)[0].tolist() == [1, 8]
-    assert binary_search_profile(curve, 8, threshold=0.05)[0].tolist() == [1, 4, 8]
-    assert binary_search_profile(curve, 8, threshold=0.0)[0].tolist() == list(range(1, 9))
+    assert both_halves_profile(curve, 8, threshold=0.1)[0].tolist() == [1, 8]
+    assert both_halves_profile(curve, 8, threshold=0.05)[0].tolist() == [1, 4, 8]
+    assert both_halves_profile(curve, 8, threshold=0.0)[0].tolist() == list(range(1, 9))
 
 
 @pytest.mark.parametrize(("max_cpus", "expected"), [(1, [1]), (2, [1, 2])])
 def test_small_servers(max_cpus: int, expected: list[int]) -> None:
-    assert binary_search_profile(float, max_cpus)[0].tolist() == expected
+    assert both_halves_profile(float, max_cpus)[0].tolist() == expected
 
 
 def test_no_speed_at_one_core_is_a_gain_beyond_any_threshold() -> None:
-    assert binary_search_profile(lambda cores: float(cores > 1), 4)[0].tolist() == [1, 2, 4]
+    assert both_halves_profile(lambda cores: float(cores > 1), 4)[0].tolist() == [1, 2, 4]
 
 
 def test_search_refuses() -> None:
     with pytest.raises(ValueError, match="max_cpus"):
         binary_search_profile(float, 0)
     with pytest.raises(ValueError, match="threshold"):
-        binary_search_profile(float, 4, threshold=-0.1)
+        both_halves_profile(float, 4, threshold=-0.1)
 
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=24), st.sampled_from([0.0, 0.1, 0.5]))
 def test_what_is_left_out_is_within_the_threshold(steps: list[int], threshold: float) -> None:
     curve = np.cumsum(steps)
-    cpus, throughputs = binary_search_profile(lambda cores: float(curve[cores - 1]), len(curve), threshold=threshold)
+    cpus, throughputs = both_halves_profile(lambda cores: float(curve[cores - 1]), len(curve), threshold=threshold)
     assert {1, len(curve)} <= set(cpus.tolist())
     for low, high, slow, fast in zip(cpus[:-1], cpus[1:], throughputs[:-1], throughputs[1:], strict=True):
         assert high == low + 1 or fast <= slow * (1 + threshold)

@@ -13,7 +13,7 @@ import pytest
 import formulations
 from formulations.synergy.allocation import relaxation
 from heuristics.synergy.tuning import greedy, proportional, tune, tune_and_upgrade
-from instances import PlanError
+from instances import InstanceError, PlanError
 from instances.synergy.tuning import Tuning, TuningPlan, four_jobs, from_trace, generate
 
 Table = list[list[int]]
@@ -45,6 +45,8 @@ def tiny(rng: np.random.Generator, *, max_jobs: int = 3) -> dict[str, Any]:
         "gpu_demands": gpu_demands,
         "configs": configs,
         "allow_split": bool(rng.random() < 0.6),
+        "server_cap": bool(rng.random() < 0.5),
+        "split_penalty": float(rng.choice([0, 0, 0.25, 1])),
     }
 
 
@@ -68,6 +70,8 @@ def brute_best(fields: dict[str, Any], fair: list[float]) -> float | None:
         for c, m, w in fields["configs"][job]:
             if w < fair[job]:
                 continue
+            if fields["server_cap"] and gpus <= fields["server_gpus"] and (c > size[0] or m > size[1]):
+                continue
             for way in ways(gpus, free, fields["allow_split"]):
                 now = [
                     [used[i][0] + Fraction(c * k, gpus), used[i][1] + Fraction(m * k, gpus)] for i, k in enumerate(way)
@@ -75,8 +79,9 @@ def brute_best(fields: dict[str, Any], fair: list[float]) -> float | None:
                 if any(amount > limit for row in now for amount, limit in zip(row, size, strict=True)):
                     continue
                 rest = best_from(job + 1, [room - k for room, k in zip(free, way, strict=True)], now)
-                if rest is not None and (best is None or w + rest > best):
-                    best = w + rest
+                lost = fields["split_penalty"] if gpus <= fields["server_gpus"] and sum(map(bool, way)) > 1 else 0
+                if rest is not None and (best is None or w * (1 - lost) + rest > best):
+                    best = w * (1 - lost) + rest
         return best
 
     return best_from(0, [fields["server_gpus"]] * servers, [[Fraction(0), Fraction(0)] for _ in range(servers)])
@@ -184,8 +189,20 @@ def test_constraints_can_be_added_to_the_model() -> None:
 
 
 def test_four_jobs() -> None:
-    """Proportional shares 16; Greedy leaves Audio-M5 out; Tune 19; the optimum 21.2; the bound 22.12."""
+    """With the server cap no job is worth splitting for its cores to Tune, which ends where proportional shares do."""
     instance = four_jobs()
+    for method in (proportional, tune):
+        assert instance.objective(method(instance)) == pytest.approx(16)
+    assert instance.objective(greedy(instance)) == pytest.approx(15)
+    assert instance.skipped(greedy(instance)).tolist() == [False, False, True, True]
+    assert instance.objective(tune_and_upgrade(instance)) == pytest.approx(19.72)
+    assert formulations.solve(instance).objective == pytest.approx(21.2)
+    assert formulations.solve(relaxation(instance.stage_one())).bound == pytest.approx(21.2)
+
+
+def test_four_jobs_without_the_server_cap() -> None:
+    """Proportional shares 16; Greedy leaves Audio-M5 out; Tune 19; the optimum 21.2; the bound 22.12."""
+    instance = four_jobs().uncapped()
     assert instance.objective(proportional(instance)) == pytest.approx(16)
     assert instance.objective(greedy(instance)) == pytest.approx(15)
     assert instance.skipped(greedy(instance)).tolist() == [False, True, False, False]
@@ -202,6 +219,7 @@ def test_four_jobs() -> None:
 # --- judging ------------------------------------------------------------------------------------
 
 TWO: dict[str, Any] = {
+    "server_cap": False,
     "num_servers": 2,
     "server_gpus": 2,
     "server_cpus": 4.0,
@@ -233,6 +251,19 @@ def test_splits_and_unfair_choices_are_named() -> None:
     instance = Tuning(**TWO, allow_split=False, fair_throughputs=[2.0, 1.5])
     plan = TuningPlan(choices=[0, 0], gpus=[[1, 1], [1, 0]])
     assert [str(v) for v in instance.violations(plan)] == ["one_server[0] by 1", "fair_throughput[1] by 0.5"]
+
+
+def test_a_job_above_one_server_is_named() -> None:
+    """Each server has 2 GPUs, 4 cores and 6 GB; a job of 3 GPUs fits no server, and is not capped."""
+    capped = Tuning(**{**TWO, "server_cap": True})
+    plan = TuningPlan(choices=[1, 0], gpus=[[1, 1], [1, 0]])
+    broken = ["server_cpus[0] by 1", "job_cpus[0] by 2", "job_memory[0] by 2"]
+    assert [str(v) for v in capped.violations(plan)] == broken
+    wide = Tuning(**{**TWO, "server_cap": True, "gpu_demands": [3, 1]})
+    rules = {v.rule for v in wide.violations(TuningPlan(choices=[1, 0], gpus=[[2, 1], [0, 1]]))}
+    assert "job_cpus" not in rules
+    assert formulations.solve(capped).plan.choices.tolist() == [0, 0]
+    assert capped.uncapped() == Tuning(**TWO)
 
 
 def test_a_job_that_does_not_run_is_worth_nothing() -> None:
@@ -273,3 +304,43 @@ def test_published_jobs_are_solved(data: Path) -> None:
         ).num_jobs
         == 128
     )
+
+
+# --- consolidation against allocation -----------------------------------------------------------
+
+
+def test_a_split_pays_until_it_costs_too_much() -> None:
+    """Without the cap two jobs give up consolidation for cores: 21.2 in all, 19.72 on one server each."""
+    instance = four_jobs().uncapped()
+    whole = formulations.solve(replace(instance, allow_split=False)).objective
+    values = []
+    for penalty in (0.0, 0.01, 0.05, 0.2, 1.0):
+        priced = replace(instance, split_penalty=penalty)
+        solution = formulations.solve(priced)
+        assert solution.status == "optimal"
+        assert priced.violations(solution.plan) == []
+        values.append(solution.objective)
+        splits = (solution.plan.gpus > 0).sum(axis=1) > 1
+        # The two sensitive jobs train at 13.2 of the 21.2.
+        assert splits.tolist() == [penalty < 0.1] * 2 + [False] * 2
+    assert values == pytest.approx([21.2, 21.2 - 0.132, 21.2 - 0.66, whole, whole])
+
+
+def test_a_job_that_no_server_holds_pays_no_penalty() -> None:
+    wide = Tuning(**{**TWO, "gpu_demands": [3, 1]}, split_penalty=0.5)
+    plan = TuningPlan(choices=[0, 0], gpus=[[2, 1], [0, 1]])
+    assert wide.objective(plan) == 3
+    narrow = Tuning(**TWO, split_penalty=0.5)
+    assert narrow.objective(TuningPlan(choices=[0, 0], gpus=[[1, 1], [0, 1]])) == 2
+    with pytest.raises(InstanceError, match=r"split_penalty: got 1.5, must be at most 1"):
+        Tuning(**TWO, split_penalty=1.5)
+
+
+def test_writing_a_plan_with_a_penalty_and_reading_it_back() -> None:
+    instance = replace(four_jobs().uncapped(), split_penalty=0.01)
+    for plan in (formulations.solve(instance).plan, tune(instance), proportional(instance)):
+        model = formulations.build(instance)
+        formulations.formulation(instance.problem).write(model, plan)
+        again = formulations.read(model)
+        assert instance.violations(again) == []
+        assert instance.objective(again) == pytest.approx(instance.objective(plan))

@@ -10,7 +10,16 @@ import pytest
 from hypothesis import given
 
 import formulations
-from heuristics.synergy.tuning import balanced_tune, drf, greedy, proportional, tetris, tune, tune_and_upgrade
+from heuristics.synergy.tuning import (
+    balanced_tune,
+    drf,
+    greedy,
+    greedy_split,
+    proportional,
+    tetris,
+    tune,
+    tune_and_upgrade,
+)
 from instances.synergy.tuning import Tuning, TuningPlan, from_mix
 from validation.problems.synergy.tuning import strategy as tunings
 
@@ -38,6 +47,16 @@ def test_step_1_and_2_largest_demands_first_each_on_the_tightest_server() -> Non
     # The job of 5 cores comes first, on server 0; then 1 core fits beside it, and the last goes to server 1.
     assert plan.choices.tolist() == [0, 1, 0]
     assert plan.gpus.tolist() == [[1, 0], [1, 0], [0, 1]]
+
+
+def test_step_1_the_other_way_round() -> None:
+    """The job of 2 cores comes first and leaves the other its share of 3 on the same server."""
+    instance = one_gpu_jobs([[3, 0, 1], [5, 0, 4]], [[2, 0, 1]])
+    assert tune(instance).gpus.tolist() == [[1], [1]]
+    assert tune(instance).choices.tolist() == [0, 0]
+    two = replace(instance, num_servers=2, server_gpus=1, server_cpus=5.0)
+    assert tune(two).gpus.tolist() == [[1, 0], [0, 1]]
+    assert tune(two, largest_first=False).gpus.tolist() == [[0, 1], [1, 0]]
 
 
 def test_step_3_a_demand_above_the_share_is_reduced_to_it() -> None:
@@ -77,6 +96,7 @@ def test_step_4_reverts_jobs_on_one_server_before_split_ones() -> None:
             [[1, 2, 1]],
             [[0, 2, 1]],
         ],
+        server_cap=False,
     )
     plan = tune(instance)
     assert plan.gpus.tolist() == [[1, 1], [1, 0], [0, 1], [0, 1], [1, 0]]
@@ -153,13 +173,14 @@ def test_splits_follow_the_demand_not_the_gpus_alone() -> None:
         server_memory=0,
         gpu_demands=[2],
         configs=[[[3, 0, 1], [8, 0, 5]]],
+        server_cap=False,
     )
     plan = tune(instance)
     assert plan.choices.tolist() == [1]
     assert plan.gpus.tolist() == [[1, 1]]
-    together = tune(replace(instance, allow_split=False))
-    assert together.choices.tolist() == [0]
-    assert together.gpus.tolist() == [[2, 0]]
+    for together in (tune(replace(instance, allow_split=False)), tune(replace(instance, server_cap=True))):
+        assert together.choices.tolist() == [0]
+        assert together.gpus.tolist() == [[2, 0]]
 
 
 def test_the_two_readings_of_greater() -> None:
@@ -208,7 +229,7 @@ def test_tune_keeps_its_promise(instance: Tuning) -> None:
 @given(tunings())
 def test_every_method_leaves_jobs_out_rather_than_break_another_rule(instance: Tuning) -> None:
     digest = instance.digest
-    for method in (proportional, greedy, drf, tetris, tune, tune_and_upgrade, balanced_tune):
+    for method in (proportional, greedy, greedy_split, drf, tetris, tune, tune_and_upgrade, balanced_tune):
         plan = method(instance)
         assert plan == method(instance)
         broken = instance.violations(plan)

@@ -1,4 +1,4 @@
-"""What AFS states of many jobs, by Algorithm 1 (section 4.2) and against other schedulers, put to the test.
+"""What AFS states of many jobs, by Algorithm 1 (section 3.3) and against other schedulers, put to the test.
 
 Optima are found by trying everything, in fractions: the instances are small whole numbers, and what
 judges the heuristics here shares nothing with the models of :mod:`formulations`.
@@ -10,23 +10,39 @@ import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
+from typing import Protocol
 
 import numpy as np
 
-from heuristics.afs.elastic_sharing import afs_l, max_min, srtf, srtf_elastic
+from heuristics.afs.elastic_sharing import (
+    afs_l,
+    afs_p,
+    max_min,
+    srsf,
+    srsf_elastic,
+    srtf,
+    srtf_elastic,
+    tiresias_l,
+)
 from heuristics.afs.preferences import hand_out, preference_cycles
-from heuristics.afs.two_job import jct_if_longer_receives, jct_if_shorter_receives, pairwise_rule
-from instances.afs.elastic_sharing import ElasticSharing, Schedule
-from instances.afs.two_job import AfsTwoJob
+from instances.afs.elastic_sharing import HOUR, ElasticSharing, Schedule, appendix_a, appendix_a_sequel, generate
 from instances.base import agree
-from validation.claims.afs.two_job import if_receives
 from validation.claims.words import listed
 from validation.gaps import beats
-from validation.testing.claims import Claim
+from validation.testing.claims import Claim, Reading
 
 __all__ = ["CLAIMS"]
 
-# --- from two jobs to many: section 4.2 and Algorithm 1 ------------------------------------------
+
+class Scheduler(Protocol):
+    """A heuristic."""
+
+    __name__: str
+
+    def __call__(self, instance: ElasticSharing) -> Schedule | None: ...
+
+
+# --- instances -----------------------------------------------------------------------------------
 
 Curves = Callable[[int, int], Iterator[tuple[int, ...]]]
 """Throughput curves, without that of no GPUs, from the number of GPUs and the most that one GPU adds."""
@@ -44,18 +60,12 @@ def _linear(num_gpus: int, most: int) -> Iterator[tuple[int, ...]]:
         yield tuple(range(step, step * num_gpus + 1, step))
 
 
-def _capped(num_gpus: int, most: int) -> Iterator[tuple[int, ...]]:
-    """Linear up to any number of GPUs, flat beyond."""
-    for step in range(1, most + 1):
-        for cap in range(1, num_gpus + 1):
-            yield tuple(step * min(gpus, cap) for gpus in range(1, num_gpus + 1))
-
-
-def _any_curve(num_gpus: int, most: int) -> Iterator[tuple[int, ...]]:
-    """Whole curves that never fall; a job runs on all GPUs but one, so that one can be taken away."""
-    for steps in itertools.product(range(most + 1), repeat=num_gpus):
-        if any(steps[:-1]):
-            yield tuple(itertools.accumulate(steps))
+def _sublinear(num_gpus: int, most: int) -> Iterator[tuple[int, ...]]:
+    """Concave curves on which every GPU helps, and the second less than the first."""
+    for curve in _concave(num_gpus, most):
+        steps = np.diff(curve, prepend=0)
+        if steps[-1] and (num_gpus == 1 or steps[1] < steps[0]):
+            yield curve
 
 
 def _sharings(
@@ -72,8 +82,11 @@ def _sharings(
             yield ElasticSharing(num_gpus=num_gpus, work=table[:, 0], throughputs=throughputs)
 
 
-def _triples(most_throughput: int, most_work: int) -> Iterator[ElasticSharing]:
-    """Three jobs that are not equally long on a GPU each, of four, and gain by no more than a second one."""
+def _triples(most_throughput: int, most_work: int, *, ordinary: bool = False) -> Iterator[ElasticSharing]:
+    """Three jobs that are not equally long on a GPU each, of four, and gain by no more than a second one.
+
+    Ordinary ones gain by the second GPU, less than by the first, and no two gains of a triple are equal.
+    """
     kinds = [
         (work, one, two)
         for work in range(1, most_work + 1)
@@ -85,36 +98,14 @@ def _triples(most_throughput: int, most_work: int) -> Iterator[ElasticSharing]:
     triples = itertools.combinations(kinds, 3)
     for chosen in sorted(triples, key=lambda chosen: sum(map(sum, chosen))):
         work, one, two = np.array(chosen, float).T
+        if ordinary and not (len({*((two - one) / one), *((two - one) / two)}) == 6 and (two < 2 * one).all()):
+            continue
         if len(set(work / one)) == 3:
             table = np.stack([0 * one, one, two, two, two], axis=1)
             yield ElasticSharing(num_gpus=4, work=work, throughputs=table)
 
 
-def _on_one_gpu(instance: ElasticSharing, jobs: tuple[int, int]) -> AfsTwoJob:
-    """Two of the jobs, each on one GPU."""
-    return AfsTwoJob(work=instance.work[list(jobs)], throughputs=instance.throughputs[list(jobs), 1:3])
-
-
-def _wins(instance: ElasticSharing, jobs: tuple[int, int]) -> bool:
-    """Whether the first of two jobs, each on one GPU, receives another by formula (3), no tie."""
-    two = _on_one_gpu(instance, jobs)
-    tie = agree(jct_if_shorter_receives(two), jct_if_longer_receives(two))
-    return not tie and pairwise_rule(two).receiver == 0
-
-
-def _really_wins(instance: ElasticSharing, jobs: tuple[int, int]) -> bool:
-    """Whether giving the GPU to the first of two jobs is better than to the second."""
-    two = _on_one_gpu(instance, jobs)
-    return beats("min", if_receives(two, 0), if_receives(two, 1))
-
-
-def _cycles(instance: ElasticSharing, wins: Callable[[ElasticSharing, tuple[int, int]], bool]) -> str:
-    for i, j, k in ((0, 1, 2), (0, 2, 1)):
-        if wins(instance, (i, j)) and wins(instance, (j, k)) and wins(instance, (k, i)):
-            return (
-                f"each on one GPU, job {i} wins against job {j}, job {j} against job {k}, and job {k} against job {i}"
-            )
-    return ""
+# --- two jobs: section 3.2 -----------------------------------------------------------------------
 
 
 def _follow(instance: ElasticSharing, shares: tuple[int, ...]) -> Fraction:
@@ -149,222 +140,249 @@ def _least(instance: ElasticSharing) -> Fraction:
     return total(tuple(Fraction(work) for work in instance.work.tolist())) / instance.num_jobs
 
 
-def _afs_l_loses(instance: ElasticSharing) -> str:
-    value, least = instance.objective(afs_l(instance)), _least(instance)
-    if not beats("min", float(least), value):
-        return ""
-    return f"AFS-L completes the jobs in {value:g} s on average, {least} s are possible"
+def _grown(instance: ElasticSharing) -> set[tuple[int, int]]:
+    """Shares to which the rule of section 3.2 can lead, whichever way ties go."""
+    work = [Fraction(w) for w in instance.work.tolist()]
+    tables = [[Fraction(rate) for rate in table] for table in instance.throughputs.tolist()]
+    found = {(0, 0)}
+    for num_gpus in range(1, instance.num_gpus + 1):
+        found = {
+            (shares[0] + (receiver == 0), shares[1] + (receiver == 1))
+            for shares in found
+            for receiver in _receivers(work, tables, shares, num_gpus)
+        }
+    return found
 
 
-def _afs_l_splits_badly(instance: ElasticSharing) -> str:
-    """How another split of all GPUs, with a GPU or more for both jobs, beats that of AFS-L."""
-    splits = [(share, instance.num_gpus - share) for share in range(1, instance.num_gpus)]
+def _receivers(work: list[Fraction], tables: list[list[Fraction]], shares: tuple[int, int], num_gpus: int) -> set[int]:
+    """Who may receive the last of ``num_gpus`` GPUs by formulas (1) and (2), the others being shared out."""
+    now = [tables[job][shares[job]] for job in (0, 1)]
+    then = [tables[job][shares[job] + 1] for job in (0, 1)]
+    whole = [tables[job][num_gpus] for job in (0, 1)]
+    # The first GPU goes to the shorter job; later, a job without GPUs does not complete first.
+    pace = now if any(now) else then
+    ends = {job: work[job] / pace[job] for job in (0, 1) if pace[job]}
+    receivers = set()
+    for a in (job for job in ends if ends[job] == min(ends.values())):
+        b = 1 - a
+        if not any(now):
+            receivers.add(a)
+            continue
+        if work[a] / now[a] < work[b] / then[b]:
+            less = then[b] / now[a] - now[b] / then[a]
+            difference = work[a] / then[a] - work[a] / now[a] + work[a] / (2 * whole[b]) * less
+        else:
+            if_a = (work[b] - now[b] * work[a] / then[a]) / (2 * whole[b])
+            if_b = (work[a] - now[a] * work[b] / then[b]) / (2 * whole[a])
+            difference = work[a] / then[a] - work[b] / then[b] + if_a - if_b
+        receivers |= {b} if difference > 0 else {a} if difference < 0 else {a, b}
+    return receivers
+
+
+def _rule_loses(instance: ElasticSharing, fewest: int = 0) -> str:
+    """How other shares of all GPUs beat those that the rule of section 3.2 leads to, whichever way ties go."""
+    splits = [(share, instance.num_gpus - share) for share in range(fewest, instance.num_gpus + 1 - fewest)]
     best = min(splits, key=lambda split: _follow(instance, split))
-    plan = afs_l(instance)
-    value, least = instance.objective(plan), _follow(instance, best)
-    if not beats("min", float(least), value):
+    grown = min(_grown(instance), key=lambda split: _follow(instance, split))
+    if min(grown) < fewest:
+        return ""
+    value, least = _follow(instance, grown), _follow(instance, best)
+    if value == least:
         return ""
     return (
-        f"AFS-L starts the jobs on {listed(plan.shares[0])} GPUs and completes them in {value:g} s on average, "
-        f"{listed(best)} GPUs take {least} s"
+        f"the rule starts the jobs on {listed(grown)} GPUs and completes them in {value} s on average, {listed(best)} "
+        f"GPUs take {least} s"
     )
 
 
-def _future_matters(instance: ElasticSharing) -> str:
-    """How the receiver that is best if the completed job's share is left open is not if it goes to the other."""
-    two = _on_one_gpu(instance, (0, 1))
-    apathetic = [if_receives(two, receiver) for receiver in (0, 1)]
-    real = [_follow(instance, shares) for shares in ((2, 1), (1, 2))]
-    for receiver, other in ((0, 1), (1, 0)):
-        if beats("min", apathetic[receiver], apathetic[other]) and real[other] < real[receiver]:
-            return (
-                f"job {receiver} should receive the third GPU if the share of the completed job is left open, "
-                f"{apathetic[receiver]:g} against {apathetic[other]:g} s; if the other job then has all three, "
-                f"job {other} should, {real[other]} against {real[receiver]} s"
-            )
+def _rule_loses_to_shares_of_both(instance: ElasticSharing) -> str:
+    """The same, where the rule gives both jobs GPUs, and only shares that do so are compared."""
+    return _rule_loses(instance, 1)
+
+
+def _greedier_is_not_sooner(instance: ElasticSharing) -> str:
+    """How AFS-L is as good as shortest remaining time first, for one of the ways to read it."""
+    greedy = instance.objective(_plan(srtf, instance))
+    for order in ((0, 1), (1, 0)):
+        # Of two jobs, that the earlier is the shorter is that the later is in the other order.
+        plan = afs_l(instance, order=order)
+        assert plan is not None
+        if not beats("min", greedy, instance.objective(plan)):
+            return f"shortest remaining time first takes {greedy:g} s, AFS-L {instance.objective(plan):g} s"
     return ""
 
 
-_MANY_JOBS = [
+def _greedily() -> ElasticSharing:
+    """Jobs A and B of Appendix A, but A does not quite scale linearly, so that AFS-L's ties do not matter."""
+    first = appendix_a()
+    return replace(first, throughputs=np.array([[0.0, 1.0, 2 / 1.05], first.throughputs[1]]))
+
+
+_TWO_JOBS = [
     Claim(
-        name="formula_3_transitive",
-        source="AFS, section 4.2, formula (3) and Algorithm 1",
-        statement="Comparing jobs in pairs finds the job of top priority.",
-        reading="formula (3) never goes round in a circle: if one job wins against a second, and that one against a "
-        "third, then the third does not win against the first. Ties are left out.",
-        instances=lambda rng: _triples(5, 3),
-        breaks=lambda instance: _cycles(instance, _wins),
-        scope="three jobs, not equally long, of whole work up to 3, whose throughputs are up to 5 on a GPU and at most "
-        "twice that on two",
+        name="two_job_rule_least_time",
+        source="AFS, section 3.2",
+        statement="With work and throughputs known, repeating the choice by formulas (1) and (2) from one GPU on "
+        "determines the optimal shares of two jobs.",
+        reading="curves are concave, and ties may go either way. The job that is left has all GPUs.",
+        instances=lambda rng: _sharings((2,), (2, 3), 3, _concave, 4),
+        breaks=_rule_loses,
+        scope="2 jobs of whole work up to 3, on 2 or 3 GPUs with concave curves whose steps are at most 4",
         exhaustive=True,
+        assumptions="two jobs that are there at once, of known length, and no others; identical GPUs; shares change "
+        "when a job completes, at no cost.",
+        others=(
+            Reading(
+                "every further GPU helps, and the second adds less than the first (Appendix B: 1 < f <= 2).",
+                _rule_loses,
+                lambda rng: _sharings((2,), (2, 3), 3, _sublinear, 5),
+            ),
+            Reading(
+                "the optimum is that among shares of at least one GPU for each job, where the rule leads to such.",
+                _rule_loses_to_shares_of_both,
+            ),
+        ),
     ),
     Claim(
-        name="pairs_transitive",
-        source="AFS, section 4.2 and Algorithm 1",
-        statement="Comparing jobs in pairs finds the job of top priority.",
-        reading="even where the better receiver of each pair is known, and not taken from formula (3), the "
-        "comparison never goes round in a circle. Ties are left out.",
-        instances=lambda rng: _triples(5, 3),
-        breaks=lambda instance: _cycles(instance, _really_wins),
-        scope="three jobs, not equally long, of whole work up to 3, whose throughputs are up to 5 on a GPU and at most "
-        "twice that on two",
+        name="afs_l_decreasing_contention",
+        source="AFS, section 3.2",
+        statement="Where jobs start together and no others arrive, strategies that act more greedily may do better "
+        "than AFS.",
+        reading="there are two such jobs, which complete sooner on average by shortest remaining time first than by "
+        "AFS-L, whichever way its ties go: 2 h each on one GPU, and 1.05 h and 1.5 h on two.",
+        instances=lambda rng: [_greedily()],
+        breaks=_greedier_is_not_sooner,
+        scope="two jobs on 2 GPUs, those of Appendix A but for 0.05 h",
         exhaustive=True,
-    ),
-    Claim(
-        name="apathetic_future_share",
-        source="AFS, section 4.2",
-        statement="Who should receive a GPU can be decided without knowing what becomes of the shares later.",
-        reading="two jobs on a GPU each share three: if one receiver is better when the share of the job that "
-        "completes is left open, it is not worse when the other job gets that share too.",
-        instances=lambda rng: _sharings((2,), (3,), 4, _concave, 3),
-        breaks=_future_matters,
-        scope="two jobs of whole work up to 4, on 3 GPUs with concave curves whose steps are at most 3",
-        exhaustive=True,
-    ),
-    Claim(
-        name="afs_l_least_time",
-        source="AFS, section 4.2, Algorithm 1",
-        statement="Two-job decisions, repeated GPU by GPU, lead to the least average completion time.",
-        reading="AFS-L reaches the least average completion time of all schedules that change shares at completions, "
-        "for concave curves and jobs that are there at once.",
-        instances=lambda rng: _sharings((2, 3), (2, 3), 3, _concave, 2),
-        breaks=_afs_l_loses,
-        scope="2 or 3 jobs of whole work up to 3, on 2 or 3 GPUs with concave curves whose steps are at most 2",
-        exhaustive=True,
-    ),
-    Claim(
-        name="afs_l_least_time_linear",
-        source="AFS, section 4.2, Algorithm 1",
-        statement="Two-job decisions, repeated GPU by GPU, lead to the least average completion time.",
-        reading="of two jobs that scale linearly up to all GPUs, for which shortest first is optimal.",
-        instances=lambda rng: _sharings((2,), (2, 3, 4), 6, _linear, 3),
-        breaks=_afs_l_loses,
-        scope="2 jobs of whole work up to 6, on 2 to 4 GPUs with linear curves of up to 3 per GPU",
-        exhaustive=True,
-    ),
-    Claim(
-        name="afs_l_least_time_both_run",
-        source="AFS, section 4.2, Algorithm 1",
-        statement="Two-job decisions, repeated GPU by GPU, lead to the least average completion time.",
-        reading="of two jobs only, with concave curves, and of schedules in which both start at once, with all GPUs.",
-        instances=lambda rng: _sharings((2,), (2, 3, 4), 4, _concave, 2),
-        breaks=_afs_l_splits_badly,
-        scope="2 jobs of whole work up to 4, on 2 to 4 GPUs with concave curves whose steps are at most 2",
-        exhaustive=True,
+        assumptions="contention decreases: jobs are there at once, and none arrive. The AFS assumption is broken on "
+        "purpose, as the text says.",
     ),
 ]
 
 
-# --- against other schedulers, and with more GPUs: sections 3 and 5 ------------------------------
-
-Scheduler = Callable[[ElasticSharing], Schedule]
-Instances = Callable[[np.random.Generator], Iterator[ElasticSharing]]
+# --- Appendix A ----------------------------------------------------------------------------------
 
 
-def _afs_l_worse_than(instance: ElasticSharing, name: str, scheduler: Scheduler) -> str:
-    value, other = instance.objective(afs_l(instance)), instance.objective(scheduler(instance))
-    if not beats("min", other, value):
+def _plan(scheduler: Scheduler, instance: ElasticSharing) -> Schedule:
+    plan = scheduler(instance)
+    assert plan is not None
+    return plan
+
+
+def _srtf_not_optimal(instance: ElasticSharing) -> str:
+    value, equal = (instance.objective(_plan(rule, instance)) / HOUR for rule in (srtf, max_min))
+    least = float(_least(instance)) / HOUR
+    if agree(value, least) and agree(equal, 2.0):
         return ""
-    return f"AFS-L completes the jobs in {value:g} s on average, {name} in {other:g} s"
+    return f"shortest remaining time first takes {value:g} h, {least:g} h are possible; equal shares take {equal:g} h"
 
 
-def _gpu_hurts(instance: ElasticSharing) -> str:
-    """How AFS-L does better without one of the GPUs."""
-    fewer = replace(instance, num_gpus=instance.num_gpus - 1, throughputs=instance.throughputs[:, :-1])
-    value, before = instance.objective(afs_l(instance)), fewer.objective(afs_l(fewer))
-    if not beats("min", before, value):
+def _not_1_25_hours(instance: ElasticSharing) -> str:
+    value = instance.objective(_plan(srtf, instance)) / HOUR
+    return "" if agree(value, 1.25) else f"A completes after 1 h, and B 1.5 h after A: {value:g} h on average"
+
+
+def _not_1_25_hours_of_running(instance: ElasticSharing) -> str:
+    value = float((instance.work / instance.throughputs[:, -1]).mean()) / HOUR
+    return "" if agree(value, 1.25) else f"the jobs run for {value:g} h on average"
+
+
+def _equal_shares_lose(instance: ElasticSharing) -> str:
+    equal, short = (instance.objective(_plan(rule, instance)) / HOUR for rule in (max_min, srtf))
+    if beats("min", equal, short):
+        return ""
+    x = 2 / float(instance.throughputs[-1, 2])
+    return (
+        f"with {instance.num_jobs - 2} future jobs and x = {x:g} h, equal shares take {equal:g} h on average, shortest "
+        f"remaining time first {short:g} h"
+    )
+
+
+def _sequels(numbers: range) -> Iterator[ElasticSharing]:
+    for number, part in itertools.product(numbers, range(1, 20)):
+        yield appendix_a_sequel(1 + part / 20, num_future=number)
+
+
+_A_KEPT = "all of Appendix A's: 2 GPUs, its jobs and times, shares that change at no cost."
+
+_APPENDIX_A = [
+    Claim(
+        name="appendix_a_srtf_optimal",
+        source="AFS, Appendix A",
+        statement="Of the jobs A and B, shortest remaining time first is optimal; equal shares take 2 h on average.",
+        reading="of schedules that change shares at completions.",
+        instances=lambda rng: [appendix_a()],
+        breaks=_srtf_not_optimal,
+        scope="the jobs A and B on 2 GPUs",
+        exhaustive=True,
+        assumptions=_A_KEPT,
+    ),
+    Claim(
+        name="appendix_a_1_25_hours",
+        source="AFS, Appendix A",
+        statement="The optimal strategy for the jobs A and B achieves an average JCT of 1.25 h.",
+        reading="a job's completion time counts from its submission, so that B's includes the hour for which it waits.",
+        instances=lambda rng: [appendix_a()],
+        breaks=_not_1_25_hours,
+        scope="the jobs A and B on 2 GPUs",
+        exhaustive=True,
+        assumptions=_A_KEPT,
+        others=(Reading("what is averaged is how long each job runs.", _not_1_25_hours_of_running),),
+    ),
+    Claim(
+        name="appendix_a_sequel",
+        source="AFS, Appendix A",
+        statement="If identical jobs arrive one after the other, equal shares achieve a smaller average JCT than "
+        "shortest remaining time first, whatever x.",
+        reading="the sequence is long, 20 or 21 jobs after A and B. Where there are more jobs than GPUs, equal shares "
+        "serve those that came first.",
+        instances=lambda rng: _sequels(range(20, 22)),
+        breaks=_equal_shares_lose,
+        scope="x from 1.05 to 1.95 h in steps of 0.05 h",
+        exhaustive=True,
+        assumptions="Appendix A's jobs, times and GPUs. It assumes no more jobs than GPUs, which its own sequence does "
+        "not keep; who waits then is a choice of the reading.",
+        others=(
+            Reading("there are 1 to 10 jobs after A and B.", _equal_shares_lose, lambda rng: _sequels(range(1, 11))),
+        ),
+    ),
+]
+
+
+# --- Algorithm 1: section 3.3 and Appendix C -----------------------------------------------------
+
+
+def _stage_one_errs(instance: ElasticSharing) -> str:
+    """How AFS-L's first shares are not one GPU each in order of length before anyone's second."""
+    shares = _plan(afs_l, instance).shares[0]
+    lengths = instance.work / instance.throughputs[:, 1]
+    served = np.sort(lengths[shares > 0])
+    number = min(instance.num_jobs, instance.num_gpus)
+    if len(served) == number and (served == np.sort(lengths)[:number]).all():
         return ""
     return (
-        f"with {fewer.num_gpus} GPUs AFS-L completes the jobs in {before:g} s on average, with {instance.num_gpus} in "
-        f"{value:g} s"
+        f"on one GPU the jobs take {listed(f'{length:g}' for length in lengths)} s; of {instance.num_gpus} GPUs they "
+        f"get {listed(shares)}"
     )
 
 
-_CURVES: dict[str, tuple[str, Curves]] = {
-    "": ("concave curves", _concave),
-    "_linear": ("curves linear up to a maximum", _capped),
-}
-"""Suffix of a claim's name, and the curves that it is about."""
-
-
-def _never_worse(name: str, title: str, scheduler: Scheduler, suffix: str) -> Claim:
-    words, curves = _CURVES[suffix]
-    return Claim(
-        name=f"afs_l_never_worse_than_{name}{suffix}",
-        source="AFS, sections 3 and 5",
-        statement=f"AFS-L completes jobs sooner on average than {title}.",
-        reading=f"on no set of jobs that are there at once, with {words}, is its average completion time greater. "
-        "The paper compares averages over traces.",
-        instances=lambda rng: _sharings((2, 3), (2, 3), 4, curves, 2),
-        breaks=lambda instance: _afs_l_worse_than(instance, title, scheduler),
-        scope=f"2 or 3 jobs of whole work up to 4, on 2 or 3 GPUs with {words}, at most 2 per GPU",
-        exhaustive=True,
+def _longer_wins(instance: ElasticSharing, shorter: int, longer: int) -> bool:
+    """Formula (3) for two jobs on a GPU each."""
+    (_, now, then), (_, longer_now, longer_then) = (
+        [Fraction(rate) for rate in instance.throughputs[job, :3].tolist()] for job in (shorter, longer)
     )
+    return (longer_then - longer_now) / longer_then > (then - now) / now
 
 
-def _arriving(rng: np.random.Generator) -> Iterator[ElasticSharing]:
-    """Jobs that arrive over time, of whole work and concave curves."""
-    while True:
-        num_jobs, num_gpus = rng.integers(2, 5, 2).tolist()
-        steps = np.sort(rng.integers(0, 5, (num_jobs, num_gpus)), axis=1)[:, ::-1].copy()
-        steps[:, 0] = np.maximum(steps[:, 0], 1)
-        yield ElasticSharing(
-            num_gpus=num_gpus,
-            work=rng.integers(1, 9, num_jobs).astype(float),
-            throughputs=np.pad(steps.cumsum(axis=1), ((0, 0), (1, 0))).astype(float),
-            arrivals=np.sort(rng.integers(0, 4, num_jobs)).astype(float),
-        )
-
-
-def _more_gpus(suffix: str, words: str, scope: str, instances: Instances, *, exhaustive: bool = True) -> Claim:
-    return Claim(
-        name=f"afs_l_more_gpus{suffix}",
-        source="AFS, section 4.2, Algorithm 1",
-        statement="AFS-L makes use of more GPUs.",
-        reading=f"a GPU more never makes its average completion time greater, for {words}. This is a property to "
-        "expect, not a statement of the paper.",
-        instances=instances,
-        breaks=_gpu_hurts,
-        scope=scope,
-        exhaustive=exhaustive,
-    )
-
-
-_MORE_GPUS = [
-    _more_gpus(
-        "",
-        "jobs with concave curves that are there at once",
-        "2 or 3 jobs of whole work up to 4, from 1 to 2 and 2 to 3 GPUs with concave curves, at most 2 per GPU",
-        lambda rng: _sharings((2, 3), (2, 3), 4, _concave, 2),
-    ),
-    _more_gpus(
-        "_arrivals",
-        "jobs with concave curves that arrive over time",
-        "random, 2 to 4 jobs of whole work up to 8, from 1 to 2, 2 to 3 and 3 to 4 GPUs with concave curves",
-        _arriving,
-        exhaustive=False,
-    ),
-    _more_gpus(
-        "_any_curves",
-        "jobs with any curves that are there at once",
-        "2 jobs of whole work up to 3, from 1 to 2, 2 to 3 and 3 to 4 GPUs with curves that never fall, at most 2 more "
-        "per GPU",
-        lambda rng: _sharings((2,), (2, 3, 4), 3, _any_curve, 2),
-    ),
-]
-
-_COMPARED = [
-    claim
-    for suffix in _CURVES
-    for claim in (
-        _never_worse("max_min", "max-min fair shares", max_min, suffix),
-        _never_worse("srtf", "shortest remaining time first", srtf, suffix),
-        _never_worse("srtf_elastic", "shortest remaining time first for elastic jobs", srtf_elastic, suffix),
-    )
-]
-
-
-# --- whether comparing in pairs is an order: section 4.2 and Appendix C --------------------------
+def _appendix_c_fails(instance: ElasticSharing) -> str:
+    lengths = [
+        Fraction(work) / Fraction(rate)
+        for work, rate in zip(instance.work.tolist(), instance.throughputs[:, 1].tolist(), strict=True)
+    ]
+    a, b, c = sorted(range(3), key=lambda job: lengths[job])
+    if _longer_wins(instance, a, b) and _longer_wins(instance, b, c) and not _longer_wins(instance, a, c):
+        return f"job {b} wins against job {a}, job {c} against job {b}, but job {c} not against job {a}"
+    return ""
 
 
 def _goes_round(instance: ElasticSharing) -> str:
@@ -381,53 +399,179 @@ def _goes_round(instance: ElasticSharing) -> str:
     return ""
 
 
-def _longer_wins(instance: ElasticSharing, shorter: int, longer: int) -> bool:
-    """Formula (3) for two jobs on a GPU each."""
-    (_, now, then), (_, longer_now, longer_then) = (
-        [Fraction(rate) for rate in instance.throughputs[job, :3].tolist()] for job in (shorter, longer)
-    )
-    return (longer_then - longer_now) / longer_then > (then - now) / now
-
-
-def _appendix_c_fails(instance: ElasticSharing) -> str:
-    lengths = [Fraction(work) / Fraction(rate) for work, rate in zip(*_work_and_rate(instance), strict=True)]
-    a, b, c = sorted(range(3), key=lambda job: lengths[job])
-    if _longer_wins(instance, a, b) and _longer_wins(instance, b, c) and not _longer_wins(instance, a, c):
-        return f"job {b} wins against job {a}, job {c} against job {b}, but job {c} not against job {a}"
-    return ""
-
-
-def _work_and_rate(instance: ElasticSharing) -> tuple[list[float], list[float]]:
-    return instance.work.tolist(), instance.throughputs[:, 1].tolist()
-
-
-_ORDER = [
+_MANY_JOBS = [
     Claim(
-        name="comparison_an_order",
-        source="AFS, section 4.2, Algorithm 1, and Appendix C",
-        statement="The comparison of jobs in pairs is transitive, so that there is a job of top priority.",
-        reading="at none of the shares through which AFS-L hands out its GPUs does the comparison of Algorithm 1 go "
-        "round in a circle. As printed, a job without GPUs is longer than any other, and the shorter job wins where "
-        "formula (3) is an equality.",
-        instances=lambda rng: _sharings((3,), (2, 3, 4), 3, _concave, 3),
-        breaks=_goes_round,
-        scope="three jobs of whole work up to 3, on 2 to 4 GPUs with concave curves whose steps are at most 3",
+        name="afs_l_stage_one",
+        source="AFS, section 3.3",
+        statement="In stage one AFS-L allocates one GPU each in increasing order of job lengths; only when each job "
+        "has one does it go on.",
+        reading="throughput grows less than linearly: every further GPU helps, and the second adds less than the "
+        "first.",
+        instances=lambda rng: _sharings((2, 3), (2, 3), 3, _sublinear, 3),
+        breaks=_stage_one_errs,
+        scope="2 or 3 jobs of whole work up to 3, on 2 or 3 GPUs with concave curves whose steps are at most 3",
         exhaustive=True,
+        assumptions="lengths are known; identical GPUs; throughputs concave. Jobs are there at once.",
+        others=(
+            Reading(
+                "the second GPU may add as much as the first (Appendix B: f <= 2), or nothing.",
+                _stage_one_errs,
+                lambda rng: _sharings((2, 3), (2, 3), 3, _concave, 3),
+            ),
+        ),
     ),
     Claim(
-        name="appendix_c",
+        name="formula_3_transitive",
         source="AFS, Appendix C",
         statement="Formula (3) is transitive.",
         reading="of three jobs, each longer than the one before: if the second wins against the first by formula (3), "
-        "and the third against the second, then the third wins against the first. Other ways round are left out, as in "
-        "the proof.",
-        instances=lambda rng: _triples(5, 3),
+        "and the third against the second, then the third wins against the first, as in the proof.",
+        instances=lambda rng: _triples(5, 2),
         breaks=_appendix_c_fails,
-        scope="three jobs, not equally long, of whole work up to 3, whose throughputs are up to 5 on a GPU and at most "
+        scope="three jobs, not equally long, of whole work up to 2, whose throughputs are up to 5 on a GPU and at most "
         "twice that on two",
         exhaustive=True,
+        assumptions="lengths are known; a second GPU adds no more than the first.",
+    ),
+    Claim(
+        name="priority_comparison_transitive",
+        source="AFS, section 3.3 and Appendix C",
+        statement="The priority comparison of jobs is transitive, so that there is a job of top priority.",
+        reading="at none of the shares through which AFS-L hands out its GPUs does the comparison of Algorithm 1, in "
+        "which the shorter job wins where formula (3) is false, go round in a circle. Appendix C proves less: see "
+        "formula_3_transitive.",
+        instances=lambda rng: _sharings((3,), (2, 3), 2, _concave, 3),
+        breaks=_goes_round,
+        scope="three jobs of whole work up to 2, on 2 or 3 GPUs with concave curves whose steps are at most 3",
+        exhaustive=True,
+        assumptions="lengths are known; identical GPUs; throughputs concave. Jobs are there at once.",
+        others=(
+            Reading(
+                "the same where nothing is equal: three jobs of different lengths on 4 GPUs, whose second GPU helps, "
+                "less than the first, and whose gains all differ.",
+                _goes_round,
+                lambda rng: _triples(7, 2, ordinary=True),
+            ),
+        ),
     ),
 ]
 
 
-CLAIMS: list[Claim] = [*_MANY_JOBS, *_COMPARED, *_MORE_GPUS, *_ORDER]
+# --- shortest first on linear jobs: sections 2.1 and 6 -------------------------------------------
+
+
+def _linear_arriving() -> Iterator[ElasticSharing]:
+    """Jobs that take 1 to 3 s on all GPUs and arrive in the first 3 s, at whole seconds."""
+    for num_jobs, num_gpus in itertools.product((2, 3), (1, 2, 3)):
+        kinds = list(itertools.product(range(4), range(1, 4)))
+        for chosen in itertools.combinations_with_replacement(kinds, num_jobs):
+            arrivals, spans = np.array(chosen, float).T
+            per_gpu = np.arange(1.0, num_jobs + 1)
+            yield ElasticSharing(
+                num_gpus=num_gpus,
+                work=spans * per_gpu * num_gpus,
+                throughputs=per_gpu[:, None] * np.arange(num_gpus + 1),
+                arrivals=arrivals,
+            )
+
+
+def _srtf_loses(instance: ElasticSharing) -> str:
+    value, least = instance.objective(_plan(srtf, instance)), _least_in_turns(instance)
+    if not beats("min", least, value):
+        return ""
+    return f"shortest remaining time first takes {value:g} s on average, {least:g} s are possible"
+
+
+def _least_in_turns(instance: ElasticSharing) -> float:
+    """Least average completion time when all GPUs serve one job in each whole second, by trying all orders, s."""
+    arrivals = instance.arrivals.astype(int).tolist()
+    spans = tuple(np.rint(instance.work / instance.throughputs[:, -1]).astype(int).tolist())
+    waits = {spans: 0}
+    # Summed up is, for each second, how many jobs are there; what a state's past cost, at the least.
+    total = None
+    for now in itertools.count():
+        if total is not None and not waits:
+            break
+        following: dict[tuple[int, ...], int] = {}
+        for left, cost in waits.items():
+            if not any(left):
+                total = cost if total is None else min(total, cost)
+                continue
+            there = [job for job, rest in enumerate(left) if rest and arrivals[job] <= now]
+            for job in there or [-1]:
+                after = tuple(rest - (k == job) for k, rest in enumerate(left))
+                following[after] = min(cost + len(there), following.get(after, cost + len(there)))
+        waits = following
+    assert total is not None
+    return total / instance.num_jobs
+
+
+_LINEAR = [
+    Claim(
+        name="srtf_least_time_linear",
+        source="AFS, sections 2.1 and 6",
+        statement="Shortest remaining time first minimises the average JCT if throughput scales linearly.",
+        reading="up to all GPUs, for which each job asks. Jobs may arrive over time.",
+        instances=lambda rng: _linear_arriving(),
+        breaks=_srtf_loses,
+        scope="2 or 3 jobs that take 1 to 3 s on all of 1 to 3 GPUs and arrive within 3 s, at whole seconds",
+        exhaustive=True,
+        assumptions="lengths are known; identical GPUs; shares change at no cost.",
+    ),
+]
+
+
+# --- against other schedulers: sections 5.2 and 5.5 ----------------------------------------------
+
+TRACES = 6
+"""Traces on which schedulers are compared."""
+
+
+def _traces(rng: np.random.Generator) -> Iterator[ElasticSharing]:
+    """Jobs that arrive over time and ask for GPUs, under moderate to heavy contention."""
+    for _ in range(TRACES):
+        yield generate(
+            rng,
+            num_jobs=300,
+            num_gpus=16,
+            arrival_gap=float(rng.uniform(500, 2000)),
+            requests=True,
+            reallocation="any_time",
+        )
+
+
+def _later(scheduler: Scheduler, other: Scheduler) -> Callable[[ElasticSharing], str]:
+    def breaks(instance: ElasticSharing) -> str:
+        value, theirs = (instance.objective(_plan(rule, instance)) for rule in (scheduler, other))
+        return f"{value:g} s on average, against {theirs:g} s" if beats("min", theirs, value) else ""
+
+    return breaks
+
+
+def _sooner(scheduler: Scheduler, other: Scheduler, title: str, than: str, section: str) -> Claim:
+    return Claim(
+        name=f"{scheduler.__name__}_sooner_than_{other.__name__}",
+        source=f"AFS, section {section}",
+        statement=f"{title} completes jobs sooner on average than {than}.",
+        reading=f"on {TRACES} random traces of 300 jobs that arrive over time, on 16 GPUs, it is not later on any. "
+        "The paper compares averages over 11 recorded traces.",
+        instances=_traces,
+        breaks=_later(scheduler, other),
+        scope="traces of concave curves under moderate to heavy contention, of jobs that ask for up to their maximum",
+        shrink=False,
+        assumptions="jobs arrive over time and ask for GPUs; identical GPUs; shares change at no cost. Relaxed: "
+        "traces, curves and requests are random, not the paper's.",
+    )
+
+
+_COMPARED = [
+    _sooner(afs_l, srtf, "AFS-L", "shortest remaining time first", "5.2"),
+    _sooner(afs_l, srsf, "AFS-L", "shortest remaining service first", "5.2"),
+    _sooner(afs_l, max_min, "AFS-L", "max-min fair shares", "2.2"),
+    _sooner(afs_l, srtf_elastic, "AFS-L", "SRTF-E", "5.5"),
+    _sooner(afs_l, srsf_elastic, "AFS-L", "SRSF-E", "5.5"),
+    _sooner(afs_p, tiresias_l, "AFS-P", "Tiresias-L", "5.2"),
+]
+
+
+CLAIMS: list[Claim] = [*_TWO_JOBS, *_APPENDIX_A, *_MANY_JOBS, *_LINEAR, *_COMPARED]

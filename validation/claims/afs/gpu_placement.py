@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from heuristics.afs.gpu_placement import first_fit_decreasing
-from instances.afs.gpu_placement import GpuPlacement
+from instances.afs.gpu_placement import GpuPlacement, two_machines
 from instances.afs.network_packing import regulated_shares
 from validation.claims.afs.network_packing import REGULATED
 from validation.testing.claims import Claim
@@ -44,32 +44,17 @@ def _new_jobs() -> Iterator[GpuPlacement]:
         yield GpuPlacement(regulated=np.array(shares), num_machines=machines, gpus_per_machine=gpus, previous=previous)
 
 
-def _running_jobs() -> Iterator[GpuPlacement]:
-    """Up to 3 jobs that were anywhere on up to 2 machines."""
-    for machines, gpus, shares in _clusters(2, (2, 4)):
-        if len(shares) <= 3:
-            held = [c for c in itertools.product(range(gpus + 1), repeat=len(shares)) if sum(c) <= gpus]
-            for columns in itertools.product(held, repeat=machines):
-                yield GpuPlacement(
-                    regulated=np.array(shares),
-                    num_machines=machines,
-                    gpus_per_machine=gpus,
-                    previous=np.array(columns).T,
-                )
-
-
 def _placement_fails(instance: GpuPlacement) -> str:
-    return "; ".join(map(str, instance.violations(first_fit_decreasing(instance))))
-
-
-def _placement_keeps_less(instance: GpuPlacement) -> str:
-    """How another placement keeps more jobs where they are, or as many with more GPUs."""
     plan = first_fit_decreasing(instance)
-    kept = instance.kept(plan)
-    jobs, gpus = _most_kept(instance)
-    if (int((kept > 0).sum()), int(kept.sum())) >= (jobs, gpus):
-        return ""
-    return f"{(kept > 0).sum()} jobs keep {kept.sum()} GPUs, {jobs} could keep {gpus}"
+    assert plan is not None
+    return "; ".join(map(str, instance.violations(plan)))
+
+
+def _all_stay(instance: GpuPlacement) -> str:
+    """How all jobs that run can keep a GPU."""
+    running = int(((instance.previous.sum(axis=1) > 0) & (instance.regulated > 0)).sum())
+    jobs, _ = _most_kept(instance)
+    return "" if jobs < running else f"all {running} jobs can keep a GPU"
 
 
 def _most_kept(instance: GpuPlacement) -> tuple[int, int]:
@@ -92,34 +77,26 @@ def _most_kept(instance: GpuPlacement) -> tuple[int, int]:
 CLAIMS: list[Claim] = [
     Claim(
         name="proposition_1",
-        source="AFS, section 4.4, Proposition 1",
+        source="AFS, Appendix E, Proposition 1",
         statement="Jobs with regulated shares can be placed so that no machine hosts two jobs that span machines.",
-        reading=f"regulated is {REGULATED}, of a power of two of GPUs each. First fit decreasing finds a placement on "
-        "which every job is also on the fewest machines.",
+        reading=f"regulated is {REGULATED}, of a power of two of GPUs each. The proof's placement, whole machines "
+        "first and then first fit decreasing, finds room for all, with every job on the fewest machines.",
         instances=lambda rng: _new_jobs(),
         breaks=_placement_fails,
         scope="all sets of regulated shares on up to 4 machines of 1, 2, 4 or 8 GPUs",
         exhaustive=True,
+        assumptions="homogeneous machines of a power of two of GPUs each. Relaxed: GPUs may be left over.",
     ),
     Claim(
-        name="proposition_1_running_jobs",
-        source="AFS, section 4.4, Proposition 1",
-        statement="Jobs with regulated shares can be placed so that no machine hosts two jobs that span machines.",
-        reading="the same when each job prefers the machines on which it keeps the most GPUs.",
-        instances=lambda rng: _running_jobs(),
-        breaks=_placement_fails,
-        scope="up to 3 jobs of regulated shares that held any GPUs before, on up to 2 machines of 2 or 4 GPUs",
-        exhaustive=True,
-    ),
-    Claim(
-        name="placement_keeps_most",
+        name="migration_is_needed",
         source="AFS, section 4.4",
-        statement="When shares change, jobs stay where they are as far as possible.",
-        reading="first fit decreasing with a preference for old machines lets the most jobs keep a GPU, and so many "
-        "keep the most GPUs. The preference and the two aims are this library's.",
-        instances=lambda rng: _running_jobs(),
-        breaks=_placement_keeps_less,
-        scope="up to 3 jobs of regulated shares that held any GPUs before, on up to 2 machines of 2 or 4 GPUs",
+        statement="Regulated shares do not prevent fragmentation, so that jobs still have to be migrated.",
+        reading="there are jobs of regulated shares that run, and new regulated shares of these jobs that fit, with "
+        "which no placement lets all of them keep a GPU.",
+        instances=lambda rng: [two_machines()],
+        breaks=_all_stay,
+        scope="three jobs on two machines of 4 GPUs",
         exhaustive=True,
+        assumptions="homogeneous machines of a power of two of GPUs each.",
     ),
 ]

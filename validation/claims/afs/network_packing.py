@@ -6,16 +6,14 @@ models of :mod:`formulations`.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
-from heuristics.afs.network_packing import floor_and_grow
-from instances.afs.network_packing import NetworkPacking
+from heuristics.afs.network_packing import floor_and_grow_nearest
+from instances.afs.network_packing import NetworkPacking, NetworkPackingPlan
 from validation.claims.words import listed
-from validation.testing.claims import Claim
+from validation.testing.claims import Claim, Reading
 
 __all__ = ["CLAIMS", "REGULATED"]
 
@@ -64,94 +62,155 @@ def _no_regulated_shares(instance: NetworkPacking) -> str:
     return f"no regulated shares of {listed(instance.shares)} GPUs reach their floors and use all GPUs"
 
 
+def _grown(instance: NetworkPacking) -> set[tuple[int, ...]]:
+    """Shares at which the construction of the proof can end, whichever jobs grow; empty if it can be stuck."""
+    machine = instance.gpus_per_machine
+    found = {tuple(instance.floors.tolist())}
+    ends = set()
+    while found:
+        following = set()
+        for shares in found:
+            left = instance.num_gpus - sum(shares)
+            if not left:
+                ends.add(shares)
+                continue
+            able = [job for job, share in enumerate(shares) if 0 < min(share, machine) <= left]
+            if not able:
+                return set()
+            for job in able:
+                step = min(shares[job], machine)
+                following.add((*shares[:job], shares[job] + step, *shares[job + 1 :]))
+        found = following
+    return ends
+
+
+def _distance(instance: NetworkPacking, shares: tuple[int, ...]) -> int:
+    return int(np.abs(np.array(shares) - instance.shares).sum())
+
+
 def _construction_fails(instance: NetworkPacking) -> str:
-    plan = floor_and_grow(instance)
-    return "; ".join(map(str, instance.violations(plan)))
+    ends = _grown(instance)
+    if not ends:
+        return f"from {listed(instance.floors)} GPUs on, the construction can come to where no job can grow"
+    for shares in ends:
+        broken = instance.violations(NetworkPackingPlan(regulated=np.array(shares)))
+        if broken:
+            return f"{listed(shares)} GPUs: {'; '.join(map(str, broken))}"
+    return ""
+
+
+def _farther(instance: NetworkPacking, shares: tuple[int, ...]) -> str:
+    distance, least = _distance(instance, shares), _least_distance(instance)
+    if least is None or distance <= least:
+        return ""
+    return f"{listed(shares)} GPUs are {distance} away from what is wanted, {least} is possible"
 
 
 def _construction_not_nearest(instance: NetworkPacking) -> str:
-    plan, least = floor_and_grow(instance), _least_distance(instance)
-    if least is None or instance.objective(plan) <= least:
+    return _farther(instance, max(_grown(instance), key=lambda shares: _distance(instance, shares)))
+
+
+def _nearest_step_not_nearest(instance: NetworkPacking) -> str:
+    plan = floor_and_grow_nearest(instance)
+    assert plan is not None
+    return _farther(instance, tuple(plan.regulated.tolist()))
+
+
+def _no_choice_nearest(instance: NetworkPacking) -> str:
+    return _farther(instance, min(_grown(instance), key=lambda shares: _distance(instance, shares)))
+
+
+def _loses_a_machine(instance: NetworkPacking) -> str:
+    """How a regulated share that Proposition 2 allows is a machine or more below what is wanted."""
+    lost = instance.shares - instance.floors
+    job = int(np.argmax(lost))
+    if lost[job] < instance.gpus_per_machine:
         return ""
-    return (
-        f"{listed(plan.regulated)} GPUs are {instance.objective(plan):g} away from what is wanted, {least} is possible"
-    )
+    return f"job {job} wants {instance.shares[job]} GPUs and may get {instance.floors[job]}"
 
 
-def _floors_cost(instance: NetworkPacking) -> str:
-    with_floors, without = _least_distance(instance), _least_distance(replace(instance, floor_guarantee=False))
-    if with_floors == without:
+def _far_off(instance: NetworkPacking, shares: tuple[int, ...]) -> bool:
+    return bool((np.abs(np.array(shares) - instance.shares) >= instance.gpus_per_machine).any())
+
+
+def _always_far_off(instance: NetworkPacking) -> str:
+    ends = _grown(instance)
+    if not all(_far_off(instance, shares) for shares in ends):
         return ""
-    return f"regulated shares are {with_floors} GPUs away from what is wanted with floors, {without} without"
+    return f"whichever jobs grow, one of {listed(instance.shares)} GPUs is changed by a machine or more"
 
 
-def _no_rounding(instance: NetworkPacking) -> str:
-    """How no rounding of each share to the regulated one below or above uses all GPUs."""
-    candidates = instance.candidates
-    above = candidates[np.searchsorted(candidates, instance.shares)]
-    roundings = itertools.product(*map(set, zip(instance.floors.tolist(), above.tolist(), strict=True)))
-    if any(sum(shares) == instance.num_gpus for shares in roundings):
-        return ""
-    return (
-        f"{listed(instance.floors)} GPUs are below what is wanted, {listed(above)} above, and no choice adds up to all"
-    )
+def _can_be_far_off(instance: NetworkPacking) -> str:
+    for shares in sorted(_grown(instance)):
+        if _far_off(instance, shares):
+            return f"{listed(instance.shares)} GPUs can become {listed(shares)}"
+    return ""
 
 
 REGULATED = "0, a power of two below the GPUs of a machine, or whole machines"
 
+_KEPT = (
+    "homogeneous machines of a power of two of GPUs each; whole shares that add up to all GPUs, as Appendix E has it."
+)
+
 CLAIMS: list[Claim] = [
     Claim(
         name="proposition_2",
-        source="AFS, section 4.4 and Appendix E, Proposition 2",
+        source="AFS, Appendix E, Proposition 2",
         statement="Shares can be regulated so that all GPUs are used and no job gets less than its share rounded down.",
-        reading=f"regulated is {REGULATED}, of a power of two of GPUs each; shares are whole and add up to all GPUs.",
+        reading=f"regulated is {REGULATED}, of a power of two of GPUs each.",
         instances=lambda rng: _packings(16),
         breaks=_no_regulated_shares,
         scope="all shares of up to 16 GPUs in equal machines, up to numbering",
         exhaustive=True,
+        assumptions=_KEPT,
     ),
     Claim(
         name="proposition_2_construction",
-        source="AFS, section 4.4 and Appendix E, proof of Proposition 2",
-        statement="Rounding shares down and letting the smallest grow until all GPUs are used regulates them.",
-        reading="it ends exactly at the sum, and no job is below its share rounded down. Which of several smallest "
-        "shares grows is this library's choice.",
-        instances=lambda rng: _packings(20),
+        source="AFS, Appendix E, proof of Proposition 2",
+        statement="Rounding shares down and letting jobs grow until all GPUs are used regulates them.",
+        reading="whichever of the jobs whose increment fits grows each time, it ends exactly at the sum, and no job is "
+        "below its share rounded down.",
+        instances=lambda rng: _packings(16),
         breaks=_construction_fails,
-        scope="all shares of up to 20 GPUs in equal machines, up to numbering",
+        scope="all shares of up to 16 GPUs in equal machines, up to numbering",
         exhaustive=True,
+        assumptions=_KEPT,
     ),
     Claim(
-        name="stage_one_nearest",
+        name="regulation_least_difference",
         source="AFS, section 4.4 and Appendix E",
-        statement="Regulated shares stay near those that the scheduler wants.",
-        reading="the construction has the least sum of differences, of all regulated shares that are not below those "
-        "rounded down. The measure is this library's.",
+        statement="The scheduler regulates shares so that the difference from those it wanted is least.",
+        reading="the construction that proves Proposition 2 has the least sum of differences, whichever jobs grow. The "
+        "text does not name the measure, and gives no other algorithm.",
         instances=lambda rng: _packings(12),
         breaks=_construction_not_nearest,
         scope="all shares of up to 12 GPUs in equal machines, up to numbering",
         exhaustive=True,
+        assumptions=f"{_KEPT} Least is among the shares that Proposition 2 allows.",
+        others=(
+            Reading("the job grows that adds the least to the difference.", _nearest_step_not_nearest),
+            Reading("for some choice of the jobs that grow.", _no_choice_nearest),
+        ),
     ),
     Claim(
-        name="stage_one_floors_for_free",
-        source="AFS, section 4.4 and Appendix E, Proposition 2",
-        statement="Shares can be regulated so that all GPUs are used and no job gets less than its share rounded down.",
-        reading="the guarantee costs nothing: without it the least sum of differences is the same. The measure is this "
-        "library's.",
-        instances=lambda rng: _packings(12),
-        breaks=_floors_cost,
-        scope="all shares of up to 12 GPUs in equal machines, up to numbering",
+        name="difference_bound",
+        source="AFS, Appendix E",
+        statement="The difference between the share wanted and the regulated one is bounded by a small constant for "
+        "all jobs.",
+        reading="on machines of 2^k GPUs, no job loses more than 2^k - 1 of them by what Proposition 2 guarantees.",
+        instances=lambda rng: _packings(16),
+        breaks=_loses_a_machine,
+        scope="all shares of up to 16 GPUs in equal machines, up to numbering",
         exhaustive=True,
-    ),
-    Claim(
-        name="stage_one_rounds",
-        source="AFS, section 4.4 and Appendix E",
-        statement="Regulated shares stay near those that the scheduler wants.",
-        reading="every share can be rounded to the regulated one below or above it so that all GPUs are used. "
-        "Proposition 2 promises no less than the one below only.",
-        instances=lambda rng: _packings(12),
-        breaks=_no_rounding,
-        scope="all shares of up to 12 GPUs in equal machines, up to numbering",
-        exhaustive=True,
+        assumptions=_KEPT,
+        others=(
+            Reading(
+                "nor gains more, if the jobs that grow are chosen well.",
+                _always_far_off,
+                lambda rng: _packings(12),
+            ),
+            Reading("nor gains more, whichever jobs grow.", _can_be_far_off, lambda rng: _packings(12)),
+        ),
     ),
 ]

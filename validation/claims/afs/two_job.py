@@ -1,13 +1,14 @@
-"""What AFS states of two jobs and one free GPU (section 4.2), put to the test."""
+"""What AFS states of two jobs and one free GPU (section 3.2 and Appendix B), put to the test."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
-from heuristics.afs.two_job import jct_if_longer_receives, jct_if_shorter_receives, longer_receives, pairwise_rule
+from heuristics.afs.two_job import formula_1, formula_2, longer_receives, pairwise_rule
 from instances.afs.two_job import AfsTwoJob, AfsTwoJobPlan
 from instances.base import agree
 from validation.gaps import beats
@@ -16,29 +17,32 @@ from validation.testing.claims import Claim
 __all__ = ["CLAIMS", "if_receives"]
 
 
-def _pairs(most: int) -> Iterator[AfsTwoJob]:
-    """All pairs of running jobs of whole work and throughputs up to ``most``, not equally long, up to numbering."""
+def _pairs(most: int, alone: tuple[int, ...] = (0,)) -> Iterator[AfsTwoJob]:
+    """All pairs of running jobs of whole work and throughputs up to ``most``, not equally long, up to numbering.
+
+    In slot 2 each runs at one of the throughputs ``alone``; 0 stands for that with the free GPU.
+    """
     kinds = [
-        (work, now, then) for work in range(1, most + 1) for now in range(1, most + 1) for then in range(now, most + 1)
+        (work, now, then, later)
+        for work in range(1, most + 1)
+        for now in range(1, most + 1)
+        for then in range(now, most + 1)
+        for later in alone
     ]
     pairs = itertools.combinations_with_replacement(kinds, 2)
     for jobs in sorted(pairs, key=lambda jobs: sum(map(sum, jobs))):
-        (work, now, _), (other_work, other_now, _) = jobs
+        (work, now, *_), (other_work, other_now, *_) = jobs
         if work * other_now != other_work * now:
             table = np.array(jobs, float)
-            yield AfsTwoJob(work=table[:, 0], throughputs=table[:, 1:])
+            yield AfsTwoJob(work=table[:, 0], throughputs=table[:, 1:3], alone=table[:, 3])
 
 
-def _in_order(instance: AfsTwoJob) -> bool:
-    """Whether the shorter job completes first even if the longer one receives the GPU."""
+def _longer_stays_behind(instance: AfsTwoJob) -> bool:
+    """Case (b1): whether the shorter job completes first even if the longer one receives the GPU."""
     a, b = instance.shorter, 1 - instance.shorter
     # Without division, and so exactly.
     (now, _), (_, then) = instance.throughputs[a], instance.throughputs[b]
-    return bool(instance.work[a] * then <= instance.work[b] * now)
-
-
-def _pairs_in_order(most: int) -> Iterator[AfsTwoJob]:
-    return filter(_in_order, _pairs(most))
+    return bool(instance.work[a] * then < instance.work[b] * now)
 
 
 def if_receives(instance: AfsTwoJob, receiver: int) -> float:
@@ -46,122 +50,184 @@ def if_receives(instance: AfsTwoJob, receiver: int) -> float:
     return instance.objective(AfsTwoJobPlan(receiver=receiver))
 
 
+def _gain(instance: AfsTwoJob) -> float:
+    """Average completion time of case (a) less that of case (b), from following the jobs, s."""
+    return if_receives(instance, instance.shorter) - if_receives(instance, 1 - instance.shorter)
+
+
+def _size(instance: AfsTwoJob) -> float:
+    return if_receives(instance, instance.shorter)
+
+
+def _difference_errs(instance: AfsTwoJob, number: int) -> str:
+    value = formula_1(instance) if number == 1 else formula_2(instance)
+    true = _gain(instance)
+    if agree(value, true, size=_size(instance)):
+        return ""
+    return f"formula ({number}) is {value:g} s, case (a) takes {true:g} s longer on average than case (b{number})"
+
+
 def _formula_1_errs(instance: AfsTwoJob) -> str:
-    value, true = jct_if_shorter_receives(instance), if_receives(instance, instance.shorter)
-    return "" if agree(value, true) else f"formula (1) is {value:g} s, the jobs complete in {true:g} s on average"
+    return _difference_errs(instance, 1) if _longer_stays_behind(instance) else ""
 
 
 def _formula_2_errs(instance: AfsTwoJob) -> str:
-    value, true = jct_if_longer_receives(instance), if_receives(instance, 1 - instance.shorter)
-    return "" if agree(value, true) else f"formula (2) is {value:g} s, the jobs complete in {true:g} s on average"
+    return "" if _longer_stays_behind(instance) else _difference_errs(instance, 2)
 
 
-def _difference_errs(instance: AfsTwoJob) -> str:
-    formulas = jct_if_shorter_receives(instance) - jct_if_longer_receives(instance)
-    true = if_receives(instance, instance.shorter) - if_receives(instance, 1 - instance.shorter)
-    if agree(formulas, true):
-        return ""
-    return f"(1) minus (2) is {formulas:g} s, the longer job's receiving the GPU saves {true:g} s on average"
+def _positive(value: float, size: float) -> bool:
+    """Whether a difference is positive by more than rounding."""
+    return value > 0 and not agree(value, 0.0, size=size)
 
 
 def _formula_3_does_not_follow(instance: AfsTwoJob) -> str:
-    shorter, longer = jct_if_shorter_receives(instance), jct_if_longer_receives(instance)
-    if beats("min", longer, shorter) == longer_receives(instance):
+    under = instance.apathetic()
+    values = (formula_1(under), formula_2(under))
+    positive = _positive(max(values), _size(under))
+    if positive == longer_receives(under) and agree(values[0], values[1], size=_size(under)):
         return ""
-    return f"(1) is {shorter:g} s and (2) is {longer:g} s, but (3) is {str(longer_receives(instance)).lower()}"
+    return f"(1) is {values[0]:g} s and (2) is {values[1]:g} s, but (3) is {str(longer_receives(under)).lower()}"
 
 
 def _formula_3_errs(instance: AfsTwoJob) -> str:
-    receiver = pairwise_rule(instance).receiver
-    value, other = if_receives(instance, receiver), if_receives(instance, 1 - receiver)
+    under = instance.apathetic()
+    receiver = pairwise_rule(under).receiver
+    value, other = if_receives(under, receiver), if_receives(under, 1 - receiver)
     if not beats("min", other, value):
         return ""
     return f"job {receiver} receives the GPU, for {value:g} s on average; if job {1 - receiver} did, {other:g} s"
 
 
-_WHOLE_PAIRS = "pairs of running jobs, not equally long, of whole work and throughputs up to 6, up to numbering"
-_NUMBERED = "formulas are numbered as in heuristics.afs.two_job"
+def _both_ways(instance: AfsTwoJob) -> str:
+    """How formula (3) is true whichever of the jobs counts as the longer."""
+    (p, p_more), (q, q_more) = instance.throughputs.tolist()
+    # Without division, and so exactly.
+    first = (q_more - q) * p > (p_more - p) * q_more
+    second = (p_more - p) * q > (q_more - q) * p_more
+    return "formula (3) is true whichever job is a" if first and second else ""
+
+
+def _less_later(instance: AfsTwoJob) -> str:
+    """How a lower throughput in slot 2 turns the decision away from the longer of the jobs in question."""
+    behind = _longer_stays_behind(instance)
+    a, b = instance.shorter, 1 - instance.shorter
+    job = b if behind else a
+    alone = instance.left_alone.copy()
+    before = formula_1(instance) if behind else formula_2(instance)
+    alone[job] /= 2
+    fewer = replace(instance, alone=alone)
+    after = formula_1(fewer) if behind else formula_2(fewer)
+    worse = before - after if behind else after - before
+    if not _positive(worse, abs(before) + abs(after)):
+        return ""
+    number = 1 if behind else 2
+    return f"with half the throughput of job {job} in slot 2, formula ({number}) goes from {before:g} to {after:g} s"
+
+
+def _formula_4_errs(instance: AfsTwoJob) -> str:
+    """How formula (4) differs from formula (1) times 2 p'_a / w_a."""
+    a, b = instance.shorter, 1 - instance.shorter
+    f_a, f_b = (float(instance.throughputs[job, 1] / instance.throughputs[job, 0]) for job in (a, b))
+    ratio = float(instance.throughputs[b, 0] / instance.left_alone[b])
+    four = (ratio * f_b - 2) * f_a - (ratio - 2)
+    scaled = formula_1(instance) * 2 * float(instance.throughputs[a, 1] / instance.work[a])
+    return "" if agree(four, scaled, size=4 * f_a) else f"(4) is {four:g}, (1) times 2 p'_a / w_a is {scaled:g}"
+
+
+_WHOLE_PAIRS = "pairs of running jobs, not equally long, of whole work and throughputs up to 4, up to numbering"
+_ANY_FUTURE = f"{_WHOLE_PAIRS}, each of which runs at 1 or 5 iterations/s when the other is done"
+_KEPT = (
+    "two jobs of known length, present at once, on identical GPUs; throughputs do not fall with the GPU. Relaxed: the "
+    "GPU may more than double a job's speed. Jobs that are equally long are left out."
+)
+
+
+def _futures() -> Iterator[AfsTwoJob]:
+    return _pairs(4, (1, 5))
+
 
 CLAIMS: list[Claim] = [
     Claim(
         name="formula_1",
-        source="AFS, section 4.2, formula (1)",
-        statement="What the average completion time of two jobs is if the shorter one receives the free GPU.",
-        reading=f"{_NUMBERED}; both jobs are followed to their ends to compare.",
-        instances=lambda rng: _pairs(6),
+        source="AFS, section 3.2, formula (1)",
+        statement="How much longer two jobs take on average in case (a), in which the shorter one receives the GPU, "
+        "than in case (b1), in which the longer one does and completes last.",
+        reading="p'_2 is the throughput in slot 2, whatever it is. Both jobs are followed to their ends to compare.",
+        instances=lambda rng: _futures(),
         breaks=_formula_1_errs,
-        scope=_WHOLE_PAIRS,
+        scope=_ANY_FUTURE,
         exhaustive=True,
+        assumptions=_KEPT,
     ),
     Claim(
         name="formula_2",
-        source="AFS, section 4.2, formula (2)",
-        statement="What the average completion time of two jobs is if the longer one receives the free GPU.",
-        reading=f"{_NUMBERED}; both jobs are followed to their ends to compare.",
-        instances=lambda rng: _pairs(6),
+        source="AFS, section 3.2, formula (2)",
+        statement="How much longer two jobs take on average in case (a), in which the shorter one receives the GPU, "
+        "than in case (b2), in which the longer one does and completes first.",
+        reading="p'_2 is the throughput in slot 2, whatever it is. Both jobs are followed to their ends to compare.",
+        instances=lambda rng: _futures(),
         breaks=_formula_2_errs,
-        scope=_WHOLE_PAIRS,
+        scope=_ANY_FUTURE,
         exhaustive=True,
-    ),
-    Claim(
-        name="formula_2_in_order",
-        source="AFS, section 4.2, formula (2)",
-        statement="What the average completion time of two jobs is if the longer one receives the free GPU.",
-        reading=f"{_NUMBERED}; the shorter job completes first even if the longer one receives the GPU.",
-        instances=lambda rng: _pairs_in_order(6),
-        breaks=_formula_2_errs,
-        scope=f"{_WHOLE_PAIRS}, of which the longer does not overtake the shorter",
-        exhaustive=True,
-    ),
-    Claim(
-        name="formulas_1_and_2_difference",
-        source="AFS, section 4.2, formulas (1) and (2)",
-        statement="How much the choice of the receiver changes the average completion time of two jobs.",
-        reading=f"{_NUMBERED}; it is (1) minus (2).",
-        instances=lambda rng: _pairs(6),
-        breaks=_difference_errs,
-        scope=_WHOLE_PAIRS,
-        exhaustive=True,
-    ),
-    Claim(
-        name="formulas_1_and_2_difference_in_order",
-        source="AFS, section 4.2, formulas (1) and (2)",
-        statement="How much the choice of the receiver changes the average completion time of two jobs.",
-        reading=f"{_NUMBERED}; it is (1) minus (2), if the longer job does not overtake the shorter one.",
-        instances=lambda rng: _pairs_in_order(6),
-        breaks=_difference_errs,
-        scope=f"{_WHOLE_PAIRS}, of which the longer does not overtake the shorter",
-        exhaustive=True,
+        assumptions=_KEPT,
     ),
     Claim(
         name="formula_3_follows",
-        source="AFS, section 4.2, formula (3)",
-        statement="The longer job should receive the GPU if its relative gain is greater than the shorter one's.",
-        reading="formula (3) holds exactly where (2) is less than (1), whatever (1) and (2) are worth. The gain of "
-        "the shorter job is relative to its present throughput, that of the longer one to its throughput with the GPU.",
-        instances=lambda rng: _pairs(6),
+        source="AFS, section 3.2, formula (3)",
+        statement="Under the AFS assumption, that (1) or (2) is positive comes down to formula (3).",
+        reading="with p'_a2 = p_a1 (footnote 10) and p'_b2 = p'_b1, (1) and (2) are the same number, and it is "
+        "positive exactly where (3) is true.",
+        instances=lambda rng: _pairs(4),
         breaks=_formula_3_does_not_follow,
         scope=_WHOLE_PAIRS,
         exhaustive=True,
+        assumptions=_KEPT,
     ),
     Claim(
         name="formula_3_least_time",
-        source="AFS, section 4.2, formula (3)",
-        statement="The receiver that formula (3) names makes the average completion time of the two jobs least.",
-        reading="any two running jobs.",
-        instances=lambda rng: _pairs(6),
+        source="AFS, section 3.2, formula (3)",
+        statement="If (3) is true the longer job has priority for the GPU, and otherwise the shorter one.",
+        reading="under the AFS assumption no other receiver makes the average completion time of the two jobs less.",
+        instances=lambda rng: _pairs(4),
         breaks=_formula_3_errs,
         scope=_WHOLE_PAIRS,
         exhaustive=True,
+        assumptions=_KEPT,
     ),
     Claim(
-        name="formula_3_least_time_in_order",
-        source="AFS, section 4.2, formula (3)",
-        statement="The receiver that formula (3) names makes the average completion time of the two jobs least.",
-        reading="the shorter job completes first even if the longer one receives the GPU.",
-        instances=lambda rng: _pairs_in_order(6),
-        breaks=_formula_3_errs,
-        scope=f"{_WHOLE_PAIRS}, of which the longer does not overtake the shorter",
+        name="formula_3_never_both",
+        source="AFS, section 3.3",
+        statement="Formula (3) cannot be true both ways.",
+        reading="of two jobs, whatever their lengths.",
+        instances=lambda rng: _pairs(4),
+        breaks=_both_ways,
+        scope=_WHOLE_PAIRS,
         exhaustive=True,
+        assumptions="throughputs do not fall with the GPU. Relaxed: the GPU may more than double a job's speed.",
+    ),
+    Claim(
+        name="future_jobs_favour_the_last",
+        source="AFS, section 3.2",
+        statement="Jobs that come later can turn the decision, and in one direction: to the job that is left in slot "
+        "2.",
+        reading="with a lower throughput of the job that is left if b receives the GPU, formula (1) is not less in "
+        "case (b1), in which that is b, and formula (2) not more in case (b2), in which that is a. Tried with half of "
+        "it.",
+        instances=lambda rng: _futures(),
+        breaks=_less_later,
+        scope=_ANY_FUTURE,
+        exhaustive=True,
+        assumptions=_KEPT,
+    ),
+    Claim(
+        name="formula_4",
+        source="AFS, Appendix B, formula (4)",
+        statement="Formula (4) is formula (1) in terms of fractional throughput gains.",
+        reading="it is (1) times 2 p'_a1 / w_a, which does not change the sign.",
+        instances=lambda rng: _futures(),
+        breaks=_formula_4_errs,
+        scope=_ANY_FUTURE,
+        exhaustive=True,
+        assumptions=f"{_KEPT} Appendix B has 1 < f <= 2; here f is anything from 1 up.",
     ),
 ]

@@ -7,16 +7,17 @@ here shares nothing with the models of :mod:`formulations`.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+import statistics
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 
 import numpy as np
 
 from heuristics.aryl.elastic_allocation import dynamic_program
-from instances.aryl.elastic_allocation import ElasticAllocation, ElasticAllocationPlan
+from instances.aryl.elastic_allocation import ElasticAllocation, ElasticAllocationPlan, table_10
 from validation.claims.words import listed
 from validation.gaps import beats
-from validation.testing.claims import Claim
+from validation.testing.claims import Claim, Reading
 
 __all__ = ["CLAIMS"]
 
@@ -67,15 +68,16 @@ def _dynamic_program_errs(instance: ElasticAllocation) -> str:
     return f"{listed(plan.extra_workers)} extra workers save {value:g} s, {listed(best)} save {most:g} s"
 
 
-def _line_17(instance: ElasticAllocation) -> tuple[int, ...]:
-    """The best allocation when a job that grows is charged its base workers as well."""
+def _charged(instance: ElasticAllocation, extra: tuple[int, ...]) -> int:
+    """GPUs by line 17, where a job that grows is charged its base workers as well."""
+    workers = np.where(np.array(extra) > 0, instance.min_workers + extra, 0)
+    return int(workers @ instance.gpus_per_worker)
 
-    def charged(extra: tuple[int, ...]) -> int:
-        workers = np.where(np.array(extra) > 0, instance.min_workers + extra, 0)
-        return int(workers @ instance.gpus_per_worker)
 
+def _line_17(instance: ElasticAllocation, base: int = 0) -> tuple[int, ...]:
+    """The best allocation by line 17 where the capacity counts ``base`` GPUs besides those that are left."""
     everything = itertools.product(*(range(most + 1) for most in instance.max_extra.tolist()))
-    within = (extra for extra in everything if charged(extra) <= instance.capacity)
+    within = (extra for extra in everything if _charged(instance, extra) <= instance.capacity + base)
     return max(within, key=lambda extra: _reduction(instance, extra))
 
 
@@ -87,6 +89,15 @@ def _line_17_differs(instance: ElasticAllocation, *, gains: bool) -> str:
     if saved <= most if gains else saved >= most:
         return ""
     return f"line 17 gives {listed(printed)} extra workers, which save {saved} s, the text {listed(text)}, {most} s"
+
+
+def _line_17_overfills(instance: ElasticAllocation) -> str:
+    """How line 17 gives out GPUs that base workers hold, if the capacity counts those too."""
+    printed = _line_17(instance, int(instance.min_workers @ instance.gpus_per_worker))
+    gpus = int(np.dot(printed, instance.gpus_per_worker))
+    if gpus <= instance.capacity:
+        return ""
+    return f"line 17 gives {listed(printed)} extra workers, which need {gpus} GPUs of {instance.capacity}"
 
 
 def _without_reallocation(instance: ElasticAllocation, extra: tuple[int, ...]) -> Fraction:
@@ -122,6 +133,40 @@ def _reduction_misleads(
     )
 
 
+def _heterogeneous_runs() -> ElasticAllocation:
+    """The nine rows of Table 10 on both kinds of GPUs, each a job whose second worker makes up for what is lost.
+
+    A job's running times are those of the row, and what it would have been at the theoretical throughput, s.
+    """
+    runs = [run for run in table_10() if run.t4]
+    tables = [60 * run.running_time * np.array([1, run.measured / run.theoretical]) for run in runs]
+    return ElasticAllocation(
+        capacity=len(runs),
+        min_workers=np.ones(len(runs), np.int64),
+        max_workers=np.full(len(runs), 2),
+        gpus_per_worker=np.ones(len(runs), np.int64),
+        min_running_times=np.array([table[-1] for table in tables]),
+        running_times=tuple(tables),
+    )
+
+
+def _degradation_differs(instance: ElasticAllocation, one_of_all: Callable[[Sequence[float]], float]) -> str:
+    """How far throughput lost is from 27%, by a percentage point or more."""
+    lost = [1 - float(table[-1] / table[0]) for table in instance.running_times or ()]
+    found = one_of_all(lost)
+    if abs(found - 0.27) < 0.01:
+        return ""
+    return f"it is {found:.1%}"
+
+
+KEPT = "linear scaling, known running times, one decision at a time, GPUs of one kind: all kept."
+"""What section 5.2 assumes."""
+
+SCOPE = (
+    "up to 2 jobs of 1 or 2 workers, 1 or 2 more, 1 to 3 GPUs for each and 1 or 2 s on all of them, with every "
+    "capacity that leaves a choice"
+)
+
 CLAIMS: list[Claim] = [
     Claim(
         name="knapsack_dynamic_program",
@@ -133,29 +178,37 @@ CLAIMS: list[Claim] = [
         scope="up to 3 jobs of 1 or 2 workers, 1 or 2 more, 1 to 3 GPUs for each and 1 s on all of them, with every "
         "capacity that leaves a choice",
         exhaustive=True,
+        assumptions=KEPT,
     ),
     Claim(
         name="line_17_as_the_text",
-        source="Aryl, section 5.2, Algorithm 2, line 17",
-        statement="Line 17 fills the GPUs that are left after the base demands.",
-        reading="it charges a job that grows its base workers again, and the greatest reduction is still that of the "
-        "text, which charges extra workers only.",
+        source="Aryl, Appendix D, Algorithm 2, line 17, and section 5.2",
+        statement="The weight of line 17, base workers included, is the number of GPUs that an allocation of flexible "
+        "demand takes.",
+        reading="of the GPUs that are left after the base demands (lines 24 to 27): the greatest reduction by line 17 "
+        "is that of the text, which charges extra workers only.",
         instances=lambda rng: _allocations(2, 2),
         breaks=lambda instance: _line_17_differs(instance, gains=False),
-        scope="up to 2 jobs of 1 or 2 workers, 1 or 2 more, 1 to 3 GPUs for each and 1 or 2 s on all of them, with "
-        "every capacity that leaves a choice",
+        scope=SCOPE,
         exhaustive=True,
+        assumptions=KEPT,
+        others=(
+            Reading(
+                "of the GPUs that are left and those of all base demands: what line 17 chooses fits.",
+                breaks=_line_17_overfills,
+            ),
+        ),
     ),
     Claim(
         name="line_17_never_gains",
-        source="Aryl, section 5.2, Algorithm 2, line 17",
+        source="Aryl, Appendix D, Algorithm 2, line 17, and section 5.2",
         statement="Line 17 fills the GPUs that are left after the base demands.",
         reading="charging base workers again never leads to a greater reduction than the text does.",
         instances=lambda rng: _allocations(2, 2),
         breaks=lambda instance: _line_17_differs(instance, gains=True),
-        scope="up to 2 jobs of 1 or 2 workers, 1 or 2 more, 1 to 3 GPUs for each and 1 or 2 s on all of them, with "
-        "every capacity that leaves a choice",
+        scope=SCOPE,
         exhaustive=True,
+        assumptions=KEPT,
     ),
     Claim(
         name="reduction_is_completion_time",
@@ -168,18 +221,32 @@ CLAIMS: list[Claim] = [
         scope="up to 2 jobs of 1 or 2 workers, 1 or 2 more, 1 to 3 GPUs for each and 1 to 3 s on all of them, with "
         "every capacity that leaves a choice",
         exhaustive=True,
+        assumptions=KEPT,
+        others=(
+            Reading(
+                "when one of two jobs completes, the other grows at once as far as its maximum and all GPUs, base ones "
+                "included, allow, as a decision at every epoch would have it: an allocation of greatest total "
+                "reduction has the least average completion time. With two jobs nothing is left to decide after that.",
+                breaks=lambda instance: _reduction_misleads(instance, _with_reallocation),
+                instances=lambda rng: (instance for instance in _allocations(2, 3) if instance.num_jobs == 2),
+            ),
+        ),
     ),
     Claim(
-        name="reduction_is_completion_time_reallocated",
-        source="Aryl, section 5.2",
-        statement="The knapsack's values, reductions of running time, are reductions of job completion time.",
-        reading="when one of two jobs completes, the other grows at once as far as its maximum and all GPUs, base ones "
-        "included, allow: an allocation of greatest total reduction has the least average completion time. With two "
-        "jobs nothing is left to decide after the first allocation.",
-        instances=lambda rng: (instance for instance in _allocations(2, 3) if instance.num_jobs == 2),
-        breaks=lambda instance: _reduction_misleads(instance, _with_reallocation),
-        scope="2 jobs of 1 or 2 workers, 1 or 2 more, 1 to 3 GPUs for each and 1 to 3 s on all of them, with every "
-        "capacity that leaves a choice",
+        name="heterogeneous_degradation",
+        source="Aryl, Appendix A, Table 10",
+        statement="Training on both kinds of GPUs loses 27% of the theoretical throughput on average.",
+        reading="the mean over the nine rows of Table 10 on both kinds, to a percentage point.",
+        instances=lambda rng: [_heterogeneous_runs()],
+        breaks=lambda instance: _degradation_differs(instance, statistics.mean),
+        scope="the table",
         exhaustive=True,
+        assumptions="the printed figures, all kept; an instance of nine jobs holds them.",
+        others=(
+            Reading(
+                "the greatest loss of the nine rows, to a percentage point.",
+                breaks=lambda instance: _degradation_differs(instance, max),
+            ),
+        ),
     ),
 ]

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from heuristics.aryl.two_job import closed_form
-from instances.aryl.two_job import ArylTwoJob, ArylTwoJobPlan
+from instances.aryl.two_job import ArylTwoJob, ArylTwoJobPlan, smaller_maximum_first, smaller_workload_first
 from validation.claims.words import listed
 from validation.gaps import beats
-from validation.testing.claims import Claim
+from validation.testing.claims import Claim, Reading
 
 __all__ = ["CLAIMS"]
 
@@ -30,20 +30,25 @@ def _slack_bounds(num_gpus: int) -> Iterator[Bounds]:
 
 
 def _any_bounds(num_gpus: int) -> Iterator[Bounds]:
-    yield from itertools.product(itertools.combinations_with_replacement(range(1, num_gpus + 1), 2), repeat=2)
+    yield from itertools.product(itertools.combinations_with_replacement(range(1, num_gpus), 2), repeat=2)
 
 
 def _equal_bounds(num_gpus: int) -> Iterator[Bounds]:
-    yield from ((each, each) for each in itertools.combinations_with_replacement(range(1, num_gpus + 1), 2))
+    yield from ((each, each) for each in itertools.combinations_with_replacement(range(1, num_gpus), 2))
 
 
 def _pairs(most_gpus: int, bounds: Callable[[int], Iterator[Bounds]], *, equal: bool = False) -> Iterator[ArylTwoJob]:
-    """All pairs of jobs that leave a choice, of 1 to 6 GPU-seconds each; ``equal``: of equal work too."""
+    """All pairs of jobs of 1 to 6 GPU-seconds each within formula (2) that leave a choice.
+
+    Of equal work only with ``equal``.  Formula (2): both minima together are below all GPUs and both maxima above, and
+    each maximum is below.
+    """
     workloads = [work for work in itertools.product(range(1, 7), repeat=2) if equal or work[0] != work[1]]
     for num_gpus in range(2, most_gpus + 1):
         for work in sorted(workloads, key=sum):
             for (least_0, most_0), (least_1, most_1) in bounds(num_gpus):
-                if least_0 + least_1 < num_gpus < most_0 + most_1 and least_0 < most_0 and least_1 < most_1:
+                within = least_0 + least_1 < num_gpus < most_0 + most_1 and max(most_0, most_1) < num_gpus
+                if within and least_0 < most_0 and least_1 < most_1:
                     yield ArylTwoJob(
                         num_gpus=num_gpus,
                         workloads=np.array(work, float),
@@ -64,8 +69,38 @@ def _loses_to_a_split(instance: ArylTwoJob, plan: ArylTwoJobPlan) -> str:
     )
 
 
+def _favoured(instance: ArylTwoJob) -> int:
+    """The job that Appendix C's summary gives its maximum."""
+    smaller = int(np.argmin(instance.max_gpus))
+    if 2 * instance.max_gpus[smaller] <= instance.num_gpus:
+        return smaller
+    return int(np.argmin(instance.workloads))
+
+
+def _has_its_maximum(instance: ArylTwoJob) -> bool:
+    favoured = _favoured(instance)
+    return bool(instance.num_gpus - instance.min_gpus[1 - favoured] >= instance.max_gpus[favoured])
+
+
 def _rule_errs(instance: ArylTwoJob) -> str:
-    return _loses_to_a_split(instance, closed_form(instance))
+    plan = closed_form(instance)
+    assert plan is not None
+    return _loses_to_a_split(instance, plan)
+
+
+def _rule_errs_at_the_maximum(instance: ArylTwoJob) -> str:
+    return _rule_errs(instance) if _has_its_maximum(instance) else ""
+
+
+def _no_room_for_the_maximum(instance: ArylTwoJob) -> str:
+    if _has_its_maximum(instance):
+        return ""
+    favoured = _favoured(instance)
+    left = instance.num_gpus - instance.min_gpus[1 - favoured]
+    return (
+        f"the rule gives job {favoured} its maximum of {instance.max_gpus[favoured]} GPUs, the other's minimum "
+        f"leaves {left}"
+    )
 
 
 def _neither_first(instance: ArylTwoJob) -> str:
@@ -73,69 +108,107 @@ def _neither_first(instance: ArylTwoJob) -> str:
     return _loses_to_a_split(instance, min(ends, key=instance.objective))
 
 
-def _smaller_first_errs(instance: ArylTwoJob) -> str:
+def _smaller_first(instance: ArylTwoJob) -> ArylTwoJobPlan:
+    """The split that gives the job of the smaller workload all that the bounds allow."""
     smaller = int(np.argmin(instance.workloads))
-    return _loses_to_a_split(instance, instance.split(instance.splits[-1 if smaller == 0 else 0]))
+    return instance.split(instance.splits[-1 if smaller == 0 else 0])
 
+
+def _smaller_first_errs(instance: ArylTwoJob) -> str:
+    return _loses_to_a_split(instance, _smaller_first(instance))
+
+
+def _smaller_first_is_best(instance: ArylTwoJob) -> str:
+    if _smaller_first_errs(instance):
+        return ""
+    return f"the smaller job first, {listed(_smaller_first(instance).gpus)} GPUs, is as good as any split"
+
+
+WITHIN = "linear scaling, whole GPUs, no queueing, the survivor at its maximum, and formula (2): all kept."
+"""What Appendix C assumes."""
 
 CLAIMS: list[Claim] = [
     Claim(
         name="two_job_rule",
-        source="Aryl, section 5.1 and Appendix C",
-        statement="Which of two elastic jobs should start with its maximum of GPUs, so that their average completion "
-        "time is least, follows from their workloads and maxima.",
-        reading="no bound binds: either job can have its maximum while the other has its minimum. The rule is that of "
-        "heuristics.aryl.two_job.closed_form, which is derived from the appendix's setting and not copied from it.",
+        source="Aryl, Appendix C, the summary after formula (9)",
+        statement="The job of the smaller maximum should have its maximum where that is at most half of all GPUs, and "
+        "otherwise the job of the smaller workload.",
+        reading="minima of one GPU, which keep neither job from its maximum.",
         instances=lambda rng: _pairs(8, _slack_bounds, equal=True),
         breaks=_rule_errs,
-        scope="pairs of jobs of 1 to 6 GPU-seconds on up to 8 GPUs, with minima of 1 and any maxima below all GPUs "
-        "that do not fit together",
+        scope="pairs of jobs of 1 to 6 GPU-seconds on up to 8 GPUs within formula (2)",
         exhaustive=True,
+        assumptions=WITHIN,
+        others=(
+            Reading(
+                "any minima that leave the favoured job its maximum, on up to 6 GPUs.",
+                breaks=_rule_errs_at_the_maximum,
+                instances=lambda rng: _pairs(6, _any_bounds, equal=True),
+            ),
+        ),
     ),
     Claim(
         name="two_job_rule_with_minima",
-        source="Aryl, section 5.1 and Appendix C",
-        statement="Which of two elastic jobs should start with its maximum of GPUs, so that their average completion "
-        "time is least, follows from their workloads and maxima.",
-        reading="any bounds, and workloads that differ: the job that the rule names gets as much as the other's "
-        "minimum leaves.",
+        source="Aryl, Appendix C, formula (2) and the summary after formula (9)",
+        statement="Formula (2) is all that the rule for two jobs asks of their minima.",
+        reading="the favoured job gets its maximum, as printed: that leaves the other its minimum.",
         instances=lambda rng: _pairs(8, _any_bounds),
-        breaks=_rule_errs,
-        scope="pairs of jobs of different work, 1 to 6 GPU-seconds, on up to 8 GPUs, with any bounds that leave a "
-        "choice",
+        breaks=_no_room_for_the_maximum,
+        scope="pairs of jobs of different work, 1 to 6 GPU-seconds, on up to 8 GPUs within formula (2)",
         exhaustive=True,
+        assumptions=WITHIN + " The bound that formulas (5c) and (6c) take from the minima is left out of the summary.",
+        others=(
+            Reading("the favoured job gets as much as the other's minimum leaves, and no split is better.", _rule_errs),
+            Reading(
+                "minima that keep the favoured job from its maximum are not meant; with the others, on up to 6 GPUs, "
+                "no split is better.",
+                _rule_errs_at_the_maximum,
+                instances=lambda rng: _pairs(6, _any_bounds),
+            ),
+        ),
     ),
     Claim(
         name="two_job_extremes",
-        source="Aryl, section 5.1 and Appendix C",
-        statement="One of two elastic jobs should get as many GPUs as it can at first.",
-        reading="any bounds: no split in between is better than both of giving all that the bounds allow to one job "
-        "and to the other.",
+        source="Aryl, Appendix C, after formula (9)",
+        statement="The average completion time rises and then falls in the GPUs of one job, so that it is least at an "
+        "end of their interval.",
+        reading="no split in between is better than both of giving all that the bounds allow to one job and to the "
+        "other.",
         instances=lambda rng: _pairs(6, _any_bounds, equal=True),
         breaks=_neither_first,
-        scope="pairs of jobs of 1 to 6 GPU-seconds on up to 6 GPUs, with any bounds that leave a choice",
+        scope="pairs of jobs of 1 to 6 GPU-seconds on up to 6 GPUs within formula (2)",
         exhaustive=True,
+        assumptions=WITHIN + " Minima may bind.",
     ),
     Claim(
         name="two_job_smaller_first",
         source="Aryl, section 5.1, Tables 2 and 3",
-        statement="Of two jobs that differ in nothing but their workloads, the smaller should go first.",
-        reading="equal minima and equal maxima: the smaller workload gets all that the bounds allow.",
-        instances=lambda rng: _pairs(10, _equal_bounds),
+        statement="With the jobs of Table 2 it is best to satisfy job B first, whose running time is the shorter.",
+        reading="of all splits, not of the three in Table 3 alone.",
+        instances=lambda rng: [smaller_workload_first()],
         breaks=_smaller_first_errs,
-        scope="pairs of jobs of different work, 1 to 6 GPU-seconds, and equal bounds on up to 10 GPUs",
+        scope="the example",
         exhaustive=True,
+        assumptions="the printed data; a worker counts as a GPU.",
+        others=(
+            Reading(
+                "of any two jobs of equal minima and equal maxima within formula (2), on up to 10 GPUs, the one of the "
+                "smaller workload.",
+                breaks=_smaller_first_errs,
+                instances=lambda rng: _pairs(10, _equal_bounds),
+            ),
+        ),
     ),
     Claim(
-        name="two_job_smaller_first_any_bounds",
+        name="two_job_smaller_first_not_always",
         source="Aryl, section 5.1, Table 4",
-        statement="The job of the smaller workload should go first.",
-        reading="any bounds, and workloads that differ. Table 4, as reconstructed in instances.aryl.two_job, is an "
-        "example against it.",
-        instances=lambda rng: _pairs(8, _any_bounds),
-        breaks=_smaller_first_errs,
-        scope="pairs of jobs of different work, 1 to 6 GPU-seconds, on up to 8 GPUs, with any bounds that leave a "
-        "choice",
+        statement="With the jobs of Table 4 it is not best to satisfy job B first, although its running time is the "
+        "shorter.",
+        reading="another split has a smaller average completion time.",
+        instances=lambda rng: [smaller_maximum_first()],
+        breaks=_smaller_first_is_best,
+        scope="the example",
         exhaustive=True,
+        assumptions="the printed data; a worker counts as a GPU.",
     ),
 ]

@@ -3,49 +3,80 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 
 from heuristics.elasticflow.allocation import greedy_marginal_return, greedy_marginal_return_repaired
-from heuristics.elasticflow.filling import fill_jobs
-from instances.elasticflow.allocation import ElasticFlowAllocation
+from heuristics.elasticflow.filling import fill_job, fill_jobs
+from instances.elasticflow.allocation import ElasticFlowAllocation, overrun, overrun_by_moment
 from instances.elasticflow.sharing import SlotPlan
-from validation.claims.elasticflow.sharing import least_gpu_time, sets
-from validation.testing.claims import Claim
+from validation.claims.elasticflow.sharing import least_gpu_time, sets_of_one_curve
+from validation.testing.claims import Claim, Reading
 from validation.testing.transform import take
 
 __all__ = ["CLAIMS"]
 
+Method = Callable[[ElasticFlowAllocation], SlotPlan | None]
 
-def _grown(instance: ElasticFlowAllocation, *, repaired: bool) -> list[tuple[ElasticFlowAllocation, SlotPlan]]:
+# Readings of Algorithm 2, from the letter of its lines to (7), which they are to keep.
+_BY_SLOT = greedy_marginal_return
+_BY_MOMENT = partial(greedy_marginal_return, finish="moment")
+_BY_RATE = partial(greedy_marginal_return, finish="rate", free="all_jobs")
+
+_SLOT = (
+    "as printed, lines 10 and 23 comparing the last slots in which a job works, and line 15 reading the G that lines 4 "
+    "and 18 have lowered"
+)
+_MOMENT = "the same, lines 10 and 23 comparing the moments at which a job's iterations are done"
+_RATE = (
+    "lines 10 and 23 asking whether a job is faster with one more GPU, as (7) does, and line 15 reading what all other "
+    "jobs leave of all GPUs"
+)
+_FRESH = "the same, and every priority and plan is computed anew before a job is served"
+
+_KEPT = (
+    "concave curves that rise with every GPU, jobs all of whose deadlines can be met, no new arrivals, no cost of "
+    "changing GPUs: all are kept."
+)
+
+
+def _grown(instance: ElasticFlowAllocation, serve: Method) -> list[tuple[ElasticFlowAllocation, SlotPlan]]:
     """Algorithm 2's plans, one for each way of breaking ties by the jobs' numbers; none where it finds none."""
-    serve = greedy_marginal_return_repaired if repaired else greedy_marginal_return
-    found = ((each, serve(each)) for each in _every_order(instance))
+    # Marginal returns may tie although deadlines do not.
+    orders = itertools.permutations(range(instance.num_jobs))
+    found = ((each, serve(each)) for each in (take(instance, "n", order) for order in orders))
     return [(each, plan) for each, plan in found if plan is not None]
 
 
-def _every_order(instance: ElasticFlowAllocation) -> Iterator[ElasticFlowAllocation]:
-    # Marginal returns may tie although deadlines do not.
-    for order in itertools.permutations(range(instance.num_jobs)):
-        yield take(instance, "n", order)
+def _breaks(instance: ElasticFlowAllocation, serve: Method, *rules: str) -> str:
+    """How Algorithm 2's plans break one of the rules, however ties are broken."""
+    broken = [
+        [violation for violation in each.violations(plan) if violation.rule in rules]
+        for each, plan in _grown(instance, serve)
+    ]
+    return f"its plan breaks a rule however ties are broken: {broken[0][0]}" if broken and all(broken) else ""
 
 
-def _idles(instance: ElasticFlowAllocation) -> str:
-    """How Algorithm 2 leaves a GPU idle that (7) wants used, however ties are broken."""
-    plans = _grown(instance, repaired=False)
-    if not plans or not all(each.violations(plan) for each, plan in plans):
-        return ""
-    each, plan = min(plans, key=lambda found: found[0].num_gpus - int(found[1].gpus[:, 0].sum()))
-    idle = each.num_gpus - int(plan.gpus[:, 0].sum())
-    return f"it leaves {idle} of {each.num_gpus} GPUs idle in slot 0 that would speed up a job"
+def _misses(instance: ElasticFlowAllocation, serve: Method) -> str:
+    return _breaks(instance, serve, "work", "capacity")
 
 
-def _more_gpu_time(instance: ElasticFlowAllocation, *, repaired: bool) -> str:
-    """How Algorithm 2's plans that keep (7) take more GPU time than is needed, however ties are broken."""
-    plans = _grown(instance, repaired=repaired)
+def _idles(instance: ElasticFlowAllocation, serve: Method) -> str:
+    return _breaks(instance, serve, "no_useful_idle_gpu")
+
+
+def _not_optimal(instance: ElasticFlowAllocation, serve: Method) -> str:
+    """How Algorithm 2's plans break (5) to (7) or take more GPU time than is needed, however ties are broken."""
+    plans = _grown(instance, serve)
     takes = [int(each.objective(plan)) for each, plan in plans if not each.violations(plan)]
-    least = least_gpu_time(instance, useful=True) if takes else None
+    if not plans:
+        return ""
+    if not takes:
+        each, plan = plans[0]
+        return f"its plan breaks a rule however ties are broken: {each.violations(plan)[0]}"
+    least = least_gpu_time(instance, useful=True)
     if least is None or min(takes) <= least:
         return ""
     return f"it takes {min(takes)} GPU-slots or more however ties are broken, {least} would do"
@@ -56,62 +87,156 @@ def _loses_the_optimum(instance: ElasticFlowAllocation) -> str:
     shares = fill_jobs(instance, np.arange(instance.num_jobs))
     if shares is None or shares.sum() != least_gpu_time(instance):
         return ""
-    return _more_gpu_time(instance, repaired=True)
+    return _not_optimal(instance, greedy_marginal_return_repaired)
 
 
-def _allocations(most_jobs: int, most_gpus: int, most_slots: int = 2) -> Iterator[ElasticFlowAllocation]:
-    return sets(ElasticFlowAllocation, most_jobs=most_jobs, most_gpus=most_gpus, most_slots=most_slots, most_gain=2)
+def _hands_out_worse(instance: ElasticFlowAllocation) -> str:
+    """How another way of handing out the idle GPUs of slot 0 takes less, when Algorithm 1 fills the rest."""
+    shares = fill_jobs(instance, np.arange(instance.num_jobs))
+    plans = _grown(instance, greedy_marginal_return_repaired)
+    if shares is None or not plans:
+        return ""
+    takes = min(int(each.objective(plan)) for each, plan in plans)
+    counts = (range(now, instance.num_gpus + 1) for now in shares[:, 0].tolist())
+    for now in itertools.product(*counts):
+        plan = _filled(instance, now) if sum(now) <= instance.num_gpus else None
+        if plan is not None and not instance.violations(plan) and instance.objective(plan) < takes:
+            return f"it takes {takes} GPU-slots, {instance.objective(plan):g} with {list(now)} GPUs in slot 0"
+    return ""
+
+
+def _filled(instance: ElasticFlowAllocation, now: tuple[int, ...]) -> SlotPlan | None:
+    """These GPUs in slot 0, and the other slots filled by Algorithm 1."""
+    gpus = np.zeros((instance.num_jobs, instance.horizon), np.int64)
+    gpus[:, 0] = now
+    for job in np.argsort(instance.deadlines, kind="stable").tolist():
+        end, curve = int(instance.deadlines[job]), instance.throughputs[job]
+        free = instance.num_gpus - gpus.sum(axis=0)
+        rest = fill_job(curve, float(instance.iterations[job] - curve[now[job]]), free[1:end])
+        if rest is None:
+            return None
+        gpus[job, 1:end] = rest
+    return SlotPlan(gpus=gpus)
+
+
+def _alike() -> Iterator[ElasticFlowAllocation]:
+    """Up to three jobs that do 2 iterations in a slot on one GPU, and 3 on both."""
+    return sets_of_one_curve(ElasticFlowAllocation, (0, 2, 3), most_jobs=3, most_slots=3)
+
+
+_ALIKE = (
+    "up to 3 jobs of one concave curve, 2 iterations per slot on one GPU and 3 on two, with deadlines of 1 to 3 slots, "
+    "on 2 GPUs"
+)
+
+
+def _pairs() -> Iterator[ElasticFlowAllocation]:
+    """Two jobs that are alike, on a curve each of whose GPUs adds one less than the one before."""
+    curve = (0, 8, 15, 21, 26, 30, 33, 35, 36)
+    for deadline in (1, 2):
+        for iterations in range(1, deadline * curve[-1] + 1):
+            yield ElasticFlowAllocation(
+                num_gpus=8,
+                iterations=np.full(2, float(iterations)),
+                deadlines=np.full(2, deadline),
+                throughputs=np.tile(np.array(curve, float), (2, 1)),
+            )
+
+
+_PAIRS = (
+    "two jobs that are alike, on 8 GPUs that add 8, 7, ..., 1 iterations per slot, with a deadline of 1 or 2 slots and "
+    "up to as many iterations as one could do alone"
+)
+
+
+def _some(rng: np.random.Generator) -> Iterator[ElasticFlowAllocation]:
+    while True:
+        n, num_gpus = int(rng.integers(2, 4)), int(rng.integers(2, 5))
+        gains = np.sort(rng.integers(1, 6, (n, num_gpus)), axis=1)[:, ::-1]
+        curves = np.insert(np.cumsum(gains, axis=1), 0, 0, axis=1).astype(float)
+        deadlines = rng.integers(1, 6, n)
+        yield ElasticFlowAllocation(
+            num_gpus=num_gpus,
+            iterations=np.ceil(rng.uniform(0.1, 0.6, n) * deadlines * curves[:, -1]),
+            deadlines=deadlines,
+            throughputs=curves,
+        )
 
 
 _THEOREM_2 = "Algorithm 2 solves the resource allocation problem (4) to (7) optimally when scaling curves are concave."
 
 CLAIMS: list[Claim] = [
     Claim(
-        name="algorithm_2_uses_idle_gpus",
+        name="algorithm_2_keeps_deadlines",
         source="ElasticFlow, section 4.2, Algorithm 2",
-        statement="Algorithm 2 leaves no GPU idle that would speed up a job.",
-        reading="as printed, each job enters the queue once; its plans keep (7), at least for some way of breaking "
-        "ties.",
-        instances=lambda rng: _allocations(2, 3),
-        breaks=_idles,
-        scope="up to 2 jobs of concave curves whose first GPU does 1 or 2 iterations per slot, with deadlines of 1 or "
-        "2 slots, on up to 3 GPUs",
+        statement="Whatever Algorithm 2 gives out, all jobs meet their deadlines.",
+        reading=f"{_SLOT}: its plan keeps (5) and (6), at least for some way of breaking ties.",
+        assumptions=_KEPT,
+        instances=lambda rng: itertools.chain([overrun(), overrun_by_moment()], itertools.islice(_some(rng), 200)),
+        breaks=lambda instance: _misses(instance, _BY_SLOT),
+        scope="two sets of 4 jobs on 3 and 4 GPUs, with deadlines of up to 8 slots; random: 2 or 3 jobs on 2 to 4 "
+        "GPUs, with deadlines of 1 to 5 slots; all of concave curves",
+        shrink=False,
+        others=(
+            Reading(f"{_MOMENT}.", lambda instance: _misses(instance, _BY_MOMENT)),
+            Reading(f"{_RATE}.", lambda instance: _misses(instance, _BY_RATE)),
+            Reading(
+                "lines 10 and 23 asking whether a job is faster with one more GPU, and line 15 as printed, with the G "
+                "of all GPUs.",
+                lambda instance: _misses(instance, partial(_BY_RATE, free="earlier_jobs")),
+            ),
+        ),
+    ),
+    Claim(
+        name="algorithm_2_uses_idle_gpus",
+        source="ElasticFlow, section 4.2, (7) and Algorithm 2",
+        statement="Algorithm 2 leaves no GPU idle in the next slot that would speed up a job.",
+        reading=f"{_SLOT}: its plan keeps (7), at least for some way of breaking ties.",
+        assumptions=_KEPT,
+        instances=lambda rng: _alike(),
+        breaks=lambda instance: _idles(instance, _BY_SLOT),
+        scope=_ALIKE,
         exhaustive=True,
+        others=(
+            Reading(f"{_MOMENT}.", lambda instance: _idles(instance, _BY_MOMENT)),
+            Reading(f"{_RATE}.", lambda instance: _idles(instance, _BY_RATE)),
+        ),
     ),
     Claim(
         name="algorithm_2_least_gpu_time",
         source="ElasticFlow, section 4.2, Theorem 2",
         statement=_THEOREM_2,
-        reading="as printed; where its plan keeps (7), no other plan that keeps (5) to (7) takes fewer GPU-slots, at "
-        "least for some way of breaking ties.",
-        instances=lambda rng: _allocations(2, 3),
-        breaks=lambda instance: _more_gpu_time(instance, repaired=False),
-        scope="up to 2 jobs of concave curves whose first GPU does 1 or 2 iterations per slot, with deadlines of 1 or "
-        "2 slots, on up to 3 GPUs",
+        reading=f"{_SLOT}: its plan keeps (5) to (7) and no other that does takes fewer GPU-slots, at least for some "
+        "way of breaking ties.",
+        assumptions=_KEPT,
+        instances=lambda rng: _alike(),
+        breaks=lambda instance: _not_optimal(instance, _BY_SLOT),
+        scope=_ALIKE,
         exhaustive=True,
-    ),
-    Claim(
-        name="algorithm_2_repaired_least_gpu_time",
-        source="ElasticFlow, section 4.2, Theorem 2",
-        statement=_THEOREM_2,
-        reading="jobs stay in the queue while another GPU makes them faster, which keeps (7); no other plan that keeps "
-        "(5) to (7) takes fewer GPU-slots, at least for some way of breaking ties.",
-        instances=lambda rng: _allocations(2, 3),
-        breaks=lambda instance: _more_gpu_time(instance, repaired=True),
-        scope="up to 2 jobs of concave curves whose first GPU does 1 or 2 iterations per slot, with deadlines of 1 or "
-        "2 slots, on up to 3 GPUs",
-        exhaustive=True,
+        others=(
+            Reading(f"{_MOMENT}.", lambda instance: _not_optimal(instance, _BY_MOMENT)),
+            Reading(f"{_RATE}.", lambda instance: _not_optimal(instance, _BY_RATE)),
+            Reading(f"{_FRESH}.", lambda instance: _not_optimal(instance, greedy_marginal_return_repaired)),
+        ),
     ),
     Claim(
         name="algorithm_2_from_least_shares",
         source="ElasticFlow, section 4.2, Theorem 2",
         statement=_THEOREM_2,
-        reading="a weaker one: repaired as before, and only where the shares of Algorithm 1, from which it starts, "
-        "meet the deadlines at the least GPU time.",
-        instances=lambda rng: _allocations(2, 2, 3),
+        reading="a weaker one: jobs are served while they are faster with one more GPU, with priorities and plans that "
+        "are always up to date, and only where the shares of Algorithm 1, from which it starts, meet the deadlines at "
+        "the least GPU time.",
+        assumptions=_KEPT,
+        instances=lambda rng: _pairs(),
         breaks=_loses_the_optimum,
-        scope="up to 2 jobs of concave curves whose first GPU does 1 or 2 iterations per slot, with deadlines of 1 to "
-        "3 slots, on up to 2 GPUs",
+        scope=_PAIRS,
         exhaustive=True,
+        others=(
+            Reading(
+                "a weaker one still: the same against other ways of handing out the idle GPUs of slot 0 only, with "
+                "Algorithm 1 filling the other slots.",
+                _hands_out_worse,
+            ),
+        ),
     ),
 ]

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from heuristics.elasticflow.placement import buddy_best_fit, buddy_repack
+from heuristics.elasticflow.placement import buddy_repack
 from instances.elasticflow.placement import ElasticFlowPlacement, ElasticFlowPlacementPlan
-from validation.testing.claims import Claim
+from validation.testing.claims import Claim, Reading
 
 __all__ = ["CLAIMS"]
 
@@ -115,7 +115,12 @@ def _splits_a_job(instance: ElasticFlowPlacement) -> str:
 
 
 _BUDDY = (
-    "Buddy allocation with migration eliminates fragmentation: a job is placed whenever there are enough idle GPUs."
+    "Where jobs have powers of two of GPUs and can be migrated, buddy allocation leaves no fragments: a job is placed "
+    "whenever there are enough idle GPUs."
+)
+
+_KEPT = (
+    "jobs of powers of two of GPUs, which can be moved: kept; the cluster is a binary tree of servers, as in Figure 5."
 )
 
 CLAIMS: list[Claim] = [
@@ -123,7 +128,8 @@ CLAIMS: list[Claim] = [
         name="buddy_with_migration",
         source="ElasticFlow, section 4.3",
         statement=_BUDDY,
-        reading="jobs and the cluster have powers of two of GPUs, and running jobs may move.",
+        reading="the cluster has a power of two of GPUs, and any running job may move.",
+        assumptions=_KEPT,
         instances=lambda rng: _arrivals((1, 2, 4, 8)),
         breaks=lambda instance: _fragmented(instance, buddy_repack),
         scope="all blocks of running jobs on 1, 2, 4 and 8 GPUs, and all new jobs for which there are enough idle GPUs",
@@ -134,66 +140,88 @@ CLAIMS: list[Claim] = [
         source="ElasticFlow, section 4.3",
         statement=_BUDDY,
         reading="as before, when the sizes of running jobs have changed, so that their blocks overlap.",
+        assumptions=_KEPT,
         instances=lambda rng: _resized((1, 2, 4)),
         breaks=lambda instance: _fragmented(instance, buddy_repack),
         scope="running jobs anywhere on 1, 2 and 4 GPUs that are enough for them",
         exhaustive=True,
     ),
     Claim(
-        name="buddy_without_migration",
-        source="ElasticFlow, section 4.3",
-        statement=_BUDDY,
-        reading="jobs and the cluster have powers of two of GPUs, and running jobs stay where they are.",
-        instances=lambda rng: _arrivals((1, 2, 4, 8)),
-        breaks=lambda instance: _fragmented(instance, buddy_best_fit),
-        scope="all blocks of running jobs on 1, 2, 4 and 8 GPUs, and all new jobs for which there are enough idle GPUs",
-        exhaustive=True,
-    ),
-    Claim(
-        name="buddy_empty_cluster",
-        source="ElasticFlow, section 4.3",
-        statement=_BUDDY,
-        reading="without migration, on an empty cluster, when jobs come largest first.",
-        instances=lambda rng: (
-            _cluster(num_gpus, (), sizes) for num_gpus in range(1, 17) for sizes in _sizes(num_gpus)
-        ),
-        breaks=lambda instance: _fragmented(instance, buddy_best_fit),
-        scope="all jobs of powers of two that fit into 1 to 16 GPUs",
-        exhaustive=True,
-    ),
-    Claim(
         name="buddy_any_number_of_gpus",
         source="ElasticFlow, section 4.3",
         statement=_BUDDY,
-        reading="running jobs may move, and the cluster has a number of GPUs that is no power of two: one such server, "
-        "or several of the largest power of two that divides it.",
+        reading="any running job may move, and the cluster has a number of GPUs that is no power of two: servers of "
+        "the largest power of two that divides it.",
+        assumptions="jobs of powers of two of GPUs, which can be moved: kept; a cluster whose tree is whole: relaxed.",
         instances=lambda rng: _arrivals((3, 5, 6, 7)),
         breaks=lambda instance: _fragmented(instance, buddy_repack),
         scope="all blocks of running jobs on 3, 5, 6 and 7 GPUs, and all new jobs for which there are enough idle GPUs",
         exhaustive=True,
     ),
     Claim(
-        name="buddy_odd_servers",
+        name="buddy_servers",
         source="ElasticFlow, section 4.3",
         statement=_BUDDY,
-        reading="two servers of a number of GPUs that is no power of two, and each job on one of them, wherever on it. "
-        "Instances have no such servers: the one shown has the GPUs of both in servers of the largest power of two "
-        "that divides them.",
-        instances=lambda rng: _two_servers((3, 5, 6, 7)),
-        breaks=_splits_a_job,
-        scope="two servers of 3, 5, 6 or 7 GPUs, and all jobs of powers of two up to the server's that have enough "
-        "GPUs",
-        exhaustive=True,
-    ),
-    Claim(
-        name="buddy_even_servers",
-        source="ElasticFlow, section 4.3",
-        statement=_BUDDY,
-        reading="two servers of a power of two of GPUs, and each job on one of them, wherever on it.",
+        reading="two servers of a power of two of GPUs, as Figure 5's of 8 are, and each job on one of them, "
+        "wherever on it.",
+        assumptions=_KEPT + " The second reading relaxes the tree.",
         instances=lambda rng: _two_servers((1, 2, 4, 8)),
         breaks=_splits_a_job,
-        scope="two servers of 1, 2, 4 or 8 GPUs, and all jobs of powers of two up to the server's that have enough "
-        "GPUs",
+        scope="two servers of so many GPUs, and all jobs of powers of two up to the server's that have enough GPUs",
         exhaustive=True,
+        others=(
+            Reading(
+                "to the letter, with a condition on jobs only: two servers of 3, 5, 6 or 7 GPUs. Instances have no "
+                "such servers: the one shown has the GPUs of both in servers of the largest power of two that divides "
+                "them.",
+                _splits_a_job,
+                lambda rng: _two_servers((3, 5, 6, 7)),
+            ),
+        ),
+    ),
+    Claim(
+        name="best_fit_highest_bandwidth",
+        source="ElasticFlow, section 4.3",
+        statement="Best fit gives a job the highest possible bandwidth between its workers: of the subtrees with "
+        "enough idle GPUs it takes the one whose number of idle GPUs is closest to the job's, and no smaller subtree "
+        "would do.",
+        reading="of subtrees with the same number of idle GPUs, the smallest is taken.",
+        assumptions="a job of a power of two of GPUs; others that hold GPUs anywhere, as jobs of any size do before "
+        "buddy allocation is added.",
+        instances=lambda rng: _anywhere(8),
+        breaks=lambda instance: _wider(instance, smallest=True),
+        scope="one server of 8 GPUs in a binary tree, any of them held, and a job of 2 or 4",
+        exhaustive=True,
+        others=(
+            Reading(
+                "any of them may be taken, as nothing is said of ties.",
+                lambda instance: _wider(instance, smallest=False),
+            ),
+        ),
     ),
 ]
+
+
+def _anywhere(num_gpus: int) -> Iterator[ElasticFlowPlacement]:
+    """A new job of 2 or 4 GPUs, and jobs of one on any of them, such that enough are idle."""
+    for held in range(num_gpus):
+        for where in itertools.combinations(range(num_gpus), held):
+            for size in (2, 4):
+                if held + size <= num_gpus:
+                    yield _cluster(num_gpus, tuple((gpu, 1) for gpu in where), (size,))
+
+
+def _wider(instance: ElasticFlowPlacement, *, smallest: bool) -> str:
+    """How the new job is spread over more of the tree than it had to be."""
+    idle = np.ones(instance.num_gpus, bool)
+    idle[instance.previous_offsets[instance.running].astype(int)] = False
+    size = int(instance.sizes[-1])
+    powers = range(instance.num_gpus.bit_length())
+    blocks = [idle.reshape(-1, 2**power).sum(axis=1) for power in powers]
+    enough = [
+        (int(free) - size, 2**power) for power, row in zip(powers, blocks, strict=True) for free in row if free >= size
+    ]
+    spare = min(enough)[0]
+    best = [width for left, width in enough if left == spare]
+    taken, narrowest = (min(best) if smallest else max(best)), min(width for _, width in enough)
+    return f"the job gets a subtree of {taken} GPUs, one of {narrowest} would do" if taken > narrowest else ""

@@ -8,14 +8,14 @@ shares nothing with the models of :mod:`formulations`.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
 from instances.elasticflow.sharing import DeadlineJobs
 
-__all__ = ["least_gpu_time", "sets", "speeds_up"]
+__all__ = ["least_gpu_time", "sets", "sets_of_one_curve", "speeds_up"]
 
 Jobs = TypeVar("Jobs", bound=DeadlineJobs[Any])
 
@@ -36,22 +36,41 @@ def sets(
     (linear) or no more than the one before (concave).
     """
     for num_jobs, num_gpus in itertools.product(range(fewest_jobs, most_jobs + 1), range(1, most_gpus + 1)):
-        kinds = [
-            (iterations, deadline, (0, *itertools.accumulate(gains)))
+        curves = [
+            (0, *itertools.accumulate(gains))
             for gains in itertools.combinations_with_replacement(range(most_gain, -1, -1), num_gpus)
             if gains[0] and (not linear or gains[0] == gains[-1])
-            for deadline in range(1, most_slots + 1)
-            for iterations in range(1, deadline * sum(gains) + 1)
         ]
-        sets = itertools.combinations_with_replacement(kinds, num_jobs)
-        for jobs in sorted(sets, key=lambda jobs: sum(done + deadline + sum(curve) for done, deadline, curve in jobs)):
-            iterations, deadlines, curves = zip(*jobs, strict=True)
-            yield problem(
-                num_gpus=num_gpus,
-                iterations=np.array(iterations, float),
-                deadlines=np.array(deadlines),
-                throughputs=np.array(curves, float),
-            )
+        yield from _of_curves(problem, curves, num_jobs, most_slots)
+
+
+def sets_of_one_curve(
+    problem: type[Jobs], curve: tuple[int, ...], *, most_jobs: int, most_slots: int, fewest_jobs: int = 1
+) -> Iterator[Jobs]:
+    """The same of jobs that all have ``curve``."""
+    for num_jobs in range(fewest_jobs, most_jobs + 1):
+        yield from _of_curves(problem, [curve], num_jobs, most_slots)
+
+
+def _of_curves(
+    problem: type[Jobs], curves: Sequence[tuple[int, ...]], num_jobs: int, most_slots: int
+) -> Iterator[Jobs]:
+    """All sets of so many jobs of any of the curves, those with least in them first."""
+    kinds = [
+        (iterations, deadline, curve)
+        for curve in curves
+        for deadline in range(1, most_slots + 1)
+        for iterations in range(1, deadline * curve[-1] + 1)
+    ]
+    sets = itertools.combinations_with_replacement(kinds, num_jobs)
+    for jobs in sorted(sets, key=lambda jobs: sum(done + deadline + sum(curve) for done, deadline, curve in jobs)):
+        iterations, deadlines, of_job = zip(*jobs, strict=True)
+        yield problem(
+            num_gpus=len(of_job[0]) - 1,
+            iterations=np.array(iterations, float),
+            deadlines=np.array(deadlines),
+            throughputs=np.array(of_job, float),
+        )
 
 
 def least_gpu_time(instance: DeadlineJobs[Any], *, useful: bool = False, parts: int = 1) -> int | None:

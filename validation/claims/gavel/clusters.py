@@ -22,7 +22,17 @@ from instances.gavel.throughput_per_dollar import ThroughputPerDollar
 from instances.gavel.total_throughput import TotalThroughput
 from validation.claims.words import listed
 
-__all__ = ["DRAWN", "DRAWN_ON_ONE_TYPE", "ONE_WORKER", "POLICIES", "WIDE", "Family", "drawn"]
+__all__ = [
+    "DRAWN",
+    "DRAWN_ASSUMPTIONS",
+    "DRAWN_ON_ONE_TYPE",
+    "FAMILY_ASSUMPTIONS",
+    "ONE_WORKER",
+    "POLICIES",
+    "WIDE",
+    "Family",
+    "drawn",
+]
 
 POLICIES: tuple[type[Sharing], ...] = (
     MaxMinFairness,
@@ -83,6 +93,7 @@ class Family:
                 fields: dict[str, Any] = {name: np.array([c[i] for c in cols]) for i, name in enumerate(types)}
                 fields |= {name: np.array([r[i] for r in rows]) for i, name in enumerate(self.jobs)}
                 fields["throughputs"] = np.array([r[len(self.jobs) :] for r in rows], float)
+                # Jobs that fit nowhere say nothing of a policy.
                 if np.all(fields.get("scale_factors", 1) <= fields["num_workers"].max()):
                     yield self.policy(**fields)
 
@@ -150,6 +161,16 @@ def drawn(*policies: type[Sharing], **options: Any) -> Callable[[np.random.Gener
 
 DRAWN_ON_ONE_TYPE = "random jobs, up to 5 of up to 4 workers on up to 4 of one type"
 DRAWN = "random jobs, up to 5 of up to 4 workers on up to 3 types, with pairs and placements"
+
+DRAWN_ASSUMPTIONS = (
+    "kept: throughputs are known and do not change, time is divided without loss, at most two jobs share workers. "
+    "Relaxed: clusters and throughputs are small whole numbers, not those of section 7, and a job gets no time on a "
+    "type with fewer workers than it holds."
+)
+FAMILY_ASSUMPTIONS = (
+    "kept: throughputs are known and do not change, time is divided without loss. Relaxed: the clusters are smaller "
+    "than any of section 7, so that jobs compete for every worker; no space sharing."
+)
 
 ONE_WORKER = Family(MaxMinFairness, 3, (1, 2, 3))
 """Jobs of one worker."""

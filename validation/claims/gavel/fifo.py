@@ -7,20 +7,31 @@ import numpy as np
 from instances.gavel.fifo import Fifo
 from instances.gavel.sharing import Allocation, Sharing
 from validation.claims.gavel.clusters import Family
-from validation.claims.gavel.properties import homogeneous, job_incentive, no_starvation, objective_incentive
+from validation.claims.gavel.properties import homogeneous, job_incentive, objective_incentive
 from validation.testing.claims import Claim
 
 __all__ = ["CLAIMS"]
 
 
-def _arrival_order(instance: Sharing) -> Allocation:
-    """One job after the other, for as much of its time as there are workers left."""
+def _one_after_the_other(instance: Sharing, order: list[int]) -> Allocation:
+    """Jobs in an order, each for as much of its time as there are workers left."""
     left = float(instance.num_workers[0])
     x = np.zeros((instance.num_jobs, 1))
-    for job, workers in enumerate(instance.scale_factors):
+    for job in order:
+        workers = float(instance.scale_factors[job])
         x[job] = min(1.0, left / workers)
-        left -= float(workers * x[job, 0])
+        left -= workers * float(x[job, 0])
     return Allocation(time_fractions=x)
+
+
+def _arrival_order(instance: Sharing) -> Allocation:
+    return _one_after_the_other(instance, list(range(instance.num_jobs)))
+
+
+def _by_weight(instance: Sharing) -> Allocation:
+    """The optimum of a knapsack in fractions: the most weight for each worker first."""
+    weights = np.arange(instance.num_jobs, 0, -1) / instance.scale_factors
+    return _one_after_the_other(instance, np.argsort(-weights, kind="stable").tolist())
 
 
 _SMALL = Family(Fifo, 3, (1, 2), ordered=True)
@@ -40,10 +51,14 @@ CLAIMS: list[Claim] = [
     homogeneous(
         "fifo_wide",
         Fifo,
-        _arrival_order,
-        "serving jobs of any number of workers in the order of their arrival, each for as much of its time as there "
-        "are workers left.",
+        _by_weight,
+        "the policy's own program on one type: sum of (n - m) * X_m, whose optimum serves jobs by weight over workers, "
+        "each for as much of its time as there are workers left.",
         _WIDE,
+        other=(
+            _arrival_order,
+            "serving jobs of any number of workers in the order of their arrival, each for as much of its time as "
+            "there are workers left.",
+        ),
     ),
-    no_starvation(_SMALL),
 ]

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
+from fractions import Fraction
+
+import numpy as np
+
+from formulations.gavel.sharing import SharingProgram
 from heuristics.gavel.finish_time_fairness import same_ratio
+from instances.base import agree
 from instances.gavel.finish_time_fairness import FinishTimeFairness
-from validation.claims.gavel.clusters import Family
-from validation.claims.gavel.properties import homogeneous, job_incentive, no_starvation, objective_incentive
-from validation.testing.claims import Claim
+from validation.claims.gavel.clusters import FAMILY_ASSUMPTIONS, Family
+from validation.claims.gavel.optima import optimum, run
+from validation.claims.gavel.properties import homogeneous, job_incentive, objective_incentive
+from validation.testing.claims import Claim, Reading
 
 __all__ = ["CLAIMS"]
 
@@ -18,6 +27,44 @@ _RUNNING = Family(
     jobs={"steps": (1.0,), "elapsed": (0.0, 1.0, 2.0), "isolated_elapsed": (0.0, 1.0)},
 )
 
+LARGEST = 100
+"""Denominator up to which a fraction counts as one of small whole numbers."""
+
+
+def _not_in_the_reciprocal(instance: FinishTimeFairness) -> str:
+    """How the program in the reciprocal misses the optimum for new jobs."""
+    program = SharingProgram(instance)
+    program.variable("rate", lower=0)
+    program.throughput_rows("finish", 1 / instance.isolated_throughputs, less="rate")
+    program.maximize("greatest_rate", variable="rate")
+    found, best = run(instance, program), optimum(instance)
+    assert found is not None
+    assert best is not None
+    value = instance.objective(found)
+    return "" if agree(value, best[0]) else f"the program attains {value:.6g}, the optimum is {best[0]:.6g}"
+
+
+def _no_fraction(instance: FinishTimeFairness) -> str:
+    """How the optimum is no fraction of small whole numbers."""
+    found = optimum(instance)
+    assert found is not None
+    nearest = Fraction(found[0]).limit_denominator(LARGEST)
+    return (
+        ""
+        if abs(float(nearest) - found[0]) <= 1e-6
+        else f"the optimum is {found[0]:.9g}, and no fraction of a denominator up to {LARGEST} is within 1e-6 of it"
+    )
+
+
+def _with_a_past(rng: np.random.Generator) -> Iterator[FinishTimeFairness]:
+    """Two jobs on one worker, of 1 to 3 s each, which have waited for 0 to 2 s."""
+    for steps in itertools.product((1.0, 2.0, 3.0), repeat=2):
+        for elapsed in itertools.product((0.0, 1.0, 2.0), repeat=2):
+            yield FinishTimeFairness(
+                throughputs=np.ones((2, 1)), num_workers=np.array([1]), steps=np.array(steps), elapsed=np.array(elapsed)
+            )
+
+
 CLAIMS: list[Claim] = [
     objective_incentive(FinishTimeFairness),
     job_incentive(_NEW, jobs="for new jobs"),
@@ -28,6 +75,24 @@ CLAIMS: list[Claim] = [
         same_ratio,
         "time that gives all jobs the same ratio, the least that fits.",
     ),
-    no_starvation(_NEW, jobs="for new jobs"),
-    no_starvation(_RUNNING, "_running", "for jobs in the middle of their lives"),
+    Claim(
+        name="one_linear_program_finish_time_fairness",
+        source="Gavel, section 4.2",
+        statement="Most policies are single linear programs; the exceptions named are the cost policies.",
+        reading="of finish-time fairness for new jobs, where ratios are reciprocals of throughputs: the program that "
+        "maximises the least throughput(m, X) over throughput(m, X_isolated) finds the optimum.",
+        instances=_NEW.instances,
+        breaks=_not_in_the_reciprocal,
+        scope=_NEW.scope,
+        exhaustive=True,
+        assumptions=FAMILY_ASSUMPTIONS,
+        others=(
+            Reading(
+                "of finish-time fairness with a past: its optimum is a fraction of small whole numbers where the data "
+                "are whole, as that of a linear program is.",
+                _no_fraction,
+                _with_a_past,
+            ),
+        ),
+    ),
 ]

@@ -2,12 +2,84 @@
 
 from __future__ import annotations
 
-from instances.gavel.hierarchical_fairness import HierarchicalFairness
-from validation.claims.gavel.clusters import Family
+from collections.abc import Iterator
+
+import numpy as np
+
+import formulations
+from formulations.gavel.hierarchical_fairness import printed_water_filling
+from instances.base import agree
+from instances.gavel.hierarchical_fairness import HierarchicalAllocation, HierarchicalFairness, four_jobs
+from instances.gavel.max_min_fairness import MaxMinFairness
+from instances.schema import FloatArray
+from validation.claims.gavel.clusters import FAMILY_ASSUMPTIONS, Family
+from validation.claims.gavel.optima import optimum
 from validation.claims.gavel.properties import wasteful
-from validation.testing.claims import Claim
+from validation.testing.claims import Claim, Reading
 
 __all__ = ["CLAIMS"]
+
+_SMALL = Family(HierarchicalFairness, 3, (1, 2))
+_WEIGHTED = Family(HierarchicalFairness, 3, (1,), jobs={"weights": (1.0, 2.0, 4.0)}, most_types=1)
+PRECISION = 1e-4
+"""By how much levels of two procedures may differ and count as equal."""
+
+
+def _levels(instance: HierarchicalFairness) -> FloatArray:
+    plan = formulations.solve(instance).plan
+    assert isinstance(plan, HierarchicalAllocation)
+    return plan.normalized_throughputs
+
+
+def _lower_first_level(instance: HierarchicalFairness) -> str:
+    """How water filling leaves the job that fares worst with less than max-min fairness does."""
+    fields = {name: getattr(instance, name) for name in ("throughputs", "num_workers", "weights")}
+    found = optimum(MaxMinFairness(**fields))
+    assert found is not None
+    least = float((_levels(instance) / instance.weights).min())
+    return "" if agree(least, found[0]) else f"the least level is {least:.6g}, max-min fairness attains {found[0]:.6g}"
+
+
+def _example(instance: HierarchicalFairness) -> str:
+    """How the example's jobs end elsewhere than at 1."""
+    ends = [printed_water_filling(instance, favoured=job).normalized_throughputs for job in (None, *range(4))]
+    ends.append(_levels(instance))
+    off = max(float(np.abs(end - 1).max()) for end in ends)
+    return f"a job ends {off:.6g} off 1" if off > PRECISION else ""
+
+
+def _by_weight(instance: HierarchicalFairness) -> str:
+    """How the printed steps can end in other levels than the weights give, by a choice that they leave open."""
+    levels = _levels(instance)
+    for job in range(instance.num_jobs):
+        end = printed_water_filling(instance, favoured=job).normalized_throughputs
+        if np.abs(end - levels).max() > PRECISION:
+            listed = ", ".join(f"{max(0.0, round(float(level), 4)):g}" for level in end)
+            by_weight = ", ".join(f"{round(float(level), 4):g}" for level in levels)
+            return f"jobs can end at {listed}; by their weights they rise to {by_weight}"
+    return ""
+
+
+def _filled_by_hand(instance: HierarchicalFairness) -> str:
+    """How levels on one type differ from weighted filling of its workers, in which a job stops at all of its time."""
+    rising = np.ones(instance.num_jobs, bool)
+    levels = np.zeros(instance.num_jobs)
+    left = float(instance.num_workers[0])
+    while rising.any() and left > 1e-12:
+        weights = np.where(rising, instance.weights, 0.0)
+        rise = min(left / weights.sum(), float(((1 - levels)[rising] / weights[rising]).min()))
+        levels += rise * weights
+        left -= rise * float(weights.sum())
+        rising &= levels < 1 - 1e-12
+    found = _levels(instance)
+    return (
+        "" if np.abs(found - levels).max() <= PRECISION else f"levels are {found.tolist()}, by hand {levels.tolist()}"
+    )
+
+
+def _example_of_section_4(rng: np.random.Generator) -> Iterator[HierarchicalFairness]:
+    yield four_jobs()
+
 
 CLAIMS: list[Claim] = [
     Claim(
@@ -16,9 +88,54 @@ CLAIMS: list[Claim] = [
         statement="Max-min fair allocations are Pareto efficient, if water filling follows: no job can have more "
         "without another having less.",
         reading="with water filling: hierarchical fairness of one entity.",
-        instances=Family(HierarchicalFairness, 3, (1, 2, 3)).instances,
+        instances=_SMALL.instances,
         breaks=wasteful,
-        scope=Family(HierarchicalFairness, 3, (1, 2, 3)).scope,
+        scope=_SMALL.scope,
         exhaustive=True,
+        assumptions=FAMILY_ASSUMPTIONS,
+    ),
+    Claim(
+        name="water_filling_of_one_level",
+        source="Gavel, section 4.3",
+        statement="Water filling can be used for the fairness policy of section 4.1 too, where it improves the jobs "
+        "that are not bottlenecked.",
+        reading="with one entity, it does not lower the least level that max-min fairness attains.",
+        instances=_SMALL.instances,
+        breaks=_lower_first_level,
+        scope=_SMALL.scope,
+        exhaustive=True,
+        assumptions=FAMILY_ASSUMPTIONS,
+    ),
+    Claim(
+        name="water_filling_example",
+        source="Gavel, section 4.3",
+        statement="Of four identical jobs of weights 3, 1, 1 and 1 on four identical GPUs, the first is a bottleneck "
+        "after one iteration, and in the next the others are given full GPUs.",
+        reading="all end at 1, by the printed steps, whatever optimum of a step is taken, and by levels.",
+        instances=_example_of_section_4,
+        breaks=_example,
+        scope="the example",
+        exhaustive=True,
+        assumptions="kept: those of the example.",
+    ),
+    Claim(
+        name="water_filling_by_weight",
+        source="Gavel, section 4.3",
+        statement="Water filling raises all parties at equal rates by weight until one is saturated, and the final "
+        "allocation satisfies the policies.",
+        reading="each step starts from the levels that the weights have given so far: on one type, jobs end where "
+        "filling by hand does.",
+        instances=_WEIGHTED.instances,
+        breaks=_filled_by_hand,
+        scope=_WEIGHTED.scope,
+        exhaustive=True,
+        assumptions=FAMILY_ASSUMPTIONS,
+        others=(
+            Reading(
+                "each step starts from the throughputs that jobs had in the step before, as t_m is printed, whichever "
+                "of a step's optimal allocations those are.",
+                _by_weight,
+            ),
+        ),
     ),
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from heuristics.gavel.makespan import same_finish
 from instances.gavel.makespan import Makespan
 from validation.claims.gavel.clusters import Family
-from validation.claims.gavel.properties import homogeneous, job_incentive, no_starvation, objective_incentive
+from validation.claims.gavel.properties import homogeneous, job_incentive, objective_incentive
 from validation.testing.claims import Claim
 
 __all__ = ["CLAIMS"]
@@ -21,5 +21,4 @@ CLAIMS: list[Claim] = [
         same_finish,
         "time in proportion to what each job has left alone, so that all finish together.",
     ),
-    no_starvation(_SMALL),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -9,11 +10,21 @@ import numpy as np
 from heuristics.gavel.sharing import heterogeneity_agnostic
 from instances.gavel.max_min_fairness import MaxMinFairness
 from instances.gavel.sharing import Sharing
-from validation.claims.gavel.clusters import DRAWN, ONE_WORKER, POLICIES, WIDE, Family, drawn
-from validation.claims.gavel.optima import optimum
-from validation.claims.gavel.properties import homogeneous, job_incentive, no_starvation, objective_incentive, wasteful
+from instances.schema import FloatArray
+from validation.claims.gavel.clusters import (
+    DRAWN,
+    DRAWN_ASSUMPTIONS,
+    FAMILY_ASSUMPTIONS,
+    ONE_WORKER,
+    POLICIES,
+    WIDE,
+    Family,
+    drawn,
+)
+from validation.claims.gavel.optima import best_of_the_optima, optimum
+from validation.claims.gavel.properties import homogeneous, job_incentive, objective_incentive
 from validation.gaps import beats
-from validation.testing.claims import Claim
+from validation.testing.claims import Claim, Reading
 
 __all__ = ["CLAIMS"]
 
@@ -26,18 +37,56 @@ def _split_infeasible(instance: Sharing) -> str:
     return f"it breaks {broken[0].rule} by {broken[0].amount:.6g}" if broken else ""
 
 
+def _divided_split_infeasible(instance: Sharing) -> str:
+    """How 1/n of the workers of every pool for each job is no allocation."""
+    broken = instance.violations(instance.isolated_share())
+    return f"it breaks {broken[0].rule} by {broken[0].amount:.6g}" if broken else ""
+
+
 def _feasible_split(name: str, jobs: str, family: Family) -> Claim:
     return Claim(
         name=f"equal_split_feasible_{name}",
         source="Gavel, section 4.4",
         statement="Giving each of n jobs 1/n of every resource is a feasible allocation, whence sharing incentive.",
-        reading=f"fractions of time of num_workers / n on every type, not divided by the workers that a job holds, and "
-        f"scaled down to all of the time where they are more; {jobs}.",
+        reading=f"of the workers: fractions of time of num_workers / n over the workers that a job holds on every "
+        f"type that "
+        f"it fits, scaled down to all of the time where they are more; {jobs}.",
         instances=family.instances,
-        breaks=_split_infeasible,
+        breaks=_divided_split_infeasible,
         scope=family.scope,
         exhaustive=True,
+        assumptions=FAMILY_ASSUMPTIONS,
+        others=(
+            Reading(
+                f"of the time: fractions of num_workers / n on every type, whatever workers a job holds; {jobs}.",
+                _split_infeasible,
+            ),
+        ),
     )
+
+
+def _no_gain(instance: MaxMinFairness) -> str:
+    """How job 0 has no gain from reporting the speeds of ``_LIE``, whichever optimal allocations are found."""
+    reported = replace(instance, throughputs=np.vstack([_LIE, instance.throughputs[1:]]))
+    honest, lying = _own(instance, instance.throughputs[0], 1), _own(reported, instance.throughputs[0], -1)
+    return (
+        "" if beats("max", lying, honest) else f"it makes at most {honest:.6g} steps/s in truth, {lying:.6g} by lying"
+    )
+
+
+def _own(reported: MaxMinFairness, speeds: FloatArray, sign: int) -> float:
+    """What job 0 truly makes at ``speeds`` under the optimal allocation that is best, or with -1 worst, for it."""
+    worth = np.zeros(reported.throughputs.shape)
+    worth[0] = sign * speeds / reported.throughputs[0]
+    found = best_of_the_optima(reported, worth)
+    return float(speeds @ found.time_fractions[0])
+
+
+_LIE = np.array([4.0, 2.0])
+
+
+def _two_users(rng: np.random.Generator) -> Iterator[MaxMinFairness]:
+    yield MaxMinFairness(throughputs=np.array([[4.0, 1.0], [2.0, 1.0]]), num_workers=np.array([1, 2]))
 
 
 def _colocation_hurts(instance: Sharing) -> str:
@@ -61,16 +110,17 @@ CLAIMS: list[Claim] = [
     job_incentive(ONE_WORKER, jobs="for jobs of one worker"),
     job_incentive(WIDE, "_wide", "for jobs of one or two workers"),
     Claim(
-        name="pareto_max_min_fairness",
+        name="misreporting_can_pay",
         source="Gavel, section 4.4",
-        statement="Max-min fair allocations are Pareto efficient, if water filling follows: no job can have more "
-        "without another having less.",
-        reading="without water filling: the optimal allocation that the exact model finds. Others may be efficient, "
-        "and which one is found depends on the solver.",
-        instances=ONE_WORKER.instances,
-        breaks=wasteful,
-        scope=ONE_WORKER.scope,
+        statement="Users who manipulate their throughputs can possibly obtain larger shares: policies need not be "
+        "strategy-proof.",
+        reading="of max-min fairness, by one case: a job that reports 4 and 2 steps/s in place of 4 and 1 makes more "
+        "steps in truth, under every optimal allocation, than under any when it is honest.",
+        instances=_two_users,
+        breaks=_no_gain,
+        scope="two jobs on two types of 1 and 2 workers",
         exhaustive=True,
+        assumptions="kept: each job is a user, and throughputs are what users report.",
     ),
     # Of all policies in turn, of which this is the first.
     Claim(
@@ -82,6 +132,7 @@ CLAIMS: list[Claim] = [
         instances=drawn(*POLICIES, slos=True),
         breaks=_colocation_hurts,
         scope=f"the policies in turn; {DRAWN}, and for the cost policies SLOs",
+        assumptions=DRAWN_ASSUMPTIONS,
     ),
     homogeneous(
         "max_min_fairness",
@@ -89,6 +140,4 @@ CLAIMS: list[Claim] = [
         heterogeneity_agnostic,
         "progressive filling of worker time by weight, which does not look at throughputs.",
     ),
-    no_starvation(ONE_WORKER, jobs="for jobs of one worker"),
-    no_starvation(WIDE, "_wide", "for jobs of one or two workers"),
 ]

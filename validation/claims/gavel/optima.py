@@ -22,7 +22,7 @@ from instances.gavel.throughput_per_dollar import ThroughputPerDollar
 from instances.gavel.total_throughput import TotalThroughput
 from instances.schema import FloatArray
 
-__all__ = ["fairest_optimum", "optimum", "run"]
+__all__ = ["best_of_the_optima", "fairest_optimum", "optimum", "run"]
 
 
 def optimum(instance: Sharing) -> tuple[float, Allocation] | None:
@@ -46,7 +46,7 @@ def _optimal(instance: Sharing, program: SharingProgram, value: float, job: int)
     """Confine a program to the allocations that attain ``value``; of shortest job first, by this job."""
     n, k = instance.num_jobs, instance.num_types
     if isinstance(instance, MaxMinFairness):
-        levels = instance.scale_factors / (instance.weights * instance.equal_share_throughputs)
+        levels = instance.level_per_throughput / instance.weights
         program.throughput_rows("optimal", levels, lower=value)
     elif isinstance(instance, Makespan):
         program.throughput_rows("optimal", value / instance.steps, lower=1.0)
@@ -65,7 +65,7 @@ def _optimal(instance: Sharing, program: SharingProgram, value: float, job: int)
         program.one_row("optimal", _per_throughput(program, np.ones((n, 1)) / instance.costs), value)
     elif isinstance(instance, Cost):
         # Running nothing satisfies this too, but gives no job a greater share than another does.
-        spending = np.outer(instance.row_scale_factors, instance.costs).ravel()
+        spending = instance.prices.ravel()
         program.one_row("optimal", _per_throughput(program, np.ones((n, k))) - value * spending, 0.0)
     else:
         raise TypeError(f"it is not known when an allocation of {instance.problem} is optimal")
@@ -89,6 +89,19 @@ def fairest_optimum(instance: Sharing) -> tuple[float, Allocation] | None:
             found.append(allocation)
     # The first of equals is the one that was found first.
     return max(((_least_share(instance, each), each) for each in found), key=lambda each: each[0])
+
+
+def best_of_the_optima(instance: MaxMinFairness, worth: FloatArray) -> Allocation:
+    """Of the max-min fair allocations, the one of the greatest total of (n, k) ``worth`` times throughput."""
+    value = formulations.solve(instance).objective
+    assert value is not None
+    program = SharingProgram(instance)
+    # A hair less, so that rounding leaves an allocation.
+    _optimal(instance, program, value * (1 - 1e-9), 0)
+    program.maximize("worth", worth=worth)
+    found = run(instance, program)
+    assert found is not None
+    return found
 
 
 def _least_share(instance: Sharing, allocation: Allocation) -> float:

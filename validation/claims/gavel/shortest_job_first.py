@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from formulations.gavel.sharing import SharingProgram
+from instances.base import agree
 from instances.gavel.sharing import Allocation
 from instances.gavel.shortest_job_first import ShortestJobFirst
-from validation.claims.gavel.clusters import Family
-from validation.claims.gavel.properties import homogeneous, job_incentive, no_starvation, objective_incentive
-from validation.testing.claims import Claim
+from validation.claims.gavel.clusters import FAMILY_ASSUMPTIONS, Family
+from validation.claims.gavel.optima import optimum, run
+from validation.claims.gavel.properties import homogeneous, job_incentive, objective_incentive
+from validation.testing.claims import Claim, Reading
 
 __all__ = ["CLAIMS"]
 
@@ -19,11 +22,55 @@ def _shortest(instance: ShortestJobFirst) -> Allocation:
     return Allocation(time_fractions=x)
 
 
+def _not_the_shortest(instance: ShortestJobFirst) -> str:
+    """How the program of the shortest job misses the optimum."""
+    times = instance.steps / instance.fastest_throughputs
+    worth = np.zeros(instance.throughputs.shape)
+    worth[times.argmin()] = 1.0
+    program = SharingProgram(instance)
+    program.maximize("throughput", worth=worth)
+    found, best = run(instance, program), optimum(instance)
+    assert found is not None
+    assert best is not None
+    value = instance.objective(found)
+    return "" if agree(value, best[0]) else f"the program attains {value:.6g}, the optimum is {best[0]:.6g}"
+
+
+def _worse_in_between(instance: ShortestJobFirst) -> str:
+    """How the mean of two optimal allocations, each of one job on its fastest type, is not optimal."""
+    times = instance.steps / instance.fastest_throughputs
+    first = np.flatnonzero(times == times.min())
+    alone = np.zeros((len(first), *instance.throughputs.shape))
+    alone[np.arange(len(first)), first, instance.throughputs[first].argmax(axis=1)] = 1.0
+    value = instance.objective(Allocation(time_fractions=alone.mean(axis=0)))
+    if agree(value, float(times.min())):
+        return ""
+    return f"{len(first)} allocations are worth {times.min():.6g} s, their mean {value:.6g} s"
+
+
 _SMALL = Family(ShortestJobFirst, 3, (1, 2), jobs={"steps": (1.0, 2.0)})
 
 CLAIMS: list[Claim] = [
     objective_incentive(ShortestJobFirst),
     job_incentive(_SMALL),
     homogeneous("shortest_job_first", ShortestJobFirst, _shortest, "running the job of least time left all the time."),
-    no_starvation(_SMALL),
+    Claim(
+        name="one_linear_program_shortest_job_first",
+        source="Gavel, section 4.2",
+        statement="Most policies are single linear programs; the exceptions named are the cost policies.",
+        reading="of shortest job first, knowing which job that is: the program that maximises the throughput of the "
+        "job of least time on its fastest type finds the optimum.",
+        instances=_SMALL.instances,
+        breaks=_not_the_shortest,
+        scope=_SMALL.scope,
+        exhaustive=True,
+        assumptions=FAMILY_ASSUMPTIONS,
+        others=(
+            Reading(
+                "of the printed objective, over X: what lies between two optimal allocations is optimal too, as in a "
+                "linear program.",
+                _worse_in_between,
+            ),
+        ),
+    ),
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from instances.gavel.throughput_per_dollar import ThroughputPerDollar
 from validation.claims.gavel.clusters import Family
-from validation.claims.gavel.properties import job_incentive, no_starvation, objective_incentive
+from validation.claims.gavel.properties import job_incentive, objective_incentive
 from validation.testing.claims import Claim
 
 __all__ = ["CLAIMS"]
@@ -15,5 +15,4 @@ CLAIMS: list[Claim] = [
     objective_incentive(ThroughputPerDollar),
     objective_incentive(ThroughputPerDollar, slos=True),
     job_incentive(_SMALL, jobs="without SLOs"),
-    no_starvation(_SMALL, jobs="without SLOs"),
 ]

@@ -1,18 +1,27 @@
-"""What Synergy (OSDI'22) states of the first program (sections 4.1.1 and 4.1.2), put to the test."""
+"""What Synergy (OSDI'22) states of the first program (sections 4.1.1 and 4.1.3), put to the test."""
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
 import formulations
 from formulations.synergy.allocation import relaxation
+from instances.synergy.allocation import SynergyAllocation, SynergyAllocationPlan
+from instances.synergy.placement import SynergyPlacementPlan
+from instances.synergy.sensitivity import CPU, ROUNDING, THROUGHPUT
 from instances.synergy.tuning import Tuning
 from validation.claims.synergy.rounds import WANTS, best_tuning, rounds
 from validation.gaps import beats
-from validation.testing.claims import Claim
+from validation.testing.claims import Claim, Reading
 
-__all__ = ["CLAIMS", "relaxed"]
+__all__ = ["CLAIMS"]
 
 
-def relaxed(instance: Tuning) -> float:
+def _relaxed(instance: Tuning) -> float:
     """Value of the relaxed first program, a proven bound."""
     return formulations.solve(relaxation(instance.stage_one())).bound
 
@@ -21,22 +30,73 @@ def _exceeds_relaxation(instance: Tuning) -> str:
     best = best_tuning(instance)
     if best is None:
         return ""
-    bound = relaxed(instance)
+    bound = _relaxed(instance)
     return f"a tuning trains at {best[0]:g}, the bound is {bound:g}" if beats("max", best[0], bound) else ""
 
 
 def _short_of_first_stage(instance: Tuning) -> str:
-    """How no tuning reaches what the first stage promises."""
+    """How no tuning reaches what the first program promises."""
     first = formulations.solve(instance.stage_one()).objective
-    if first is None:
-        return ""
     best = best_tuning(instance)
-    if best is None:
-        return f"the first stage promises {first:g}, but the jobs cannot be placed"
-    if not beats("max", first, best[0]):
+    if first is None or best is None or not beats("max", first, best[0]):
         return ""
-    return f"the first stage promises {first:g}, the best tuning trains at {best[0]:g}"
+    return f"the first program promises {first:g}, the best tuning trains at {best[0]:g}"
 
+
+def _out_of_reach(rng: np.random.Generator) -> Iterator[Tuning]:
+    """The smallest round on two servers in which no whole GPUs reach what the first program promises."""
+    return itertools.islice(
+        (instance for instance in rounds(4, num_servers=(2,)) if _short_of_first_stage(instance)), 1
+    )
+
+
+def _reached_with_whole_gpus(instance: Tuning) -> str:
+    """How whole GPUs reach the promise of the first program, or shares of GPUs do not either."""
+    if not _short_of_first_stage(instance):
+        return "whole GPUs reach what the first program promises"
+    first = instance.stage_one()
+    plan = formulations.solve(first).plan
+    if not isinstance(plan, SynergyAllocationPlan):
+        return "the first program has no solution"
+    second = first.placement(plan)
+    even = SynergyPlacementPlan(shares=np.full((instance.num_jobs, instance.num_servers), 1 / instance.num_servers))
+    broken = second.violations(even)
+    return f"shares of GPUs do not reach it either: {broken[0]}" if broken else ""
+
+
+def _between_points() -> Iterator[SynergyAllocation]:
+    """Jobs of one GPU with profiles of 1 to 4 cores, and a share of cores that may lie between two of them."""
+    profiles = [((1, 0, 1), (2, 0, 2)), ((1, 0, 1), (2, 0, 2), (3, 0, 3)), ((1, 0, 1), (3, 0, 2), (4, 0, 4))]
+    for gpus in range(1, 4):
+        for halves in range(2, 7):
+            for jobs in itertools.combinations_with_replacement(profiles, gpus):
+                yield SynergyAllocation(
+                    num_servers=1,
+                    server_gpus=gpus,
+                    server_cpus=gpus * halves / 2,
+                    server_memory=0.0,
+                    gpu_demands=np.ones(gpus, int),
+                    configs=tuple(np.array(job, float) for job in jobs),
+                )
+
+
+def _without_solution(instance: SynergyAllocation) -> str:
+    """How the first program has no solution."""
+    solution = formulations.solve(instance)
+    return "" if solution.status == "optimal" else f"the program is {solution.status}: {solution.message}"
+
+
+def _without_solution_above(instance: SynergyAllocation) -> str:
+    """The same, where a share between two points is compared with the next point that has as many cores."""
+    fair = []
+    for table, (cpus, _) in zip(instance.configs, instance.shares, strict=True):
+        enough = table[table[:, CPU] >= cpus * (1 - ROUNDING)]
+        fair.append(enough[0, THROUGHPUT] if len(enough) else table[:, THROUGHPUT].max())
+    return _without_solution(replace(instance, fair_throughputs=np.array(fair)))
+
+
+KEPT = "kept: homogeneous servers, fixed GPU demands, runnable jobs that hold all GPUs, the server cap of section 6; "
+MADE_UP = "relaxed: profiles are small whole numbers, not measured ones"
 
 CLAIMS: list[Claim] = [
     Claim(
@@ -46,21 +106,46 @@ CLAIMS: list[Claim] = [
         "throughput of any assignment of the jobs to the servers.",
         reading="assignments are those of synergy.tuning: whole GPUs on each server, CPUs and memory in proportion, "
         "no job slower than with its GPU-proportional share. The best one is found by trying everything.",
-        instances=lambda rng: rounds(5),
-        breaks=_exceeds_relaxation,
-        scope=f"jobs that hold all of up to 5 GPUs on up to 3 servers, and {WANTS}",
-        exhaustive=True,
-    ),
-    Claim(
-        name="relaxation_is_attained",
-        source="Synergy, sections 4.1.1 and 4.1.2",
-        statement="The first program, and a second one that places what it gives to each job, find the best "
-        "assignment.",
-        reading="the throughput that the first program promises, in whole configurations, is that of some assignment "
-        "with whole GPUs on each server. Shares of GPUs would always do: every job spread evenly.",
         instances=lambda rng: rounds(4),
-        breaks=_short_of_first_stage,
+        breaks=_exceeds_relaxation,
         scope=f"jobs that hold all of up to 4 GPUs on up to 3 servers, and {WANTS}",
         exhaustive=True,
+        assumptions=KEPT + MADE_UP,
+    ),
+    Claim(
+        name="first_program_out_of_reach",
+        source="Synergy, section 4.1.3",
+        statement="What the first program gives to each job can be hard to realise: placing it may take fractions of "
+        "GPUs.",
+        reading="there is such a round: the smallest one in which no assignment with whole GPUs on each server has "
+        "the throughput that the first program promises, in whole configurations, while shares of GPUs do: every job "
+        "spread evenly.",
+        instances=_out_of_reach,
+        breaks=_reached_with_whole_gpus,
+        scope=f"of jobs that hold all of up to 4 GPUs on 2 servers, and {WANTS}, the first out of reach",
+        exhaustive=True,
+        assumptions=KEPT + MADE_UP,
+    ),
+    Claim(
+        name="first_program_has_a_solution",
+        source="Synergy, section 4.1.1, program (1)-(5)",
+        statement="The first program has a solution: that every job has at least the progress of its GPU-proportional "
+        "share, (5), leaves the shares themselves.",
+        reading="where the share is no point of the profile, the progress with it is that of the best point at or "
+        "below it.",
+        instances=lambda rng: _between_points(),
+        breaks=_without_solution,
+        scope="up to 3 jobs of one GPU that hold all GPUs of a server, with profiles of 2 or 3 of 1 to 4 cores, where "
+        "the share is 1 to 3 cores in steps of a half",
+        exhaustive=True,
+        assumptions="kept: homogeneous servers, fixed GPU demands, runnable jobs that hold all GPUs, the server cap of "
+        f"section 6, a matrix of discrete points; {MADE_UP}",
+        others=(
+            Reading(
+                "where the share is no point of the profile, the progress with it is that of the next point with as "
+                "many cores.",
+                _without_solution_above,
+            ),
+        ),
     ),
 ]

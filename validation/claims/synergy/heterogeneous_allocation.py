@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+import formulations
 from instances.schema import BoolArray, FloatArray
+from instances.synergy.allocation import SynergyAllocationPlan
 from instances.synergy.heterogeneous_allocation import HeterogeneousAllocation
 from validation.gaps import beats
-from validation.testing.claims import Claim
+from validation.testing.claims import Claim, Reading
 
 __all__ = ["CLAIMS"]
 
@@ -20,7 +22,7 @@ def _two_types() -> Iterator[HeterogeneousAllocation]:
     """One server of each of two types, and jobs that are 1, 2 or 3 times as fast on the second one."""
     for gpus in itertools.product((1, 2), repeat=2):
         for cores in itertools.product((1.0, 2.0), repeat=2):
-            for num_jobs in range(1, sum(gpus) + 1):
+            for num_jobs in range(1, min(sum(gpus), 3) + 1):
                 for speeds in itertools.combinations_with_replacement((1.0, 2.0, 3.0), num_jobs):
                     yield HeterogeneousAllocation(
                         num_servers=np.ones(2, int),
@@ -45,7 +47,7 @@ class _Printed:
 def _printed(instance: HeterogeneousAllocation) -> _Printed | None:
     """The optimum of the program as printed and with GPUs, by trying everything; None without a choice that fits."""
     best, best_with_gpus, crowd = -np.inf, -np.inf, np.zeros(instance.num_types)
-    for choices in itertools.product(*(np.flatnonzero(enough).tolist() for enough in instance.fair_configs)):
+    for choices in itertools.product(*(np.flatnonzero(enough).tolist() for enough in instance.usable_configs)):
         used, value = np.zeros((instance.num_types, 3)), 0.0
         for job, choice in enumerate(choices):
             cpus, memory, worth = instance.configs[job][choice].tolist()
@@ -70,17 +72,37 @@ def _cannot_be_placed(instance: HeterogeneousAllocation) -> str:
     )
 
 
+def _cannot_be_placed_with_gpus(instance: HeterogeneousAllocation) -> str:
+    """The same, with a limit on the GPUs of each type: how the model's optimum does not fit them."""
+    plan = formulations.solve(instance).plan
+    if not isinstance(plan, SynergyAllocationPlan):
+        return ""
+    broken = instance.violations(plan)
+    return f"the optimum breaks {broken[0]}" if broken else ""
+
+
 CLAIMS: list[Claim] = [
     Claim(
         name="types_as_printed",
-        source="Synergy, appendix A.2, program (22)-(26)",
-        statement="The program for several types of machine gives each job a type, CPU cores and memory there.",
-        reading="as printed, without a limit on the GPUs of each type: at least one of its optima, found by trying "
-        "everything, fits the GPUs of every type, where any choice does.",
+        source="Synergy, appendix A.2.3, program (22)-(26)",
+        statement="What the program for several types of machine gives to each job can be placed on the machines of "
+        "its type, by the second program.",
+        reading="(25) and the problem definition mean no more GPUs on a type than it has, as in the homogeneous case: "
+        "that limit is added.",
         instances=lambda rng: _two_types(),
-        breaks=_cannot_be_placed,
-        scope="up to 4 jobs of one GPU, on the second of two machines 1, 2 or 3 times as fast as on the first, of 1 "
+        breaks=_cannot_be_placed_with_gpus,
+        scope="up to 3 jobs of one GPU, on the second of two machines 1, 2 or 3 times as fast as on the first, of 1 "
         "or 2 GPUs and 1 or 2 cores for each",
         exhaustive=True,
+        assumptions="kept: jobs on one type each, no more GPUs wanted than there are in all, the server cap of section "
+        "6; relaxed: the oracle's fair throughput is the least of those with the shares of each type, and profiles "
+        "are small whole numbers",
+        others=(
+            Reading(
+                "literally, without a limit on the GPUs of each type: at least one of its optima, found by trying "
+                "everything, fits the GPUs of every type, where any choice does.",
+                _cannot_be_placed,
+            ),
+        ),
     ),
 ]

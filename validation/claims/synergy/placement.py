@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
+import pyomo.environ as pyo
 
-from formulations.synergy.placement import vertex
+import formulations
+from formulations.synergy.placement import NEGLIGIBLE, second_stage, vertex
 from instances.synergy.placement import SynergyPlacement, SynergyPlacementPlan
-from validation.testing.claims import Claim
+from validation.testing.claims import Claim, Reading
 
 __all__ = ["CLAIMS"]
 
@@ -20,8 +23,8 @@ def _filled_servers(rng: np.random.Generator) -> Iterator[SynergyPlacement]:
         num_servers = int(rng.integers(1, 4))
         num_jobs = int(rng.integers(1, 8 * num_servers + 1))
         demands = rng.integers(1, 10, (num_jobs, 3))
-        # No less than the jobs need in all.
-        gpus, cpus, memory = -(-demands.sum(axis=0) // num_servers)
+        # No less than the jobs need in all, and than each needs.
+        gpus, cpus, memory = np.maximum(-(-demands.sum(axis=0) // num_servers), demands.max(axis=0))
         yield SynergyPlacement(
             num_servers=num_servers,
             server_gpus=int(gpus),
@@ -66,26 +69,103 @@ def _even_spread_fragments(instance: SynergyPlacement) -> str:
     return _too_many(instance, SynergyPlacementPlan(shares=shares))
 
 
+def _on_every_server(instance: SynergyPlacement) -> str:
+    """How shares above 0 everywhere, as (19) is printed, fragment more than three jobs for each server."""
+    # Every such solution has every job on every server, so that one is as good as another.
+    return _even_spread_fragments(instance) if instance.num_servers > 1 else ""
+
+
+def _vertex_with_surplus(instance: SynergyPlacement) -> str:
+    """How a vertex of the program with (18) as printed, shares of at least 1, fragments too many."""
+    model = second_stage(instance)
+    model.placed.deactivate()
+    model.at_least = pyo.Constraint(
+        model.JOBS, rule=lambda model, j: pyo.quicksum(model.shares[j, i] for i in model.SERVERS) >= 1
+    )
+    solution = formulations.solve(model)
+    if solution.status != "optimal":
+        return ""
+    solution.load()
+    shares = np.array([[pyo.value(model.shares[j, i]) for i in model.SERVERS] for j in model.JOBS])
+    fragmented, most = int(((shares > NEGLIGIBLE).sum(axis=1) > 1).sum()), 3 * instance.num_servers
+    if fragmented <= most:
+        return ""
+    return f"{fragmented} jobs are fragmented, on {instance.num_servers} servers there may be {most}"
+
+
+def _small_servers() -> Iterator[SynergyPlacement]:
+    """Up to 3 jobs of 1 or 2 GPUs, with as many cores or GB or none, that fit up to 2 servers in total."""
+    kinds = [(gpus, cpus, memory) for gpus in (1, 2) for cpus in (0, gpus) for memory in (0, gpus)]
+    for num_servers, num_jobs in itertools.product((1, 2), (1, 2, 3)):
+        for jobs in itertools.combinations_with_replacement(kinds, num_jobs):
+            instance = SynergyPlacement(
+                num_servers=num_servers,
+                server_gpus=2,
+                server_cpus=2.0,
+                server_memory=2.0,
+                demands=np.array(jobs, float),
+            )
+            if (instance.demands.sum(axis=0) <= num_servers * instance.capacity).all():
+                yield instance
+
+
+def _cannot_be_placed(instance: SynergyPlacement, configs: int = 1) -> str:
+    """How the second program has no solution; with CPUs and memory counted once for each of some configurations."""
+    counted = replace(instance, demands=instance.demands * np.array([1.0, configs, configs]))
+    if formulations.solve(second_stage(counted)).status == "optimal":
+        return ""
+    cpus, memory = counted.demands[:, 1:].sum(axis=0)
+    return f"with {configs} configurations for each job, {cpus:g} cores and {memory:g} GB are counted"
+
+
+JOBS_OF_A_SERVER = "kept: homogeneous servers, no job demands more of any resource than one server has; "
+
 CLAIMS: list[Claim] = [
     Claim(
-        name="vertices_fragment_few",
+        name="second_program_fragments_few",
         source="Synergy, appendix A.1.3, Theorem A.2",
-        statement="A vertex of the second program fragments at most 3s jobs over s servers.",
-        reading="the vertex that the simplex method returns, checked to be one; a job is fragmented when it is on "
-        "more than one server.",
-        instances=_filled_servers,
+        statement="The second program fragments at most 3s jobs over s servers.",
+        reading="of a vertex, as the proof has it: the one that the simplex method returns, checked to be one; (18) is "
+        "an equation and (19) says at least 0. A job is fragmented when it is on more than one server.",
+        instances=lambda rng: itertools.islice(_filled_servers(rng), 200),
         breaks=_vertex_fragments,
         scope="random: up to 3 servers that hold up to 24 jobs with next to nothing to spare",
+        assumptions=f"{JOBS_OF_A_SERVER}relaxed: demands are drawn, not those of a first program",
+        others=(
+            Reading(
+                "of a vertex, with (18) as printed: the shares of a job are at least 1 in all.",
+                _vertex_with_surplus,
+            ),
+            Reading(
+                "of any solution, not of a vertex only: the program has no objective, so that every feasible point is "
+                "an optimum. The one tried spreads every job evenly. Up to 24 equal jobs that fill up to 3 servers.",
+                _even_spread_fragments,
+                lambda rng: _equal_jobs(),
+            ),
+            Reading(
+                "with (19) as printed: all shares are above 0, so that every job is on every server. Up to 24 equal "
+                "jobs that fill up to 3 servers.",
+                _on_every_server,
+                lambda rng: _equal_jobs(),
+            ),
+        ),
     ),
     Claim(
-        name="solutions_fragment_few",
-        source="Synergy, appendix A.1.3, Theorem A.2",
-        statement="A solution of the second program fragments at most 3s jobs over s servers.",
-        reading="any solution, not a vertex only. The program has no objective, so every feasible point is an "
-        "optimum: the one tried spreads every job evenly.",
-        instances=lambda rng: _equal_jobs(),
-        breaks=_even_spread_fragments,
-        scope="up to 24 equal jobs that fill up to 3 servers",
+        name="second_program_has_a_solution",
+        source="Synergy, appendix A.1.3, program (15)-(19)",
+        statement="What the first program gives to each job can be placed by the second one.",
+        reading="(16) and (17) add up each job's CPUs and memory once; the sum over configurations in them is a slip.",
+        instances=lambda rng: _small_servers(),
+        breaks=_cannot_be_placed,
+        scope="up to 3 jobs of 1 or 2 GPUs, that fit up to 2 servers of 2 GPUs, 2 cores and 2 GB in total",
         exhaustive=True,
+        assumptions=f"{JOBS_OF_A_SERVER}relaxed: demands are small whole numbers",
+        others=(
+            Reading(
+                "literally: a job's CPUs and memory are added up once for each configuration of its profile, of which "
+                "it has two.",
+                lambda instance: _cannot_be_placed(instance, 2),
+            ),
+        ),
     ),
 ]

@@ -12,10 +12,23 @@ from typing import NamedTuple
 import numpy as np
 
 from instances.schema import FloatArray
+from instances.synergy.profiles import TASKS
 from instances.synergy.sensitivity import THROUGHPUT
+from instances.synergy.synthetic import SERVER_CPUS, SERVER_GPUS, SERVER_MEMORY, draw_demands
 from instances.synergy.tuning import Tuning
 
-__all__ = ["AT_SHARE", "EXCHANGING", "INSENSITIVE", "SENSITIVE", "WANTS", "Demand", "best_tuning", "rounds"]
+__all__ = [
+    "AT_SHARE",
+    "EXCHANGING",
+    "FULL_ROUND",
+    "INSENSITIVE",
+    "SENSITIVE",
+    "WANTS",
+    "Demand",
+    "best_tuning",
+    "published",
+    "rounds",
+]
 
 SHARE = 2.0
 """CPU cores, and GB, of a server per GPU."""
@@ -115,7 +128,7 @@ def best_tuning(instance: Tuning) -> tuple[float, tuple[int, ...]] | None:
         reached: dict[State, tuple[float, tuple[int, ...]]] = {}
         for state, (value, choices) in states.items():
             for places in _splits(gpus, [free[0] for free in state], allow_split=instance.allow_split):
-                for config in np.flatnonzero(instance.fair_configs[job]).tolist():
+                for config in np.flatnonzero(instance.usable_configs[job]).tolist():
                     cpus, memory, worth = instance.configs[job][config].tolist()
                     left = [
                         (free - here, cores - cpus * here / gpus, size - memory * here / gpus)
@@ -128,6 +141,52 @@ def best_tuning(instance: Tuning) -> tuple[float, tuple[int, ...]] | None:
                         reached[key] = value + worth, (*choices, config)
         states = reached
     return max(states.values(), default=None)
+
+
+# --- rounds of the paper's size --------------------------------------------------------------------
+
+PUBLISHED: dict[str, tuple[tuple[float, float, float], ...]] = {
+    "alexnet": ((3, 62.5, 1), (4, 62.5, 1.25), (5, 62.5, 1.53), (6, 62.5, 1.75), (9, 62.5, 2), (12, 125, 2.94)),
+    "res18": ((3, 62.5, 1), (4, 62.5, 1.3), (5, 62.5, 1.53), (6, 62.5, 1.75), (9, 62.5, 2.4)),
+    "res50": ((3, 62.5, 1), (4, 62.5, 1.15)),
+    "mobilenet": ((3, 62.5, 1), (4, 62.5, 1.3), (5, 62.5, 1.49), (6, 62.5, 1.55)),
+    "shufflenet": ((3, 62.5, 1), (4, 62.5, 1.25), (5, 62.5, 1.53), (6, 62.5, 1.75), (9, 62.5, 2), (12, 125, 2.89)),
+    "gnmt": ((1, 20.83, 1),),
+    "transformer": ((1, 20.83, 1),),
+    "lstm": ((1, 20.83, 1),),
+    "m5": (
+        (3, 62.5, 1),
+        (4, 62.5, 1.2),
+        (5, 62.5, 1.4),
+        (6, 62.5, 1.5),
+        (6, 125, 2),
+        (6, 187.5, 2.5),
+    ),
+    "deepspeech": ((3, 62.5, 1),),
+}
+"""CPU cores, GB and throughput per GPU of the models in the authors' published profiles for 3 cores per GPU.
+
+Without the points that are slower than the GPU-proportional share, and those that others dominate.
+"""
+
+FULL_ROUND = "128 GPUs in use on 16 servers of 8 GPUs, 24 cores and 500 GB, by published models in the mix (20, 70, 10)"
+
+
+def published(rng: np.random.Generator, *, multi_gpu: bool = False) -> Iterator[Tuning]:
+    """Rounds of the paper's cluster of 128 GPUs, in its mix of tasks, without end."""
+    while True:
+        tasks, gpu_demands = draw_demands(rng, 16 * SERVER_GPUS, multi_gpu=multi_gpu)
+        models = [str(rng.choice(TASKS[task])) for task in tasks]
+        yield Tuning(
+            num_servers=16,
+            server_gpus=SERVER_GPUS,
+            server_cpus=SERVER_CPUS,
+            server_memory=SERVER_MEMORY,
+            gpu_demands=gpu_demands,
+            configs=tuple(
+                gpus * np.array(PUBLISHED[model]) for model, gpus in zip(models, gpu_demands.tolist(), strict=True)
+            ),
+        )
 
 
 WANTS = "want 1 or 3 cores and 1 or 3 GB per GPU where the share is 2 and 2"

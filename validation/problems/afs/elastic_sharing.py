@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from heuristics.afs import elastic_sharing as fast
 from instances.afs.elastic_sharing import ElasticSharing, from_trace, generate
-from validation.catalogue import Entry, Rescaling, named
+from validation.catalogue import Entry, Heuristic, Rescaling, named
 from validation.testing.arrays import integers, whole_floats
 
 __all__ = ["ENTRY", "strategy"]
@@ -28,15 +28,17 @@ def strategy(draw: st.DrawFn, *, max_jobs: int = 3, max_gpus: int = 4, max_work:
     table[:, -1] = np.maximum(table[:, -1], 1)
     return ElasticSharing(
         num_gpus=num_gpus,
-        work=draw(whole_floats(n, 1, max_work)),
+        work=draw(whole_floats(n, 0, max_work)),
         throughputs=table,
         reallocation=draw(st.sampled_from(("at_completions", "any_time"))),
+        requests=draw(integers(n, 0, num_gpus)),
+        quantum=float(draw(st.integers(1, max_work))),
     )
 
 
 ENTRY = Entry(
     title="Who gets the next GPU, so that elastic jobs complete soonest on average",
-    source="AFS, sections 3 and 4, Algorithm 1",
+    source="AFS, sections 2.1 and 3.1",
     instance=ElasticSharing,
     generate=generate,
     size="num_jobs",
@@ -44,17 +46,25 @@ ENTRY = Entry(
     heuristics=named(
         fast.afs_l,
         fast.afs_p,
-        fast.srtf,
-        fast.srsf,
-        fast.srtf_elastic,
-        fast.srsf_elastic,
+        fast.afs_s,
+        fast.afs_p_measuring,
+        Heuristic(fast.two_job_rule, declines=True),
+        Heuristic(fast.srtf, declines=True),
+        Heuristic(fast.srsf, declines=True),
+        fast.srtf_maximum,
+        fast.srsf_maximum,
+        Heuristic(fast.srtf_elastic, declines=True),
+        Heuristic(fast.srsf_elastic, declines=True),
+        fast.srtf_filling,
+        fast.srsf_filling,
+        Heuristic(fast.tiresias_l, declines=True),
         fast.max_min,
         fast.optimus,
         fast.aryl_two_phase,
     ),
     from_trace=from_trace,
     symmetric=("n",),
-    rescalings=(Rescaling(("work", "arrivals"), 1), Rescaling(("work", "throughputs"), 0)),
+    rescalings=(Rescaling(("work", "arrivals", "quantum"), 1), Rescaling(("work", "throughputs"), 0)),
     enlarge=lambda instance: replace(
         instance,
         num_gpus=instance.num_gpus + 1,

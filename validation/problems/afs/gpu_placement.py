@@ -40,13 +40,14 @@ def strategy(draw: st.DrawFn, *, max_jobs: int = 4, max_machines: int = 3, max_e
 
 ENTRY = Entry(
     title="Which machines host which jobs, keeping as many as possible in place",
-    source="AFS, section 4.4, Proposition 1",
+    source="AFS, section 4.4 and Appendix E, Proposition 1",
     instance=GpuPlacement,
     generate=generate,
     size="num_jobs",
     sizes=(8, 16, 32),
     heuristics=named(
         fast.first_fit_decreasing,
+        fast.first_fit_decreasing_in_place,
     ),
     symmetric=("n", "m"),
     enlarge=lambda instance: replace(

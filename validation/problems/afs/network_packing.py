@@ -37,6 +37,7 @@ ENTRY = Entry(
     sizes=(10, 50, 200),
     heuristics=named(
         fast.floor_and_grow,
+        fast.floor_and_grow_nearest,
     ),
     symmetric=("n",),
     strategy=strategy,

@@ -40,14 +40,17 @@ def strategy(draw: st.DrawFn, *, max_jobs: int = 4, max_extra: int = 4, max_seco
 
 ENTRY = Entry(
     title="Which elastic jobs get the spare GPUs, reducing running time the most",
-    source="Aryl, section 5.2 and Algorithm 2, phase two",
+    source="Aryl, section 5.2 and Appendix D, Algorithm 2, lines 10 to 21",
     instance=ElasticAllocation,
     generate=generate,
     size="num_jobs",
     sizes=(10, 40, 160),
     heuristics=named(
         Heuristic(fast.dynamic_program, optimal=True),
+        fast.base_charged_again,
         fast.marginal_greedy,
+        fast.afs,
+        fast.gandiva,
     ),
     from_trace=from_trace,
     symmetric=("n",),

@@ -24,15 +24,17 @@ def strategy(draw: st.DrawFn, *, max_jobs: int = 5, max_servers: int = 5, max_gp
 
 ENTRY = Entry(
     title="Which servers to give back, preempting the fewest jobs",
-    source="Aryl, section 4 and Algorithm 1",
+    source="Aryl, section 4 and Appendix B, Algorithm 1",
     instance=Reclaim,
     generate=generate,
     size="num_servers",
     sizes=(10, 20, 40),
     heuristics=named(
         fast.server_fraction,
+        fast.flexible_first,
         fast.gpu_fraction,
         fast.smallest_count_first,
+        fast.smallest_count_updated,
         fast.random,
         fast.local_search,
     ),

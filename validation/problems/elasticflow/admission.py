@@ -35,6 +35,7 @@ ENTRY = Entry(
         Heuristic(fast.edf_condition, infeasible_because=TAKES_CURVES_FOR_LINEAR),
         fast.edf,
         fast.edf_with_admission,
+        fast.edf_with_elastic_scaling,
     ),
     from_trace=from_trace,
     symmetric=("n",),

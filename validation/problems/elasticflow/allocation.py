@@ -11,7 +11,10 @@ from validation.problems.elasticflow.sharing import deadline_jobs
 
 __all__ = ["ENTRY", "strategy"]
 
-LEAVES_GPUS_IDLE = "as printed, jobs get one GPU at most beyond their shares, so that useful ones can stay idle"
+LEAVES_GPUS_IDLE = (
+    "as printed, only jobs that then finish earlier get another GPU, so that useful ones can stay idle, and their "
+    "other slots are filled without regard to jobs of later deadlines, so that a slot can hold too many"
+)
 
 
 def strategy(**sizes: int) -> st.SearchStrategy[ElasticFlowAllocation]:

@@ -11,7 +11,7 @@ from validation.problems.elasticflow.sharing import deadline_jobs, one_more_gpu
 
 __all__ = ["ENTRY", "strategy"]
 
-MISSES_DEADLINES = "earlier jobs take every GPU that makes them faster, so later ones can miss their deadlines"
+MISSES_DEADLINES = "earlier jobs take every GPU that does not slow them down, so later ones can miss their deadlines"
 
 
 def strategy(**sizes: int) -> st.SearchStrategy[MinimumSatisfactoryShare]:
@@ -28,6 +28,7 @@ ENTRY = Entry(
     sizes=(4, 8, 12),
     heuristics=named(
         Heuristic(fast.progressive_filling, declines=True),
+        Heuristic(fast.progressive_filling_cleared, declines=True),
         Heuristic(fast.edf, infeasible_because=MISSES_DEADLINES),
     ),
     from_trace=from_trace,

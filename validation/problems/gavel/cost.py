@@ -31,6 +31,7 @@ ENTRY = Entry(
     sizes=(8, 32, 128),
     heuristics=named(
         Heuristic(fast.best_bargain, infeasible_because=BLIND_TO_SLOS),
+        Heuristic(fast.fastest_first, infeasible_because=BLIND_TO_SLOS),
         Heuristic(fast.isolated, infeasible_because=BLIND_TO_SLOS),
         Heuristic(fast.equal_share, infeasible_because=BLIND_TO_SLOS),
         Heuristic(fast.heterogeneity_agnostic, infeasible_because=BLIND_TO_SLOS),

@@ -30,6 +30,7 @@ ENTRY = Entry(
     heuristics=named(
         fast.fastest_free_type,
         fast.backfilling,
+        fast.agnostic_fifo,
         fast.isolated,
         fast.equal_share,
         fast.heterogeneity_agnostic,

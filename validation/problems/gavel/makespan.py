@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from heuristics.gavel import makespan as fast
 from instances.gavel.makespan import Makespan, from_trace, generate
-from validation.catalogue import Entry, Rescaling, named
+from validation.catalogue import Entry, Heuristic, Rescaling, named
 from validation.problems.gavel.sharing import cluster
 from validation.testing.arrays import whole_floats
 
@@ -32,6 +32,8 @@ ENTRY = Entry(
     sizes=(8, 32, 128),
     heuristics=named(
         fast.same_finish,
+        fast.agnostic_fifo,
+        Heuristic(fast.allox, declines=True),
         fast.isolated,
         fast.equal_share,
         fast.heterogeneity_agnostic,

@@ -23,7 +23,7 @@ def strategy(draw: st.DrawFn, *, fields: st.SearchStrategy[dict[str, Any]] | Non
 
 ENTRY = Entry(
     title="Time on worker types, so that all jobs together make the most steps",
-    source="Gavel, section 4.2 and Table 1",
+    source="Gavel, sections 3.1 and 4.2",
     instance=TotalThroughput,
     generate=generate,
     size="num_jobs",

@@ -45,6 +45,7 @@ def strategy(
         gpu_demands=np.array(gpu_demands),
         configs=tuple(configs),
         config_types=tuple(types),
+        server_cap=draw(st.booleans()),
     )
 
 

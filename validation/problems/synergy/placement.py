@@ -16,6 +16,8 @@ __all__ = ["ENTRY", "strategy"]
 
 MISSES_WHOLE_GPUS = "the demands can exceed the servers, and with whole GPUs it can miss a placement"
 
+ROUNDS_TO_WHOLE_GPUS = "CPU cores and memory follow the GPUs that are rounded, and can exceed a server's"
+
 
 @st.composite
 def strategy(draw: st.DrawFn, *, max_servers: int = 3, max_jobs: int = 5, max_gpus: int = 4) -> SynergyPlacement:
@@ -42,6 +44,7 @@ ENTRY = Entry(
         Heuristic(fast.best_fit, infeasible_because=MISSES_WHOLE_GPUS),
         Heuristic(fast.balanced_fit, infeasible_because=MISSES_WHOLE_GPUS),
         Heuristic(fast.swap_fit, infeasible_because=MISSES_WHOLE_GPUS),
+        Heuristic(fast.rounded_fit, infeasible_because=ROUNDS_TO_WHOLE_GPUS),
     ),
     from_trace=from_trace,
     symmetric=("n",),

@@ -28,6 +28,7 @@ def jobs(draw: st.DrawFn, max_servers: int, max_gpus: int, max_configs: int) -> 
         "server_memory": float(server_gpus * share[1]),
         "gpu_demands": np.array(demands),
         "configs": tuple(draw(configs(gpus, gpus * share[0], max_configs)) for gpus in demands),
+        "server_cap": draw(st.booleans()),
     }
 
 

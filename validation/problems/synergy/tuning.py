@@ -45,6 +45,7 @@ ENTRY = Entry(
     heuristics=named(
         Heuristic(fast.proportional, infeasible_because=NO_ROOM_UNSPLIT),
         Heuristic(fast.greedy, infeasible_because=SKIPS_JOBS),
+        Heuristic(fast.greedy_split, infeasible_because=SKIPS_JOBS),
         Heuristic(fast.drf, infeasible_because=SKIPS_JOBS),
         Heuristic(fast.tetris, infeasible_because=SKIPS_JOBS),
         Heuristic(fast.tune, infeasible_because=NO_ROOM_UNSPLIT),

@@ -1,0 +1,129 @@
+"""Exact model of :class:`instances.aryl.base_allocation.BaseAllocation`: GPUs flow from job to job.
+
+    min   (1/n) * sum_j (starts[j] + running_times[j])
+    s.t.  first[j] + sum_i passed[i, j] == gpu_demands[j]                      for each job j
+          sum_j first[j] <= capacity
+          sum_j passed[i, j] <= gpu_demands[i]                                 for each job i
+          passed[i, j] <= min(gpu_demands[i], gpu_demands[j]) * after[i, j]
+          starts[j] >= starts[i] + running_times[i] - horizon * (1 - after[i, j])
+          after[i, j] + after[j, i] <= 1,   after[i, j] in {0, 1}.
+
+A job's GPUs come from the cluster (``first``) or from jobs that have ended (``passed``).  ``horizon``
+is the sum of all running times.  Times are in ``time_unit`` s, so that what solvers tolerate is little
+beside them.  Finished jobs are left out.  The relaxation is weak: proofs are for a handful of jobs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyomo.environ as pyo
+
+from formulations.engine.linear import weighted_sum
+from formulations.engine.protocol import Formulation
+from instances.aryl.base_allocation import BaseAllocation, BaseAllocationPlan
+
+__all__ = ["FORMULATION", "bound", "build", "one_by_one", "read", "too_large", "write"]
+
+
+def build(instance: BaseAllocation) -> pyo.ConcreteModel:
+    """Pyomo model of a base allocation instance.
+
+    Parameter ``time_unit``; sets JOBS (those with work left) and PAIRS; variables ``starts[j]``, ``first[j]``,
+    ``passed[i, j]`` and ``after[i, j]`` (binary); constraints ``demands[j]``, ``capacity``, ``given[i]``,
+    ``from_ended[i, j]``, ``order[i, j]`` and ``one_way[i, j]``; objective ``average_jct``.
+    """
+    unit = _time_unit(instance)
+    gpus, times = instance.gpu_demands.tolist(), (instance.running_times / unit).tolist()
+    horizon = sum(times)
+    model = pyo.ConcreteModel(name=instance.problem)
+    model.time_unit = pyo.Param(initialize=unit)
+    model.JOBS = pyo.Set(initialize=np.flatnonzero(instance.running_times > 0).tolist())
+    model.PAIRS = pyo.Set(initialize=[(i, j) for i in model.JOBS for j in model.JOBS if i != j], dimen=2)
+    model.starts = pyo.Var(model.JOBS, bounds=lambda model, j: (0, horizon - times[j]))
+    model.first = pyo.Var(model.JOBS, bounds=lambda model, j: (0, gpus[j]))
+    model.passed = pyo.Var(model.PAIRS, bounds=lambda model, i, j: (0, min(gpus[i], gpus[j])))
+    model.after = pyo.Var(model.PAIRS, domain=pyo.Binary)
+
+    def demands(model: pyo.ConcreteModel, j: int) -> object:
+        return model.first[j] + pyo.quicksum(model.passed[i, j] for i in model.JOBS if i != j) == gpus[j]
+
+    def given(model: pyo.ConcreteModel, i: int) -> object:
+        given = [model.passed[i, j] for j in model.JOBS if i != j]
+        return weighted_sum([1] * len(given), given) <= gpus[i]
+
+    def from_ended(model: pyo.ConcreteModel, i: int, j: int) -> object:
+        return model.passed[i, j] <= min(gpus[i], gpus[j]) * model.after[i, j]
+
+    def order(model: pyo.ConcreteModel, i: int, j: int) -> object:
+        return model.starts[j] >= model.starts[i] + times[i] - horizon * (1 - model.after[i, j])
+
+    def one_way(model: pyo.ConcreteModel, i: int, j: int) -> object:
+        return model.after[i, j] + model.after[j, i] <= 1 if i < j else pyo.Constraint.Skip
+
+    model.demands = pyo.Constraint(model.JOBS, rule=demands)
+    first = weighted_sum([1] * len(model.JOBS), model.first.values())
+    model.capacity = pyo.Constraint(expr=first <= instance.capacity)
+    model.given = pyo.Constraint(model.JOBS, rule=given)
+    model.from_ended = pyo.Constraint(model.PAIRS, rule=from_ended)
+    model.order = pyo.Constraint(model.PAIRS, rule=order)
+    model.one_way = pyo.Constraint(model.PAIRS, rule=one_way)
+    completions = pyo.quicksum(model.starts[j] + times[j] for j in model.JOBS)
+    model.average_jct = pyo.Objective(expr=completions / instance.num_jobs, sense=pyo.minimize)
+    return model
+
+
+def read(model: pyo.ConcreteModel) -> BaseAllocationPlan:
+    """The plan in which jobs begin in the order of ``starts``, each as early as it can."""
+    instance: BaseAllocation = model.instance
+    starts = {job: pyo.value(model.starts[job]) for job in model.JOBS}
+    return instance.in_order(sorted(starts, key=lambda job: starts[job]))
+
+
+def write(model: pyo.ConcreteModel, plan: BaseAllocationPlan) -> None:
+    """Set the variables to ``plan``, as a point to start the search from."""
+    instance: BaseAllocation = model.instance
+    ends = plan.starts + instance.running_times
+    idle, spare = instance.capacity, dict.fromkeys(model.JOBS, 0)
+    for variable in model.passed.values():
+        variable.set_value(0)
+    for i, j in model.PAIRS:
+        model.after[i, j].set_value(int(ends[i] <= plan.starts[j]))
+    for job in sorted(model.JOBS, key=lambda job: plan.starts[job]):
+        model.starts[job].set_value(float(plan.starts[job]) / model.time_unit.value, skip_validation=True)
+        needed = int(instance.gpu_demands[job])
+        for i in model.JOBS:
+            taken = min(needed, spare[i]) if ends[i] <= plan.starts[job] else 0
+            if taken:
+                model.passed[i, job].set_value(taken)
+                spare[i] -= taken
+                needed -= taken
+        model.first[job].set_value(min(needed, idle))
+        idle -= min(needed, idle)
+        spare[job] = int(instance.gpu_demands[job])
+
+
+def _time_unit(instance: BaseAllocation) -> float:
+    """A power of two, s, of which the longest running time is about a thousand; dividing by it changes no digit."""
+    return float(2.0 ** (np.ceil(np.log2(instance.running_times.max(initial=0.0) or 1.0)) - 10))
+
+
+def bound(instance: BaseAllocation, value: float) -> float:
+    """A bound on the average completion time, s, from one in time units."""
+    return value * _time_unit(instance)
+
+
+def one_by_one(instance: BaseAllocation) -> BaseAllocationPlan:
+    """The plan that runs one job at a time, in their order."""
+    ends = np.cumsum(instance.running_times)
+    return BaseAllocationPlan(starts=np.where(instance.running_times > 0, ends - instance.running_times, 0.0))
+
+
+def too_large(instance: BaseAllocation) -> str | None:
+    """That a job needs more GPUs than there are."""
+    if not instance.too_large.size:
+        return None
+    job = instance.too_large[0]
+    return f"job {job} needs {instance.gpu_demands[job]} GPUs, there are {instance.capacity}"
+
+
+FORMULATION = Formulation(build=build, read=read, write=write, bound=bound, explain=too_large, trivial=one_by_one)

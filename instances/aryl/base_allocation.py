@@ -1,0 +1,193 @@
+"""When waiting jobs start: phase one of Aryl (EuroSys'23 as Lyra), section 5.2 and Algorithm 2.
+
+Every job waits for its base demand: all GPUs of an inelastic job, those of its minimum of workers of
+an elastic one.  It then runs on them without interruption for a known time.  All jobs are there from
+the start.  Choose when each begins so that the average job completion time is least:
+
+    min  (1/n) sum_j (starts[j] + running_times[j])
+    s.t. the jobs that run at any time hold at most ``capacity`` GPUs.
+
+Running times are given, so the average time in the queue is least too.  With jobs of several sizes
+the problem is NP-hard.  The flexible demand is the next phase's
+(:mod:`instances.aryl.elastic_allocation`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+
+from instances import pictures
+from instances.base import TOLERANCE, Instance, InstanceError, Plan, Violation, exceeding, total
+from instances.schema import Array, BoolArray, FloatArray, IntArray, Scalar
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["BaseAllocation", "BaseAllocationPlan", "from_frame", "generate", "short_but_large"]
+
+
+@dataclass(frozen=True, eq=False)
+class BaseAllocationPlan(Plan):
+    """When jobs begin.
+
+    Attributes
+    ----------
+    starts : (n,) float
+        When each job begins, s.
+    """
+
+    starts: Annotated[FloatArray, Array(float, "n")]
+
+
+@dataclass(frozen=True, eq=False)
+class BaseAllocation(Instance[BaseAllocationPlan]):
+    """Waiting jobs of fixed demands, and the GPUs that they share.
+
+    Attributes
+    ----------
+    capacity : int
+        GPUs, at least 0.
+    gpu_demands : (n,) int
+        GPUs of each job's base demand, at least 1.
+    running_times : (n,) float
+        Running time on them, s: the longest that an elastic job can take.  A finished job has 0; it
+        needs nothing.
+    """
+
+    problem = "aryl.base_allocation"
+    sense = "min"
+    measure = "average completion time, s"
+    plan_type = BaseAllocationPlan
+
+    capacity: Annotated[int, Scalar(int, minimum=0)]
+    gpu_demands: Annotated[IntArray, Array(int, "n", minimum=1)]
+    running_times: Annotated[FloatArray, Array(float, "n", minimum=0)]
+
+    @property
+    def num_jobs(self) -> int:
+        return self.dims["n"]
+
+    @property
+    def too_large(self) -> IntArray:
+        """Jobs that have work left and need more GPUs than there are."""
+        return np.flatnonzero((self.gpu_demands > self.capacity) & (self.running_times > 0))
+
+    def in_order(self, order: Iterable[int]) -> BaseAllocationPlan:
+        """The plan in which each job, in this order, begins as early as those before it leave it room.
+
+        Parameters
+        ----------
+        order : iterable of int
+            All jobs.
+
+        Raises
+        ------
+        InstanceError
+            When a job needs more GPUs than there are.
+        """
+        if self.too_large.size:
+            raise InstanceError(f"{self.problem}: {pictures.jobs(self.too_large)} can never begin")
+        starts, ends = np.zeros(self.num_jobs), np.zeros(self.num_jobs)
+        placed: list[int] = []
+        for job in order:
+            if self.running_times[job] > 0:
+                for start in sorted({0.0, *ends[placed].tolist()}):
+                    end = start + self.running_times[job]
+                    moments = [start, *(moment for moment in starts[placed].tolist() if start < moment < end)]
+                    if all(
+                        total(self.gpu_demands[[i for i in placed if starts[i] <= moment < ends[i]]])
+                        + int(self.gpu_demands[job])
+                        <= self.capacity
+                        for moment in moments
+                    ):
+                        starts[job], ends[job] = start, end
+                        break
+                placed.append(job)
+        return BaseAllocationPlan(starts=starts)
+
+    def running(self, plan: BaseAllocationPlan) -> BoolArray:
+        """(n, n) bool: whether job i runs when job j begins."""
+        begin, end = plan.starts, plan.starts + self.running_times
+        # What rounding of times may add to a job is no overlap.
+        slack = np.maximum(TOLERANCE * self.running_times[:, None], 2 * np.spacing(np.abs(begin))[None, :])
+        running: BoolArray = (begin[:, None] <= begin[None, :]) & (end[:, None] - begin[None, :] > slack)
+        return running
+
+    def _value(self, plan: BaseAllocationPlan) -> float:
+        return float((plan.starts + self.running_times).mean())
+
+    def _broken_rules(self, plan: BaseAllocationPlan) -> Iterator[Violation]:
+        yield from exceeding("starts_at_least_0", 0, plan.starts)
+        running = self.running(plan)
+        held = [total(self.gpu_demands[running[:, job]]) for job in range(self.num_jobs)]
+        yield from exceeding("capacity", np.array(held, object), self.capacity)
+
+    def _draw(self, axes: Axes, plan: BaseAllocationPlan | None) -> None:
+        times = [f"{time:g} s" for time in self.running_times.tolist()]
+        if plan is None:
+            pictures.stacked(axes, np.diag(self.gpu_demands), texts=times)
+            pictures.number_axis(axes.xaxis, self.num_jobs)
+            axes.set_xlabel(f"job (in it: its running time), for {self.capacity} GPUs")
+            axes.set_ylabel("GPUs of the base demand")
+            return
+        ends = plan.starts + self.running_times
+        moments = np.unique(np.concatenate([[0.0], plan.starts, ends]))
+        if len(moments) == 1:
+            moments = moments[0] + np.array([0.0, 1.0])
+        middles = (moments[:-1] + moments[1:]) / 2
+        on = (plan.starts[None, :] <= middles[:, None]) & (middles[:, None] < ends[None, :])
+        pictures.completions(axes, ends)
+        pictures.over_time(axes, moments, on * self.gpu_demands[None, :], capacity=self.capacity)
+        axes.set_xlabel("time, s (dotted: completions)")
+        axes.set_ylabel("GPUs")
+        pictures.whole_numbers(axes.yaxis)
+        pictures.legend(axes, [f"job {job}" for job in range(self.num_jobs)])
+
+
+def generate(
+    rng: np.random.Generator | int, *, num_jobs: int = 6, capacity: int = 16, mixed: float = 1.0
+) -> BaseAllocation:
+    """Jobs of minutes to hours that wait for a small cluster.
+
+    Parameters
+    ----------
+    rng : Generator or int
+        Source of randomness, or its seed.
+    num_jobs : int
+        Number of jobs, n.
+    capacity : int
+        GPUs, at least 1.
+    mixed : float
+        Hardness dial from 0 to 1: the fraction of the jobs that need 1, 2, 4 ... GPUs, up to all, and
+        not just a quarter of them.  At 0 the shortest job first is optimal.
+
+    Raises
+    ------
+    ValueError
+        When there is no GPU.
+    """
+    if capacity < 1:
+        raise ValueError(f"capacity: got {capacity}, must be at least 1")
+    rng = np.random.default_rng(rng)
+    sizes = 2 ** rng.integers(0, capacity.bit_length(), num_jobs)
+    return BaseAllocation(
+        capacity=capacity,
+        gpu_demands=np.where(rng.random(num_jobs) < mixed, sizes, max(1, capacity // 4)),
+        running_times=np.round(60 * 10 ** rng.uniform(0.5, 2.5, num_jobs)),
+    )
+
+
+from_frame = BaseAllocation.from_frame
+
+
+def short_but_large() -> BaseAllocation:
+    """Three jobs on 2 GPUs, on which the shortest job first errs.
+
+    The shortest, 2 s, needs both GPUs; the other two, 3 s, need one each.  The shortest first completes
+    them at 2, 5 and 5 s, 4 s on average; last, at 5, 3 and 3 s, 11/3 s on average.
+    """
+    return BaseAllocation(capacity=2, gpu_demands=np.array([2, 1, 1]), running_times=np.array([2.0, 3.0, 3.0]))

@@ -1,0 +1,133 @@
+"""elasticflow.best_effort: average completion times against enumeration, and idle GPUs slot by slot."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+import formulations
+from formulations.elasticflow import best_effort as models
+from heuristics.elasticflow.best_effort import minimum_shares_first, shortest_first
+from instances.elasticflow.best_effort import BestEffort, generate, share_in_the_way
+from instances.elasticflow.sharing import SlotPlan
+
+HEURISTICS = [minimum_shares_first, shortest_first]
+
+
+def small(brute, seed):
+    fields = brute.draw(seed, max_jobs=3, max_gpus=3)
+    rng = np.random.default_rng(seed)
+    return BestEffort(**fields, best_effort=rng.random(len(fields["iterations"])) < 0.6)
+
+
+def least_average(instance):
+    """Least average number of slots, by trying all ways of sharing all slots; None when there is no plan."""
+    total, horizon = instance.num_gpus, int(instance.deadlines.max())
+    curves, ends = instance.throughputs.tolist(), instance.deadlines.tolist()
+    soft = instance.best_effort.tolist()
+    # Iterations left to the slots that best-effort jobs have waited, in all.
+    states = {tuple(instance.iterations.tolist()): 0}
+    for slot in range(horizon):
+        after = {}
+        counts = [range(total + 1) if slot < end else (0,) for end in ends]
+        for gpus in product(*counts):
+            if sum(gpus) > total:
+                continue
+            for left, waited in states.items():
+                now = tuple(max(0.0, m - c[g]) for m, c, g in zip(left, curves, gpus, strict=True))
+                if any(m > 0 and end == slot + 1 for m, end in zip(now, ends, strict=True)):
+                    continue
+                more = waited + sum(is_soft and m > 0 for m, is_soft in zip(left, soft, strict=True))
+                after[now] = min(more, after.get(now, more))
+        states = after
+    best = min(states.values(), default=None)
+    return best if best is None or not any(soft) else best / sum(soft)
+
+
+@pytest.mark.parametrize("first", [0, 50, 100])
+def test_optimum_equals_enumeration(brute, first):
+    for seed in range(first, first + 50):
+        instance = small(brute, seed)
+        least = least_average(instance)
+        solution = formulations.solve(instance)
+        assert solution.status == ("infeasible" if least is None else "optimal")
+        assert solution.objective == (None if least is None else pytest.approx(least))
+        if solution.plan is not None:
+            assert instance.violations(solution.plan) == []
+
+
+@pytest.mark.parametrize("heuristic", HEURISTICS)
+def test_heuristics_keep_the_rules_and_the_bound(brute, heuristic):
+    found = 0
+    for seed in range(150):
+        instance = small(brute, seed)
+        plan = heuristic(instance)
+        assert heuristic(instance) == plan
+        if plan is not None:
+            found += 1
+            assert instance.violations(plan) == []
+            assert instance.objective(plan) >= least_average(instance) - 1e-9
+    assert found > 40
+
+
+def test_shares_first_are_in_the_way():
+    instance = share_in_the_way()
+    for heuristic in HEURISTICS:
+        plan = heuristic(instance)
+        assert plan.gpus.tolist() == [[1, 1, 0, 0], [1, 1, 0, 0]]
+        assert instance.objective(plan) == 2
+    solution = formulations.solve(instance)
+    assert solution.objective == 1
+    assert solution.plan.gpus[:, :2].tolist() == [[0, 2], [2, 0]]
+
+
+def test_idle_gpus_go_where_they_raise_throughput_most():
+    """A second GPU is worth 0.9 of the first to job 1, 0.5 to job 0: two and one; the other rule gives job 0 all."""
+    instance = BestEffort(
+        num_gpus=3,
+        iterations=[3, 6],
+        deadlines=[9, 9],
+        throughputs=[[0, 2, 3, 3.5], [0, 1, 1.9, 2.0]],
+        best_effort=[True, True],
+    )
+    assert minimum_shares_first(instance).gpus[:, 0].tolist() == [1, 2]
+    assert shortest_first(instance).gpus[:, 0].tolist() == [3, 0]
+
+
+def test_finished_jobs_and_too_much_work():
+    done = BestEffort(
+        num_gpus=1, iterations=[0, 0], deadlines=[1, 3], throughputs=[[0, 1], [0, 0]], best_effort=[False, True]
+    )
+    for plan in (formulations.solve(done).plan, *(heuristic(done) for heuristic in HEURISTICS)):
+        assert not plan.gpus.any()
+        assert done.objective(plan) == 0
+    late = BestEffort(num_gpus=1, iterations=[4], deadlines=[3], throughputs=[[0, 1]], best_effort=[True])
+    solution = formulations.solve(late)
+    assert (solution.status, solution.plan) == ("infeasible", None)
+    assert "job 0 needs 4 GPU-slots before slot 3, there are 3" in solution.message
+    assert all(heuristic(late) is None for heuristic in HEURISTICS)
+
+
+def test_completion_by_hand():
+    instance = share_in_the_way()
+    assert instance.completion(np.array([[0, 1, 1, 0], [2, 0, 0, 0]])).tolist() == [3, 1]
+    broken = instance.violations(SlotPlan(gpus=[[0, 1, 1, 0], [2, 0, 0, 0]]))
+    assert {violation.rule for violation in broken} == {"work", "after_deadline"}
+
+
+def test_start_plan(brute):
+    for seed in range(20):
+        instance = small(brute, seed)
+        start = minimum_shares_first(instance)
+        if start is not None:
+            assert formulations.solve(instance, start=start).objective == pytest.approx(least_average(instance))
+            model = models.build(instance)
+            models.write(model, start)
+            assert instance.violations(models.read(model)) == []
+
+
+def test_the_generator_has_a_best_effort_job():
+    for seed in range(20):
+        instance = generate(seed)
+        assert instance.best_effort.any()
+        assert (instance.deadlines[instance.best_effort] == instance.horizon).all()
