@@ -4,7 +4,8 @@
 #     make test     environment, installation with test tools, and the test suite
 #
 # make doctor looks at the installation, make lint at style and types; make docs writes the computed parts of the
-# documents anew, make bench measures what the library itself costs, make constraints pins what CI runs with.
+# documents anew, make bench measures what the library itself costs, make mutants how many planted bugs the checks of
+# heuristics find, make constraints pins what CI runs with.
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -19,7 +20,7 @@ BENCH := $(if $(wildcard $(GAVEL)/simulation_throughputs.json),--throughputs $(G
 QUICK := aryl.elastic_allocation.times aryl.placement.heuristic aryl.reclaim.heuristics afs.network_packing gavel.max_min_fairness.times gavel.finish_time_fairness synergy.allocation elasticflow.allocation.times
 REAL  := $(if $(wildcard $(GAVEL)/simulation_throughputs.json),--throughputs gavel=$(GAVEL)/simulation_throughputs.json --trace gavel=$(GAVEL)/msr_seed0_0e4a51.trace)
 
-.PHONY: study test doctor lint format docs bench constraints clean
+.PHONY: study test doctor lint format docs bench mutants constraints clean
 
 study: $(VENV)/.installed
 	$(BIN)/optgap study aryl.reclaim aryl.elastic_allocation gavel.max_min_fairness --seed $(SEED) $(REAL) -o $(OUT)
@@ -39,6 +40,9 @@ bench: $(VENV)/.installed
 	$(BIN)/optgap bench overhead
 	$(BIN)/optgap bench gavel $(BENCH)
 	$(BIN)/python -m benchmarks $(QUICK) $(if $(wildcard $(DATA)),--data $(DATA))
+
+mutants: $(VENV)/.installed
+	$(BIN)/python -m benchmarks mutants
 
 constraints: $(VENV)/.installed-dev
 	(echo '# The versions that CI runs with (PIP_CONSTRAINT in .ci/run); `make constraints` writes them anew.'; \

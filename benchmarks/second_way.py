@@ -121,6 +121,9 @@ def draw(case: Case, count: int, seed: int) -> Iterator[tuple[AnyInstance, bool]
     generated = count // 2
     for instance in _by_strategy(case.problem, count - generated, seed):
         given_fields = {name: value for name, value in case.fixed.items() if hasattr(instance, name)}
+        if hasattr(instance, "arrivals"):
+            # Of jobs that arrive over time there is a bound only.
+            given_fields["arrivals"] = np.zeros_like(instance.arrivals)
         yield _with_ties(replace(instance, **given_fields), rng)
     entry = catalogue.entry(case.problem)
     for _ in range(generated):

@@ -1,9 +1,10 @@
 """Checks fail what they must fail, pass the library's own heuristics, and count what they ran."""
 
+import functools
 import json
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +19,22 @@ from heuristics.aryl.reclaim import server_fraction
 from instances.aryl.reclaim import Reclaim, ReclaimPlan
 from instances.elasticflow.allocation import ElasticFlowAllocation
 from instances.elasticflow.sharing import SlotPlan
+from instances.schema import Scalar, declarations
 from validation import (
     CATALOGUE,
+    BreaksOnly,
     CatalogueError,
     Heuristic,
+    Holds,
     Monotone,
+    NeverWorseThan,
     Ratio,
     Relabelled,
     check_heuristic,
     parametrize_with_checks,
 )
-from validation.testing.strategies import derived, strategy
+from validation.testing.checks import draw_instances
+from validation.testing.strategies import derived, strategy, varied
 
 
 def nothing(instance: Reclaim) -> None:
@@ -129,8 +135,7 @@ def test_a_known_failure_is_expected() -> None:
     ("problem", "name"), [(problem, name) for problem, entry in CATALOGUE.items() for name in entry.heuristics]
 )
 def test_the_library_passes_its_own_checks(problem: str, name: str) -> None:
-    heuristic = CATALOGUE[problem].heuristics[name]
-    report = check_heuristic(problem, heuristic, promises=Ratio(1) if heuristic.optimal else (), max_examples=15)
+    report = check_heuristic(problem, name, max_examples=15)
     assert report.ok, str(report)
 
 
@@ -249,3 +254,127 @@ def test_a_strategy_can_be_derived_for_every_problem(problem: str) -> None:
         assert type(instance).from_dict(instance.to_dict()) == instance
 
     look()
+
+
+# --- what is drawn --------------------------------------------------------------------------------
+
+
+@functools.cache
+def drawn(problem: str) -> list[instances.Instance[Any]]:
+    """What the checks of a problem's heuristics look at by default."""
+    return draw_instances(varied(problem), 100, 0)
+
+
+NOT_DRAWN = {("synergy.tuning", "split_penalty")}
+"""What splitting costs is known to the exact model and the judge alone; the paper's Tune does not look at it."""
+
+OPTIONAL = [
+    (problem, field.name)
+    for problem, entry in CATALOGUE.items()
+    for field in fields(entry.instance)
+    if field.default is not MISSING and (problem, field.name) not in NOT_DRAWN
+]
+
+
+def left_out(instance: instances.Instance[Any], name: str) -> Any:
+    """What stands in a field when it is left out; None where it cannot be."""
+    given = {field: getattr(instance, field) for field in declarations(type(instance)) if field != name}
+    try:
+        return getattr(type(instance)(**given), name)
+    except instances.InstanceError:
+        return None
+
+
+@pytest.mark.parametrize(("problem", "name"), OPTIONAL)
+def test_every_optional_field_is_drawn_and_left_out(problem: str, name: str) -> None:
+    declared = declarations(CATALOGUE[problem].instance)[name]
+    given = [
+        not np.array_equal(getattr(instance, name), usual)
+        for instance in drawn(problem)
+        if (usual := left_out(instance, name)) is not None or getattr(instance, name) is not None
+    ]
+    assert any(given)
+    usual = [instance for instance in drawn(problem) if repr(getattr(instance, name)) == repr(left_out(instance, name))]
+    assert usual
+    if isinstance(declared, Scalar) and declared.choices:
+        assert {getattr(instance, name) for instance in drawn(problem)} == set(declared.choices)
+
+
+@pytest.mark.parametrize("problem", sorted(CATALOGUE))
+def test_clusters_beyond_a_server_are_drawn(problem: str) -> None:
+    known = {"num_gpus", "num_workers", "gpus", "server_gpus"} & set(dir(CATALOGUE[problem].instance))
+    counts = [int(np.sum(getattr(instance, name))) for instance in drawn(problem) for name in known]
+    if counts:
+        assert max(counts) >= 16
+        assert any(count > 0 and count % 8 == 0 for count in counts)
+
+
+@pytest.mark.parametrize("paper", ["afs", "aryl", "elasticflow", "gavel", "synergy"])
+def test_numbers_beyond_32_bits_are_drawn(paper: str) -> None:
+    greatest = 0.0
+    for problem in CATALOGUE:
+        if problem.startswith(f"{paper}."):
+            for instance in drawn(problem):
+                for name, declared in declarations(type(instance)).items():
+                    value = getattr(instance, name)
+                    if declared.kind is float and value is not None:
+                        for part in map(np.asarray, value if isinstance(value, tuple) else (value,)):
+                            greatest = max(greatest, float(np.max(part[np.isfinite(part)], initial=0.0)))
+    assert greatest > 2**32
+
+
+# --- promises -------------------------------------------------------------------------------------
+
+
+def statuses(heuristic: Any, **options: Any) -> dict[str, str]:
+    report = check_heuristic("aryl.reclaim", heuristic, max_examples=60, **options)
+    return {result.name: result.status for result in report.results}
+
+
+def test_promises_of_the_catalogue_are_checked_without_being_named() -> None:
+    assert statuses(Heuristic(first_servers, optimal=True))["optimal"] == "failed"
+    assert statuses(Heuristic(first_servers, promises=(Ratio(2),)))["ratio"] == "failed"
+    assert "ratio" not in statuses(first_servers)
+    told = statuses("local_search")
+    assert (told["never_worse"], told["holds"]) == ("passed", "passed")
+
+
+def test_a_promise_can_be_made_where_a_condition_holds() -> None:
+    def none(instance: Reclaim) -> bool:
+        return instance.demand in (0, instance.num_servers)
+
+    assert statuses(first_servers, promises=Ratio(1, none, "where there is no choice"))["optimal"] == "passed"
+    assert statuses(first_servers, promises=Ratio(1))["optimal"] == "failed"
+    assert statuses(first_servers, promises=Ratio(1, lambda instance: False, "never"))["optimal"] == "skipped"
+
+
+def test_never_worse_than_another() -> None:
+    assert statuses(first_servers, promises=NeverWorseThan("server_fraction"))["never_worse"] == "failed"
+    assert statuses(first_servers, promises=NeverWorseThan(first_servers))["never_worse"] == "passed"
+    # One without a plan is worse than one with a plan.
+    assert statuses(first_server_only, promises=NeverWorseThan(first_servers))["never_worse"] == "failed"
+
+
+def test_breaking_only_some_rules() -> None:
+    known = Heuristic(first_server_only, infeasible_because="it is a joke")
+    assert statuses(known, promises=BreaksOnly(("server_once",)))["breaks_only"] == "passed"
+    assert statuses(known, promises=BreaksOnly(("demand",)))["breaks_only"] == "failed"
+    assert statuses(known, promises=BreaksOnly())["breaks_only"] == "failed"
+    assert statuses(Heuristic(nothing, declines=True), promises=BreaksOnly())["breaks_only"] == "failed"
+
+
+def test_a_statement_of_plans() -> None:
+    ascending = Holds("servers ascend", lambda instance, plan: bool((np.diff(plan.servers) > 0).all()))
+    assert statuses(first_servers, promises=ascending)["holds"] == "passed"
+    report = check_heuristic("aryl.reclaim", server_fraction, promises=ascending)
+    (failed,) = report.failed
+    assert (failed.name, failed.reason) == ("holds", "it is not so that servers ascend")
+
+
+def test_relabelling_without_ties() -> None:
+    def shortest_to_first(instance: Any) -> Any:
+        """Gives everything to the job of least work, and to job 0 where two are alike."""
+        return CATALOGUE["afs.elastic_sharing"].heuristics["srtf"].function(instance)
+
+    told = check_heuristic("afs.elastic_sharing", shortest_to_first, promises=Relabelled(ties=False), max_examples=20)
+    assert {result.name: result.status for result in told.results}["relabelled"] == "passed"

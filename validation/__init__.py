@@ -17,8 +17,11 @@ if TYPE_CHECKING:
     from validation.study.results import Study
     from validation.study.run import gap_study
     from validation.testing.checks import (
+        BreaksOnly,
         CheckReport,
+        Holds,
         Monotone,
+        NeverWorseThan,
         Ratio,
         Relabelled,
         check_heuristic,
@@ -31,12 +34,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CATALOGUE",
+    "BreaksOnly",
     "CatalogueError",
     "CheckReport",
     "Claim",
     "Entry",
     "Heuristic",
+    "Holds",
     "Monotone",
+    "NeverWorseThan",
     "Progress",
     "Ratio",
     "Relabelled",
@@ -68,8 +74,11 @@ __getattr__, __dir__, _ = attach(
         "study.results": ["Study"],
         "study.run": ["gap_study"],
         "testing.checks": [
+            "BreaksOnly",
             "CheckReport",
+            "Holds",
             "Monotone",
+            "NeverWorseThan",
             "Ratio",
             "Relabelled",
             "check_heuristic",

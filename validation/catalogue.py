@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
     from formulations.engine.protocol import Formulation
+    from validation.testing.promises import Promise
 
 IMPORT_SECONDS = 60.0
 """For a module of the user's to be imported."""
@@ -59,12 +60,15 @@ class Heuristic:
         Whether it may return None on instances that have a feasible plan.
     infeasible_because : str
         Why its plans may break rules, where the paper's algorithm lets them; empty otherwise.
+    promises : tuple of Promise
+        What else is promised of it, and checked (:mod:`validation.testing.promises`).
     """
 
     function: Callable[..., Any]
     optimal: bool = False
     declines: bool = False
     infeasible_because: str = ""
+    promises: tuple[Promise, ...] = ()
 
     @property
     def name(self) -> str:
@@ -124,6 +128,8 @@ class Entry:
     strategy : callable, optional
         ``strategy(**sizes)`` is a Hypothesis strategy for small instances; without one, it is derived
         from the declared fields.
+    wide : mapping
+        Sizes of ``strategy`` beyond small ones, from which checks draw too.
     formulation : Formulation, optional
         Of a problem from outside the library; its own are ``formulations.<paper>.<problem>``.
     """
@@ -141,6 +147,7 @@ class Entry:
     enlarge: Callable[[Any], Instance[Any]] | None = None
     relaxation: Callable[[Any], float] | None = None
     strategy: Callable[..., SearchStrategy[Any]] | None = None
+    wide: Mapping[str, Any] = field(default_factory=dict)
     formulation: Formulation | None = None
 
     @property
@@ -200,8 +207,8 @@ def register(added: Entry | Heuristic | Callable[..., Any] | Any, *, problem: st
     ----------
     added : Entry, Heuristic, callable, SearchStrategy or Claim
         An :class:`Entry` with a ``formulation`` is a problem.  A :class:`Heuristic`, or a function from
-        instance to plan, is a heuristic of ``problem``.  A Hypothesis strategy is what checks and hunts
-        of ``problem`` draw from.
+        instance to plan, is a heuristic of ``problem``.  A Hypothesis strategy is what hunts of ``problem``
+        draw from, and what checks draw from beside the generator and the declared fields.
     problem : str, optional
         For a heuristic and a strategy.
 
@@ -235,7 +242,7 @@ def register(added: Entry | Heuristic | Callable[..., Any] | Any, *, problem: st
         raise CatalogueError(f"name the problem that {added!r} belongs to: problem=...")
     known = entry(problem)
     if isinstance(added, SearchStrategy):
-        CATALOGUE.add(replace(known, strategy=lambda: added))
+        CATALOGUE.add(replace(known, strategy=lambda: added, wide={}))
     else:
         CATALOGUE.add(replace(known, heuristics={**known.heuristics, **named(added)}))
 

@@ -9,12 +9,21 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from numpy.typing import NDArray
 
-__all__ = ["booleans", "integers", "quarters", "subsets", "whole_floats"]
+__all__ = ["booleans", "counts", "integers", "quarters", "subsets", "whole_floats"]
+
+EDGES = (8, 16, 24, 32, 64, 127, 128, 255, 256, 512, 1000, 32_767, 32_768, 65_536, 10**6, 2**31 - 1, 2**31, 10**10)
+"""Numbers at which programs go wrong: multiples of a server's 8 GPUs, and the ends of narrow whole numbers."""
+
+
+def counts(low: int, high: int) -> st.SearchStrategy[int]:
+    """A whole number from ``low`` to ``high``, shrinking towards ``low``; often one of the edges between them."""
+    within = [edge for edge in EDGES if low <= edge <= high]
+    return st.integers(low, high) | st.sampled_from(within) if within else st.integers(low, high)
 
 
 def integers(shape: int | tuple[int, ...], low: int, high: int) -> st.SearchStrategy[NDArray[np.int64]]:
     """Whole numbers from ``low`` to ``high``, shrinking towards ``low``."""
-    return npst.arrays(np.int64, shape, elements=st.integers(low, high), fill=st.nothing())
+    return npst.arrays(np.int64, shape, elements=counts(low, high), fill=st.nothing())
 
 
 def quarters(shape: int | tuple[int, ...], low: int, high: int) -> st.SearchStrategy[NDArray[np.float64]]:

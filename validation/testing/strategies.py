@@ -10,6 +10,7 @@ entry point.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,16 @@ from instances.base import Instance, InstanceError
 from instances.schema import Array, Ragged, Scalar, Unset, declarations, length
 from validation import catalogue
 from validation.testing.arrays import booleans, integers, quarters
+from validation.testing.transform import dimensions, rescaled, take
 
-__all__ = ["derived", "strategy"]
+__all__ = ["derived", "strategy", "varied"]
 
 AnyInstance = Instance[Any]
+
+MOST_GENERATED = 16
+"""Greatest size of instances that a generator makes for checks, each of which is solved exactly."""
+FACTORS = (0.001, 3600.0, 2.0**33, 1e10)
+"""By which units are changed."""
 
 
 def strategy(problem: str, **sizes: Any) -> st.SearchStrategy[AnyInstance]:
@@ -45,6 +52,74 @@ def strategy(problem: str, **sizes: Any) -> st.SearchStrategy[AnyInstance]:
     if entry.strategy is not None:
         return entry.strategy(**sizes)
     return derived(problem, **sizes)
+
+
+def varied(problem: str) -> st.SearchStrategy[AnyInstance]:
+    """What checks draw from by default: instances of every kind that the problem knows.
+
+    Those of its strategy, small and beyond small (``Entry.wide``); those of its generator; those derived
+    from its declared fields; and all of them with members that are alike, entries that are equal, or in
+    other units, up to numbers beyond 32 bits.
+
+    Parameters
+    ----------
+    problem : str
+    """
+    entry = catalogue.entry(problem)
+    plain = [strategy(problem), generated(problem), derived(problem)]
+    if entry.wide:
+        plain.insert(1, strategy(problem, **entry.wide))
+    return st.one_of(*plain, altered(entry, st.one_of(plain)))
+
+
+@st.composite
+def generated(draw: st.DrawFn, problem: str) -> AnyInstance:
+    """Instances of the problem's generator, of any size up to the second smallest of its studies."""
+    entry = catalogue.entry(problem)
+    sizes = st.integers(1, entry.sizes[0])
+    if len(entry.sizes) > 1:
+        sizes |= st.integers(entry.sizes[0], min(entry.sizes[1], MOST_GENERATED))
+    size, seed = draw(sizes), draw(st.integers(0, 2**16))
+    try:
+        return entry.generate(seed, **{entry.size: size})
+    except ValueError:
+        # Some problems have no instance of so small a size.
+        return entry.generate(seed, **{entry.size: entry.sizes[0]})
+
+
+@st.composite
+def altered(draw: st.DrawFn, entry: catalogue.Entry, plain: st.SearchStrategy[AnyInstance]) -> AnyInstance:
+    """Instances with a member twice, with equal entries, or in another unit; as they are where that is none."""
+    instance = draw(plain)
+    ways = ["twins", "ties", *(["units", "units"] if entry.rescalings else [])]
+    way = draw(st.sampled_from(ways))
+    try:
+        if way == "units":
+            unit = draw(st.sampled_from(entry.rescalings))
+            return rescaled(instance, unit.fields, draw(st.sampled_from(FACTORS)))
+        if way == "twins" and (dims := dimensions(instance)):
+            dim = draw(st.sampled_from(dims))
+            member = draw(st.integers(0, instance.dims[dim] - 1))
+            return take(instance, dim, [*range(instance.dims[dim]), member])
+        if way == "ties":
+            arrays = [
+                name for name, declared in declarations(entry.instance).items() if _countable(instance, declared, name)
+            ]
+            if arrays:
+                name = draw(st.sampled_from(arrays))
+                value = getattr(instance, name)
+                return replace(instance, **{name: np.full_like(value, value.ravel()[-1])})
+    except InstanceError:
+        pass
+    return instance
+
+
+def _countable(instance: AnyInstance, declared: Any, name: str) -> bool:
+    """Whether a field is an array of numbers that count or measure something."""
+    if not isinstance(declared, Array) or isinstance(declared, Ragged) or declared.kind not in (int, float):
+        return False
+    value = getattr(instance, name)
+    return not declared.index_of and value is not None and value.size > 1
 
 
 @st.composite

@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from instances.base import Instance
+from instances.base import Instance, InstanceError
 from instances.schema import Array, Ragged, declarations
 
-__all__ = ["dimensions", "permuted", "rescaled", "take", "without"]
+__all__ = ["dimensions", "permuted", "rescaled", "spread", "take", "without"]
 
 I = TypeVar("I", bound=Instance[Any])  # noqa: E741, an instance
 
@@ -140,3 +140,39 @@ def _times(value: Any, factor: float, column: str) -> Any:
     value = value.copy()
     value[..., int(column)] *= factor
     return value
+
+
+def spread(instance: I, rng: np.random.Generator) -> I | None:
+    """The instance with its measured numbers raised a little, each by its own part, so that no two are alike.
+
+    Zeros and infinities stay, and so do counts.  Where a field takes no such change (a curve that must
+    not fall), each of its rows is raised as a whole.  None where nothing can be raised.
+    """
+    changed, raised = instance, False
+    for name, declared in declarations(type(instance)).items():
+        value = getattr(instance, name)
+        if value is None or declared.kind is not float:
+            continue
+        for rows in (False, True):
+            parts = [_raised(np.asarray(part), rng, rows) for part in (value if isinstance(value, tuple) else (value,))]
+            other = (
+                tuple(parts)
+                if isinstance(value, tuple)
+                else parts[0]
+                if isinstance(declared, Array)
+                else parts[0].item()
+            )
+            try:
+                fields = {field: getattr(changed, field) for field in declarations(type(instance))}
+                changed = type(instance)(**{**fields, name: other})
+            except InstanceError:
+                continue
+            raised = True
+            break
+    return changed if raised else None
+
+
+def _raised(value: NDArray[Any], rng: np.random.Generator, rows: bool) -> NDArray[Any]:
+    shape = (*value.shape[:1], *(1 for _ in value.shape[1:])) if rows else value.shape
+    factor: NDArray[Any] = value * (1 + rng.uniform(1e-4, 1e-2, shape))
+    return factor

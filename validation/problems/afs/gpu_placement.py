@@ -8,9 +8,10 @@ import numpy as np
 from hypothesis import strategies as st
 
 from heuristics.afs import gpu_placement as fast
-from instances.afs.gpu_placement import GpuPlacement, generate
+from instances.afs.gpu_placement import GpuPlacement, GpuPlacementPlan, generate
 from instances.afs.network_packing import regulated_shares
-from validation.catalogue import Entry, named
+from validation.catalogue import Entry, Heuristic, named
+from validation.testing.promises import Holds, optimum
 
 __all__ = ["ENTRY", "strategy"]
 
@@ -38,6 +39,32 @@ def strategy(draw: st.DrawFn, *, max_jobs: int = 4, max_machines: int = 3, max_e
     )
 
 
+def _largest_first(instance: GpuPlacement, plan: GpuPlacementPlan) -> bool:
+    """Whether the lowest job of the largest share keeps as many GPUs as any placement lets it."""
+    job = int(instance.regulated.argmax())
+    if not instance.regulated[job]:
+        return True
+    machines = -(-int(instance.regulated[job]) // instance.gpus_per_machine)
+    block = int(instance.regulated[job]) // machines
+    possible = np.sort(np.minimum(instance.previous[job], block))[::-1][:machines].sum()
+    return bool(np.minimum(instance.previous[job], plan.gpus[job]).sum() == possible)
+
+
+def _on_the_first(instance: GpuPlacement, plan: GpuPlacementPlan) -> bool:
+    """Whether each job has the lowest machines that those before it, in order of size, have left room on."""
+    free = [instance.gpus_per_machine] * instance.num_machines
+    for share, job in sorted((-int(share), job) for job, share in enumerate(instance.regulated)):
+        block = min(-share, instance.gpus_per_machine)
+        needed = -share
+        for machine in range(instance.num_machines):
+            part = block if block and needed > 0 and free[machine] >= block else 0
+            if plan.gpus[job, machine] != part:
+                return False
+            needed -= part
+            free[machine] -= part
+    return True
+
+
 ENTRY = Entry(
     title="Which machines host which jobs, keeping as many as possible in place",
     source="AFS, section 4.4 and Appendix E, Proposition 1",
@@ -46,8 +73,17 @@ ENTRY = Entry(
     size="num_jobs",
     sizes=(8, 16, 32),
     heuristics=named(
-        fast.first_fit_decreasing,
-        fast.first_fit_decreasing_in_place,
+        Heuristic(
+            fast.first_fit_decreasing,
+            promises=(Holds("jobs from the largest on have the first machines with room", _on_the_first),),
+        ),
+        Heuristic(
+            fast.first_fit_decreasing_in_place,
+            promises=(
+                optimum(lambda instance: instance.num_jobs == 1, "with one job"),
+                Holds("the largest job keeps as many of its GPUs as it can", _largest_first),
+            ),
+        ),
     ),
     symmetric=("n", "m"),
     enlarge=lambda instance: replace(
@@ -56,4 +92,5 @@ ENTRY = Entry(
         previous=[[*held, 0] for held in instance.previous.tolist()],
     ),
     strategy=strategy,
+    wide={"max_jobs": 8, "max_machines": 6, "max_exponent": 4},
 )

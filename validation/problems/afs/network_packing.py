@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from hypothesis import strategies as st
 
 from heuristics.afs import network_packing as fast
-from instances.afs.network_packing import NetworkPacking, generate
-from validation.catalogue import Entry, named
+from instances.afs.network_packing import NetworkPacking, NetworkPackingPlan, generate
+from validation.catalogue import Entry, Heuristic, named
+from validation.testing.promises import Holds, optimum
 
 __all__ = ["ENTRY", "strategy"]
 
@@ -28,6 +31,42 @@ def strategy(draw: st.DrawFn, *, max_jobs: int = 5, max_machines: int = 3, max_e
     )
 
 
+Step = tuple[int, int, int]
+"""A share, what was wanted, and the increment to the next regulated share."""
+
+
+def _grown(choose: Callable[[list[Step]], Step]) -> Callable[[NetworkPacking, NetworkPackingPlan], bool]:
+    """Whether the shares are the floors, of which ``choose`` picks one after another among those that fit."""
+
+    def test(instance: NetworkPacking, plan: NetworkPackingPlan) -> bool:
+        wanted = instance.shares.tolist()
+        shares = [max(int(size) for size in instance.candidates if size <= share) for share in wanted]
+        while (left := sum(wanted) - sum(shares)) > 0:
+            steps = [
+                (share, want, min(share, instance.gpus_per_machine)) for share, want in zip(shares, wanted, strict=True)
+            ]
+            chosen = choose([step for step in steps if 0 < step[2] <= left])
+            shares[steps.index(chosen)] += chosen[2]
+        return bool(plan.regulated.tolist() == shares)
+
+    return test
+
+
+def _nearest(able: list[Step]) -> Step:
+    def added(step: Step) -> tuple[int, int]:
+        share, want, more = step
+        return abs(share + more - want) - abs(share - want), -more
+
+    return min(able, key=added)
+
+
+GROWN = (
+    optimum(lambda instance: instance.num_jobs == 1, "with one job"),
+    optimum(lambda instance: bool((instance.floors == instance.shares).all()), "where no share need change"),
+    Holds("every job gets at least its floor", lambda instance, plan: bool((plan.regulated >= instance.floors).all())),
+)
+
+
 ENTRY = Entry(
     title="Which shares, near those wanted, pack without sharing networks",
     source="AFS, section 4.4 and Appendix E",
@@ -36,9 +75,16 @@ ENTRY = Entry(
     size="num_jobs",
     sizes=(10, 50, 200),
     heuristics=named(
-        fast.floor_and_grow,
-        fast.floor_and_grow_nearest,
+        Heuristic(
+            fast.floor_and_grow,
+            promises=(Holds("the lowest job has grown whose increment fits", _grown(lambda able: able[0])), *GROWN),
+        ),
+        Heuristic(
+            fast.floor_and_grow_nearest,
+            promises=(Holds("the job has grown that adds the least to the distance", _grown(_nearest)), *GROWN),
+        ),
     ),
     symmetric=("n",),
     strategy=strategy,
+    wide={"max_jobs": 10, "max_machines": 8, "max_exponent": 4},
 )

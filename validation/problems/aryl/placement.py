@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 from hypothesis import strategies as st
 
 from heuristics.aryl import placement as fast
-from instances.aryl.placement import ArylPlacement, generate
+from instances.aryl.placement import ArylPlacement, ArylPlacementPlan, generate
 from validation.catalogue import Entry, Heuristic, named
 from validation.testing.arrays import booleans, integers
+from validation.testing.promises import BreaksOnly, Holds, optimum
 
 __all__ = ["ENTRY", "strategy"]
 
@@ -22,6 +25,16 @@ def strategy(
     """Placements on servers of any sizes in both groups; not all workers need fit."""
     n = draw(st.integers(1, max_jobs))
     s = draw(st.integers(1, max_servers))
+    if draw(st.booleans()):
+        # Sizes that divide one another, on servers that are alike.
+        exponent = draw(st.integers(0, max_gpus.bit_length() - 1))
+        return ArylPlacement(
+            gpus_per_worker=2 ** draw(integers(n, 0, exponent)),
+            num_workers=draw(integers(n, 0, max_workers)),
+            elastic=draw(booleans(n)),
+            server_gpus=np.full(s, 2**exponent),
+            server_groups=np.full(s, draw(st.sampled_from(("training", "inference")))),
+        )
     groups = draw(st.lists(st.sampled_from(("training", "inference")), min_size=s, max_size=s))
     elastic = draw(booleans(n))
     return ArylPlacement(
@@ -35,6 +48,82 @@ def strategy(
     )
 
 
+def _divisible(instance: ArylPlacement) -> bool:
+    """Whether there is one group of equal servers, none but plain jobs, and every size divides the next larger one."""
+    sizes = [*np.unique(instance.gpus_per_worker[instance.num_workers > 0]), instance.server_gpus[0]]
+    alike = len(set(instance.server_groups)) == 1 and len(set(instance.server_gpus)) == 1
+    if instance.flexible.any() or instance.heterogeneous.any():
+        return False
+    return alike and all(large % small == 0 for small, large in pairwise(sizes))
+
+
+def _none_left_out_that_fits(*, apart: bool) -> Callable[[ArylPlacement, ArylPlacementPlan], bool]:
+    """Whether no worker is left out that some server has room for, of those it may join."""
+
+    def test(instance: ArylPlacement, plan: ArylPlacementPlan) -> bool:
+        free = instance.server_gpus - instance.gpus_per_worker @ plan.workers
+        for job in np.flatnonzero(plan.workers.sum(axis=1) < instance.num_workers):
+            others = plan.workers[instance.flexible != instance.flexible[job]].any(axis=0)
+            joins = ~(others & (instance.server_groups == "inference") & apart)
+            if (free[joins] >= instance.gpus_per_worker[job]).any():
+                return False
+        return True
+
+    return test
+
+
+def _by_elasticity(instance: ArylPlacement, job: int) -> bool:
+    """Whether a job prefers inference servers: elastic ones do, but not base workers of heterogeneous ones."""
+    return bool(instance.elastic[job] and (instance.flexible[job] or not instance.heterogeneous[job]))
+
+
+def _preferred_group_first(
+    prefers_loan: Callable[[ArylPlacement, int], bool],
+) -> Callable[[ArylPlacement, ArylPlacementPlan], bool]:
+    """Whether no worker is in the other group while a server of the preferred one that holds it is empty."""
+
+    def test(instance: ArylPlacement, plan: ArylPlacementPlan) -> bool:
+        empty = ~plan.workers.any(axis=0)
+        for job, need in enumerate(instance.gpus_per_worker):
+            preferred = instance.server_groups == ("inference" if prefers_loan(instance, job) else "training")
+            if plan.workers[job, ~preferred].any() and (empty & preferred & (instance.server_gpus >= need)).any():
+                return False
+        return True
+
+    return test
+
+
+def _best_fit(
+    prefers_loan: Callable[[ArylPlacement, int], bool], *, apart: bool
+) -> Callable[[ArylPlacement, ArylPlacementPlan], bool]:
+    """Whether the plan is that of best fit decreasing, worker by worker."""
+
+    def test(instance: ArylPlacement, plan: ArylPlacementPlan) -> bool:
+        free, workers = instance.server_gpus.tolist(), np.zeros_like(plan.workers)
+        loaned = instance.server_groups == "inference"
+        kinds: list[bool | None] = [None] * len(free)
+        for _, size, job in sorted(
+            (bool(instance.heterogeneous[job]) and apart, -int(size), job)
+            for job, size in enumerate(instance.gpus_per_worker)
+        ):
+            flexible = bool(instance.flexible[job]) and apart
+            for _ in range(int(instance.num_workers[job])):
+                # In order: the preferred group, opened servers, the fewest free GPUs, the lowest number.
+                able = [
+                    (bool(loaned[i]) != prefers_loan(instance, job), kinds[i] is None, free[i], i)
+                    for i in range(len(free))
+                    if free[i] >= -size and (kinds[i] is None or not loaned[i] or kinds[i] == flexible)
+                ]
+                if able:
+                    server = min(able)[-1]
+                    kinds[server] = flexible
+                    free[server] += size
+                    workers[job, server] += 1
+        return bool((workers == plan.workers).all())
+
+    return test
+
+
 ENTRY = Entry(
     title="Which servers hold the workers, opening the fewest",
     source="Aryl, sections 5.3 and 6",
@@ -43,14 +132,42 @@ ENTRY = Entry(
     size="total_workers",
     sizes=(10, 20, 40),
     heuristics=named(
-        Heuristic(fast.best_fit_decreasing, infeasible_because="a worker that fits on no server any more is left out"),
+        Heuristic(
+            fast.best_fit_decreasing,
+            infeasible_because="a worker that fits on no server any more is left out",
+            promises=(
+                BreaksOnly(("all_placed",)),
+                Holds("no worker is left out for which a server has room", _none_left_out_that_fits(apart=True)),
+                Holds(
+                    "no worker is in the other group while an empty server suits it better",
+                    _preferred_group_first(_by_elasticity),
+                ),
+                Holds("workers are placed as best fit decreasing places them", _best_fit(_by_elasticity, apart=True)),
+                BreaksOnly((), _divisible, "where the servers are alike and sizes divide one another"),
+                optimum(_divisible, "where the servers are alike and sizes divide one another"),
+            ),
+        ),
         Heuristic(
             fast.naive_best_fit_decreasing,
             infeasible_because="base and flexible workers share servers; a worker that fits on no server any more is "
             "left out",
+            promises=(
+                BreaksOnly(("all_placed", "separate_groups")),
+                Holds("no worker is left out for which a server has room", _none_left_out_that_fits(apart=False)),
+                Holds(
+                    "no worker is on an inference server while an empty training one holds it",
+                    _preferred_group_first(lambda instance, job: False),
+                ),
+                Holds(
+                    "workers are placed as best fit decreasing places them",
+                    _best_fit(lambda instance, job: False, apart=False),
+                ),
+                optimum(_divisible, "where the servers are alike and sizes divide one another"),
+            ),
         ),
     ),
     symmetric=("n", "s"),
     enlarge=lambda instance: replace(instance, server_gpus=instance.server_gpus + 1),
     strategy=strategy,
+    wide={"max_jobs": 6, "max_servers": 12, "max_workers": 4, "max_gpus": 32},
 )

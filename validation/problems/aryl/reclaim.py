@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import product
+
+import numpy as np
 from hypothesis import strategies as st
 
 from heuristics.aryl import reclaim as fast
-from instances.aryl.reclaim import Reclaim, generate
-from validation.catalogue import Entry, named
+from instances.aryl.reclaim import Reclaim, ReclaimPlan, generate
+from validation.catalogue import Entry, Heuristic, named
 from validation.testing.arrays import booleans, integers
+from validation.testing.promises import Holds, NeverWorseThan, optimum
 
 __all__ = ["ENTRY", "strategy"]
 
@@ -18,8 +23,67 @@ def strategy(draw: st.DrawFn, *, max_jobs: int = 5, max_servers: int = 5, max_gp
     n = draw(st.integers(1, max_jobs))
     s = draw(st.integers(1, max_servers))
     hosts = draw(booleans((n, s)))
+    if draw(st.booleans()):
+        # Few hosts leave more to choose from.
+        hosts &= draw(booleans((n, s)))
     flexible = draw(integers((n, s), 0, max_gpus - 1))
-    return Reclaim(hosts=hosts, gpus=flexible + hosts, demand=draw(st.integers(0, s)))
+    return Reclaim(hosts=hosts, gpus=flexible + hosts, demand=draw(st.just(1) | st.integers(0, s)))
+
+
+def _cheapest_first(share: Callable[[Reclaim, int, int], float]) -> Callable[[Reclaim, ReclaimPlan], bool]:
+    """Whether each server in turn is the cheapest of those left, by the shares of the jobs that still run there."""
+
+    def test(instance: Reclaim, plan: ReclaimPlan) -> bool:
+        running = set(range(instance.num_jobs))
+        left = set(range(instance.num_servers))
+        for server in plan.servers.tolist():
+            cost = {
+                other: sum(share(instance, job, other) for job in running if instance.hosts[job, other])
+                for other in left
+            }
+            if cost[server] > min(cost.values()) + 1e-6:
+                return False
+            left.remove(server)
+            running -= set(np.flatnonzero(instance.hosts[:, server]).tolist())
+        return True
+
+    return test
+
+
+def _of_servers(instance: Reclaim, job: int, server: int) -> float:
+    # Of a single server, the paper takes the one with the fewest jobs.
+    return 1.0 if instance.demand == 1 else 1 / int(instance.hosts[job].sum())
+
+
+def _of_gpus(instance: Reclaim, job: int, server: int) -> float:
+    return float(instance.gpus[job, server] / instance.gpus[job, instance.hosts[job]].sum())
+
+
+def _no_better_swap(instance: Reclaim, plan: ReclaimPlan) -> bool:
+    """Whether no returned server can be exchanged for a kept one with fewer jobs preempted."""
+    kept = np.setdiff1d(np.arange(instance.num_servers), plan.servers)
+    now = instance.hosts[:, plan.servers].any(axis=1).sum()
+    return not any(
+        instance.hosts[:, [*np.delete(plan.servers, position), other]].any(axis=1).sum() < now
+        for position, other in product(range(len(plan.servers)), kept)
+    )
+
+
+def _released_first(instance: Reclaim, plan: ReclaimPlan) -> bool:
+    """Whether as many servers as can be are returned that host no job's base workers, and these first."""
+    none = np.logical_not(instance.hosts.any(axis=0))
+    first = min(int(none.sum()), instance.demand)
+    return bool(none[plan.servers[:first]].all())
+
+
+def _fewest_jobs(instance: Reclaim, plan: ReclaimPlan) -> bool:
+    counts = instance.hosts.sum(axis=0)
+    kept = np.setdiff1d(np.arange(instance.num_servers), plan.servers)
+    return not len(plan.servers) or not len(kept) or bool(counts[plan.servers].max() <= counts[kept].min())
+
+
+SINGLE = optimum(lambda instance: bool((instance.hosts.sum(axis=1) <= 1).all()), "where no job has two servers")
+ONE = optimum(lambda instance: instance.demand <= 1, "where one server is demanded")
 
 
 ENTRY = Entry(
@@ -30,14 +94,46 @@ ENTRY = Entry(
     size="num_servers",
     sizes=(10, 20, 40),
     heuristics=named(
-        fast.server_fraction,
-        fast.flexible_first,
-        fast.gpu_fraction,
-        fast.smallest_count_first,
-        fast.smallest_count_updated,
+        Heuristic(
+            fast.server_fraction,
+            promises=(
+                SINGLE,
+                ONE,
+                Holds("each server costs the fewest jobs, by their servers", _cheapest_first(_of_servers)),
+            ),
+        ),
+        Heuristic(
+            fast.flexible_first,
+            promises=(SINGLE, ONE, Holds("servers without base workers go first", _released_first)),
+        ),
+        Heuristic(
+            fast.gpu_fraction,
+            promises=(SINGLE, Holds("each server costs the fewest jobs, by their GPUs", _cheapest_first(_of_gpus))),
+        ),
+        Heuristic(
+            fast.smallest_count_first,
+            promises=(SINGLE, ONE, Holds("no server that is kept hosts fewer jobs", _fewest_jobs)),
+        ),
+        Heuristic(
+            fast.smallest_count_updated,
+            promises=(
+                SINGLE,
+                ONE,
+                Holds("each server costs the fewest jobs", _cheapest_first(lambda instance, job, server: 1.0)),
+            ),
+        ),
         fast.random,
-        fast.local_search,
+        Heuristic(
+            fast.local_search,
+            promises=(
+                NeverWorseThan("server_fraction"),
+                NeverWorseThan("gpu_fraction"),
+                NeverWorseThan("smallest_count_updated"),
+                Holds("no swap of servers is better", _no_better_swap),
+            ),
+        ),
     ),
     symmetric=("n", "s"),
     strategy=strategy,
+    wide={"max_jobs": 12, "max_servers": 10, "max_gpus": 64},
 )

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from heuristics.aryl import two_job as fast
 from instances.aryl.two_job import ArylTwoJob, generate
-from validation.catalogue import Entry, Rescaling, named
-from validation.testing.arrays import integers, whole_floats
+from validation.catalogue import Entry, Heuristic, Rescaling, named
+from validation.testing.arrays import counts, integers, whole_floats
+from validation.testing.promises import optimum
 
 __all__ = ["ENTRY", "strategy"]
 
@@ -18,7 +19,7 @@ __all__ = ["ENTRY", "strategy"]
 @st.composite
 def strategy(draw: st.DrawFn, *, max_gpus: int = 12, max_work: int = 60) -> ArylTwoJob:
     """Two jobs with any bounds that fit together, maxima beyond all GPUs among them."""
-    num_gpus = draw(st.integers(2, max_gpus))
+    num_gpus = draw(counts(2, max_gpus))
     first = draw(st.integers(1, num_gpus - 1))
     least = np.array([first, draw(st.integers(1, num_gpus - first))])
     return ArylTwoJob(
@@ -29,6 +30,12 @@ def strategy(draw: st.DrawFn, *, max_gpus: int = 12, max_work: int = 60) -> Aryl
     )
 
 
+def _both_can_have_their_maximum(instance: ArylTwoJob) -> bool:
+    """Whether either job may have its maximum, or all GPUs, beside the other's minimum."""
+    least, most = instance.min_gpus, instance.max_gpus
+    return bool((most + least[::-1] <= instance.num_gpus).all())
+
+
 ENTRY = Entry(
     title="How two elastic jobs share GPUs until the first completes",
     source="Aryl, section 5.1 and Appendix C",
@@ -37,9 +44,15 @@ ENTRY = Entry(
     size="num_gpus",
     sizes=(8, 64, 512),
     heuristics=named(
-        fast.closed_form,
+        Heuristic(
+            fast.closed_form,
+            promises=(
+                optimum(_both_can_have_their_maximum, "where either job's maximum leaves the other its minimum"),
+            ),
+        ),
     ),
     rescalings=(Rescaling(("workloads",), 1),),
     enlarge=lambda instance: replace(instance, num_gpus=instance.num_gpus + 1),
     strategy=strategy,
+    wide={"max_gpus": 512, "max_work": 10**10},
 )

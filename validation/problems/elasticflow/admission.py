@@ -6,9 +6,10 @@ import numpy as np
 from hypothesis import strategies as st
 
 from heuristics.elasticflow import admission as fast
-from instances.elasticflow.admission import Admission, from_trace, generate
+from instances.elasticflow.admission import Admission, AdmissionPlan, from_trace, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
-from validation.problems.elasticflow.sharing import deadline_jobs, one_more_gpu
+from validation.problems.elasticflow.sharing import WIDE, deadline_jobs, least_levels, linear, one_more_gpu
+from validation.testing.promises import BreaksOnly, Holds, optimum
 
 __all__ = ["ENTRY", "strategy"]
 
@@ -23,6 +24,41 @@ def strategy(draw: st.DrawFn, /, **sizes: int) -> Admission:
     return Admission(**fields, arrival_order=np.array(order))
 
 
+def _first_is_admitted(instance: Admission, plan: AdmissionPlan) -> bool:
+    """Whether the first job to arrive is admitted if it can finish alone."""
+    job = int(instance.arrival_order[0])
+    could = instance.deadlines[job] * instance.throughputs[job].max() >= instance.iterations[job]
+    return bool(plan.admitted[job] or not could)
+
+
+def _by_the_condition(instance: Admission, plan: AdmissionPlan) -> bool:
+    """Whether, where all jobs scale linearly, those are admitted with which all GPU times fit in by each deadline."""
+    if not linear(instance):
+        return True
+    rates = instance.throughputs[:, 1].tolist()
+    times = [
+        0.0 if not need else float(np.ceil(need / rate)) if rate else np.inf
+        for need, rate in zip(instance.iterations.tolist(), rates, strict=True)
+    ]
+    admitted: list[int] = []
+    for job in instance.arrival_order.tolist():
+        both = [*admitted, job]
+        due = {
+            int(end): sum(times[other] for other in both if instance.deadlines[other] <= end)
+            for end in instance.deadlines[both]
+        }
+        if all(load <= instance.num_gpus * end for end, load in due.items()):
+            admitted = both
+    return bool(np.flatnonzero(plan.admitted).tolist() == sorted(admitted))
+
+
+ALONE = optimum(lambda instance: instance.num_jobs == 1, "with one job")
+FIRST = Holds("the first job is admitted if it can finish alone", _first_is_admitted)
+LEVELS = Holds(
+    "each job is at the least level of Algorithm 1", lambda instance, plan: least_levels(instance, plan.gpus)
+)
+
+
 ENTRY = Entry(
     title="Which jobs are promised their deadlines, as many as possible",
     source="ElasticFlow, section 4.1, Theorem 1 and Algorithm 1",
@@ -31,15 +67,27 @@ ENTRY = Entry(
     size="num_jobs",
     sizes=(5, 10, 15),
     heuristics=named(
-        fast.progressive_filling,
-        Heuristic(fast.edf_condition, infeasible_because=TAKES_CURVES_FOR_LINEAR),
-        fast.edf,
-        fast.edf_with_admission,
-        fast.edf_with_elastic_scaling,
+        Heuristic(fast.progressive_filling, promises=(ALONE, FIRST, LEVELS)),
+        Heuristic(
+            fast.edf_condition,
+            infeasible_because=TAKES_CURVES_FOR_LINEAR,
+            promises=(
+                BreaksOnly(("work",)),
+                BreaksOnly((), linear, "where all jobs scale linearly"),
+                Holds("a job is admitted if and only if Theorem 1's condition holds with it", _by_the_condition),
+                optimum(
+                    lambda instance: instance.num_jobs == 1 and linear(instance), "with one job that scales linearly"
+                ),
+            ),
+        ),
+        Heuristic(fast.edf, promises=(ALONE,)),
+        Heuristic(fast.edf_with_admission, promises=(ALONE, FIRST)),
+        Heuristic(fast.edf_with_elastic_scaling, promises=(ALONE,)),
     ),
     from_trace=from_trace,
     symmetric=("n",),
     rescalings=(Rescaling(("iterations", "throughputs"), 0),),
     enlarge=one_more_gpu,
     strategy=strategy,
+    wide=WIDE,
 )

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from heuristics.elasticflow import allocation as fast
 from instances.elasticflow.allocation import ElasticFlowAllocation, from_trace, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
-from validation.problems.elasticflow.sharing import deadline_jobs
+from validation.problems.elasticflow.sharing import WIDE, deadline_jobs
+from validation.testing.promises import BreaksOnly
 
 __all__ = ["ENTRY", "strategy"]
 
@@ -22,6 +23,9 @@ def strategy(**sizes: int) -> st.SearchStrategy[ElasticFlowAllocation]:
     return deadline_jobs(**sizes).map(lambda fields: ElasticFlowAllocation(**fields))
 
 
+ALONE = BreaksOnly((), lambda instance: instance.num_jobs == 1, "with one job")
+
+
 ENTRY = Entry(
     title="How many GPUs each job gets now, with none idle that would help",
     source="ElasticFlow, section 4.2, (4)-(7) and Algorithm 2",
@@ -30,11 +34,17 @@ ENTRY = Entry(
     size="num_jobs",
     sizes=(4, 8, 12),
     heuristics=named(
-        Heuristic(fast.greedy_marginal_return, declines=True, infeasible_because=LEAVES_GPUS_IDLE),
-        Heuristic(fast.greedy_marginal_return_repaired, declines=True),
+        Heuristic(
+            fast.greedy_marginal_return,
+            declines=True,
+            infeasible_because=LEAVES_GPUS_IDLE,
+            promises=(BreaksOnly(("no_useful_idle_gpu",)),),
+        ),
+        Heuristic(fast.greedy_marginal_return_repaired, declines=True, promises=(ALONE,)),
     ),
     from_trace=from_trace,
     symmetric=("n",),
     rescalings=(Rescaling(("iterations", "throughputs"), 0),),
     strategy=strategy,
+    wide=WIDE,
 )

@@ -8,9 +8,10 @@ import numpy as np
 from hypothesis import strategies as st
 
 from heuristics.elasticflow import placement as fast
-from instances.elasticflow.placement import ElasticFlowPlacement, generate
+from instances.elasticflow.placement import ElasticFlowPlacement, ElasticFlowPlacementPlan, generate
 from validation.catalogue import Entry, Heuristic, named
 from validation.testing.arrays import integers
+from validation.testing.promises import BreaksOnly, Holds, NeverWorseThan, optimum
 
 __all__ = ["ENTRY", "strategy"]
 
@@ -33,6 +34,16 @@ def strategy(
     )
 
 
+NEW = BreaksOnly((), lambda instance: bool(np.isinf(instance.previous_offsets).all()), "where no job runs yet")
+
+
+def _largest_stay(instance: ElasticFlowPlacement, plan: ElasticFlowPlacementPlan) -> bool:
+    """Whether of the jobs of the largest size that can stay, one stays in each block."""
+    can = (instance.sizes == instance.sizes.max()) & instance.can_stay
+    stays = can & (plan.offsets == instance.previous_offsets)
+    return len(set(instance.previous_offsets[can])) == int(stays.sum())
+
+
 ENTRY = Entry(
     title="Which GPUs each job runs on, moving the fewest jobs",
     source="ElasticFlow, section 4.3",
@@ -41,10 +52,19 @@ ENTRY = Entry(
     size="num_servers",
     sizes=(4, 16, 64),
     heuristics=named(
-        Heuristic(fast.buddy_best_fit, declines=True),
-        fast.buddy_repack,
+        Heuristic(fast.buddy_best_fit, optimal=True, declines=True, promises=(NEW,)),
+        Heuristic(
+            fast.buddy_repack,
+            promises=(
+                BreaksOnly(),
+                Holds("running jobs of the largest size stay, one in each block", _largest_stay),
+                NeverWorseThan("buddy_best_fit"),
+                optimum(lambda instance: instance.num_jobs == 1, "with one job"),
+            ),
+        ),
     ),
     symmetric=("n",),
     enlarge=lambda instance: replace(instance, num_gpus=instance.num_gpus + instance.gpus_per_server),
     strategy=strategy,
+    wide={"max_jobs": 12, "max_servers": 8, "max_exponent": 4},
 )

@@ -7,11 +7,15 @@ from typing import Any, TypeVar
 
 import numpy as np
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from instances.elasticflow.sharing import DeadlineJobs
-from validation.testing.arrays import integers
+from validation.testing.arrays import counts, integers
 
-__all__ = ["deadline_jobs", "one_more_gpu"]
+__all__ = ["WIDE", "deadline_jobs", "least_levels", "linear", "one_more_gpu"]
+
+WIDE = {"max_jobs": 5, "max_gpus": 64, "max_slots": 24}
+"""Sizes beyond small ones."""
 
 Jobs = TypeVar("Jobs", bound=DeadlineJobs[Any])
 
@@ -20,8 +24,11 @@ Jobs = TypeVar("Jobs", bound=DeadlineJobs[Any])
 def deadline_jobs(draw: st.DrawFn, *, max_jobs: int = 3, max_gpus: int = 4, max_slots: int = 4) -> dict[str, Any]:
     """Fields of jobs with any curves, concave or not, and with nothing to do up to more than can be done."""
     n = draw(st.integers(1, max_jobs))
-    num_gpus = draw(st.integers(1, max_gpus))
-    if draw(st.booleans()):
+    num_gpus = draw(counts(1, max_gpus))
+    kind = draw(st.sampled_from(("concave", "any", "linear")))
+    if kind == "linear":
+        rates = np.outer(draw(integers(n, 1, 4)), np.arange(1, num_gpus + 1))
+    elif kind == "concave":
         steps = np.sort(draw(integers((n, num_gpus), 0, 4)), axis=1)[:, ::-1]
         rates = np.cumsum(steps, axis=1)
     else:
@@ -31,7 +38,7 @@ def deadline_jobs(draw: st.DrawFn, *, max_jobs: int = 3, max_gpus: int = 4, max_
     most = deadlines * rates[:, (num_gpus - 1) // 2] + 1
     return {
         "num_gpus": num_gpus,
-        "iterations": np.array([draw(st.integers(0, int(m))) for m in most], float),
+        "iterations": np.array([draw(counts(0, int(m))) for m in most], float),
         "deadlines": deadlines,
         "throughputs": np.concatenate([np.zeros((n, 1)), rates], axis=1),
     }
@@ -41,3 +48,42 @@ def one_more_gpu(instance: Jobs) -> Jobs:
     """The instance with a GPU more, which makes no job faster than all GPUs did before."""
     curves = np.concatenate([instance.throughputs, instance.throughputs[:, -1:]], axis=1)
     return replace(instance, num_gpus=instance.num_gpus + 1, throughputs=curves)
+
+
+def linear(instance: DeadlineJobs[Any]) -> bool:
+    """Whether every job scales linearly up to all GPUs."""
+    curves = instance.throughputs
+    return bool(np.array_equal(curves, np.outer(curves[:, 1], np.arange(curves.shape[1]))))
+
+
+def least_levels(instance: DeadlineJobs[Any], gpus: NDArray[np.int64], *, cleared: bool = False) -> bool:
+    """Whether (n, h) GPUs are those of Algorithm 1, step by step as printed, for the jobs that hold any.
+
+    With ``cleared`` a level begins with no GPUs in any slot, instead of those of the level before.
+    """
+    free = np.full(gpus.shape[1], instance.num_gpus)
+    jobs = [job for job in range(instance.num_jobs) if gpus[job].any()]
+    for job in sorted(jobs, key=lambda job: int(instance.deadlines[job])):
+        held = _filled(
+            instance.throughputs[job].tolist(),
+            float(instance.iterations[job]) * (1 - 1e-9),
+            free[: instance.deadlines[job]].tolist(),
+            cleared=cleared,
+        )
+        if gpus[job].tolist() != held + [0] * (len(free) - len(held)):
+            return False
+        free -= gpus[job]
+    return True
+
+
+def _filled(curve: list[float], need: float, free: list[int], *, cleared: bool) -> list[int]:
+    """GPUs of a job up to its deadline, level by level from the last slot backwards."""
+    held = [0] * len(free)
+    for level in range(1, len(curve)):
+        if cleared:
+            held = [0] * len(free)
+        for slot in reversed(range(len(free))):
+            held[slot] = min(level, free[slot])
+            if sum(curve[count] for count in held) >= need:
+                return held
+    return held

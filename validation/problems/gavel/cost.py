@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 from hypothesis import strategies as st
 
 from heuristics.gavel import cost as fast
 from instances.gavel.cost import Cost, from_trace, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
 from validation.problems.gavel.priced import priced
+from validation.problems.gavel.sharing import BLIND, WIDE, of_all_policies
+from validation.testing.promises import Relabelled, optimum
 
 __all__ = ["ENTRY", "strategy"]
 
@@ -17,9 +21,9 @@ BLIND_TO_SLOS = "it does not look at SLOs"
 
 
 @st.composite
-def strategy(draw: st.DrawFn) -> Cost:
+def strategy(draw: st.DrawFn, *, fields: st.SearchStrategy[dict[str, Any]] | None = None) -> Cost:
     """Throughput per price of what is used, as a ratio of sums."""
-    return Cost(**draw(priced()))
+    return Cost(**draw(priced(fields=fields)))
 
 
 ENTRY = Entry(
@@ -30,13 +34,17 @@ ENTRY = Entry(
     size="num_jobs",
     sizes=(8, 32, 128),
     heuristics=named(
-        Heuristic(fast.best_bargain, infeasible_because=BLIND_TO_SLOS),
+        Heuristic(
+            fast.best_bargain,
+            infeasible_because=BLIND_TO_SLOS,
+            promises=(
+                BLIND,
+                Relabelled(ties=False),
+                optimum(lambda instance: bool(np.isinf(instance.slos).all()), "without SLOs"),
+            ),
+        ),
         Heuristic(fast.fastest_first, infeasible_because=BLIND_TO_SLOS),
-        Heuristic(fast.isolated, infeasible_because=BLIND_TO_SLOS),
-        Heuristic(fast.equal_share, infeasible_because=BLIND_TO_SLOS),
-        Heuristic(fast.heterogeneity_agnostic, infeasible_because=BLIND_TO_SLOS),
-        Heuristic(fast.random_packing, infeasible_because=BLIND_TO_SLOS),
-        Heuristic(fast.matched_packing, infeasible_because=BLIND_TO_SLOS),
+        *of_all_policies(fast, infeasible_because=BLIND_TO_SLOS),
     ),
     from_trace=from_trace,
     symmetric=("n", "k", "p", "q"),
@@ -47,4 +55,5 @@ ENTRY = Entry(
     ),
     enlarge=lambda instance: replace(instance, num_workers=instance.num_workers + 1),
     strategy=strategy,
+    wide=WIDE,
 )

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from hypothesis import strategies as st
 
 from heuristics.gavel import fifo as fast
 from instances.gavel.fifo import Fifo, from_trace, generate
-from validation.catalogue import Entry, Rescaling, named
-from validation.problems.gavel.sharing import cluster
+from instances.gavel.sharing import Allocation
+from validation.catalogue import Entry, Heuristic, Rescaling, named
+from validation.problems.gavel.sharing import WIDE, cluster, of_all_policies
+from validation.testing.promises import Holds, NeverWorseThan, Relabelled, optimum
 
 __all__ = ["ENTRY", "strategy"]
 
@@ -20,6 +23,22 @@ def strategy(draw: st.DrawFn, *, fields: st.SearchStrategy[dict[str, Any]] | Non
     return Fifo(**draw(cluster() if fields is None else fields))
 
 
+ALONE = optimum(lambda instance: instance.num_jobs == 1, "with one job")
+
+
+def _nobody_waits_for_free_workers(instance: Fifo, plan: Allocation) -> bool:
+    """Whether no job is without time for which a type on which it runs has workers enough left."""
+    used = np.zeros(len(instance.num_workers))
+    np.add.at(used, instance.pools, instance.row_scale_factors @ plan.time_fractions)
+    free = (instance.num_workers - used)[instance.pools]
+    waiting = ~plan.time_fractions[: instance.num_jobs].any(axis=1)
+    could = (instance.throughputs > 0) & (free >= instance.scale_factors[:, None])
+    return not could[waiting].any()
+
+
+BUSY = Holds("no job waits for workers that are free", _nobody_waits_for_free_workers)
+
+
 ENTRY = Entry(
     title="Time on worker types, so that jobs run fast, the earlier the faster",
     source="Gavel, section 4.2",
@@ -28,17 +47,16 @@ ENTRY = Entry(
     size="num_jobs",
     sizes=(8, 32, 128),
     heuristics=named(
-        fast.fastest_free_type,
-        fast.backfilling,
+        Heuristic(fast.fastest_free_type, promises=(ALONE, Relabelled(ties=False))),
+        Heuristic(
+            fast.backfilling, promises=(ALONE, BUSY, Relabelled(ties=False), NeverWorseThan("fastest_free_type"))
+        ),
         fast.agnostic_fifo,
-        fast.isolated,
-        fast.equal_share,
-        fast.heterogeneity_agnostic,
-        fast.random_packing,
-        fast.matched_packing,
+        *of_all_policies(fast),
     ),
     from_trace=from_trace,
     symmetric=("k", "p", "q"),
     rescalings=(Rescaling(("throughputs", "pair_throughputs"), 0),),
     strategy=strategy,
+    wide=WIDE,
 )

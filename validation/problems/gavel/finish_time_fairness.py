@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from heuristics.gavel import finish_time_fairness as fast
 from instances.gavel.finish_time_fairness import FinishTimeFairness, from_trace, generate
-from validation.catalogue import Entry, Rescaling, named
-from validation.problems.gavel.sharing import cluster
+from validation.catalogue import Entry, Heuristic, Rescaling, named
+from validation.problems.gavel.sharing import WIDE, cluster, of_all_policies
 from validation.testing.arrays import whole_floats
+from validation.testing.promises import NeverWorseThan, Relabelled
 
 __all__ = ["ENTRY", "strategy"]
 
@@ -36,12 +37,11 @@ ENTRY = Entry(
     size="num_jobs",
     sizes=(8, 32, 128),
     heuristics=named(
-        fast.same_ratio,
-        fast.isolated,
-        fast.equal_share,
-        fast.heterogeneity_agnostic,
-        fast.random_packing,
-        fast.matched_packing,
+        Heuristic(
+            fast.same_ratio,
+            promises=(Relabelled(ties=False), NeverWorseThan("isolated"), NeverWorseThan("equal_share")),
+        ),
+        *of_all_policies(fast),
     ),
     from_trace=from_trace,
     symmetric=("n", "k", "p", "q"),
@@ -50,4 +50,5 @@ ENTRY = Entry(
         Rescaling(("steps", "elapsed", "isolated_elapsed"), 0),
     ),
     strategy=strategy,
+    wide=WIDE,
 )

@@ -8,10 +8,11 @@ import numpy as np
 from hypothesis import strategies as st
 
 from heuristics.gavel import hierarchical_fairness as fast
-from instances.gavel.hierarchical_fairness import HierarchicalFairness, from_trace, generate
-from validation.catalogue import Entry, Rescaling, named
-from validation.problems.gavel.sharing import cluster
+from instances.gavel.hierarchical_fairness import HierarchicalAllocation, HierarchicalFairness, from_trace, generate
+from validation.catalogue import Entry, Heuristic, Rescaling, named
+from validation.problems.gavel.sharing import WIDE, cluster, of_all_policies
 from validation.testing.arrays import integers, whole_floats
+from validation.testing.promises import Holds, Relabelled
 
 __all__ = ["ENTRY", "strategy"]
 
@@ -34,6 +35,27 @@ def strategy(
     )
 
 
+def _divided(instance: HierarchicalFairness, plan: HierarchicalAllocation) -> bool:
+    """Whether each job has its part by weight, or in order, of what its entity has of each pool."""
+    times = np.zeros((instance.num_jobs, len(instance.num_workers)))
+    np.add.at(times.T, instance.pools, plan.time_fractions[: instance.num_jobs].T)
+    held = instance.scale_factors[:, None] * times
+    for entity, policy in enumerate(instance.entity_policies.tolist()):
+        jobs = np.flatnonzero(instance.entities == entity)
+        share = instance.num_workers * instance.entity_weights[entity] / instance.entity_weights.sum()
+        for position, job in enumerate(jobs):
+            part = share - held[jobs[:position]].sum(axis=0)
+            if policy == "fairness":
+                part = share * instance.weights[job] / instance.weights[jobs].sum()
+            wanted = np.where(
+                instance.pool_throughputs[job] > 0, np.maximum(part, 0.0) / instance.scale_factors[job], 0.0
+            )
+            wanted /= max(1.0, float(wanted.sum()))
+            if not np.allclose(times[job], wanted, rtol=1e-6, atol=1e-9):
+                return False
+    return True
+
+
 ENTRY = Entry(
     title="How entities share a cluster, and their jobs what each gets, by water filling",
     source="Gavel, section 4.3",
@@ -42,15 +64,15 @@ ENTRY = Entry(
     size="num_jobs",
     sizes=(8, 32, 128),
     heuristics=named(
-        fast.entity_share,
-        fast.isolated,
-        fast.equal_share,
-        fast.heterogeneity_agnostic,
-        fast.random_packing,
-        fast.matched_packing,
+        Heuristic(
+            fast.entity_share,
+            promises=(Relabelled(ties=False), Holds("each entity divides its share of every pool", _divided)),
+        ),
+        *of_all_policies(fast),
     ),
     from_trace=from_trace,
     symmetric=("k", "p", "q", "e"),
     rescalings=(Rescaling(("throughputs", "pair_throughputs"), 0), Rescaling(("entity_weights",), -1)),
     strategy=strategy,
+    wide=WIDE,
 )

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from heuristics.gavel import makespan as fast
 from instances.gavel.makespan import Makespan, from_trace, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
-from validation.problems.gavel.sharing import cluster
+from validation.problems.gavel.sharing import WIDE, cluster, of_all_policies
 from validation.testing.arrays import whole_floats
+from validation.testing.promises import NeverWorseThan, Relabelled
 
 __all__ = ["ENTRY", "strategy"]
 
@@ -31,18 +32,18 @@ ENTRY = Entry(
     size="num_jobs",
     sizes=(8, 32, 128),
     heuristics=named(
-        fast.same_finish,
+        Heuristic(
+            fast.same_finish,
+            promises=(Relabelled(ties=False), NeverWorseThan("isolated"), NeverWorseThan("equal_share")),
+        ),
         fast.agnostic_fifo,
         Heuristic(fast.allox, declines=True),
-        fast.isolated,
-        fast.equal_share,
-        fast.heterogeneity_agnostic,
-        fast.random_packing,
-        fast.matched_packing,
+        *of_all_policies(fast),
     ),
     from_trace=from_trace,
     symmetric=("n", "k", "p", "q"),
     rescalings=(Rescaling(("throughputs", "pair_throughputs"), -1), Rescaling(("steps",), 1)),
     enlarge=lambda instance: replace(instance, num_workers=instance.num_workers + 1),
     strategy=strategy,
+    wide=WIDE,
 )

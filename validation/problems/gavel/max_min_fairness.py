@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from heuristics.gavel import max_min_fairness as fast
 from instances.gavel.max_min_fairness import MaxMinFairness, from_trace, generate
-from validation.catalogue import Entry, Rescaling, named
-from validation.problems.gavel.sharing import cluster
+from validation.catalogue import Entry, Heuristic, Rescaling, named
+from validation.problems.gavel.sharing import WIDE, cluster, of_all_policies
 from validation.testing.arrays import whole_floats
+from validation.testing.promises import Ratio
 
 __all__ = ["ENTRY", "strategy"]
 
@@ -30,15 +31,12 @@ ENTRY = Entry(
     size="num_jobs",
     sizes=(8, 32, 128),
     heuristics=named(
-        fast.isolated,
-        fast.equal_share,
-        fast.heterogeneity_agnostic,
-        fast.random_packing,
-        fast.matched_packing,
-        fast.multiplicative_weights,
+        *of_all_policies(fast),
+        Heuristic(fast.multiplicative_weights, promises=(Ratio(1 / 0.95),)),
     ),
     from_trace=from_trace,
     symmetric=("n", "k", "p", "q"),
     rescalings=(Rescaling(("throughputs", "pair_throughputs"), 0), Rescaling(("weights",), -1)),
     strategy=strategy,
+    wide=WIDE,
 )

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from heuristics.gavel import shortest_job_first as fast
 from instances.gavel.shortest_job_first import ShortestJobFirst, from_trace, generate
-from validation.catalogue import Entry, Rescaling, named
-from validation.problems.gavel.sharing import cluster
+from validation.catalogue import Entry, Heuristic, Rescaling, named
+from validation.problems.gavel.sharing import WIDE, alone, cluster, of_all_policies
 from validation.testing.arrays import whole_floats
+from validation.testing.promises import Relabelled, optimum
 
 __all__ = ["ENTRY", "strategy"]
 
@@ -31,16 +32,13 @@ ENTRY = Entry(
     size="num_jobs",
     sizes=(8, 32, 128),
     heuristics=named(
-        fast.shortest_first,
-        fast.isolated,
-        fast.equal_share,
-        fast.heterogeneity_agnostic,
-        fast.random_packing,
-        fast.matched_packing,
+        Heuristic(fast.shortest_first, promises=(Relabelled(ties=False), optimum(alone, "without pairs"))),
+        *of_all_policies(fast),
     ),
     from_trace=from_trace,
     symmetric=("n", "k", "p", "q"),
     rescalings=(Rescaling(("throughputs", "pair_throughputs"), -1), Rescaling(("steps",), 1)),
     enlarge=lambda instance: replace(instance, num_workers=instance.num_workers + 1),
     strategy=strategy,
+    wide=WIDE,
 )

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 from hypothesis import strategies as st
 
 from heuristics.gavel import throughput_per_dollar as fast
 from instances.gavel.throughput_per_dollar import ThroughputPerDollar, from_trace, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
 from validation.problems.gavel.priced import priced
+from validation.problems.gavel.sharing import BLIND, WIDE, narrow, of_all_policies
+from validation.testing.promises import Ratio, Relabelled
 
 __all__ = ["ENTRY", "strategy"]
 
@@ -17,9 +21,9 @@ BLIND_TO_SLOS = "it does not look at SLOs"
 
 
 @st.composite
-def strategy(draw: st.DrawFn) -> ThroughputPerDollar:
+def strategy(draw: st.DrawFn, *, fields: st.SearchStrategy[dict[str, Any]] | None = None) -> ThroughputPerDollar:
     """Throughput per price, as a sum of ratios."""
-    return ThroughputPerDollar(**draw(priced()))
+    return ThroughputPerDollar(**draw(priced(fields=fields)))
 
 
 ENTRY = Entry(
@@ -30,12 +34,20 @@ ENTRY = Entry(
     size="num_jobs",
     sizes=(8, 32, 128),
     heuristics=named(
-        Heuristic(fast.best_bargain_first, infeasible_because=BLIND_TO_SLOS),
-        Heuristic(fast.isolated, infeasible_because=BLIND_TO_SLOS),
-        Heuristic(fast.equal_share, infeasible_because=BLIND_TO_SLOS),
-        Heuristic(fast.heterogeneity_agnostic, infeasible_because=BLIND_TO_SLOS),
-        Heuristic(fast.random_packing, infeasible_because=BLIND_TO_SLOS),
-        Heuristic(fast.matched_packing, infeasible_because=BLIND_TO_SLOS),
+        Heuristic(
+            fast.best_bargain_first,
+            infeasible_because=BLIND_TO_SLOS,
+            promises=(
+                BLIND,
+                Relabelled(ties=False),
+                Ratio(
+                    2,
+                    lambda instance: narrow(instance) and bool(np.isinf(instance.slos).all()),
+                    "without SLOs and pairs, with jobs of one worker",
+                ),
+            ),
+        ),
+        *of_all_policies(fast, infeasible_because=BLIND_TO_SLOS),
     ),
     from_trace=from_trace,
     symmetric=("n", "k", "p", "q"),
@@ -46,4 +58,5 @@ ENTRY = Entry(
     ),
     enlarge=lambda instance: replace(instance, num_workers=instance.num_workers + 1),
     strategy=strategy,
+    wide=WIDE,
 )

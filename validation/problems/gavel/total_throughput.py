@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from heuristics.gavel import total_throughput as fast
 from instances.gavel.total_throughput import TotalThroughput, from_trace, generate
-from validation.catalogue import Entry, Rescaling, named
-from validation.problems.gavel.sharing import cluster
+from validation.catalogue import Entry, Heuristic, Rescaling, named
+from validation.problems.gavel.sharing import WIDE, cluster, narrow, of_all_policies
+from validation.testing.promises import Ratio, Relabelled
 
 __all__ = ["ENTRY", "strategy"]
 
@@ -29,16 +30,16 @@ ENTRY = Entry(
     size="num_jobs",
     sizes=(8, 32, 128),
     heuristics=named(
-        fast.fastest_first,
-        fast.isolated,
-        fast.equal_share,
-        fast.heterogeneity_agnostic,
-        fast.random_packing,
-        fast.matched_packing,
+        Heuristic(
+            fast.fastest_first,
+            promises=(Relabelled(ties=False), Ratio(2, narrow, "without pairs and with jobs of one worker")),
+        ),
+        *of_all_policies(fast),
     ),
     from_trace=from_trace,
     symmetric=("n", "k", "p", "q"),
     rescalings=(Rescaling(("throughputs", "pair_throughputs"), 1),),
     enlarge=lambda instance: replace(instance, num_workers=instance.num_workers + 1),
     strategy=strategy,
+    wide=WIDE,
 )

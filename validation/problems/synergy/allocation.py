@@ -7,9 +7,10 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from heuristics.synergy import allocation as fast
-from instances.synergy.allocation import SynergyAllocation, from_trace, generate
-from validation.catalogue import Entry, Rescaling, named
-from validation.problems.synergy.sensitivity import jobs
+from instances.synergy.allocation import SynergyAllocation, SynergyAllocationPlan, from_trace, generate
+from validation.catalogue import Entry, Heuristic, Rescaling, named
+from validation.problems.synergy.sensitivity import fair_by_default, jobs
+from validation.testing.promises import BreaksOnly, Holds, NeverWorseThan, Relabelled
 
 __all__ = ["ENTRY", "strategy"]
 
@@ -20,6 +21,35 @@ def strategy(draw: st.DrawFn, *, max_servers: int = 3, max_gpus: int = 4, max_co
     return SynergyAllocation(**draw(jobs(max_servers, max_gpus, max_configs)))
 
 
+OWED_MORE = "jobs can be owed more throughput than their share gives them"
+FEASIBLE = BreaksOnly((), fair_by_default, "where no job is owed more than its share gives it")
+
+
+def _fastest_within_share(instance: SynergyAllocation, plan: SynergyAllocationPlan) -> bool:
+    """Whether no job has a faster configuration within its share, where none is owed more."""
+    if not fair_by_default(instance):
+        return True
+    for table, share, choice in zip(instance.configs, instance.shares, plan.choices, strict=True):
+        inside = (table[:, :2] <= share * (1 + 1e-9)).all(axis=1)
+        if not inside[choice] or table[inside, 2].max() > table[choice, 2]:
+            return False
+    return True
+
+
+def _no_upgrade_fits(instance: SynergyAllocation, plan: SynergyAllocationPlan) -> bool:
+    """Whether there is nothing left for a faster configuration of any job."""
+    left = instance.capacity - instance.chosen(plan.choices)[:, :2].sum(axis=0)
+    if (left < 0).any():
+        return True
+    # Numbers of few binary digits add up exactly.
+    most = left if all((table * 64 % 1 == 0).all() for table in instance.configs) else left * (1 - 1e-9)
+    for table, allowed, choice in zip(instance.configs, instance.allowed_configs, plan.choices, strict=True):
+        faster = table[(table[:, 2] > table[choice, 2]) & allowed]
+        if (faster[:, :2] - table[choice, :2] <= most).all(axis=1).any():
+            return False
+    return True
+
+
 ENTRY = Entry(
     title="How much CPU and memory each job gets, for the greatest total throughput",
     source="Synergy, section 4.1.1, program (1)-(5)",
@@ -28,8 +58,20 @@ ENTRY = Entry(
     size="num_servers",
     sizes=(4, 16, 64),
     heuristics=named(
-        fast.proportional,
-        fast.greedy_marginal,
+        Heuristic(
+            fast.proportional,
+            infeasible_because=OWED_MORE,
+            promises=(FEASIBLE, Relabelled(), Holds("each job is as fast as its share lets it", _fastest_within_share)),
+        ),
+        Heuristic(
+            fast.greedy_marginal,
+            infeasible_because=OWED_MORE,
+            promises=(
+                FEASIBLE,
+                NeverWorseThan("proportional", fair_by_default, "where no job is owed more than its share gives it"),
+                Holds("no upgrade of a job fits any more", _no_upgrade_fits),
+            ),
+        ),
     ),
     from_trace=from_trace,
     symmetric=("n",),
@@ -40,4 +82,5 @@ ENTRY = Entry(
     ),
     enlarge=lambda instance: replace(instance, num_servers=instance.num_servers + 1),
     strategy=strategy,
+    wide={"max_servers": 6, "max_gpus": 16, "max_configs": 8},
 )

@@ -8,10 +8,12 @@ import numpy as np
 from hypothesis import strategies as st
 
 from heuristics.synergy import heterogeneous_allocation as fast
+from instances.synergy.allocation import SynergyAllocationPlan
 from instances.synergy.heterogeneous_allocation import HeterogeneousAllocation, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
 from validation.problems.synergy import sensitivity
 from validation.testing.arrays import integers, whole_floats
+from validation.testing.promises import BreaksOnly, Holds, NeverWorseThan
 
 __all__ = ["ENTRY", "strategy"]
 
@@ -46,7 +48,70 @@ def strategy(
         configs=tuple(configs),
         config_types=tuple(types),
         server_cap=draw(st.booleans()),
+        **draw(sensitivity.fair_throughputs(configs)),
     )
+
+
+def _one_type(instance: HeterogeneousAllocation) -> bool:
+    """Whether there is one machine type, with GPUs for all jobs, whose shares give them what they are owed."""
+    if instance.num_types > 1:
+        return False
+    best = np.array([choices[0] for choices in instance.proportional_choices])
+    owed = all(
+        choice >= 0 and fair <= table[choice, 2]
+        for choice, fair, table in zip(best, instance.fair_throughputs, instance.configs, strict=True)
+    )
+    return owed and bool(instance.gpu_demands.sum() <= instance.num_gpus)
+
+
+def _fastest_within_share(instance: HeterogeneousAllocation, plan: SynergyAllocationPlan) -> bool:
+    """Whether no job that has a configuration within its share has a faster one within that share of its type."""
+    for job, choice in enumerate(plan.choices.tolist()):
+        kinds = instance.config_types[job]
+        best = instance.proportional_choices[job]
+        if (best >= 0).any() and choice != best[kinds[choice]]:
+            return False
+    return True
+
+
+def _no_upgrade_fits(instance: HeterogeneousAllocation, plan: SynergyAllocationPlan) -> bool:
+    """Whether there is nothing left for a faster configuration of any job on its type."""
+    left = instance.capacity[:, :2].astype(float)
+    chosen = [
+        (table[c], kinds[c])
+        for table, kinds, c in zip(instance.configs, instance.config_types, plan.choices, strict=True)
+    ]
+    for config, kind in chosen:
+        left[kind] -= config[:2]
+    if (left < 0).any():
+        return True
+    for job, (config, kind) in enumerate(chosen):
+        table, kinds = instance.configs[job], instance.config_types[job]
+        faster = table[(table[:, 2] > config[2]) & (kinds == kind) & instance.allowed_configs[job]]
+        if (faster[:, :2] - config[:2] <= left[kind] * (1 - 1e-9)).all(axis=1).any():
+            return False
+    return True
+
+
+def _largest_first(instance: HeterogeneousAllocation, plan: SynergyAllocationPlan) -> bool:
+    """Whether each job, those of most GPUs first, is where its share makes it fastest, of the types with enough left.
+
+    Up to the first that finds no such type, or that is owed more than its shares give it.
+    """
+    free = instance.capacity[:, 2].tolist()
+    for gpus, job in sorted((-int(gpus), job) for job, gpus in enumerate(instance.gpu_demands)):
+        best = instance.proportional_choices[job]
+        room = [kind for kind, left in enumerate(free) if left >= -gpus]
+        if not room or not all(choice >= 0 and instance.usable_configs[job][choice] for choice in best):
+            return True
+        choice = plan.choices[job]
+        if instance.configs[job][choice, 2] != max(instance.configs[job][best[kind], 2] for kind in room):
+            return False
+        free[instance.config_types[job][choice]] += gpus
+    return True
+
+
+ROOM = BreaksOnly((), _one_type, "with one machine type and no job owed more than its share gives it")
 
 
 ENTRY = Entry(
@@ -57,8 +122,24 @@ ENTRY = Entry(
     size="num_servers",
     sizes=(2, 8, 32),
     heuristics=named(
-        Heuristic(fast.proportional, infeasible_because=NO_TYPE_LEFT),
-        Heuristic(fast.greedy_marginal, infeasible_because=NO_TYPE_LEFT),
+        Heuristic(
+            fast.proportional,
+            infeasible_because=NO_TYPE_LEFT,
+            promises=(
+                ROOM,
+                Holds("each job is as fast as its share of its type lets it", _fastest_within_share),
+                Holds("each job, most GPUs first, is where its share makes it fastest", _largest_first),
+            ),
+        ),
+        Heuristic(
+            fast.greedy_marginal,
+            infeasible_because=NO_TYPE_LEFT,
+            promises=(
+                ROOM,
+                NeverWorseThan("proportional"),
+                Holds("no upgrade of a job on its type fits any more", _no_upgrade_fits),
+            ),
+        ),
     ),
     symmetric=("n",),
     rescalings=(
@@ -68,4 +149,5 @@ ENTRY = Entry(
     ),
     enlarge=lambda instance: replace(instance, num_servers=instance.num_servers + 1),
     strategy=strategy,
+    wide={"max_types": 3, "max_gpus": 8, "max_configs": 5},
 )

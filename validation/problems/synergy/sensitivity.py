@@ -8,9 +8,10 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from instances.synergy.sensitivity import SensitiveJobs
 from validation.testing.arrays import quarters, whole_floats
 
-__all__ = ["configs", "gpu_demands", "jobs"]
+__all__ = ["configs", "fair_by_default", "fair_throughputs", "gpu_demands", "jobs"]
 
 
 @st.composite
@@ -21,14 +22,16 @@ def jobs(draw: st.DrawFn, max_servers: int, max_gpus: int, max_configs: int) -> 
     # Shares of quarters of a core, so that some lie between two configurations.
     share = draw(quarters(2, 1, 4))
     demands = draw(gpu_demands(num_servers * server_gpus, max_gpus))
+    tables = [draw(configs(gpus, gpus * share[0], max_configs)) for gpus in demands]
     return {
         "num_servers": num_servers,
         "server_gpus": server_gpus,
         "server_cpus": float(server_gpus * share[0]),
         "server_memory": float(server_gpus * share[1]),
         "gpu_demands": np.array(demands),
-        "configs": tuple(draw(configs(gpus, gpus * share[0], max_configs)) for gpus in demands),
+        "configs": tuple(tables),
         "server_cap": draw(st.booleans()),
+        **draw(fair_throughputs(tables)),
     }
 
 
@@ -48,3 +51,17 @@ def configs(draw: st.DrawFn, gpus: int, cpus: float, most: int) -> NDArray[np.fl
     first = [float(draw(st.integers(0, int(cpus)))), float(draw(st.integers(0, gpus))), draw(st.integers(0, 4))]
     rest = draw(whole_floats((draw(st.integers(0, most - 1)), 3), 0, 4 * gpus))
     return np.concatenate([[first], rest])
+
+
+@st.composite
+def fair_throughputs(draw: st.DrawFn, tables: list[NDArray[np.float64]]) -> dict[str, Any]:
+    """The field left out, as its default needs, or throughputs that some configuration of each job just attains."""
+    if draw(st.integers(0, 3)) < 3:
+        return {}
+    return {"fair_throughputs": np.array([draw(st.sampled_from([0.0, *table[:, 2].tolist()])) for table in tables])}
+
+
+def fair_by_default(instance: SensitiveJobs[Any]) -> bool:
+    """Whether each job has a configuration within its share, and is owed no more than its fastest there."""
+    choices = instance.proportional_choices
+    return bool((choices >= 0).all() and (instance.fair_throughputs <= instance.chosen(choices)[:, 2]).all())

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 from hypothesis import strategies as st
 
 from heuristics.synergy import tuning as fast
-from instances.synergy.tuning import Tuning, from_trace, generate
+from instances.synergy.tuning import Tuning, TuningPlan, from_trace, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
-from validation.problems.synergy.sensitivity import jobs
+from validation.problems.synergy.sensitivity import fair_by_default, jobs
+from validation.testing.promises import BreaksOnly, Holds, NeverWorseThan, Relabelled
 
 __all__ = ["ENTRY", "strategy"]
 
@@ -35,6 +39,73 @@ def strategy(draw: st.DrawFn, *, max_servers: int = 3, max_gpus: int = 4, max_co
     return Tuning(**draw(jobs(max_servers, max_gpus, max_configs)), allow_split=draw(st.booleans()))
 
 
+def _owed_no_more(instance: Tuning) -> bool:
+    """Whether jobs may be split and none is owed more than its share gives it."""
+    return instance.allow_split and fair_by_default(instance)
+
+
+def _within_share(instance: Tuning, plan: TuningPlan) -> bool:
+    """Whether each job that runs has its fastest configuration within its share."""
+    return all(choice in (-1, share) for choice, share in zip(plan.choices, instance.proportional_choices, strict=True))
+
+
+def _no_upgrade_fits(instance: Tuning, plan: TuningPlan) -> bool:
+    """Whether no job that runs has a faster configuration for which all of its servers have something left."""
+    left = np.array([instance.server_cpus, instance.server_memory]) - instance.used(plan.choices, plan.gpus)
+    for job, choice in enumerate(plan.choices.tolist()):
+        if choice < 0:
+            continue
+        table, parts = instance.configs[job], plan.gpus[job] / instance.gpu_demands[job]
+        for config in table[(table[:, 2] > table[choice, 2]) & instance.allowed_configs[job]]:
+            more = parts[:, None] * (config - table[choice])[:2]
+            if (more <= np.maximum(left, 0.0) * (1 - 1e-9))[parts > 0].all():
+                return False
+    return True
+
+
+def _left_out_only_if_full(
+    choices_of: Callable[[Tuning], Any], *, split: bool = True
+) -> Callable[[Tuning, TuningPlan], bool]:
+    """Whether no job is left out that the servers, as they are in the end, could hold as ``choices_of`` says."""
+
+    def test(instance: Tuning, plan: TuningPlan) -> bool:
+        left = np.array([instance.server_cpus, instance.server_memory]) - instance.used(plan.choices, plan.gpus)
+        free = np.column_stack([instance.server_gpus - plan.gpus.sum(axis=0), left])
+        for job, choice in enumerate(choices_of(instance)):
+            if plan.choices[job] >= 0 or choice < 0 or not instance.fair_configs[job][choice]:
+                continue
+            gpus = int(instance.gpu_demands[job])
+            demand = np.array([gpus, *instance.configs[job][choice][:2]])
+            needed = demand > 0
+            room = np.floor((free[:, needed] * (1 - 1e-9) + 1e-12) / (demand[needed] / gpus) + 1e-9).min(axis=1)
+            room = np.where(
+                (free[:, needed] * (1 - 1e-9) >= demand[needed] / gpus * room[:, None]).all(axis=1), room, 0
+            )
+            if room.max() >= gpus or (split and instance.allow_split and room.sum() >= gpus):
+                return False
+        return True
+
+    return test
+
+
+BEST_LEFT_OUT = Holds(
+    "no job is left out that a server has room for", _left_out_only_if_full(lambda instance: instance.best_choices)
+)
+WHOLE_LEFT_OUT = Holds(
+    "no job is left out that one server has room for",
+    _left_out_only_if_full(lambda instance: instance.best_choices, split=False),
+)
+SHARE_LEFT_OUT = Holds(
+    "no job is left out that a server has room for",
+    _left_out_only_if_full(lambda instance: instance.proportional_choices),
+)
+LEFT_OUT = BreaksOnly(("placed",))
+SKIPPED = BreaksOnly(("placed", "fair_throughput"))
+SPLIT = BreaksOnly((), _owed_no_more, "where jobs may be split and none is owed more than its share gives it")
+NOT_BELOW_SHARES = NeverWorseThan("proportional", _owed_no_more, SPLIT.when)
+UPGRADED = Holds("no upgrade of a job fits any more", _no_upgrade_fits)
+
+
 ENTRY = Entry(
     title="How much CPU and memory each job gets, and on which servers, for the greatest total throughput",
     source="Synergy, section 4.2",
@@ -43,14 +114,47 @@ ENTRY = Entry(
     size="num_servers",
     sizes=(1, 2, 4),
     heuristics=named(
-        Heuristic(fast.proportional, infeasible_because=NO_ROOM_UNSPLIT),
-        Heuristic(fast.greedy, infeasible_because=SKIPS_JOBS),
-        Heuristic(fast.greedy_split, infeasible_because=SKIPS_JOBS),
-        Heuristic(fast.drf, infeasible_because=SKIPS_JOBS),
-        Heuristic(fast.tetris, infeasible_because=SKIPS_JOBS),
-        Heuristic(fast.tune, infeasible_because=NO_ROOM_UNSPLIT),
-        Heuristic(fast.tune_and_upgrade, infeasible_because=NO_ROOM_UNSPLIT),
-        Heuristic(fast.balanced_tune, infeasible_because=NO_ROOM_UNSPLIT),
+        Heuristic(
+            fast.proportional,
+            infeasible_because=NO_ROOM_UNSPLIT,
+            promises=(
+                LEFT_OUT,
+                SHARE_LEFT_OUT,
+                SPLIT,
+                Relabelled(ties=False),
+                Holds("each job that runs is as fast as its share lets it", _within_share),
+            ),
+        ),
+        # All that run are at their best, so that a plan in which all run is optimal.
+        Heuristic(fast.greedy, optimal=True, infeasible_because=SKIPS_JOBS, promises=(SKIPPED, WHOLE_LEFT_OUT)),
+        Heuristic(fast.greedy_split, optimal=True, infeasible_because=SKIPS_JOBS, promises=(SKIPPED, BEST_LEFT_OUT)),
+        Heuristic(
+            fast.drf,
+            optimal=True,
+            infeasible_because=SKIPS_JOBS,
+            promises=(SKIPPED, BEST_LEFT_OUT, Relabelled(ties=False)),
+        ),
+        Heuristic(
+            fast.tetris,
+            optimal=True,
+            infeasible_because=SKIPS_JOBS,
+            promises=(SKIPPED, BEST_LEFT_OUT, Relabelled(ties=False)),
+        ),
+        Heuristic(
+            fast.tune,
+            infeasible_because=NO_ROOM_UNSPLIT,
+            promises=(LEFT_OUT, SPLIT, NOT_BELOW_SHARES, Relabelled(ties=False)),
+        ),
+        Heuristic(
+            fast.tune_and_upgrade,
+            infeasible_because=NO_ROOM_UNSPLIT,
+            promises=(LEFT_OUT, SPLIT, NOT_BELOW_SHARES, NeverWorseThan("tune"), UPGRADED),
+        ),
+        Heuristic(
+            fast.balanced_tune,
+            infeasible_because=NO_ROOM_UNSPLIT,
+            promises=(LEFT_OUT, SPLIT, NOT_BELOW_SHARES, UPGRADED),
+        ),
     ),
     from_trace=from_trace,
     symmetric=("n",),
@@ -62,4 +166,5 @@ ENTRY = Entry(
     enlarge=lambda instance: replace(instance, num_servers=instance.num_servers + 1),
     relaxation=_stage_one_bound,
     strategy=strategy,
+    wide={"max_servers": 5, "max_gpus": 16, "max_configs": 6},
 )
