@@ -1,6 +1,5 @@
 """What arises in every trace: a cluster without jobs."""
 
-import inspect
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -13,6 +12,7 @@ import instances
 from instances.base import Instance
 from instances.schema import JOBS, Array, declarations
 from validation import CATALOGUE
+from validation.catalogue import takes_rng
 
 PROBLEMS = [problem for problem in CATALOGUE if JOBS in CATALOGUE[problem].generate(0).dims]
 """All but those of exactly two jobs."""
@@ -70,7 +70,7 @@ def test_the_optimum_without_jobs_is_trivial(problem: str) -> None:
 def test_heuristics_have_a_plan_for_no_jobs(problem: str, name: str) -> None:
     instance = without_jobs(problem)
     function = CATALOGUE[problem].heuristics[name].function
-    options = {"rng": 0} if "rng" in inspect.signature(function).parameters else {}
+    options = {"rng": 0} if takes_rng(function) else {}
     plan = function(instance, **options)
     assert instance.violations(plan) == []
     assert instance.objective(plan) == 0

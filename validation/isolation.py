@@ -192,10 +192,12 @@ class Apart:
 
     def _has_ended(self) -> bool:
         """Whether the process has; closing a pipe comes a moment before it."""
+        if not self._hung_up():
+            return self._exitcode() is not None
         patience = time.monotonic() + 1.0
-        while (ended := self._exitcode() is not None) is False and self._hung_up() and time.monotonic() < patience:
+        while self._exitcode() is None and time.monotonic() < patience:
             time.sleep(0.001)
-        return ended or self._hung_up()
+        return True
 
     def _hung_up(self) -> bool:
         poll = select.poll()

@@ -47,6 +47,7 @@ pytestmark = FORKED
         ({"count": -2}, "count: got -2, must be at least 1"),
         ({"seed": -1}, "seed: got -1, must be at least 0"),
         ({"time_limit": 0}, "time_limit: got 0.0, must be positive seconds"),
+        ({"memory_limit": 1e3}, "memory_limit: got 1000, must be at least 1048576"),
         ({"time_limit": math.nan}, "time_limit: got nan, must be positive seconds"),
         ({"time_limit": math.inf}, "time_limit: got inf, must be positive seconds"),
         ({"jobs": 0}, "jobs: got 0, must be at least 1"),
@@ -102,3 +103,8 @@ def test_a_study_locks_its_directory_while_it_runs(tmp_path: Path, monkeypatch: 
     study = gap_study(**SMALL, output=tmp_path, progress=intrude)
     assert refused == [f"another study is writing to {tmp_path}"]
     assert len(study.rows) == 24
+
+
+def test_bytes_may_be_written_as_a_float(tmp_path: Path) -> None:
+    study = gap_study(**{**SMALL, "count": 1}, heuristics=[first_servers], memory_limit=4e9, output=tmp_path)
+    assert study.rows["status"].tolist() == ["optimal", "feasible"]

@@ -160,7 +160,6 @@ class StudyOptions:
         "jobs, by default.",
         (int, float),
         annotation=float,
-        read=int,
     )
     jobs: int | None = option("Worker processes; one for each core by default.", (int,), annotation=int)
     solver: str = option("Solver of the exact side.", (str,), annotation=str, default="highs")
@@ -179,6 +178,8 @@ class StudyOptions:
         # One form of each number, whoever gave it, because keys are made of their text.
         object.__setattr__(self, "seed", operator.index(self.seed))  # type: ignore[arg-type]
         object.__setattr__(self, "time_limit", float(self.time_limit))
+        if self.memory_limit is not None:
+            object.__setattr__(self, "memory_limit", int(self.memory_limit))
         if not 0 < self.time_limit < float("inf"):
             raise StudyError(f"time_limit: got {self.time_limit!r}, must be positive seconds")
         for name, value, least in (

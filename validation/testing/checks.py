@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 import functools
 import html
-import inspect
 import json
 import math
 import os
@@ -120,7 +119,7 @@ class Subject:
 
     def plan(self, instance: AnyInstance) -> Plan | None:
         """Its plan; a random heuristic gets the same stream at every call."""
-        if "rng" in inspect.signature(self.heuristic.function).parameters:
+        if catalogue.takes_rng(self.heuristic.function):
             plan: Plan | None = self.heuristic.function(instance, rng=np.random.default_rng(0))
             return plan
         return self.heuristic.function(instance)  # type: ignore[no-any-return]
