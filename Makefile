@@ -5,7 +5,7 @@
 #
 # make doctor looks at the installation, make lint at style and types; make docs writes the computed parts of the
 # documents anew, make bench measures what the library itself costs, make mutants how many planted bugs the checks of
-# heuristics find, make constraints pins what CI runs with.
+# heuristics find, make faults does all the harm it can and counts what comes of it, make constraints pins what CI runs with.
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -13,6 +13,7 @@ VENV   ?= .venv
 DATA   ?= ../shared/data
 OUT    ?= study
 SEED   ?= 1
+SHARE  ?= 1
 
 BIN   := $(VENV)/bin
 GAVEL := $(DATA)/gavel
@@ -20,7 +21,7 @@ BENCH := $(if $(wildcard $(GAVEL)/simulation_throughputs.json),--throughputs $(G
 QUICK := aryl.elastic_allocation.times aryl.placement.heuristic aryl.reclaim.heuristics afs.network_packing gavel.max_min_fairness.times gavel.finish_time_fairness synergy.allocation elasticflow.allocation.times
 REAL  := $(if $(wildcard $(GAVEL)/simulation_throughputs.json),--throughputs gavel=$(GAVEL)/simulation_throughputs.json --trace gavel=$(GAVEL)/msr_seed0_0e4a51.trace)
 
-.PHONY: study test doctor lint format docs bench mutants constraints clean
+.PHONY: study test doctor lint format docs bench mutants faults constraints clean
 
 study: $(VENV)/.installed
 	$(BIN)/optgap study aryl.reclaim aryl.elastic_allocation gavel.max_min_fairness --seed $(SEED) $(REAL) -o $(OUT)
@@ -43,6 +44,10 @@ bench: $(VENV)/.installed
 
 mutants: $(VENV)/.installed
 	$(BIN)/python -m benchmarks mutants
+
+# Hours at full counts; SHARE=0.1 does a tenth of them.
+faults: $(VENV)/.installed-dev
+	$(BIN)/python -m benchmarks.faults --seed $(SEED) --share $(SHARE)
 
 constraints: $(VENV)/.installed-dev
 	(echo '# The versions that CI runs with (PIP_CONSTRAINT in .ci/run); `make constraints` writes them anew.'; \

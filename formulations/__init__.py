@@ -21,6 +21,7 @@ from formulations.engine.options import Options
 from formulations.engine.protocol import Formulation, formulation
 from formulations.engine.solution import Solution, judged, relative_gap
 from formulations.engine.solving import build, read, solve, solve_one_model
+from formulations.engine.verification import Verification, verify
 
 __all__ = [
     "Certificate",
@@ -38,6 +39,7 @@ __all__ = [
     "SolverError",
     "SolverNotFound",
     "Status",
+    "Verification",
     "build",
     "explain",
     "find_solver",
@@ -48,6 +50,7 @@ __all__ = [
     "solve",
     "solve_one_model",
     "translate",
+    "verify",
     "weighted_sum",
 ]
 

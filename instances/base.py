@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from instances.schema import JOBS, Array, Ragged, Scalar, Unset, declarations, length, nearest, show
+from instances.schema import JOBS, LARGEST, Array, Ragged, Scalar, Unset, declarations, length, nearest, quoted, show
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -342,7 +342,7 @@ class Record:
         known = {field.name: field for field in fields(cls)}
         for name in data:
             if name not in known:
-                raise cls._error(f"{cls.__name__}: unknown field {name!r}{nearest(str(name), known)}")
+                raise cls._error(f"{cls.__name__}: unknown field {quoted(name)}{nearest(str(name), known)}")
         for name, field in known.items():
             if name not in data and field.default is MISSING:
                 raise cls._error(f"{cls.__name__}: field {name!r} is missing")
@@ -557,6 +557,13 @@ class Instance(Record, Generic[P]):
                 values[name] = cells.tolist() if cells.dtype == object else cells
         return cls.from_dict(values)
 
+    def _refuse_tables(self, field: str, count: int, what: str) -> None:
+        """Refuse a number that asks for tables of so many entries for each job, before any is made."""
+        jobs = self.dims[JOBS]
+        most = LARGEST // max(1, jobs)
+        if count > most:
+            raise self.refuse(field, f"got {count:,} {what}, must be at most {most:,} for {jobs:,} jobs")
+
     def _value(self, plan: P) -> float:
         """Hook: the value of a plan that fits."""
         raise NotImplementedError
@@ -637,7 +644,7 @@ class Instance(Record, Generic[P]):
         if isinstance(data, Mapping):
             problem = data.get("problem", cls.problem)
             if problem != cls.problem:
-                raise InstanceError(f"{cls.__name__}: got problem {problem!r}, must be {cls.problem!r}")
+                raise InstanceError(f"{cls.__name__}: got problem {quoted(problem)}, must be {cls.problem!r}")
             data = {name: value for name, value in data.items() if name != "problem"}
         return super().from_dict(data)
 

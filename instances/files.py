@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import importlib
 import json
 import os
@@ -15,9 +17,21 @@ from typing import Any
 import instances
 from instances import outside
 from instances.base import Instance, InstanceError
-from instances.schema import nearest
+from instances.schema import nearest, quoted
+from instances.text import as_json, read_text
 
-__all__ = ["AnyInstance", "instance_type", "is_own", "load", "problems", "read", "register", "save", "write_whole"]
+__all__ = [
+    "AnyInstance",
+    "instance_type",
+    "is_own",
+    "load",
+    "problems",
+    "read",
+    "register",
+    "save",
+    "text_of",
+    "write_whole",
+]
 
 AnyInstance = Instance[Any]
 
@@ -70,15 +84,20 @@ def instance_type(problem: str) -> type[AnyInstance]:
         outside.load(problem)
     if problem in _REGISTERED:
         return _REGISTERED[problem]
-    raise InstanceError(f"unknown problem {problem!r}{_unfinished(str(problem)) or nearest(str(problem), problems())}")
+    raise InstanceError(
+        f"unknown problem {quoted(problem)}{_unfinished(str(problem)) or nearest(str(problem), problems())}"
+    )
 
 
 def _unfinished(problem: str) -> str:
     """What keeps a module under the name of a problem from being found; empty where there is no such module."""
     paper, _, name = problem.partition(".")
+    if not (paper.isidentifier() and name.isidentifier()):
+        return ""
     for root in instances.__path__:
         module = Path(root) / paper / f"{name}.py"
-        if module.is_file():
+        # Not Path.is_file, to which a name longer than a file's may be is an error.
+        if os.path.isfile(module):
             if not (module.parent / "__init__.py").is_file():
                 return f": {paper}/__init__.py is missing beside {paper}/{name}.py"
             return f": {paper}/{name}.py defines no instance class whose problem is {problem!r}"
@@ -118,7 +137,7 @@ def read(data: Mapping[str, Any]) -> AnyInstance:
     if not isinstance(data, Mapping):
         raise InstanceError(f"an instance must be a JSON object, got {type(data).__name__}")
     if not isinstance(data.get("problem", ""), str):
-        raise InstanceError(f"field 'problem': got {data['problem']!r}, must be a name such as \"aryl.reclaim\"")
+        raise InstanceError(f"field 'problem': got {quoted(data['problem'])}, must be a name such as \"aryl.reclaim\"")
     if "problem" not in data:
         raise InstanceError("field 'problem' is missing, such as \"aryl.reclaim\"")
     return instance_type(data["problem"]).from_dict(data)
@@ -135,16 +154,7 @@ def load(path: str | os.PathLike[str]) -> AnyInstance:
     OSError
         When the file cannot be read.
     """
-    path = Path(path)
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except UnicodeDecodeError:
-        raise InstanceError(f"{path}: not a text file") from None
-    except json.JSONDecodeError as error:
-        raise InstanceError(f"{path}: not valid JSON at line {error.lineno}: {error.msg}") from None
-    except (ValueError, RecursionError) as error:
-        # A number of thousands of digits, or lists nested as deeply.
-        raise InstanceError(f"{path}: not valid JSON: {error}") from None
+    data = as_json(read_text(path), f"{path}")
     if isinstance(data, Mapping) and isinstance(data.get("instance"), Mapping):
         data = data["instance"]
     try:
@@ -155,21 +165,50 @@ def load(path: str | os.PathLike[str]) -> AnyInstance:
 
 def save(instance: AnyInstance, path: str | os.PathLike[str]) -> None:
     """Write an instance as JSON; the file appears whole or not at all."""
-    write_whole(path, json.dumps(instance.to_dict(), allow_nan=False) + "\n")
+    write_whole(path, text_of(instance))
 
 
-def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
-    """Write a file so that a reader, or a crash, never meets half of it."""
+def text_of(instance: AnyInstance) -> str:
+    """What :func:`save` writes."""
+    return json.dumps(instance.to_dict(), allow_nan=False) + "\n"
+
+
+def write_whole(path: str | os.PathLike[str], content: str | bytes, *, durable: bool = True) -> None:
+    """Write a file so that a reader, or a crash, never meets half of it.
+
+    Parameters
+    ----------
+    path : path
+    content : str or bytes
+    durable : bool
+        Whether that holds of a power cut, too, which takes some milliseconds.
+
+    Raises
+    ------
+    OSError
+        When it cannot be written; its ``filename`` is the path.  What was there is there still.
+    """
     path = Path(path)
-    data = content.encode() if isinstance(content, str) else content
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    # A path of other bytes than UTF-8's, which a page may name, is no reason to write none.
+    data = content.encode(errors="backslashreplace") if isinstance(content, str) else content
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".writing-")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                if durable:
+                    os.fsync(handle)
+            umask = os.umask(0)
+            os.umask(umask)
+            os.chmod(temporary, 0o666 & ~umask)
+            os.replace(temporary, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+    except OSError as error:
+        # What cannot be written is the file that was asked for, not the one beside it.
+        raise OSError(error.errno, error.strerror, str(path)) from None

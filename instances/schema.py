@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import reprlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
@@ -25,6 +26,8 @@ from numpy.typing import NDArray
 
 __all__ = [
     "JOBS",
+    "LARGEST",
+    "LONGEST",
     "Array",
     "BoolArray",
     "FloatArray",
@@ -37,6 +40,7 @@ __all__ = [
     "default",
     "length",
     "nearest",
+    "quoted",
     "show",
 ]
 
@@ -48,6 +52,15 @@ StrArray = NDArray[np.str_]
 JOBS = "n"
 """The dimension that counts jobs, in the shapes of all problems."""
 
+LONGEST = 10_000_000
+"""The most GPUs or servers that a number may declare where arrays have an entry for each."""
+
+LARGEST = 50_000_000
+"""The most entries of a table that an instance's numbers may declare, such as one for each job and slot."""
+
+DEEPEST = 8
+"""Axes that an array of an instance or a plan may have; more are nothing but nesting."""
+
 _KIND_NAMES = {bool: "true or false", int: "a whole number", float: "a number"}
 _DTYPES = {bool: np.bool_, int: np.int64, float: np.float64}
 
@@ -58,6 +71,8 @@ class _Range:
     above: float | None = None
     infinite: bool = False
     """Whether infinity is allowed, which JSON writes as ``null``."""
+    maximum: int | None = None
+    """For what becomes a length, a count of rows or of steps: the most that is taken on."""
 
     def complaint(self, values: NDArray[Any]) -> tuple[tuple[int, ...], str] | None:
         """First entry out of range, with what it must be; None when all are in range."""
@@ -72,6 +87,8 @@ class _Range:
             tests.append((values < self.minimum, f"at least {self.minimum:g}"))
         if self.above is not None:
             tests.append((values <= self.above, f"greater than {self.above:g}"))
+        if self.maximum is not None:
+            tests.append((values > self.maximum, f"at most {self.maximum:,}"))
         for bad, must in tests:
             if bad.any():
                 return tuple(int(i) for i in np.argwhere(bad)[0]), must
@@ -92,16 +109,17 @@ class Scalar(_Range):
         minimum: float | None = None,
         above: float | None = None,
         infinite: bool = False,
+        maximum: int | None = None,
         choices: tuple[str, ...] = (),
     ) -> None:
-        super().__init__(minimum, above, infinite)
+        super().__init__(minimum, above, infinite, maximum)
         object.__setattr__(self, "kind", kind)
         object.__setattr__(self, "choices", choices)
 
     def read(self, value: Any, dims: dict[str, int]) -> Any:
         if self.kind is str:
             if not isinstance(value, str) or value not in self.choices:
-                raise ValueError(f"got {value!r}, must be one of {', '.join(self.choices)}")
+                raise ValueError(f"got {quoted(value)}, must be one of {', '.join(self.choices)}")
             return self.choices[self.choices.index(value)]
         array = _numbers(value, self.kind, self.infinite)
         if array.ndim:
@@ -138,11 +156,12 @@ class Array(_Range):
         minimum: float | None = None,
         above: float | None = None,
         infinite: bool = False,
+        maximum: int | None = None,
         empty: bool = False,
         index_of: str = "",
         choices: tuple[str, ...] = (),
     ) -> None:
-        super().__init__(0 if index_of else minimum, above, infinite)
+        super().__init__(0 if index_of else minimum, above, infinite, maximum)
         object.__setattr__(self, "kind", kind)
         object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "empty", empty)
@@ -199,6 +218,7 @@ class Ragged(Array):
             minimum=self.minimum,
             above=self.above,
             infinite=self.infinite,
+            maximum=self.maximum,
             empty=self.empty,
         )
         rows = []
@@ -220,6 +240,7 @@ def _numbers(value: Any, kind: type, infinite: bool) -> NDArray[Any]:
         raise ValueError("got an array with masked entries, must have a number in each")
     if isinstance(value, np.ndarray) and value.dtype == _DTYPES[kind]:
         return value
+    _refuse_nesting(value)
     if infinite and not isinstance(value, np.ndarray):
         value = _null_to_infinity(value)
     try:
@@ -252,11 +273,12 @@ def _numbers(value: Any, kind: type, infinite: bool) -> NDArray[Any]:
 
 def _words(value: Any, choices: tuple[str, ...]) -> NDArray[Any]:
     """``value`` as an array of words, each of them one of ``choices``."""
+    _refuse_nesting(value)
     array = np.asarray(value, object)
     for index, entry in np.ndenumerate(array):
         if not isinstance(entry, str) or entry not in choices:
             at = f" at index {show(index)}" if index else ""
-            raise ValueError(f"got {entry!r}{at}, must be one of {', '.join(choices)}")
+            raise ValueError(f"got {quoted(entry)}{at}, must be one of {', '.join(choices)}")
     # One width whatever the words, so that equal content has one digest.
     return array.astype(f"<U{max(map(len, choices))}")
 
@@ -267,6 +289,15 @@ def _null_to_infinity(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_null_to_infinity(entry) for entry in value]
     return value
+
+
+def _refuse_nesting(value: Any, left: int = DEEPEST) -> None:
+    """Refuse lists in lists in lists without end, which no array is made of."""
+    if isinstance(value, (list, tuple)) and not left:
+        raise ValueError(f"got lists nested more than {DEEPEST} deep")
+    if isinstance(value, (list, tuple)) and not set(map(type, value)).isdisjoint({list, tuple}):
+        for entry in value:
+            _refuse_nesting(entry, left - 1)
 
 
 def _types(value: Any) -> set[type]:
@@ -285,7 +316,7 @@ def _sample(array: NDArray[Any], allowed: str) -> str:
             continue
         if np.asarray(entry).dtype.kind not in allowed:
             at = f" at index {show(index)}" if index else ""
-            return f"{entry!r}{at}"
+            return f"{quoted(entry)}{at}"
     return f"an array of {array.dtype}"
 
 
@@ -343,6 +374,19 @@ def declarations(cls: type[Any]) -> dict[str, Any]:
         declared[field.name] = get_args(hint)[1]
     _DECLARED[cls] = declared
     return declared
+
+
+_QUOTE = reprlib.Repr()
+_QUOTE.maxstring = _QUOTE.maxother = _QUOTE.maxlong = 80
+
+
+def quoted(value: Any) -> str:
+    """A value as messages show it: in a line, cut where it is long or deep."""
+    try:
+        return _QUOTE.repr(value)
+    except ValueError:
+        # A number of thousands of digits.
+        return f"{type(value).__name__} too long to show"
 
 
 def nearest(name: str, known: Any) -> str:

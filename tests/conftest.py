@@ -1,6 +1,7 @@
 """Settings that all tests share."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,12 @@ settings.register_profile(
     "suite", deadline=None, derandomize=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("suite")
+
+# Started in the background, or under nohup, the tests have signals ignored, and so would the commands that they
+# interrupt.
+for _number in (signal.SIGINT, signal.SIGHUP):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, signal.default_int_handler if _number == signal.SIGINT else signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 """Hunts find what is known to be there, and what they find can be replayed."""
 
+import itertools
 import json
 import time
 from dataclasses import replace
@@ -121,6 +122,54 @@ def test_every_generator_takes_small_sizes(problem: str) -> None:
     search = searches(problem, next(iter(catalogue.entry(problem).heuristics)))
     for _ in range(5):
         assert search.fresh().problem == problem
+
+
+def test_no_search_gets_more_time_than_the_hunt_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = []
+
+    def taken(search: Any, tasks: Any, *, jobs: int) -> Any:
+        given.extend(itertools.islice(tasks, 3))
+        return iter(())
+
+    monkeypatch.setattr(hunting, "run_tasks", taken)
+    with pytest.raises(StudyError, match="no instance could be judged within 2 s"):
+        find_worst("aryl.reclaim", last_servers, seed=1, budget=2)
+    assert len(given) == 3
+    assert all(task.time_limit <= 0.75 * 2 + hunting.GRACE for task in given)
+
+
+def test_the_end_of_the_time_is_no_failure_of_the_heuristic() -> None:
+    instance = Reclaim(hosts=np.array([[False, True]]), gpus=np.array([[0, 1]]), demand=1)
+
+    def hangs(instance: Reclaim) -> ReclaimPlan:
+        time.sleep(1e9)
+        return last_servers(instance)
+
+    with Asking(Heuristic(hangs), 0) as asking:
+        with pytest.raises(hunting.OutOfTimeError):
+            judge(instance, asking, until=time.monotonic() + 2)
+        with pytest.raises(hunting.OutOfTimeError):
+            judge(instance, asking, until=time.monotonic())
+        with pytest.raises(hunting.HeuristicFailedError, match="time limit"):
+            judge(instance, asking, seconds=2)
+
+
+def test_shrinking_that_is_cut_keeps_how_far_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    large = Reclaim(hosts=np.array([[False, True, True]]), gpus=np.array([[0, 1, 1]]), demand=1)
+    with Asking(Heuristic(last_servers), 0) as asking:
+        worst = judge(large, asking)
+    assert worst is not None
+    judgements = []
+
+    def until_two(instance: Any, asking: Any, **options: Any) -> Any:
+        judgements.append(instance)
+        if len(judgements) > 1:
+            raise hunting.OutOfTimeError
+        return replace(worst, instance=instance)
+
+    monkeypatch.setattr(hunting, "judge", until_two)
+    small = hunting._shrink(Heuristic(last_servers), 0, 10**9, 5.0, worst, 0.9, time.monotonic() + 60)
+    assert small.instance == judgements[0] != large
 
 
 def test_nothing_proven_is_an_error_that_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,6 +105,11 @@ def test_formulations_load_neither_scipy_nor_pandas(scipy: Path) -> None:
     assert packages.isdisjoint({"scipy", "pandas", "matplotlib", "networkx", "heuristics", "validation"})
 
 
+def test_what_a_study_forks_from_loads_no_pandas(scipy: Path) -> None:
+    """It would take most of the time of a fork, and there is one for every run of a heuristic."""
+    assert loaded("import validation.study.run, validation.testing.hunt", scipy).isdisjoint({"pandas", "matplotlib"})
+
+
 def test_solving_loads_neither_scipy_nor_pandas(scipy: Path) -> None:
     program = (
         "import formulations\n"

@@ -1,10 +1,14 @@
 """Code of the user's, apart: what it may answer, what it may do, and what is left of it."""
 
 import contextlib
+import ctypes
+import mmap
 import os
 import signal
+import struct
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -16,7 +20,7 @@ from heuristics.aryl.reclaim import server_fraction
 from instances.aryl.reclaim import generate
 from validation import StudyError, catalogue
 from validation.catalogue import Heuristic, Imported
-from validation.isolation import Apart, _decode, _encode, hide, landlock
+from validation.isolation import Apart, _decode, _encode, hide, landlock, plain
 from validation.study.cells import Asking, ask
 from validation.workers import Task, run_tasks
 
@@ -117,6 +121,37 @@ def test_the_memory_is_limited(size: int) -> None:
     assert "memory" in (found.reason + str(found.content)).lower()
 
 
+@pytest.mark.parametrize("kind", ["shared", "files"])
+def test_so_is_what_is_not_its_own_alone(kind: str) -> None:
+    """Memory that processes share, and files in its folder."""
+
+    def grow() -> dict[str, Any]:
+        kept = []
+        for number in range(10**6):
+            if kind == "shared":
+                kept.append(mmap.mmap(-1, 10**6))
+                kept[-1].write(bytes(10**6))
+            else:
+                Path(tempfile.gettempdir(), str(number)).write_bytes(bytes(10**6))
+            time.sleep(0.001)
+        return {}
+
+    assert "memory limit" in answer(grow, memory=10**8, seconds=120).reason
+
+
+def test_so_is_the_answer() -> None:
+    """What would not fit into its memory is no answer of its own, and is not read."""
+
+    def announce() -> dict[str, Any]:
+        for number in range(3, 64):
+            with contextlib.suppress(OSError):
+                os.write(number, struct.pack("<Q", 10**8 + 1))
+        time.sleep(600)
+        return {}
+
+    assert answer(announce, memory=10**8).reason == "the answer is too large: 100000001 bytes"
+
+
 def test_so_is_that_of_what_it_starts() -> None:
     def spawn() -> dict[str, Any]:
         program = "kept = [bytes(10**6) + b'x' for _ in range(4000)]; import time; time.sleep(600)"
@@ -125,6 +160,21 @@ def test_so_is_that_of_what_it_starts() -> None:
 
     found = answer(spawn, memory=2 * 10**8, seconds=120)
     assert "memory limit" in found.reason or found.content == {}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("a\n b", "a b"),
+        ("\x1b[2J\x07é", "\\x1b[2J\\x07é"),
+        ("\u202e\udcff", "\\u202e\\udcff"),
+        ("x" * 1000, "x" * 1000),
+        ("x" * 1001, f"{'x' * 1000}..."),
+        (" " * 10**6, "..."),
+    ],
+)
+def test_words_of_others_are_plain(words: str, said: str) -> None:
+    assert plain(words) == said
 
 
 # --- what is left -----------------------------------------------------------------------------------
@@ -154,14 +204,16 @@ import os, pathlib, sys, time
 from validation.isolation import Apart
 from validation.workers import Task, run_tasks
 
+folder = pathlib.Path(sys.argv[1])
+
 def stay():
     if os.fork() == 0:
         os.setsid()
-    os.write(2, f"{os.getpid()}\\n".encode())
+    (folder / str(os.getpid())).touch()
     time.sleep(600)
 
 def keep():
-    with Apart(stay) as apart:
+    with Apart(stay, writable=folder) as apart:
         apart.ask(seconds=600.0)
 
 list(run_tasks(keep, [Task((), 900.0, asks=True)], jobs=1))
@@ -169,14 +221,13 @@ list(run_tasks(keep, [Task((), 900.0, asks=True)], jobs=1))
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_nothing_outlives_whoever_asked(number: int) -> None:
-    parent = subprocess.Popen([sys.executable, "-c", SCRIPT], stderr=subprocess.PIPE, text=True)
-    assert parent.stderr is not None
-    pids = [int(parent.stderr.readline()) for _ in range(2)]
+def test_nothing_outlives_whoever_asked(number: int, tmp_path: Path) -> None:
+    parent = subprocess.Popen([sys.executable, "-c", SCRIPT, str(tmp_path)])
+    eventually(lambda: len(list(tmp_path.iterdir())) == 2)
+    pids = [int(path.name) for path in tmp_path.iterdir()]
     assert all(map(is_alive, pids))
     parent.send_signal(number)
     parent.wait()
-    parent.stderr.close()
     eventually(lambda: not any(map(is_alive, pids)))
 
 
@@ -186,8 +237,6 @@ def test_nothing_outlives_whoever_asked(number: int) -> None:
 @CONFINED
 def test_it_writes_below_its_own_folder_only(tmp_path: Path) -> None:
     def write() -> dict[str, Any]:
-        import tempfile
-
         with tempfile.NamedTemporaryFile() as file:
             file.write(b"mine")
             mine = file.name
@@ -200,6 +249,27 @@ def test_it_writes_below_its_own_folder_only(tmp_path: Path) -> None:
     found = answer(write).content
     assert not Path(found["mine"]).parent.exists()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_whatever_it_makes_of_its_folder_is_removed(tmp_path: Path) -> None:
+    """Folders closed to all, too deep for a path, named by what is no text, and links that must not be followed."""
+    (tmp_path / "kept").touch()
+
+    def litter() -> dict[str, Any]:
+        mine = tempfile.gettempdir()
+        os.chdir(mine)
+        os.symlink(tmp_path, "link")
+        os.makedirs("closed/below\n\udcff/further")
+        for name in ("closed/below\n\udcff/further", "closed/below\n\udcff", "closed"):
+            os.chmod(name, 0)
+        for _ in range(1500):
+            os.mkdir("deep")
+            os.chdir("deep")
+            Path("file").touch()
+        return {"mine": mine}
+
+    assert not Path(answer(litter).content["mine"]).exists()
+    assert (tmp_path / "kept").exists()
 
 
 @CONFINED
@@ -232,6 +302,32 @@ def test_files_that_are_hidden_cannot_be_read(tmp_path: Path) -> None:
         return found
 
     assert answer(read).content == {"beside": "beside", "hidden": None, "link": None}
+
+
+def test_what_it_prints_goes_nowhere(capfd: pytest.CaptureFixture[str]) -> None:
+    """Be it from Python or from a library in C: nobody could read on a terminal that it floods."""
+
+    def prattle() -> dict[str, Any]:
+        for number, stream in ((1, sys.stdout), (2, sys.stderr)):
+            print("from Python", file=stream, flush=True)
+            os.write(number, b"from C\n")
+        return {"read": sys.stdin.read()}
+
+    assert answer(prattle).content == {"read": ""}
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_process_may_have_any_name() -> None:
+    """Also one that is no text; those that it starts are found all the same."""
+
+    def stay() -> dict[str, Any]:
+        ctypes.CDLL(None).prctl(15, b"\xff) \xfe")
+        if os.fork():
+            os.wait()
+        time.sleep(600)
+        return {}
+
+    assert answer(stay, seconds=0.3, memory=10**9).reason == "time limit: stopped after 0.3 s"
 
 
 def test_no_file_is_inherited(tmp_path: Path) -> None:

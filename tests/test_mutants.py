@@ -24,8 +24,6 @@ def named(problem: str, bug: str) -> Mutant:
         ("aryl.elastic_allocation", "wrong where the capacity is a multiple of 8"),
         ("elasticflow.minimum_satisfactory_share", "one job of a pair not taken off"),
         ("elasticflow.minimum_satisfactory_share", "iterations kept in 8 bits"),
-        ("gavel.max_min_fairness", "weights ignored"),
-        ("synergy.tuning", "resources of one GPU for all"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:invalid value encountered in cast")

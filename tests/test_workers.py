@@ -3,20 +3,24 @@
 import ctypes
 import faulthandler
 import multiprocessing
+import multiprocessing.connection
 import os
 import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+import validation
 from validation.workers import Outcome, Task, describe, run_tasks
 
 pytestmark = pytest.mark.skipif(
@@ -187,6 +191,30 @@ def test_a_limit_of_many_years() -> None:
     assert outcome.result == 1
 
 
+def test_whoever_takes_too_much_memory_is_stopped() -> None:
+    def fill(number: int) -> int:
+        taken = []
+        while number == 1:
+            taken.append(bytearray(b"x") * 10_000_000)
+        return number
+
+    tasks = [Task((number,), 600.0, memory=200_000_000) for number in (0, 1, 2)]
+    before, bad, after = run_tasks(fill, tasks, jobs=1)
+    assert re.fullmatch(r"memory limit: stopped at \S+ GB", bad.reason)
+    assert [(outcome.result, outcome.reason) for outcome in (before, after)] == [(0, ""), (2, "")]
+
+
+def test_temporary_files_of_the_killed_are_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    def leave(how: str) -> str:
+        return misbehave(how) if how == "hang" else tempfile.mkdtemp()
+
+    made, _ = run(leave, "well", "hang", time_limit=0.5)
+    assert Path(made.result).is_relative_to(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_closures_run() -> None:
     factor = 3
     assert [outcome.result for outcome in run(lambda n: factor * n, 1, 2)] == [3, 6]
@@ -351,3 +379,31 @@ def test_two_runs_in_two_threads() -> None:
     for thread in threads:
         thread.join()
     assert results == {thread: [(thread, n) for n in range(20)] for thread in range(2)}
+
+
+def test_what_was_answered_in_time_is_heard_however_late_it_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process is suspended after its first look at the pipes, until the answer is there and the time is over."""
+    looks: list[list[Any]] = []
+    began = time.monotonic()
+
+    def wait(connections: list[Any], timeout: float) -> list[Any]:
+        looks.append(connections)
+        return list(multiprocessing.connection.wait(connections, 0))
+
+    def monotonic() -> float:
+        if len(looks) == 1:
+            multiprocessing.connection.wait(looks[0], 60)
+        return began + 1000 * len(looks)
+
+    monkeypatch.setattr("validation.workers.wait", wait)
+    monkeypatch.setattr("validation.workers.time", SimpleNamespace(monotonic=monotonic, sleep=time.sleep))
+    (outcome,) = run(lambda n: n + 1, 1, time_limit=1.0)
+    assert (outcome.result, outcome.reason) == (2, "")
+
+
+def test_clocks_that_can_be_set_measure_nothing() -> None:
+    """What has a limit looks at a clock that only goes forward."""
+    sources = [file for file in Path(validation.__path__[0]).rglob("*.py") if file.name != "provenance.py"]
+    assert len(sources) > 50
+    for file in sources:
+        assert not re.search(r"\btime\.time\(|datetime\.(now|utcnow)\(", file.read_text(encoding="utf-8")), file

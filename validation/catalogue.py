@@ -7,23 +7,28 @@ problem's name; what other packages add comes in through :func:`register`.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
+import importlib.util
 import inspect
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from instances import files, outside
 from instances.base import Instance, InstanceError
-from instances.schema import nearest
+from instances.schema import nearest, quoted
 from validation.errors import CatalogueError, StudyError
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
     from formulations.engine.protocol import Formulation
+    from validation.isolation import Answer
     from validation.testing.promises import Promise
 
 IMPORT_SECONDS = 60.0
@@ -39,6 +44,7 @@ __all__ = [
     "entry",
     "heuristic",
     "import_object",
+    "import_tried",
     "load",
     "named",
     "register",
@@ -62,6 +68,8 @@ class Heuristic:
         Why its plans may break rules, where the paper's algorithm lets them; empty otherwise.
     promises : tuple of Promise
         What else is promised of it, and checked (:mod:`validation.testing.promises`).
+    imports : tuple of str
+        Modules that it imports when it is called.  A study has them ready, so that its time is its own.
     """
 
     function: Callable[..., Any]
@@ -69,11 +77,17 @@ class Heuristic:
     declines: bool = False
     infeasible_because: str = ""
     promises: tuple[Promise, ...] = ()
+    imports: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
         """The function's name."""
         return str(getattr(self.function, "__name__", type(self.function).__name__))
+
+    @functools.cached_property
+    def random(self) -> bool:
+        """Whether it takes ``rng``; looked up once, because that takes longer than many an answer."""
+        return takes_rng(self.function)
 
 
 def named(*heuristics: Heuristic | Callable[..., Any]) -> dict[str, Heuristic]:
@@ -292,10 +306,12 @@ def heuristic(
         if ":" in given:
             return given, _imported(given, declines)
         if given not in known:
-            raise CatalogueError(f"{problem} has no heuristic {given!r}{nearest(given, known)}; {_those_of(known)}")
+            raise CatalogueError(
+                f"{problem} has no heuristic {quoted(given)}{nearest(given, known)}; {_those_of(known)}"
+            )
         return given, known[given]
     if not callable(given):
-        raise StudyError(f"heuristics: got {given!r}, must be a name or a function")
+        raise StudyError(f"heuristics: got {quoted(given)}, must be a name or a function")
     mine = Heuristic(given, declines=declines)
     return mine.name, mine
 
@@ -335,13 +351,22 @@ def _imported(reference: str, declines: bool) -> Heuristic:
 
     with Apart(_looked_at) as apart:
         answer = apart.ask(reference, seconds=IMPORT_SECONDS)
-    found = answer.content
-    if found is None or "error" in found:
-        raise StudyError(f"cannot import {reference!r}: {answer.reason if found is None else found['error']}")
-    if "refused" in found:
-        raise StudyError(str(found["refused"]))
-    known = found["known"] or {"declines": declines}
+    found = _well(reference, answer)
+    # None of its processes should have to import so much of its own.
+    known = found["known"] or {"declines": declines, "imports": ("pandas",) if found["pandas"] else ()}
     return Heuristic(Imported(reference, bool(found["random"])), **known)
+
+
+def _well(reference: str, answer: Answer) -> dict[str, Any]:
+    """What a process answered that imported a module of the user's; an error where that went wrong."""
+    from validation.isolation import plain
+
+    found = answer.content or {"error": answer.reason}
+    if "error" in found:
+        raise StudyError(f"cannot import {reference!r}: {plain(str(found['error']))}")
+    if "refused" in found:
+        raise StudyError(plain(str(found["refused"])))
+    return found
 
 
 def _looked_at(reference: str) -> dict[str, Any]:
@@ -357,7 +382,7 @@ def _looked_at(reference: str) -> dict[str, Any]:
     if not callable(found):
         place, _, name = reference.rpartition(":")
         return {"refused": f"{place!r} has no function {name!r}, but a {type(found).__name__} of that name"}
-    return {"random": takes_rng(found), "known": known}
+    return {"random": takes_rng(found), "known": known, "pandas": "pandas" in sys.modules}
 
 
 def takes_rng(function: Callable[..., Any]) -> bool:
@@ -386,40 +411,51 @@ def load(reference: str) -> None:
     StudyError
         When it cannot be imported.
     """
-    from validation.isolation import Apart
-
-    # Apart first: a module that ends the process when it is imported must not pass for success.
-    with Apart(_imports) as apart:
-        answer = apart.ask(reference, seconds=IMPORT_SECONDS)
-    if answer.content is None:
-        raise StudyError(f"cannot import {reference!r}: {answer.reason}")
-    found = import_object(reference)
+    found = import_tried(reference)
     if ":" in reference:
         register(found)
 
 
+def import_tried(reference: str) -> Any:
+    """What a reference names, in this process, once it has been imported apart.
+
+    A module that ends the process when it is imported, or never lets go of it, does so there.  What it prints
+    while it is imported goes nowhere, so that a command's output is the command's own.
+
+    Raises
+    ------
+    StudyError
+    """
+    from validation.isolation import Apart
+
+    with Apart(_imports) as apart:
+        answer = apart.ask(reference, seconds=IMPORT_SECONDS)
+    _well(reference, answer)
+    with open(os.devnull, "w") as nothing, contextlib.redirect_stdout(nothing):
+        return import_object(reference)
+
+
 def _imports(reference: str) -> dict[str, Any]:
-    with contextlib.suppress(StudyError):  # It is raised where it is heard.
+    try:
         import_object(reference)
-    return {}
+    except StudyError as error:
+        return {"refused": str(error)}
+    return {"imported": True}
 
 
 def import_object(reference: str) -> Any:
-    """What "module:name", "file.py:name", or "module" alone names; the current directory is searched first.
+    """What "module:name", "file.py:name", or "module" alone names.
+
+    The current directory is searched last, so that a file of the user's, such as ``json.py``, takes no other's
+    place; "file.py" is that file, whatever its name.
 
     Raises
     ------
     StudyError
     """
     place, colon, name = reference.partition(":")
-    folder = os.getcwd()
-    if place.endswith(".py"):
-        folder, file = os.path.split(os.path.abspath(place))
-        place = file.removesuffix(".py")
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
     try:
-        module = importlib.import_module(place)
+        module = _module_in(Path(os.path.abspath(place))) if place.endswith(".py") else _module(place)
     except (Exception, SystemExit) as error:
         what = f"it exits: {error}" if isinstance(error, SystemExit) else error
         raise StudyError(f"cannot import {place!r} for {reference!r}: {what}") from None
@@ -428,3 +464,35 @@ def import_object(reference: str) -> Any:
     if not hasattr(module, name):
         raise StudyError(f"{place!r} has no {name!r}{nearest(name, vars(module))}")
     return getattr(module, name)
+
+
+def _module(name: str) -> ModuleType:
+    _search_last(os.getcwd())
+    return importlib.import_module(name)
+
+
+def _module_in(file: Path) -> ModuleType:
+    """The module of a file, under the file's name; what it imports may stand beside it."""
+    _search_last(str(file.parent))
+    name = file.stem
+    known = sys.modules.get(name)
+    if known is not None:
+        if getattr(known, "__file__", None) != str(file):
+            raise StudyError(f"there is a module {name!r} already: call the file something else")
+        return known
+    found = importlib.util.spec_from_file_location(name, file)
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    sys.modules[name] = module
+    try:
+        found.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _search_last(folder: str) -> None:
+    if folder not in sys.path:
+        sys.path.append(folder)

@@ -1,10 +1,10 @@
-"""Gaps, times and counts as people read them, the same in the terminal and in the report."""
+"""Gaps, times, counts and names as people read them, the same in the terminal and in the report."""
 
 from __future__ import annotations
 
 import math
 
-__all__ = ["duration", "gap_range", "number", "percent"]
+__all__ = ["duration", "gap_range", "number", "percent", "printable"]
 
 
 def percent(gap: float) -> str:
@@ -44,3 +44,11 @@ def duration(seconds: float) -> str:
 def number(value: float) -> str:
     """A value of an objective."""
     return "–" if math.isnan(value) else f"{value:.6g}"
+
+
+def printable(text: str) -> str:
+    """Text that is shown and not obeyed: what is no visible character is written as its escape.
+
+    Names and reasons are anybody's, and a terminal takes orders.  Lines stay lines.
+    """
+    return "".join(one if one.isprintable() or one == "\n" else one.encode("unicode_escape").decode() for one in text)

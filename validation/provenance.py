@@ -13,6 +13,8 @@ from importlib import metadata as importlib_metadata
 from pathlib import Path
 from typing import Any
 
+from validation.formatting import printable
+
 __all__ = ["cores", "memory_of_machine", "provenance", "version"]
 
 
@@ -31,7 +33,7 @@ def provenance(jobs: int) -> dict[str, Any]:
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "seconds": None,
         "jobs": jobs,
-        "command": shlex.join(sys.argv),
+        "command": printable(shlex.join(sys.argv)),
         "commit": _commit(),
         "versions": {
             name: version(name)

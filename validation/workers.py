@@ -11,8 +11,9 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import shutil
 import signal
-import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterable
@@ -22,7 +23,19 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from validation.isolation import CONTEXT, LINUX, become_keeper, death, describe, end_family, end_with_parent, hide
+from validation.isolation import (
+    CONTEXT,
+    GLANCE,
+    LINUX,
+    become_keeper,
+    death,
+    describe,
+    end_family,
+    end_with_parent,
+    family_bytes,
+    hide,
+    silence,
+)
 
 __all__ = ["Outcome", "Task", "describe", "run_tasks"]
 
@@ -40,11 +53,15 @@ class Task:
     asks : bool
         Whether the call asks something of the user's code, which runs apart from the worker.  It goes to workers
         that have solved nothing.
+    memory : int, optional
+        Bytes that the worker, with all that it starts, may take beyond what it has when the task begins; above
+        that it is killed.
     """
 
     arguments: tuple[Any, ...]
     time_limit: float
     asks: bool = False
+    memory: int | None = None
 
 
 @dataclass(frozen=True)
@@ -75,13 +92,15 @@ def run_tasks(
         Folder whose files are not to be read by the user's code.
     """
     waiting = iter(tasks)
+    # A worker that is killed leaves its temporary files here, and so do those that it has asked.
+    scratch = tempfile.mkdtemp(prefix="optgap-")
     busy: list[_Worker] = []
     idle: list[_Worker] = []
 
     def start(task: Task) -> None:
         worker = next((one for one in idle if one.asks == task.asks), None)
         if worker is None:
-            worker = _Worker(function, task.asks, hidden)
+            worker = _Worker(function, task.asks, hidden, scratch)
         else:
             idle.remove(worker)
         busy.append(worker)
@@ -91,15 +110,18 @@ def run_tasks(
         for task in itertools.islice(waiting, jobs):
             start(task)
         while busy:
-            patience = max(0.0, min(worker.deadline for worker in busy) - time.monotonic())
+            # The clock is read before the pipes are: what was answered while this process was suspended is heard.
+            now = time.monotonic()
+            patience = max(0.0, min(worker.deadline for worker in busy) - now)
             # An hour at most, because the system call takes no timeout of many days.
-            ready = wait([worker.connection for worker in busy], timeout=min(patience, 3600.0))
+            glance = GLANCE if any(worker.watched for worker in busy) else 3600.0
+            ready = wait([worker.connection for worker in busy], timeout=min(patience, glance))
             for worker in list(busy):
                 # Whoever has answered is heard, however late it is.
                 if worker.connection in ready or worker.connection.poll():
                     outcome = worker.take()
-                elif time.monotonic() >= worker.deadline:
-                    outcome = worker.stop()
+                elif reason := worker.limit_passed(now):
+                    outcome = worker.stop(reason)
                 else:
                     continue
                 busy.remove(worker)
@@ -112,15 +134,16 @@ def run_tasks(
     finally:
         for worker in busy + idle:
             worker.kill()
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 class _Worker:
     """One process and the parent's end of its pipe."""
 
-    def __init__(self, function: Callable[..., Any], asks: bool, hidden: Path | None) -> None:
+    def __init__(self, function: Callable[..., Any], asks: bool, hidden: Path | None, scratch: str) -> None:
         self.asks = asks
         self.connection, theirs = CONTEXT.Pipe()
-        arguments = (function, theirs, os.getpid(), asks, hidden)
+        arguments = (function, theirs, os.getpid(), asks, hidden, scratch)
         self.process: BaseProcess = CONTEXT.Process(target=_serve, args=arguments, daemon=True)
         with warnings.catch_warnings():
             # Python warns of forking while other threads run (those of NumPy's linear algebra and
@@ -131,10 +154,17 @@ class _Worker:
         self.task: Task | None = None
         self.number = 0
         self.began = self.deadline = 0.0
+        self.taken_before = 0
+
+    @property
+    def watched(self) -> bool:
+        """Whether somebody has to look at what memory the task takes."""
+        return self.task is not None and self.task.memory is not None
 
     def give(self, task: Task) -> None:
         self.task = task
         self.number += 1
+        self.taken_before = self._taken() if self.watched else 0
         self.began = time.monotonic()
         self.deadline = self.began + task.time_limit
         # A worker that died between tasks breaks the pipe; ``take`` finds out how it died.
@@ -160,11 +190,24 @@ class _Worker:
             result, reason = None, f"the result cannot be read: {describe(error)}"
         return self._finished(result, reason)
 
-    def stop(self) -> Outcome:
-        """Kill the worker in the middle of its task, which has run past its limit."""
+    def limit_passed(self, now: float) -> str:
+        """Which limit the task has run past; empty where it has not."""
         assert self.task is not None
+        if now >= self.deadline:
+            return f"time limit: stopped after {self.task.time_limit:g} s"
+        if self.task.memory is not None:
+            taken = self._taken() - self.taken_before
+            if taken > self.task.memory:
+                return f"memory limit: stopped at {taken / 1e9:.3g} GB"
+        return ""
+
+    def _taken(self) -> int:
+        return 0 if self.process.pid is None else family_bytes(self.process.pid)
+
+    def stop(self, reason: str) -> Outcome:
+        """Kill the worker in the middle of its task."""
         self.kill()
-        return self._finished(None, f"time limit: stopped after {self.task.time_limit:g} s")
+        return self._finished(None, reason)
 
     def _finished(self, result: Any, reason: str) -> Outcome:
         assert self.task is not None
@@ -184,8 +227,18 @@ class _Worker:
         self.connection.close()
 
 
-def _serve(function: Callable[..., Any], connection: Connection, parent: int, asks: bool, hidden: Path | None) -> None:
+def _serve(
+    function: Callable[..., Any],
+    connection: Connection,
+    parent: int,
+    asks: bool,
+    hidden: Path | None,
+    scratch: str,
+) -> None:
     """Body of a worker: make the calls that come through the pipe until the parent is gone."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)  # What the parent does then is not the worker's to do.
+    os.environ["TMPDIR"] = tempfile.tempdir = scratch
     if asks:
         become_keeper(parent)
         if hidden is not None:
@@ -196,8 +249,7 @@ def _serve(function: Callable[..., Any], connection: Connection, parent: int, as
         os.setsid()  # A process group of its own, see ``kill``.
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle.
     # What is printed must not reach the table, be it by Python or by a library in C.
-    sys.stdout = open(os.devnull, "w")  # noqa: SIM115, it stays open
-    os.dup2(sys.stdout.fileno(), 1)
+    silence(1)
     while True:
         try:
             number, arguments = connection.recv()

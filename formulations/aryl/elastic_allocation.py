@@ -13,9 +13,10 @@ from __future__ import annotations
 import numpy as np
 import pyomo.environ as pyo
 
-from formulations.engine.linear import weighted_sum
+from formulations.engine.linear import refuse_large, weighted_sum
 from formulations.engine.protocol import Formulation
 from instances.aryl.elastic_allocation import ElasticAllocation, ElasticAllocationPlan
+from instances.base import total
 
 __all__ = ["FORMULATION", "base_demands", "build", "read", "write"]
 
@@ -26,6 +27,7 @@ def build(instance: ElasticAllocation) -> pyo.ConcreteModel:
     Sets JOBS and CHOICES (pairs of job and extra workers); variables ``chosen[j, w]`` (binary);
     constraints ``one_choice[j]`` and ``capacity``; objective ``running_time_reduction``.
     """
+    refuse_large(instance, int(total(instance.max_extra)), "choices, max_workers - min_workers of each job")
     model = pyo.ConcreteModel(name=instance.problem)
     model.JOBS = pyo.RangeSet(0, instance.num_jobs - 1)
     choices = [(job, extra) for job, most in enumerate(instance.max_extra.tolist()) for extra in range(1, most + 1)]

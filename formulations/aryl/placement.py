@@ -85,7 +85,8 @@ def build(instance: ArylPlacement) -> pyo.ConcreteModel:
         return model.opened[first] >= model.opened[second]
 
     model.identical_servers = pyo.Constraint(model.IDENTICAL, rule=identical_servers)
-    off = [variable for (kind, server), variable in model.workers.items() if instance.off_group[kinds[kind][0], server]]
+    off_group = instance.off_group
+    off = [variable for (kind, server), variable in model.workers.items() if off_group[kinds[kind][0], server]]
     price = 1 / (1 + instance.total_workers)
     model.servers_and_groups = pyo.Objective(
         expr=pyo.quicksum(model.opened.values()) + price * pyo.quicksum(off), sense=pyo.minimize

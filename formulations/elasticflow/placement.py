@@ -20,7 +20,9 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
+from formulations.engine.linear import refuse_large
 from formulations.engine.protocol import Formulation
+from instances.base import total
 from instances.elasticflow.placement import ElasticFlowPlacement, ElasticFlowPlacementPlan
 
 __all__ = ["FORMULATION", "build", "read", "why_infeasible", "write"]
@@ -35,6 +37,8 @@ def build(instance: ElasticFlowPlacement) -> pyo.ConcreteModel:
     """
     sizes = instance.sizes.tolist()
     smallest = min(sizes)
+    blocks_and_units = sum(instance.num_gpus // size for size in {*sizes}) + instance.num_gpus // smallest
+    refuse_large(instance, blocks_and_units, "blocks and units: num_gpus over each of sizes")
     model = pyo.ConcreteModel(name=instance.problem)
     model.STAYERS = pyo.Set(initialize=np.flatnonzero(instance.can_stay).tolist())
     model.SIZES = pyo.Set(initialize=sorted(set(sizes)))
@@ -54,7 +58,7 @@ def build(instance: ElasticFlowPlacement) -> pyo.ConcreteModel:
     blocks += [(size * block, size, taken) for (size, block), taken in model.taken.items()]
     for offset, size, variable in blocks:
         of_size[size].append(variable)
-        for unit in range(offset // smallest, (offset + size) // smallest):
+        for unit in range(offset // smallest, min(offset + size, instance.num_gpus) // smallest):
             of_unit[unit].append(variable)
 
     def all_placed(_: pyo.ConcreteModel, size: int) -> object:
@@ -104,7 +108,7 @@ def write(model: pyo.ConcreteModel, plan: ElasticFlowPlacementPlan) -> None:
 
 def why_infeasible(instance: ElasticFlowPlacement) -> str | None:
     """That the jobs need more GPUs than there are, the one reason why they have no placement."""
-    needed = int(instance.sizes.sum())
+    needed = int(total(instance.sizes))
     return f"the jobs need {needed} GPUs, there are {instance.num_gpus}" if needed > instance.num_gpus else None
 
 

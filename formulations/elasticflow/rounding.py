@@ -62,7 +62,7 @@ def solve_by_rounding(instance: DeadlineJobs[Any], options: Options) -> Solution
         offered.write(model, options.start)
         start = np.array([variable.value for variable in program.variables], float)
         start = start if program.infeasibility(start) <= POINT_TOLERANCE else None
-    solver = _Solver(options, began)
+    solver = _Solver(options)
     relaxation = replace(program, integer=np.zeros_like(program.integer))
     result = solver.run(_with_shares_alone(relaxation, model, instance))
     if result.status == "optimal":
@@ -88,26 +88,22 @@ def solve_by_rounding(instance: DeadlineJobs[Any], options: Options) -> Solution
         solver_version=highs.version(),
         method="rounding of the relaxation",
         program=program,
+        start=options.start,
     )
 
 
 class _Solver:
-    """Runs within one time limit."""
+    """Runs, and what they took."""
 
-    def __init__(self, options: Options, began: float) -> None:
+    def __init__(self, options: Options) -> None:
         self.options = options
-        self.began = began
         self.seconds = 0.0
 
     def run(self, program: LinearProgram, *, limit: float | None = None, start: FloatArray | None = None) -> Result:
-        left = self.options.time_limit
-        if left is not None:
-            left = max(0.01, self.began + left - time.perf_counter())
-        if limit is not None:
-            left = limit if left is None else min(left, limit)
         # Of a neighbourhood only the plan counts, which the bound of the relaxation has to prove.
         verify = self.options.verify if limit is None else False
-        result = replace(self.options, time_limit=left, verify=verify).session().run(program, start=start)
+        options = replace(self.options, time_limit=limit or self.options.time_limit, verify=verify)
+        result = options.session().run(program, start=start)
         self.seconds += result.seconds
         return result
 

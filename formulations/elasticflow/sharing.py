@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
-from formulations.engine.linear import weighted_sum
+from formulations.engine.linear import refuse_large, weighted_sum
 from instances.base import TOLERANCE
 from instances.elasticflow.sharing import RATE_TOLERANCE, DeadlineJobs
 from instances.schema import FloatArray, IntArray
@@ -41,6 +41,9 @@ __all__ = [
 ]
 
 Jobs = DeadlineJobs[Any]
+
+MOST_STEPS = 1_000_000_000
+"""Steps up to which the least GPU-slots of a job alone are found by trying all numbers of them."""
 
 
 @dataclass
@@ -87,6 +90,8 @@ def time_indexed(model: pyo.ConcreteModel, instance: Jobs, *, every_count_now: b
     model.slot_by_slot = True
     every = list(range(1, instance.num_gpus + 1))
     useful = [_useful_counts(curve) or [1] for curve in instance.best_throughputs]
+    choices = sum(deadline * len(some) for deadline, some in zip(instance.deadlines.tolist(), useful, strict=True))
+    refuse_large(instance, choices, "choices, deadlines times the numbers of GPUs on which a job is faster")
     counts = {
         (job, slot): every if every_count_now and slot == 0 else useful[job]
         for job, deadline in enumerate(instance.deadlines.tolist())
@@ -244,14 +249,21 @@ def _share_of_concave(curve: FloatArray, deadline: int, need: float) -> int:
 
 
 def _share_of_any(curve: FloatArray, deadline: int, need: float) -> int:
-    """Least GPU-slots on any curve: the most work with each number of them, slot after slot."""
+    """Least GPU-slots on any curve: the most work with each number of them, slot after slot.
+
+    Where these are too many, what they would come to at the job's best rate for a GPU-slot, which is less.
+    """
     counts = _useful_counts(curve)
     enough = [gpus * math.ceil(need / curve[gpus]) for gpus in counts if curve[gpus] * deadline >= need]
     if not enough:
         return max(counts, default=0) * deadline
     limit = min(enough)
+    # A slot in which the job runs takes a GPU-slot at least.
+    slots = min(deadline, limit)
+    if slots * limit * len(counts) > MOST_STEPS:
+        return math.ceil(need / max(float(curve[gpus]) / gpus for gpus in counts))
     most = np.zeros(limit + 1)
-    for _ in range(deadline):
+    for _ in range(slots):
         before = most.copy()
         for gpus in counts:
             if gpus <= limit:

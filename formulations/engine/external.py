@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from pyomo.contrib.solver.common.factory import SolverFactory
 from pyomo.contrib.solver.common.results import SolutionStatus, TerminationCondition
 
-from formulations.engine.highs import Proof, Result, SolverError, in_own_units
+from formulations.engine import clock
+from formulations.engine.highs import Proof, Result, SolverError, in_own_units, out_of_time
 from formulations.engine.linear import POINT_TOLERANCE, LinearProgram, Rows, refuse_extreme_numbers, weighted_sum
 from formulations.engine.options import Options
 from formulations.engine.scaling import scaled
@@ -83,6 +84,11 @@ def find(name: str) -> Any:
 def run(model: pyo.ConcreteModel, program: LinearProgram, options: Options) -> tuple[Result, str, str]:
     """Solve ``model`` with ``options.solver``; the model's variable values are left as they were."""
     interface = find(options.solver)
+    left = clock.left()
+    if left <= 0:
+        return out_of_time(program), options.solver, ""
+    if math.isfinite(left):
+        options = replace(options, time_limit=left)
     began = time.perf_counter()
     inner, scaling = scaled(program)
     refuse_extreme_numbers(program, inner)

@@ -19,6 +19,7 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.engine import clock
 from formulations.engine.certificate import Certificate, proves_infeasible
 from formulations.engine.linear import (
     FEASIBILITY_TOLERANCE,
@@ -34,6 +35,7 @@ from instances.schema import FloatArray
 
 __all__ = [
     "INTERIOR_POINT_ROWS",
+    "SECOND_LOOK",
     "Proof",
     "Result",
     "Session",
@@ -43,6 +45,7 @@ __all__ = [
     "first_options",
     "highs_lp",
     "in_own_units",
+    "out_of_time",
     "reconciled",
     "version",
 ]
@@ -147,7 +150,7 @@ class Session:
     Parameters
     ----------
     time_limit : float, optional
-        Limit of each run, s.
+        Limit of each run, s; within a solve that has a limit, no run gets more than is left of that.
     mip_gap : float
         Relative gap at which a mixed-integer solve may stop; 0 asks for a proof.
     threads, seed : int
@@ -214,6 +217,8 @@ class Session:
         if settled is not None:
             self._last = None
             return settled
+        if clock.left() <= 0:
+            return out_of_time(program)
         self._scaling = scaling
         if start is not None and len(start) == program.num_cols:
             start = scaling.point(start)
@@ -319,6 +324,7 @@ class Session:
         if self.verify is False or first.status not in ("optimal", "infeasible") or first.proof != "one run":
             return first
         allowed = math.inf if self.verify else max(SECOND_LOOK[0], SECOND_LOOK[1] * first.seconds)
+        allowed = min(allowed, clock.left())
         if self.time_limit is not None:
             allowed = min(allowed, self.time_limit - first.seconds)
         if allowed <= 0:
@@ -346,9 +352,10 @@ class Session:
         Session._scheduler_threads = self._threads
         known = highspy.HighsModelStatus
         began = time.perf_counter()
+        limit = min(math.inf if self.time_limit is None else self.time_limit, clock.left())
         best, failure = None, ""
         for way in ways:
-            left = math.inf if self.time_limit is None else self.time_limit - (time.perf_counter() - began)
+            left = limit - (time.perf_counter() - began)
             if way is not ways[0]:
                 # Without presolve, a large program could take a hundred times longer.
                 patient = way is _CAREFUL or way is _RESCALED
@@ -618,6 +625,11 @@ def _raised(program: LinearProgram, bound: float) -> float:
 def version() -> str:
     """Version of the HiGHS library in use."""
     return str(highspy.Highs().version())
+
+
+def out_of_time(program: LinearProgram) -> Result:
+    """The result of a run for which no time was left."""
+    return Result("unknown", None, _best(program), None, 0.0, "Time limit reached before the solver was asked")
 
 
 def _without_columns(program: LinearProgram) -> Result:

@@ -22,8 +22,9 @@ from pyomo.core.base.set import Set
 from pyomo.core.expr.numeric_expr import LinearExpression
 from pyomo.repn.linear import LinearRepnVisitor
 
+from formulations.engine import clock
 from formulations.engine.scaling import scaled
-from instances.base import Sense
+from instances.base import Instance, Sense
 from instances.schema import FloatArray
 
 __all__ = [
@@ -60,6 +61,8 @@ POINT_TOLERANCE = 1e-6
 
 It says nothing about plans: those are read from points, and judged by what :mod:`instances` says.
 """
+ROUNDING = 1e-12
+"""What a sum of floats may miss a limit by, relative to its largest term, and be said to meet it."""
 FEASIBILITY_TOLERANCE = POINT_TOLERANCE / 10
 """What solvers of linear programs are asked for: stricter, so that a point which the solver calls feasible
 is not refused for the rounding of its own arithmetic.
@@ -68,6 +71,31 @@ is not refused for the rounding of its own arithmetic.
 
 class ModelError(ValueError):
     """A model cannot be handed to a solver as it is; the message names the culprit."""
+
+
+LARGEST_MODEL = 5_000_000
+"""Variables or rows up to which a model is built; Pyomo takes about a kilobyte for each."""
+
+
+def refuse_large(instance: Instance[Any], count: int, what: str) -> None:
+    """Refuse to build a model that is too large to be held, before any of it is made.
+
+    Parameters
+    ----------
+    instance : Instance
+    count : int
+        Variables or rows that follow from the instance's numbers.
+    what : str
+        What they are, and from which fields their number follows.
+
+    Raises
+    ------
+    ModelError
+    """
+    if count > LARGEST_MODEL:
+        raise ModelError(
+            f"{instance.problem}: the exact model would have {count:,} {what}; must be at most {LARGEST_MODEL:,}"
+        )
 
 
 @contextmanager
@@ -90,6 +118,7 @@ def weighted_sum(coefficients: Iterable[float], variables: Iterable[Any]) -> Lin
 
     ``python -m benchmarks engine.expressions`` compares them.
     """
+    clock.check()
     return LinearExpression(linear_coefs=list(map(float, coefficients)), linear_vars=list(variables))
 
 
@@ -127,6 +156,7 @@ class Rows(IndexedConstraint):  # type: ignore[misc]
         lower: Any = None,
         upper: Any = None,
     ) -> None:
+        clock.check()
         super().__init__(index)
         indptr, columns, values = matrix
         indptr, columns, values = np.asarray(indptr, np.int64), np.asarray(columns, np.int64), np.asarray(values, float)
@@ -290,6 +320,33 @@ class LinearProgram:
                     worst = max(worst, float(scaled.max(initial=0.0)))
         return worst
 
+    def missed_row(self, x: FloatArray) -> tuple[int, float] | None:
+        """The row that ``x`` misses most, beyond rounding, and by how much; None where it misses none.
+
+        Rounding is what sums of floats owe to it, relative to the largest term or limit of the row: much less than
+        the tolerance of solvers.
+        """
+        if not self.num_rows:
+            return None
+        activities, sizes = self.row_activities(x), self._row_sizes(np.abs(self.value * x[self.index]))
+        missed = np.maximum(0.0, np.maximum(self.row_lower - activities, activities - self.row_upper))
+        beyond = np.where(missed > ROUNDING * sizes, missed / np.where(sizes > 0, sizes, 1.0), 0.0)
+        row = int(beyond.argmax())
+        return (row, float(missed[row])) if beyond[row] > 0 else None
+
+    def with_wider_rows(self, by: float) -> LinearProgram:
+        """The program with each row's limits moved outwards by a part of its largest entry or limit."""
+        moved = by * self._row_sizes(np.abs(self.value))
+        return replace(self, row_lower=self.row_lower - moved, row_upper=self.row_upper + moved)
+
+    def _row_sizes(self, terms: FloatArray) -> FloatArray:
+        """(rows,) float: the largest of a row's terms and limits."""
+        sizes = np.zeros(self.num_rows)
+        np.maximum.at(sizes, np.repeat(np.arange(self.num_rows), np.diff(self.indptr)), terms)
+        for limits in (self.row_lower, self.row_upper):
+            sizes = np.maximum(sizes, np.where(np.isfinite(limits), np.abs(limits), 0.0))
+        return sizes
+
     def with_columns(self, columns: Columns) -> LinearProgram:
         """The program with columns appended; they stand for no Pyomo variables."""
         added = len(columns.cost)
@@ -396,6 +453,7 @@ class _Translation:
                 raise ModelError(f"{component.name!r}: a {component.ctype.__name__} is not a linear constraint")
         # Variables have no state "active", but the blocks that they are on do.
         for component in self.model.component_objects(pyo.Var, active=True, descend_into=pyo.Block):
+            clock.check()
             self._number(component.values())
         counts, index, value, lower, upper, constraints = self._rows()
         sense, offset, cost = self._objective()
@@ -490,6 +548,7 @@ class _Translation:
             part: tuple[list[int], list[int], list[float], list[float], list[float]] = ([], [], [], [], [])
             indices = []
             for key, data in component.items() if members is None else members:
+                clock.check()
                 if not data.active:
                     continue
                 where = f"constraint {data.name!r}"

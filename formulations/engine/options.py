@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass
+from numbers import Integral
 
 from formulations.engine.highs import Session
 from formulations.engine.linear import FEASIBILITY_TOLERANCE
 from instances.base import Plan
 
-__all__ = ["Options"]
+__all__ = ["Options", "most_threads"]
+
+
+def most_threads() -> int:
+    """Threads that a solver may be asked to run: 64, or as many as there are cores."""
+    return max(64, os.cpu_count() or 1)
 
 
 @dataclass(frozen=True)
@@ -29,10 +36,11 @@ class Options:
             raise ValueError(f"time_limit: got {self.time_limit!r}, must be positive seconds")
         if not 0 <= self.mip_gap < math.inf:
             raise ValueError(f"mip_gap: got {self.mip_gap!r}, must be at least 0")
-        if self.threads < 1:
-            raise ValueError(f"threads: got {self.threads!r}, must be at least 1")
-        if not 0 <= self.seed < 2**31:
-            raise ValueError(f"seed: got {self.seed!r}, must be at least 0 and below 2**31")
+        most = most_threads()
+        if not _whole(self.threads) or not 1 <= self.threads <= most:
+            raise ValueError(f"threads: got {self.threads!r}, must be a whole number from 1 to {most}")
+        if not _whole(self.seed) or not 0 <= self.seed < 2**31:
+            raise ValueError(f"seed: got {self.seed!r}, must be a whole number, at least 0 and below 2**31")
 
     def session(self, tolerance: float = FEASIBILITY_TOLERANCE) -> Session:
         return Session(
@@ -43,3 +51,7 @@ class Options:
             tolerance=tolerance,
             verify=self.verify,
         )
+
+
+def _whole(number: object) -> bool:
+    return isinstance(number, Integral) and not isinstance(number, bool)

@@ -45,6 +45,9 @@ class Formulation:
         ``solve(instance, options) -> Solution``: a faster way than solving the one model, on HiGHS.
     any_solver : bool
         Whether ``solve`` is the procedure for every solver, because no one model states the problem.
+    again : callable, optional
+        ``again(instance, options) -> Solution``: another procedure than ``solve``, slower, to check it where no one
+        model states the problem.
     explain : callable, optional
         ``explain(instance) -> str | None``: why an infeasible instance has no plan, in the problem's
         own terms; None where it has nothing to say.
@@ -60,6 +63,7 @@ class Formulation:
     slack: Callable[[Any, LinearProgram, FloatArray], float] | None = None
     solve: Callable[[Any, Options], Solution] | None = None
     any_solver: bool = False
+    again: Callable[[Any, Options], Solution] | None = None
     explain: Callable[[Any], str | None] | None = None
     trivial: Callable[[Any], Plan] | None = None
 

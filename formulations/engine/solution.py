@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from formulations.engine import clock
 from formulations.engine.certificate import Certificate
 from formulations.engine.highs import Proof, Result, SolverError, Status
 from formulations.engine.linear import LinearProgram
@@ -180,6 +181,7 @@ def judged(
     solver_version: str,
     method: str = ONE_MODEL,
     program: LinearProgram | None = None,
+    start: Plan | None = None,
 ) -> Solution:
     """The solution of an instance: its own verdict on the plan beside the proven bound.
 
@@ -195,12 +197,17 @@ def judged(
     solver, solver_version, method : str
     program : LinearProgram, optional
         What was solved, for the prices by name.
+    start : Plan, optional
+        What the search was given to start from, for one that ends with less.
     """
     status: Status = result.status
     message, objective = result.message, None
     if status == "infeasible":
         in_own_terms = formulation(instance.problem).explain
-        why = None if in_own_terms is None else in_own_terms(instance)
+        try:
+            why = None if in_own_terms is None else in_own_terms(instance)
+        except clock.TimeIsUp:
+            why = None  # The proof is there.
         message = f"{message}; {why}" if why and why not in message else message
     broken = [] if plan is None else instance.violations(plan)
     if plan is not None:
@@ -217,11 +224,18 @@ def judged(
                 message += "; the plan's own value is not at the bound"
     x = result.x if plan is not None else None
     if result.status in ("feasible", "unknown") and not broken:
-        trivial, value = _trivial(instance)
-        if value is not None and (objective is None or _beats(value, objective, instance.sense)):
-            plan, objective, x = trivial, value, None
-            status = "optimal" if agree(value, result.bound) else "feasible"
-            message += "; the plan is one at hand without a search"
+        offered = formulation(instance.problem).trivial
+        at_hand = {"the start": start, "one at hand without a search": None if offered is None else offered(instance)}
+        better = ""
+        for what, other in at_hand.items():
+            if other is None or instance.violations(other):
+                continue
+            value = instance.objective(other)
+            if objective is None or _beats(value, objective, instance.sense):
+                plan, objective, x, better = other, value, None, what
+        if better and objective is not None:
+            status = "optimal" if agree(objective, result.bound) else "feasible"
+            message += f"; the plan is {better}"
     return Solution(
         status=status,
         plan=plan,
@@ -239,15 +253,6 @@ def judged(
         _program=program,
         _x=x,
     )
-
-
-def _trivial(instance: Instance[Any]) -> tuple[Plan | None, float | None]:
-    """The plan that the formulation has at hand, with its value, if it has one and it is feasible."""
-    offered = formulation(instance.problem).trivial
-    plan = None if offered is None else offered(instance)
-    if plan is None or instance.violations(plan):
-        return None, None
-    return plan, instance.objective(plan)
 
 
 def _beats(value: float, other: float, sense: Sense, size: float = 0.0) -> bool:

@@ -6,6 +6,7 @@ the *instance* say what the plan is worth.  Status, bound and proof travel with 
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import replace
 from typing import Any
@@ -13,15 +14,15 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
-from formulations.engine import external, highs
-from formulations.engine.highs import Result, Session
-from formulations.engine.linear import LinearProgram, paused_garbage_collection, translate
+from formulations.engine import clock, external, highs
+from formulations.engine.highs import SECOND_LOOK, Result, Session
+from formulations.engine.linear import POINT_TOLERANCE, LinearProgram, paused_garbage_collection, translate
 from formulations.engine.options import Options
 from formulations.engine.polishing import accepted
 from formulations.engine.protocol import formulation
 from formulations.engine.scaling import scaled
 from formulations.engine.solution import ONE_MODEL, Solution, judged, write_point
-from instances.base import Instance, Plan, agree
+from instances.base import Instance, Plan, Sense, agree
 from instances.schema import JOBS, FloatArray
 
 __all__ = ["build", "read", "run", "solve", "solve_one_model"]
@@ -31,7 +32,7 @@ AnyInstance = Instance[Any]
 
 def build(instance: AnyInstance) -> pyo.ConcreteModel:
     """The exact Pyomo model of ``instance``; ``model.instance`` remembers what it was built from."""
-    with paused_garbage_collection():
+    with paused_garbage_collection(), clock.quietly():
         model = formulation(instance.problem).build(instance)
     model.instance = instance
     return model
@@ -82,7 +83,8 @@ def solve(
     solver : str
         "highs", or any solver that Pyomo drives ("scip", "gurobi", "cbc", ...).
     time_limit : float, optional
-        Limit for each solver run, s.
+        Seconds for all of it: building the model, every solver run, reading the plan.  When they are over, the
+        answer is what is known by then.
     mip_gap : float
         Relative gap at which the search may stop.  The default, 0, asks for a proof.
     threads, seed : int
@@ -125,7 +127,8 @@ def solve(
             raise TypeError(f"solve takes an instance or a Pyomo model, got {type(instance_or_model).__name__}")
         if start is not None:
             raise ValueError("start belongs to an instance: write a plan into a model's variables instead")
-        return _solve_model(instance_or_model, options, session)
+        with clock.within(time_limit):
+            return _solve_model(instance_or_model, options, session)
     instance = instance_or_model
     offered = formulation(instance.problem)
     if offered.any_solver and (session is not None or start is not None):
@@ -136,9 +139,14 @@ def solve(
             raise ValueError(f"{instance.problem} does not take a start plan")
     if instance.dims.get(JOBS) == 0 and not instance.violations(instance.nothing()):
         return _without_jobs(instance)
-    if offered.solve is not None and session is None and (solver == "highs" or offered.any_solver):
-        return offered.solve(instance, options)
-    return solve_one_model(instance, options, session=session)
+    began = time.perf_counter()
+    with clock.within(time_limit):
+        try:
+            if offered.solve is not None and session is None and (solver == "highs" or offered.any_solver):
+                return offered.solve(instance, options)
+            return solve_one_model(instance, options, session=session)
+        except clock.TimeIsUp:
+            return _out_of_time(instance, options, began)
 
 
 def _without_jobs(instance: AnyInstance) -> Solution:
@@ -158,8 +166,11 @@ def solve_one_model(instance: AnyInstance, options: Options, *, session: Session
     """Solve an instance by building its whole model and solving that once."""
     began = time.perf_counter()
     offered = formulation(instance.problem)
-    model = build(instance)
-    program = translate(model)
+    try:
+        model = build(instance)
+        program = translate(model)
+    except clock.TimeIsUp:
+        return _out_of_time(instance, options, began)
     initial = None
     if options.start is not None and offered.write is not None:
         offered.write(model, options.start)
@@ -177,7 +188,15 @@ def solve_one_model(instance: AnyInstance, options: Options, *, session: Session
 
     plan, result = accepted(instance, program, result, plan_at, options)
     solution = judged(
-        instance, plan, result, began=began, solver=name, solver_version=version, method=ONE_MODEL, program=program
+        instance,
+        plan,
+        result,
+        began=began,
+        solver=name,
+        solver_version=version,
+        method=ONE_MODEL,
+        program=program,
+        start=options.start,
     )
     # A bound that the instance raises, to a whole number say, can prove a plan that the search did not.
     raised = offered.bound is not None and solution.objective is not None
@@ -186,10 +205,20 @@ def solve_one_model(instance: AnyInstance, options: Options, *, session: Session
     return solution
 
 
+def _out_of_time(instance: AnyInstance, options: Options, began: float) -> Solution:
+    """What is known of an instance whose model was not ready in time."""
+    nothing = -math.inf if instance.sense == "min" else math.inf
+    result = Result("unknown", None, nothing, None, 0.0, "time limit: the model was not built in time")
+    return judged(instance, None, result, began=began, solver=options.solver, solver_version="", start=options.start)
+
+
 def _solve_model(model: pyo.ConcreteModel, options: Options, session: Session | None) -> Solution:
     """Solve a user's model, whose objective has the word; its variables keep their values."""
     began = time.perf_counter()
-    program = translate(model)
+    try:
+        program = translate(model)
+    except clock.TimeIsUp:
+        return _untranslated(model, options, began)
     result, name, version = run(model, program, options, session)
     objective = None if result.x is None else program.objective(result.x)
     size = scaled(program)[1].size
@@ -204,11 +233,54 @@ def _solve_model(model: pyo.ConcreteModel, options: Options, session: Session | 
         solve_seconds=result.seconds,
         solver=name,
         solver_version=version,
-        message=result.message,
+        message=f"{result.message}{_doubt(program, result, options)}",
         certificate=result.certificate,
         proof=result.proof,
         _program=program,
         _x=result.x,
+    )
+
+
+def _untranslated(model: pyo.ConcreteModel, options: Options, began: float) -> Solution:
+    """What is known of a model that there was no time to look at."""
+    senses = [goal.sense for goal in model.component_data_objects(pyo.Objective, active=True)]
+    sense: Sense = "max" if senses[:1] == [pyo.maximize] else "min"
+    return Solution(
+        status="unknown",
+        plan=None,
+        objective=None,
+        bound=-math.inf if sense == "min" else math.inf,
+        sense=sense,
+        build_seconds=time.perf_counter() - began,
+        solve_seconds=0.0,
+        solver=options.solver,
+        solver_version="",
+        message="time limit: the model was not translated in time",
+    )
+
+
+def _doubt(program: LinearProgram, result: Result, options: Options) -> str:
+    """Why a result cannot be trusted that no instance judges; empty where nothing speaks against it.
+
+    A point between rows that are nearly parallel, or with terms far apart, may be within a solver's tolerance of them
+    all and far from any point that meets them; and where there is such a point, a solver may overlook one that does.
+    """
+    if result.x is not None:
+        missed = program.missed_row(result.x)
+        if missed is None:
+            return ""
+        row, by = missed
+        return (
+            f"; it cannot be trusted: constraint {program.row_name(row)!r} is missed by {by:.1g}, a solver's tolerance"
+        )
+    if result.status != "infeasible" or result.proof not in ("one run", "two runs"):
+        return ""
+    limit = max(SECOND_LOOK[0], SECOND_LOOK[1] * result.seconds)
+    wider = replace(options, time_limit=limit, verify=False).session().run(program.with_wider_rows(POINT_TOLERANCE))
+    return (
+        "; it cannot be trusted: with limits wider by a solver's tolerance there is a point"
+        if wider.x is not None
+        else ""
     )
 
 

@@ -61,7 +61,7 @@ from instances.gavel.finish_time_fairness import FinishTimeFairness
 from instances.gavel.sharing import Allocation
 from instances.schema import FloatArray
 
-__all__ = ["FORMULATION", "build", "read", "solve"]
+__all__ = ["FORMULATION", "build", "read", "solve", "solve_without_prices"]
 
 BRACKET = 1e-7
 """How far the rho attained and the rho proven impossible may lie apart, relatively."""
@@ -101,11 +101,20 @@ def read(model: pyo.ConcreteModel) -> Allocation:
 
 def solve(instance: FinishTimeFairness, options: Options) -> Solution:
     """Close the bracket between a rho that a plan attains and a rho below which none can be."""
+    return _closed(instance, options, priced=options.solver == "highs")
+
+
+def solve_without_prices(instance: FinishTimeFairness, options: Options) -> Solution:
+    """:func:`solve` by the bounds of programs alone, each built and solved anew."""
+    return _closed(instance, options, priced=False)
+
+
+def _closed(instance: FinishTimeFairness, options: Options, *, priced: bool) -> Solution:
     began = time.perf_counter()
     plan = instance.isolated_share()
     attained, impossible = instance.isolated_value, _impossible_alone(instance)
     rho = attained
-    programs = _Programs(instance, options)
+    programs = _Programs(instance, options, priced=priced)
     result = Result("optimal", None, impossible, None, 0.0, "a job that cannot do better alone decides", "argument")
     while attained - impossible > BRACKET * attained:
         result, allocation = programs.at(rho)
@@ -145,11 +154,12 @@ def solve(instance: FinishTimeFairness, options: Options) -> Solution:
 
 
 class _Programs:
-    """The linear programs at one rho after the other, by HiGHS warm, by other solvers each anew."""
+    """The linear programs at one rho after the other: with prices, each warm by HiGHS, or each anew by any solver."""
 
-    def __init__(self, instance: FinishTimeFairness, options: Options) -> None:
+    def __init__(self, instance: FinishTimeFairness, options: Options, *, priced: bool) -> None:
         self.instance = instance
         self.options = options
+        self.priced = priced
         self.program: LinearProgram | None = None
         self.finish_rows = slice(0)
         self.version = highs.version() if options.solver == "highs" else ""
@@ -160,10 +170,11 @@ class _Programs:
     def at(self, rho: float) -> tuple[Result, Allocation | None]:
         self.count += 1
         instance = self.instance
-        if self.options.solver != "highs":
+        if not self.priced:
             model = build(instance, rho)
             self.program = translate(model)
             result, _, self.version = run(model, self.program, self.options)
+            result = replace(result, certificate=None)
         else:
             result = self._priced(rho)
         self.seconds += result.seconds
@@ -259,4 +270,4 @@ def _root(instance: FinishTimeFairness, prices: FloatArray, most: float, attaine
     return low
 
 
-FORMULATION = Formulation(build=build, read=read, solve=solve, any_solver=True)
+FORMULATION = Formulation(build=build, read=read, solve=solve, any_solver=True, again=solve_without_prices)

@@ -45,7 +45,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from formulations.engine import highs
-from formulations.engine.highs import Result, Session, SolverError
+from formulations.engine.highs import Proof, Result, Session, SolverError
 from formulations.engine.linear import translate
 from formulations.engine.options import Options
 from formulations.engine.protocol import Formulation
@@ -67,6 +67,7 @@ __all__ = [
     "printed_water_filling",
     "read",
     "solve",
+    "solve_step_by_step",
     "water_filling",
 ]
 
@@ -218,10 +219,21 @@ def read(model: pyo.ConcreteModel) -> HierarchicalAllocation:
 def solve(instance: HierarchicalFairness, options: Options) -> Solution:
     """Fill until every job is proven unable to rise; the bound is that of the first level."""
     began = time.perf_counter()
-    if options.solver == "highs":
-        filling, version = water_filling(instance, options), highs.version()
-    else:
-        filling, version = _step_by_step(instance, options)
+    if options.solver != "highs":
+        return solve_step_by_step(instance, options)
+    return _solution(instance, options, water_filling(instance, options), highs.version(), "prices", began)
+
+
+def solve_step_by_step(instance: HierarchicalFairness, options: Options) -> Solution:
+    """Fill as the definition says, by any solver; the bound is that of the first level."""
+    began = time.perf_counter()
+    filling, version = _step_by_step(instance, options)
+    return _solution(instance, options, filling, version, "one run", began)
+
+
+def _solution(
+    instance: HierarchicalFairness, options: Options, filling: WaterFilling, version: str, proof: Proof, began: float
+) -> Solution:
     return judged(
         instance,
         instance.plan(filling.allocation),
@@ -232,7 +244,7 @@ def solve(instance: HierarchicalFairness, options: Options) -> Solution:
             certificate=None,
             seconds=filling.seconds,
             message=f"{filling.message}; {filling.num_levels} levels, {filling.programs} programs",
-            proof="prices" if options.solver == "highs" else "one run",
+            proof=proof,
         ),
         began=began,
         solver=options.solver,
@@ -251,7 +263,6 @@ def water_filling(instance: HierarchicalFairness, options: Options | None = None
         Of :func:`formulations.solve`; the solver is HiGHS.
     """
     options = options or Options()
-    began = time.perf_counter()
     per_throughput = instance.level_per_throughput
     policy = SharingProgram(instance)
     policy.variable("slack", upper=0)
@@ -272,9 +283,7 @@ def water_filling(instance: HierarchicalFairness, options: Options | None = None
         misses = misses + 1 if np.abs(target.levels - missed).max() <= TIE else 0
         if misses == 2:
             # Without the last basis, the solver may find other prices.
-            spent = time.perf_counter() - began
-            left = None if options.time_limit is None else max(0.01, options.time_limit - spent)
-            generation = ColumnGeneration(policy, program, replace(options, time_limit=left), tolerance=TOLERANCE)
+            generation = ColumnGeneration(policy, program, options, tolerance=TOLERANCE)
         row_lower[policy.rows("attains")] = target.levels / scales
         result = generation.run(row_lower)
         programs, seconds, message = programs + 1, seconds + result.seconds, result.message
@@ -575,4 +584,4 @@ def _scales(instance: HierarchicalFairness) -> FloatArray:
     return scales
 
 
-FORMULATION = Formulation(build=build, read=read, solve=solve, any_solver=True)
+FORMULATION = Formulation(build=build, read=read, solve=solve, any_solver=True, again=solve_step_by_step)

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.engine import highs
+from formulations.engine import clock, highs
 from formulations.engine.folding import fold
 from formulations.engine.highs import INTERIOR_POINT_ROWS, Result
 from formulations.engine.linear import (
@@ -152,7 +152,6 @@ class ColumnGeneration:
     program : LinearProgram
         Its arrays.
     options : Options
-        A time limit is for all runs together.
     covering : str
         The constraint that limits how many units of pair columns there can be.
     interior_rows : int
@@ -188,7 +187,6 @@ class ColumnGeneration:
         self._batch = 4 * n
         self._interior_rows = interior_rows
         self._session = options.session(tolerance)
-        self._deadline = None if options.time_limit is None else time.perf_counter() + options.time_limit
         # Which column of the whole program each column of ``program`` is.
         self._columns = np.arange(self._whole.num_cols)
         self.program = self._whole
@@ -210,8 +208,6 @@ class ColumnGeneration:
             self.program = replace(self.program, row_lower=row_lower)
         seconds = 0.0
         while True:
-            if self._deadline is not None:
-                self._session.time_limit = max(0.01, self._deadline - time.perf_counter())
             result = self._session.run(self.program, interior_rows=self._interior_rows)
             seconds += result.seconds
             outside = self._outside()
@@ -226,9 +222,8 @@ class ColumnGeneration:
                 break
             gain = self._gain(result.certificate.row_duals)
             bound = result.bound + self._potential(gain)
-            late = self._deadline is not None and time.perf_counter() > self._deadline
             closed = agree(result.bound, bound, size=self._size)
-            if closed or late:
+            if closed or clock.left() <= 0:
                 result = replace(result, bound=bound, status="optimal" if closed else "feasible")
                 break
             gaining = np.flatnonzero(gain > 0)

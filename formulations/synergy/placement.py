@@ -37,7 +37,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from formulations.engine.highs import Session, SolverError
-from formulations.engine.linear import translate, weighted_sum
+from formulations.engine.linear import refuse_large, translate, weighted_sum
 from formulations.engine.polishing import PRECISE, widened
 from formulations.engine.protocol import Formulation
 from formulations.synergy.classes import equal_rows
@@ -60,8 +60,10 @@ def build(instance: SynergyPlacement) -> pyo.ConcreteModel:
     ``pieces_gpus[i]``, the constraints ``full[i]``, and ``not_alone`` where a job of one GPU is
     larger than a server.
     """
+    classes = equal_rows(list(map(tuple, instance.demands.tolist())))
+    refuse_large(instance, 2 * len(classes) * instance.num_servers, "variables, num_servers for each kind of job")
     model = pyo.ConcreteModel(name=instance.problem)
-    model.jobs = equal_rows(list(map(tuple, instance.demands.tolist())))
+    model.jobs = classes
     demands = np.array([instance.demands[jobs[0]] for jobs in model.jobs])
     units = np.maximum(demands[:, 0], 1.0) if instance.integral_gpus else np.ones(len(demands))
     model.unit = units.tolist()

@@ -34,7 +34,7 @@ from __future__ import annotations
 import numpy as np
 import pyomo.environ as pyo
 
-from formulations.engine.linear import weighted_sum
+from formulations.engine.linear import refuse_large, weighted_sum
 from formulations.engine.protocol import Formulation
 from formulations.synergy.allocation import at_most, why_infeasible
 from formulations.synergy.classes import equal_rows
@@ -75,6 +75,8 @@ def build(instance: Tuning) -> pyo.ConcreteModel:
         [c for c in instance.undominated[job].tolist() if enough[c] or not enough.any()]
         for job, enough in zip(first, usable, strict=True)
     ]
+    placed = sum(map(len, kept)) * instance.num_servers
+    refuse_large(instance, placed, "variables, num_servers for each kind of job and configuration")
     model.CLASSES = pyo.RangeSet(0, len(first) - 1)
     model.SERVERS = pyo.RangeSet(0, instance.num_servers - 1)
     model.CONFIGS = pyo.Set(initialize=[(t, c) for t, configs in enumerate(kept) for c in configs], dimen=2)

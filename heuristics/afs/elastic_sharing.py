@@ -575,11 +575,12 @@ def _filling(instance: ElasticSharing, key: Key, state: State) -> IntArray:
 
 def _following(table: FloatArray) -> IntArray:
     """(n, M+1) int: how many more GPUs make a job faster than at each share; 0 where none do."""
+    shares = np.arange(table.shape[1] - 1)
+    # The first share at or after each from which one GPU more is faster; beyond the last there is none.
+    faster = np.where(np.diff(table, axis=1) > 0, shares, len(shares))
+    first = np.minimum.accumulate(faster[:, ::-1], axis=1)[:, ::-1]
     steps = np.zeros(table.shape, np.int64)
-    for share in reversed(range(table.shape[1] - 1)):
-        faster = table[:, share + 1] > table[:, share]
-        later = np.where(steps[:, share + 1] > 0, steps[:, share + 1] + 1, 0)
-        steps[:, share] = np.where(faster, 1, later)
+    steps[:, :-1] = np.where(first < len(shares), first + 1 - shares, 0)
     return steps
 
 

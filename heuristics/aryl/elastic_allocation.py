@@ -8,7 +8,8 @@ from itertools import pairwise
 import numpy as np
 
 from instances.aryl.elastic_allocation import ElasticAllocation, ElasticAllocationPlan
-from instances.schema import FloatArray, IntArray
+from instances.base import product
+from instances.schema import LARGEST, FloatArray, IntArray
 
 __all__ = ["afs", "base_charged_again", "dynamic_program", "gandiva", "lp_bound", "marginal_greedy"]
 
@@ -47,8 +48,11 @@ def base_charged_again(instance: ElasticAllocation) -> ElasticAllocationPlan:
 
 def _knapsack(instance: ElasticAllocation, charged: IntArray) -> ElasticAllocationPlan:
     """The best allocation where jobs that grow are charged so many workers besides the extra ones."""
-    useful = int((instance.max_extra + charged) @ instance.gpus_per_worker)
+    useful = int(product(instance.max_extra + charged, instance.gpus_per_worker))
     capacity = min(instance.capacity, useful)
+    most = LARGEST // max(1, instance.num_jobs)
+    if capacity > most:
+        raise instance.refuse("capacity", f"got {capacity:,} useful GPUs, the dynamic program takes at most {most:,}")
     best = np.zeros(capacity + 1)
     choices = np.zeros((instance.num_jobs, capacity + 1), np.int32)
     for job, table in enumerate(instance.reductions):

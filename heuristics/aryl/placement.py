@@ -26,7 +26,7 @@ def best_fit_decreasing(instance: ArylPlacement) -> ArylPlacementPlan:
     Guarantee: none known for two groups.  On one group of equal servers it is best fit decreasing,
     which opens at most 11/9 of the fewest possible servers plus 4; when every size divides the
     next larger one and the server's (1, 2, 4 and 8 GPUs), it opens the fewest.
-    Complexity: O(w (log s + s)) for w workers, the s for keeping a list in order.
+    Complexity: O(m (log s + s)) for m times that a job takes a server, the s for keeping a list in order.
 
     References
     ----------
@@ -74,12 +74,16 @@ def _packed(
         for group in (prefers, not prefers):
             mine = opened[group, group and apart]
             choices += [(mine, mine), (closed[group], mine)]
-        for _ in range(int(instance.num_workers[job])):
-            for candidates, now_opened in choices:
-                position = bisect_left(candidates, (need, 0))
-                if position < len(candidates):
-                    free, server = candidates.pop(position)
-                    insort(now_opened, (free - need, server))
-                    workers[job, server] += 1
-                    break
+        left = int(instance.num_workers[job])
+        while left:
+            found = next((some for some in choices if bisect_left(some[0], (need, 0)) < len(some[0])), None)
+            if found is None:
+                break
+            candidates, now_opened = found
+            free, server = candidates.pop(bisect_left(candidates, (need, 0)))
+            # The server that one worker is put on is the fullest that fits the next one, as long as it does.
+            placed = min(left, free // need)
+            insort(now_opened, (free - placed * need, server))
+            workers[job, server] += placed
+            left -= placed
     return ArylPlacementPlan(workers=workers)

@@ -6,6 +6,7 @@ import heapq
 
 import numpy as np
 
+from instances.base import total
 from instances.elasticflow.placement import ElasticFlowPlacement, ElasticFlowPlacementPlan
 from instances.schema import BoolArray, IntArray
 
@@ -66,7 +67,7 @@ def buddy_repack(instance: ElasticFlowPlacement) -> ElasticFlowPlacementPlan | N
     ElasticFlow (ASPLOS'23), section 4.3: buddy allocation with migration eliminates fragmentation.
     The paper does not say which jobs migrate; the choice is this library's.
     """
-    if instance.sizes.sum() > instance.num_gpus:
+    if total(instance.sizes) > instance.num_gpus:
         return None
     unmoved = buddy_best_fit(instance)
     if unmoved is not None:

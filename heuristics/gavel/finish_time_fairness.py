@@ -45,7 +45,9 @@ def same_ratio(instance: FinishTimeFairness) -> Allocation:
 
     if not served.any():
         return same_mix.allocation(instance, alone)
-    low, high = 0.0, float(instance.finish_time_ratios(instance.isolated_share())[served].max())
+    # At a lower rho some job would have to be done by now.
+    low = float((instance.elapsed / isolated)[served].max())
+    high = float(instance.finish_time_ratios(instance.isolated_share())[served].max())
     while not fits(high):
         low, high = high, 2 * high
     while low < (middle := (low + high) / 2) < high:

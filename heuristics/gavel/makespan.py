@@ -25,7 +25,7 @@ def agnostic_fifo(instance: Makespan) -> Allocation:
 
     See :func:`heuristics.gavel.schedules.fifo_schedule`; jobs come in the order of their numbers.
 
-    Guarantee: none.  Complexity: O(n * (k + W)) for W workers.
+    Guarantee: none.  Complexity: O(n * (k + n)).
 
     References
     ----------

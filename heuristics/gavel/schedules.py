@@ -6,6 +6,7 @@ the time that each job has had on its type, over T, is an allocation in which al
 
 from __future__ import annotations
 
+from bisect import insort
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,9 +41,10 @@ def fifo_schedule(instance: SharingWithSteps) -> Schedule:
     A job starts as soon as a type has enough free workers and the job before it has started; of several
     types it takes the lowest.  A type on which a job makes no steps is none for it.
 
-    Guarantee: none.  Complexity: O(n * (k + W)) for W workers.
+    Guarantee: none.  Complexity: O(n * (k + n)).
     """
-    free = [np.zeros(int(workers)) for workers in instance.num_workers]
+    # Of each pool, how many workers are free from when on, the earliest first.
+    free = [[(0.0, int(workers))] for workers in instance.num_workers]
     runs = _runs(instance)
     types = np.full(instance.num_jobs, -1)
     starts, ends = np.zeros((2, instance.num_jobs))
@@ -50,16 +52,35 @@ def fifo_schedule(instance: SharingWithSteps) -> Schedule:
     for job in np.flatnonzero(instance.active & runs.any(axis=1)):
         held = int(instance.scale_factors[job])
         ready = [
-            max(now, float(np.sort(free[pool])[held - 1])) if runs[job, kind] else np.inf
+            max(now, _free_from(free[pool], held)) if runs[job, kind] else np.inf
             for kind, pool in enumerate(instance.pools.tolist())
         ]
         kind = int(np.argmin(ready))
         now = starts[job] = ready[kind]
         ends[job] = now + instance.steps[job] / instance.throughputs[job, kind]
         types[job] = kind
-        pool = free[instance.pools[kind]]
-        pool[np.argsort(pool, kind="stable")[:held]] = ends[job]
+        _hold(free[instance.pools[kind]], held, float(ends[job]))
     return Schedule(types, starts, ends)
+
+
+def _free_from(free: list[tuple[float, int]], held: int) -> float:
+    """When so many workers of a pool are free."""
+    for time, count in free:
+        held -= count
+        if held <= 0:
+            return time
+    return np.inf
+
+
+def _hold(free: list[tuple[float, int]], held: int, until: float) -> None:
+    """Take so many workers of a pool, those that are free first."""
+    left = held
+    while left:
+        time, count = free.pop(0)
+        if count > left:
+            free.insert(0, (time, count - left))
+        left -= min(left, count)
+    insort(free, (until, held))
 
 
 def allox_schedule(instance: SharingWithSteps) -> Schedule | None:

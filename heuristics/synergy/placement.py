@@ -333,7 +333,8 @@ def _all_alike(instance: SynergyPlacement, cut: list[int], free: FloatArray) -> 
     room = (free[:, needed] / demand[needed]).min(axis=1, initial=1.0).clip(0.0, 1.0)
     if room.sum() < 1 - ROUNDING:
         return None
-    return _exchanged(np.tile(room / room.sum(), (len(cut), 1)), demands)
+    # As fractions of a server, so that no unit decides which shares are exchanged.
+    return _exchanged(np.tile(room / room.sum(), (len(cut), 1)), _fractions(instance, demands))
 
 
 def _exchanged(shares: FloatArray, demands: FloatArray) -> FloatArray:

@@ -30,7 +30,7 @@ from instances.afs.curves import RepairWarning, curves
 from instances.base import TOLERANCE, Instance, InstanceError, Plan, PlanError, Violation, exceeding, total
 from instances.data import microsoft, tiresias
 from instances.data.lines import PathLike, read_header
-from instances.schema import Array, BoolArray, FloatArray, IntArray, Scalar, default
+from instances.schema import LONGEST, Array, BoolArray, FloatArray, IntArray, Scalar, default
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -91,7 +91,7 @@ class ElasticSharing(Instance[Schedule]):
     Attributes
     ----------
     num_gpus : int
-        GPUs of the cluster, M, at least 1.
+        GPUs of the cluster, M, at least 1 and at most 10,000,000.
     work : (n,) float
         Iterations of each job; one of 0 is finished: it completes when it arrives.
     throughputs : (n, num_gpus+1) float
@@ -116,7 +116,7 @@ class ElasticSharing(Instance[Schedule]):
     measure = "average completion time, s"
     plan_type = Schedule
 
-    num_gpus: Annotated[int, Scalar(int, minimum=1)]
+    num_gpus: Annotated[int, Scalar(int, minimum=1, maximum=LONGEST)]
     work: Annotated[FloatArray, Array(float, "n", minimum=0)]
     throughputs: Annotated[FloatArray, Array(float, "n m", minimum=0)]
     arrivals: Annotated[FloatArray, Array(float, "n", minimum=0)] = default(lambda dims: np.zeros(dims["n"]))

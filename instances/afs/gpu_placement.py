@@ -25,7 +25,7 @@ import numpy as np
 from instances import pictures
 from instances.afs.network_packing import MachineOptions, is_power_of_two, machines, regulated_shares
 from instances.base import Instance, Plan, Violation, exceeding, total, unequal
-from instances.schema import Array, IntArray, Scalar
+from instances.schema import LONGEST, Array, IntArray, Scalar
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,9 +56,9 @@ class GpuPlacement(Instance[GpuPlacementPlan]):
         GPUs of each job: 0, a power of two below ``gpus_per_machine``, or a multiple of it.  More than
         all GPUs together make the instance infeasible.
     num_machines : int
-        Machines, at least 1.
+        Machines, at least 1 and at most 10,000,000.
     gpus_per_machine : int
-        GPUs of each machine, a power of two.
+        GPUs of each machine, a power of two of at most 10,000,000.
     previous : (n, m) int
         GPUs that each job has held on each machine, m = ``num_machines``; 0 for new jobs.
 
@@ -71,8 +71,8 @@ class GpuPlacement(Instance[GpuPlacementPlan]):
     plan_type = GpuPlacementPlan
 
     regulated: Annotated[IntArray, Array(int, "n", minimum=0)]
-    num_machines: Annotated[int, Scalar(int, minimum=1)]
-    gpus_per_machine: Annotated[int, Scalar(int, minimum=1)]
+    num_machines: Annotated[int, Scalar(int, minimum=1, maximum=LONGEST)]
+    gpus_per_machine: Annotated[int, Scalar(int, minimum=1, maximum=LONGEST)]
     previous: Annotated[IntArray, Array(int, "n m", minimum=0)]
 
     def _check(self) -> None:

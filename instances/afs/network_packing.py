@@ -24,7 +24,7 @@ import numpy as np
 
 from instances import pictures
 from instances.base import Instance, Plan, Violation, exceeding, total, unequal
-from instances.schema import Array, IntArray, Scalar
+from instances.schema import LONGEST, Array, IntArray, Scalar
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -109,9 +109,9 @@ class NetworkPacking(Instance[NetworkPackingPlan]):
         GPUs that each job is to have; they add up to all GPUs of the cluster.  More than these make the
         instance infeasible.
     num_machines : int
-        Machines, at least 1.
+        Machines, at least 1 and at most 10,000,000.
     gpus_per_machine : int
-        GPUs of each machine, a power of two.
+        GPUs of each machine, a power of two of at most 10,000,000.
     floor_guarantee : bool
         Whether no job may get less than its floor, the guarantee of Proposition 2 (the default).
 
@@ -124,8 +124,8 @@ class NetworkPacking(Instance[NetworkPackingPlan]):
     plan_type = NetworkPackingPlan
 
     shares: Annotated[IntArray, Array(int, "n", minimum=0)]
-    num_machines: Annotated[int, Scalar(int, minimum=1)]
-    gpus_per_machine: Annotated[int, Scalar(int, minimum=1)]
+    num_machines: Annotated[int, Scalar(int, minimum=1, maximum=LONGEST)]
+    gpus_per_machine: Annotated[int, Scalar(int, minimum=1, maximum=LONGEST)]
     floor_guarantee: Annotated[bool, Scalar(bool)] = True
 
     def _check(self) -> None:
@@ -166,10 +166,12 @@ class NetworkPacking(Instance[NetworkPackingPlan]):
         return int(np.abs(plan.regulated - self.shares).sum())
 
     def _broken_rules(self, plan: NetworkPackingPlan) -> Iterator[Violation]:
-        candidates = self.candidates.tolist()
-        for job in np.flatnonzero(~np.isin(plan.regulated, self.candidates)).tolist():
-            share = int(plan.regulated[job])
-            yield Violation("regulated", (job,), float(min(abs(candidate - share) for candidate in candidates)))
+        # Candidates increase, so that the ones beside a share are found without a look at the others.
+        after = np.searchsorted(self.candidates, plan.regulated)
+        for job, (share, at) in enumerate(zip(plan.regulated.tolist(), after.tolist(), strict=True)):
+            nearest = min(abs(candidate - share) for candidate in self.candidates[max(0, at - 1) : at + 1].tolist())
+            if nearest:
+                yield Violation("regulated", (job,), float(nearest))
         yield from unequal("total", total(plan.regulated), total(self.shares))
         yield from exceeding("gpus", total(plan.regulated), self.num_gpus)
         if self.floor_guarantee:

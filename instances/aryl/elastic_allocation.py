@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 
 from instances import pictures
-from instances.base import Instance, InstanceError, Plan, PlanError, Violation, agree, exceeding, product
+from instances.base import Instance, InstanceError, Plan, PlanError, Violation, agree, exceeding, product, total
 from instances.data import microsoft
 from instances.data.elasticflow import read_throughputs, throughput_curve
 from instances.data.lines import PathLike
@@ -56,6 +56,9 @@ __all__ = [
     "two_elastic_jobs",
 ]
 
+MOST_EXTRA = 20_000_000
+"""The most workers that all jobs together may add."""
+
 
 @dataclass(frozen=True, eq=False)
 class ElasticAllocationPlan(Plan):
@@ -79,7 +82,8 @@ class ElasticAllocation(Instance[ElasticAllocationPlan]):
     capacity : int
         GPUs left, at least 0.
     min_workers, max_workers : (n,) int
-        Fewest and most workers of each job; 1 <= min <= max.
+        Fewest and most workers of each job; 1 <= min <= max.  What lies between them adds up to at most
+        20,000,000 workers: tables have an entry for each.
     gpus_per_worker : (n,) int
         GPUs of each worker, at least 1.
     min_running_times : (n,) float
@@ -109,6 +113,11 @@ class ElasticAllocation(Instance[ElasticAllocationPlan]):
             raise self.refuse(
                 "max_workers",
                 f"got {self.max_workers[job]} at index [{job}], must be at least min_workers, {self.min_workers[job]}",
+            )
+        if total(self.max_extra) > MOST_EXTRA:
+            raise self.refuse(
+                "max_workers",
+                f"got {total(self.max_extra):,} more than min_workers in all, must be at most {MOST_EXTRA:,} more",
             )
         for job, table in enumerate(self.running_times or ()):
             wanted = int(self.max_extra[job]) + 1

@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from instances.base import InstanceError
-from instances.data.lines import PathLike, number, positive_whole, read_cell, read_jobs, read_rows, text
+from instances.data.lines import (
+    PathLike,
+    gpus,
+    number,
+    positive_whole,
+    read_cell,
+    read_header,
+    read_jobs,
+    read_rows,
+    text,
+)
 from instances.schema import FloatArray
 
 if TYPE_CHECKING:
@@ -49,17 +59,22 @@ def read_throughputs(folder: PathLike) -> pd.DataFrame:
         raise InstanceError(f"{folder}: there are no throughput tables (*.csv)")
     rows: dict[tuple[str, int], dict[int, float]] = {}
     for path in paths:
-        for line, cells in read_rows(path, ("global_batch_size",)):
+        for line, cells in read_rows(path, ("global_batch_size", *read_header(path))):
             where = f"{path}, line {line}"
             batch_size = read_cell(positive_whole, cells.pop("global_batch_size"), f"{where}: global_batch_size")
             if (path.stem, batch_size) in rows:
                 raise InstanceError(f"{where}: batch size {batch_size} is there twice")
-            rows[path.stem, batch_size] = {
-                read_cell(positive_whole, gpus, f"{path}, line 1: number of GPUs"): read_cell(
-                    _throughput, cell, f"{where}: {gpus} GPUs"
+            rates = {
+                read_cell(gpus, name, f"{path}, line 1: number of GPUs"): read_cell(
+                    _throughput, cell, f"{where}: {name} GPUs"
                 )
-                for gpus, cell in cells.items()
+                for name, cell in cells.items()
             }
+            if len(rates) < len(cells):
+                raise InstanceError(f"{path}, line 1: a number of GPUs is there twice")
+            rows[path.stem, batch_size] = rates
+    if not rows:
+        raise InstanceError(f"{folder}: there are no throughputs in the tables")
     table = pd.DataFrame.from_dict(rows, orient="index")
     table.index = pd.MultiIndex.from_tuples(rows, names=["model", "batch_size"])
     return table[sorted(table.columns)]
@@ -104,7 +119,7 @@ def read_trace(path: PathLike) -> pd.DataFrame:
             "model": (("model_name",), text),
             "deadline": (("ddl", "deadline"), number),
             "batch_size": (("batch_size",), positive_whole),
-            "num_gpus": (("num_gpu",), positive_whole),
+            "num_gpus": (("num_gpu",), gpus),
             "duration": (("duration",), number),
         },
     )

@@ -9,12 +9,25 @@ from __future__ import annotations
 import ast
 import math
 import os
+import sys
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from instances.base import InstanceError
-from instances.data.lines import Cell, PathLike, number, positive, positive_whole, read_cell, read_json, read_text, text
+from instances.data.lines import (
+    LARGEST_WHOLE,
+    Cell,
+    PathLike,
+    number,
+    positive,
+    positive_whole,
+    read_cell,
+    read_json,
+    read_text,
+    text,
+)
+from instances.schema import quoted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,7 +79,7 @@ def _read_throughputs(path: Path, modified: int) -> pd.DataFrame:
                     rows.append((worker_type, *own, "", 0, _rate(entry, where), math.nan))
                     continue
                 if not isinstance(entry, list) or len(entry) != 2:
-                    raise InstanceError(f"{where}: got {entry!r}, must be two throughputs, own and partner's")
+                    raise InstanceError(f"{where}: got {quoted(entry)}, must be two throughputs, own and partner's")
                 rates = [_rate(rate, where) for rate in entry]
                 rows.append((worker_type, *own, *job_type(other, where), rates[0], rates[1]))
     columns = ["worker_type", "model", "scale_factor", "partner", "partner_scale_factor"]
@@ -75,7 +88,7 @@ def _read_throughputs(path: Path, modified: int) -> pd.DataFrame:
 
 def _members(value: Any, where: str) -> list[tuple[str, Any]]:
     if not isinstance(value, dict):
-        raise InstanceError(f"{where}: got {value!r:.60}, must be a JSON object")
+        raise InstanceError(f"{where}: got {quoted(value)}, must be a JSON object")
     return list(value.items())
 
 
@@ -83,16 +96,17 @@ def _job_type(key: str, where: str) -> JobType:
     """``("ResNet-18 (batch size 16)", 1)`` from its Python spelling."""
     try:
         model, scale_factor = ast.literal_eval(key)
-    except (ValueError, SyntaxError, TypeError):
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        # The last two for brackets without end.
         model, scale_factor = None, None
-    if not isinstance(model, str) or type(scale_factor) is not int or scale_factor < 1:
-        raise InstanceError(f"{where}: got job type {key!r}, must be like \"('ResNet-18 (batch size 16)', 1)\"")
+    if not isinstance(model, str) or type(scale_factor) is not int or not 1 <= scale_factor <= LARGEST_WHOLE:
+        raise InstanceError(f"{where}: got job type {quoted(key)}, must be like \"('ResNet-18 (batch size 16)', 1)\"")
     return model, scale_factor
 
 
 def _rate(value: Any, where: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-        raise InstanceError(f"{where}: got {value!r}, must be a throughput of at least 0 steps/s")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= sys.float_info.max:
+        raise InstanceError(f"{where}: got {quoted(value)}, must be a throughput of at least 0 steps/s")
     return float(value)
 
 

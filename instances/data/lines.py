@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
-import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from instances.base import InstanceError
+from instances.schema import LONGEST, quoted
+from instances.text import PathLike, as_json, read_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
+    "LARGEST_WHOLE",
     "Cell",
     "PathLike",
     "csv_lines",
+    "gpus",
     "number",
     "positive",
     "positive_whole",
@@ -36,8 +38,10 @@ __all__ = [
     "whole",
 ]
 
-PathLike = str | os.PathLike[str]
 Cell = Callable[[str], Any]
+
+LARGEST_WHOLE = 2**53
+"""Beyond it a number of a table is not exact."""
 
 
 # --- cells ----------------------------------------------------------------------------------------
@@ -54,7 +58,7 @@ def read_cell(read: Cell, cell: str, where: str) -> Any:
     try:
         return read(cell)
     except ValueError as error:
-        raise InstanceError(f"{where}: got {cell!r}, {error}") from None
+        raise InstanceError(f"{where}: got {quoted(cell)}, {error}") from None
 
 
 def text(cell: str) -> str:
@@ -92,29 +96,21 @@ def positive_whole(cell: str) -> int:
     return _whole(cell, 1)
 
 
-def _whole(cell: str, minimum: int) -> int:
+def gpus(cell: str) -> int:
+    """A number of GPUs, at least 1."""
+    return _whole(cell, 1, LONGEST)
+
+
+def _whole(cell: str, minimum: int, maximum: int = LARGEST_WHOLE) -> int:
     value = number(cell)
     if value % 1 or value < minimum:
         raise ValueError(f"must be a whole number, at least {minimum}")
+    if value > maximum:
+        raise ValueError(f"must be at most {maximum:,}")
     return round(value)
 
 
 # --- files ----------------------------------------------------------------------------------------
-
-
-def read_text(path: PathLike) -> str:
-    """The content of a text file, its ends of line as they are.
-
-    Raises
-    ------
-    InstanceError
-        When the file is not text in UTF-8.
-    """
-    with open(path, newline="", encoding="utf-8") as file:
-        try:
-            return file.read()
-        except UnicodeDecodeError:
-            raise InstanceError(f"{path}: not a text file") from None
 
 
 def read_json(path: PathLike) -> Any:
@@ -125,11 +121,7 @@ def read_json(path: PathLike) -> Any:
     InstanceError
         When the file is not JSON; the message names file and line.
     """
-    content = read_text(path)
-    try:
-        return json.loads(content)
-    except json.JSONDecodeError as error:
-        raise InstanceError(f"{path}, line {error.lineno}: not valid JSON: {error.msg}") from None
+    return as_json(read_text(path), f"{path}", line=True)
 
 
 def csv_lines(path: PathLike) -> Iterator[tuple[int, list[str]]]:
@@ -158,13 +150,15 @@ def read_rows(path: PathLike, required: tuple[str, ...]) -> Iterator[tuple[int, 
     Raises
     ------
     InstanceError
-        When a required column is missing, or a line has more or fewer cells than the header.
+        When a required column is missing or there twice, or a line has more or fewer cells than the header.
     """
     lines = csv_lines(path)
     _, header = next(lines, (1, []))
     for column in required:
         if column not in header:
             raise InstanceError(f"{path}, line 1: there is no column {column!r}")
+        if header.count(column) > 1:
+            raise InstanceError(f"{path}, line 1: column {column!r} is there twice")
     for line, cells in lines:
         if len(cells) != len(header):
             raise InstanceError(f"{path}, line {line}: got {len(cells)} cells, must be {len(header)}")

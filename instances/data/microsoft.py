@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from instances.data.lines import PathLike, number, positive_whole, read_jobs, text
+from instances.data.lines import PathLike, gpus, number, read_jobs, text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,7 +15,7 @@ COLUMNS = {
     "job_id": (("job_id",), text),
     "submit_time": (("submission_time", "submit_time"), number),
     "duration": (("duration",), number),
-    "num_gpus": (("num_gpu",), positive_whole),
+    "num_gpus": (("num_gpu",), gpus),
 }
 """Columns of the table, the names that they go by in files, and how a cell is read."""
 

@@ -13,6 +13,7 @@ from instances.data.lines import (
     Cell,
     PathLike,
     csv_lines,
+    gpus,
     number,
     positive_whole,
     read_cell,
@@ -20,7 +21,7 @@ from instances.data.lines import (
     text,
     whole,
 )
-from instances.schema import FloatArray, nearest
+from instances.schema import FloatArray, nearest, quoted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,7 +33,7 @@ _COLUMNS: dict[str, Cell] = {
     "model": text,
     "arrival": number,
     "iterations": positive_whole,
-    "gpus": positive_whole,
+    "gpus": gpus,
 }
 
 
@@ -63,7 +64,7 @@ class Profiles:
             When the model was not profiled.
         """
         if model not in self.throughputs:
-            raise InstanceError(f"there is no profile of model {model!r}{nearest(model, self.throughputs)}")
+            raise InstanceError(f"there is no profile of model {quoted(model)}{nearest(model, self.throughputs)}")
         return self.throughputs[model]
 
 
@@ -90,10 +91,13 @@ def read_profiles(path: PathLike, *, cpus_per_gpu: int = 3) -> Profiles:
         raise InstanceError(f"{path}: there are no profiles for {ratio} CPUs per GPU, only for {known}")
     cpus = _positive(path, "cpus_per_gpu", _entry(path, data, "cpus_per_gpu"), 1)
     memory = _positive(path, "memory_gb_per_gpu", _entry(path, data, "memory_gb_per_gpu"), 1)
+    models = by_ratio[ratio]
+    if not isinstance(models, dict):
+        raise InstanceError(f"{path}: profiles_by_cpu_gpu_ratio.{ratio}: got {quoted(models)}, must be a JSON object")
     throughputs = {}
-    for model in by_ratio[ratio]:
+    for model, entry in models.items():
         where = f"profiles_by_cpu_gpu_ratio.{ratio}.{model}"
-        matrix = _positive(path, where, _entry(path, by_ratio[ratio][model], "throughput"), 2)
+        matrix = _positive(path, where, _entry(path, entry, "throughput"), 2)
         if matrix.shape != (len(cpus), len(memory)):
             raise InstanceError(
                 f"{path}: {where}: got shape {matrix.shape}, must be one row for each of {len(cpus)} CPU counts "
@@ -112,7 +116,7 @@ def _entry(path: PathLike, data: Any, name: str) -> Any:
 def _positive(path: PathLike, name: str, value: Any, ndim: int) -> FloatArray:
     try:
         array = np.array(value, float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         array = np.zeros(0)
     if array.ndim != ndim or not array.size or not (np.isfinite(array) & (array > 0)).all():
         raise InstanceError(f"{path}: {name}: must be an array of positive numbers in {ndim} dimension(s)")

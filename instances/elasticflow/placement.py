@@ -29,7 +29,7 @@ import numpy as np
 
 from instances import pictures
 from instances.base import Instance, Plan, Violation, exceeding
-from instances.schema import Array, BoolArray, FloatArray, IntArray, Scalar
+from instances.schema import LONGEST, Array, BoolArray, FloatArray, IntArray, Scalar
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -64,7 +64,7 @@ class ElasticFlowPlacement(Instance[ElasticFlowPlacementPlan]):
     Attributes
     ----------
     num_gpus : int
-        GPUs of the cluster, a multiple of ``gpus_per_server``.
+        GPUs of the cluster, a multiple of ``gpus_per_server``, at most 10,000,000.
     gpus_per_server : int
         GPUs of each server, a power of two.
     sizes : (n,) int
@@ -81,7 +81,7 @@ class ElasticFlowPlacement(Instance[ElasticFlowPlacementPlan]):
     measure = "running jobs moved"
     plan_type = ElasticFlowPlacementPlan
 
-    num_gpus: Annotated[int, Scalar(int, minimum=1)]
+    num_gpus: Annotated[int, Scalar(int, minimum=1, maximum=LONGEST)]
     gpus_per_server: Annotated[int, Scalar(int, minimum=1)]
     sizes: Annotated[IntArray, Array(int, "n", minimum=1)]
     previous_offsets: Annotated[FloatArray, Array(float, "n", minimum=0, infinite=True)]

@@ -16,7 +16,7 @@ import numpy as np
 
 from instances import pictures
 from instances.base import Instance, Plan, Violation, exceeding, total
-from instances.schema import Array, BoolArray, FloatArray, IntArray, Scalar
+from instances.schema import LONGEST, Array, BoolArray, FloatArray, IntArray, Scalar
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,21 +51,23 @@ class DeadlineJobs(Instance[P]):
     Attributes
     ----------
     num_gpus : int
-        GPUs of the cluster, G, at least 1.
+        GPUs of the cluster, G, at least 1 and at most 10,000,000.
     iterations : (n,) float
         Iterations that each job still has to do.
     deadlines : (n,) int
-        Slots that each job has: it may run in slots 0 to deadline - 1; at least 1.
+        Slots that each job has: it may run in slots 0 to deadline - 1; at least 1.  Jobs times slots
+        until the latest deadline are at most 50,000,000: plans have an entry for each.
     throughputs : (n, G+1) float
         Iterations that each job does in one slot on 0 to G GPUs; the first column is 0.
     """
 
-    num_gpus: Annotated[int, Scalar(int, minimum=1)]
+    num_gpus: Annotated[int, Scalar(int, minimum=1, maximum=LONGEST)]
     iterations: Annotated[FloatArray, Array(float, "n", minimum=0)]
     deadlines: Annotated[IntArray, Array(int, "n", minimum=1)]
     throughputs: Annotated[FloatArray, Array(float, "n g", minimum=0)]
 
     def _check(self) -> None:
+        self._refuse_tables("deadlines", self.horizon, "slots")
         columns = self.throughputs.shape[1]
         if self.num_jobs and columns != self.num_gpus + 1:
             raise self.refuse("throughputs", f"got {columns} columns, must be num_gpus + 1, {self.num_gpus + 1}")

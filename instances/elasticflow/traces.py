@@ -10,6 +10,7 @@ from instances.base import InstanceError
 from instances.data import microsoft
 from instances.data.elasticflow import read_throughputs, read_trace, throughput_curve
 from instances.data.lines import PathLike, read_header
+from instances.schema import LARGEST
 
 __all__ = ["DEADLINE_FACTORS", "JobChoice", "jobs_from_trace"]
 
@@ -104,7 +105,8 @@ def jobs_from_trace(
     else:
         held = jobs["num_gpus"].to_numpy(int)
         iterations = durations * [
-            throughput_curve(row, int(gpus), interpolate=False)[-1] for row, gpus in zip(measured, held, strict=True)
+            throughput_curve(row, min(int(gpus), max(row)), interpolate=False)[-1]
+            for row, gpus in zip(measured, held, strict=True)
         ]
     if with_models and not draw_deadlines:
         seconds = (jobs["deadline"] - jobs["submit_time"]).to_numpy(float)
@@ -113,7 +115,7 @@ def jobs_from_trace(
     return {
         "num_gpus": num_gpus,
         "iterations": iterations,
-        "deadlines": np.maximum(1, np.floor(seconds / slot_seconds)).astype(np.int64),
+        "deadlines": np.clip(np.floor(seconds / slot_seconds), 1, LARGEST + 1).astype(np.int64),
         "throughputs": slot_seconds
         * np.array([throughput_curve(row, num_gpus, interpolate=interpolate) for row in measured]),
     }

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Annotated, Unpack
 import numpy as np
 
 from instances import pictures
-from instances.base import Instance, PlanError, Violation, exceeding, total
+from instances.base import Instance, PlanError, Violation, exceeding, product, total
 from instances.schema import Array, BoolArray, FloatArray, IntArray, Ragged, Scalar, default
 from instances.synergy.allocation import SynergyAllocationPlan
 from instances.synergy.placement import SynergyPlacement
@@ -136,7 +136,7 @@ class HeterogeneousAllocation(Instance[SynergyAllocationPlan]):
     @property
     def num_gpus(self) -> int:
         """GPUs of all types."""
-        return int(self.num_servers @ self.server_gpus)
+        return int(product(self.num_servers, self.server_gpus))
 
     @property
     def num_types(self) -> int:

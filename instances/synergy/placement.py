@@ -73,7 +73,7 @@ class SynergyPlacement(Instance[SynergyPlacementPlan]):
     Attributes
     ----------
     num_servers : int
-        Servers, s.
+        Servers, s.  Jobs times servers are at most 50,000,000: plans have an entry for each.
     server_gpus : int
         GPUs of a server.
     server_cpus, server_memory : float
@@ -99,6 +99,7 @@ class SynergyPlacement(Instance[SynergyPlacementPlan]):
     integral_gpus: Annotated[bool, Scalar(bool)] = False
 
     def _check(self) -> None:
+        self._refuse_tables("num_servers", self.num_servers, "servers")
         broken = np.flatnonzero(self.demands[:, 0] % 1)
         if broken.size:
             job = broken[0]
@@ -183,7 +184,7 @@ def generate(
     rng : Generator or int
         Source of randomness, or its seed.
     num_servers : int
-        Servers, s.
+        Servers, s.  Jobs times servers are at most 50,000,000: plans have an entry for each.
     fill : float
         Hardness dial from 0 to 1: fraction of all CPU cores and memory that the jobs hold, up to
         rounding.  At 1 there is nothing to spare, and some jobs must be fragmented.

@@ -74,6 +74,8 @@ class TuningPlan(Plan):
 class Tuning(SensitiveJobs[TuningPlan]):
     """Jobs to configure and place; the other fields are those of :class:`SensitiveJobs`.
 
+    Jobs times servers are at most 50,000,000: plans have an entry for each.
+
     Attributes
     ----------
     allow_split : bool
@@ -94,6 +96,7 @@ class Tuning(SensitiveJobs[TuningPlan]):
     split_penalty: Annotated[float, Scalar(float, minimum=0)] = 0.0
 
     def _check(self) -> None:
+        self._refuse_tables("num_servers", self.num_servers, "servers")
         if self.split_penalty > 1:
             raise self.refuse("split_penalty", f"got {self.split_penalty:g}, must be at most 1")
 

@@ -1,5 +1,6 @@
 """The command line: what it says to bad input, in one line."""
 
+import errno
 import json
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 
 import formulations
 from instances.aryl import reclaim
+from validation.testing.witness import Judged, Witness
 
 from .commands import Optgap
 
@@ -64,6 +66,8 @@ def test_a_bad_file_is_named_in_one_line(optgap: Optgap, case: str, tmp_path: Pa
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["in"]
 
 
+HUNT = ("hunt", "aryl.reclaim", "random", "--seed", 1)
+CHECK = ("check", "aryl.reclaim", "random")
 STUDY = ("study", "aryl.reclaim", "--seed", 1, "-o", "study")
 
 
@@ -117,6 +121,12 @@ STUDY = ("study", "aryl.reclaim", "--seed", 1, "-o", "study")
         (("study", "aryl.reclaim", "--seed", 1, "-o", "six.json"), "cannot write to six.json: File exists"),
         (("study", "aryl.reclaim", "--seed", 1, "-o", "six.json/x"), "cannot write to six.json/x: Not a directory"),
         (("generate", "aryl.reclaim", "--seed", 1, "-o", "six.json/x"), "cannot write to six.json/x: Not a directory"),
+        ((*HUNT, "-o", "six.json"), "cannot write to six.json: File exists"),
+        ((*HUNT, "-o", "six.json/x"), "cannot write to six.json/x: Not a directory"),
+        ((*CHECK, "-o", "six.json/x"), "cannot write to six.json/x: Not a directory"),
+        (("claims", "aryl", "-o", "six.json/x"), "cannot write to six.json/x: Not a directory"),
+        (("claims", "aryl", "-o", "x/claims.md"), "cannot write to x/claims.md: No such file or directory"),
+        (("claims", "aryl", "-o", "."), "cannot write to .: it is a directory"),
     ],
     ids=lambda value: " ".join(map(str, value))[:60] if isinstance(value, tuple) else "",
 )  # fmt: skip
@@ -181,5 +191,41 @@ def test_nonsense_of_a_heuristic_is_named(optgap: Optgap, file: Path, mine: str)
 
 def test_a_bug_keeps_its_traceback(optgap: Optgap, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(formulations, "solve", lambda *_, **__: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        optgap("solve", file)
+    said = optgap("solve", file)
+    assert (said.code, said.out) == (1, "")
+    assert said.err.startswith("Traceback")
+    assert said.err.endswith("ZeroDivisionError: division by zero\n")
+
+
+def test_a_folder_made_for_a_hunt_that_fails_goes_again(optgap: Optgap, tmp_path: Path) -> None:
+    said = optgap("hunt", "aryl.reclaim", "randm", "--seed", 1, "-o", "a/b/c")
+    assert said.code == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def full(*_: object, **__: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_what_a_hunt_found_is_printed_where_it_cannot_be_saved(
+    optgap: Optgap, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    instance = reclaim.six_servers()
+    plan = instance.nothing()
+    found = Witness("aryl.reclaim", "random", Judged(instance, plan, 2.0, plan, 1.0, 1.0), 1.0, "luck", 7, 1, ())
+    monkeypatch.setattr("validation.testing.hunt.find_worst", lambda *_, **__: found)
+    monkeypatch.setattr("validation.testing.witness.write_whole", full)
+    said = optgap(*HUNT, "-o", "found")
+    assert (said.code, said.err) == (2, "optgap: cannot write to found: No space left on device\n")
+    assert f"instance    {json.dumps(instance.to_dict())}" in said.out.splitlines()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_check_found_is_told_where_it_cannot_be_saved(
+    optgap: Optgap, mine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("validation.testing.checks.save", full)
+    said = optgap("check", "aryl.reclaim", f"{mine}:a_number", "--max-examples", 1)
+    assert said.code == 1
+    assert "must be ReclaimPlan; not saved, failures/aryl.reclaim-returns_a_plan.json: No space left" in said.out
+    assert "smallest instance: " in said.out

@@ -201,3 +201,52 @@ def test_the_entry_point_is_installed() -> None:
     done = subprocess.run([str(program), "solve", "nowhere.json"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "optgap: nowhere.json: No such file or directory\n"
+
+
+def test_files_of_somebody_else_are_not_overwritten(optgap: Optgap, tmp_path: Path) -> None:
+    """By commands that choose the names of what they write."""
+    commands = {
+        "aryl.reclaim-4-1-1.json": ("generate", "aryl.reclaim", "--seed", 1, "--size", 4, "--count", 2, "-o", "out"),
+        "aryl.reclaim-random.json": ("hunt", "aryl.reclaim", "random", "--seed", 1, "--budget", "1s", "-o", "out"),
+        "aryl.reclaim-random.html": ("hunt", "aryl.reclaim", "random", "--seed", 1, "--budget", "1s", "-o", "out"),
+        "aryl.reclaim-feasible.json": ("check", "aryl.reclaim", "random", "--max-examples", 1, "-o", "out"),
+    }
+    (tmp_path / "out").mkdir()
+    for name, command in commands.items():
+        path = tmp_path / "out" / name
+        path.write_text("my own words", encoding="utf-8")
+        said = optgap(*command)
+        assert (said.code, said.out) == (2, "")
+        assert said.err == f"optgap: out/{name} is in the way, and holds no aryl.reclaim: choose another directory\n"
+        assert path.read_text(encoding="utf-8") == "my own words"
+        assert [one.name for one in (tmp_path / "out").iterdir()] == [name]
+        path.unlink()
+    # What a command wrote itself is written again.
+    generate = commands["aryl.reclaim-4-1-1.json"]
+    assert optgap(*generate).code == optgap(*generate).code == 0
+
+
+def test_solve_finds_the_optimum_once_more(optgap: Optgap, file: Path) -> None:
+    said = optgap("solve", file, "--verify")
+    assert (said.code, said.err) == (0, "")
+    assert lines_of(said)["verified"].startswith("confirmed, second search: ")
+    told = json.loads(optgap("solve", file, "--verify", "--json").out)
+    assert (told["verification"]["verdict"], told["verification"]["objective"]) == ("confirmed", told["objective"])
+    assert "verification" not in json.loads(optgap("solve", file, "--json").out)
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_an_optimum_that_is_contradicted_ends_with_its_code(
+    optgap: Optgap, file: Path, monkeypatch: pytest.MonkeyPatch, form: tuple[str, ...]
+) -> None:
+    wrong = formulations.Verification("contradicted", "second search", "optimal", 9.0, 9.0, 0.0, "second optimal")
+    monkeypatch.setattr(formulations, "verify", lambda *_, **__: wrong)
+    said = optgap("solve", file, "--verify", *form)
+    assert said.code == 1
+    assert "contradicted" in said.out
+
+
+def test_a_heuristic_is_not_verified(optgap: Optgap, file: Path) -> None:
+    said = optgap("solve", file, "--verify", "--heuristic", "server_fraction")
+    assert said.code == 2
+    assert "--verify: a heuristic proves nothing" in said.err

@@ -176,10 +176,14 @@ def test_no_more_time_ends_the_generation_with_a_true_bound(monkeypatch):
     instance = generate("total_throughput", 0, num_jobs=20, pair_fraction=1.0, multi_worker=False, workers_per_pool=3)
     best = formulations.solve(instance).objective
     alone = formulations.solve(replace(instance, pairs=np.zeros((0, 2), int), pair_throughputs=np.zeros((0, 3, 2))))
-    run = formulations.Session.run
-    monkeypatch.setattr(formulations.Session, "run", lambda session, program, **_: run(session, program))
-    clock = iter([0.0, 0.0, 0.0, *[9.0] * 100])
-    monkeypatch.setattr(pricing.time, "perf_counter", lambda: next(clock))
+    run, results = formulations.Session.run, []
+
+    def run_once(session, program, **_):
+        results.append(run(session, program))
+        return results[-1]
+
+    monkeypatch.setattr(formulations.Session, "run", run_once)
+    monkeypatch.setattr(pricing.clock, "left", lambda: -1.0 if results else 1.0)
     solution = formulations.solve(instance, time_limit=1.0)
     assert solution.status == "feasible"
     assert solution.objective == pytest.approx(alone.objective)

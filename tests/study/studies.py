@@ -11,7 +11,7 @@ import pytest
 
 from instances.aryl.reclaim import Reclaim, ReclaimPlan
 from validation import gap_study
-from validation.study.results import read_log
+from validation.study.store import read_log
 
 FORKED = pytest.mark.skipif(sys.platform != "linux", reason="only there are workers forked, and functions local")
 
@@ -34,7 +34,7 @@ TIMES = ["seconds", "engine_seconds", "exact_seconds"]
 
 
 def log_of(directory: Path) -> list[dict[str, Any]]:
-    return read_log(directory / "rows.jsonl")
+    return read_log(directory).rows
 
 
 def without_times(rows: pd.DataFrame) -> pd.DataFrame:
@@ -85,7 +85,7 @@ def stub_exact(monkeypatch: pytest.MonkeyPatch, **entries: Any) -> None:
         "seconds": 0.1,
         "solver": "stub 1",
     } | entries
-    monkeypatch.setattr("validation.study.cells.solve_exactly", lambda instance, solver, time_limit: row)
+    monkeypatch.setattr("validation.study.cells.solve_exactly", lambda *_, **__: row)
 
 
 def constant(value: int) -> Callable[[Reclaim], ReclaimPlan]:

@@ -51,6 +51,14 @@ pytestmark = FORKED
         ({"time_limit": math.nan}, "time_limit: got nan, must be positive seconds"),
         ({"time_limit": math.inf}, "time_limit: got inf, must be positive seconds"),
         ({"jobs": 0}, "jobs: got 0, must be at least 1"),
+        ({"jobs": 10**6}, "jobs: got 1000000, must be at most 1,000"),
+        ({"count": 10**12}, "count: got 1000000000000, must be at most 1,000,000"),
+        ({"seed": 10**30}, "seed: got 1000000000000000000000000000000, must be at most 9,223,372,036,854,775,807"),
+        ({"sizes": [10**12]}, "with num_servers = 1000000000000: must be at most 10,000,000"),
+        ({"time_limit": 10**400}, "must be positive seconds"),
+        ({"memory_limit": math.inf}, "memory_limit: got inf, must be a number of bytes"),
+        ({"instances": "a\0b"}, "instances: 'a\\x00b': no file can have this name"),
+        ({"throughputs": {"gavel": "\ud800"}}, "throughputs: '\\ud800': no file can have this name"),
         ({"solver": "hihgs"}, "unknown solver 'hihgs' (did you mean 'highs'?)"),
         ({"throughputs": "table.json"}, "throughputs: aryl.reclaim cannot read real data"),
         ({"trace": {"gavle": "x"}}, "trace: no problem studied reads real data of 'gavle'"),
@@ -81,7 +89,7 @@ def test_a_directory_that_cannot_be_written(tmp_path: Path) -> None:
 
 
 def test_two_studies_in_one_directory_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("validation.study.run.LOCK_PATIENCE", 0.2)
+    monkeypatch.setattr("validation.study.store.LOCK_PATIENCE", 0.2)
     with open(tmp_path / ".lock", "w") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         with pytest.raises(StudyError, match="another study is writing to"):
@@ -91,7 +99,7 @@ def test_two_studies_in_one_directory_at_once(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_study_locks_its_directory_while_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("validation.study.run.LOCK_PATIENCE", 0.0)
+    monkeypatch.setattr("validation.study.store.LOCK_PATIENCE", 0.0)
     refused: list[str] = []
 
     def intrude(progress: Progress) -> None:

@@ -67,7 +67,7 @@ def replaces_a_field(instance: Reclaim) -> ReclaimPlan:
 def test_each_misbehaviour_costs_its_own_row(tmp_path: Path) -> None:
     expected = {
         raises: ("failed", r"KeyError: 'servers' \(studies\.py, line \d+\)"),
-        raises_unprintable_characters: ("failed", r"ValueError: \\udcff\x00 \(test_isolation\.py, line \d+\)"),
+        raises_unprintable_characters: ("failed", r"ValueError: \\udcff\\x00 \(test_isolation\.py, line \d+\)"),
         hangs: ("failed", r"time limit: stopped after 1 s"),
         segfaults: ("failed", r"the process died: killed by SIGSEGV"),
         exits: ("failed", r"the process died: it exited with code 7"),

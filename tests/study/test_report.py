@@ -112,7 +112,7 @@ def test_pictures_of_anything(said: dict[str, Any], tmp_path: Path, monkeypatch:
 
 @pytest.mark.usefixtures("pictures")
 def test_a_report_of_nothing_and_of_failures_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("validation.study.cells.solve_exactly", lambda *_: 1 / 0)
+    monkeypatch.setattr("validation.study.cells.solve_exactly", lambda *_, **__: 1 / 0)
     study = gap_study(**SMALL, heuristics=[raises], output=tmp_path)
     assert study.metadata["failed"] == 6
     assert "ZeroDivisionError" in study.report.read_text(encoding="utf-8")

@@ -1,19 +1,20 @@
 """Studies: what they survive, and what they compute again."""
 
 import json
+import os
 import re
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from validation import StudyError, gap_study
+from validation import Progress, StudyError, gap_study
 from validation.study.cases import generate
 from validation.study.report import finish
-from validation.study.results import read_rows
 
 from .studies import FORKED, SMALL, computed, log_of, without_times
 
@@ -79,24 +80,126 @@ def test_a_log_that_is_one_torn_line(tmp_path: Path) -> None:
     assert len(gap_study(**SMALL, output=tmp_path).rows) == 24
 
 
-@pytest.mark.parametrize("line", ["{", "3", '{"key": "a"}', "\x00\x00"])
-def test_a_damaged_log_is_named(line: str, tmp_path: Path) -> None:
-    gap_study(**{**SMALL, "count": 1}, output=tmp_path)
+def altered(row: bytes, **entries: object) -> bytes:
+    return json.dumps(json.loads(row) | entries).encode()
+
+
+def of_the_other_side(row: bytes) -> str:
+    return "declined" if json.loads(row)["algorithm"] == "exact" else "unbounded"
+
+
+DAMAGE: dict[str, Callable[[bytes], bytes]] = {
+    "garbage": lambda row: bytes([200, 7]) + row[2:],
+    "half a line": lambda row: row[: len(row) // 2],
+    "NULs": lambda row: b"\0" * len(row),
+    "NULs before a row": lambda row: b"\0" * 512 + row,
+    "half a row before a row": lambda row: row[:40] + row,
+    "a number": lambda row: b"3",
+    "no row": lambda row: b'{"key": "a"}',
+    "empty": lambda row: b"",
+    "NaN": lambda row: row.replace(b'"size": 5', b'"size": NaN'),
+    "nested": lambda row: b"[" * 100_000,
+    "a long number": lambda row: b'{"key": ' + b"9" * 5000 + b"}",
+    "value": lambda row: altered(row, value="abc"),
+    "no value": lambda row: altered(row, value=None),
+    "infinite": lambda row: altered(row, value=1e300).replace(b"1e+300", b"1e999"),
+    "seconds": lambda row: altered(row, seconds=-1),
+    "status": lambda row: altered(row, status="splendid"),
+    "status of the other side": lambda row: altered(row, status=of_the_other_side(row)),
+    "key": lambda row: altered(row, key="../x"),
+    "file": lambda row: altered(row, file="javascript:alert(1)"),
+    "algorithm": lambda row: altered(row, algorithm="mine", status="feasible"),
+    "half a character": lambda row: altered(row, reason="\ud800"),
+    "plan": lambda row: altered(row, plan=[1, 2]),
+}
+"""What may become of a line of a log."""
+
+
+def test_damaged_lines_are_named_and_computed_again(tmp_path: Path) -> None:
+    arguments = {**SMALL, "count": 12, "heuristics": ["random"], "output": tmp_path}
+    whole = gap_study(**arguments)
     log = tmp_path / "rows.jsonl"
-    lines = log.read_text(encoding="utf-8").splitlines()
-    log.write_text("\n".join([lines[0], line, *lines[1:]]) + "\n", encoding="utf-8")
-    with pytest.raises(StudyError, match=r"rows\.jsonl, line 2: not"):
-        read_rows(tmp_path)
+    lines = log.read_bytes().splitlines()
+    damaged = [damage(line) for damage, line in zip(DAMAGE.values(), lines, strict=False)]
+    kept = lines[len(damaged) :]
+    assert len(kept) == 2
+    log.write_bytes(b"\n".join([*damaged, *kept]) + b"\n")
+    before = log.read_bytes()
+    # A report is of what is there; it names the lines and leaves them where they are ...
+    told: list[str] = []
+    partly = finish(tmp_path, told.append)
+    assert not any("\n" in line for line in told)
+    for number, (line, how) in enumerate(zip(told, DAMAGE, strict=True), 1):
+        assert line.startswith(f"{log}, line {number}: "), how
+        assert "; passed over" in line
+    assert len(partly.rows) == 2
+    assert partly.metadata["damaged_lines"] == len(damaged)
+    assert f"{len(damaged)} lines of the log" in partly.report.read_text(encoding="utf-8")
+    assert log.read_bytes() == before
+    # ... and the study sets them aside as they are, and computes their rows again, and no other.
+    with pytest.warns(UserWarning, match="set aside in rows.damaged.jsonl") as warned:
+        again = gap_study(**arguments)
+    assert len(warned) == len(damaged)
+    assert (tmp_path / "rows.damaged.jsonl").read_bytes() == b"\n".join(damaged) + b"\n"
+    assert log.read_bytes().splitlines()[:2] == kept
+    pd.testing.assert_frame_equal(without_times(again.rows), without_times(whole.rows))
+    assert again.metadata["damaged_lines"] == len(damaged)
+    assert len(log_of(tmp_path)) == 24
 
 
-@pytest.mark.parametrize("content", [None, "{", "[]", '{"asked": {}}', "\x00"])
-def test_a_directory_without_a_study_is_named(content: str | None, tmp_path: Path) -> None:
-    if content is not None:
-        (tmp_path / "study.json").write_text(content, encoding="utf-8")
-    with pytest.raises(StudyError, match=re.escape(str(tmp_path))):
+def test_a_directory_without_a_study_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match=re.escape(f"{tmp_path} holds no study")):
         finish(tmp_path)
+    (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
     # A study can be begun there all the same.
     assert gap_study(**{**SMALL, "count": 1}, output=tmp_path).metadata["finished"]
+    assert (tmp_path / "notes.txt").read_text(encoding="utf-8") == "mine"
+
+
+def test_a_row_that_counts_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: dict[int, int] = {}
+
+    def fsync(handle: int) -> None:
+        synced[os.fstat(handle).st_ino] = os.fstat(handle).st_size
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    log = tmp_path / "rows.jsonl"
+    counted: list[int] = []
+
+    def look(progress: Progress) -> None:
+        if log.exists():
+            assert synced[log.stat().st_ino] == log.stat().st_size
+            counted.append(log.read_bytes().count(b"\n"))
+            assert counted[-1] == progress.done
+
+    gap_study(**SMALL, output=tmp_path, progress=look)
+    assert counted == list(range(1, 25))
+    assert tmp_path.stat().st_ino in synced
+    # What is written whole was on the disk before it took its name.
+    for name in ("study.json", "results.parquet", "metadata.json", "report.html"):
+        assert synced[(tmp_path / name).stat().st_ino] == (tmp_path / name).stat().st_size
+
+
+def test_damaged_instances_are_written_anew(tmp_path: Path) -> None:
+    arguments = {**SMALL, "count": 6, "heuristics": [], "output": tmp_path / "study"}
+    whole = gap_study(**arguments)
+    files = sorted((tmp_path / "study" / "instances").rglob("*.json"))
+    contents = [file.read_bytes() for file in files]
+    cut, bit, other, gone, folder, link = files
+    cut.write_bytes(contents[0][: len(contents[0]) // 2])
+    bit.write_bytes(contents[1].replace(b"1", b"0", 1))
+    other.write_bytes(contents[0])
+    gone.unlink()
+    folder.unlink()
+    folder.mkdir()
+    link.rename(tmp_path / "elsewhere")
+    link.symlink_to(tmp_path / "elsewhere")
+    # A report is written all the same,
+    pd.testing.assert_frame_equal(finish(tmp_path / "study").rows, whole.rows)
+    # and the study computes nothing, and mends the files.
+    assert computed(**arguments) == []
+    assert [file.read_bytes() for file in files] == contents
+    assert not link.is_symlink()
 
 
 SCRIPT = """

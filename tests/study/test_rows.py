@@ -98,6 +98,7 @@ def test_metadata(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "repair": False,
         "time_limit": 30,
         "solver": "highs",
+        "verify": False,
     }
     counts = {name: meta[name] for name in ("cells", "cells_ended", "failed", "disagreements", "finished", "jobs")}
     assert counts == {"cells": 24, "cells_ended": 24, "failed": 0, "disagreements": 0, "finished": True, "jobs": 2}

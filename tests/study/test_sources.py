@@ -1,6 +1,7 @@
 """Studies: where their instances come from."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 import instances
 from instances.aryl import elastic_allocation, reclaim
 from validation import CATALOGUE, StudyError, gap_study
-from validation.study.cases import generate
+from validation.study.cases import choose_cases, generate
+from validation.study.options import StudyOptions
 
 from .studies import FORKED
 
@@ -43,6 +45,33 @@ def test_given_instances(tmp_path: Path) -> None:
         "aryl.reclaim", seed=1, instances=given, sizes=[4], count=2, heuristics=[], output=tmp_path / "three"
     )
     assert sorted(more.rows["source"]) == ["file"] * 3 + ["generated"] * 2
+
+
+@pytest.mark.parametrize("problem", instances.problems())
+def test_instances_of_every_problem_are_studied_at_their_size(problem: str, tmp_path: Path) -> None:
+    given = [generate(problem, 1, size) for size in CATALOGUE[problem].sizes[:2]]
+    for number, instance in enumerate(given):
+        instances.save(instance, tmp_path / f"{number}.json")
+    options = StudyOptions(problems=problem, seed=1, instances=tmp_path, output=tmp_path / "study")
+    cases = choose_cases([problem], options)
+    # Present shares of two jobs do not tell the greatest that they were drawn from.
+    sizes = [0, 0] if problem == "afs.two_job" else list(CATALOGUE[problem].sizes[:2])
+    assert [(case.instance, case.source, case.size) for case in cases] == [
+        (instance, "file", size) for instance, size in zip(given, sizes, strict=True)
+    ]
+
+
+def test_only_files_are_read_as_instances(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    os.mkfifo(folder / "pipe.json")
+    with pytest.raises(StudyError, match=r"instances: .*pipe\.json is not a file"):
+        gap_study("aryl.reclaim", seed=1, instances=folder, output=tmp_path / "study")
+    (folder / "pipe.json").unlink()
+    (folder / "loop").symlink_to("loop")
+    with pytest.raises(StudyError, match="loop is not a directory"):
+        gap_study("aryl.reclaim", seed=1, instances=folder / "loop", output=tmp_path / "study")
+    assert not (tmp_path / "study").exists()
 
 
 def test_a_bad_instance_file_is_named(tmp_path: Path) -> None:

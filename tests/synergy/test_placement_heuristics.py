@@ -12,6 +12,7 @@ from heuristics.synergy.placement import balanced_fit, best_fit, swap_fit
 from instances.synergy.allocation import from_mix
 from instances.synergy.placement import SynergyPlacement, SynergyPlacementPlan, generate, shared_middle
 from validation.problems.synergy.placement import strategy as placements
+from validation.testing.transform import rescaled
 
 
 @pytest.mark.parametrize("method", [best_fit, balanced_fit, swap_fit])
@@ -117,3 +118,18 @@ def test_swap_fit_cuts_as_few_as_it_must(seed: int) -> None:
         instance.objective(balanced_fit(instance)) > instance.objective(plan) == formulations.solve(instance).objective
     )
     assert instance.objective(plan) > 0
+
+
+def test_the_unit_of_memory_decides_nothing() -> None:
+    gpus = [1, 1, 1, 1, 1, 1, 4, 1, 1, 1, 4, 0, 1, 1, 1, 1, 1, 1, 4, 1, 2, 1]
+    cpus = [1, 0, 4, 0, 1, 1, 4, 2, 23, 6, 5, 0, 12, 0, 2, 4, 0, 2, 0, 5, 1, 4]
+    memory = [1, 25, 50, 15, 1, 80, 160, 15, 175, 250, 120, 2, 35, 60, 85, 60, 60, 25, 140, 20, 250, 5]
+    instance = SynergyPlacement(
+        num_servers=4,
+        server_gpus=8,
+        server_cpus=24.0,
+        server_memory=459.0,
+        demands=np.column_stack([gpus, cpus, memory]).astype(float),
+    )
+    units = [rescaled(instance, ("server_memory", "demands[2]"), 2.0**exponent) for exponent in range(-30, 31)]
+    assert len({one.objective(best_fit(one)) for one in units}) == 1

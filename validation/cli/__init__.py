@@ -1,6 +1,22 @@
-"""The ``optgap`` command: one module for each family of commands."""
+"""The ``optgap`` command: one module for each family of commands.
 
-from validation.cli import bench, doctor, problems, studies, testing
-from validation.cli.app import app, main
+Nothing is imported before signals are waited for (:mod:`validation.cli.interruption`).
+"""
 
-__all__ = ["app", "bench", "doctor", "main", "problems", "studies", "testing"]
+import sys
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Entry point."""
+    from validation.cli.interruption import guarded
+
+    sys.exit(guarded(_run))
+
+
+def _run() -> int:
+    from validation.cli import bench, doctor, problems, studies, testing  # noqa: F401, they add their commands
+    from validation.cli.app import run
+
+    return run(sys.argv[1:])

@@ -6,14 +6,18 @@ names the culprit and exit code 2; a study with an oracle disagreement ends in e
 
 from __future__ import annotations
 
+import io
 import os
 import sys
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-__all__ = ["BAD_INPUT", "DISAGREEMENT", "app", "complain", "console", "main"]
+from validation.formatting import printable
+
+__all__ = ["BAD_INPUT", "DISAGREEMENT", "app", "complain", "console", "run", "say", "what_is_wrong"]
 
 app = typer.Typer(
     name="optgap",
@@ -48,10 +52,16 @@ def options(
     """Exact optima, heuristics, and the gap between them, for GPU-cluster scheduling problems."""
 
 
-def main() -> None:
-    """Entry point: what the user got wrong becomes one line on standard error."""
+def run(given: Sequence[str]) -> int:
+    """The exit code of the command; what the user got wrong becomes one line on standard error."""
+    # What a terminal cannot show, such as a path of other bytes, is no reason to lose the rest.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        arguments, loads = _split_loads(sys.argv[1:])
+        arguments, loads = _split_loads(given)
+        for argument in arguments:
+            if "\0" in argument:
+                raise typer.BadParameter(f"got {argument!r}, must have no zero byte in it")
         if loads:
             from validation import catalogue
 
@@ -62,20 +72,17 @@ def main() -> None:
     except BrokenPipeError:
         # The reader of a pipe went away, as in ``optgap list | head``.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
-    except (KeyboardInterrupt, typer.Abort):
-        complain("interrupted")
-        sys.exit(130)
+        return 1
     except Exception as error:
-        message = _what_is_wrong(error)
+        message = what_is_wrong(error)
         if message is None:
             raise
         complain(message)
-        sys.exit(BAD_INPUT)
-    sys.exit(code)
+        return BAD_INPUT
+    return int(code or 0)
 
 
-def _split_loads(arguments: list[str]) -> tuple[list[str], list[str]]:
+def _split_loads(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     """Take ``--load X`` out of the arguments, wherever it stands: what it names must be known to every command."""
     rest: list[str] = []
     loads: list[str] = []
@@ -93,7 +100,7 @@ def _split_loads(arguments: list[str]) -> tuple[list[str], list[str]]:
     return rest, loads
 
 
-def _what_is_wrong(error: Exception) -> str | None:
+def what_is_wrong(error: Exception) -> str | None:
     """The user's mistake in words; None for anything else, which is a bug and keeps its traceback."""
     if isinstance(error, OSError):
         return _os_error(error)
@@ -118,12 +125,18 @@ def _os_error(error: OSError) -> str:
 
 def complain(message: str) -> None:
     """One line on standard error."""
-    print("optgap:", " ".join(message.split()), file=sys.stderr)
+    print("optgap:", printable(" ".join(message.split())), file=sys.stderr)
+
+
+def say(message: str) -> None:
+    """Lines on standard output, about names and reasons that are anybody's."""
+    print(printable(message))
 
 
 def console() -> Console:
     """Where tables go."""
-    # A table that is cut to a narrow terminal, or to the 80 columns of a pipe, loses its numbers.
-    made = Console(highlight=False)
+    # A table that is cut to a narrow terminal, or to the 80 columns of a pipe, loses its numbers; and words
+    # in brackets are words, such as those of a path.
+    made = Console(highlight=False, markup=False, emoji=False)
     made.width = max(made.width, 120)
     return made

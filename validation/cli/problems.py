@@ -7,12 +7,15 @@ import json
 import math
 import sys
 import time
+import traceback
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from validation.cli.app import app
+from validation.cli import interruption
+from validation.cli.app import DISAGREEMENT, app, say, what_is_wrong
+from validation.errors import StudyError
 from validation.formatting import gap_range, number
 
 EXPLAIN_SECONDS = 30.0
@@ -46,7 +49,7 @@ def generate(
     """Generate instances as JSON files, the same ones that a study with this seed would use."""
     from instances.files import save
     from validation import catalogue
-    from validation.errors import StudyError
+    from validation.outputs import folder_to_write, refuse_foreign, writing
     from validation.study.cases import generate
 
     entry = catalogue.entry(problem)
@@ -56,14 +59,18 @@ def generate(
             raise StudyError("more than one instance needs a directory: -o DIR")
         print(json.dumps(generate(problem, seed, size).to_dict(), allow_nan=False))
         return
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StudyError(f"cannot write to {output}: {error.strerror}") from None
-    for index in range(count):
-        path = output / f"{problem}-{size}-{seed}-{index}.json"
-        save(generate(problem, seed, size, index), path)
-        print(path)
+    paths = [output / f"{problem}-{size}-{seed}-{index}.json" for index in range(count)]
+    for path in paths:
+        refuse_foreign(path, problem)
+    done = 0
+    interruption.say(lambda: f"{done} of {count} instances are in {output}")
+    with folder_to_write(output):
+        for index, path in enumerate(paths):
+            made = generate(problem, seed, size, index)
+            with writing(output):
+                save(made, path)
+            done += 1
+            say(str(path))
 
 
 @app.command()
@@ -77,6 +84,9 @@ def solve(
         float | None, typer.Option(help=f"Limit for the solver, s; for a heuristic, {HEURISTIC_SECONDS:g} by default.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="What a random heuristic draws from.")] = 0,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Find the optimum once more, by a second way, within the same limit.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Solve one instance, exactly or by a heuristic."""
@@ -85,13 +95,19 @@ def solve(
     if time_limit is not None and not time_limit > 0:
         raise typer.BadParameter(f"got {time_limit}, must be positive seconds", param_hint="--time-limit")
     instance = load(file)
+    interruption.say(lambda: "nothing had been solved")
+    if heuristic and verify:
+        raise typer.BadParameter("a heuristic proves nothing that could be found once more", param_hint="--verify")
     found = (
-        _by_heuristic(instance, heuristic, seed, time_limit) if heuristic else _exactly(instance, solver, time_limit)
+        _by_heuristic(instance, heuristic, seed, time_limit)
+        if heuristic
+        else _exactly(instance, solver, time_limit, verify)
     )
     if as_json:
         if found["objective"] is not None and not math.isfinite(found["objective"]):
             found["objective"] = None
         print(json.dumps({"problem": instance.problem, "instance": instance.digest, **found}, allow_nan=False))
+        _end_if_contradicted(found)
         return
     gap = found["gap"]
     lines = {
@@ -104,28 +120,83 @@ def solve(
         "solver": f"{found['solver']} {found['solver_version']}".strip(),
         "proof": found["proof"],
         "message": found["message"],
+        "verified": _verified(found.get("verification")),
         "plan": json.dumps(found["plan"]) if found["plan"] is not None else "none",
     }
     for name, value in lines.items():
         if value:
-            print(f"{name:<10} {value}")
+            say(f"{name:<10} {value}")
+    _end_if_contradicted(found)
+
+
+def _end_if_contradicted(found: dict[str, Any]) -> None:
+    """End with the code of an oracle disagreement where a second way contradicts the first."""
+    if found.get("verification", {}).get("verdict") == "contradicted":
+        raise typer.Exit(DISAGREEMENT)
+
+
+def _verified(second: dict[str, Any] | None) -> str:
+    return "" if second is None else f"{second['verdict']}, {second['way']}: {second['message']}"
 
 
 def _or_none(value: float | None) -> str:
     return "none" if value is None else number(value)
 
 
-def _exactly(instance: Any, solver: str, time_limit: float | None) -> dict[str, Any]:
-    import formulations
+def _exactly(instance: Any, solver: str, time_limit: float | None, verify: bool) -> dict[str, Any]:
+    import formulations  # noqa: F401, the time for that is not the solver's
+    from validation.isolation import Apart
 
     began = time.monotonic()
-    solution = formulations.solve(instance, solver=solver, time_limit=time_limit)
-    if solution.status == "infeasible":
-        left = EXPLAIN_SECONDS
-        if time_limit is not None:
-            left = max(1.0, min(left, time_limit - (time.monotonic() - began)))
+    limit = math.inf if time_limit is None else (1 + verify) * (time_limit + overtime(time_limit))
+    # Apart, because a solver does not look at its clock all the time, nor does it hear that it is interrupted.
+    with Apart(functools.partial(_solved, instance, solver, time_limit, verify)) as apart:
+        answer = apart.ask(seconds=limit)
+    spent = time.monotonic() - began
+    if answer.content is None:
+        if spent < limit:
+            raise StudyError(f"the exact side of {instance.problem}: {answer.reason}")
+        return _out_of_time(instance, solver, spent)
+    found = answer.content
+    if "refused" in found:
+        raise StudyError(found["refused"])
+    if "bug" in found:
+        print(found["bug"], end="", file=sys.stderr)
+        raise typer.Exit(1)
+    if found["status"] == "infeasible":
+        left = EXPLAIN_SECONDS if time_limit is None else max(1.0, min(EXPLAIN_SECONDS, time_limit - spent))
         print(_why(instance, left), file=sys.stderr)
-    return solution.to_dict()
+    return found
+
+
+def overtime(limit: float) -> float:
+    """Seconds that an exact solve gets beyond its time limit before it is stopped from outside."""
+    return max(1.0, limit / 5)
+
+
+def _solved(instance: Any, solver: str, time_limit: float | None, verify: bool) -> dict[str, Any]:
+    """The solution as JSON, or why there is none."""
+    import formulations
+
+    try:
+        solution = formulations.solve(instance, solver=solver, time_limit=time_limit)
+        if not verify:
+            return solution.to_dict()
+        second = formulations.verify(instance, solution, time_limit=time_limit)
+        return {**solution.to_dict(), "verification": second.to_dict()}
+    except Exception as error:
+        message = what_is_wrong(error)
+        return {"bug": traceback.format_exc()} if message is None else {"refused": message}
+
+
+def _out_of_time(instance: Any, solver: str, seconds: float) -> dict[str, Any]:
+    """What is known of an instance whose solve had to be stopped."""
+    from formulations import Result, judged
+
+    nothing = -math.inf if instance.sense == "min" else math.inf
+    result = Result("unknown", None, nothing, None, seconds, f"time limit: stopped after {seconds:.3g} s")
+    began = time.perf_counter() - seconds
+    return judged(instance, None, result, began=began, solver=solver, solver_version="").to_dict()
 
 
 def _why(instance: Any, seconds: float) -> str:
@@ -149,7 +220,6 @@ def _explained(instance: Any, seconds: float) -> dict[str, Any]:
 def _by_heuristic(instance: Any, name: str, seed: int, time_limit: float | None) -> dict[str, Any]:
     """A heuristic's plan in the same form as a solution; it proves no bound."""
     from validation import catalogue
-    from validation.errors import StudyError
     from validation.provenance import memory_of_machine
     from validation.study.cells import ask
 

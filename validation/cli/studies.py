@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,8 +12,9 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from validation.cli import interruption
 from validation.cli.app import DISAGREEMENT, app, complain, console
-from validation.formatting import number
+from validation.formatting import number, printable
 from validation.study.options import StudyOptions, as_toml
 
 if TYPE_CHECKING:
@@ -23,19 +25,28 @@ __all__ = ["report", "study"]
 
 def study(config: Path | None, **given: Any) -> None:
     """Measure heuristics against proven optima; an interrupted study is resumed by the same command."""
+    from validation.outputs import folder_to_write
     from validation.study.progress import Meter
     from validation.study.run import run_study
 
     options = StudyOptions.given(config, **given)
+    assert options.output is not None
+    output = Path(options.output)
+    interruption.say(lambda: _so_far(output))
     meter = Meter()
     try:
-        result = run_study(options, progress=meter)
-    except KeyboardInterrupt:
+        with folder_to_write(output):
+            result = run_study(options, progress=meter, warn=complain)
+    finally:
         meter.end()
-        complain(f"interrupted; what ended is in {options.output}, and the same command goes on from there")
-        raise typer.Exit(130) from None
-    meter.end()
     _print_study(result)
+
+
+def _so_far(output: Path) -> str:
+    """Where what ended is, for one who interrupts a study."""
+    if not (output / "rows.jsonl").exists():
+        return "nothing had ended"
+    return f"what ended is in {output}, and the same command goes on from there"
 
 
 def _with_options() -> None:
@@ -70,25 +81,36 @@ def _print_study(result: Study) -> None:
     failed = result.rows[result.rows["status"] == "failed"]
     if len(failed):
         page.print(
-            Text(
+            _text(
                 f"{len(failed)} runs failed; the first: {failed.iloc[0]['algorithm']}: {failed.iloc[0]['reason']}",
                 "yellow",
             )
         )
-    page.print(f"report: {result.report}", soft_wrap=True)
+    if found := result.metadata["verification"]:
+        verdicts = ", ".join(f"{times} {verdict}" for verdict, times in found.items())
+        page.print(_text(f"found once more by a second way: {verdicts}"))
+    page.print(_text(f"report: {result.report}"), soft_wrap=True)
     wrong = result.disagreements
     if len(wrong):
         for row in wrong.to_dict("records"):
             page.print(
-                Text(
-                    f"oracle disagreement: {row['problem']}: {row['algorithm']} found {number(row['value'])}, better "
-                    f"than the exact side's bound {number(row['exact_bound'])} ({row['exact_status']}); instance: "
+                _text(
+                    f"oracle disagreement: {row['problem']}: {_contradiction(row)}; instance: "
                     f"{result.directory / row['file']}",
                     "bold red",
                 ),
                 soft_wrap=True,
             )
         raise typer.Exit(DISAGREEMENT)
+
+
+def _contradiction(row: Mapping[Any, Any]) -> str:
+    if row["verification"] == "contradicted":
+        return (
+            f"the exact side's {row['status']} {number(row['value'])} is contradicted by a second way, see the report"
+        )
+    bound = f"{number(row['exact_bound'])} ({row['exact_status']})"
+    return f"{row['algorithm']} found {number(row['value'])}, better than the exact side's bound {bound}"
 
 
 def _summary_tables(result: Study) -> list[Table]:
@@ -101,14 +123,19 @@ def _summary_tables(result: Study) -> list[Table]:
     for problem, group in overview.groupby("problem", sort=False):
         entry = catalogue.CATALOGUE.get(str(problem))
         title = f"{problem} (size is {entry.size})" if entry else str(problem)
-        table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+        table = Table(title=_text(title, "italic"), title_justify="left", box=None, pad_edge=False)
         columns = {"source": "from"} | {name: name for name in overview.columns[2:]}
         for name, head in columns.items():
             table.add_column(head, justify="left" if name in ("source", "heuristic") else "right", no_wrap=True)
         for row in group.to_dict("records"):
-            table.add_row(*(str(row[name]) for name in columns))
+            table.add_row(*(_text(str(row[name])) for name in columns))
         tables.append(table)
     return tables
+
+
+def _text(words: str, style: str = "") -> Text:
+    """Words as they are: brackets are no markup, and what a terminal would obey is shown."""
+    return Text(printable(words), style)
 
 
 @app.command()
@@ -116,6 +143,10 @@ def report(
     directory: Annotated[Path, typer.Argument(help="Directory of a study, finished or not.")],
 ) -> None:
     """Write table and report of a study anew, and print its summary."""
+    from validation.outputs import try_folder
     from validation.study.report import finish
 
-    _print_study(finish(directory))
+    interruption.say(lambda: f"every file in {directory} is whole, and the same command writes table and report anew")
+    if directory.is_dir():
+        try_folder(directory)
+    _print_study(finish(directory, complain))

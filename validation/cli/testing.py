@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from validation.cli.app import DISAGREEMENT, app, complain
+from validation.cli import interruption
+from validation.cli.app import DISAGREEMENT, app, complain, say
 from validation.errors import StudyError
 from validation.formatting import duration, gap_range, number
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
+
+    from validation.testing.checks import CheckReport
+    from validation.testing.claims import Verdict
+    from validation.testing.witness import Witness
 
 __all__ = ["check", "claims", "hunt"]
 
@@ -41,6 +47,8 @@ def check(
 ) -> None:
     """Look for an instance on which a heuristic breaks a rule or a promise."""
     from validation.isolation import Apart
+    from validation.outputs import folder_to_write
+    from validation.provenance import memory_of_machine
     from validation.testing.checks import Monotone, Promise, Ratio, Relabelled
 
     promises: list[Promise] = []
@@ -52,37 +60,57 @@ def check(
     promises += [Relabelled()] if relabelled else []
     problem, heuristic = _problem_and_heuristic(names, problem)
     options = {"promises": promises, "max_examples": max_examples, "seed": seed, "strategy": strategy}
-    made = not output.exists()
-    output.mkdir(parents=True, exist_ok=True)
+    report, ok = "", False
+    interruption.say(lambda: "what had been checked is above" if report else "nothing had been checked")
+    end = time.monotonic() + time_limit
     # Apart: a heuristic that hangs or ends the process must not pass for one that is well.
-    with Apart(functools.partial(_checked, problem, heuristic, output, options), writable=output) as apart:
-        answer = apart.ask(seconds=time_limit)
-    if made and not any(output.iterdir()):
-        output.rmdir()
-    said = {"error": answer.reason} if answer.content is None else answer.content
-    if "error" in said:
-        complain(f"{heuristic}: {said['error']}")
-        raise typer.Exit(1)
+    with (
+        folder_to_write(output),
+        Apart(_Checks(problem, heuristic, output, options), memory=memory_of_machine() // 2, writable=output) as apart,
+    ):
+        try:
+            while True:
+                answer = apart.ask(seconds=max(0.0, end - time.monotonic()))
+                said = {"error": answer.reason} if answer.content is None else answer.content
+                if "report" not in said:
+                    break
+                report, ok = str(said["report"]), bool(said["ok"])
+        finally:
+            # Also where it is cut short, by whatever.
+            if report:
+                say(report)
     if "refused" in said:
         raise StudyError(said["refused"])
-    print(said["report"])
-    if not said["ok"]:
+    if "error" in said:
+        late = answer.reason.startswith("time limit")
+        why = f"time limit: stopped after {time_limit:g} s" if late else said["error"]
+        complain(f"{heuristic}: {why}{'; what had been checked is above' if report else ''}")
+    if "error" in said or not ok:
         raise typer.Exit(1)
 
 
-def _checked(problem: str, heuristic: str, output: Path, options: dict[str, Any]) -> dict[str, Any]:
-    """The report of all checks as words."""
-    from formulations import SolverNotFound
-    from instances import InstanceError
-    from validation.errors import CatalogueError
-    from validation.testing.checks import check_heuristic
+class _Checks:
+    """Answers with the report so far, in words, after one more check; in the end with nothing."""
 
-    try:
-        strategy = _strategy(options.pop("strategy"))
-        found = check_heuristic(problem, heuristic, output=output, strategy=strategy, **options)
-    except (StudyError, CatalogueError, InstanceError, SolverNotFound) as error:
-        return {"refused": str(error)}
-    return {"report": str(found), "ok": found.ok}
+    def __init__(self, problem: str, heuristic: str, output: Path, options: dict[str, Any]) -> None:
+        self.asked = (problem, heuristic, output, options)
+        self.reports: Iterator[CheckReport] | None = None
+
+    def __call__(self) -> dict[str, Any]:
+        from formulations import SolverNotFound
+        from instances import InstanceError
+        from validation.errors import CatalogueError
+        from validation.testing.checks import run_checks
+
+        try:
+            if self.reports is None:
+                problem, heuristic, output, options = self.asked
+                drawn = _strategy(options["strategy"])
+                self.reports = run_checks(problem, heuristic, output=output, **{**options, "strategy": drawn})
+            report = next(self.reports, None)
+        except (StudyError, CatalogueError, InstanceError, SolverNotFound) as error:
+            return {"refused": str(error)}
+        return {} if report is None else {"report": str(report), "ok": report.ok}
 
 
 def _problem_and_heuristic(names: list[str], problem: str | None) -> tuple[str, str]:
@@ -99,9 +127,9 @@ def _strategy(reference: str | None) -> SearchStrategy[Any] | None:
         return None
     from hypothesis.strategies import SearchStrategy
 
-    from validation.catalogue import import_object
+    from validation.catalogue import import_tried
 
-    found = import_object(reference)
+    found = import_tried(reference)
     found = found() if callable(found) else found
     if not isinstance(found, SearchStrategy):
         raise StudyError(f"--strategy: {reference!r} is no Hypothesis strategy, but {type(found).__name__}")
@@ -126,36 +154,55 @@ def hunt(
     output: Annotated[Path, typer.Option("-o", "--output", help="Directory for what is found.")] = Path("hunt"),
 ) -> None:
     """Search for the instance on which a heuristic does worst, and shrink it."""
-    from validation.testing.hunt import INTERRUPTED, OracleDisagreementError, find_worst
+    began = time.monotonic()
+    allowed = _seconds(budget)
+    from validation.outputs import folder_to_write, refuse_foreign, writing
+    from validation.testing.hunt import OracleDisagreementError, find_worst
+    from validation.testing.witness import paths_of
 
+    # What it takes to import everything counts, but for a hunt that would have no time left.
+    left = allowed if allowed <= 0 else max(allowed / 2, allowed - (time.monotonic() - began))
     problem, heuristic = _problem_and_heuristic(names, problem)
-    try:
-        found = find_worst(
-            problem,
-            heuristic,
-            seed=seed,
-            budget=_seconds(budget),
-            keep=keep,
-            jobs=jobs,
-            strategy=_strategy(strategy),
-            progress=_show_hunt,
-        )
-    except OracleDisagreementError as error:
-        complain(f"oracle disagreement: {error}")
-        raise typer.Exit(DISAGREEMENT) from None
-    path = found.save(output)
+    for path in paths_of(output, problem, heuristic):
+        refuse_foreign(path, problem)
+    interruption.say(lambda: "nothing had been found")
+    with folder_to_write(output):
+        try:
+            found = find_worst(
+                problem,
+                heuristic,
+                seed=seed,
+                budget=left,
+                keep=keep,
+                jobs=jobs,
+                strategy=_strategy(strategy),
+                progress=_show_hunt,
+            )
+        except OracleDisagreementError as error:
+            complain(f"oracle disagreement: {error}")
+            raise typer.Exit(DISAGREEMENT) from None
+        interruption.say(lambda: "the worst instance so far is above")
+        _print_hunt(found)
+        with writing(output):
+            path = found.save(output)
+    interruption.say(lambda: f"the worst instance so far is in {path}")
+    say(f"witness     {path}\npage        {path.with_suffix('.html')}")
+    say(f"again       optgap solve {path} [--heuristic {heuristic}]")
+
+
+def _print_hunt(found: Witness) -> None:
     judged = found.judged
     value = "no feasible plan" if judged.value is None else number(judged.value)
-    print(f"worst gap   {gap_range(found.worst_gap, found.worst_gap)}, found by {found.found_by}")
-    print(f"smallest    gap {gap_range(judged.gap, judged.gap)}: {heuristic} {value}, optimum {number(judged.optimum)}")
-    print(f"instance    {json.dumps(judged.instance.to_dict())}")
-    print(f"judged      {found.evaluated} instances")
+    say(f"worst gap   {gap_range(found.worst_gap, found.worst_gap)}, found by {found.found_by}")
+    say(
+        f"smallest    gap {gap_range(judged.gap, judged.gap)}: {found.heuristic} {value}, "
+        f"optimum {number(judged.optimum)}"
+    )
+    # Before anything is written, so that it is not lost where nothing can be.
+    say(f"instance    {json.dumps(judged.instance.to_dict())}")
+    say(f"judged      {found.evaluated} instances")
     for failure in found.failures:
-        print(f"ended early {failure}")
-    print(f"witness     {path}\npage        {path.with_suffix('.html')}")
-    print(f"again       optgap solve {path} [--heuristic {heuristic}]")
-    if INTERRUPTED in found.failures:
-        raise typer.Exit(130)
+        say(f"ended early {failure}")
 
 
 def _seconds(text: str) -> float:
@@ -194,15 +241,28 @@ def claims(
 ) -> None:
     """Put the papers' formal statements to the test."""
     from instances.files import write_whole
+    from validation.outputs import try_file, writing
     from validation.testing import claims as found
 
-    verdicts = []
-    for claim in found.claims(name):
-        verdict = found.examine(claim, instances=instances, seconds=seconds, seed=seed)
-        if not as_json:
-            print(f"{verdict}\n", flush=True)
-        verdicts.append(verdict)
-    if as_json:
-        print(json.dumps([verdict.to_dict() for verdict in verdicts], indent=2))
+    wanted = found.claims(name)
+    verdicts: list[Verdict] = []
+
+    def so_far() -> str:
+        unwritten = "" if output is None else f", and {output} is not written"
+        return f"{len(verdicts)} of {len(wanted)} claims had been examined{unwritten}"
+
+    interruption.say(so_far)
     if output is not None:
-        write_whole(output, found.page(verdicts))
+        try_file(output)
+    try:
+        for claim in wanted:
+            verdicts.append(found.examine(claim, instances=instances, seconds=seconds, seed=seed))
+            if not as_json:
+                print(f"{verdicts[-1]}\n", flush=True)
+    finally:
+        # Also of an interruption, the verdicts so far; the page is of all claims or it is not written.
+        if as_json:
+            print(json.dumps([verdict.to_dict() for verdict in verdicts], indent=2))
+    if output is not None:
+        with writing(output):
+            write_whole(output, found.page(verdicts))

@@ -14,13 +14,24 @@ import numpy as np
 
 from instances.base import Instance
 from instances.files import load
-from instances.schema import nearest
+from instances.schema import JOBS, LONGEST, nearest, quoted
 from validation import catalogue
 from validation.catalogue import Heuristic
 from validation.errors import CatalogueError, StudyError
+from validation.formatting import printable
 from validation.study.options import StudyOptions
 
-__all__ = ["EXACT", "Algorithm", "Case", "choose_algorithms", "choose_cases", "choose_problems", "generate", "size_of"]
+__all__ = [
+    "EXACT",
+    "Algorithm",
+    "Case",
+    "choose_algorithms",
+    "choose_cases",
+    "choose_problems",
+    "file_of",
+    "generate",
+    "size_of",
+]
 
 AnyInstance = Instance[Any]
 
@@ -37,7 +48,7 @@ class Case:
     instance : Instance
     source : "generated", "trace" or "file"
     size : int
-        The generator's size parameter.
+        The generator's size parameter; 0 where the data of a file do not tell it.
     index : int
         Number among the instances of this problem, source and size.
     """
@@ -50,7 +61,12 @@ class Case:
     @property
     def file(self) -> str:
         """Path of its JSON below the study's directory."""
-        return f"instances/{self.instance.problem}/{self.instance.digest[:16]}.json"
+        return file_of(self.instance.problem, self.instance.digest)
+
+
+def file_of(problem: str, digest: str) -> str:
+    """Path of an instance's JSON below a study's directory."""
+    return f"instances/{problem}/{digest[:16]}.json"
 
 
 @dataclass(frozen=True)
@@ -80,13 +96,13 @@ def choose_problems(problems: str | Sequence[str]) -> list[str]:
     chosen: list[str] = []
     for name in names:
         if not isinstance(name, str):
-            raise StudyError(f"problems: got {name!r}, must be a name")
+            raise StudyError(f"problems: got {quoted(name)}, must be a name")
         if name in papers:
             chosen += [problem for problem in catalogue.CATALOGUE if problem.split(".")[0] == name]
         elif name in catalogue.CATALOGUE:
             chosen.append(name)
         else:
-            raise CatalogueError(f"unknown problem {name!r}{nearest(name, [*catalogue.CATALOGUE, *papers])}")
+            raise CatalogueError(f"unknown problem {quoted(name)}{nearest(name, [*catalogue.CATALOGUE, *papers])}")
     return list(dict.fromkeys(chosen))
 
 
@@ -95,6 +111,7 @@ def choose_algorithms(
     heuristics: str | Sequence[str | Callable[..., Any]] | Mapping[str, str | Callable[..., Any]] | None,
     solver: str,
     time_limit: float,
+    verify: bool = False,
 ) -> dict[str, list[Algorithm]]:
     """For each problem the exact solve, then the heuristics asked for.
 
@@ -104,7 +121,8 @@ def choose_algorithms(
         When a name is in no problem's catalogue, a function cannot be imported, or two functions
         have one name.
     """
-    exact = Algorithm(EXACT, None, {"solver": solver, "time_limit": time_limit})
+    # What is not asked is not part of the key, so that rows of studies before stay what they are.
+    exact = Algorithm(EXACT, None, {"solver": solver, "time_limit": time_limit, **({"verify": True} if verify else {})})
     if heuristics is None:
         return {
             problem: [exact, *(Algorithm(n, h, {}) for n, h in catalogue.entry(problem).heuristics.items())]
@@ -122,6 +140,8 @@ def choose_algorithms(
         for problem in mine or problems:
             own, heuristic = catalogue.heuristic(problem, reference)
             algorithm = Algorithm(str(name or own), heuristic, {})
+            if printable(algorithm.name) != algorithm.name:
+                raise StudyError(f"heuristics: got {algorithm.name!r}, must be a name in visible characters")
             if algorithms[problem].setdefault(algorithm.name, algorithm).heuristic != heuristic:
                 raise StudyError(f"two algorithms are called {algorithm.name!r}: name them, as in {{'mine': function}}")
     return {problem: [*found.values()] for problem, found in algorithms.items()}
@@ -180,6 +200,10 @@ def _given_cases(problems: Sequence[str], given: str | os.PathLike[str] | Sequen
         if not folder.is_dir():
             raise StudyError(f"instances: {folder} is not a directory")
         files = sorted(folder.rglob("*.json"))
+        for file in files:
+            # A pipe would be waited for.
+            if not file.is_file():
+                raise StudyError(f"instances: {file} is not a file")
         found = [load(file) for file in files]
         where = str(folder)
     else:
@@ -198,9 +222,12 @@ def _given_cases(problems: Sequence[str], given: str | os.PathLike[str] | Sequen
 
 
 def size_of(instance: AnyInstance) -> int:
-    """The size parameter that an instance would have been generated with."""
+    """The size parameter that an instance would have been generated with; 0 where its data do not tell.
+
+    Of several numbers, such as servers of each type, the greatest counts.
+    """
     size = getattr(instance, catalogue.entry(instance.problem).size, None)
-    return int(size) if size is not None else instance.dims["n"]
+    return int(np.max(size)) if size is not None else instance.dims.get(JOBS, 0)
 
 
 def _sizes_of(problem: str, sizes: Sequence[int] | Mapping[str, Sequence[int]] | None) -> Sequence[int]:
@@ -242,10 +269,16 @@ def generate(problem: str, seed: int, size: int, index: int = 0) -> AnyInstance:
     Raises
     ------
     StudyError
-        When there is no instance of that size.
+        When there is no instance of that size, or none that can be held.
     """
     entry = catalogue.entry(problem)
+    if size > LONGEST:
+        raise StudyError(f"cannot generate {problem} with {entry.size} = {size}: must be at most {LONGEST:,}")
     try:
         return entry.generate(_rng(problem, seed, size, index), **{entry.size: size})
+    except MemoryError:
+        raise StudyError(
+            f"cannot generate {problem} with {entry.size} = {size}: it needs more memory than there is"
+        ) from None
     except ValueError as error:
         raise StudyError(f"cannot generate {problem} with {entry.size} = {size}: {error}") from error

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import importlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,9 +22,11 @@ from instances.base import Plan, PlanError
 from instances.schema import declarations
 from validation import catalogue
 from validation.catalogue import Heuristic
-from validation.isolation import Apart
+from validation.formatting import printable
+from validation.isolation import Apart, plain
 from validation.study.cases import Algorithm, AnyInstance, Case
 from validation.study.keys import exact_code, heuristic_code
+from validation.study.records import LARGEST
 from validation.workers import Outcome
 
 __all__ = [
@@ -60,7 +63,7 @@ class Cell:
     time_limit : float
         Of the algorithm, s.
     memory : int, optional
-        Bytes that a heuristic may take.
+        Bytes that it may take; a heuristic is stopped by whoever asks it, an exact solve by whoever runs the cell.
     """
 
     case: Case
@@ -69,6 +72,11 @@ class Cell:
     key: str
     time_limit: float
     memory: int | None
+
+    @property
+    def exact_limit(self) -> float:
+        """Seconds of an exact cell: its limit, and as long again where what is found is verified."""
+        return self.time_limit * (2 if self.algorithm.options.get("verify") else 1)
 
 
 def cells_of(
@@ -92,30 +100,38 @@ def run_cell(cell: Cell) -> dict[str, Any]:
     """Row entries of a cell."""
     instance, algorithm = cell.case.instance, cell.algorithm
     if algorithm.heuristic is None:
-        return solve_exactly(instance, algorithm.options["solver"], cell.time_limit)
+        options = algorithm.options
+        return solve_exactly(instance, options["solver"], cell.time_limit, verify=options.get("verify", False))
     return _judged(instance, algorithm.heuristic, cell)
 
 
-def solve_exactly(instance: AnyInstance, solver: str, time_limit: float) -> dict[str, Any]:
+def solve_exactly(instance: AnyInstance, solver: str, time_limit: float, *, verify: bool) -> dict[str, Any]:
     """Row entries of the exact side of an instance."""
     solution = formulations.solve(instance, solver=solver, time_limit=time_limit)
+    second = formulations.verify(instance, solution, time_limit=time_limit) if verify else None
     return {
         "status": solution.status,
         "reason": f"{solution.message}; proof: {solution.proof or 'none'}",
         "value": solution.objective,
-        "bound": solution.bound if np.isfinite(solution.bound) else None,
+        "bound": _sayable(solution.bound),
         "seconds": solution.build_seconds + solution.solve_seconds,
         "solver": f"{solution.solver} {solution.solver_version}",
         "relaxation": _relaxation(instance),
         "plan": _small(solution.plan),
+        "verification": None if second is None else second.verdict,
+        "second": None if second is None else second.to_dict(),
     }
 
 
 def _relaxation(instance: AnyInstance) -> float | None:
     """The bound that the paper measures its heuristic against, where the catalogue has one."""
     bound = catalogue.entry(instance.problem).relaxation
-    value = None if bound is None else bound(instance)
-    return value if value is not None and np.isfinite(value) else None
+    return None if bound is None else _sayable(bound(instance))
+
+
+def _sayable(value: float) -> float | None:
+    """A number, where it is one that the log can hold."""
+    return value if abs(value) <= LARGEST else None
 
 
 @dataclass(frozen=True)
@@ -153,6 +169,8 @@ class Asking:
     """
 
     def __init__(self, heuristic: Heuristic, seed: int, *, memory: int | None = None) -> None:
+        for module in heuristic.imports:
+            importlib.import_module(module)
         # The function reaches a forked process as it is, so that it need not be picklable.
         self.apart = Apart(functools.partial(answered, heuristic, seed), memory=memory)
 
@@ -166,7 +184,7 @@ class Asking:
         """Its plan for an instance, after at most ``seconds``."""
         answer = self.apart.ask(instance, seconds=seconds)
         plan, reason = _plan_of(instance, answer.content) if answer.content is not None else (None, answer.reason)
-        return Asked(plan, answer.seconds, reason)
+        return Asked(plan, answer.seconds, plain(reason))
 
 
 def ask(instance: AnyInstance, heuristic: Heuristic, seed: int, *, seconds: float, memory: int | None = None) -> Asked:
@@ -178,7 +196,7 @@ def ask(instance: AnyInstance, heuristic: Heuristic, seed: int, *, seconds: floa
 def answered(heuristic: Heuristic, seed: int, instance: AnyInstance) -> dict[str, Any]:
     """What a heuristic returns, as data: the declared fields of its plan."""
     options = {}
-    if catalogue.takes_rng(heuristic.function):
+    if heuristic.random:
         options["rng"] = np.random.default_rng([seed, int(instance.digest[:16], 16)])
     kind = instance.plan_type
     plan = heuristic.function(instance, **options)
@@ -249,8 +267,10 @@ def row_of(cell: Cell, outcome: Outcome) -> dict[str, Any]:
     else:
         row |= outcome.result
         row["engine_seconds"] = outcome.seconds - row["seconds"]
+    # What the reader of the log would not take for a row must not be written as one.
+    row["reason"] = printable(row["reason"])
     value = row.get("value")
-    if value is not None and not np.isfinite(value):
+    if value is not None and not abs(value) <= LARGEST:
         row |= {"status": "failed", "reason": f"the plan is worth {value}", "value": None}
     return row
 
@@ -273,7 +293,7 @@ def cell_record(cell: Cell) -> dict[str, Any]:
 def _code(problem: str, algorithm: Algorithm) -> list[str]:
     """Version of the code that an algorithm runs."""
     if algorithm.heuristic is None:
-        return exact_code(problem, algorithm.options["solver"])
+        return exact_code(problem, algorithm.options["solver"], verify=algorithm.options.get("verify", False))
     return heuristic_code(algorithm.heuristic.function)
 
 
@@ -284,7 +304,7 @@ def _key(instance: AnyInstance, algorithm: Algorithm, code: list[str], seed: int
         "instance": instance.digest,
         "algorithm": algorithm.name,
         "options": dict(algorithm.options),
-        "seed": seed if algorithm.heuristic is not None and catalogue.takes_rng(algorithm.heuristic.function) else None,
+        "seed": seed if algorithm.heuristic is not None and algorithm.heuristic.random else None,
         "code": code,
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -18,7 +18,7 @@ from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 import formulations
-from formulations.engine import solving
+from formulations.engine import solving, verification
 from validation.catalogue import IMPORT_SECONDS, Heuristic, Imported, import_object
 from validation.isolation import Apart
 from validation.provenance import version
@@ -29,13 +29,21 @@ _LIBRARY = ("formulations", "heuristics", "instances")
 _INSTALLED = tuple(Path(sysconfig.get_path(kind)).resolve() for kind in ("stdlib", "purelib", "platlib"))
 
 
-def exact_code(problem: str, solver: str) -> list[str]:
-    """Version of an exact solve: of everything between the instance and the answer."""
+def exact_code(problem: str, solver: str, *, verify: bool = False) -> list[str]:
+    """Version of an exact solve: of everything between the instance and the answer, and the second answer."""
     names = ("scheduling-formulations", "pyomo", "highspy", "numpy")
     return [
         *map(version, names),
         solver,
-        _hash(_sources([solving, sys.modules[formulations.formulation(problem).build.__module__]])),
+        _hash(
+            _sources(
+                [
+                    solving,
+                    sys.modules[formulations.formulation(problem).build.__module__],
+                    *([verification] if verify else []),
+                ]
+            )
+        ),
     ]
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from validation.errors import StudyError
+from validation.formatting import printable
 
 if TYPE_CHECKING:
     from instances.base import Instance
@@ -101,6 +102,12 @@ def _paths(given: Sequence[str]) -> str | Mapping[str, str]:
     return named
 
 
+MOST_JOBS = 1000
+"""Worker processes of a study."""
+
+MOST_INSTANCES = 1_000_000
+"""Instances of each problem, size and source."""
+
 _OF_THIS_RUN = ("output", "jobs", "memory_limit")
 """Options that say where and on what a study runs, not what it is."""
 
@@ -156,13 +163,21 @@ class StudyOptions:
     )
     time_limit: float = option("Limit for each run, s.", (int, float), annotation=float, default=60.0)
     memory_limit: int | None = option(
-        "Bytes that a heuristic, with all that it starts, may take, such as 4e9; half of the machine's, shared by the "
+        "Bytes that a run, with all that it starts, may take, such as 4e9; half of the machine's, shared by the "
         "jobs, by default.",
         (int, float),
         annotation=float,
     )
     jobs: int | None = option("Worker processes; one for each core by default.", (int,), annotation=int)
     solver: str = option("Solver of the exact side.", (str,), annotation=str, default="highs")
+    verify: bool = option(
+        "Find every optimum once more, by a second way, within the same limit; two that contradict each other are an "
+        "oracle disagreement.",
+        (bool,),
+        annotation=bool,
+        default=False,
+        names=("--verify",),
+    )
     output: str | os.PathLike[str] | None = option(
         "Directory of the study; rows that it already holds for the same content are not computed again, "
         "failures excepted. Required.",
@@ -175,21 +190,38 @@ class StudyOptions:
         for name, what in (("problems", "a problem"), ("seed", "--seed"), ("output", "-o DIR")):
             if getattr(self, name) is None:
                 raise StudyError(f"missing {what}")
+        from instances.schema import quoted
+
         # One form of each number, whoever gave it, because keys are made of their text.
-        object.__setattr__(self, "seed", operator.index(self.seed))  # type: ignore[arg-type]
-        object.__setattr__(self, "time_limit", float(self.time_limit))
-        if self.memory_limit is not None:
-            object.__setattr__(self, "memory_limit", int(self.memory_limit))
+        for name, form, must in (
+            ("seed", operator.index, "a whole number"),
+            ("time_limit", float, "positive seconds"),
+            ("memory_limit", int, "a number of bytes"),
+        ):
+            value = getattr(self, name)
+            try:
+                object.__setattr__(self, name, None if value is None else form(value))
+            except (ValueError, OverflowError):
+                # Of infinity there is no whole number, of one of a thousand digits no float.
+                raise StudyError(f"{name}: got {quoted(value)}, must be {must}") from None
         if not 0 < self.time_limit < float("inf"):
             raise StudyError(f"time_limit: got {self.time_limit!r}, must be positive seconds")
-        for name, value, least in (
-            ("jobs", self.jobs, 1),
-            ("count", self.count, 1),
-            ("seed", self.seed, 0),
-            ("memory_limit", self.memory_limit, 2**20),
+        for name, least, most in (
+            ("jobs", 1, MOST_JOBS),
+            ("count", 1, MOST_INSTANCES),
+            ("seed", 0, 2**63 - 1),
+            ("memory_limit", 2**20, 2**63 - 1),
         ):
+            value = getattr(self, name)
             if value is not None and value < least:
                 raise StudyError(f"{name}: got {value!r}, must be at least {least}")
+            if value is not None and value > most:
+                raise StudyError(f"{name}: got {quoted(value)}, must be at most {most:,}")
+        for name in ("instances", "throughputs", "trace", "output"):
+            given = getattr(self, name)
+            for path in given.values() if isinstance(given, Mapping) else (given,):
+                if isinstance(path, (str, os.PathLike)):
+                    _refuse_odd_path(name, path)
 
     @classmethod
     def given(cls, config: Path | None, **given: Any) -> StudyOptions:
@@ -213,7 +245,7 @@ class StudyOptions:
         given = self.instances
         found["problems"], found["heuristics"] = list(problems), dict(heuristics)
         found["instances"] = str(given) if isinstance(given, (str, os.PathLike)) else given and "given"
-        return found
+        return {name: _visible(value) for name, value in found.items()}
 
     @classmethod
     def table(cls) -> str:
@@ -225,6 +257,25 @@ class StudyOptions:
         return "\n".join(lines) + "\n"
 
 
+def _refuse_odd_path(name: str, path: str | os.PathLike[str]) -> None:
+    """Refuse what cannot be the name of a file, with a zero byte in it, or half of a character."""
+    try:
+        odd = b"\0" in os.fsencode(path)
+    except ValueError:
+        odd = True
+    if odd:
+        raise StudyError(f"{name}: {str(path)!r}: no file can have this name")
+
+
+def _visible(value: Any) -> Any:
+    """Names and paths without bytes that are no text, which files cannot hold."""
+    if isinstance(value, Mapping):
+        return {name: _visible(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_visible(one) for one in value]
+    return printable(value) if isinstance(value, str) else value
+
+
 def as_toml(value: Any) -> str:
     """A default as the documents and a TOML file write it."""
     if isinstance(value, bool):
@@ -234,17 +285,20 @@ def as_toml(value: Any) -> str:
 
 def _from_toml(path: Path) -> dict[str, Any]:
     """Options of a study from a TOML file."""
-    from instances.schema import nearest
+    from instances.schema import nearest, quoted
 
     try:
-        asked = tomllib.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+        asked = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
         raise StudyError(f"{path}: not valid TOML: {error}") from None
     known = {one.name: one.metadata["kinds"] for one in fields(StudyOptions)}
     for name, value in asked.items():
         if name not in known:
-            raise StudyError(f"{path}: unknown option {name!r}{nearest(name, known)}")
+            raise StudyError(f"{path}: unknown option {quoted(name)}{nearest(name, known)}")
         if not isinstance(value, known[name]) or (isinstance(value, bool) and bool not in known[name]):
             kinds = " or ".join(kind.__name__ for kind in known[name])
-            raise StudyError(f"{path}: {name}: got {value!r}, must be {kinds}")
+            raise StudyError(f"{path}: {name}: got {quoted(value)}, must be {kinds}")
+        for text in value.values() if name in ("throughputs", "trace") and isinstance(value, dict) else ():
+            if not isinstance(text, str):
+                raise StudyError(f"{path}: {name}: got {quoted(text)}, must be str")
     return asked

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from validation.drawing import own_style
 from validation.formatting import duration
 from validation.study.cases import EXACT
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["looks", "problem_pictures"]
 
@@ -31,7 +31,6 @@ _STYLE: dict[Any, Any] = {
     "axes.titleweight": "bold",
     "font.size": 9.5,
     "grid.alpha": 0.3,
-    "svg.hashsalt": "study",
 }
 
 
@@ -60,7 +59,9 @@ def problem_pictures(rows: pd.DataFrame) -> list[tuple[str, str, str]]:
     )
     found = []
     for title, reading, draw in pictures:
-        with mpl.rc_context(_STYLE):
+        with own_style(_STYLE, salt="study"):
+            from matplotlib.figure import Figure
+
             figure = Figure(figsize=(5.6, 3.5), layout="constrained")
             axes = figure.add_subplot()
             draw(axes, rows, look)
@@ -82,6 +83,8 @@ def looks(rows: pd.DataFrame) -> dict[str, dict[str, Any]]:
 
 
 def _gap_distribution(axes: Axes, rows: pd.DataFrame, look_of: Mapping[str, Mapping[str, Any]]) -> None:
+    from matplotlib.ticker import FuncFormatter
+
     largest = 0.0
     for name, group in rows[rows["algorithm"] != EXACT].groupby("algorithm", sort=False):
         gaps = np.sort(group["gap_high"].to_numpy(float))
@@ -134,6 +137,8 @@ def _gap_by_size(axes: Axes, rows: pd.DataFrame, look_of: Mapping[str, Mapping[s
 
 
 def _time_by_size(axes: Axes, rows: pd.DataFrame, look_of: Mapping[str, Mapping[str, Any]]) -> None:
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
     for name, group in rows[rows["status"] != "failed"].groupby("algorithm", sort=False):
         median = group.groupby("size")["seconds"].median()
         axes.plot(median.index, median, linewidth=1.4, markersize=4.5, **look_of[str(name)])
@@ -148,6 +153,8 @@ def _time_by_size(axes: Axes, rows: pd.DataFrame, look_of: Mapping[str, Mapping[
 
 
 def _time_profile(axes: Axes, rows: pd.DataFrame, look_of: Mapping[str, Mapping[str, Any]]) -> None:
+    from matplotlib.ticker import FuncFormatter
+
     for name, group in rows.groupby("algorithm", sort=False):
         answered = group[group["status"].isin(["optimal"] if name == EXACT else ["feasible"])]
         seconds = np.sort(answered["seconds"].to_numpy(float))

@@ -7,18 +7,23 @@ import html
 import json
 import os
 import shlex
+import warnings
+from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import pandas as pd
 
+from instances.base import Instance, InstanceError, PlanError
 from instances.files import load, write_whole
 from validation import catalogue
 from validation.drawing import plans_side_by_side
-from validation.formatting import duration, gap_range, number, percent
+from validation.formatting import duration, gap_range, number, percent, printable
 from validation.study.cases import EXACT
 from validation.study.plots import looks, problem_pictures
 from validation.study.results import Study, collect, read_plans
+from validation.study.store import Warn, read_log
 
 __all__ = ["finish"]
 
@@ -28,22 +33,30 @@ LARGEST_DRAWN = 40
 """Size up to which an instance is drawn: beyond, a picture says little."""
 
 
-def finish(directory: str | os.PathLike[str]) -> Study:
+def finish(directory: str | os.PathLike[str], warn: Warn = warnings.warn) -> Study:
     """Write table, metadata and report of a study, finished or not, from its log.
+
+    Parameters
+    ----------
+    directory : path
+    warn : callable, optional
+        Told of each line of the log that is damaged, and passed over.
 
     Raises
     ------
     StudyError
         When the directory holds no study.
     """
-    study = collect(directory)
+    study = collect(directory, warn)
     write_whole(study.report, _page(study))
     return study
 
 
 def _page(study: Study) -> str:
     problems = list(dict.fromkeys(study.rows["problem"]))
-    contents = "".join(f'<li><a href="#{p}">{p}</a> {_escape(_title(p))}</li>' for p in problems)
+    contents = "".join(
+        f"<li>{_link(f'#{quote(problem)}', problem)} {_escape(_title(problem))}</li>" for problem in problems
+    )
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Optimality gaps: {_escape(", ".join(problems))}</title><style>{_CSS}</style></head><body>
@@ -80,6 +93,11 @@ def _verdict(study: Study) -> str:
     )
     if not meta["finished"]:
         said += f" <b>Unfinished:</b> {meta['cells_ended']} of {meta['cells']} runs have ended."
+    if meta["damaged_lines"]:
+        said += f" <b>Damaged:</b> {meta['damaged_lines']} lines of the log, which are no rows, were passed over."
+    if found := meta["verification"]:
+        verdicts = ", ".join(f"{times} {verdict}" for verdict, times in found.items())
+        said += f" What the exact side proved, found once more by a second way: {verdicts}."
     wrong = meta["disagreements"]
     if wrong:
         return f'<p class="bad">{wrong} oracle disagreement{"s" * (wrong > 1)}: see below.</p><p>{said}</p>'
@@ -89,7 +107,7 @@ def _verdict(study: Study) -> str:
 def _problem(study: Study, problem: str) -> str:
     rows = study.rows[study.rows["problem"] == problem]
     pictures = "".join(
-        f'<figure><img alt="{_escape(title)} of {problem}" src="{_inline(svg)}">'
+        f'<figure><img alt="{_escape(f"{title} of {problem}")}" src="{_inline(svg)}">'
         f"<figcaption>{_escape(reading)}</figcaption></figure>"
         for title, reading, svg in problem_pictures(rows)
     )
@@ -100,7 +118,8 @@ def _problem(study: Study, problem: str) -> str:
     entry = catalogue.CATALOGUE.get(problem)
     source = f"{entry.source}; " if entry else ""
     return (
-        f'<section id="{problem}"><h2>{problem}</h2><p>{_escape(_title(problem))} ({_escape(source)}{sense}).</p>'
+        f'<section id="{_escape(problem)}"><h2>{_escape(problem)}</h2>'
+        f"<p>{_escape(_title(problem))} ({_escape(source)}{sense}).</p>"
         f'{_summary_table(study, problem)}<div class="legend">{legend}</div><div class="pictures">{pictures}</div>'
         f"{_relaxation(rows)}{_worst(study, rows)}</section>"
     )
@@ -188,17 +207,17 @@ def _worst(study: Study, rows: pd.DataFrame) -> str:
             exact = f"between {number(row['exact_bound'])} and {number(row['best_value'])}"
         lines.append(
             [
-                _escape(row["algorithm"]),
+                row["algorithm"],
                 str(row["size"]),
                 gap_range(row["gap_low"], row["gap_high"]),
                 number(row["value"]),
                 exact,
-                f'<a href="{row["file"]}">{row["instance"][:12]}</a>',
+                _instance(row),
                 _command(row, seed),
             ]
         )
     header = ["heuristic", "size", "gap", "value", "optimum", "instance", "to see it again, in the study's directory"]
-    table = _table(header, lines, text_columns=(0, 5, 6), escaped=True)
+    table = _table(header, lines, text_columns=(0, 5, 6))
     return f"<h3>Worst instances</h3>{table}{_picture_of_the_worst(study, records)}"
 
 
@@ -210,44 +229,64 @@ def _picture_of_the_worst(study: Study, bad: list[dict[str, Any]]) -> str:
         best = plans.get(str(exact.get(row["instance"])))
         if row["key"] not in plans or best is None or int(row["size"]) > LARGEST_DRAWN:
             continue
-        instance = load(study.directory / row["file"])
         found = "optimal" if row["exact_status"] == "optimal" else "best found"
-        drawn = {row["algorithm"]: plans[row["key"]], found: best}
-        read = {name: instance.plan_type.from_dict(plan) for name, plan in drawn.items()}
         caption = f"{row['algorithm']} where it does worst, beside the {found} plan ({row['file']})"
-        picture = _inline(plans_side_by_side(instance, read))
-        told = _escape(caption)
-        return f'<figure><img src="{picture}" alt="{told}"><figcaption>{told}</figcaption></figure>'
+        try:
+            instance = _stored(study, row)
+            drawn = {row["algorithm"]: plans[row["key"]], found: best}
+            read = {name: instance.plan_type.from_dict(plan) for name, plan in drawn.items()}
+            picture = plans_side_by_side(instance, read)
+        except (InstanceError, PlanError, OSError) as error:
+            return f"<p>Not drawn: {_escape(caption)}: {_escape(error)}</p>"
+        return (
+            f'<figure><img src="{_inline(picture)}" alt="{_escape(caption)}">'
+            f"<figcaption>{_escape(caption)}</figcaption></figure>"
+        )
     return ""
 
 
-def _command(row: dict[str, Any], seed: int) -> str:
+def _stored(study: Study, row: dict[str, Any]) -> Instance[Any]:
+    """The instance of a row, from its file."""
+    instance = load(study.directory / row["file"])
+    if instance.digest != row["instance"]:
+        raise InstanceError(f"{row['file']}: another instance than the study's: its command writes it anew")
+    return instance
+
+
+def _command(row: dict[str, Any], seed: int) -> _Markup:
     """What runs the heuristic again; nothing for a function that the command line cannot name."""
     entry = catalogue.CATALOGUE.get(row["problem"])
     if ":" not in row["algorithm"] and (entry is None or row["algorithm"] not in entry.heuristics):
-        return ""
+        return _Markup()
     command = ["optgap", "solve", row["file"], "--heuristic", row["algorithm"], "--seed", str(seed)]
-    return f"<code>{_escape(shlex.join(command))}</code>"
+    return _Markup(f"<code>{_escape(shlex.join(command))}</code>")
 
 
 def _disagreements(study: Study) -> str:
     rows = study.disagreements
     if rows.empty:
         return ""
+    seconds = {
+        row["key"]: f"{row['second'].get('way')}: {row['second'].get('message')}"
+        for row in read_log(study.directory).rows
+        if row.get("verification") == "contradicted" and row.get("second")
+    }
     lines = [
         [
             row["problem"],
-            _escape(row["algorithm"]),
+            row["algorithm"],
             number(row["value"]),
-            f"{row['exact_status']}, bound {number(row['exact_bound'])}",
-            f'<a href="{row["file"]}">{row["instance"][:12]}</a>',
+            seconds[row["key"]]
+            if row["key"] in seconds
+            else f"{row['exact_status']}, bound {number(row['exact_bound'])}",
+            _instance(row),
         ]
         for row in rows.to_dict("records")
     ]
-    header = ["problem", "heuristic", "feasible value", "exact side", "instance"]
+    header = ["problem", "algorithm", "value", "against", "instance"]
     return (
         '<section class="bad"><h2>Oracle disagreements</h2>'
-        + _table(header, lines, text_columns=(0, 1, 3, 4), escaped=True)
+        + _table(header, lines, text_columns=(0, 1, 3, 4))
         + "</section>"
     )
 
@@ -263,18 +302,18 @@ def _failures(study: Study) -> str:
         first = group.iloc[0]
         lines.append(
             [
-                _escape(problem),
-                _escape(algorithm),
-                _escape(status),
+                str(problem),
+                str(algorithm),
+                str(status),
                 str(len(group)),
-                _escape(first["reason"]),
-                f'<a href="{first["file"]}">{first["instance"][:12]}</a>',
+                str(first["reason"]),
+                _instance(first),
             ]
         )
     header = ["problem", "algorithm", "status", "runs", "reason of the first", "instance"]
     return (
         "<section><h2>Runs without a feasible plan</h2>"
-        + _table(header, lines, text_columns=(0, 1, 2, 4, 5), escaped=True)
+        + _table(header, lines, text_columns=(0, 1, 2, 4, 5))
         + "</section>"
     )
 
@@ -286,33 +325,50 @@ def _provenance(study: Study) -> str:
     took = f" in {duration(meta['seconds'])}" if meta["seconds"] is not None else ""
     facts = {
         "Command": f"<code>{_escape(meta['command'])}</code>",
-        "Run": f"started {meta['started']}{took}, {meta['jobs']} worker process{'es' * (meta['jobs'] > 1)}",
+        "Run": _escape(f"started {meta['started']}{took}, {meta['jobs']} worker process{'es' * (meta['jobs'] > 1)}"),
         "Versions": _escape(versions),
         "Commit": _escape(meta["commit"] or "not in a checkout"),
         "Machine": _escape(f"{machine['processor']}, {machine['cores']} cores, {machine['system']}"),
         "Asked": f"<code>{_escape(json.dumps(meta['asked']))}</code>",
-        "Table": '<a href="results.parquet">results.parquet</a>, <a href="metadata.json">metadata.json</a>',
+        "Table": ", ".join(_link(name, name) for name in ("results.parquet", "metadata.json")),
     }
     lines = "".join(f"<dt>{name}</dt><dd>{fact}</dd>" for name, fact in facts.items())
     return f"<section><h2>Where these numbers come from</h2><dl>{lines}</dl></section>"
 
 
-def _table(header: list[str], lines: list[list[str]], *, text_columns: tuple[int, ...], escaped: bool = False) -> str:
+class _Markup(str):
+    """HTML, among words that are none."""
+
+    __slots__ = ()
+
+
+def _table(header: list[str], lines: Sequence[Sequence[str]], *, text_columns: tuple[int, ...]) -> str:
     def cell(tag: str, column: int, content: str) -> str:
         kind = ' class="text"' if column in text_columns else ""
-        return f"<{tag}{kind}>{content if escaped or tag == 'th' else _escape(content)}</{tag}>"
+        return f"<{tag}{kind}>{_escape(content)}</{tag}>"
 
     head = "".join(cell("th", i, name) for i, name in enumerate(header))
     body = "".join("<tr>" + "".join(cell("td", i, c) for i, c in enumerate(line)) + "</tr>" for line in lines)
     return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
+def _instance(row: Mapping[Any, Any] | pd.Series[Any]) -> _Markup:
+    return _link(quote(row["file"]), row["instance"][:12])
+
+
+def _link(target: str, words: str) -> _Markup:
+    return _Markup(f'<a href="{_escape(target)}">{_escape(words)}</a>')
+
+
 def _inline(svg: str) -> str:
     return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
 
 
-def _escape(value: Any) -> str:
-    return html.escape(str(value)) if value is not None and value is not np.nan else ""
+def _escape(value: Any) -> _Markup:
+    """Words as HTML; nothing for what is missing."""
+    if isinstance(value, _Markup):
+        return value
+    return _Markup(html.escape(printable(str(value))) if value is not None and value is not np.nan else "")
 
 
 _CSS = """

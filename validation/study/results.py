@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import html
-import json
 import os
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import numpy as np
-import pandas as pd
 
 from instances.files import write_whole
-from validation.errors import StudyError
 from validation.formatting import duration, gap_range
 from validation.gaps import beats, gap_interval
 from validation.study.cases import EXACT
+from validation.study.store import LOG, Warn, read_log, read_study, require_study, set_aside, write_json
 
-__all__ = ["Study", "collect", "last_run", "read_log", "read_plans", "read_rows", "summarize", "write_json"]
+if TYPE_CHECKING:
+    # Imported where a table is made: a process that has pandas takes twice as long to fork, and a study forks one
+    # for every run of a heuristic.
+    import pandas as pd
+
+__all__ = ["Study", "collect", "read_plans", "summarize", "table_of"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -46,7 +52,7 @@ class Study:
 
     @property
     def disagreements(self) -> pd.DataFrame:
-        """Rows of heuristics that beat a proven bound: a model, a bound or a judge is wrong."""
+        """Rows of heuristics that beat a proven bound, or of optima that a second way contradicts."""
         return self.rows[self.rows["disagreement"]]
 
     def summary(self) -> pd.DataFrame:
@@ -75,15 +81,22 @@ class Study:
 
     def _repr_html_(self) -> str:
         head = html.escape(repr(self).splitlines()[0])
-        link = html.escape(str(self.report))
+        # A colon would begin a scheme, such as javascript.
+        link = quote(os.fsencode(self.report))
         return f'<p>{head}; <a href="{link}">report</a></p>{self.overview().to_html(index=False)}'
 
 
-_BAD = {"failed": "failed", "disagreements": "oracle disagreements"}
+_BAD = {"failed": "failed", "disagreements": "oracle disagreements", "damaged_lines": "damaged lines of the log"}
 
 
-def collect(directory: str | os.PathLike[str]) -> Study:
+def collect(directory: str | os.PathLike[str], warn: Warn = warnings.warn) -> Study:
     """Write table and metadata of a study, finished or not, from its log.
+
+    Parameters
+    ----------
+    directory : path
+    warn : callable, optional
+        Told of each line of the log that is damaged, and passed over.
 
     Raises
     ------
@@ -91,61 +104,30 @@ def collect(directory: str | os.PathLike[str]) -> Study:
         When the directory holds no study.
     """
     directory = Path(directory)
-    rows = read_rows(directory)
-    metadata = _metadata(directory, rows)
+    require_study(directory)
+    study = read_study(directory)
+    found = read_log(directory, study["cells"])
+    for number, wrong in found.damaged:
+        warn(f"{directory / LOG}, line {number}: {wrong}; passed over, the study's command computes its cell again")
+    rows = table_of(study["cells"], found.rows)
+    metadata = _metadata(study, rows, len(found.damaged) + set_aside(directory))
     write_whole(directory / "results.parquet", rows.to_parquet(index=False))
     write_json(directory / "metadata.json", metadata)
     return Study(directory, rows, metadata)
 
 
-def write_json(path: Path, content: Any) -> None:
-    """Write a JSON file, whole or not at all."""
-    write_whole(path, json.dumps(content, indent=1, default=_plain) + "\n")
-
-
-def _plain(value: Any) -> Any:
-    """JSON's word for what it has no word for: arrays and numbers of NumPy's, paths."""
-    return value.tolist() if isinstance(value, np.ndarray | np.generic) else str(value)
-
-
-def read_log(log: Path) -> list[dict[str, Any]]:
-    """Rows of a study's log, in the order in which the cells ended.
-
-    A last line without its end is passed over: it is being written, or its writer was killed.
-    """
-    if not log.exists():
-        return []
-    rows = []
-    for number, line in enumerate(log.read_bytes().split(b"\n")[:-1], 1):
-        try:
-            row = json.loads(line)
-        except ValueError:
-            raise StudyError(f"{log}, line {number}: not valid JSON") from None
-        if not isinstance(row, dict) or not {"key", "status"} <= row.keys():
-            raise StudyError(f"{log}, line {number}: not the row of a study")
-        rows.append(row)
-    return rows
-
-
-def read_rows(directory: str | os.PathLike[str]) -> pd.DataFrame:
-    """The rows of a study with their gaps, one for each cell that has ended.
-
-    Raises
-    ------
-    StudyError
-        When the directory holds no study.
-    """
-    directory = Path(directory)
-    latest = {row["key"]: row for row in read_log(directory / "rows.jsonl")}
-    rows = [latest[cell["key"]] | cell for cell in _read_study(directory)["cells"] if cell["key"] in latest]
-    table = pd.DataFrame(rows).reindex(columns=list(_COLUMNS)).astype(_COLUMNS)
-    return _with_gaps(table)
-
-
-def read_plans(directory: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
+def read_plans(directory: Path) -> dict[str, dict[str, Any]]:
     """Plans that the log of a study keeps, as JSON, by the keys of their rows."""
-    log = read_log(Path(directory) / "rows.jsonl")
-    return {row["key"]: row["plan"] for row in log if row.get("plan") is not None}
+    return {row["key"]: row["plan"] for row in read_log(directory).rows if row.get("plan") is not None}
+
+
+def table_of(cells: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """The rows of a study with their gaps, one for each cell that has ended."""
+    import pandas as pd
+
+    latest = {row["key"]: row for row in rows}
+    ended = [{**latest[cell["key"]], **cell} for cell in cells if cell["key"] in latest]
+    return _with_gaps(pd.DataFrame(ended).reindex(columns=list(_COLUMNS)).astype(_COLUMNS))
 
 
 _COLUMNS = {
@@ -165,6 +147,7 @@ _COLUMNS = {
     "engine_seconds": "float64",
     "solver": "string",
     "reason": "string",
+    "verification": "string",
     "key": "string",
 }
 
@@ -176,14 +159,14 @@ def _with_gaps(rows: pd.DataFrame) -> pd.DataFrame:
     ]
     exact = exact.add_prefix("exact_")
     rows = rows.join(exact, on="instance")
-    rows["exact_status"] = rows["exact_status"].fillna("")
+    rows["exact_status"], rows["verification"] = rows["exact_status"].fillna(""), rows["verification"].fillna("")
     values = rows[rows["status"].isin(["feasible", "optimal"])].groupby("instance")["value"]
     least, greatest = rows["instance"].map(values.min()), rows["instance"].map(values.max())
     rows["best_value"] = least.where(rows["sense"] == "min", greatest).astype(float)
     low, high, disagreement = [], [], []
     records: list[dict[str, Any]] = rows.to_dict("records")  # type: ignore[assignment]
     for row in records:
-        gaps, wrong = (np.nan, np.nan), False
+        gaps, wrong = (np.nan, np.nan), bool(row["verification"] == "contradicted")
         if row["algorithm"] != EXACT and row["status"] == "feasible":
             if row["exact_status"] in ("infeasible", "unbounded") or (
                 np.isfinite(row["exact_bound"]) and beats(row["sense"], row["value"], row["exact_bound"])
@@ -211,6 +194,8 @@ def summarize(rows: pd.DataFrame) -> pd.DataFrame:
     and the greatest that the proven bounds allow; the median times of both sides, s.  The
     percentile is an observed gap: the smallest that at least 95% of the instances do not exceed.
     """
+    import pandas as pd
+
     groups = []
     of_heuristics = rows[rows["algorithm"] != EXACT]
     for key, group in of_heuristics.groupby(["problem", "source", "size", "algorithm"], sort=False):
@@ -231,31 +216,7 @@ def summarize(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(groups)
 
 
-def _read_study(directory: Path) -> dict[str, Any]:
-    """What was asked, by which run, and the cells that follow from it."""
-    path = directory / "study.json"
-    try:
-        study = json.loads(path.read_bytes())
-    except (FileNotFoundError, NotADirectoryError):
-        raise StudyError(f"{directory} holds no study: there is no study.json in it") from None
-    except ValueError:
-        raise StudyError(f"{path}: not valid JSON") from None
-    if not isinstance(study, dict) or not {"asked", "run", "cells"} <= study.keys():
-        raise StudyError(f"{path}: not the record of a study")
-    return study
-
-
-def last_run(directory: Path) -> dict[str, Any] | None:
-    """Provenance of the last run that computed rows in ``directory``; None when there is no record."""
-    try:
-        run: dict[str, Any] = _read_study(directory)["run"]
-    except StudyError:
-        return None
-    return run
-
-
-def _metadata(directory: Path, rows: pd.DataFrame) -> dict[str, Any]:
-    study = _read_study(directory)
+def _metadata(study: Mapping[str, Any], rows: pd.DataFrame, damaged: int) -> dict[str, Any]:
     cells = len(study["cells"])
     return {
         "asked": study["asked"],
@@ -263,6 +224,8 @@ def _metadata(directory: Path, rows: pd.DataFrame) -> dict[str, Any]:
         "cells_ended": len(rows),
         "failed": int((rows["status"] == "failed").sum()),
         "disagreements": int(rows["disagreement"].sum()),
+        "verification": {word: int(times) for word, times in rows["verification"].value_counts().items() if word},
+        "damaged_lines": damaged,
         "finished": len(rows) == cells,
         **study["run"],
     }

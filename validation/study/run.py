@@ -3,13 +3,15 @@
 A study is a set of *cells*, one for each instance and algorithm.  Each runs in a worker process
 under a hard time limit, and its row is appended to a log as soon as it ends, under a key made of
 its content: the instance, the algorithm with its options, the seed, and the versions of the code.
-So a study can be killed at any moment, and the same call finishes it.
+So a study can be killed at any moment, and the same call finishes it.  A row that counts as done is on
+the disk (:mod:`validation.study.store`).
 
 The directory of a study holds
 
     study.json        what was asked, and the cells that follow from it
     instances/        every instance, as JSON
     rows.jsonl        the log, one line for each cell that ended
+    rows.damaged.jsonl   lines of the log that were damaged, set aside
     results.parquet   the table: one row for each cell, gaps included
     metadata.json     versions, machine, command, commit, counts
     report.html       the report, with its pictures inside
@@ -18,27 +20,35 @@ The directory of a study holds
 from __future__ import annotations
 
 import inspect
-import json
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-import filelock
-
 import formulations
-from instances.files import save
 from validation.errors import StudyError
 from validation.provenance import cores, memory_of_machine, provenance
-from validation.study.cases import Case, choose_algorithms, choose_cases, choose_problems
+from validation.study.cases import choose_algorithms, choose_cases, choose_problems
 from validation.study.cells import Cell, cell_record, cells_of, row_of, run_cell
 from validation.study.options import StudyOptions
 from validation.study.progress import Estimate, Meter, Progress, somebody_watches
-from validation.study.results import Study, last_run, read_log, write_json
+from validation.study.results import Study
+from validation.study.store import (
+    INSTANCES,
+    RECORD,
+    Log,
+    Warn,
+    locked,
+    mend_log,
+    read_study,
+    save_instances,
+    write_study,
+)
 from validation.workers import Task, run_tasks
 
 __all__ = ["gap_study"]
@@ -46,10 +56,6 @@ __all__ = ["gap_study"]
 GRACE = 10.0
 """Seconds that a cell gets beyond its time limit, for building, checking and judging, before its worker is
 killed."""
-
-LOCK_PATIENCE = 2.0
-"""Seconds to wait for another run to let go of the directory: one that was killed lets go when its
-workers are gone, too."""
 
 
 def gap_study(
@@ -104,18 +110,23 @@ def _documented() -> None:
 _documented()
 
 
-def run_study(options: StudyOptions, *, progress: Callable[[Progress], None] | Literal[False] | None = None) -> Study:
-    """:func:`gap_study` of options that are one object."""
+def run_study(
+    options: StudyOptions,
+    *,
+    progress: Callable[[Progress], None] | Literal[False] | None = None,
+    warn: Warn = warnings.warn,
+) -> Study:
+    """:func:`gap_study` of options that are one object; ``warn`` is told of damage that was mended."""
     assert options.problems is not None
     assert options.seed is not None
     assert options.output is not None
     chosen = choose_problems(options.problems)
     if options.solver != "highs":
         formulations.find_solver(options.solver)
-    algorithms = choose_algorithms(chosen, options.heuristics, options.solver, options.time_limit)
+    algorithms = choose_algorithms(chosen, options.heuristics, options.solver, options.time_limit, options.verify)
     directory, given = Path(options.output), options.instances
-    if isinstance(given, (str, os.PathLike)) and directory.resolve().is_relative_to(Path(given).resolve()):
-        raise StudyError(f"output: {directory} is inside {given}, whose files are to be studied: choose another")
+    if isinstance(given, (str, os.PathLike)):
+        _refuse_overlap(directory, Path(given))
     cases = choose_cases(chosen, options)
     if not cases:
         raise StudyError("there is no instance to study: sizes is empty")
@@ -125,33 +136,44 @@ def run_study(options: StudyOptions, *, progress: Callable[[Progress], None] | L
     names = {problem: [a.name for a in found if a.heuristic] for problem, found in algorithms.items()}
     if progress is None and somebody_watches():
         progress = Meter()
-    with _locked(directory):
-        earlier = last_run(directory)
-        _save_instances(directory, cases)
-        run = provenance(jobs)
-        study = {"asked": options.asked(names, chosen), "run": run, "cells": [cell_record(cell) for cell in cells]}
-        write_json(directory / "study.json", study)
+    with locked(directory):
+        earlier = read_study(directory)["run"] if (directory / RECORD).exists() else None
+        asked, run = options.asked(names, chosen), provenance(jobs)
+        records = [cell_record(cell) for cell in cells]
+        # The record comes first: by it the rest is known as a study's.
+        write_study(directory, asked, run, records)
+        save_instances(directory, cases)
+        rows = mend_log(directory, records, warn)
         began = time.perf_counter()
-        computed = _run(directory, cells, jobs, progress or None)
+        computed = _run(directory, cells, rows, jobs, progress or None)
         run["seconds"] = time.perf_counter() - began
         # A call that found all rows there leaves word of the one that computed them.
-        write_json(directory / "study.json", study | {"run": run if computed or earlier is None else earlier})
+        write_study(directory, asked, run if computed or earlier is None else earlier, records)
         # It brings Matplotlib, which neither the workers nor what else uses this module should load.
         from validation.study.report import finish
 
-        return finish(directory)
+        return finish(directory, warn)
+
+
+def _refuse_overlap(directory: Path, given: Path) -> None:
+    """Raise where the instances to be studied lie where the study writes, or the other way round."""
+    # Not Path.resolve, which fails at links that lead round in a circle.
+    inside, outside = Path(os.path.realpath(directory)), Path(os.path.realpath(given))
+    if inside.is_relative_to(outside):
+        raise StudyError(f"output: {directory} is inside {given}, whose files are to be studied: choose another")
+    if outside.is_relative_to(inside / INSTANCES):
+        raise StudyError(f"output: a study in {directory} would keep its own files in {given}: choose another")
 
 
 def _run(
     directory: Path,
     cells: Sequence[Cell],
+    rows: Sequence[Mapping[str, Any]],
     jobs: int,
     progress: Callable[[Progress], None] | None,
 ) -> int:
-    """Run the cells that the log does not hold yet, appending a row as each ends; how many."""
-    log = directory / "rows.jsonl"
-    _cut_torn_line(log)
-    finished = {row["key"] for row in read_log(log) if row["status"] != "failed"}
+    """Run the cells that the log has no row of yet, appending one as each ends; how many."""
+    finished = {row["key"] for row in rows if row["status"] != "failed"}
     todo = [cell for cell in cells if cell.key not in finished]
     estimate = Estimate(todo, jobs)
     done, failed = len(cells) - len(todo), 0
@@ -159,17 +181,18 @@ def _run(
         progress(Progress(done, len(cells), 0, None if todo else 0.0))
     # The worker of a heuristic's cell stops the heuristic, so that its own limit is the judge's.
     tasks = [
-        Task((number,), cell.time_limit + GRACE, asks=cell.algorithm.heuristic is not None)
+        Task((number,), cell.time_limit + GRACE, asks=True)
+        if cell.algorithm.heuristic is not None
+        else Task((number,), cell.exact_limit + GRACE, memory=cell.memory)
         for number, cell in enumerate(todo)
     ]
     # A number crosses to a forked worker and not the cell, whose heuristic need not be picklable then.
     outcomes = run_tasks(partial(_run_number, todo), tasks, jobs=jobs, hidden=directory)
-    with open(log, "a", encoding="utf-8") as file, closing(outcomes):
+    with Log(directory) as log, closing(outcomes):
         for outcome in outcomes:
             cell = todo[outcome.task.arguments[0]]
             row = row_of(cell, outcome)
-            file.write(json.dumps(row, allow_nan=False) + "\n")
-            file.flush()
+            log.append(row)
             done += 1
             failed += row["status"] == "failed"
             estimate.ended(cell, outcome.seconds)
@@ -180,38 +203,3 @@ def _run(
 
 def _run_number(cells: Sequence[Cell], number: int) -> dict[str, Any]:
     return run_cell(cells[number])
-
-
-# --- files --------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _locked(directory: Path) -> Iterator[None]:
-    """Hold the study's directory, so that two runs cannot write into it at once."""
-    lock = filelock.FileLock(directory / ".lock")
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        lock.acquire(timeout=LOCK_PATIENCE)
-    except filelock.Timeout:
-        raise StudyError(f"another study is writing to {directory}") from None
-    except OSError as error:
-        raise StudyError(f"cannot write to {directory}: {error.strerror}") from None
-    with lock:
-        yield
-
-
-def _save_instances(directory: Path, cases: Sequence[Case]) -> None:
-    for case in cases:
-        path = directory / case.file
-        if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            save(case.instance, path)
-
-
-def _cut_torn_line(log: Path) -> None:
-    """Drop a last line without its end: the run that wrote it was killed in the middle."""
-    if log.exists():
-        content = log.read_bytes()
-        whole = content.rfind(b"\n") + 1
-        if whole < len(content):
-            os.truncate(log, whole)

@@ -31,6 +31,7 @@ from instances.files import save
 from validation import catalogue
 from validation.catalogue import Entry, Heuristic, entry
 from validation.gaps import beats
+from validation.outputs import refuse_foreign
 from validation.testing import strategies
 from validation.testing.neighbours import shrunk
 from validation.testing.promises import BreaksOnly, Holds, Monotone, NeverWorseThan, Promise, Ratio, Relabelled
@@ -57,6 +58,7 @@ __all__ = [
     "checks",
     "draw_instances",
     "parametrize_with_checks",
+    "run_checks",
 ]
 
 AnyInstance = Instance[Any]
@@ -71,6 +73,8 @@ SOLVE_BUDGET = 0.1
 """Processor seconds for the exact side of each instance drawn, on average."""
 SHRINK_LIMIT = 3.0
 """Processor seconds for making a failing instance small."""
+SHRINK_BUDGET = 9.0
+"""Processor seconds for making all failing instances of a heuristic small; one that raises fails most checks."""
 
 
 class CheckError(AssertionError):
@@ -109,6 +113,32 @@ class Oracle:
         return self._known.get(key)
 
 
+class Shrinking:
+    """The processor time that is left for making failing instances small."""
+
+    def __init__(self) -> None:
+        self._left = SHRINK_BUDGET
+        self._found: list[AnyInstance] = []
+
+    def smallest(
+        self, failing: AnyInstance, fails: Callable[[AnyInstance], bool], instances: list[AnyInstance]
+    ) -> AnyInstance:
+        """The smallest instance found that fails, from the smallest of those drawn or found for another check."""
+        instances = [*self._found, *instances]
+        size = {instance.digest: len(json.dumps(instance.to_dict())) for instance in instances}
+        began = time.process_time()
+        end = began + max(0.0, min(SHRINK_LIMIT, self._left))
+        for instance in sorted(instances, key=lambda one: size[one.digest]):
+            if size[instance.digest] >= size[failing.digest]:
+                break
+            if (instance in self._found or time.process_time() <= end) and fails(instance):
+                failing = instance
+        failing = shrunk(failing, fails, stop=lambda: time.process_time() > end)
+        self._left -= time.process_time() - began
+        self._found.append(failing)
+        return failing
+
+
 @dataclass(frozen=True)
 class Subject:
     """A heuristic under test, with its problem's entry."""
@@ -116,6 +146,7 @@ class Subject:
     heuristic: Heuristic
     entry: Entry
     oracle: Oracle = field(default_factory=Oracle)
+    shrinking: Shrinking = field(default_factory=Shrinking)
 
     def plan(self, instance: AnyInstance) -> Plan | None:
         """Its plan; a random heuristic gets the same stream at every call."""
@@ -286,7 +317,7 @@ def check_heuristic(
     seed : int
         Of the search.
     output : path, optional
-        Directory for the smallest failing instances, as JSON.
+        Directory for the smallest failing instances, as JSON.  Where one cannot be written, its result says so.
     strategy : SearchStrategy, optional
         What to draw the instances from; :func:`validation.testing.strategies.varied` by default.
 
@@ -299,22 +330,56 @@ def check_heuristic(
     CatalogueError
         When there is no such problem.
     """
+    reports = run_checks(
+        problem,
+        heuristic,
+        promises=promises,
+        max_examples=max_examples,
+        seed=seed,
+        output=output,
+        strategy=strategy,
+    )
+    return list(reports)[-1]
+
+
+def run_checks(
+    problem: str,
+    heuristic: str | Callable[..., Any] | Heuristic,
+    *,
+    promises: Promise | Iterable[Promise] = (),
+    max_examples: int = 100,
+    seed: int = 0,
+    output: str | os.PathLike[str] | None = None,
+    strategy: SearchStrategy[Any] | None = None,
+) -> Iterator[CheckReport]:
+    """The report of :func:`check_heuristic` as it grows, after each check."""
     if max_examples < 1:
         raise ValueError(f"max_examples: got {max_examples!r}, must be at least 1")
     name, given = catalogue.heuristic(problem, heuristic, declines=False)
     subject = Subject(given, entry(problem), Oracle(SOLVE_BUDGET * max_examples))
-    results = []
+    report = CheckReport(problem, name, ())
+    planned = list(checks(problem, [*_all_promises(given), *_listed(promises)]))
+    paths = {} if output is None else {check.name: Path(output) / f"{problem}-{check.name}.json" for check in planned}
+    for path in paths.values():
+        refuse_foreign(path, problem)
     instances = draw_instances(strategies.varied(problem) if strategy is None else strategy, max_examples, seed)
-    for check in checks(problem, [*_all_promises(given), *_listed(promises)]):
+    for check in planned:
         result = _search(check, subject, instances)
-        if output is not None and result.instance is not None:
-            folder = Path(output)
-            folder.mkdir(parents=True, exist_ok=True)
-            path = folder / f"{problem}-{check.name}.json"
-            save(result.instance, path)
-            result = replace(result, path=path)
-        results.append(result)
-    return CheckReport(problem, name, tuple(results))
+        if check.name in paths and result.instance is not None:
+            result = _saved(result, result.instance, paths[check.name])
+        report = replace(report, results=(*report.results, result))
+        yield report
+
+
+def _saved(result: CheckResult, instance: AnyInstance, path: Path) -> CheckResult:
+    """The result with the path of its instance, or with the reason why that could not be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        save(instance, path)
+    except OSError as error:
+        # What was found must not be lost with it.
+        return replace(result, reason=f"{result.reason}; not saved, {path}: {error.strerror}")
+    return replace(result, path=path)
 
 
 def parametrize_with_checks(
@@ -660,18 +725,6 @@ def draw_instances(strategy: SearchStrategy[Any], max_examples: int, seed: int) 
     return list(found.values())
 
 
-def _smallest(check: Check, subject: Subject, failing: AnyInstance, instances: list[AnyInstance]) -> AnyInstance:
-    """The smallest instance found on which a check fails, from the smallest that was drawn."""
-    size = {instance.digest: len(json.dumps(instance.to_dict())) for instance in instances}
-    end = time.process_time() + SHRINK_LIMIT
-    for instance in sorted(instances, key=lambda one: size[one.digest]):
-        if size[instance.digest] >= size[failing.digest] or time.process_time() > end:
-            break
-        if _fails(check, subject, instance):
-            failing = instance
-    return shrunk(failing, lambda other: _fails(check, subject, other), stop=lambda: time.process_time() > end)
-
-
 def _search(check: Check, subject: Subject, instances: list[AnyInstance]) -> CheckResult:
     """Run a check on instances until it fails, and shrink the instance that it fails on."""
     ran = without_plan = 0
@@ -691,7 +744,8 @@ def _search(check: Check, subject: Subject, instances: list[AnyInstance]) -> Che
             continue
         except Exception:
             ran += 1
-            smallest = _smallest(check, replace(subject, oracle=Oracle()), instance, instances)
+            fails = functools.partial(_fails, check, replace(subject, oracle=Oracle()))
+            smallest = subject.shrinking.smallest(instance, fails, instances)
             if check.name == "feasible" and subject.heuristic.infeasible_because:
                 return result("expected failure", subject.heuristic.infeasible_because, smallest)
             return result("failed", _reason(check, subject, smallest), smallest)

@@ -26,7 +26,7 @@ from validation import catalogue
 from validation.catalogue import Heuristic
 from validation.errors import StudyError
 from validation.gaps import beats, gap_to
-from validation.provenance import cores
+from validation.provenance import cores, memory_of_machine
 from validation.study.cells import Asking
 from validation.testing import strategies
 from validation.testing.neighbours import neighbour, shrunk
@@ -43,6 +43,10 @@ MAX_MEMBERS = 12
 """Instances do not grow beyond this many jobs, servers, ..."""
 
 
+GRACE = 1.0
+"""Seconds that a worker gets after its time, before it is killed: each side of an instance ends in time by itself,
+but for a solver that does not look at its clock."""
+
 INTERRUPTED = "interrupted: the instance is as it was found"
 """What a witness says that was not searched for, or not shrunk, to the end."""
 
@@ -55,18 +59,36 @@ class HeuristicFailedError(Exception):
     """A heuristic raised, died or was stopped; the message says which."""
 
 
-def judge(instance: AnyInstance, asking: Asking, *, seconds: float = SOLVE_LIMIT) -> Judged | None:
+class OutOfTimeError(Exception):
+    """The time of the hunt ended before an instance was judged, which says nothing about it."""
+
+
+def judge(
+    instance: AnyInstance, asking: Asking, *, seconds: float = SOLVE_LIMIT, until: float = math.inf
+) -> Judged | None:
     """Both sides of an instance; None where the optimum is not proven or there is no feasible plan.
+
+    Parameters
+    ----------
+    instance : Instance
+    asking : Asking
+    seconds : float
+        At most for each side.
+    until : float
+        Time of the monotonic clock at which both are stopped.
 
     Raises
     ------
     OracleDisagreementError
         When the heuristic's feasible plan beats the proven bound.
     HeuristicFailedError
+    OutOfTimeError
     """
-    solution = formulations.solve(instance, time_limit=seconds)
-    asked = asking.ask(instance, seconds=seconds)
+    solution = formulations.solve(instance, time_limit=_at_most(seconds, until))
+    asked = asking.ask(instance, seconds=_at_most(seconds, until))
     if asked.reason:
+        if time.monotonic() >= until:
+            raise OutOfTimeError
         raise HeuristicFailedError(asked.reason)
     plan, value = asked.plan, None
     if plan is not None and not instance.violations(plan):
@@ -79,6 +101,14 @@ def judge(instance: AnyInstance, asking: Asking, *, seconds: float = SOLVE_LIMIT
         return None
     gap = math.inf if value is None else gap_to(value, solution.objective)
     return Judged(instance, plan, value, solution.plan, solution.objective, gap)
+
+
+def _at_most(seconds: float, until: float) -> float:
+    """So many seconds, or what is left."""
+    left = until - time.monotonic()
+    if left <= 0:
+        raise OutOfTimeError
+    return min(seconds, left)
 
 
 def find_worst(
@@ -101,7 +131,7 @@ def find_worst(
         A name of the catalogue, "module:function", or the function itself.
     seed : int
     budget : float
-        Seconds in all; a quarter is kept for shrinking.
+        Seconds in all; a quarter is kept for shrinking.  What does not end in time is stopped a second later.
     keep : float
         Fraction of the worst gap that the shrunk instance must still show.
     jobs : int, optional
@@ -132,6 +162,8 @@ def find_worst(
     end = began + 0.75 * budget
     slice_seconds = max(0.5, min(5.0, budget / 12))
     limit = min(SOLVE_LIMIT, budget / 4)
+    jobs = jobs or cores()
+    memory = memory_of_machine() // (2 * jobs)
     worst: Judged | None = None
     found_by, evaluated, failures = "", 0, []
 
@@ -141,15 +173,16 @@ def find_worst(
             method = METHODS[turn % len(METHODS)]
             seconds = min(slice_seconds, max(0.1, end - time.monotonic()))
             start = worst.instance if worst is not None else None
-            yield Task((method, start, turn, seconds), seconds + 3 * limit, asks=True)
+            most = min(seconds + 3 * limit, max(0.0, end - time.monotonic()))
+            yield Task((method, start, turn, seconds, end), most + GRACE, asks=True)
             turn += 1
 
     # The heuristic reaches the workers with the function, so that it need not be picklable.
     drawn = strategy if strategy is not None else strategies.strategy(problem)
-    search = functools.partial(_search, problem, subject, seed, drawn, limit)
+    search = functools.partial(_search, problem, subject, seed, memory, drawn, limit)
     interrupted = False
     try:
-        for outcome in run_tasks(search, tasks(), jobs=jobs or cores()):
+        for outcome in run_tasks(search, tasks(), jobs=jobs):
             method = outcome.task.arguments[0].__name__.removeprefix("_")
             if outcome.reason:
                 if "OracleDisagreementError" in outcome.reason:
@@ -170,12 +203,12 @@ def find_worst(
         interrupted = True
     if worst is None:
         why = failures[0] if failures else f"of {evaluated} tried, none was solved to a proven optimum"
-        raise StudyError(f"no instance could be judged within {budget:g} s: {why}")
+        raise StudyError(f"no instance could be judged within {budget:.3g} s: {why}")
     left = max(1.0, began + budget - time.monotonic())
     small = worst
-    shrink = functools.partial(_shrink, subject, seed, limit)
+    shrink = functools.partial(_shrink, subject, seed, memory, limit)
     try:
-        tasks_left = [] if interrupted else [Task((worst, keep, left), left + 3 * limit, asks=True)]
+        tasks_left = [] if interrupted else [Task((worst, keep, time.monotonic() + left), left + GRACE, asks=True)]
         for outcome in run_tasks(shrink, tasks_left, jobs=1):
             if outcome.reason:
                 failures.append(f"shrinking: {outcome.reason}")
@@ -218,11 +251,13 @@ class _Search:
         turn: int,
         seconds: float,
         limit: float = SOLVE_LIMIT,
+        until: float = math.inf,
     ) -> None:
         self.entry = catalogue.entry(problem)
         self.drawn = drawn
         self.asking = asking
         self.limit = limit
+        self.until = until
         self.rng = np.random.default_rng([seed, turn])
         self.end = time.monotonic() + seconds
         self.worst: Judged | None = None
@@ -236,7 +271,7 @@ class _Search:
     def judge(self, instance: AnyInstance) -> Judged | None:
         self.evaluated += 1
         try:
-            found = judge(instance, self.asking, seconds=self.limit)
+            found = judge(instance, self.asking, seconds=self.limit, until=self.until)
         except Exception as error:
             self.error = error
             raise
@@ -261,19 +296,23 @@ def _search(
     problem: str,
     subject: Heuristic,
     seed: int,
+    memory: int,
     drawn: SearchStrategy[Any],
     limit: float,
     method: Callable[[_Search, AnyInstance | None], None],
     start: AnyInstance | None,
     turn: int,
     seconds: float,
+    until: float,
 ) -> Found:
-    with Asking(subject, seed) as asking:
-        search = _Search(problem, asking, seed, drawn, turn, seconds, limit)
+    with Asking(subject, seed, memory=memory) as asking:
+        search = _Search(problem, asking, seed, drawn, turn, seconds, limit, until)
         try:
             method(search, start)
         except OracleDisagreementError:
             raise
+        except OutOfTimeError:
+            pass
         except Exception as error:
             # What was found before counts.
             failed = isinstance(error, HeuristicFailedError)
@@ -348,16 +387,24 @@ def _hypothesis_search(search: _Search, start: AnyInstance | None) -> None:
 METHODS = (_random_search, _hill_climbing, _hypothesis_search, _simulated_annealing, _hill_climbing)
 
 
-def _shrink(subject: Heuristic, seed: int, limit: float, worst: Judged, keep: float, seconds: float) -> Judged:
+def _shrink(
+    subject: Heuristic, seed: int, memory: int, limit: float, worst: Judged, keep: float, until: float
+) -> Judged:
     """The smallest instance that keeps the given fraction of the gap."""
-    end = time.monotonic() + seconds
-    threshold = keep * worst.gap
+    best, threshold = worst, keep * worst.gap
 
-    with Asking(subject, seed) as asking:
+    with Asking(subject, seed, memory=memory) as asking:
 
-        def judged(instance: AnyInstance) -> Judged | None:
-            found = judge(instance, asking, seconds=limit)
-            return found if found is not None and found.gap >= threshold else None
+        def keeps(instance: AnyInstance) -> bool:
+            nonlocal best
+            try:
+                found = judge(instance, asking, seconds=limit, until=until)
+            except (HeuristicFailedError, OutOfTimeError):
+                return False
+            if found is None or found.gap < threshold:
+                return False
+            best = found
+            return True
 
-        best = shrunk(worst.instance, lambda i: judged(i) is not None, stop=lambda: time.monotonic() >= end)
-        return judged(best) or worst
+        shrunk(worst.instance, keeps, stop=lambda: time.monotonic() >= until)
+    return best

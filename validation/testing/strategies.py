@@ -195,7 +195,7 @@ def _numbers(declared: Any, shape: tuple[int, ...], greatest: int) -> st.SearchS
     low = 0 if declared.minimum is None else int(np.ceil(declared.minimum))
     if declared.above is not None:
         low = max(low, int(np.floor(declared.above)) + 1)
-    high = max(low, greatest)
+    high = max(low, greatest if declared.maximum is None else min(greatest, declared.maximum))
     if declared.kind is int:
         return integers(shape, low, high)
     if not declared.infinite:

@@ -18,11 +18,11 @@ from instances.files import write_whole
 from instances.pictures import MOST_WRITTEN, matrix
 from instances.schema import Scalar, declarations
 from validation import catalogue
-from validation.drawing import as_svg, plans_side_by_side
+from validation.drawing import as_svg, label, own_style, plans_side_by_side
 from validation.formatting import number, percent
 from validation.provenance import version
 
-__all__ = ["Judged", "Witness"]
+__all__ = ["Judged", "Witness", "paths_of"]
 
 AnyInstance = Instance[Any]
 MOST_ARRAYS = 12
@@ -111,12 +111,17 @@ class Witness:
 
     def save(self, directory: str | os.PathLike[str]) -> Path:
         """Write ``<problem>-<heuristic>.json`` and ``.html`` into a directory; returns the JSON's path."""
-        directory = Path(directory)
-        directory.mkdir(parents=True, exist_ok=True)
-        name = f"{self.problem}-{self.heuristic}".replace(":", "-").replace(os.sep, "-")
-        write_whole(directory / f"{name}.json", json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n")
-        write_whole(directory / f"{name}.html", _page(self))
-        return directory / f"{name}.json"
+        Path(directory).mkdir(parents=True, exist_ok=True)
+        data, page = paths_of(directory, self.problem, self.heuristic)
+        write_whole(data, json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n")
+        write_whole(page, _page(self))
+        return data
+
+
+def paths_of(directory: str | os.PathLike[str], problem: str, heuristic: str) -> tuple[Path, Path]:
+    """Where the witness of a hunt is written: its data, and its page."""
+    name = f"{problem}-{heuristic}".replace(":", "-").replace(os.sep, "-")
+    return Path(directory) / f"{name}.json", Path(directory) / f"{name}.html"
 
 
 def _page(witness: Witness) -> str:
@@ -165,8 +170,6 @@ def _plans_picture(witness: Witness) -> str:
 
 def _arrays_picture(witness: Witness) -> str:
     """Every array of the instance and of both plans as tables of numbers, as SVG; empty where they are too large."""
-    from matplotlib.figure import Figure
-
     judged = witness.judged
     columns: list[tuple[str, Record]] = [("instance", judged.instance)]
     columns += [(witness.heuristic, judged.plan)] if judged.plan is not None else []
@@ -175,19 +178,22 @@ def _arrays_picture(witness: Witness) -> str:
     rows = max(len(panel) for panel in panels)
     if any(array.size > MOST_WRITTEN for panel in panels for _, array in panel) or rows > MOST_ARRAYS:
         return ""
-    figure = Figure(figsize=(4.6 * len(columns), 1.0 + 1.7 * rows), layout="constrained")
-    axes = figure.subplots(rows, len(columns), squeeze=False)
-    for column, ((title, _), panel) in enumerate(zip(columns, panels, strict=True)):
-        for row in range(rows):
-            if row < len(panel):
-                matrix(axes[row, column], panel[row][1])
-                axes[row, column].set_title(panel[row][0], fontsize=9)
-                axes[row, column].tick_params(labelsize=7, labelcolor="#57606a", labelleft=len(panel[row][1]) > 1)
-            else:
-                axes[row, column].axis("off")
-        head = axes[0, column].get_title()
-        axes[0, column].set_title(f"{title}\n{head}", fontsize=10)
-    return as_svg(figure)
+    with own_style({}, salt="plans"):
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(4.6 * len(columns), 1.0 + 1.7 * rows), layout="constrained")
+        axes = figure.subplots(rows, len(columns), squeeze=False)
+        for column, ((title, _), panel) in enumerate(zip(columns, panels, strict=True)):
+            for row in range(rows):
+                if row < len(panel):
+                    matrix(axes[row, column], panel[row][1])
+                    axes[row, column].set_title(panel[row][0], fontsize=9)
+                    axes[row, column].tick_params(labelsize=7, labelcolor="#57606a", labelleft=len(panel[row][1]) > 1)
+                else:
+                    axes[row, column].axis("off")
+            head = axes[0, column].get_title()
+            axes[0, column].set_title(f"{label(title)}\n{head}", fontsize=10)
+        return as_svg(figure)
 
 
 def _arrays(record: Record) -> list[tuple[str, NDArray[Any]]]:

@@ -22,11 +22,14 @@ def strategy(draw: st.DrawFn, *, max_gpus: int = 12, max_work: int = 60) -> Aryl
     num_gpus = draw(counts(2, max_gpus))
     first = draw(st.integers(1, num_gpus - 1))
     least = np.array([first, draw(st.integers(1, num_gpus - first))])
+    # Maxima of any size, or up to what the other's minimum leaves.
+    most = least + draw(integers(2, 0, num_gpus))
+    most = draw(st.sampled_from((most, np.minimum(most, num_gpus - least[::-1]))))
     return ArylTwoJob(
         num_gpus=num_gpus,
         workloads=draw(whole_floats(2, 1, max_work)),
         min_gpus=least,
-        max_gpus=least + draw(integers(2, 0, num_gpus)),
+        max_gpus=most,
     )
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 from hypothesis import strategies as st
 
 from heuristics.elasticflow import allocation as fast
 from instances.elasticflow.allocation import ElasticFlowAllocation, from_trace, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
-from validation.problems.elasticflow.sharing import WIDE, deadline_jobs
-from validation.testing.promises import BreaksOnly
+from validation.problems.elasticflow.sharing import WIDE, deadline_jobs, most_saving_first
+from validation.testing.arrays import integers
+from validation.testing.promises import BreaksOnly, Holds
 
 __all__ = ["ENTRY", "strategy"]
 
@@ -18,12 +20,26 @@ LEAVES_GPUS_IDLE = (
 )
 
 
-def strategy(**sizes: int) -> st.SearchStrategy[ElasticFlowAllocation]:
-    """Sets of jobs, of which not all need have a plan."""
-    return deadline_jobs(**sizes).map(lambda fields: ElasticFlowAllocation(**fields))
+@st.composite
+def strategy(draw: st.DrawFn, /, **sizes: int) -> ElasticFlowAllocation:
+    """Sets of jobs, of which not all need have a plan, or as much to do as a plan that leaves few GPUs idle does."""
+    fields = draw(deadline_jobs(**sizes))
+    if draw(st.booleans()):
+        deadlines, curves, most = fields["deadlines"], fields["throughputs"], fields["num_gpus"]
+        slots = np.arange(deadlines.max())
+        wanted = np.where(slots < deadlines[:, None], draw(integers((len(deadlines), len(slots)), 0, 3)), 0)
+        gpus = most * wanted // np.maximum(wanted.sum(axis=0), 1)
+        fields["iterations"] = np.take_along_axis(curves, gpus, axis=1).sum(axis=1)
+    return ElasticFlowAllocation(**fields)
 
 
 ALONE = BreaksOnly((), lambda instance: instance.num_jobs == 1, "with one job")
+
+
+SAVING = Holds(
+    "where later slots have room for all, each idle GPU goes to the job that saves the most GPU time",
+    lambda instance, plan: most_saving_first(instance, plan.gpus),
+)
 
 
 ENTRY = Entry(
@@ -40,7 +56,7 @@ ENTRY = Entry(
             infeasible_because=LEAVES_GPUS_IDLE,
             promises=(BreaksOnly(("no_useful_idle_gpu",)),),
         ),
-        Heuristic(fast.greedy_marginal_return_repaired, declines=True, promises=(ALONE,)),
+        Heuristic(fast.greedy_marginal_return_repaired, declines=True, promises=(ALONE, SAVING)),
     ),
     from_trace=from_trace,
     symmetric=("n",),

@@ -20,7 +20,9 @@ __all__ = ["ENTRY", "strategy"]
 def strategy(
     draw: st.DrawFn, *, max_jobs: int = 5, max_servers: int = 3, max_exponent: int = 2
 ) -> ElasticFlowPlacement:
-    """New jobs, and running ones anywhere, as if their sizes had changed; not all need fit."""
+    """New jobs, and running ones anywhere, as if their sizes had changed; not all need fit, or they fill all GPUs."""
+    if draw(st.booleans()):
+        return draw(_full())
     n = draw(st.integers(1, max_jobs))
     server = 2 ** draw(st.integers(0, max_exponent))
     num_gpus = server * draw(st.integers(1, max_servers))
@@ -34,6 +36,24 @@ def strategy(
     )
 
 
+@st.composite
+def _full(draw: st.DrawFn) -> ElasticFlowPlacement:
+    """Jobs that fill servers of 4 GPUs, most of them running anywhere, so that many have to move."""
+    num_gpus = 4 * draw(st.integers(2, 4))
+    # Of many jobs, Hypothesis rarely draws places that are all over the cluster.
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    sizes = rng.permutation(np.repeat([1, 2, 4], num_gpus))
+    sizes = sizes[: np.flatnonzero(np.cumsum(sizes) <= num_gpus)[-1] + 1]
+    sizes = np.append(sizes, np.ones(num_gpus - sizes.sum(), np.int64))
+    new = rng.random(len(sizes)) < 0.3
+    return ElasticFlowPlacement(
+        num_gpus=num_gpus,
+        gpus_per_server=4,
+        sizes=sizes,
+        previous_offsets=np.where(new, np.inf, rng.integers(0, num_gpus, len(sizes))),
+    )
+
+
 NEW = BreaksOnly((), lambda instance: bool(np.isinf(instance.previous_offsets).all()), "where no job runs yet")
 
 
@@ -42,6 +62,30 @@ def _largest_stay(instance: ElasticFlowPlacement, plan: ElasticFlowPlacementPlan
     can = (instance.sizes == instance.sizes.max()) & instance.can_stay
     stays = can & (plan.offsets == instance.previous_offsets)
     return len(set(instance.previous_offsets[can])) == int(stays.sum())
+
+
+def _least_disturbed(instance: ElasticFlowPlacement, plan: ElasticFlowPlacementPlan) -> bool:
+    """Whether, from the largest size down, jobs that do not stay have the blocks where the fewest smaller jobs ran."""
+    stays = plan.offsets == instance.previous_offsets
+    if stays[instance.running].all():
+        return True
+    free = set(range(instance.num_gpus))
+    for size in sorted(set(instance.sizes.tolist()), reverse=True):
+        smaller = instance.previous_offsets[instance.running & (instance.sizes < size)]
+        of_size = instance.sizes == size
+        untouched = {
+            offset: int(((smaller >= offset) & (smaller < offset + size)).sum())
+            for offset in range(0, instance.num_gpus - size + 1, size)
+            if free.issuperset(range(offset, offset + size))
+        }
+        for offset in plan.offsets[of_size & stays].tolist():
+            untouched.pop(offset)
+        taken = [untouched.pop(offset) for offset in plan.offsets[of_size & ~stays].tolist()]
+        if taken and untouched and max(taken) > min(untouched.values()):
+            return False
+        for offset in plan.offsets[of_size].tolist():
+            free.difference_update(range(offset, offset + size))
+    return True
 
 
 ENTRY = Entry(
@@ -58,6 +102,7 @@ ENTRY = Entry(
             promises=(
                 BreaksOnly(),
                 Holds("running jobs of the largest size stay, one in each block", _largest_stay),
+                Holds("jobs that move, the largest first, go where the fewest smaller jobs ran", _least_disturbed),
                 NeverWorseThan("buddy_best_fit"),
                 optimum(lambda instance: instance.num_jobs == 1, "with one job"),
             ),

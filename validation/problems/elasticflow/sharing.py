@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from instances.elasticflow.sharing import DeadlineJobs
 from validation.testing.arrays import counts, integers
 
-__all__ = ["WIDE", "deadline_jobs", "least_levels", "linear", "one_more_gpu"]
+__all__ = ["WIDE", "deadline_jobs", "least_levels", "linear", "most_saving_first", "one_more_gpu"]
 
 WIDE = {"max_jobs": 5, "max_gpus": 64, "max_slots": 24}
 """Sizes beyond small ones."""
@@ -76,9 +76,51 @@ def least_levels(instance: DeadlineJobs[Any], gpus: NDArray[np.int64], *, cleare
     return True
 
 
+def most_saving_first(instance: DeadlineJobs[Any], gpus: NDArray[np.int64]) -> bool:
+    """Whether (n, h) GPUs are Algorithm 1's, and then, one by one in slot 0, where the most GPU time is saved.
+
+    Not judged where curves fall, or where a job in later slots wants what others hold.
+    """
+    if (np.diff(instance.throughputs) < 0).any():
+        return True
+    curves, needs = instance.throughputs.tolist(), (instance.iterations * (1 - 1e-9)).tolist()
+    held: list[list[int]] = [[] for _ in curves]
+    free = [instance.num_gpus] * gpus.shape[1]
+    for job in np.argsort(instance.deadlines, kind="stable").tolist():
+        held[job] = _filled(curves[job], needs[job], free[: instance.deadlines[job]], cleared=False)
+        free = [left - more for left, more in zip(free, held[job] + [0] * len(free), strict=False)]
+
+    def grown(job: int) -> list[int]:
+        now = held[job][0] + 1
+        everything = [instance.num_gpus] * (len(held[job]) - 1)
+        return [now, *_filled(curves[job], needs[job] - curves[job][now], everything, cleared=False)]
+
+    while free[0]:
+        able = [
+            job
+            for job, curve in enumerate(curves)
+            if needs[job] > 0 and held[job][0] < instance.num_gpus and curve[held[job][0] + 1] > curve[held[job][0]]
+        ]
+        if not able:
+            break
+        plans = {job: grown(job) for job in able}
+        for job, plan in plans.items():
+            if any(more > left + own for more, left, own in zip(plan, free, held[job], strict=False)):
+                return True
+        best = max(able, key=lambda job: (sum(held[job]) - sum(plans[job]), -job))
+        free = [
+            left + own - more
+            for left, own, more in zip(free, held[best] + [0] * len(free), plans[best] + [0] * len(free), strict=False)
+        ]
+        held[best] = plans[best]
+    return all(row[: len(own)].tolist() == own for row, own in zip(gpus, held, strict=True))
+
+
 def _filled(curve: list[float], need: float, free: list[int], *, cleared: bool) -> list[int]:
     """GPUs of a job up to its deadline, level by level from the last slot backwards."""
     held = [0] * len(free)
+    if need <= 0:
+        return held
     for level in range(1, len(curve)):
         if cleared:
             held = [0] * len(free)

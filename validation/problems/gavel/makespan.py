@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
+import numpy as np
 from hypothesis import strategies as st
 
 from heuristics.gavel import makespan as fast
 from instances.gavel.makespan import Makespan, from_trace, generate
+from instances.gavel.sharing import Allocation
 from validation.catalogue import Entry, Heuristic, Rescaling, named
-from validation.problems.gavel.sharing import WIDE, cluster, of_all_policies
+from validation.problems.gavel.sharing import WIDE, cluster, crowded, of_all_policies
 from validation.testing.arrays import whole_floats
-from validation.testing.promises import NeverWorseThan, Relabelled
+from validation.testing.promises import Holds, NeverWorseThan, Relabelled
 
 __all__ = ["ENTRY", "strategy"]
 
@@ -20,8 +23,70 @@ __all__ = ["ENTRY", "strategy"]
 @st.composite
 def strategy(draw: st.DrawFn, *, fields: st.SearchStrategy[dict[str, Any]] | None = None) -> Makespan:
     """Makespan with 1 to 60 steps left."""
-    drawn = draw(cluster() if fields is None else fields)
+    drawn = draw(crowded() | (cluster() if fields is None else fields))
     return Makespan(**drawn, steps=draw(whole_floats(len(drawn["throughputs"]), 1, 60)))
+
+
+def _times(instance: Makespan) -> list[list[float]]:
+    """Seconds that each job with steps left would take alone on each type; infinite where it cannot run."""
+    runs = instance.fits[: instance.num_jobs] & (instance.throughputs > 0)
+    return [
+        [steps / rate if able else np.inf for rate, able in zip(rates, row, strict=True)]
+        for steps, rates, row in zip(instance.steps, instance.throughputs, runs, strict=True)
+        if steps > 0 and row.any()
+    ]
+
+
+def _least_total_completion(instance: Makespan, plan: Allocation) -> bool:
+    """Whether the jobs' types are those of a schedule of the least sum of completion times, of all choices of types."""
+    alone = np.argwhere(plan.time_fractions > 0)
+    if instance.num_types ** len(alone) > MOST_CHOICES:
+        return True
+    times = _times(instance)
+
+    def total(kinds: tuple[int, ...]) -> float:
+        # Of jobs on one pool the shortest go first, as many at once as there are workers.
+        found = 0.0
+        for pool, workers in enumerate(instance.num_workers.tolist()):
+            there = [row[kind] for row, kind in zip(times, kinds, strict=True) if instance.pools[kind] == pool]
+            found += sum(
+                time * (behind // workers + 1) for behind, time in enumerate(sorted(there, reverse=True)) if workers
+            )
+        return found
+
+    able = [[kind for kind, time in enumerate(row) if time < np.inf] for row in times]
+    least = min(total(kinds) for kinds in product(*able))
+    return total(tuple(alone[:, 1].tolist())) <= least * (1 + 1e-9)
+
+
+def _in_turn(instance: Makespan, plan: Allocation) -> bool:
+    """Whether each job in turn has had its time where, not before the one ahead of it, workers are free first."""
+    free = [[0.0] * workers for workers in instance.num_workers.tolist()]
+    had = np.zeros_like(plan.time_fractions)
+    jobs = [
+        job
+        for job in range(instance.num_jobs)
+        if instance.steps[job] > 0 and (instance.fits[job] & (instance.throughputs[job] > 0)).any()
+    ]
+    start = 0.0
+    for job, times in zip(jobs, _times(instance), strict=True):
+        width = int(instance.scale_factors[job])
+        ready = [
+            max(start, free[pool][width - 1]) if time < np.inf else np.inf
+            for time, pool in zip(times, instance.pools.tolist(), strict=True)
+        ]
+        start = min(ready)
+        kind = ready.index(start)
+        pool = free[instance.pools[kind]]
+        pool[:width] = [start + times[kind]] * width
+        pool.sort()
+        had[job, kind] = times[kind]
+    end = max((time for pool in free for time in pool), default=0.0)
+    return bool(np.allclose(plan.time_fractions * end, had, rtol=1e-9, atol=0))
+
+
+MOST_CHOICES = 5000
+"""Of types for the jobs, among which the best is looked for one by one."""
 
 
 ENTRY = Entry(
@@ -36,8 +101,12 @@ ENTRY = Entry(
             fast.same_finish,
             promises=(Relabelled(ties=False), NeverWorseThan("isolated"), NeverWorseThan("equal_share")),
         ),
-        fast.agnostic_fifo,
-        Heuristic(fast.allox, declines=True),
+        Heuristic(fast.agnostic_fifo, promises=(Holds("jobs in turn run where workers are free first", _in_turn),)),
+        Heuristic(
+            fast.allox,
+            declines=True,
+            promises=(Holds("the types are those of the least sum of completion times", _least_total_completion),),
+        ),
         *of_all_policies(fast),
     ),
     from_trace=from_trace,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from heuristics.gavel import max_min_fairness as fast
 from instances.gavel.max_min_fairness import MaxMinFairness, from_trace, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
-from validation.problems.gavel.sharing import WIDE, cluster, of_all_policies
+from validation.problems.gavel.sharing import WIDE, cluster, crowded, of_all_policies
 from validation.testing.arrays import whole_floats
 from validation.testing.promises import Ratio
 
@@ -19,7 +19,7 @@ __all__ = ["ENTRY", "strategy"]
 @st.composite
 def strategy(draw: st.DrawFn, *, fields: st.SearchStrategy[dict[str, Any]] | None = None) -> MaxMinFairness:
     """Max-min fairness with weights 1 to 4."""
-    drawn = draw(cluster() if fields is None else fields)
+    drawn = draw(crowded() | (cluster() if fields is None else fields))
     return MaxMinFairness(**drawn, weights=draw(whole_floats(len(drawn["throughputs"]), 1, 4)))
 
 

@@ -12,7 +12,7 @@ from heuristics.gavel import round_assignment as fast
 from instances.gavel.round_assignment import RoundAssignment, RoundAssignmentPlan, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
 from validation.problems.gavel.sharing import WIDE, cluster
-from validation.testing.arrays import quarters
+from validation.testing.arrays import quarters, subsets
 from validation.testing.promises import BreaksOnly, Holds, NeverWorseThan, Relabelled, optimum
 
 __all__ = ["ENTRY", "strategy"]
@@ -22,11 +22,48 @@ __all__ = ["ENTRY", "strategy"]
 def strategy(
     draw: st.DrawFn, *, fields: st.SearchStrategy[dict[str, Any]] | None = None, max_priority: int = 4
 ) -> RoundAssignment:
-    """A round with priorities of 0 to 4 in quarters, ties and zeros among them."""
+    """A round with priorities of 0 to 4 in quarters, ties and zeros among them; or a crowded pool."""
+    kind = draw(st.sampled_from(("any", "alike", "wide")))
+    if kind != "any":
+        return draw(_jobs_alike() if kind == "alike" else _some_wide())
     drawn = draw(cluster() if fields is None else fields)
     rows = len(drawn["scale_factors"]) + len(drawn["pairs"])
     shared = {name: drawn[name] for name in ("num_workers", "pools", "scale_factors", "pairs")}
     return RoundAssignment(**shared, priorities=draw(quarters((rows, drawn["throughputs"].shape[1]), 0, max_priority)))
+
+
+@st.composite
+def _jobs_alike(draw: st.DrawFn) -> RoundAssignment:
+    """One pool and jobs of one worker, all alike, with workers enough to part some of the pairs, whichever."""
+    n = draw(st.integers(4, 6))
+    possible = [(a, b) for a in range(n) for b in range(a + 1, n)]
+    pairs = np.array(draw(st.just(possible) | subsets(possible)), np.int64).reshape(-1, 2)
+    priorities = np.repeat([4.0, draw(st.integers(5, 7))], [n, len(pairs)])
+    # On a second type of the pool, jobs are worth less.
+    kinds = [1.0, 0.5][: draw(st.integers(1, 2))]
+    return RoundAssignment(
+        num_workers=np.array([draw(st.integers((n + 3) // 2, n - 1))]),
+        pools=np.zeros(len(kinds), np.int64),
+        scale_factors=np.ones(n, np.int64),
+        pairs=pairs,
+        priorities=np.outer(priorities, kinds),
+    )
+
+
+@st.composite
+def _some_wide(draw: st.DrawFn) -> RoundAssignment:
+    """One pool, with some jobs that hold all of it or all but one, for half the priority a worker, and narrow ones."""
+    n = draw(st.integers(7, 8))
+    workers = draw(st.integers(5, 6))
+    # Few of what Hypothesis draws have many numbers that differ.
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    wide = rng.random(n) < 0.25
+    priorities = rng.integers(1, 17, n) / 4 * np.where(wide, workers / 2, 1)
+    return RoundAssignment(
+        num_workers=np.array([workers]),
+        scale_factors=np.where(wide, workers - rng.integers(0, 2, n), 1),
+        priorities=priorities[:, None],
+    )
 
 
 def _one_pool(instance: RoundAssignment) -> bool:
@@ -47,6 +84,21 @@ def _by_priority(instance: RoundAssignment, plan: RoundAssignmentPlan) -> bool:
     return True
 
 
+def _none_idle(instance: RoundAssignment, plan: RoundAssignmentPlan) -> bool:
+    """Whether each row of some priority that does not run lacks an idle job or workers on every type."""
+    running = {job for row in np.flatnonzero(plan.chosen.any(axis=1)) for job in instance.members[row]}
+    left = instance.num_workers.tolist()
+    for row, kind in np.argwhere(plan.chosen):
+        left[instance.pools[kind]] -= int(instance.row_scale_factors[row])
+    return not any(
+        running.isdisjoint(instance.members[row]) and instance.row_scale_factors[row] <= left[instance.pools[kind]]
+        for row, kind in np.argwhere(instance.priorities > 0)
+    )
+
+
+BUSY = Holds("no row waits whose jobs and workers are idle", _none_idle)
+
+
 ENTRY = Entry(
     title="Which jobs run in the next round, by priority",
     source="Gavel, section 5 and Algorithm 1",
@@ -62,7 +114,9 @@ ENTRY = Entry(
         Heuristic(
             fast.matching_round,
             declines=True,
+            imports=("networkx",),
             promises=(
+                BUSY,
                 BreaksOnly((), _one_pool, "with one pool"),
                 NeverWorseThan("greedy_priority", _one_pool, "with one pool"),
                 optimum(

@@ -96,16 +96,18 @@ def _no_upgrade_fits(instance: HeterogeneousAllocation, plan: SynergyAllocationP
 def _largest_first(instance: HeterogeneousAllocation, plan: SynergyAllocationPlan) -> bool:
     """Whether each job, those of most GPUs first, is where its share makes it fastest, of the types with enough left.
 
-    Up to the first that finds no such type, or that is owed more than its shares give it.
+    One that finds no such type is where most are left.  Up to the first that is owed more than its shares give it.
     """
     free = instance.capacity[:, 2].tolist()
     for gpus, job in sorted((-int(gpus), job) for job, gpus in enumerate(instance.gpu_demands)):
         best = instance.proportional_choices[job]
         room = [kind for kind, left in enumerate(free) if left >= -gpus]
-        if not room or not all(choice >= 0 and instance.usable_configs[job][choice] for choice in best):
+        if not all(choice >= 0 and instance.usable_configs[job][choice] for choice in best):
             return True
         choice = plan.choices[job]
-        if instance.configs[job][choice, 2] != max(instance.configs[job][best[kind], 2] for kind in room):
+        if not room and free[instance.config_types[job][choice]] < max(free):
+            return False
+        if room and instance.configs[job][choice, 2] != max(instance.configs[job][best[kind], 2] for kind in room):
             return False
         free[instance.config_types[job][choice]] += gpus
     return True

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from heuristics.synergy import placement as fast
 from instances.synergy.placement import SynergyPlacement, SynergyPlacementPlan, from_trace, generate
@@ -23,15 +25,33 @@ ROUNDS_TO_WHOLE_GPUS = "CPU cores and memory follow the GPUs that are rounded, a
 @st.composite
 def strategy(draw: st.DrawFn, *, max_servers: int = 3, max_jobs: int = 5, max_gpus: int = 4) -> SynergyPlacement:
     """Jobs of any demands, larger than a server too; not all need fit."""
+    servers: dict[str, Any] = {
+        "num_servers": draw(st.integers(1, max_servers)),
+        "server_gpus": draw(st.integers(1, max_gpus)),
+        "server_cpus": float(draw(st.integers(1, 8))),
+        "server_memory": float(draw(st.integers(1, 8))),
+        "integral_gpus": draw(st.booleans()),
+    }
+    if draw(st.booleans()):
+        return SynergyPlacement(**servers, demands=draw(_cut_from(max_jobs, **servers)))
     n = draw(st.integers(1, max_jobs))
-    return SynergyPlacement(
-        num_servers=draw(st.integers(1, max_servers)),
-        server_gpus=draw(st.integers(1, max_gpus)),
-        server_cpus=float(draw(st.integers(1, 8))),
-        server_memory=float(draw(st.integers(1, 8))),
-        demands=np.column_stack([draw(whole_floats(n, 0, max_gpus)), draw(quarters(n, 0, 6)), draw(quarters(n, 0, 6))]),
-        integral_gpus=draw(st.booleans()),
-    )
+    demands = [draw(whole_floats(n, 0, max_gpus)), draw(quarters(n, 0, 6)), draw(quarters(n, 0, 6))]
+    return SynergyPlacement(**servers, demands=np.column_stack(demands))
+
+
+@st.composite
+def _cut_from(draw: st.DrawFn, /, max_jobs: int, **servers: Any) -> NDArray[np.float64]:
+    """Demands of jobs that fit whole, and leave little or nothing free: servers, cut into jobs at quarters."""
+    capacity = [servers["server_gpus"], servers["server_cpus"], servers["server_memory"]]
+    jobs = []
+    for _ in range(servers["num_servers"]):
+        parts = draw(st.integers(1, max(1, max_jobs // servers["num_servers"])))
+        cuts = [
+            np.sort([0.0, total, *draw((whole_floats if whole else quarters)(parts - 1, 0, int(total)))])
+            for total, whole in zip(capacity, (True, False, False), strict=True)
+        ]
+        jobs.extend(np.diff(cuts).T.tolist())
+    return np.array(draw(st.permutations(jobs)))
 
 
 def _whole_or_alike(instance: SynergyPlacement, plan: SynergyPlacementPlan) -> bool:
@@ -41,8 +61,49 @@ def _whole_or_alike(instance: SynergyPlacement, plan: SynergyPlacementPlan) -> b
     return not instance.integral_gpus or bool(np.allclose(plan.shares[cut], 1 / instance.num_servers))
 
 
+def _balanced_or_better(instance: SynergyPlacement, plan: SynergyPlacementPlan) -> bool:
+    balanced = fast.balanced_fit(instance)
+    if plan == balanced or instance.violations(balanced):
+        return True
+    return instance.objective(plan) < instance.objective(balanced)
+
+
 WHOLE = Holds("a GPU is cut only where no placement was found", _whole_or_alike)
 DIVISIBLE = BreaksOnly((), lambda instance: not instance.integral_gpus, "where GPUs can be divided")
+
+
+def _whole_jobs_fit(instance: SynergyPlacement) -> bool:
+    """Whether jobs hold whole GPUs, and the servers have as many."""
+    gpus = instance.demands[:, 0]
+    return bool((gpus % 1 == 0).all() and gpus.sum() <= instance.num_servers * instance.server_gpus)
+
+
+def _most_balanced(instance: SynergyPlacement, plan: SynergyPlacementPlan) -> bool:
+    """Whether jobs, those of the largest fraction of a server first, are where the scarcest resource is least scarce.
+
+    Where one finds no server with room, jobs are cut and taken back, and nothing is said.
+    """
+    has = instance.capacity > 0
+    if not has.all():
+        return True
+    fractions = instance.demands / instance.capacity
+    free = np.ones((instance.num_servers, len(has)))
+    balanced = True
+    for _, job in sorted((-float(row.max()), job) for job, row in enumerate(fractions)):
+        left = (free - fractions[job]).min(axis=1)
+        server = int(plan.shares[job].argmax())
+        # Whether a job just fits, or just does not, is for the judge to say.
+        if left.max() < 1e-9 or plan.shares[job, server] < 1:
+            return True
+        balanced = balanced and bool(left[server] >= left.max() - 1e-9)
+        free[server] -= fractions[job]
+    return balanced
+
+
+AS_GOOD_AS_BALANCED = Holds(
+    "it is the plan of balanced_fit, unless it is better",
+    _balanced_or_better,
+)
 ONE_SERVER = optimum(
     lambda instance: bool((instance.demands.sum(axis=0) <= instance.capacity).all()), "where all jobs fit one server"
 )
@@ -57,13 +118,26 @@ ENTRY = Entry(
     sizes=(2, 4, 8),
     heuristics=named(
         Heuristic(fast.best_fit, infeasible_because=MISSES_WHOLE_GPUS, promises=(DIVISIBLE, WHOLE, ONE_SERVER)),
-        Heuristic(fast.balanced_fit, infeasible_because=MISSES_WHOLE_GPUS, promises=(DIVISIBLE, WHOLE, ONE_SERVER)),
+        Heuristic(
+            fast.balanced_fit,
+            infeasible_because=MISSES_WHOLE_GPUS,
+            promises=(
+                DIVISIBLE,
+                WHOLE,
+                ONE_SERVER,
+                Holds("where all jobs fit whole, each is on the server that it leaves most balanced", _most_balanced),
+            ),
+        ),
         Heuristic(
             fast.swap_fit,
             infeasible_because=MISSES_WHOLE_GPUS,
-            promises=(DIVISIBLE, WHOLE, ONE_SERVER, NeverWorseThan("balanced_fit")),
+            promises=(DIVISIBLE, WHOLE, ONE_SERVER, NeverWorseThan("balanced_fit"), AS_GOOD_AS_BALANCED),
         ),
-        Heuristic(fast.rounded_fit, infeasible_because=ROUNDS_TO_WHOLE_GPUS),
+        Heuristic(
+            fast.rounded_fit,
+            infeasible_because=ROUNDS_TO_WHOLE_GPUS,
+            promises=(BreaksOnly(("server_cpus", "server_memory"), _whole_jobs_fit, "where the jobs' whole GPUs fit"),),
+        ),
     ),
     from_trace=from_trace,
     symmetric=("n",),

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from instances.synergy.sensitivity import SensitiveJobs
 from validation.testing.arrays import quarters, whole_floats
 
+MOST_JOBS = 12
+
 __all__ = ["configs", "fair_by_default", "fair_throughputs", "gpu_demands", "jobs"]
 
 
@@ -37,9 +39,10 @@ def jobs(draw: st.DrawFn, max_servers: int, max_gpus: int, max_configs: int) -> 
 
 @st.composite
 def gpu_demands(draw: st.DrawFn, total: int, most: int) -> list[int]:
-    """Demands that sum to at most ``total``."""
+    """Demands that sum to at most ``total``, in half of them to all of it."""
     demands: list[int] = []
-    while total and (not demands or draw(st.booleans())):
+    filled = draw(st.booleans())
+    while total and len(demands) < MOST_JOBS and (not demands or filled or draw(st.booleans())):
         demands.append(draw(st.integers(1, min(most, total))))
         total -= demands[-1]
     return demands
@@ -50,6 +53,9 @@ def configs(draw: st.DrawFn, gpus: int, cpus: float, most: int) -> NDArray[np.fl
     """Configurations of a job on ``gpus`` GPUs, the first within its share of ``cpus`` cores and of any memory."""
     first = [float(draw(st.integers(0, int(cpus)))), float(draw(st.integers(0, gpus))), draw(st.integers(0, 4))]
     rest = draw(whole_floats((draw(st.integers(0, most - 1)), 3), 0, 4 * gpus))
+    if draw(st.booleans()):
+        # Each takes a little more than the one before and is faster, so that there are steps to go.
+        rest = np.array(first) + np.cumsum(np.minimum(rest, 2), axis=0)
     return np.concatenate([[first], rest])
 
 

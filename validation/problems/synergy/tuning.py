@@ -13,6 +13,7 @@ from heuristics.synergy import tuning as fast
 from instances.synergy.tuning import Tuning, TuningPlan, from_trace, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
 from validation.problems.synergy.sensitivity import fair_by_default, jobs
+from validation.testing.arrays import quarters
 from validation.testing.promises import BreaksOnly, Holds, NeverWorseThan, Relabelled
 
 __all__ = ["ENTRY", "strategy"]
@@ -35,8 +36,31 @@ def _stage_one_bound(instance: Tuning) -> float:
 
 @st.composite
 def strategy(draw: st.DrawFn, *, max_servers: int = 3, max_gpus: int = 4, max_configs: int = 4) -> Tuning:
-    """The same jobs, to be placed; they may be split over servers or not."""
+    """The same jobs, to be placed; they may be split over servers or not, or some have to be."""
+    if draw(st.booleans()):
+        return draw(_to_split())
     return Tuning(**draw(jobs(max_servers, max_gpus, max_configs)), allow_split=draw(st.booleans()))
+
+
+@st.composite
+def _to_split(draw: st.DrawFn) -> Tuning:
+    """Servers of 4 GPUs and jobs of 3, of which one has to be split, each faster with a little more."""
+    share = draw(quarters(2, 1, 3))
+    # Of many configurations, Hypothesis draws few that differ.
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    tables = []
+    for _ in range(4):
+        first = [rng.integers(0, int(3 * share[0]) + 1), rng.integers(0, int(3 * share[1]) + 1), rng.integers(0, 5)]
+        tables.append(np.cumsum([first, *rng.integers(0, 3, (3, 3))], axis=0).astype(float))
+    return Tuning(
+        num_servers=3,
+        server_gpus=4,
+        server_cpus=float(4 * share[0]),
+        server_memory=float(4 * share[1]),
+        gpu_demands=np.full(4, 3),
+        configs=tuple(tables),
+        allow_split=True,
+    )
 
 
 def _owed_no_more(instance: Tuning) -> bool:
@@ -86,6 +110,30 @@ def _left_out_only_if_full(
         return True
 
     return test
+
+
+def _most_balanced(instance: Tuning, plan: TuningPlan) -> bool:
+    """Whether jobs, those of most GPUs first, are where the scarcest resource is least scarce, at their best.
+
+    Where a job finds no server with room, jobs are split or reduced, and nothing is said.
+    """
+    capacity = np.array([instance.server_gpus, instance.server_cpus, instance.server_memory])
+    best = instance.best_choices
+    if not capacity.all() or (best < 0).any():
+        return True
+    demands = np.column_stack([instance.gpu_demands, instance.chosen(best)[:, :2]])
+    free = np.ones((instance.num_servers, 3))
+    for *_, job in sorted((*(-row).tolist(), job) for job, row in enumerate(demands)):
+        if not instance.fair_configs[job][best[job]]:
+            return True
+        left = (free - demands[job] / capacity).min(axis=1)
+        if left.max() < 1e-9:
+            return True
+        server = int(plan.gpus[job].argmax())
+        if plan.gpus[job, server] < instance.gpu_demands[job] or left[server] < left.max() - 1e-9:
+            return False
+        free[server] -= demands[job] / capacity
+    return True
 
 
 BEST_LEFT_OUT = Holds(
@@ -153,7 +201,13 @@ ENTRY = Entry(
         Heuristic(
             fast.balanced_tune,
             infeasible_because=NO_ROOM_UNSPLIT,
-            promises=(LEFT_OUT, SPLIT, NOT_BELOW_SHARES, UPGRADED),
+            promises=(
+                LEFT_OUT,
+                SPLIT,
+                NOT_BELOW_SHARES,
+                UPGRADED,
+                Holds("while jobs fit whole, each is on the server that it leaves most balanced", _most_balanced),
+            ),
         ),
     ),
     from_trace=from_trace,

@@ -1,0 +1,357 @@
+"""Commands that are interrupted, solves that are short of time, outputs that cannot be written."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import formulations
+from benchmarks.faults.tally import Tally, fault
+from instances.base import agree
+from validation.catalogue import CATALOGUE
+from validation.cli.problems import overtime
+from validation.gaps import beats
+
+__all__ = ["COMMANDS", "Ended", "interrupted", "judged", "limits", "run", "signals", "unwritable"]
+
+MAIN = (sys.executable, "-c", "from validation.cli import main; main()")
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE = 60.0
+"""Seconds for a command to end once it was told to."""
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "study": ("study", "aryl.reclaim", "--sizes", "4", "--count", "4", "--seed", "1", "--jobs", "2", "-o", "study"),
+    "hunt": ("hunt", "aryl.reclaim", "server_fraction", "--seed", "1", "--budget", "3s", "--jobs", "2", "-o", "hunt"),
+    "check": ("check", "aryl.reclaim", "server_fraction", "--max-examples", "10", "-o", "failures"),
+    "claims": ("claims", "aryl.two_job", "--instances", "20", "--json", "-o", "claims.md"),
+    "solve": ("solve", "hard.json", "--time-limit", "3"),
+    "generate": ("generate", "aryl.reclaim", "--seed", "1", "--count", "300", "-o", "made"),
+    "report": ("report", "whole"),
+}
+"""Each command, in a folder that has what it reads."""
+
+
+# --- a command as a process -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended: its exit code, None where it did not, what it said, and what it left behind.
+
+    ``signals`` are those that it got while it ran, ``left`` processes and temporary files.
+    """
+
+    code: int | None
+    out: str
+    err: str
+    signals: tuple[int, ...]
+    left: tuple[str, ...]
+
+
+def run(
+    folder: Path,
+    arguments: tuple[str, ...],
+    *,
+    sent: tuple[tuple[float, int], ...] = (),
+    to_group: bool = False,
+    largest_file: int | None = None,
+) -> Ended:
+    """Give a command in a folder, and signals so many seconds after one another.
+
+    The first comes so long after the command has begun to listen to signals.
+
+    Parameters
+    ----------
+    folder : Path
+    arguments : tuple of str
+    sent : tuple of (float, int)
+    to_group : bool
+        Whether signals go to its whole process group, as from a terminal.
+    largest_file : int, optional
+        Bytes at which a write fails, as on a full disk.
+    """
+    mark = uuid.uuid4().hex
+    got: list[int] = []
+    with tempfile.TemporaryDirectory(prefix="faults-") as temporary:
+        process = subprocess.Popen(
+            [*MAIN, *arguments],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": temporary, "OPTGAP_FAULT": mark},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            preexec_fn=None if largest_file is None else _limited(largest_file),
+        )
+        _until_it_listens(process)
+        for seconds, number in sent:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(seconds)
+            if process.poll() is None:
+                got.append(number)
+                with contextlib.suppress(ProcessLookupError):
+                    (os.killpg if to_group else os.kill)(process.pid, number)
+        code: int | None
+        try:
+            out, err = process.communicate(timeout=PATIENCE)
+            code = process.returncode
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, err = process.communicate()
+            code = None
+        left = [*_marked(mark), *(str(path) for path in Path(temporary).iterdir())]
+        for pid in _marked(mark):
+            with contextlib.suppress(OSError):
+                os.kill(int(pid), signal.SIGKILL)
+    return Ended(code, out, err, tuple(got), tuple(left))
+
+
+def _limited(size: int) -> Callable[[], None]:
+    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+
+def _until_it_listens(process: subprocess.Popen[str]) -> None:
+    """Wait until the command has a handler for SIGHUP, the last that it installs; before that, Python starts."""
+    while process.poll() is None:
+        with contextlib.suppress(OSError):
+            status = Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8")
+            caught = next(line for line in status.splitlines() if line.startswith("SigCgt:"))
+            if int(caught.split()[1], 16) >> (signal.SIGHUP - 1) & 1:
+                return
+        time.sleep(0.001)
+
+
+def _marked(mark: str) -> list[str]:
+    """Processes that run with the mark in their environment."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            with contextlib.suppress(OSError):
+                # What is ending has no environment any more.
+                if f"OPTGAP_FAULT={mark}".encode() in (folder / "environ").read_bytes().split(b"\0"):
+                    found.append(folder.name)
+    return found
+
+
+# --- interrupted commands -------------------------------------------------------------------------
+
+
+@cache
+def _whole() -> Path:
+    """A folder with what the commands read, and a study that nothing disturbed."""
+    folder = Path(tempfile.mkdtemp(prefix="faults-"))
+    for arguments in (
+        ("generate", "aryl.reclaim", "--seed", "1", "--size", "160", "-o", "hard"),
+        COMMANDS["study"],
+    ):
+        ended = run(folder, arguments)
+        assert ended.code == 0, ended.err
+    (file,) = (folder / "hard").iterdir()
+    file.replace(folder / "hard.json")
+    (folder / "study").replace(folder / "whole")
+    return folder
+
+
+@contextlib.contextmanager
+def _place() -> Iterator[Path]:
+    """A folder of its own for a command, with what it reads."""
+    with tempfile.TemporaryDirectory(prefix="faults-") as name:
+        shutil.copytree(_whole() / "whole", Path(name) / "whole")
+        shutil.copy(_whole() / "hard.json", name)
+        yield Path(name)
+
+
+@fault("signals.commands", 200)
+def signals(seed: int, count: int) -> Tally:
+    """SIGINT, SIGTERM or SIGHUP, once or twice, while a command runs, from its first import to its last line."""
+    tally = Tally()
+    usual: dict[str, float] = {}
+    for number in range(count):
+        rng = np.random.default_rng([seed, number])
+        name = list(COMMANDS)[number % len(COMMANDS)]
+        if name not in usual:
+            with _place() as folder:
+                began = time.monotonic()
+                run(folder, COMMANDS[name])
+                usual[name] = time.monotonic() - began
+        sent = [(float(rng.uniform(0, usual[name])), int(rng.choice(SIGNALS)))]
+        if rng.random() < 0.3:
+            sent.append((float(rng.exponential(0.1)), int(rng.choice(SIGNALS))))
+        tally.tried += 1
+        with _place() as folder:
+            interrupted(tally, f"{number} {name}", folder, name, tuple(sent), to_group=bool(rng.random() < 0.5))
+    return tally
+
+
+def interrupted(
+    tally: Tally, what: str, folder: Path, name: str, sent: tuple[tuple[float, int], ...], *, to_group: bool
+) -> None:
+    """Interrupt a command in a folder, and judge how it ended and what it left."""
+    ended = run(folder, COMMANDS[name], sent=sent, to_group=to_group)
+    what = f"{what}, {', '.join(f'{signal.Signals(number).name} after {after:.3f} s' for after, number in sent)}"
+    for fault_found in judged(ended, folder):
+        tally.wrong.append(f"{what}: {fault_found}")
+    tally.tracebacks += "Traceback" in ended.err
+    tally.hangs += ended.code is None
+    told = [line for line in ended.err.splitlines() if line.startswith("optgap: interrupted")]
+    tally.count("ended before" if not told else "one line, exit 128 + n" if len(ended.signals) < 2 else "ended at once")
+    if name == "study":
+        again = run(folder, COMMANDS["study"])
+        if again.code != 0:
+            tally.wrong.append(f"{what}: the same command ends in {again.code}: {again.err[-300:]}")
+            return
+        _compare(tally, folder / "study", _whole() / "whole")
+
+
+def judged(ended: Ended, folder: Path) -> list[str]:
+    """What must not be so after an interruption."""
+    wrong = [f"left {thing}" for thing in ended.left]
+    told = [line for line in ended.err.splitlines() if line.startswith("optgap: ")]
+    if ended.code == 0 or not ended.signals:
+        wrong += [f"exit {ended.code} without a signal: {ended.err[-300:]}"] if ended.code else []
+    elif ended.code != 128 + ended.signals[0]:
+        wrong.append(f"exit {ended.code} after {ended.signals}: {ended.err[-300:]}")
+    elif len(told) != 1 or not told[0].startswith("optgap: interrupted") or not ended.err.endswith(f"{told[0]}\n"):
+        wrong.append(f"said {ended.err[-300:]!r}")
+    for path in folder.rglob("*"):
+        if path.is_dir():
+            continue
+        if path.name.startswith(".") and path.name != ".lock":
+            wrong.append(f"left {path.relative_to(folder)}")
+        elif path.suffix == ".json" and not _is_json(path.read_text(encoding="utf-8")):
+            wrong.append(f"{path.relative_to(folder)} is not whole")
+        elif path.suffix == ".jsonl" and not all(map(_is_json, path.read_text(encoding="utf-8").splitlines())):
+            wrong.append(f"{path.relative_to(folder)} has a torn line")
+        elif path.suffix == ".html" and not path.read_text(encoding="utf-8").endswith("</html>\n"):
+            wrong.append(f"{path.relative_to(folder)} is not whole")
+    return wrong
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _compare(tally: Tally, study: Path, undisturbed: Path) -> None:
+    """Count the rows that are not those of the undisturbed study."""
+    mine, theirs = (_rows(folder) for folder in (study, undisturbed))
+    tally.lost += len(theirs.keys() - mine.keys())
+    tally.changed += sum(mine[key] != theirs[key] for key in mine.keys() & theirs.keys())
+    table = pd.read_parquet(study / "results.parquet")
+    tally.doubled += int(table["key"].duplicated().sum())
+    # What has ended is not computed again.
+    log = [json.loads(line) for line in (study / "rows.jsonl").read_text(encoding="utf-8").splitlines()]
+    tally.doubled += int(pd.Series([row["key"] for row in log if row["status"] != "failed"]).duplicated().sum())
+
+
+def _rows(study: Path) -> dict[str, tuple[Any, ...]]:
+    table = pd.read_parquet(study / "results.parquet")[["key", "status", "value", "bound", "gap_low", "gap_high"]]
+    return {key: tuple(map(str, rest)) for key, *rest in table.itertuples(index=False)}
+
+
+# --- limits ---------------------------------------------------------------------------------------
+
+
+@fault("limits.solve", 100)
+def limits(seed: int, count: int) -> Tally:
+    """A limit of 0.05 s to 1 s for the exact solve of a problem at a size of its catalogue; processor time."""
+    tally = Tally()
+    problems = list(CATALOGUE)
+    for number in range(count):
+        rng = np.random.default_rng([seed, number])
+        entry = CATALOGUE[problems[int(rng.integers(len(problems)))]]
+        size = int(rng.choice(entry.sizes))
+        limit = float(rng.uniform(0.05, 1.0))
+        instance = entry.generate(rng, **{entry.size: size})
+        what = f"{number}: {entry.problem}, size {size}, {limit:.3f} s"
+        tally.tried += 1
+        # A machine that does other things must not be blamed on the library.
+        began = time.process_time()
+        solution = formulations.solve(instance, time_limit=limit)
+        spent = time.process_time() - began
+        tally.count(solution.status)
+        if spent > limit + overtime(limit):
+            tally.hangs += 1
+            tally.wrong.append(f"{what}: took {spent:.2f} s")
+        if solution.plan is not None and (
+            instance.violations(solution.plan) or instance.objective(solution.plan) != solution.objective
+        ):
+            tally.wrong.append(f"{what}: the plan is not what is said of it")
+        if size == entry.sizes[0]:
+            patient = formulations.solve(instance, time_limit=60)
+            if not _consistent(instance, solution, patient):
+                tally.changed += 1
+                tally.wrong.append(f"{what}: {solution.status} {solution.objective}, {solution.bound} is not so")
+    return tally
+
+
+def _consistent(instance: Any, hurried: formulations.Solution, patient: formulations.Solution) -> bool:
+    """Whether what was said in a hurry is true beside what a patient solve says."""
+    if patient.status in ("infeasible", "unbounded") or hurried.status in ("infeasible", "unbounded"):
+        return hurried.status in (patient.status, "unknown")
+    if patient.objective is not None and beats(instance.sense, patient.objective, hurried.bound):
+        return False
+    if hurried.status == "optimal" and patient.status == "optimal":
+        assert hurried.objective is not None
+        assert patient.objective is not None
+        return agree(hurried.objective, patient.objective)
+    return True
+
+
+# --- outputs --------------------------------------------------------------------------------------
+
+_WRITING = ("study", "hunt", "check", "claims", "generate")
+
+
+@fault("outputs.unwritable", 60)
+def unwritable(seed: int, count: int) -> Tally:
+    """An output in the place of a file, below one, where nothing can be made, or on a disk that is full."""
+    tally = Tally()
+    for number in range(count):
+        rng = np.random.default_rng([seed, number])
+        name = _WRITING[number % len(_WRITING)]
+        how = ("a file", "below a file", "no place", "full")[int(rng.integers(4))]
+        tally.tried += 1
+        with tempfile.TemporaryDirectory(prefix="faults-") as place:
+            folder = Path(place)
+            (folder / "file").touch()
+            output = {"a file": "file", "below a file": "file/x", "no place": "/proc/x/y", "full": "new"}[how]
+            if how == "a file" and name == "claims":
+                output = "."  # A file would be replaced.
+            began = time.monotonic()
+            ended = run(folder, (*COMMANDS[name][:-1], output), largest_file=1000 if how == "full" else None)
+            what = f"{number} {name}, {how}"
+            tally.tracebacks += "Traceback" in ended.err
+            tally.hangs += ended.code is None
+            if ended.code != 2 or ended.out or not ended.err.startswith(f"optgap: cannot write to {output}: "):
+                tally.wrong.append(f"{what}: exit {ended.code}: {ended.out[-200:]}{ended.err[-300:]}")
+            elif len(ended.err.splitlines()) != 1 or "worst gap" in ended.err:
+                tally.wrong.append(f"{what}: said {ended.err[-300:]}")
+            else:
+                tally.count("refused in one line before the work")
+            kept = sorted(path.name for path in folder.iterdir())
+            if kept != ["file"] or ended.left:
+                tally.wrong.append(f"{what}: left {kept} {ended.left} after {time.monotonic() - began:.1f} s")
+    return tally

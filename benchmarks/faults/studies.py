@@ -1,0 +1,501 @@
+"""Studies that are killed, suspended, short of disk, and given directories that anybody has changed.
+
+The truth is the table of the same study left alone, in all columns but the times.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import resource
+import shutil
+import signal
+import stat
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.faults.tally import Tally, fault
+from validation import StudyError, gap_study
+from validation.isolation import CONTEXT, end_family
+from validation.study import report, run
+from validation.study.options import StudyOptions
+from validation.study.plots import problem_pictures
+from validation.study.report import finish
+from validation.study.store import read_log
+
+__all__ = ["clocks", "coordinator_killed", "disk_full", "foreign", "tampered", "worker_killed"]
+
+ASKED: dict[str, Any] = {
+    "problems": "aryl.reclaim",
+    "seed": 8,
+    "sizes": [5],
+    "count": 6,
+    "heuristics": ["random", "gpu_fraction"],
+    "jobs": 2,
+}
+TIMES = ["seconds", "engine_seconds", "exact_seconds"]
+PATIENCE = 600.0
+"""Seconds after which a study hangs."""
+
+Table = dict[tuple[str, str], list[str]]
+"""The rows of each instance and algorithm as words."""
+
+
+# --- studies in processes of their own ----------------------------------------------------------
+
+
+class _Running:
+    """A study in a process of its own; what it says, and its table, go into files beside its directory."""
+
+    def __init__(self, directory: Path, prepare: Callable[[], None] = lambda: None, **asked: Any) -> None:
+        self.directory = directory
+        self.process = CONTEXT.Process(target=_study, args=(directory, prepare, asked))
+        self.process.start()
+
+    @property
+    def pid(self) -> int:
+        found = self.process.pid
+        assert found is not None
+        return int(found)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.join()
+
+    def end(self, tally: Tally, name: str) -> int | None:
+        """Its exit code; None when it hangs, or ends otherwise than in one line."""
+        self.process.join(PATIENCE)
+        code = self.process.exitcode
+        if code is None:
+            tally.hangs += 1
+            tally.wrong.append(f"{name}: hangs")
+            end_family(self.pid)
+            self.kill()
+            return None
+        said = self.said
+        if "Traceback" in said or code not in (0, 2) or len(said.splitlines()) != (code == 2):
+            tally.tracebacks += 1
+            tally.wrong.append(f"{name}: ended with {code}, saying {said!r}")
+            return None
+        return int(code)
+
+    @property
+    def said(self) -> str:
+        return _beside(self.directory, ".err").read_text(encoding="utf-8")
+
+    @property
+    def table(self) -> Table:
+        return _by_cell(pd.read_csv(_beside(self.directory, ".csv"), dtype=str, keep_default_na=False))
+
+
+def _beside(directory: Path, suffix: str) -> Path:
+    return directory.parent / f"{directory.name}{suffix}"
+
+
+def _study(directory: Path, prepare: Callable[[], None], asked: dict[str, Any]) -> None:
+    """Body of the process."""
+    sys.stderr = open(_beside(directory, ".err"), "w", encoding="utf-8")  # noqa: SIM115, it stays open
+    _draw_with(_nothing)
+    try:
+        prepare()
+        rows = run.run_study(StudyOptions(**ASKED | asked, output=directory), progress=False, warn=_say).rows
+    except (StudyError, OSError) as error:
+        _say(str(error))
+        sys.stderr.flush()
+        os._exit(2)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    rows.drop(columns=TIMES).to_csv(_beside(directory, ".csv"), index=False)
+
+
+def _draw_with(pictures: Callable[[pd.DataFrame], list[tuple[str, str, str]]]) -> None:
+    """Set what draws a report's pictures, which take most of a small study's time."""
+    setattr(report, "problem_pictures", pictures)  # noqa: B010, it is not the module's to give
+
+
+def _nothing(rows: pd.DataFrame) -> list[tuple[str, str, str]]:
+    return []
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
+def _by_cell(table: pd.DataFrame) -> Table:
+    found: Table = {}
+    for row in table.to_dict("records"):
+        found.setdefault((str(row["instance"]), str(row["algorithm"])), []).append(json.dumps(row, default=str))
+    return found
+
+
+def _truth(folder: Path, **asked: Any) -> tuple[Table, float]:
+    """The table of a study left alone, and how long it takes."""
+    began = time.monotonic()
+    alone, tally = _Running(folder / "alone", **asked), Tally()
+    code = alone.end(tally, "left alone")
+    assert code == 0, tally.wrong
+    return alone.table, time.monotonic() - began
+
+
+def _compare(tally: Tally, name: str, table: Table, truth: Table) -> None:
+    """Count what is not as it is in a study left alone."""
+    lost = [cell for cell in truth if cell not in table]
+    doubled = [cell for cell, rows in table.items() if len(rows) > 1]
+    changed = [cell for cell, rows in table.items() if cell in truth and rows[0] != truth[cell][0]]
+    tally.lost += len(lost)
+    tally.doubled += len(doubled) + len([cell for cell in table if cell not in truth])
+    tally.changed += len(changed)
+    for words, cells in (("lost", lost), ("doubled", doubled), ("changed", changed)):
+        tally.wrong += [f"{name}: {words}: {algorithm} on {instance[:12]}" for instance, algorithm in cells]
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="faults-") as folder:
+        yield Path(folder)
+
+
+# --- processes that die and sleep ---------------------------------------------------------------
+
+
+@fault("studies.coordinator_killed", 100)
+def coordinator_killed(seed: int, count: int) -> Tally:
+    """SIGKILL of the process that runs a study, at a random moment; resumed until it ends."""
+    tally, draw = Tally(), np.random.default_rng([seed, 1])
+    with _folder() as folder:
+        truth, whole = _truth(folder)
+        number = 0
+        while tally.tried < count:
+            running = _Running(folder / str(number))
+            running.process.join(draw.uniform(0, 1.1 * whole))
+            if running.process.exitcode is None:
+                running.kill()
+                tally.tried += 1
+                tally.count("killed")
+                if tally.tried < count:
+                    continue
+                running = _Running(folder / str(number))
+            name = f"study {number} of seed {seed}"
+            if running.end(tally, name) == 0:
+                tally.count("studies ended")
+                _compare(tally, name, running.table, truth)
+                keys = [row["key"] for row in read_log(folder / str(number)).rows]
+                tally.doubled += len(keys) - len(set(keys))
+            number += 1
+    return tally
+
+
+@fault("studies.worker_killed", 100)
+def worker_killed(seed: int, count: int) -> Tally:
+    """SIGKILL of a worker or a heuristic of a running study; then the same command again."""
+    tally, draw = Tally(), np.random.default_rng([seed, 2])
+    with _folder() as folder:
+        truth, whole = _truth(folder)
+        number = 0
+        while tally.tried < count:
+            name = f"study {number} of seed {seed}"
+            running = _Running(folder / str(number))
+            while running.process.exitcode is None and tally.tried < count:
+                running.process.join(draw.uniform(0, whole / 5))
+                below = _below(running.pid)
+                if below:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(int(draw.choice(below)), signal.SIGKILL)
+                        tally.tried += 1
+            ended = running.end(tally, name)
+            failed = [row for row in read_log(folder / str(number)).rows if row["status"] == "failed"]
+            for row in failed:
+                tally.count("failed rows that say so")
+                if "died" not in row["reason"] and "SIGKILL" not in row["reason"] and "EOFError" not in row["reason"]:
+                    tally.wrong.append(f"{name}: a row failed because of {row['reason']!r}")
+            again = _Running(folder / str(number))
+            if ended == again.end(tally, name) == 0:
+                tally.count("studies that ended")
+                _compare(tally, name, again.table, truth)
+            number += 1
+    return tally
+
+
+def _below(pid: int) -> list[int]:
+    """Processes that one has started, and those that these have."""
+    found, waiting = [], [pid]
+    while waiting:
+        one = waiting.pop()
+        with contextlib.suppress(OSError):
+            for thread in os.listdir(f"/proc/{one}/task"):
+                children = Path(f"/proc/{one}/task/{thread}/children").read_text(encoding="ascii").split()
+                found += list(map(int, children))
+                waiting += list(map(int, children))
+    return found
+
+
+@fault("studies.clocks", 20)
+def clocks(seed: int, count: int) -> Tally:
+    """A study suspended for longer than its cells may take (SIGSTOP, SIGCONT), at a random moment."""
+    tally, draw, limit = Tally(), np.random.default_rng([seed, 3]), 5.0
+    with _folder() as folder:
+        truth, whole = _truth(folder, time_limit=limit)
+        for number in range(count):
+            name = f"study {number} of seed {seed}"
+            running = _Running(folder / str(number), _without_grace, time_limit=limit)
+            running.process.join(draw.uniform(0, whole))
+            if running.process.exitcode is None:
+                os.kill(running.pid, signal.SIGSTOP)
+                time.sleep(limit + 1.0)
+                os.kill(running.pid, signal.SIGCONT)
+                tally.count("suspended")
+            else:
+                tally.count("ended before")
+            tally.tried += 1
+            if running.end(tally, name) == 0:
+                _compare(tally, name, running.table, truth)
+    return tally
+
+
+def _without_grace() -> None:
+    """Let workers be killed when a cell's own limit is over."""
+    run.GRACE = 0.0
+
+
+# --- disks --------------------------------------------------------------------------------------
+
+
+@fault("studies.disk_full", 50)
+def disk_full(seed: int, count: int) -> Tally:
+    """A study whose files cannot grow beyond a random size; then the same command with room."""
+    tally, draw = Tally(), np.random.default_rng([seed, 4])
+    with _folder() as folder:
+        truth, _ = _truth(folder)
+        largest = max(file.stat().st_size for file in (folder / "alone").rglob("*") if file.is_file())
+        for number in range(count):
+            name, directory = f"study {number} of seed {seed}", folder / str(number)
+            running = _Running(directory, _Room(int(draw.integers(100, largest * 11 // 10))))
+            tally.tried += 1
+            code = running.end(tally, name)
+            if code is None:
+                continue
+            tally.count("ended all the same" if code == 0 else "refused in one line")
+            log = directory / "rows.jsonl"
+            before = log.read_bytes() if log.exists() else b""
+            if not (before == b"" or before.endswith(b"\n")) or read_log(directory).damaged:
+                tally.wrong.append(f"{name}: a torn row")
+            again = _Running(directory)
+            if again.end(tally, name) == 0:
+                _compare(tally, name, again.table, truth)
+                if not log.read_bytes().startswith(before):
+                    tally.lost += 1
+                    tally.wrong.append(f"{name}: rows that were there were written again")
+    return tally
+
+
+class _Room:
+    """Lets no file of the process grow beyond so many bytes."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def __call__(self) -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (self.size, resource.RLIM_INFINITY))
+
+
+# --- files that anybody has changed -------------------------------------------------------------
+
+STRANGE: list[Any] = [None, True, -1, 0, 10**400, 1e300, 1e-300, 2**62, "abc", "\ud800", "\x1b[2J<b>", [], [[[]]], {}]
+
+
+@fault("studies.tampered", 1_000)
+def tampered(seed: int, count: int) -> Tally:
+    """A directory whose record, log or instances were changed, reported; every twentieth is resumed too."""
+    # In a process of its own, because those that are forked here must not find threads of Arrow's.
+    receiving, sending = CONTEXT.Pipe(duplex=False)
+    process = CONTEXT.Process(target=_tampered, args=(seed, count, sending))
+    process.start()
+    sending.close()
+    try:
+        tally: Tally = receiving.recv()
+    except EOFError:
+        tally = Tally(tried=count, tracebacks=1, wrong=["the process that reports died"])
+    process.join()
+    return tally
+
+
+def _tampered(seed: int, count: int, sending: Any) -> None:
+    tally, draw = Tally(), np.random.default_rng([seed, 5])
+    with _folder() as folder:
+        _draw_with(_nothing)
+        truth = _by_cell(gap_study(**ASKED, output=folder / "alone", progress=False).rows.drop(columns=TIMES))
+        for number in range(count):
+            directory = folder / "tampered"
+            shutil.copytree(folder / "alone", directory)
+            what, untouched = _tamper(directory, draw)
+            name = f"directory {number} of seed {seed} ({what})"
+            tally.tried += 1
+            _draw_with(problem_pictures if number % 10 == 0 else _nothing)
+            told: list[str] = []
+            with _named(tally, name, told):
+                found = finish(directory, told.append).rows
+                tally.count("reported with a warning" if told else "reported")
+                _keeps(tally, name, found, untouched, truth)
+            _draw_with(_nothing)
+            if number % 20 == 0:
+                with _named(tally, name, told):
+                    found = run.run_study(
+                        StudyOptions(**ASKED, output=directory), progress=False, warn=told.append
+                    ).rows
+                    tally.count("resumed")
+                    tally.lost += len(truth) - len(found)
+                    _keeps(tally, name, found, untouched, truth)
+            if not all(line.isprintable() for line in told):
+                tally.wrong.append(f"{name}: said {told!r}")
+            shutil.rmtree(directory)
+    sending.send(tally)
+
+
+@contextlib.contextmanager
+def _named(tally: Tally, name: str, told: list[str]) -> Iterator[None]:
+    """Count a refusal in one line; anything else is a traceback."""
+    try:
+        yield
+    except (StudyError, OSError) as error:
+        told.append(str(error))
+        tally.count("refused in one line")
+    except Exception as error:
+        tally.tracebacks += 1
+        tally.wrong.append(f"{name}: {type(error).__name__}: {error}")
+
+
+def _keeps(tally: Tally, name: str, found: pd.DataFrame, untouched: set[str], truth: Table) -> None:
+    """Count rows that nobody has touched and that are gone or changed."""
+    values = {str(row["key"]): (row["status"], row["value"]) for row in found.to_dict("records")}
+    for rows in truth.values():
+        row = json.loads(rows[0])
+        if row["key"] not in untouched:
+            continue
+        if row["key"] not in values:
+            tally.lost += 1
+            tally.wrong.append(f"{name}: lost: {row['key'][:12]}")
+        elif values[row["key"]] != (row["status"], row["value"]):
+            tally.changed += 1
+            tally.wrong.append(f"{name}: changed: {row['key'][:12]}")
+
+
+def _tamper(directory: Path, draw: np.random.Generator) -> tuple[str, set[str]]:
+    """Change something; what, and the keys of the rows that must stand all the same."""
+    rows = [json.loads(line) for line in (directory / "rows.jsonl").read_bytes().splitlines()]
+    everything = {row["key"] for row in rows}
+    kind = str(draw.choice(["record", "rows", "bytes of the record", "bytes of the log", "instances"]))
+    record, log = directory / "study.json", directory / "rows.jsonl"
+    if kind == "record":
+        record.write_text(json.dumps(_other(json.loads(record.read_bytes()), draw)), encoding="utf-8")
+        return kind, set()
+    if kind == "rows":
+        chosen = set(draw.choice(len(rows), size=int(draw.integers(1, 4)), replace=False).tolist())
+        lines = [json.dumps(_other(row, draw) if i in chosen else row) for i, row in enumerate(rows)]
+        log.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        touched = {rows[i]["key"] for i in chosen}
+        # The exact side's value is part of others' rows only by the gap.
+        return kind, everything - touched
+    if kind == "instances":
+        files = sorted((directory / "instances").rglob("*.json"))
+        for file in draw.choice(np.array(files, object), size=2, replace=False):
+            content = file.read_bytes()
+            if draw.random() < 0.3:
+                file.unlink()
+            else:
+                file.write_bytes(_damaged(content, draw))
+        return kind, everything
+    path = record if kind == "bytes of the record" else log
+    path.write_bytes(_damaged(path.read_bytes(), draw))
+    return kind, set()
+
+
+def _other(value: Any, draw: np.random.Generator) -> Any:
+    """JSON with one entry somewhere that is gone, another, or twice."""
+    if not isinstance(value, (dict, list)) or not value or draw.random() < 0.1:
+        return STRANGE[draw.integers(len(STRANGE))]
+    keys: Any = list(value) if isinstance(value, dict) else range(len(value))
+    key = keys[draw.integers(len(keys))]
+    copy: Any = value.copy()
+    if draw.random() < 0.2:
+        del copy[key]
+    elif isinstance(copy, list) and draw.random() < 0.1:
+        copy.append(copy[key])
+    else:
+        copy[key] = _other(value[key], draw)
+    return copy
+
+
+def _damaged(content: bytes, draw: np.random.Generator) -> bytes:
+    """Bytes that were cut, turned, zeroed or put elsewhere."""
+    start, end = sorted(draw.integers(0, len(content), 2).tolist())
+    match draw.integers(4):
+        case 0:
+            return content[:start]
+        case 1:
+            return content[:start] + bytes([content[start] ^ (1 << int(draw.integers(8)))]) + content[start + 1 :]
+        case 2:
+            return content[:start] + bytes(end - start) + content[end:]
+        case _:
+            return content[:start] + content[end:] + content[start:end]
+
+
+NAMES = (
+    "study.json",
+    "rows.jsonl",
+    "rows.damaged.jsonl",
+    "results.parquet",
+    "metadata.json",
+    "report.html",
+    ".lock",
+    "instances",
+)
+KINDS: dict[str, Callable[[Path], object]] = {
+    "words": lambda path: path.write_text("my own words\n", encoding="utf-8"),
+    "JSON": lambda path: path.write_text('{"mine": 1}\n', encoding="utf-8"),
+    "link": lambda path: path.symlink_to("../mine"),
+    "dangling link": lambda path: path.symlink_to("../nowhere"),
+    "directory": lambda path: path.mkdir(),
+    "pipe": lambda path: os.mkfifo(path),
+}
+
+
+@fault("studies.foreign", len(NAMES) * len(KINDS))
+def foreign(seed: int, count: int) -> Tally:
+    """Somebody's own file, link, directory or pipe under a name that a study writes."""
+    tally, draw = Tally(), np.random.default_rng([seed, 6])
+    pairs = [(name, kind) for name in NAMES for kind in KINDS]
+    with _folder() as folder:
+        (folder / "mine").write_text("mine", encoding="utf-8")
+        for number in draw.permutation(len(pairs))[:count].tolist():
+            name, kind = pairs[number]
+            directory = folder / str(number)
+            directory.mkdir()
+            KINDS[kind](directory / name)
+            before = _snapshot(folder)
+            tally.tried += 1
+            running = _Running(directory)
+            code = running.end(tally, f"{name}: {kind}")
+            for suffix in (".err", ".csv"):
+                _beside(directory, suffix).unlink(missing_ok=True)
+            if code == 2 and _snapshot(folder) == before:
+                tally.count("refused in one line")
+            else:
+                tally.wrong.append(f"{name}: {kind}: ended with {code}, and files were changed or nothing was said")
+    return tally
+
+
+def _snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
+    """All below a folder: kind and content."""
+    found = {}
+    for path in folder.rglob("*"):
+        kind = stat.S_IFMT(path.lstat().st_mode)
+        content = os.readlink(path).encode() if path.is_symlink() else path.read_bytes() if path.is_file() else b""
+        found[str(path.relative_to(folder))] = (kind, content)
+    return found

@@ -1,0 +1,69 @@
+"""The time for a solve, all stages together.
+
+A solve says once how long it may take (:func:`within`).  Whatever runs in it looks at what is left: solver runs
+get no more, and building and translating a model end when nothing is left.  So procedures of many programs need not
+pass the time on.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+__all__ = ["TimeIsUp", "check", "left", "quietly", "within"]
+
+_end: ContextVar[float] = ContextVar("end of the time for the solve", default=math.inf)
+
+
+class TimeIsUp(BaseException):
+    """There is no time left for what is under way; raised and caught within a solve.
+
+    It is no error, and nothing on the way that takes errors in its stride must take it.
+    """
+
+
+@contextmanager
+def within(seconds: float | None) -> Iterator[None]:
+    """What is in here has so many seconds, or what is left to that around it."""
+    end = math.inf if seconds is None else time.perf_counter() + seconds
+    token = _end.set(min(end, _end.get()))
+    try:
+        yield
+    finally:
+        _end.reset(token)
+
+
+def left() -> float:
+    """Seconds that are left; infinite where nobody has set a limit."""
+    return _end.get() - time.perf_counter()
+
+
+def check() -> None:
+    """End what is under way if there is no time left.
+
+    Raises
+    ------
+    TimeIsUp
+    """
+    if left() <= 0:
+        raise TimeIsUp
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Keep Pyomo from logging that a component could not be made where only time was up."""
+    logger = logging.getLogger("pyomo.core")
+    logger.addFilter(_is_error)
+    try:
+        yield
+    finally:
+        logger.removeFilter(_is_error)
+
+
+def _is_error(record: logging.LogRecord) -> bool:
+    return not isinstance(sys.exc_info()[1], TimeIsUp)

@@ -1,0 +1,177 @@
+"""Solutions that are found once more, by a second way that shares as little as possible with the first.
+
+- A linear program's prices are taken at their word, as fractions, and what they prove is added up without
+  rounding (:mod:`formulations.engine.exact`).
+- Anything else is built anew as one model; a mixed-integer one is searched without presolve and symmetry, at another
+  scale.
+- What no one model states is solved by the other procedure that its formulation offers.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+import pyomo.environ as pyo
+
+from formulations.engine import clock
+from formulations.engine.exact import exact_bound, exact_optimum
+from formulations.engine.highs import Result, Session, SolverError
+from formulations.engine.linear import LinearProgram
+from formulations.engine.options import Options
+from formulations.engine.protocol import formulation
+from formulations.engine.solution import Solution
+from formulations.engine.solving import solve
+from instances.base import Instance, agree
+from instances.schema import FloatArray
+
+__all__ = ["Verdict", "Verification", "Way", "verify"]
+
+Verdict = Literal["confirmed", "open", "contradicted"]
+"""Whether both ways prove the same; or the second does not prove enough in its time; or one of the two is wrong."""
+
+Way = Literal["fractions", "second search", "second procedure", "none"]
+"""How a solution was found once more; "none" where nothing was proven that could be."""
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What came of a second way.
+
+    Attributes
+    ----------
+    verdict : "confirmed", "open" or "contradicted"
+    way : "fractions", "second search", "second procedure" or "none"
+    status : str
+        What the second way proves: the status of its solution; of fractions, that of the first.
+    objective, bound : float, optional
+        Its plan's value and its bound, None where there is none.  Fractions check a bound, and find no plan.
+    seconds : float
+    message : str
+        In words.
+    """
+
+    verdict: Verdict
+    way: Way
+    status: str
+    objective: float | None
+    bound: float | None
+    seconds: float
+    message: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """The verification as JSON."""
+        return dict(vars(self))
+
+
+def verify(
+    instance_or_model: Instance[Any] | pyo.ConcreteModel, solution: Solution, *, time_limit: float | None = None
+) -> Verification:
+    """Find the solution of an instance, or of a model, once more, by a second way.
+
+    Parameters
+    ----------
+    instance_or_model : Instance or ConcreteModel
+    solution : Solution
+        What :func:`formulations.solve` returned for it.
+    time_limit : float, optional
+        Of the second way, s.
+
+    Returns
+    -------
+    Verification
+        "open" where the first way proved nothing, too.
+    """
+    began = time.monotonic()
+    instance = instance_or_model if isinstance(instance_or_model, Instance) else None
+    offered = None if instance is None else formulation(instance.problem)
+    again = None if offered is None else offered.again
+    program = solution._program
+    if solution.status not in ("optimal", "infeasible"):
+        return Verification("open", "none", solution.status, None, None, 0.0, "nothing was proven")
+    if again is None and solution.certificate is not None and program is not None and solution.objective is not None:
+        return _by_fractions(instance, program, solution, began, math.inf if time_limit is None else time_limit)
+    way: Way = "second search" if again is None else "second procedure"
+    try:
+        with clock.within(time_limit):
+            if again is not None:
+                second = again(instance, Options(verify=False))
+            else:
+                second = solve(instance_or_model, session=_SecondWay(verify=False))
+    except (SolverError, clock.TimeIsUp) as error:
+        why = str(error) or "time limit"
+        return Verification("open", way, "unknown", None, None, time.monotonic() - began, why)
+    told = second.to_dict()
+    verdict, message = _compared(solution, second)
+    return Verification(
+        verdict, way, second.status, told["objective"], told["bound"], time.monotonic() - began, message
+    )
+
+
+class _SecondWay(Session):
+    """A session in which mixed-integer programs are searched the second way at once."""
+
+    def _run(self, program: LinearProgram, start: FloatArray | None, interior_rows: int) -> Result:
+        return self._second_way(program, start) if program.is_mip else super()._run(program, start, interior_rows)
+
+
+def _by_fractions(
+    instance: Instance[Any] | None, program: LinearProgram, solution: Solution, began: float, limit: float
+) -> Verification:
+    """What the solution's own prices, or else those of a basis, prove when nothing is rounded."""
+    assert solution.certificate is not None
+    assert solution.objective is not None
+    proven, what = exact_bound(program, solution.certificate.row_duals), "prices"
+    bound = _of_instance(instance, program, solution, proven)
+    if bound is None or not agree(solution.objective, bound, size=solution.certificate.size):
+        proven, what = exact_optimum(program, seconds=limit).bound, "basis"
+        bound = _of_instance(instance, program, solution, proven) if proven is not None else bound
+    verdict: Verdict = "open"
+    if bound is None:
+        message = "no prices prove a bound without rounding"
+    else:
+        message = f"in exact fractions, the {what} of the program prove the bound {bound!r}"
+        if agree(solution.objective, bound, size=solution.certificate.size):
+            verdict = "confirmed"
+        elif _beats(solution.objective, bound, solution.sense):
+            verdict, message = "contradicted", f"{message}, and the plan is worth {solution.objective!r}"
+    return Verification(verdict, "fractions", solution.status, None, bound, time.monotonic() - began, message)
+
+
+def _of_instance(
+    instance: Instance[Any] | None, program: LinearProgram, solution: Solution, proven: Fraction | None
+) -> float | None:
+    """The bound on the instance's objective that follows from one on the program's."""
+    if proven is None:
+        return None
+    bound = float(proven)
+    if instance is None:
+        return bound
+    offered = formulation(instance.problem)
+    if offered.slack is not None and solution.certificate is not None:
+        wider = offered.slack(instance, program, solution.certificate.row_duals)
+        bound += wider if program.sense == "max" else -wider
+    return bound if offered.bound is None else offered.bound(instance, bound)
+
+
+def _compared(first: Solution, second: Solution) -> tuple[Verdict, str]:
+    """What two solutions of one instance say of each other; a plan is proof, whoever claims what."""
+    told = [f"{one.status}, objective {one.objective}, bound {one.bound}" for one in (first, second)]
+    both = f"first {told[0]}; second {told[1]}"
+    for one, other in ((first, second), (second, first)):
+        if one.objective is not None and (
+            other.status == "infeasible" or _beats(one.objective, other.bound, one.sense)
+        ):
+            return "contradicted", both
+    if first.status != second.status:
+        return "open", both
+    if first.objective is None or second.objective is None or agree(first.objective, second.objective):
+        return "confirmed", both
+    return "contradicted", both
+
+
+def _beats(value: float, bound: float, sense: str) -> bool:
+    return (value < bound if sense == "min" else value > bound) and not agree(value, bound)

@@ -1,0 +1,156 @@
+"""What ends a command from outside: Ctrl-C (SIGINT), SIGTERM, and the end of the terminal (SIGHUP).
+
+The first of them is raised as :class:`Interrupted` wherever the command is, so that it can save what it has; a
+second one ends the command at once.  Either way there is one line on standard error, the exit code is 128 and the
+number of the first signal, and neither a process nor a temporary folder is left behind.  A signal that is ignored
+from the start, as under ``nohup``, stays ignored.
+
+Nothing heavy is imported here, because the handlers are to be there before anything heavy is.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+__all__ = ["Interrupted", "came", "guarded", "say"]
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Interrupted(KeyboardInterrupt):
+    """The command is asked to end."""
+
+
+class _Command:
+    """The command that runs in this process."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self.signal: int | None = None
+        self.done: Callable[[], str] = lambda: ""
+        self.folder = ""
+        self.over = False
+
+
+_command = _Command()
+
+
+def say(done: Callable[[], str]) -> None:
+    """From now on, an interruption is told with these words about what is done and where it is."""
+    _command.done = done
+
+
+def came() -> bool:
+    """Whether a signal has asked the command to end."""
+    return _command.signal is not None
+
+
+def guarded(run: Callable[[], int]) -> int:
+    """The exit code of a command that this process is there for; signals end it as this module says.
+
+    A process whose command was interrupted ends here.
+    """
+    global _command
+    _command = _Command()
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    hook, sys.unraisablehook = sys.unraisablehook, _swallowed
+    try:
+        try:
+            for number, handler in before.items():
+                if handler is not signal.SIG_IGN:
+                    signal.signal(number, _ask)
+            with _temporary_folder():
+                return run()
+        finally:
+            _command.over = True
+    finally:
+        # Whatever an interruption became on its way, in the middle of an import say.
+        if came():
+            _leave()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        sys.unraisablehook = hook
+        # What comes while the interpreter is taken down finds nothing left to end.
+        atexit.register(_ignore)
+
+
+def _ask(number: int, frame: FrameType | None) -> None:
+    """Handle a signal."""
+    if os.getpid() != _command.pid:
+        os._exit(128 + number)  # A process forked a moment ago, which has not come to its own handlers yet.
+    if came():
+        _leave()
+    _command.signal = number
+    if not _command.over:
+        raise Interrupted
+
+
+def _swallowed(unraisable: Any) -> None:
+    """Where nothing can be raised, as in a finalizer, an interruption would be lost."""
+    if came() and os.getpid() == _command.pid:
+        _leave()
+    sys.__unraisablehook__(unraisable)
+
+
+def _leave() -> None:
+    """End this process as one that was interrupted."""
+    _ignore()
+    isolation = sys.modules.get("validation.isolation")
+    if isolation is not None:
+        isolation.end_family(os.getpid())
+    _remove(_command.folder)
+    with contextlib.suppress(Exception):
+        sys.stdout.flush()
+    with contextlib.suppress(Exception):
+        sys.stderr.flush()
+    done = ""
+    with contextlib.suppress(Exception):
+        done = _command.done()
+    with contextlib.suppress(OSError):  # The terminal is gone.
+        os.write(2, f"optgap: interrupted{done and '; '}{done}\n".encode(errors="replace"))
+    assert _command.signal is not None
+    os._exit(128 + _command.signal)
+
+
+def _ignore() -> None:
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+
+
+@contextlib.contextmanager
+def _temporary_folder() -> Iterator[None]:
+    """One folder for all temporary files of the command, so that none is left however it ends."""
+    import tempfile
+
+    before, variable = tempfile.tempdir, os.environ.get("TMPDIR")
+    try:
+        # Known before it is there, so that it is never there unknown.
+        _command.folder = os.path.join(tempfile.gettempdir(), f"optgap-{os.urandom(8).hex()}")
+        os.mkdir(_command.folder, 0o700)
+    except OSError:
+        yield  # Whoever needs a temporary file will say that there is no place for one.
+        return
+    os.environ["TMPDIR"] = tempfile.tempdir = _command.folder
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
+        if variable is None:
+            del os.environ["TMPDIR"]
+        else:
+            os.environ["TMPDIR"] = variable
+        _remove(_command.folder)
+
+
+def _remove(folder: str) -> None:
+    import shutil
+
+    if folder:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,223 @@
+"""What stands in the files of a study, checked when it is read: files may be damaged, or changed by anybody."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from validation.formatting import printable
+from validation.study.cases import EXACT, file_of
+
+__all__ = ["CELL", "LARGEST", "RUN", "check_cells", "check_row", "check_run", "parsed"]
+
+LARGEST = 1e300
+"""Numbers beyond are nobody's objective, and their differences are no numbers."""
+_LONGEST_SHOWN = 60
+_DEEPEST = 8
+"""How deep what was asked may be nested."""
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What an entry may be: a test, and the words for it."""
+
+    fits: Callable[[Any], bool]
+    words: str
+
+
+_Schema: TypeAlias = Mapping[str, _Kind]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST
+
+
+def _is_text(value: Any) -> bool:
+    """Whether it is text that files can hold; JSON can write halves of characters, too."""
+    return isinstance(value, str) and not any("\ud800" <= character <= "\udfff" for character in value)
+
+
+def _is_hash(value: Any) -> bool:
+    return isinstance(value, str) and len(value) == 64 and set(value) <= set("0123456789abcdef")
+
+
+def _is_problem(value: Any) -> bool:
+    return isinstance(value, str) and len(parts := value.split(".")) == 2 and all(part.isidentifier() for part in parts)
+
+
+def _is_plain(value: Any, depth: int = _DEEPEST) -> bool:
+    if isinstance(value, dict):
+        return depth > 0 and all(_is_text(name) and _is_plain(one, depth - 1) for name, one in value.items())
+    if isinstance(value, list):
+        return depth > 0 and all(_is_plain(one, depth - 1) for one in value)
+    return value is None or isinstance(value, bool) or _is_number(value) or _is_text(value)
+
+
+def _or_null(kind: _Kind) -> _Kind:
+    return _Kind(lambda value: value is None or kind.fits(value), f"{kind.words}, or null")
+
+
+def _one_of(*words: str) -> _Kind:
+    return _Kind(lambda value: isinstance(value, str) and value in words, f"one of {', '.join(words)}")
+
+
+_NUMBER = _Kind(_is_number, "a finite number")
+_SECONDS = _Kind(lambda value: _is_number(value) and value >= 0, "seconds")
+_WHOLE = _Kind(lambda value: type(value) is int and 0 <= value < 2**63, "a whole number")
+_TEXT = _Kind(_is_text, "text")
+_HASH = _Kind(_is_hash, "a hash of 64 digits")
+
+CELL: _Schema = {
+    "key": _HASH,
+    "problem": _Kind(_is_problem, "a name such as aryl.reclaim"),
+    "sense": _one_of("min", "max"),
+    "source": _one_of("generated", "trace", "file"),
+    "size": _WHOLE,
+    "index": _WHOLE,
+    "instance": _HASH,
+    "file": _TEXT,
+    "algorithm": _TEXT,
+}
+"""What is known of a cell before it runs."""
+
+_OF_EXACT = ("optimal", "feasible", "infeasible", "unbounded", "unknown", "failed")
+_OF_HEURISTICS = ("feasible", "infeasible", "declined", "failed")
+
+_ROW: _Schema = {
+    **CELL,
+    "status": _one_of(*dict.fromkeys([*_OF_EXACT, *_OF_HEURISTICS])),
+    "reason": _TEXT,
+    "value": _or_null(_NUMBER),
+    "seconds": _SECONDS,
+}
+_MORE_OF_ROW: _Schema = {
+    "bound": _or_null(_NUMBER),
+    "relaxation": _or_null(_NUMBER),
+    "engine_seconds": _or_null(_NUMBER),
+    "solver": _or_null(_TEXT),
+    "plan": _or_null(_Kind(lambda value: isinstance(value, dict), "a plan")),
+    "verification": _or_null(_one_of("confirmed", "open", "contradicted")),
+    "second": _or_null(_Kind(lambda value: isinstance(value, dict) and _is_plain(value), "what a second way found")),
+}
+"""What a row may do without."""
+
+RUN: _Schema = {
+    "started": _TEXT,
+    "seconds": _or_null(_SECONDS),
+    "jobs": _WHOLE,
+    "command": _TEXT,
+    "commit": _or_null(_TEXT),
+    "versions": _Kind(
+        lambda value: isinstance(value, dict) and all(_is_text(one) for item in value.items() for one in item),
+        "versions by name",
+    ),
+    "machine": _Kind(lambda value: isinstance(value, dict) and _is_plain(value), "facts by name"),
+}
+"""What ran."""
+_MACHINE: _Schema = {"system": _TEXT, "processor": _TEXT, "cores": _WHOLE}
+_STUDY: _Schema = {
+    "asked": _Kind(lambda value: isinstance(value, dict) and _is_plain(value), "what was asked, by name"),
+    "run": _Kind(lambda value: isinstance(value, dict), "what ran, by name"),
+    "cells": _Kind(lambda value: isinstance(value, list), "a list of cells"),
+}
+_ASKED: _Schema = {"seed": _WHOLE}
+
+
+def parsed(content: bytes) -> Any:
+    """What JSON says.
+
+    Raises
+    ------
+    ValueError
+        When it is not JSON, with a word why.
+    """
+
+    def refuse(word: str) -> None:
+        raise ValueError(f"{word} is no JSON")
+
+    try:
+        return json.loads(content, parse_constant=refuse)
+    except (ValueError, RecursionError):
+        raise ValueError("not valid JSON") from None
+
+
+def check_row(row: Any, cells: Mapping[str, Mapping[str, Any]]) -> str:
+    """What is wrong with a row; empty when nothing is.
+
+    Parameters
+    ----------
+    row : object
+        What a line of the log says.
+    cells : mapping
+        Records of cells by key, as far as they are known.
+    """
+    if not isinstance(row, dict) or not {"key", "status"} <= row.keys():
+        return "not the row of a study"
+    wrong = _complaint(row, _ROW) or _complaint({**dict.fromkeys(_MORE_OF_ROW), **row}, _MORE_OF_ROW) or _file(row)
+    if wrong:
+        return wrong
+    known = _OF_EXACT if row["algorithm"] == EXACT else _OF_HEURISTICS
+    if row["status"] not in known:
+        return _got("status", row["status"], f"one of {', '.join(known)}")
+    if (row["value"] is None) == (row["status"] in ("optimal", "feasible")) and row["status"] != "unknown":
+        return _got("value", row["value"], f"that of a plan which is {row['status']}")
+    cell = cells.get(row["key"], row)
+    for name in ("problem", "sense", "instance", "algorithm"):
+        if row[name] != cell[name]:
+            return _got(name, row[name], f"{_shown(cell[name])}, as its cell has it")
+    return ""
+
+
+def check_run(study: Any) -> str:
+    """What is wrong with the record of a study but for its cells; empty when nothing is."""
+    if not isinstance(study, dict) or not _STUDY.keys() <= study.keys():
+        return "not the record of a study"
+    wrong = _complaint(study, _STUDY) or _complaint(study["asked"], _ASKED, "asked.") or ""
+    wrong = wrong or _complaint(study["run"], RUN, "run.")
+    return wrong or _complaint(study["run"]["machine"], _MACHINE, "run.machine.")
+
+
+def check_cells(cells: Iterable[Any]) -> str:
+    """What is wrong with the cells of a study; empty when nothing is."""
+    keys, pairs = set(), set()
+    for number, cell in enumerate(cells):
+        where = f"cells[{number}]"
+        if not isinstance(cell, dict):
+            return f"{where}: got {_shown(cell)}, must be a cell"
+        wrong = _complaint(cell, CELL, f"{where}.") or _file(cell, f"{where}.")
+        if wrong:
+            return wrong
+        pair = cell["instance"], cell["algorithm"]
+        if cell["key"] in keys or pair in pairs:
+            return f"{where}: another cell has the same key, or the same instance and algorithm"
+        keys.add(cell["key"])
+        pairs.add(pair)
+    return ""
+
+
+def _complaint(record: Mapping[str, Any], schema: _Schema, place: str = "") -> str:
+    """The first entry that is missing or is not what it must be."""
+    for name, kind in schema.items():
+        if name not in record:
+            return f"field {place + name!r} is missing"
+        if not kind.fits(record[name]):
+            return _got(place + name, record[name], kind.words)
+    return ""
+
+
+def _file(record: Mapping[str, Any], place: str = "") -> str:
+    """A file elsewhere than in the study's directory is neither read nor linked."""
+    wanted = file_of(record["problem"], record["instance"])
+    return "" if record["file"] == wanted else _got(f"{place}file", record["file"], wanted)
+
+
+def _got(name: str, value: Any, words: str) -> str:
+    return f"field {name!r}: got {_shown(value)}, must be {words}"
+
+
+def _shown(value: Any) -> str:
+    """A value in a message, however long it is."""
+    said = printable(json.dumps(value, ensure_ascii=False)) if _is_plain(value) else f"{type(value).__name__}"
+    return said if len(said) <= _LONGEST_SHOWN else f"{said[:_LONGEST_SHOWN]}..."
