@@ -211,4 +211,6 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes, *, durable: 
             raise
     except OSError as error:
         # What cannot be written is the file that was asked for, not the one beside it.
+        if error.errno is None:
+            raise
         raise OSError(error.errno, error.strerror, str(path)) from None
