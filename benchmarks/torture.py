@@ -1,4 +1,4 @@
-"""Numerically hard programs, solved and judged by exact fractions: python -m benchmarks.torture --count 2000 --seed 0.
+"""Numerically hard programs, solved and judged by exact fractions: python -m benchmarks.torture --count 1000 --seed 0.
 
 Small linear and mixed-integer programs of which nothing is easy but the size: numbers over many decades, rows that
 are almost parallel, vertices where many rows meet, large numbers that switch rows off.  The truth is computed in
