@@ -11,6 +11,7 @@ import pyomo.environ as pyo
 import pytest
 
 import formulations
+from benchmarks import torture
 from formulations import Solution, translate, verify
 from formulations.engine.exact import exact_bound, exact_optimum
 from formulations.engine.linear import LinearProgram
@@ -185,3 +186,17 @@ def test_a_model_is_verified_too() -> None:
     solution = formulations.solve(model)
     assert verify(model, solution).verdict == "confirmed"
     assert verify(model, claimed(solution, 0.5)).verdict == "contradicted"
+
+
+@pytest.mark.parametrize("number", [106, 118, 198])
+def test_a_point_that_misses_a_row_is_not_confirmed_by_its_prices(number: int) -> None:
+    """Rows almost parallel: a point that misses one by less than the solver's tolerance is far from the optimum."""
+    program = torture.draw("almost parallel rows", 0, number)
+    solution, true = formulations.solve(torture.model(program)), torture.optimum(program)
+    assert solution.objective is not None
+    assert true is not None
+    assert abs(solution.objective - float(true)) > 0.1
+    found = verify(torture.model(program), solution)
+    assert found.verdict == "contradicted"
+    assert found.bound == pytest.approx(float(true))
+    assert "misses a row by" in found.message

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from heuristics.elasticflow import best_effort as fast
 from instances.elasticflow.best_effort import BestEffort, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
-from validation.problems.elasticflow.sharing import deadline_jobs, one_more_gpu
+from validation.problems.elasticflow.sharing import WIDE, deadline_jobs, one_more_gpu
 from validation.testing.arrays import booleans
 
 __all__ = ["ENTRY", "strategy"]
@@ -35,4 +35,5 @@ ENTRY = Entry(
     rescalings=(Rescaling(("iterations", "throughputs"), 0),),
     enlarge=one_more_gpu,
     strategy=strategy,
+    wide=WIDE,
 )
