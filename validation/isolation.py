@@ -27,7 +27,7 @@ import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -45,13 +45,17 @@ __all__ = [
     "Answer",
     "Apart",
     "become_keeper",
+    "children",
     "death",
+    "descendants",
     "describe",
     "end_family",
     "end_with_parent",
     "family_bytes",
+    "forking",
     "hide",
     "plain",
+    "remove",
     "silence",
 ]
 
@@ -143,7 +147,7 @@ class Apart:
         self.process = None
         self.questions.close()
         self.answers.close()
-        _remove(self.scratch)
+        remove(self.scratch)
 
     def _start(self, first: tuple[Any, ...]) -> None:
         """A process that has the first question from the start; a forked one needs no copy of it."""
@@ -202,7 +206,7 @@ class Apart:
         """Stop what has grown too large."""
         if not LINUX or self.process is None or self.process.pid is None:
             return
-        family = [self.process.pid, *_descendants(self.process.pid)]
+        family = [self.process.pid, *descendants(self.process.pid)]
         if len(family) > MOST_PROCESSES:
             raise _NoAnswer(f"too many processes: stopped at {len(family)}")
         if self.memory is not None:
@@ -278,10 +282,7 @@ class _Forked:
 
 def _started(target: Callable[..., None], arguments: tuple[Any, ...]) -> _Forked | BaseProcess:
     """A process that runs a function: a copy of this one where that is safe."""
-    with warnings.catch_warnings():
-        # Python warns of forking while other threads run (those of NumPy's linear algebra and
-        # of notebooks); none of them holds a lock that the process needs.
-        warnings.simplefilter("ignore", DeprecationWarning)
+    with forking():
         if LINUX:
             return _Forked(target, arguments)
         process: BaseProcess = CONTEXT.Process(target=target, args=arguments, daemon=True)
@@ -289,7 +290,19 @@ def _started(target: Callable[..., None], arguments: tuple[Any, ...]) -> _Forked
         return process
 
 
-def _remove(folder: str) -> None:
+@contextlib.contextmanager
+def forking() -> Iterator[None]:
+    """Start processes without a warning.
+
+    Python warns of forking while other threads run (those of NumPy's linear algebra and of notebooks); none of
+    them holds a lock that the process needs.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        yield
+
+
+def remove(folder: str) -> None:
     """Remove a scratch folder, whatever its process has made of it: closed to all, or too deep for a path."""
     try:
         os.rmdir(folder)
@@ -625,7 +638,7 @@ def _has_children() -> bool:
 def end_family(pid: int) -> None:
     """Kill what a process has started, whatever group or session it is in."""
     patience = time.monotonic() + 10.0
-    while (family := _descendants(pid)) and time.monotonic() < patience:
+    while (family := descendants(pid)) and time.monotonic() < patience:
         # Stopped first, so that none starts another meanwhile.
         for number in (signal.SIGSTOP, signal.SIGKILL):
             for member in family:
@@ -643,18 +656,18 @@ def _reap() -> None:
             pass
 
 
-def _descendants(pid: int) -> list[int]:
+def descendants(pid: int) -> list[int]:
     """Living processes below one."""
     found: list[int] = []
     waiting = [pid]
     while waiting:
-        below = _children(waiting.pop())
+        below = children(waiting.pop())
         found += below
         waiting += below
     return found
 
 
-def _children(pid: int) -> list[int]:
+def children(pid: int) -> list[int]:
     """Processes that one has started and that run; those that its threads started, too."""
     found: list[int] = []
     with contextlib.suppress(OSError):
@@ -679,7 +692,7 @@ def _text(path: str) -> str:
 
 def family_bytes(pid: int) -> int:
     """Memory that a process, and all that it has started, have for themselves; 0 where nobody can tell."""
-    return sum(map(_private_bytes, (pid, *_descendants(pid)))) if LINUX else 0
+    return sum(map(_private_bytes, (pid, *descendants(pid)))) if LINUX else 0
 
 
 def _private_bytes(pid: int) -> int:

@@ -11,11 +11,9 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import shutil
 import signal
 import tempfile
 import time
-import warnings
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
@@ -33,7 +31,9 @@ from validation.isolation import (
     end_family,
     end_with_parent,
     family_bytes,
+    forking,
     hide,
+    remove,
     silence,
 )
 
@@ -134,7 +134,7 @@ def run_tasks(
     finally:
         for worker in busy + idle:
             worker.kill()
-        shutil.rmtree(scratch, ignore_errors=True)
+        remove(scratch)
 
 
 class _Worker:
@@ -145,10 +145,7 @@ class _Worker:
         self.connection, theirs = CONTEXT.Pipe()
         arguments = (function, theirs, os.getpid(), asks, hidden, scratch)
         self.process: BaseProcess = CONTEXT.Process(target=_serve, args=arguments, daemon=True)
-        with warnings.catch_warnings():
-            # Python warns of forking while other threads run (those of NumPy's linear algebra and
-            # of notebooks); none of them holds a lock that a worker needs.
-            warnings.simplefilter("ignore", DeprecationWarning)
+        with forking():
             self.process.start()
         theirs.close()
         self.task: Task | None = None

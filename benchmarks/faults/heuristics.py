@@ -21,6 +21,7 @@ import pandas as pd
 from benchmarks.faults.cheats import CHEATS, KNOWN, Cheat, bad, honest
 from benchmarks.faults.tally import Tally, fault
 from validation import gap_study
+from validation.isolation import children as running
 from validation.isolation import end_family, landlock
 
 __all__ = ["Left", "gained", "known"]
@@ -54,7 +55,7 @@ def known(folder: Path) -> Iterator[Left]:
     before = {place: _names(place) for place in watched if place.is_dir()}
     temporary, libc, keeps = tempfile.tempdir, ctypes.CDLL(None), ctypes.c_int()
     libc.prctl(37, ctypes.byref(keeps))  # PR_GET_CHILD_SUBREAPER
-    children = set(_children())
+    children = set(running(os.getpid()))
     KNOWN.directory, KNOWN.elsewhere, KNOWN.pids = folder / "study", elsewhere, [os.getpid()]
     tempfile.tempdir = str(scratch)
     libc.prctl(36, 1)  # PR_SET_CHILD_SUBREAPER
@@ -64,7 +65,7 @@ def known(folder: Path) -> Iterator[Left]:
     finally:
         tempfile.tempdir = temporary
         libc.prctl(36, keeps.value)
-        for pid in set(_children()) - children:
+        for pid in set(running(os.getpid())) - children:
             name = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
             left.processes.append(name)
             end_family(pid)
@@ -78,15 +79,6 @@ def known(folder: Path) -> Iterator[Left]:
 
 def _names(place: Path) -> set[str]:
     return {one.name for one in place.iterdir()}
-
-
-def _children() -> Iterator[int]:
-    """Processes of this one that run."""
-    for thread in Path("/proc/self/task").iterdir():
-        for pid in map(int, (thread / "children").read_text(encoding="utf-8").split()):
-            with contextlib.suppress(OSError):
-                if Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] not in b"ZX":
-                    yield pid
 
 
 def gained(one: Cheat, row: pd.Series[Any], worst: float) -> str:

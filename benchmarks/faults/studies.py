@@ -24,14 +24,14 @@ import pandas as pd
 
 from benchmarks.faults.tally import Tally, fault
 from validation import StudyError, gap_study
-from validation.isolation import CONTEXT, end_family
+from validation.isolation import CONTEXT, descendants, end_family
 from validation.study import report, run
 from validation.study.options import StudyOptions
 from validation.study.plots import problem_pictures
 from validation.study.report import finish
 from validation.study.store import read_log
 
-__all__ = ["clocks", "coordinator_killed", "disk_full", "foreign", "tampered", "worker_killed"]
+__all__ = ["KINDS", "clocks", "coordinator_killed", "disk_full", "foreign", "snapshot", "tampered", "worker_killed"]
 
 ASKED: dict[str, Any] = {
     "problems": "aryl.reclaim",
@@ -204,7 +204,7 @@ def worker_killed(seed: int, count: int) -> Tally:
             running = _Running(folder / str(number))
             while running.process.exitcode is None and tally.tried < count:
                 running.process.join(draw.uniform(0, whole / 5))
-                below = _below(running.pid)
+                below = descendants(running.pid)
                 if below:
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(int(draw.choice(below)), signal.SIGKILL)
@@ -221,19 +221,6 @@ def worker_killed(seed: int, count: int) -> Tally:
                 _compare(tally, name, again.table, truth)
             number += 1
     return tally
-
-
-def _below(pid: int) -> list[int]:
-    """Processes that one has started, and those that these have."""
-    found, waiting = [], [pid]
-    while waiting:
-        one = waiting.pop()
-        with contextlib.suppress(OSError):
-            for thread in os.listdir(f"/proc/{one}/task"):
-                children = Path(f"/proc/{one}/task/{thread}/children").read_text(encoding="ascii").split()
-                found += list(map(int, children))
-                waiting += list(map(int, children))
-    return found
 
 
 @fault("studies.clocks", 20)
@@ -478,20 +465,20 @@ def foreign(seed: int, count: int) -> Tally:
             directory = folder / str(number)
             directory.mkdir()
             KINDS[kind](directory / name)
-            before = _snapshot(folder)
+            before = snapshot(folder)
             tally.tried += 1
             running = _Running(directory)
             code = running.end(tally, f"{name}: {kind}")
             for suffix in (".err", ".csv"):
                 _beside(directory, suffix).unlink(missing_ok=True)
-            if code == 2 and _snapshot(folder) == before:
+            if code == 2 and snapshot(folder) == before:
                 tally.count("refused in one line")
             else:
                 tally.wrong.append(f"{name}: {kind}: ended with {code}, and files were changed or nothing was said")
     return tally
 
 
-def _snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
+def snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
     """All below a folder: kind and content."""
     found = {}
     for path in folder.rglob("*"):

@@ -23,7 +23,7 @@ from pyomo.core.expr.numeric_expr import LinearExpression
 from pyomo.repn.linear import LinearRepnVisitor
 
 from formulations.engine import clock
-from formulations.engine.scaling import scaled
+from formulations.engine.scaling import largest_limit, scaled
 from instances.base import Instance, Sense
 from instances.schema import FloatArray
 
@@ -328,7 +328,8 @@ class LinearProgram:
         """
         if not self.num_rows:
             return None
-        activities, sizes = self.row_activities(x), self._row_sizes(np.abs(self.value * x[self.index]))
+        terms = self.value * x[self.index]
+        activities, sizes = row_sums(terms, self.indptr), self._row_sizes(terms)
         missed = np.maximum(0.0, np.maximum(self.row_lower - activities, activities - self.row_upper))
         beyond = np.where(missed > ROUNDING * sizes, missed / np.where(sizes > 0, sizes, 1.0), 0.0)
         row = int(beyond.argmax())
@@ -336,15 +337,13 @@ class LinearProgram:
 
     def with_wider_rows(self, by: float) -> LinearProgram:
         """The program with each row's limits moved outwards by a part of its largest entry or limit."""
-        moved = by * self._row_sizes(np.abs(self.value))
+        moved = by * self._row_sizes(self.value)
         return replace(self, row_lower=self.row_lower - moved, row_upper=self.row_upper + moved)
 
     def _row_sizes(self, terms: FloatArray) -> FloatArray:
-        """(rows,) float: the largest of a row's terms and limits."""
-        sizes = np.zeros(self.num_rows)
-        np.maximum.at(sizes, np.repeat(np.arange(self.num_rows), np.diff(self.indptr)), terms)
-        for limits in (self.row_lower, self.row_upper):
-            sizes = np.maximum(sizes, np.where(np.isfinite(limits), np.abs(limits), 0.0))
+        """(rows,) float: the largest size of a row's terms and limits."""
+        sizes = largest_limit(self.row_lower, self.row_upper)
+        np.maximum.at(sizes, np.repeat(np.arange(self.num_rows), np.diff(self.indptr)), np.abs(terms))
         return sizes
 
     def with_columns(self, columns: Columns) -> LinearProgram:

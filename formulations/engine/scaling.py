@@ -34,7 +34,7 @@ from instances.schema import FloatArray
 if TYPE_CHECKING:
     from formulations.engine.linear import Columns, LinearProgram
 
-__all__ = ["Scaling", "infeasibility", "scaled", "unit"]
+__all__ = ["Scaling", "infeasibility", "largest_limit", "scaled", "unit"]
 
 Exponents = NDArray[np.int32]
 
@@ -187,7 +187,7 @@ def _of_rows(program: LinearProgram) -> Exponents:
     if not filled.any():
         return exponents
     least, most = _extremes(program.value, program.indptr[:-1][filled])
-    limit = _largest_limit(program.row_lower[filled], program.row_upper[filled])
+    limit = largest_limit(program.row_lower[filled], program.row_upper[filled])
     low = ((most < 2.0**ROW_LOW) & (limit < 2.0**ROW_LOW)) | (most < 2.0**ROW_VANISHING)
     high = least > 2.0**ROW_HIGH
     if low.any() or high.any():
@@ -214,7 +214,7 @@ def _of_columns(
     if size.size and size.min() >= 2.0**COLUMN_LOW and size.max() <= 2.0**COLUMN_HIGH:
         return exponents
     met = np.bincount(column[size > 0], minlength=len(cost)) > 0
-    limit = _largest_limit(lower, upper)
+    limit = largest_limit(lower, upper)
     limit_size = np.divide(1.0, limit, out=np.zeros(len(cost)), where=limit > 0)
     most = np.maximum(np.abs(cost), limit_size)
     np.maximum.at(most, column, size)
@@ -236,7 +236,7 @@ def _of_limits(program: LinearProgram) -> int:
     return _exponent(sizes.max())
 
 
-def _largest_limit(lower: FloatArray, upper: FloatArray) -> FloatArray:
+def largest_limit(lower: FloatArray, upper: FloatArray) -> FloatArray:
     """Size of the larger finite limit; 0 without any."""
     sizes = [np.where(np.isfinite(limit), np.abs(limit), 0.0) for limit in (lower, upper)]
     largest: FloatArray = np.maximum(*sizes)

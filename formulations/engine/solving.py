@@ -25,7 +25,7 @@ from formulations.engine.solution import ONE_MODEL, Solution, judged, write_poin
 from instances.base import Instance, Plan, Sense, agree
 from instances.schema import JOBS, FloatArray
 
-__all__ = ["build", "read", "run", "solve", "solve_one_model"]
+__all__ = ["build", "read", "run", "solve", "solve_one_model", "unsolved"]
 
 AnyInstance = Instance[Any]
 
@@ -205,11 +205,37 @@ def solve_one_model(instance: AnyInstance, options: Options, *, session: Session
     return solution
 
 
-def _out_of_time(instance: AnyInstance, options: Options, began: float) -> Solution:
-    """What is known of an instance whose model was not ready in time."""
+def unsolved(
+    instance: AnyInstance,
+    why: str,
+    *,
+    solver: str,
+    began: float,
+    solve_seconds: float = 0.0,
+    start: Plan | None = None,
+) -> Solution:
+    """What is known of an instance whose solve came to no end: the start, or a plan at hand without a search.
+
+    Parameters
+    ----------
+    instance : Instance
+    why : str
+        The message.
+    solver : str
+    began : float
+        ``time.perf_counter()`` when the work on the instance began.
+    solve_seconds : float
+        How much of that was the solver's.
+    start : Plan, optional
+    """
     nothing = -math.inf if instance.sense == "min" else math.inf
-    result = Result("unknown", None, nothing, None, 0.0, "time limit: the model was not built in time")
-    return judged(instance, None, result, began=began, solver=options.solver, solver_version="", start=options.start)
+    result = Result("unknown", None, nothing, None, solve_seconds, why)
+    return judged(instance, None, result, began=began, solver=solver, solver_version="", start=start)
+
+
+def _out_of_time(instance: AnyInstance, options: Options, began: float) -> Solution:
+    why = "time limit: the model was not built in time"
+    return unsolved(instance, why, solver=options.solver, began=began, start=options.start)
 
 
 def _solve_model(model: pyo.ConcreteModel, options: Options, session: Session | None) -> Solution:

@@ -184,7 +184,7 @@ def generate(
     rng : Generator or int
         Source of randomness, or its seed.
     num_servers : int
-        Servers, s.  Jobs times servers are at most 50,000,000: plans have an entry for each.
+        Servers, s.
     fill : float
         Hardness dial from 0 to 1: fraction of all CPU cores and memory that the jobs hold, up to
         rounding.  At 1 there is nothing to spare, and some jobs must be fragmented.

@@ -5,15 +5,14 @@ import json
 import os
 import re
 import shutil
-import stat
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchmarks.faults.studies import KINDS, snapshot
 from validation import StudyError, gap_study
 from validation.study.report import finish
 from validation.study.store import read_log
@@ -48,28 +47,9 @@ def nothing_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("validation.study.run.run_tasks", computed)
 
 
-def snapshot(directory: Path) -> dict[str, tuple[int, bytes]]:
-    """All below a directory: kind and content."""
-    found = {}
-    for path in directory.rglob("*"):
-        kind = stat.S_IFMT(path.lstat().st_mode)
-        content = os.readlink(path).encode() if path.is_symlink() else path.read_bytes() if path.is_file() else b""
-        found[str(path.relative_to(directory))] = (kind, content)
-    return found
-
-
 # --- files of somebody else's ---------------------------------------------------------------------
 
 NAMES = ["study.json", "rows.jsonl", "rows.damaged.jsonl", "results.parquet", "metadata.json", "report.html", ".lock"]
-
-KINDS: dict[str, Callable[[Path], object]] = {
-    "words": lambda path: path.write_text("my own words\n", encoding="utf-8"),
-    "JSON": lambda path: path.write_text('{"mine": 1}\n', encoding="utf-8"),
-    "link": lambda path: path.symlink_to("../mine"),
-    "dangling": lambda path: path.symlink_to("../nowhere"),
-    "directory": lambda path: path.mkdir(),
-    "pipe": lambda path: os.mkfifo(path),
-}
 
 
 @pytest.mark.usefixtures("nothing_is_computed")

@@ -191,12 +191,11 @@ def _solved(instance: Any, solver: str, time_limit: float | None, verify: bool) 
 
 def _out_of_time(instance: Any, solver: str, seconds: float) -> dict[str, Any]:
     """What is known of an instance whose solve had to be stopped."""
-    from formulations import Result, judged
+    from formulations.engine.solving import unsolved
 
-    nothing = -math.inf if instance.sense == "min" else math.inf
-    result = Result("unknown", None, nothing, None, seconds, f"time limit: stopped after {seconds:.3g} s")
     began = time.perf_counter() - seconds
-    return judged(instance, None, result, began=began, solver=solver, solver_version="").to_dict()
+    why = f"time limit: stopped after {seconds:.3g} s"
+    return unsolved(instance, why, solver=solver, began=began, solve_seconds=seconds).to_dict()
 
 
 def _why(instance: Any, seconds: float) -> str:

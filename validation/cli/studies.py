@@ -86,9 +86,8 @@ def _print_study(result: Study) -> None:
                 "yellow",
             )
         )
-    if found := result.metadata["verification"]:
-        verdicts = ", ".join(f"{times} {verdict}" for verdict, times in found.items())
-        page.print(_text(f"found once more by a second way: {verdicts}"))
+    if result.verified:
+        page.print(_text(f"found once more by a second way: {result.verified}"))
     page.print(_text(f"report: {result.report}"), soft_wrap=True)
     wrong = result.disagreements
     if len(wrong):

@@ -86,6 +86,11 @@ class Algorithm:
     heuristic: Heuristic | None
     options: Mapping[str, Any]
 
+    @property
+    def verifies(self) -> bool:
+        """Whether what the exact side finds is found once more."""
+        return bool(self.options.get("verify"))
+
 
 def choose_problems(problems: str | Sequence[str]) -> list[str]:
     """Names of the problems asked for, a paper standing for all of its own."""

@@ -76,7 +76,7 @@ class Cell:
     @property
     def exact_limit(self) -> float:
         """Seconds of an exact cell: its limit, and as long again where what is found is verified."""
-        return self.time_limit * (2 if self.algorithm.options.get("verify") else 1)
+        return self.time_limit * (2 if self.algorithm.verifies else 1)
 
 
 def cells_of(
@@ -100,8 +100,7 @@ def run_cell(cell: Cell) -> dict[str, Any]:
     """Row entries of a cell."""
     instance, algorithm = cell.case.instance, cell.algorithm
     if algorithm.heuristic is None:
-        options = algorithm.options
-        return solve_exactly(instance, options["solver"], cell.time_limit, verify=options.get("verify", False))
+        return solve_exactly(instance, algorithm.options["solver"], cell.time_limit, verify=algorithm.verifies)
     return _judged(instance, algorithm.heuristic, cell)
 
 
@@ -293,7 +292,7 @@ def cell_record(cell: Cell) -> dict[str, Any]:
 def _code(problem: str, algorithm: Algorithm) -> list[str]:
     """Version of the code that an algorithm runs."""
     if algorithm.heuristic is None:
-        return exact_code(problem, algorithm.options["solver"], verify=algorithm.options.get("verify", False))
+        return exact_code(problem, algorithm.options["solver"], verify=algorithm.verifies)
     return heuristic_code(algorithm.heuristic.function)
 
 

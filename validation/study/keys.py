@@ -32,19 +32,9 @@ _INSTALLED = tuple(Path(sysconfig.get_path(kind)).resolve() for kind in ("stdlib
 def exact_code(problem: str, solver: str, *, verify: bool = False) -> list[str]:
     """Version of an exact solve: of everything between the instance and the answer, and the second answer."""
     names = ("scheduling-formulations", "pyomo", "highspy", "numpy")
-    return [
-        *map(version, names),
-        solver,
-        _hash(
-            _sources(
-                [
-                    solving,
-                    sys.modules[formulations.formulation(problem).build.__module__],
-                    *([verification] if verify else []),
-                ]
-            )
-        ),
-    ]
+    modules = [solving, sys.modules[formulations.formulation(problem).build.__module__]]
+    modules += [verification] if verify else []
+    return [*map(version, names), solver, _hash(_sources(modules))]
 
 
 def heuristic_code(function: Callable[..., Any]) -> list[str]:

@@ -22,8 +22,8 @@ from validation.drawing import plans_side_by_side
 from validation.formatting import duration, gap_range, number, percent, printable
 from validation.study.cases import EXACT
 from validation.study.plots import looks, problem_pictures
-from validation.study.results import Study, collect, read_plans
-from validation.study.store import Warn, read_log
+from validation.study.results import Study, collect, read_kept
+from validation.study.store import Warn
 
 __all__ = ["finish"]
 
@@ -95,9 +95,8 @@ def _verdict(study: Study) -> str:
         said += f" <b>Unfinished:</b> {meta['cells_ended']} of {meta['cells']} runs have ended."
     if meta["damaged_lines"]:
         said += f" <b>Damaged:</b> {meta['damaged_lines']} lines of the log, which are no rows, were passed over."
-    if found := meta["verification"]:
-        verdicts = ", ".join(f"{times} {verdict}" for verdict, times in found.items())
-        said += f" What the exact side proved, found once more by a second way: {verdicts}."
+    if study.verified:
+        said += f" What the exact side proved, found once more by a second way: {study.verified}."
     wrong = meta["disagreements"]
     if wrong:
         return f'<p class="bad">{wrong} oracle disagreement{"s" * (wrong > 1)}: see below.</p><p>{said}</p>'
@@ -223,7 +222,7 @@ def _worst(study: Study, rows: pd.DataFrame) -> str:
 
 def _picture_of_the_worst(study: Study, bad: list[dict[str, Any]]) -> str:
     """The worst instance whose plans the log keeps: the data, the heuristic's plan, and the best one found."""
-    plans = read_plans(study.directory)
+    plans = read_kept(study.directory, "plan")
     exact = study.rows[study.rows["algorithm"] == EXACT].set_index("instance")["key"]
     for row in bad:
         best = plans.get(str(exact.get(row["instance"])))
@@ -266,21 +265,17 @@ def _disagreements(study: Study) -> str:
     rows = study.disagreements
     if rows.empty:
         return ""
-    seconds = {
-        row["key"]: f"{row['second'].get('way')}: {row['second'].get('message')}"
-        for row in read_log(study.directory).rows
-        if row.get("verification") == "contradicted" and row.get("second")
-    }
+    contradicted = rows["verification"].eq("contradicted").any()
+    seconds = read_kept(study.directory, "second") if contradicted else {}
+
+    def against(row: Mapping[Any, Any]) -> str:
+        second = seconds.get(row["key"]) if row["verification"] == "contradicted" else None
+        if second:
+            return f"{second.get('way')}: {second.get('message')}"
+        return f"{row['exact_status']}, bound {number(row['exact_bound'])}"
+
     lines = [
-        [
-            row["problem"],
-            row["algorithm"],
-            number(row["value"]),
-            seconds[row["key"]]
-            if row["key"] in seconds
-            else f"{row['exact_status']}, bound {number(row['exact_bound'])}",
-            _instance(row),
-        ]
+        [row["problem"], row["algorithm"], number(row["value"]), against(row), _instance(row)]
         for row in rows.to_dict("records")
     ]
     header = ["problem", "algorithm", "value", "against", "instance"]

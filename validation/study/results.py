@@ -17,14 +17,14 @@ from instances.files import write_whole
 from validation.formatting import duration, gap_range
 from validation.gaps import beats, gap_interval
 from validation.study.cases import EXACT
-from validation.study.store import LOG, Warn, read_log, read_study, require_study, set_aside, write_json
+from validation.study.store import LOG, Warn, read_log, require_study, set_aside, write_json
 
 if TYPE_CHECKING:
     # Imported where a table is made: a process that has pandas takes twice as long to fork, and a study forks one
     # for every run of a heuristic.
     import pandas as pd
 
-__all__ = ["Study", "collect", "read_plans", "summarize", "table_of"]
+__all__ = ["Study", "collect", "read_kept", "summarize", "table_of"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -54,6 +54,11 @@ class Study:
     def disagreements(self) -> pd.DataFrame:
         """Rows of heuristics that beat a proven bound, or of optima that a second way contradicts."""
         return self.rows[self.rows["disagreement"]]
+
+    @property
+    def verified(self) -> str:
+        """How many optima second ways confirmed, left open and contradicted; empty where none was asked for."""
+        return ", ".join(f"{times} {verdict}" for verdict, times in self.metadata["verification"].items())
 
     def summary(self) -> pd.DataFrame:
         """For each problem, source, size and heuristic: counts, gaps and times."""
@@ -104,8 +109,7 @@ def collect(directory: str | os.PathLike[str], warn: Warn = warnings.warn) -> St
         When the directory holds no study.
     """
     directory = Path(directory)
-    require_study(directory)
-    study = read_study(directory)
+    study = require_study(directory)
     found = read_log(directory, study["cells"])
     for number, wrong in found.damaged:
         warn(f"{directory / LOG}, line {number}: {wrong}; passed over, the study's command computes its cell again")
@@ -116,9 +120,16 @@ def collect(directory: str | os.PathLike[str], warn: Warn = warnings.warn) -> St
     return Study(directory, rows, metadata)
 
 
-def read_plans(directory: Path) -> dict[str, dict[str, Any]]:
-    """Plans that the log of a study keeps, as JSON, by the keys of their rows."""
-    return {row["key"]: row["plan"] for row in read_log(directory).rows if row.get("plan") is not None}
+def read_kept(directory: Path, entry: str) -> dict[str, dict[str, Any]]:
+    """What the log of a study keeps beside the table, as JSON, by the keys of the rows.
+
+    Parameters
+    ----------
+    directory : Path
+    entry : "plan" or "second"
+        Plans that are small; what second ways found.
+    """
+    return {row["key"]: row[entry] for row in read_log(directory).rows if row.get(entry) is not None}
 
 
 def table_of(cells: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:

@@ -40,12 +40,10 @@ from validation.study.progress import Estimate, Meter, Progress, somebody_watche
 from validation.study.results import Study
 from validation.study.store import (
     INSTANCES,
-    RECORD,
     Log,
     Warn,
     locked,
     mend_log,
-    read_study,
     save_instances,
     write_study,
 )
@@ -136,8 +134,7 @@ def run_study(
     names = {problem: [a.name for a in found if a.heuristic] for problem, found in algorithms.items()}
     if progress is None and somebody_watches():
         progress = Meter()
-    with locked(directory):
-        earlier = read_study(directory)["run"] if (directory / RECORD).exists() else None
+    with locked(directory) as earlier:
         asked, run = options.asked(names, chosen), provenance(jobs)
         records = [cell_record(cell) for cell in cells]
         # The record comes first: by it the rest is known as a study's.
@@ -148,7 +145,7 @@ def run_study(
         computed = _run(directory, cells, rows, jobs, progress or None)
         run["seconds"] = time.perf_counter() - began
         # A call that found all rows there leaves word of the one that computed them.
-        write_study(directory, asked, run if computed or earlier is None else earlier, records)
+        write_study(directory, asked, run if computed or earlier is None else earlier["run"], records)
         # It brings Matplotlib, which neither the workers nor what else uses this module should load.
         from validation.study.report import finish
 

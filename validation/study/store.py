@@ -55,8 +55,13 @@ Warn: TypeAlias = Callable[[str], object]
 
 
 @contextmanager
-def locked(directory: Path) -> Iterator[None]:
+def locked(directory: Path) -> Iterator[dict[str, Any] | None]:
     """Hold the study's directory, so that two runs cannot write into it at once.
+
+    Yields
+    ------
+    dict or None
+        The record of the study that it holds; None where there is none yet.
 
     Raises
     ------
@@ -73,26 +78,36 @@ def locked(directory: Path) -> Iterator[None]:
     except OSError as error:
         raise StudyError(f"cannot write to {directory}: {error.strerror}") from None
     with lock:
-        yield
+        # Another run may have written one while this one waited.
+        yield read_study(directory) if (directory / RECORD).exists() else None
 
 
-def require_study(directory: Path) -> None:
-    """Raise where a directory holds no study, or something else under the names of its files."""
-    if not os.path.lexists(directory / RECORD):
+def require_study(directory: Path) -> dict[str, Any]:
+    """The record of the study that a directory holds.
+
+    Raises
+    ------
+    StudyError
+        Where it holds no study, or something else under the names of its files.
+    """
+    found = _refuse_foreign(directory) if os.path.lexists(directory / RECORD) else None
+    if found is None:
         raise StudyError(f"{directory} holds no study: there is no {RECORD} in it")
-    _refuse_foreign(directory)
+    return found
 
 
-def _refuse_foreign(directory: Path) -> None:
+def _refuse_foreign(directory: Path) -> dict[str, Any] | None:
+    """The record of a study, where there is one; an error where there is anything that is no study's."""
     # What there is comes first, and the record after it: a run that begins just now writes its record first.
     found = [name for name in _NAMES if os.path.lexists(directory / name)]
     for name in (LOCK, *found):
         _refuse_odd(directory / name)
     if RECORD in found:
-        read_study(directory)
-    elif found and not read_log(directory).rows:
+        return read_study(directory)
+    if found and not read_log(directory).rows:
         path = directory / found[0]
         raise StudyError(f"{path} is not a study's, there is no {RECORD} beside it: choose another output")
+    return None
 
 
 def _refuse_odd(path: Path) -> None:
