@@ -45,7 +45,7 @@ bench: $(VENV)/.installed
 mutants: $(VENV)/.installed
 	$(BIN)/python -m benchmarks mutants
 
-# Hours at full counts; SHARE=0.1 does a tenth of them.
+# All faults of docs/faults.md; SHARE=0.1 does a tenth of them.
 faults: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks.faults --seed $(SEED) --share $(SHARE)
 

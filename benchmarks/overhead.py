@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import os
+import resource
 import statistics
 import sys
 import time
@@ -25,10 +26,11 @@ from instances.aryl import reclaim
 from instances.gavel.max_min_fairness import generate
 from instances.gavel.sharing import Allocation
 from validation.catalogue import Heuristic
+from validation.isolation import Apart
 from validation.study.cells import ask
 from validation.workers import Task, run_tasks
 
-__all__ = ["LIMITS", "Overhead", "highs_alone", "overhead", "questions"]
+__all__ = ["LIMITS", "Overhead", "Times", "highs_alone", "overhead", "questions"]
 
 LIMITS = {1024: 1.35, 4096: 1.25}
 """Jobs, and what the whole may cost at most against HiGHS alone."""
@@ -114,28 +116,55 @@ def _rows(setup: Setup) -> Iterator[Row]:
         yield f"{row.jobs:,}", seconds(row.whole), seconds(row.raw), f"{row.ratio:.2f}", limit
 
 
-def questions(number: int) -> dict[str, tuple[list[float], float]]:
-    """Times of so many forks and questions in turn, s, and the processor time of one, with its children's.
+@dataclass(frozen=True)
+class Times:
+    """Times of so many repetitions, s; processor time and page faults of one, with those of its children."""
+
+    wall: list[float]
+    processor: float
+    faults: float
+
+
+def questions(number: int) -> dict[str, Times]:
+    """What so many forks and questions in turn take.
 
     As in a study: asked by a worker that keeps the process of a heuristic, which is forked for one question.
     The question is the paper's heuristic for a small instance of ``aryl.reclaim``, which itself takes
-    microseconds; the fork is one of the same worker that ends at once.
+    microseconds; the empty one runs nothing; the fork is one of the same worker that ends at once.
     """
     instance, heuristic = reclaim.generate(0, num_servers=8), Heuristic(server_fraction)
     sides: dict[str, Callable[[], object]] = {
         "a fork alone": _fork,
+        "an empty question": _empty,
         "a question": lambda: _question(instance, heuristic),
     }
-    times: dict[str, list[float]] = {name: [] for name in sides}
-    spent = dict.fromkeys(sides, 0.0)
+    found = {name: Times([], 0.0, 0.0) for name in sides}
     for turn in range(number + 5):
         for name, side in sides.items():
-            before, began = sum(os.times()[:4]), time.perf_counter()
+            (spent, faults), began = _used(), time.perf_counter()
             side()
             if turn >= 5:  # The first ones warm up.
-                times[name].append(time.perf_counter() - began)
-                spent[name] += sum(os.times()[:4]) - before
-    return {name: (times[name], spent[name] / number) for name in sides}
+                now, (spent_now, faults_now) = time.perf_counter(), _used()
+                before = found[name]
+                found[name] = Times(
+                    [*before.wall, now - began],
+                    before.processor + (spent_now - spent) / number,
+                    before.faults + (faults_now - faults) / number,
+                )
+    return found
+
+
+def _used() -> tuple[float, int]:
+    """Processor time and page faults of this process and its children so far."""
+    both = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in both), sum(one.ru_minflt for one in both)
+
+
+def _empty() -> None:
+    with Apart(dict, memory=10**9) as apart:
+        answer = apart.ask(seconds=60.0)
+    if answer.content is None:
+        raise RuntimeError(answer.reason)
 
 
 def _fork() -> None:
@@ -151,7 +180,7 @@ def _question(instance: reclaim.Reclaim, heuristic: Heuristic) -> None:
         raise RuntimeError(asked.reason)
 
 
-@benchmark("overhead.question", "what", "least", "median", "processor time")
+@benchmark("overhead.question", "what", "least", "median", "processor time", "page faults")
 def _question_rows(setup: Setup) -> Iterator[Row]:
     """A question to a heuristic in a process of its own, against a fork of the same process."""
     if sys.platform != "linux":
@@ -160,8 +189,11 @@ def _question_rows(setup: Setup) -> Iterator[Row]:
     (outcome,) = run_tasks(questions, [Task((number,), 600.0, asks=True)], jobs=1)
     if outcome.reason:
         raise RuntimeError(outcome.reason)
-    sides = [(name, min(times), statistics.median(times), spent) for name, (times, spent) in outcome.result.items()]
-    for name, *figures in sides:
-        yield name, *map(seconds, figures)
-    fork, question = (figures for _, *figures in sides)
+    figures = {
+        name: (min(one.wall), statistics.median(one.wall), one.processor, one.faults)
+        for name, one in outcome.result.items()
+    }
+    for name, (*times, faults) in figures.items():
+        yield name, *map(seconds, times), f"{faults:.0f}"
+    fork, question = figures["a fork alone"], figures["a question"]
     yield "ratio", *(f"{q / f:.1f}" if f else "" for q, f in zip(question, fork, strict=True))

@@ -20,7 +20,7 @@ from heuristics.aryl.reclaim import server_fraction
 from instances.aryl.reclaim import generate
 from validation import StudyError, catalogue
 from validation.catalogue import Heuristic, Imported
-from validation.isolation import Apart, _decode, _encode, hide, landlock, plain
+from validation.isolation import Apart, _decode, _encode, hide, landlock, plain, remove
 from validation.study.cells import Asking, ask
 from validation.workers import Task, run_tasks
 
@@ -387,3 +387,13 @@ def test_a_module_that_ends_the_process_is_refused(line: str, said: str, tmp_pat
     for call in (lambda: catalogue.heuristic("aryl.reclaim", f"{name}:any"), lambda: catalogue.load(name)):
         with pytest.raises(StudyError, match=f"cannot import '{name}.*{said}"):
             call()
+
+
+def test_a_folder_of_many_folders_is_removed(tmp_path: Path) -> None:
+    scratch = tmp_path / "scratch"
+    for number in range(350):
+        (scratch / str(number) / "below").mkdir(parents=True)
+        (scratch / str(number) / "file").touch()
+    (scratch / "link").symlink_to(tmp_path)
+    remove(str(scratch))
+    assert list(tmp_path.iterdir()) == []

@@ -335,20 +335,24 @@ def _empty(folder: str) -> None:
 
 
 def _cleared(folder: int) -> str | None:
-    """Remove from an open folder what can be at once; the name of a folder that is not empty, if there is one."""
-    full = None
+    """Remove from an open folder what can be at once; the name of the first folder that is not empty, if any."""
+    while inside := _first(folder):
+        for one in inside:
+            if not one.is_dir(follow_symlinks=False):
+                os.unlink(one.name, dir_fd=folder)
+                continue
+            os.chmod(one.name, 0o700, dir_fd=folder)
+            try:
+                os.rmdir(one.name, dir_fd=folder)
+            except OSError:
+                return one.name
+    return None
+
+
+def _first(folder: int) -> list[os.DirEntry[str]]:
+    """Some of what is in an open folder: whoever comes back to it must not look through thousands each time."""
     with os.scandir(folder) as found:
-        inside = list(found)
-    for one in inside:
-        if not one.is_dir(follow_symlinks=False):
-            os.unlink(one.name, dir_fd=folder)
-            continue
-        os.chmod(one.name, 0o700, dir_fd=folder)
-        try:
-            os.rmdir(one.name, dir_fd=folder)
-        except OSError:
-            full = one.name
-    return full
+        return list(itertools.islice(found, 100))
 
 
 def _answer(

@@ -8,5 +8,5 @@ from importlib import import_module
 
 __all__ = ["MODULES"]
 
-MODULES = tuple(import_module(f"benchmarks.faults.{name}") for name in ("files", "heuristics", "signals", "studies"))
-"""What enters the faults."""
+MODULES = tuple(import_module(f"benchmarks.faults.{name}") for name in ("signals", "studies", "heuristics", "files"))
+"""What enters the faults, the longest first."""

@@ -1,15 +1,29 @@
-"""``python -m benchmarks.faults --seed 1``: do all harm, print what came of it; 1 where anything went wrong."""
+"""``python -m benchmarks.faults --seed 1``: do all harm, print what came of it; 1 where anything went wrong.
+
+Each kind runs in a process of its own, so many at once.  Its line is printed when it ends; each thing that must not
+have happened is told on standard error at once, with how far the others are, and again below the table.
+"""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
 import sys
+import tempfile
 import time
-from collections.abc import Sequence
+import traceback
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from multiprocessing.connection import Connection, wait
+from typing import Any
+from unittest import mock
 
 from benchmarks.faults import MODULES
-from benchmarks.faults.tally import FAULTS, Tally
+from benchmarks.faults.tally import FAULTS, Fault, Tally
 from benchmarks.tables import machine
+from validation.catalogue import CATALOGUE
+from validation.isolation import CONTEXT, death, end_family, end_with_parent, plain
 
 __all__ = ["main"]
 
@@ -23,37 +37,146 @@ COLUMNS = (
     "changed",
     "tracebacks",
     "hangs",
+    "seconds",
 )
+OFTEN = 60.0
+"""Seconds between lines about how far the kinds are."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the table, and on standard error each thing that must not have happened."""
+    """Print the table, and each thing that must not have happened."""
     assert MODULES
     parser = argparse.ArgumentParser(prog="python -m benchmarks.faults", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="a fault, or all whose names begin so; all by default")
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--share", type=float, default=1.0, help="of the times that each is done; 1 by default")
+    parser.add_argument("--jobs", type=int, default=2, help="kinds that are done at once; 2 by default")
     given = parser.parse_args(arguments)
     wanted = [name for name in FAULTS if not given.names or any(f"{name}.".startswith(f"{n}.") for n in given.names)]
     if not wanted or not 0 < given.share <= 1:
         parser.error(f"got {' '.join(given.names)} and {given.share:g}, must be of {', '.join(FAULTS)}, and in (0, 1]")
-    print(_line(COLUMNS), _line(["---"] * len(COLUMNS)), sep="\n", flush=True)
+    if given.jobs < 1:
+        parser.error(f"got {given.jobs}, must be at least 1")
+    wrong: list[str] = []
     fine, began = True, time.monotonic()
-    for name in wanted:
-        found = FAULTS[name]
-        tally = found.harm(given.seed, max(1, round(given.share * found.count)))
-        print(_line([name, found.summary.rstrip("."), *_cells(tally)]), flush=True)
-        for wrong in tally.wrong:
-            print(f"{name}: {wrong}", file=sys.stderr, flush=True)
-        fine = fine and tally.fine
-    print(f"\nSeed {given.seed}; {(time.monotonic() - began) / 60:.0f} minutes. {machine()}")
+    print(_line(COLUMNS), _line(["---"] * len(COLUMNS)), sep="\n", flush=True)
+    with _temporary_folder():
+        # What imports lazily does so before it is forked.
+        list(CATALOGUE.values())
+        running = [_Running(FAULTS[name], given.seed, given.share) for name in wanted]
+        try:
+            for ended in _ended(running, given.jobs, wrong):
+                print(_line(_cells(ended)), flush=True)
+                fine = fine and ended.tally.fine
+        except KeyboardInterrupt:
+            print("\nInterrupted: what is above has ended.")
+            fine = False
+        finally:
+            for one in running:
+                one.stop()
+    print(f"\nSeed {given.seed}, share {given.share:g}; {(time.monotonic() - began) / 60:.0f} minutes. {machine()}")
+    print(f"Wrong: {len(wrong) or 'nothing'}", *wrong, sep="\n- ")
     return 0 if fine else 1
 
 
-def _cells(tally: Tally) -> list[str]:
+@contextlib.contextmanager
+def _temporary_folder() -> Iterator[None]:
+    """One place for all that may be left; Matplotlib's own files are not those that other versions have left."""
+    with (
+        tempfile.TemporaryDirectory(prefix="faults-") as folder,
+        mock.patch.dict(os.environ, {"TMPDIR": folder, "MPLCONFIGDIR": folder}),
+        mock.patch.object(tempfile, "tempdir", folder),
+    ):
+        yield
+
+
+class _Running:
+    """A kind of fault, in a process of its own once it was started."""
+
+    def __init__(self, fault: Fault, seed: int, share: float) -> None:
+        self.fault, self.seed = fault, seed
+        self.count = max(1, round(share * fault.count))
+        self.tally = Tally()
+        self.process: Any = None
+        self.seconds = 0.0
+
+    def start(self) -> Connection:
+        self.began = time.monotonic()
+        receiving, sending = CONTEXT.Pipe(duplex=False)
+        self.process = CONTEXT.Process(target=_harm, args=(self.fault, self.seed, self.count, sending, os.getpid()))
+        self.process.start()
+        sending.close()
+        return receiving  # type: ignore[no-any-return]
+
+    def told(self, connection: Connection) -> bool:
+        """Take what it says; whether it goes on."""
+        try:
+            self.tally, ended = connection.recv()
+        except EOFError:
+            self.process.join()
+            self.tally.tracebacks += 1
+            self.tally.wrong.append(f"the process died: {death(self.process.exitcode)}")
+            ended = True
+        self.seconds = time.monotonic() - self.began
+        return not ended
+
+    def stop(self) -> None:
+        if self.process is not None:
+            if self.process.exitcode is None:
+                end_family(self.process.pid)
+                self.process.kill()
+            self.process.join()
+
+
+def _ended(waiting: Sequence[_Running], jobs: int, wrong: list[str]) -> Iterator[_Running]:
+    """The kinds as they end, with what went wrong added to a list."""
+    left, running, last = list(waiting), dict[Any, _Running](), time.monotonic()
+    while left or running:
+        while left and len(running) < jobs:
+            one = left.pop(0)
+            running[one.start()] = one
+        for connection in wait(list(running), timeout=OFTEN):
+            one = running[connection]
+            known = len(one.tally.wrong)
+            goes_on = one.told(connection)  # type: ignore[arg-type]
+            for line in one.tally.wrong[known:]:
+                wrong.append(plain(f"{one.fault.name}: {line}"))
+                print(wrong[-1], file=sys.stderr, flush=True)
+            if not goes_on:
+                running.pop(connection).process.join()
+                connection.close()  # type: ignore[union-attr]
+                yield one
+        if time.monotonic() - last > OFTEN:
+            last = time.monotonic()
+            far = (f"{one.fault.name} {one.tally.tried:,} of {one.count:,}" for one in running.values())
+            print(f"... {', '.join(far)}", file=sys.stderr, flush=True)
+
+
+def _harm(fault: Fault, seed: int, count: int, sending: Connection, parent: int) -> None:
+    """Body of a kind's process: what came of it so far once a second, and what came of all of it."""
+    os.setsid()  # Ctrl-C is for the process that prints.
+    end_with_parent(parent)
+    last = 0.0
+
+    def watch(tally: Tally) -> None:
+        nonlocal last
+        if time.monotonic() - last > 1.0:
+            last = time.monotonic()
+            sending.send((replace(tally, watch=None), False))
+
+    try:
+        sending.send((replace(fault.harm(seed, count, watch), watch=None), True))
+    except Exception:
+        traceback.print_exc()
+        raise SystemExit(1) from None
+
+
+def _cells(one: _Running) -> list[str]:
+    tally = one.tally
     came = ", ".join(f"{count:,} {outcome}" for outcome, count in tally.outcomes.items())
     counts = (tally.lost, tally.doubled, tally.changed, tally.tracebacks, tally.hangs)
-    return [f"{tally.tried:,}", came, *map(str, counts)]
+    what = one.fault.summary.rstrip(".")
+    return [one.fault.name, what, f"{tally.tried:,}", came, *map(str, counts), f"{one.seconds:.0f}"]
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -26,6 +26,7 @@ import formulations
 import instances
 from benchmarks.faults.mutations import altered_bytes, altered_table, altered_text, altered_tree, as_json
 from benchmarks.faults.originals import TABLES, TOML
+from benchmarks.faults.studies import without_pictures
 from benchmarks.faults.tally import Tally, fault
 from instances.base import Instance, InstanceError, PlanError
 from validation import catalogue
@@ -66,13 +67,14 @@ def _rng(seed: int, name: str, number: int) -> np.random.Generator:
     return np.random.default_rng([seed, zlib.crc32(name.encode()), number])
 
 
-def _tally(name: str, seed: int, count: int, draw: Callable[[np.random.Generator], Case], look: Any) -> Tally:
-    """What comes of so many cases, each drawn from a stream of its own and looked at apart."""
-    tally = Tally()
+def _tally(
+    tally: Tally, name: str, seed: int, count: int, draw: Callable[[np.random.Generator], Case], look: Any
+) -> None:
+    """Count what comes of so many cases, each drawn from a stream of its own and looked at apart."""
     with Apart(partial(_quietly, look), memory=MEMORY) as apart:
         for number in range(count):
             case = draw(_rng(seed, name, number))
-            tally.tried += 1
+            tally.begin()
             for question in [case, *_heuristics_of(name, case)]:
                 answer = apart.ask(*question, seconds=SECONDS)
                 found = answer.content or {"hang": answer.reason}
@@ -86,7 +88,6 @@ def _tally(name: str, seed: int, count: int, draw: Callable[[np.random.Generator
                     tally.tracebacks += kind == "error"
                     tally.wrong.append(f"number {number}: {kind}: {text}: {str(question)[:200]}")
                     break
-    return tally
 
 
 def _heuristics_of(name: str, case: Case) -> Iterator[Case]:
@@ -190,9 +191,9 @@ def _judged(instance: Instance[Any], plan: Any) -> Outcome | None:
 
 
 @fault("files.instances", 10_000)
-def harmed_instances(seed: int, count: int) -> Tally:
+def harmed_instances(tally: Tally, seed: int, count: int) -> None:
     """The JSON of an instance is harmed, as text or as a tree; what still reads is solved by all heuristics."""
-    return _tally("files.instances", seed, count, draw_instance, read_instance)
+    _tally(tally, "files.instances", seed, count, draw_instance, read_instance)
 
 
 # --- plans ----------------------------------------------------------------------------------------
@@ -242,9 +243,9 @@ def read_plan(problem: str, number: int, text: str, unharmed: bool) -> Outcome:
 
 
 @fault("files.plans", 2_000)
-def harmed_plans(seed: int, count: int) -> Tally:
+def harmed_plans(tally: Tally, seed: int, count: int) -> None:
     """The JSON of a plan is harmed; what still reads is judged."""
-    return _tally("files.plans", seed, count, draw_plan, read_plan)
+    _tally(tally, "files.plans", seed, count, draw_plan, read_plan)
 
 
 # --- tables of real data --------------------------------------------------------------------------
@@ -288,9 +289,9 @@ def read_table(name: str, file: str, content: bytes, unharmed: bool) -> Outcome:
 
 
 @fault("files.tables", 4_000)
-def harmed_tables(seed: int, count: int) -> Tally:
+def harmed_tables(tally: Tally, seed: int, count: int) -> None:
     """A table, a trace or a profile of real data is harmed: bytes, encoding, cells, lines, columns."""
-    return _tally("files.tables", seed, count, draw_table, read_table)
+    _tally(tally, "files.tables", seed, count, draw_table, read_table)
 
 
 # --- options in TOML ------------------------------------------------------------------------------
@@ -328,9 +329,9 @@ def read_toml(content: bytes, unharmed: bool) -> Outcome:
 
 
 @fault("files.toml", 500)
-def harmed_options(seed: int, count: int) -> Tally:
+def harmed_options(tally: Tally, seed: int, count: int) -> None:
     """The TOML file of a study's options is harmed."""
-    return _tally("files.toml", seed, count, draw_toml, read_toml)
+    _tally(tally, "files.toml", seed, count, draw_toml, read_toml)
 
 
 # --- paths ----------------------------------------------------------------------------------------
@@ -401,7 +402,7 @@ def _optgap(arguments: list[str]) -> tuple[int, str, str]:
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", errors) for errors in ("strict", "backslashreplace"))
     with (
         mock.patch.object(sys, "argv", ["optgap", *arguments]),
-        mock.patch("validation.study.report.problem_pictures", return_value=[]),
+        without_pictures(),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
     ):
@@ -418,6 +419,6 @@ def _optgap(arguments: list[str]) -> tuple[int, str, str]:
 
 
 @fault("files.paths", 150)
-def odd_paths(seed: int, count: int) -> Tally:
+def odd_paths(tally: Tally, seed: int, count: int) -> None:
     """Commands are given odd names: brackets, quotes, other bytes, links, devices, folders in the place of files."""
-    return _tally("files.paths", seed, count, draw_path, use_path)
+    _tally(tally, "files.paths", seed, count, draw_path, use_path)

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import resource
 import shutil
 import signal
-import subprocess
-import sys
 import tempfile
 import time
-import uuid
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,19 +17,18 @@ import numpy as np
 import pandas as pd
 
 import formulations
+from benchmarks.faults.commands import Ended, run
 from benchmarks.faults.tally import Tally, fault
 from instances.base import agree
 from validation.catalogue import CATALOGUE
 from validation.cli.problems import overtime
 from validation.gaps import beats
 
-__all__ = ["COMMANDS", "Ended", "interrupted", "judged", "limits", "run", "signals", "unwritable"]
+__all__ = ["COMMANDS", "SIGNALS", "interrupted", "judged", "limits", "signals", "unwritable"]
 
-MAIN = (sys.executable, "-c", "from validation.cli import main; main()")
-ROOT = Path(__file__).resolve().parents[2]
-PATIENCE = 60.0
-"""Seconds for a command to end once it was told to."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+FRESH = 4
+"""Every so many commands are started afresh; the others are forked with everything imported."""
 
 COMMANDS: dict[str, tuple[str, ...]] = {
     "study": ("study", "aryl.reclaim", "--sizes", "4", "--count", "4", "--seed", "1", "--jobs", "2", "-o", "study"),
@@ -47,109 +40,6 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "report": ("report", "whole"),
 }
 """Each command, in a folder that has what it reads."""
-
-
-# --- a command as a process -----------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How a command ended: its exit code, None where it did not, what it said, and what it left behind.
-
-    ``signals`` are those that it got while it ran, ``left`` processes and temporary files.
-    """
-
-    code: int | None
-    out: str
-    err: str
-    signals: tuple[int, ...]
-    left: tuple[str, ...]
-
-
-def run(
-    folder: Path,
-    arguments: tuple[str, ...],
-    *,
-    sent: tuple[tuple[float, int], ...] = (),
-    to_group: bool = False,
-    largest_file: int | None = None,
-) -> Ended:
-    """Give a command in a folder, and signals so many seconds after one another.
-
-    The first comes so long after the command has begun to listen to signals.
-
-    Parameters
-    ----------
-    folder : Path
-    arguments : tuple of str
-    sent : tuple of (float, int)
-    to_group : bool
-        Whether signals go to its whole process group, as from a terminal.
-    largest_file : int, optional
-        Bytes at which a write fails, as on a full disk.
-    """
-    mark = uuid.uuid4().hex
-    got: list[int] = []
-    with tempfile.TemporaryDirectory(prefix="faults-") as temporary:
-        process = subprocess.Popen(
-            [*MAIN, *arguments],
-            cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": temporary, "OPTGAP_FAULT": mark},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-            preexec_fn=None if largest_file is None else _limited(largest_file),
-        )
-        _until_it_listens(process)
-        for seconds, number in sent:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(seconds)
-            if process.poll() is None:
-                got.append(number)
-                with contextlib.suppress(ProcessLookupError):
-                    (os.killpg if to_group else os.kill)(process.pid, number)
-        code: int | None
-        try:
-            out, err = process.communicate(timeout=PATIENCE)
-            code = process.returncode
-        except subprocess.TimeoutExpired:
-            process.kill()
-            out, err = process.communicate()
-            code = None
-        left = [*_marked(mark), *(str(path) for path in Path(temporary).iterdir())]
-        for pid in _marked(mark):
-            with contextlib.suppress(OSError):
-                os.kill(int(pid), signal.SIGKILL)
-    return Ended(code, out, err, tuple(got), tuple(left))
-
-
-def _limited(size: int) -> Callable[[], None]:
-    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-
-
-def _until_it_listens(process: subprocess.Popen[str]) -> None:
-    """Wait until the command has a handler for SIGHUP, the last that it installs; before that, Python starts."""
-    while process.poll() is None:
-        with contextlib.suppress(OSError):
-            status = Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8")
-            caught = next(line for line in status.splitlines() if line.startswith("SigCgt:"))
-            if int(caught.split()[1], 16) >> (signal.SIGHUP - 1) & 1:
-                return
-        time.sleep(0.001)
-
-
-def _marked(mark: str) -> list[str]:
-    """Processes that run with the mark in their environment."""
-    found = []
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            with contextlib.suppress(OSError):
-                # What is ending has no environment any more.
-                if f"OPTGAP_FAULT={mark}".encode() in (folder / "environ").read_bytes().split(b"\0"):
-                    found.append(folder.name)
-    return found
 
 
 # --- interrupted commands -------------------------------------------------------------------------
@@ -181,32 +71,38 @@ def _place() -> Iterator[Path]:
 
 
 @fault("signals.commands", 200)
-def signals(seed: int, count: int) -> Tally:
+def signals(tally: Tally, seed: int, count: int) -> None:
     """SIGINT, SIGTERM or SIGHUP, once or twice, while a command runs, from its first import to its last line."""
-    tally = Tally()
-    usual: dict[str, float] = {}
+    usual: dict[tuple[str, bool], float] = {}
     for number in range(count):
         rng = np.random.default_rng([seed, number])
-        name = list(COMMANDS)[number % len(COMMANDS)]
-        if name not in usual:
+        name, fresh = list(COMMANDS)[number % len(COMMANDS)], number % FRESH == 0
+        if (name, fresh) not in usual:
             with _place() as folder:
                 began = time.monotonic()
-                run(folder, COMMANDS[name])
-                usual[name] = time.monotonic() - began
-        sent = [(float(rng.uniform(0, usual[name])), int(rng.choice(SIGNALS)))]
+                run(folder, COMMANDS[name], fresh=fresh)
+                usual[name, fresh] = time.monotonic() - began
+        sent = [(float(rng.uniform(0, usual[name, fresh])), int(rng.choice(SIGNALS)))]
         if rng.random() < 0.3:
             sent.append((float(rng.exponential(0.1)), int(rng.choice(SIGNALS))))
-        tally.tried += 1
+        tally.begin()
         with _place() as folder:
-            interrupted(tally, f"{number} {name}", folder, name, tuple(sent), to_group=bool(rng.random() < 0.5))
-    return tally
+            what, to_group = f"{number} {name}{', fresh' * fresh}", bool(rng.random() < 0.5)
+            interrupted(tally, what, folder, name, sent, to_group=to_group, fresh=fresh)
 
 
 def interrupted(
-    tally: Tally, what: str, folder: Path, name: str, sent: tuple[tuple[float, int], ...], *, to_group: bool
+    tally: Tally,
+    what: str,
+    folder: Path,
+    name: str,
+    sent: Sequence[tuple[float, int]],
+    *,
+    to_group: bool,
+    fresh: bool,
 ) -> None:
     """Interrupt a command in a folder, and judge how it ended and what it left."""
-    ended = run(folder, COMMANDS[name], sent=sent, to_group=to_group)
+    ended = run(folder, COMMANDS[name], sent=sent, to_group=to_group, fresh=fresh)
     what = f"{what}, {', '.join(f'{signal.Signals(number).name} after {after:.3f} s' for after, number in sent)}"
     for fault_found in judged(ended, folder):
         tally.wrong.append(f"{what}: {fault_found}")
@@ -235,7 +131,7 @@ def judged(ended: Ended, folder: Path) -> list[str]:
     for path in folder.rglob("*"):
         if path.is_dir():
             continue
-        if path.name.startswith(".") and path.name != ".lock":
+        if path.name != ".lock" and any(part.startswith(".") for part in path.relative_to(folder).parts):
             wrong.append(f"left {path.relative_to(folder)}")
         elif path.suffix == ".json" and not _is_json(path.read_text(encoding="utf-8")):
             wrong.append(f"{path.relative_to(folder)} is not whole")
@@ -275,9 +171,8 @@ def _rows(study: Path) -> dict[str, tuple[Any, ...]]:
 
 
 @fault("limits.solve", 100)
-def limits(seed: int, count: int) -> Tally:
+def limits(tally: Tally, seed: int, count: int) -> None:
     """A limit of 0.05 s to 1 s for the exact solve of a problem at a size of its catalogue; processor time."""
-    tally = Tally()
     problems = list(CATALOGUE)
     for number in range(count):
         rng = np.random.default_rng([seed, number])
@@ -286,7 +181,7 @@ def limits(seed: int, count: int) -> Tally:
         limit = float(rng.uniform(0.05, 1.0))
         instance = entry.generate(rng, **{entry.size: size})
         what = f"{number}: {entry.problem}, size {size}, {limit:.3f} s"
-        tally.tried += 1
+        tally.begin()
         # A machine that does other things must not be blamed on the library.
         began = time.process_time()
         solution = formulations.solve(instance, time_limit=limit)
@@ -304,7 +199,6 @@ def limits(seed: int, count: int) -> Tally:
             if not _consistent(instance, solution, patient):
                 tally.changed += 1
                 tally.wrong.append(f"{what}: {solution.status} {solution.objective}, {solution.bound} is not so")
-    return tally
 
 
 def _consistent(instance: Any, hurried: formulations.Solution, patient: formulations.Solution) -> bool:
@@ -326,14 +220,13 @@ _WRITING = ("study", "hunt", "check", "claims", "generate")
 
 
 @fault("outputs.unwritable", 60)
-def unwritable(seed: int, count: int) -> Tally:
+def unwritable(tally: Tally, seed: int, count: int) -> None:
     """An output in the place of a file, below one, where nothing can be made, or on a disk that is full."""
-    tally = Tally()
     for number in range(count):
         rng = np.random.default_rng([seed, number])
         name = _WRITING[number % len(_WRITING)]
         how = ("a file", "below a file", "no place", "full")[int(rng.integers(4))]
-        tally.tried += 1
+        tally.begin()
         with tempfile.TemporaryDirectory(prefix="faults-") as place:
             folder = Path(place)
             (folder / "file").touch()
@@ -341,7 +234,8 @@ def unwritable(seed: int, count: int) -> Tally:
             if how == "a file" and name == "claims":
                 output = "."  # A file would be replaced.
             began = time.monotonic()
-            ended = run(folder, (*COMMANDS[name][:-1], output), largest_file=1000 if how == "full" else None)
+            full = 1000 if how == "full" else None
+            ended = run(folder, (*COMMANDS[name][:-1], output), largest_file=full, fresh=number % FRESH == 0)
             what = f"{number} {name}, {how}"
             tally.tracebacks += "Traceback" in ended.err
             tally.hangs += ended.code is None
@@ -354,4 +248,3 @@ def unwritable(seed: int, count: int) -> Tally:
             kept = sorted(path.name for path in folder.iterdir())
             if kept != ["file"] or ended.left:
                 tally.wrong.append(f"{what}: left {kept} {ended.left} after {time.monotonic() - began:.1f} s")
-    return tally

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -27,17 +28,26 @@ from validation import StudyError, gap_study
 from validation.isolation import CONTEXT, descendants, end_family
 from validation.study import report, run
 from validation.study.options import StudyOptions
-from validation.study.plots import problem_pictures
 from validation.study.report import finish
 from validation.study.store import read_log
 
-__all__ = ["KINDS", "clocks", "coordinator_killed", "disk_full", "foreign", "snapshot", "tampered", "worker_killed"]
+__all__ = [
+    "KINDS",
+    "clocks",
+    "coordinator_killed",
+    "disk_full",
+    "foreign",
+    "snapshot",
+    "tampered",
+    "without_pictures",
+    "worker_killed",
+]
 
 ASKED: dict[str, Any] = {
     "problems": "aryl.reclaim",
     "seed": 8,
     "sizes": [5],
-    "count": 6,
+    "count": 4,
     "heuristics": ["random", "gpu_fraction"],
     "jobs": 2,
 }
@@ -103,10 +113,10 @@ def _beside(directory: Path, suffix: str) -> Path:
 def _study(directory: Path, prepare: Callable[[], None], asked: dict[str, Any]) -> None:
     """Body of the process."""
     sys.stderr = open(_beside(directory, ".err"), "w", encoding="utf-8")  # noqa: SIM115, it stays open
-    _draw_with(_nothing)
     try:
         prepare()
-        rows = run.run_study(StudyOptions(**ASKED | asked, output=directory), progress=False, warn=_say).rows
+        with without_pictures():
+            rows = run.run_study(StudyOptions(**ASKED | asked, output=directory), progress=False, warn=_say).rows
     except (StudyError, OSError) as error:
         _say(str(error))
         sys.stderr.flush()
@@ -115,13 +125,11 @@ def _study(directory: Path, prepare: Callable[[], None], asked: dict[str, Any]) 
     rows.drop(columns=TIMES).to_csv(_beside(directory, ".csv"), index=False)
 
 
-def _draw_with(pictures: Callable[[pd.DataFrame], list[tuple[str, str, str]]]) -> None:
-    """Set what draws a report's pictures, which take most of a small study's time."""
-    setattr(report, "problem_pictures", pictures)  # noqa: B010, it is not the module's to give
-
-
-def _nothing(rows: pd.DataFrame) -> list[tuple[str, str, str]]:
-    return []
+@contextlib.contextmanager
+def without_pictures() -> Iterator[None]:
+    """Reports without pictures, which take most of a small study's time."""
+    with mock.patch.multiple(report, problem_pictures=lambda rows: [], plans_side_by_side=lambda *_: ""):
+        yield
 
 
 def _say(line: str) -> None:
@@ -166,9 +174,9 @@ def _folder() -> Iterator[Path]:
 
 
 @fault("studies.coordinator_killed", 100)
-def coordinator_killed(seed: int, count: int) -> Tally:
+def coordinator_killed(tally: Tally, seed: int, count: int) -> None:
     """SIGKILL of the process that runs a study, at a random moment; resumed until it ends."""
-    tally, draw = Tally(), np.random.default_rng([seed, 1])
+    draw = np.random.default_rng([seed, 1])
     with _folder() as folder:
         truth, whole = _truth(folder)
         number = 0
@@ -177,7 +185,7 @@ def coordinator_killed(seed: int, count: int) -> Tally:
             running.process.join(draw.uniform(0, 1.1 * whole))
             if running.process.exitcode is None:
                 running.kill()
-                tally.tried += 1
+                tally.begin()
                 tally.count("killed")
                 if tally.tried < count:
                     continue
@@ -189,13 +197,12 @@ def coordinator_killed(seed: int, count: int) -> Tally:
                 keys = [row["key"] for row in read_log(folder / str(number)).rows]
                 tally.doubled += len(keys) - len(set(keys))
             number += 1
-    return tally
 
 
 @fault("studies.worker_killed", 100)
-def worker_killed(seed: int, count: int) -> Tally:
+def worker_killed(tally: Tally, seed: int, count: int) -> None:
     """SIGKILL of a worker or a heuristic of a running study; then the same command again."""
-    tally, draw = Tally(), np.random.default_rng([seed, 2])
+    draw = np.random.default_rng([seed, 2])
     with _folder() as folder:
         truth, whole = _truth(folder)
         number = 0
@@ -208,7 +215,7 @@ def worker_killed(seed: int, count: int) -> Tally:
                 if below:
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(int(draw.choice(below)), signal.SIGKILL)
-                        tally.tried += 1
+                        tally.begin()
             ended = running.end(tally, name)
             failed = [row for row in read_log(folder / str(number)).rows if row["status"] == "failed"]
             for row in failed:
@@ -220,13 +227,12 @@ def worker_killed(seed: int, count: int) -> Tally:
                 tally.count("studies that ended")
                 _compare(tally, name, again.table, truth)
             number += 1
-    return tally
 
 
 @fault("studies.clocks", 20)
-def clocks(seed: int, count: int) -> Tally:
+def clocks(tally: Tally, seed: int, count: int) -> None:
     """A study suspended for longer than its cells may take (SIGSTOP, SIGCONT), at a random moment."""
-    tally, draw, limit = Tally(), np.random.default_rng([seed, 3]), 5.0
+    draw, limit = np.random.default_rng([seed, 3]), 3.0
     with _folder() as folder:
         truth, whole = _truth(folder, time_limit=limit)
         for number in range(count):
@@ -240,10 +246,9 @@ def clocks(seed: int, count: int) -> Tally:
                 tally.count("suspended")
             else:
                 tally.count("ended before")
-            tally.tried += 1
+            tally.begin()
             if running.end(tally, name) == 0:
                 _compare(tally, name, running.table, truth)
-    return tally
 
 
 def _without_grace() -> None:
@@ -255,16 +260,16 @@ def _without_grace() -> None:
 
 
 @fault("studies.disk_full", 50)
-def disk_full(seed: int, count: int) -> Tally:
+def disk_full(tally: Tally, seed: int, count: int) -> None:
     """A study whose files cannot grow beyond a random size; then the same command with room."""
-    tally, draw = Tally(), np.random.default_rng([seed, 4])
+    draw = np.random.default_rng([seed, 4])
     with _folder() as folder:
         truth, _ = _truth(folder)
         largest = max(file.stat().st_size for file in (folder / "alone").rglob("*") if file.is_file())
         for number in range(count):
             name, directory = f"study {number} of seed {seed}", folder / str(number)
             running = _Running(directory, _Room(int(draw.integers(100, largest * 11 // 10))))
-            tally.tried += 1
+            tally.begin()
             code = running.end(tally, name)
             if code is None:
                 continue
@@ -279,7 +284,6 @@ def disk_full(seed: int, count: int) -> Tally:
                 if not log.read_bytes().startswith(before):
                     tally.lost += 1
                     tally.wrong.append(f"{name}: rows that were there were written again")
-    return tally
 
 
 class _Room:
@@ -298,41 +302,25 @@ STRANGE: list[Any] = [None, True, -1, 0, 10**400, 1e300, 1e-300, 2**62, "abc", "
 
 
 @fault("studies.tampered", 1_000)
-def tampered(seed: int, count: int) -> Tally:
-    """A directory whose record, log or instances were changed, reported; every twentieth is resumed too."""
-    # In a process of its own, because those that are forked here must not find threads of Arrow's.
-    receiving, sending = CONTEXT.Pipe(duplex=False)
-    process = CONTEXT.Process(target=_tampered, args=(seed, count, sending))
-    process.start()
-    sending.close()
-    try:
-        tally: Tally = receiving.recv()
-    except EOFError:
-        tally = Tally(tried=count, tracebacks=1, wrong=["the process that reports died"])
-    process.join()
-    return tally
-
-
-def _tampered(seed: int, count: int, sending: Any) -> None:
-    tally, draw = Tally(), np.random.default_rng([seed, 5])
+def tampered(tally: Tally, seed: int, count: int) -> None:
+    """A directory whose record, log or instances were changed, reported, a tenth with pictures; a twentieth resumed."""
+    draw = np.random.default_rng([seed, 5])
     with _folder() as folder:
-        _draw_with(_nothing)
-        truth = _by_cell(gap_study(**ASKED, output=folder / "alone", progress=False).rows.drop(columns=TIMES))
+        with without_pictures():
+            truth = _by_cell(gap_study(**ASKED, output=folder / "alone", progress=False).rows.drop(columns=TIMES))
         for number in range(count):
             directory = folder / "tampered"
             shutil.copytree(folder / "alone", directory)
             what, untouched = _tamper(directory, draw)
             name = f"directory {number} of seed {seed} ({what})"
-            tally.tried += 1
-            _draw_with(problem_pictures if number % 10 == 0 else _nothing)
+            tally.begin()
             told: list[str] = []
-            with _named(tally, name, told):
+            with _named(tally, name, told), contextlib.nullcontext() if number % 10 == 0 else without_pictures():
                 found = finish(directory, told.append).rows
                 tally.count("reported with a warning" if told else "reported")
                 _keeps(tally, name, found, untouched, truth)
-            _draw_with(_nothing)
             if number % 20 == 0:
-                with _named(tally, name, told):
+                with _named(tally, name, told), without_pictures():
                     found = run.run_study(
                         StudyOptions(**ASKED, output=directory), progress=False, warn=told.append
                     ).rows
@@ -342,7 +330,6 @@ def _tampered(seed: int, count: int, sending: Any) -> None:
             if not all(line.isprintable() for line in told):
                 tally.wrong.append(f"{name}: said {told!r}")
             shutil.rmtree(directory)
-    sending.send(tally)
 
 
 @contextlib.contextmanager
@@ -454,9 +441,9 @@ KINDS: dict[str, Callable[[Path], object]] = {
 
 
 @fault("studies.foreign", len(NAMES) * len(KINDS))
-def foreign(seed: int, count: int) -> Tally:
+def foreign(tally: Tally, seed: int, count: int) -> None:
     """Somebody's own file, link, directory or pipe under a name that a study writes."""
-    tally, draw = Tally(), np.random.default_rng([seed, 6])
+    draw = np.random.default_rng([seed, 6])
     pairs = [(name, kind) for name in NAMES for kind in KINDS]
     with _folder() as folder:
         (folder / "mine").write_text("mine", encoding="utf-8")
@@ -466,7 +453,7 @@ def foreign(seed: int, count: int) -> Tally:
             directory.mkdir()
             KINDS[kind](directory / name)
             before = snapshot(folder)
-            tally.tried += 1
+            tally.begin()
             running = _Running(directory)
             code = running.end(tally, f"{name}: {kind}")
             for suffix in (".err", ".csv"):
@@ -475,7 +462,6 @@ def foreign(seed: int, count: int) -> Tally:
                 tally.count("refused in one line")
             else:
                 tally.wrong.append(f"{name}: {kind}: ended with {code}, and files were changed or nothing was said")
-    return tally
 
 
 def snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 __all__ = ["FAULTS", "Fault", "Harm", "Tally", "fault"]
 
@@ -26,6 +26,8 @@ class Tally:
         Where one clear line, or an end in time, is what must happen.
     wrong : list of str
         Each thing that must not have happened, in a line by which it is found again.
+    watch : callable, optional
+        Told of the tally before each try.
     """
 
     tried: int = 0
@@ -36,6 +38,13 @@ class Tally:
     tracebacks: int = 0
     hangs: int = 0
     wrong: list[str] = field(default_factory=list)
+    watch: Callable[[Tally], Any] | None = None
+
+    def begin(self) -> None:
+        """One more try."""
+        if self.watch is not None:
+            self.watch(self)
+        self.tried += 1
 
     def count(self, outcome: str) -> None:
         """One more of what may happen."""
@@ -47,8 +56,8 @@ class Tally:
         return not (self.lost or self.doubled or self.changed or self.tracebacks or self.hangs or self.wrong)
 
 
-Harm: TypeAlias = Callable[[int, int], Tally]
-"""From a seed and how often to what came of it."""
+Harm: TypeAlias = Callable[[Tally, int, int], None]
+"""Counts in a tally what comes of it, from a seed and how often."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +66,18 @@ class Fault:
 
     name: str
     count: int
-    harm: Harm
+    function: Harm
 
     @property
     def summary(self) -> str:
         """What is done, in a line."""
-        return (self.harm.__doc__ or "").strip().partition("\n")[0]
+        return (self.function.__doc__ or "").strip().partition("\n")[0]
+
+    def harm(self, seed: int, count: int, watch: Callable[[Tally], Any] | None = None) -> Tally:
+        """Do it so many times; what came of it."""
+        tally = Tally(watch=watch)
+        self.function(tally, seed, count)
+        return tally
 
 
 FAULTS: dict[str, Fault] = {}
@@ -80,8 +95,8 @@ def fault(name: str, count: int) -> Callable[[Harm], Harm]:
         How often ``make faults`` does it.
     """
 
-    def enter(harm: Harm) -> Harm:
-        FAULTS[name] = Fault(name, count, harm)
-        return harm
+    def enter(function: Harm) -> Harm:
+        FAULTS[name] = Fault(name, count, function)
+        return function
 
     return enter

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.faults.signals import COMMANDS, SIGNALS, judged, run
+from benchmarks.faults.commands import run
+from benchmarks.faults.signals import COMMANDS, SIGNALS, judged
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are looked at as on Linux")
 
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are l
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("number", SIGNALS)
 def test_a_signal_while_modules_are_imported(command: str, number: signal.Signals, tmp_path: Path) -> None:
-    ended = run(tmp_path, COMMANDS[command], sent=((0.0, number),))
+    ended = run(tmp_path, COMMANDS[command], sent=((0.0, number),), fresh=True)
     assert ended.signals == (number,)
     assert ended.code == 128 + number
     assert judged(ended, tmp_path) == []
@@ -127,6 +128,19 @@ def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
 def test_an_interruption_that_is_turned_into_something_else(body: str, tmp_path: Path) -> None:
     done = guarded(body.format(SEND.format("SIGINT")), tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "optgap: interrupted\n")
+
+
+def test_what_hypothesis_keeps_is_temporary(tmp_path: Path) -> None:
+    """It would be in the current directory, as it was when Hypothesis was imported."""
+    body = f"""
+    os.chdir({str(tmp_path)!r})
+    from hypothesis.configuration import storage_directory
+    storage_directory("constants").create_if_missing()
+    print(len(list(os.scandir(tempfile.gettempdir()))))
+    """
+    done = guarded(body, tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_is_ignored_from_the_start_stays_ignored(tmp_path: Path) -> None:

@@ -22,6 +22,8 @@ from typing import Any
 __all__ = ["Interrupted", "came", "guarded", "say"]
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_TEMPORARY = ("TMPDIR", "HYPOTHESIS_STORAGE_DIRECTORY")
+"""What names the folder of temporary files; Hypothesis would leave what it keeps of sources in the current one."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -129,7 +131,7 @@ def _temporary_folder() -> Iterator[None]:
     """One folder for all temporary files of the command, so that none is left however it ends."""
     import tempfile
 
-    before, variable = tempfile.tempdir, os.environ.get("TMPDIR")
+    before, variables = tempfile.tempdir, {name: os.environ.get(name) for name in _TEMPORARY}
     try:
         # Known before it is there, so that it is never there unknown.
         _command.folder = os.path.join(tempfile.gettempdir(), f"optgap-{os.urandom(8).hex()}")
@@ -137,15 +139,17 @@ def _temporary_folder() -> Iterator[None]:
     except OSError:
         yield  # Whoever needs a temporary file will say that there is no place for one.
         return
-    os.environ["TMPDIR"] = tempfile.tempdir = _command.folder
+    tempfile.tempdir = _command.folder
+    os.environ.update(dict.fromkeys(_TEMPORARY, _command.folder))
     try:
         yield
     finally:
         tempfile.tempdir = before
-        if variable is None:
-            del os.environ["TMPDIR"]
-        else:
-            os.environ["TMPDIR"] = variable
+        for name, value in variables.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
         _remove(_command.folder)
 
 
