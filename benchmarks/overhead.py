@@ -10,9 +10,13 @@ import os
 import resource
 import statistics
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
 
 import highspy
 import numpy as np
@@ -27,10 +31,13 @@ from instances.gavel.max_min_fairness import generate
 from instances.gavel.sharing import Allocation
 from validation.catalogue import Heuristic
 from validation.isolation import Apart
+from validation.study import run
 from validation.study.cells import ask
-from validation.workers import Task, run_tasks
+from validation.study.options import StudyOptions
+from validation.study.report import finish
+from validation.workers import Outcome, Task, run_tasks
 
-__all__ = ["LIMITS", "Overhead", "Times", "highs_alone", "overhead", "questions"]
+__all__ = ["CELLS", "LIMITS", "Cost", "Overhead", "Times", "highs_alone", "overhead", "questions", "study"]
 
 LIMITS = {1024: 1.35, 4096: 1.25}
 """Jobs, and what the whole may cost at most against HiGHS alone."""
@@ -197,3 +204,77 @@ def _question_rows(setup: Setup) -> Iterator[Row]:
         yield name, *map(seconds, times), f"{faults:.0f}"
     fork, question = figures["a fork alone"], figures["a question"]
     yield "ratio", *(f"{q / f:.1f}" if f else "" for q, f in zip(question, fork, strict=True))
+
+
+# --- studies of many cells ----------------------------------------------------------------------
+
+CELLS = 100_000
+"""Of the study whose own cost is measured."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a command on a study costs beside its runs: s by the clock and of the processor, and most memory, bytes."""
+
+    seconds: float
+    processor: float
+    memory: int
+
+
+def study(cells: int, directory: Path, command: str) -> Cost:
+    """Cost of a command on a study whose runs take no time.
+
+    The study is one of the paper's heuristics and six others on generated instances of ``aryl.reclaim``.  Instances,
+    keys, log, table and report are real; the rows are made up where workers would be waited for, and come in pairs,
+    as from two of them.
+
+    Parameters
+    ----------
+    cells : int
+    directory : Path
+    command : "run", "resume" or "report"
+    """
+    count = max(1, cells // 8)
+    options = StudyOptions(problems="aryl.reclaim", sizes=[5], count=count, seed=1, output=directory)
+    began, before = time.perf_counter(), time.process_time()
+    setattr(run, "run_tasks", _answers if command == "run" else _none)  # noqa: B010, it is not the module's to give
+    if command == "report":
+        finish(directory)
+    else:
+        run.run_study(options, progress=False)
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    peak = next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))
+    return Cost(time.perf_counter() - began, time.process_time() - before, 1024 * int(peak))
+
+
+def _answers(_: object, tasks: Iterator[Task], *, pause: Callable[[], object], **__: object) -> Iterator[Outcome]:
+    """Outcomes as workers would give them."""
+    draw = np.random.default_rng(0)
+    for number, task in enumerate(tasks):
+        value = float(draw.integers(100, 120))
+        spent = float(draw.exponential(0.01))
+        row: dict[str, object] = {"status": "feasible", "value": value, "seconds": spent, "reason": ""}
+        if not task.asks:
+            row |= {"status": "optimal", "value": 100.0, "bound": 100.0, "solver": "highs 1", "reason": f"row {number}"}
+        yield Outcome(task, {**row, "plan": {"servers": [0, 1, 2]}}, "", spent + 0.005)
+        if number % 2:
+            pause()
+
+
+def _none(*_: object, **__: object) -> Iterator[Outcome]:
+    yield from ()
+
+
+@benchmark("overhead.study", "command", "cells", "time of a cell", "processor time of a cell", "most memory")
+def _study_rows(setup: Setup) -> Iterator[Row]:
+    """A study whose runs take no time: what instances, keys, log, table and report cost."""
+    if sys.platform != "linux":
+        return  # Nothing tells the memory there.
+    cells = setup.size(CELLS, 80)
+    with tempfile.TemporaryDirectory() as folder:
+        for command in ("run", "resume", "report"):
+            # A process of its own has taken no memory before.
+            with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+                cost = pool.submit(study, cells, Path(folder), command).result()
+            each = (seconds(cost.seconds / cells), seconds(cost.processor / cells))
+            yield command, f"{cells:,}", *each, f"{cost.memory / 2**20:.0f} MB"

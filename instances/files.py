@@ -9,7 +9,7 @@ import json
 import os
 import pkgutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -173,13 +173,14 @@ def text_of(instance: AnyInstance) -> str:
     return json.dumps(instance.to_dict(), allow_nan=False) + "\n"
 
 
-def write_whole(path: str | os.PathLike[str], content: str | bytes, *, durable: bool = True) -> None:
+def write_whole(path: str | os.PathLike[str], content: str | bytes | Iterable[bytes], *, durable: bool = True) -> None:
     """Write a file so that a reader, or a crash, never meets half of it.
 
     Parameters
     ----------
     path : path
-    content : str or bytes
+    content : str, bytes or iterable of bytes
+        Pieces are written one after the other, so that the whole need not be in memory.
     durable : bool
         Whether that holds of a power cut, too, which takes some milliseconds.
 
@@ -191,13 +192,14 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes, *, durable: 
     path = Path(path)
     # A path of other bytes than UTF-8's, which a page may name, is no reason to write none.
     data = content.encode(errors="backslashreplace") if isinstance(content, str) else content
+    pieces = (data,) if isinstance(data, bytes) else data
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".writing-")
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(data)
+                file.writelines(pieces)
                 file.flush()
                 if durable:
                     os.fsync(handle)

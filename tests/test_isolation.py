@@ -97,6 +97,8 @@ def test_the_same_process_answers_again_and_a_fresh_one_after_a_death() -> None:
         assert first.content == second.content
         assert apart.ask("die", seconds=30).reason == "the process died: killed by SIGKILL"
         third = apart.ask("", seconds=30)
+    assert first.content
+    assert third.content
     assert third.content["pid"] not in (first.content["pid"], os.getpid())
     eventually(lambda: not is_alive(third.content["pid"]))
 

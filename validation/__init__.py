@@ -1,8 +1,8 @@
 """What is true: the catalogue, gap studies, property checks, hunts, and the command line.
 
-``gap_study`` measures heuristics against proven optima, ``check_heuristic`` puts one to the test,
-``find_worst`` looks for its worst case; ``CATALOGUE`` is the library's table of contents, and
-``register`` adds to it from outside.
+``gap_study`` measures heuristics against proven optima, ``merge_studies`` joins its shards, ``check_heuristic``
+puts a heuristic to the test, ``find_worst`` looks for its worst case; ``CATALOGUE`` is the library's table of
+contents, and ``register`` adds to it from outside.
 """
 
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ from lazy_loader import attach
 if TYPE_CHECKING:
     from validation.catalogue import CATALOGUE, Entry, Heuristic, Rescaling, named, register
     from validation.errors import CatalogueError, StudyError
+    from validation.study.merge import merge_studies
     from validation.study.options import StudyOptions
     from validation.study.progress import Progress
     from validation.study.results import Study
@@ -56,6 +57,7 @@ __all__ = [
     "examine",
     "find_worst",
     "gap_study",
+    "merge_studies",
     "named",
     "parametrize_with_checks",
     "register",
@@ -69,6 +71,7 @@ __getattr__, __dir__, _ = attach(
     submod_attrs={
         "catalogue": ["CATALOGUE", "Entry", "Heuristic", "Rescaling", "named", "register"],
         "errors": ["CatalogueError", "StudyError"],
+        "study.merge": ["merge_studies"],
         "study.options": ["StudyOptions"],
         "study.progress": ["Progress"],
         "study.results": ["Study"],

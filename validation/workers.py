@@ -75,7 +75,12 @@ class Outcome:
 
 
 def run_tasks(
-    function: Callable[..., Any], tasks: Iterable[Task], *, jobs: int, hidden: Path | None = None
+    function: Callable[..., Any],
+    tasks: Iterable[Task],
+    *,
+    jobs: int,
+    hidden: Path | None = None,
+    pause: Callable[[], object] = lambda: None,
 ) -> Generator[Outcome]:
     """Call ``function(*task.arguments)`` on ``jobs`` worker processes; outcomes come as they end.
 
@@ -90,6 +95,8 @@ def run_tasks(
         Tasks that run at once.
     hidden : Path, optional
         Folder whose files are not to be read by the user's code.
+    pause : callable, optional
+        Called when no outcome is at hand, before one is waited for.
     """
     waiting = iter(tasks)
     # A worker that is killed leaves its temporary files here, and so do those that it has asked.
@@ -110,6 +117,8 @@ def run_tasks(
         for task in itertools.islice(waiting, jobs):
             start(task)
         while busy:
+            if not wait([worker.connection for worker in busy], timeout=0):
+                pause()
             # The clock is read before the pipes are: what was answered while this process was suspended is heard.
             now = time.monotonic()
             patience = max(0.0, min(worker.deadline for worker in busy) - now)

@@ -169,8 +169,9 @@ def test_a_row_that_counts_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.Mo
     def look(progress: Progress) -> None:
         if log.exists():
             assert synced[log.stat().st_ino] == log.stat().st_size
-            counted.append(log.read_bytes().count(b"\n"))
-            assert counted[-1] == progress.done
+            counted.append(progress.done)
+            # Rows that arrived together were synced together.
+            assert log.read_bytes().count(b"\n") >= progress.done
 
     gap_study(**SMALL, output=tmp_path, progress=look)
     assert counted == list(range(1, 25))

@@ -1,10 +1,11 @@
-"""Commands about studies: ``study`` and ``report``."""
+"""Commands about studies: ``study``, ``merge`` and ``report``."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
 from dataclasses import fields
+from operator import getitem
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,23 +14,31 @@ from rich.table import Table
 from rich.text import Text
 
 from validation.cli import interruption
-from validation.cli.app import DISAGREEMENT, app, complain, console
+from validation.cli.app import DISAGREEMENT, app, complain, console, say
 from validation.formatting import number, printable
 from validation.study.options import StudyOptions, as_toml
 
 if TYPE_CHECKING:
     from validation.study.results import Study
 
-__all__ = ["report", "study"]
+__all__ = ["merge", "report", "study"]
+
+MOST_TOLD = 20
+"""Oracle disagreements on the terminal."""
 
 
-def study(config: Path | None, **given: Any) -> None:
+def study(config: Path | None, dry_run: bool | None, **given: Any) -> None:
     """Measure heuristics against proven optima; an interrupted study is resumed by the same command."""
+    options = StudyOptions.given(config, **given)
+    if dry_run:
+        from validation.study.forecast import forecast
+
+        say(str(forecast(options)))
+        return
     from validation.outputs import folder_to_write
     from validation.study.progress import Meter
     from validation.study.run import run_study
 
-    options = StudyOptions.given(config, **given)
     assert options.output is not None
     output = Path(options.output)
     interruption.say(lambda: _so_far(output))
@@ -61,12 +70,14 @@ def _with_options() -> None:
         parameters.append(_parameter(one.name, told["annotation"], made(*told["names"], help=help)))
     config = typer.Option(help="TOML file with the same options; these here win.")
     parameters.insert(1, _parameter("config", Path, config))
+    dry_run = typer.Option("--dry-run", help="Say how many runs there are, their time and disk, and do nothing.")
+    parameters.append(_parameter("dry_run", bool, dry_run))
     study.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     study.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
 
 
 def _parameter(name: str, kind: Any, told: Any) -> inspect.Parameter:
-    annotation: Any = Annotated.__class_getitem__((kind | None, told))  # type: ignore[attr-defined]
+    annotation = getitem(Annotated, (kind | None, told))
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 
@@ -86,12 +97,16 @@ def _print_study(result: Study) -> None:
                 "yellow",
             )
         )
+    told = result.metadata
+    if not told["finished"]:
+        what = f"shard {told['shard']}" if told["shard"] else "unfinished"
+        page.print(_text(f"{what}: {told['cells_ended']} of the study's {told['cells']} runs have ended", "yellow"))
     if result.verified:
         page.print(_text(f"found once more by a second way: {result.verified}"))
     page.print(_text(f"report: {result.report}"), soft_wrap=True)
     wrong = result.disagreements
     if len(wrong):
-        for row in wrong.to_dict("records"):
+        for row in wrong.head(MOST_TOLD).to_dict("records"):
             page.print(
                 _text(
                     f"oracle disagreement: {row['problem']}: {_contradiction(row)}; instance: "
@@ -100,6 +115,8 @@ def _print_study(result: Study) -> None:
                 ),
                 soft_wrap=True,
             )
+        if len(wrong) > MOST_TOLD:
+            page.print(_text(f"and {len(wrong) - MOST_TOLD:,} more, see results.parquet", "bold red"))
         raise typer.Exit(DISAGREEMENT)
 
 
@@ -135,6 +152,23 @@ def _summary_tables(result: Study) -> list[Table]:
 def _text(words: str, style: str = "") -> Text:
     """Words as they are: brackets are no markup, and what a terminal would obey is shown."""
     return Text(printable(words), style)
+
+
+@app.command()
+def merge(
+    directories: Annotated[list[Path], typer.Argument(help="Directories of shards, or of copies of one study.")],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="Directory of the study that they make; new, or of the same study.")
+    ],
+) -> None:
+    """Join shards of a study, or interrupted copies of it, into one."""
+    from validation.outputs import folder_to_write
+    from validation.study.merge import merge_studies
+
+    interruption.say(lambda: f"every file in {output} is whole, and the same command goes on from there")
+    with folder_to_write(output):
+        result = merge_studies(directories, output, warn=complain)
+    _print_study(result)
 
 
 @app.command()

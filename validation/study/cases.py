@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import os
+import sys
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from instances.base import Instance
-from instances.files import load
+from instances.files import load, text_of
 from instances.schema import JOBS, LONGEST, nearest, quoted
 from validation import catalogue
 from validation.catalogue import Heuristic
@@ -39,29 +42,85 @@ EXACT = "exact"
 """Name of the algorithm that solves the problem's formulation."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Case:
     """One instance of a study, and where it comes from.
 
+    A study has many, so that the instance is not kept: it is made again where it is needed.
+
     Attributes
     ----------
-    instance : Instance
+    origin : callable
+        Makes the instance of a size and index.
+    problem : str
+    sense : "min" or "max"
+    digest : str
+        Of the instance.
     source : "generated", "trace" or "file"
     size : int
         The generator's size parameter; 0 where the data of a file do not tell it.
     index : int
         Number among the instances of this problem, source and size.
+    text_hash : bytes
+        SHA-256 of its JSON.
+    text_bytes : int
+        Length of its JSON.
     """
 
-    instance: AnyInstance
+    origin: Callable[[int, int], AnyInstance]
+    problem: str
+    sense: str
+    digest: str
     source: Literal["generated", "trace", "file"]
     size: int
     index: int
+    text_hash: bytes
+    text_bytes: int
+
+    @classmethod
+    def of(
+        cls,
+        instance: AnyInstance,
+        origin: Callable[[int, int], AnyInstance],
+        source: Literal["generated", "trace", "file"],
+        size: int,
+        index: int,
+    ) -> Case:
+        """The case of an instance, which ``origin`` can make again."""
+        text = text_of(instance).encode()
+        return cls(
+            origin,
+            sys.intern(instance.problem),
+            instance.sense,
+            instance.digest,
+            source,
+            size,
+            index,
+            hashlib.sha256(text).digest(),
+            len(text),
+        )
+
+    @property
+    def instance(self) -> AnyInstance:
+        """The instance, made again.
+
+        Raises
+        ------
+        StudyError
+            When it is another one now: its file has changed, or its generator draws from elsewhere than its stream.
+        """
+        made = self.origin(self.size, self.index)
+        if made.digest != self.digest:
+            raise StudyError(
+                f"{self.problem}, {self.source}, size {self.size}, number {self.index}: "
+                "another instance than when the study began"
+            )
+        return made
 
     @property
     def file(self) -> str:
         """Path of its JSON below the study's directory."""
-        return file_of(self.instance.problem, self.instance.digest)
+        return file_of(self.problem, self.digest)
 
 
 def file_of(problem: str, digest: str) -> str:
@@ -154,19 +213,24 @@ def choose_algorithms(
 
 def choose_cases(problems: Sequence[str], options: StudyOptions) -> list[Case]:
     """The instances asked for: given ones, generated ones, and ones drawn from real data."""
+    return [*_without_repeats(_all_cases(problems, options))]
+
+
+def _all_cases(problems: Sequence[str], options: StudyOptions) -> Iterator[Case]:
     seed, sizes, count, given = options.seed, options.sizes, options.count, options.instances
     assert seed is not None
-    cases: list[Case] = []
     if given is not None:
-        cases += _given_cases(problems, given)
+        yield from _given_cases(problems, given)
     if isinstance(sizes, Mapping):
         for name in sizes:
             if name not in problems:
                 raise StudyError(f"sizes are given for {name!r}, which is not studied{nearest(name, problems)}")
     if given is None or count is not None:
         for problem in problems:
+            origin = partial(generate, problem, seed)
             for size in _sizes_of(problem, sizes):
-                cases += [Case(generate(problem, seed, size, i), "generated", size, i) for i in range(count or 10)]
+                for index in range(count or 10):
+                    yield Case.of(origin(size, index), origin, "generated", size, index)
     throughputs_of, trace_of = (
         _by_paper(options.throughputs, problems, "throughputs"),
         _by_paper(options.trace, problems, "trace"),
@@ -179,27 +243,33 @@ def choose_cases(problems: Sequence[str], options: StudyOptions) -> list[Case]:
                 found: dict[str, Any] = {name: path for name, path in paths.items() if path is not None}
                 if options.repair and "repair" in inspect.signature(draw).parameters:
                     found["repair"] = True
+                origin = partial(_drawn, problem, seed, found)
                 for size in _sizes_of(problem, sizes):
-                    drawn = {**found, catalogue.entry(problem).size: size}
                     try:
-                        inspect.signature(draw).bind(None, **drawn)
+                        inspect.signature(draw).bind(None, **found, **{catalogue.entry(problem).size: size})
                     except TypeError as error:
                         raise StudyError(f"real data of {problem}: {error}") from None
                     for index in range(count or 10):
-                        instance = draw(_rng(problem, seed, size, index), **drawn)
-                        cases.append(Case(instance, "trace", size, index))
-    return _without_repeats(cases)
+                        yield Case.of(origin(size, index), origin, "trace", size, index)
 
 
-def _without_repeats(cases: list[Case]) -> list[Case]:
+def _drawn(problem: str, seed: int, found: Mapping[str, Any], size: int, index: int) -> AnyInstance:
+    """Instance number ``index`` of a size, from the real data found."""
+    entry = catalogue.entry(problem)
+    assert entry.from_trace is not None
+    return entry.from_trace(_rng(problem, seed, size, index), **found, **{entry.size: size})
+
+
+def _without_repeats(cases: Iterable[Case]) -> Iterator[Case]:
     """Each instance once: a second copy would count the same evidence twice."""
-    seen: dict[str, Case] = {}
+    seen: set[str] = set()
     for case in cases:
-        seen.setdefault(case.instance.digest, case)
-    return list(seen.values())
+        if case.digest not in seen:
+            seen.add(case.digest)
+            yield case
 
 
-def _given_cases(problems: Sequence[str], given: str | os.PathLike[str] | Sequence[AnyInstance]) -> list[Case]:
+def _given_cases(problems: Sequence[str], given: str | os.PathLike[str] | Sequence[AnyInstance]) -> Iterator[Case]:
     if isinstance(given, (str, os.PathLike)):
         folder = Path(given)
         if not folder.is_dir():
@@ -209,21 +279,32 @@ def _given_cases(problems: Sequence[str], given: str | os.PathLike[str] | Sequen
             # A pipe would be waited for.
             if not file.is_file():
                 raise StudyError(f"instances: {file} is not a file")
-        found = [load(file) for file in files]
+        members: Sequence[Path | AnyInstance] = files
         where = str(folder)
     else:
-        found, where = list(given), "the instances given"
-    mine = [instance for instance in found if instance.problem in problems]
-    if not mine:
-        raise StudyError(f"{where}: no instance of {', '.join(problems)}")
+        members, where = list(given), "the instances given"
+    numbered: dict[str, dict[tuple[int, int], Path | AnyInstance]] = {}
     counts: dict[tuple[str, int], int] = {}
-    cases = []
-    for instance in mine:
+    for member in members:
+        instance = _given(member)
+        if instance.problem not in problems:
+            continue
         size = size_of(instance)
         index = counts.setdefault((instance.problem, size), 0)
         counts[instance.problem, size] += 1
-        cases.append(Case(instance, "file", size, index))
-    return cases
+        mine = numbered.setdefault(instance.problem, {})
+        mine[size, index] = member
+        yield Case.of(instance, partial(_numbered, mine), "file", size, index)
+    if not counts:
+        raise StudyError(f"{where}: no instance of {', '.join(problems)}")
+
+
+def _given(member: Path | AnyInstance) -> AnyInstance:
+    return load(member) if isinstance(member, Path) else member
+
+
+def _numbered(members: Mapping[tuple[int, int], Path | AnyInstance], size: int, index: int) -> AnyInstance:
+    return _given(members[size, index])
 
 
 def size_of(instance: AnyInstance) -> int:

@@ -1,7 +1,7 @@
 """Cells of a study: one algorithm on one instance, each a task that stands by itself.
 
-A :class:`Cell` holds all that it takes to compute its row (:func:`run_cell`), so that any executor can
-run it, here or on another machine.  A heuristic runs apart from the process that judges it
+A :class:`Cell` holds, beside the data of its instance, all that it takes to compute its row (:func:`run_cell`), so
+that any executor can run it, here or on another machine.  A heuristic runs apart from the process that judges it
 (:mod:`validation.isolation`); what crosses is the data of its plan.
 """
 
@@ -26,6 +26,7 @@ from validation.formatting import printable
 from validation.isolation import Apart, plain
 from validation.study.cases import Algorithm, AnyInstance, Case
 from validation.study.keys import exact_code, heuristic_code
+from validation.study.options import shard_of
 from validation.study.records import LARGEST
 from validation.workers import Outcome
 
@@ -36,6 +37,7 @@ __all__ = [
     "ask",
     "cell_record",
     "cells_of",
+    "in_shard",
     "row_of",
     "run_cell",
     "solve_exactly",
@@ -46,14 +48,14 @@ LARGEST_PLAN = 4_000
 """Characters of a plan's JSON up to which the log keeps it."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Cell:
     """One algorithm on one instance.
 
     Attributes
     ----------
     case : Case
-        The instance, and where it comes from.
+        Which instance, and where it comes from.
     algorithm : Algorithm
         The heuristic, or the exact solve with its solver and time limit.
     seed : int
@@ -90,15 +92,23 @@ def cells_of(
     """Every algorithm of a problem on every one of its instances."""
     code = {(problem, one.name): _code(problem, one) for problem, found in algorithms.items() for one in found}
     return [
-        Cell(case, one, seed, _key(case.instance, one, code[case.instance.problem, one.name], seed), time_limit, memory)
+        Cell(case, one, seed, _key(case, one, code[case.problem, one.name], seed), time_limit, memory)
         for case in cases
-        for one in algorithms[case.instance.problem]
+        for one in algorithms[case.problem]
     ]
 
 
-def run_cell(cell: Cell) -> dict[str, Any]:
-    """Row entries of a cell."""
-    instance, algorithm = cell.case.instance, cell.algorithm
+def in_shard(key: str, shard: str) -> bool:
+    """Whether a cell belongs to a shard "i/n": each belongs to one of the n, told by its key alone."""
+    told = shard_of(shard)
+    assert told is not None
+    number, parts = told
+    return int(key, 16) % parts == number
+
+
+def run_cell(cell: Cell, instance: AnyInstance) -> dict[str, Any]:
+    """Row entries of a cell, whose instance whoever runs it has made or read."""
+    algorithm = cell.algorithm
     if algorithm.heuristic is None:
         return solve_exactly(instance, algorithm.options["solver"], cell.time_limit, verify=algorithm.verifies)
     return _judged(instance, algorithm.heuristic, cell)
@@ -278,12 +288,12 @@ def cell_record(cell: Cell) -> dict[str, Any]:
     """The entries of a row that are known before the cell runs."""
     return {
         "key": cell.key,
-        "problem": cell.case.instance.problem,
-        "sense": cell.case.instance.sense,
+        "problem": cell.case.problem,
+        "sense": cell.case.sense,
         "source": cell.case.source,
         "size": cell.case.size,
         "index": cell.case.index,
-        "instance": cell.case.instance.digest,
+        "instance": cell.case.digest,
         "file": cell.case.file,
         "algorithm": cell.algorithm.name,
     }
@@ -296,11 +306,11 @@ def _code(problem: str, algorithm: Algorithm) -> list[str]:
     return heuristic_code(algorithm.heuristic.function)
 
 
-def _key(instance: AnyInstance, algorithm: Algorithm, code: list[str], seed: int) -> str:
+def _key(case: Case, algorithm: Algorithm, code: list[str], seed: int) -> str:
     """Hash of all that the row of a cell depends on."""
     content = {
-        "problem": instance.problem,
-        "instance": instance.digest,
+        "problem": case.problem,
+        "instance": case.digest,
         "algorithm": algorithm.name,
         "options": dict(algorithm.options),
         "seed": seed if algorithm.heuristic is not None and algorithm.heuristic.random else None,

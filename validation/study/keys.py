@@ -23,7 +23,7 @@ from validation.catalogue import IMPORT_SECONDS, Heuristic, Imported, import_obj
 from validation.isolation import Apart
 from validation.provenance import version
 
-__all__ = ["exact_code", "heuristic_code"]
+__all__ = ["exact_code", "heuristic_code", "is_told"]
 
 _LIBRARY = ("formulations", "heuristics", "instances")
 _INSTALLED = tuple(Path(sysconfig.get_path(kind)).resolve() for kind in ("stdlib", "purelib", "platlib"))
@@ -50,6 +50,11 @@ def heuristic_code(function: Callable[..., Any]) -> list[str]:
     else:
         content = _content(function)
     return [version("scheduling-formulations"), version("numpy"), content]
+
+
+def is_told(function: Callable[..., Any]) -> bool:
+    """Whether a heuristic has the same version each time that it is asked for."""
+    return heuristic_code(function) == heuristic_code(function)
 
 
 def _content(function: Callable[..., Any]) -> str:

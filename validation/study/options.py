@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 import os
+import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -20,7 +21,7 @@ from validation.formatting import printable
 if TYPE_CHECKING:
     from instances.base import Instance
 
-__all__ = ["StudyOptions", "as_toml"]
+__all__ = ["StudyOptions", "as_toml", "shard_of"]
 
 
 def option(
@@ -108,7 +109,7 @@ MOST_JOBS = 1000
 MOST_INSTANCES = 1_000_000
 """Instances of each problem, size and source."""
 
-_OF_THIS_RUN = ("output", "jobs", "memory_limit")
+_OF_THIS_RUN = ("output", "jobs", "memory_limit", "shard")
 """Options that say where and on what a study runs, not what it is."""
 
 
@@ -178,6 +179,12 @@ class StudyOptions:
         default=False,
         names=("--verify",),
     )
+    shard: str | None = option(
+        "i/n, with i from 0 to n - 1: run only that part of the study, to be joined with the others by optgap merge. "
+        "Parts are told by the cells' keys.",
+        (str,),
+        annotation=str,
+    )
     output: str | os.PathLike[str] | None = option(
         "Directory of the study; rows that it already holds for the same content are not computed again, "
         "failures excepted. Required.",
@@ -217,6 +224,8 @@ class StudyOptions:
                 raise StudyError(f"{name}: got {value!r}, must be at least {least}")
             if value is not None and value > most:
                 raise StudyError(f"{name}: got {quoted(value)}, must be at most {most:,}")
+        if self.shard is not None and shard_of(self.shard) is None:
+            raise StudyError(f"shard: got {quoted(self.shard)}, must be i/n with i from 0 to n - 1, such as 0/16")
         for name in ("instances", "throughputs", "trace", "output"):
             given = getattr(self, name)
             for path in given.values() if isinstance(given, Mapping) else (given,):
@@ -255,6 +264,15 @@ class StudyOptions:
             shown = "" if one.metadata["default"] is None else f"`{as_toml(one.metadata['default'])}`"
             lines.append(f"| `{one.name}` | {shown} | {one.metadata['help']} |")
         return "\n".join(lines) + "\n"
+
+
+def shard_of(text: Any) -> tuple[int, int] | None:
+    """The number of a shard and of how many, from "i/n"; None where it is no such thing."""
+    found = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text) if isinstance(text, str) else None
+    if found is None:
+        return None
+    number, parts = int(found[1]), int(found[2])
+    return (number, parts) if number < parts else None
 
 
 def _refuse_odd_path(name: str, path: str | os.PathLike[str]) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from validation.drawing import own_style
 from validation.formatting import duration
@@ -21,6 +22,10 @@ __all__ = ["looks", "problem_pictures"]
 # Okabe and Ito's palette, which the colour-blind can tell apart; black is for the exact side.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", "#7F7F7F")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+
+MOST_POINTS = 200
+"""Of a curve: steps of half a per cent of its instances, where it has more."""
+_MOST_TICKS = 12
 
 _STYLE: dict[Any, Any] = {
     "axes.grid": True,
@@ -37,6 +42,8 @@ _STYLE: dict[Any, Any] = {
 def problem_pictures(rows: pd.DataFrame) -> list[tuple[str, str, str]]:
     """Pictures of one problem's rows: title, one sentence on how to read it, SVG."""
     look = looks(rows)
+    # Words are not drawn, and would be copied with each selection of rows.
+    rows = rows[["algorithm", "size", "status", "seconds", "gap_high"]]
     pictures = (
         (
             "Distribution of gaps",
@@ -82,16 +89,30 @@ def looks(rows: pd.DataFrame) -> dict[str, dict[str, Any]]:
     return {EXACT: {"color": "black", "marker": "."}, **found}
 
 
+def _steps(values: NDArray[Any], of: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Values in order, and the share of ``of`` in per cent that is at most there."""
+    values = np.sort(values)
+    number = np.arange(1, len(values) + 1)
+    if len(values) > MOST_POINTS:
+        kept = np.linspace(0, len(values) - 1, MOST_POINTS).round().astype(int)
+        values, number = values[kept], number[kept]
+    return values, 100 * number / of
+
+
+def _every(sizes: Sequence[Any]) -> Sequence[Any]:
+    """As many of them as there is room for the words of."""
+    return sizes[:: -(-len(sizes) // _MOST_TICKS)]
+
+
 def _gap_distribution(axes: Axes, rows: pd.DataFrame, look_of: Mapping[str, Mapping[str, Any]]) -> None:
     from matplotlib.ticker import FuncFormatter
 
     largest = 0.0
     for name, group in rows[rows["algorithm"] != EXACT].groupby("algorithm", sort=False):
-        gaps = np.sort(group["gap_high"].to_numpy(float))
-        gaps = 100 * gaps[np.isfinite(gaps)]
+        gaps = 100 * group["gap_high"].to_numpy(float)
+        gaps, share = _steps(gaps[np.isfinite(gaps)], len(group))
         if len(gaps):
             largest = max(largest, gaps[-1])
-        share = 100 * np.arange(1, len(gaps) + 1) / len(group)
         axes.step(
             np.concatenate([[0], gaps, [1e9]]),
             np.concatenate([[0], share, share[-1:] if len(share) else [0]]),
@@ -130,24 +151,27 @@ def _gap_by_size(axes: Axes, rows: pd.DataFrame, look_of: Mapping[str, Mapping[s
             markersize=4.5,
             **look_of[name],
         )
-    axes.set_xticks(range(len(sizes)), [str(size) for size in sizes])
+    axes.set_xticks(_every(range(len(sizes))), [str(size) for size in _every(sizes)])
     axes.set_ylim(bottom=0)
     axes.set_xlabel("size")
     axes.set_ylabel("gap, %")
 
 
 def _time_by_size(axes: Axes, rows: pd.DataFrame, look_of: Mapping[str, Mapping[str, Any]]) -> None:
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
+    from matplotlib.ticker import FuncFormatter, NullLocator
 
     for name, group in rows[rows["status"] != "failed"].groupby("algorithm", sort=False):
         median = group.groupby("size")["seconds"].median()
         axes.plot(median.index, median, linewidth=1.4, markersize=4.5, **look_of[str(name)])
     axes.set_xscale("log")
     axes.set_yscale("log")
-    sizes = sorted(rows["size"].unique())
+    sizes = _every(sorted(rows["size"].unique()))
     axes.set_xticks(sizes, [str(size) for size in sizes])
-    axes.xaxis.set_minor_locator(MaxNLocator(1))
+    axes.xaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: duration(y)))
+    least, greatest = axes.get_ylim()
+    if greatest < 10 * least:  # There may be no power of ten among the ticks.
+        axes.yaxis.set_minor_formatter(FuncFormatter(lambda y, _: duration(y)))
     axes.set_xlabel("size")
     axes.set_ylabel("median time")
 
@@ -157,10 +181,9 @@ def _time_profile(axes: Axes, rows: pd.DataFrame, look_of: Mapping[str, Mapping[
 
     for name, group in rows.groupby("algorithm", sort=False):
         answered = group[group["status"].isin(["optimal"] if name == EXACT else ["feasible"])]
-        seconds = np.sort(answered["seconds"].to_numpy(float))
+        seconds, share = _steps(answered["seconds"].to_numpy(float), len(group))
         if not len(seconds):
             continue
-        share = 100 * np.arange(1, len(seconds) + 1) / len(group)
         look = look_of[str(name)]
         axes.step(seconds, share, where="post", color=look["color"], linewidth=1.8)
     axes.set_xscale("log")

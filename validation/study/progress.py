@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from validation.formatting import duration
 from validation.study.cases import EXACT
 from validation.study.cells import Cell
 
-__all__ = ["Estimate", "Meter", "Progress"]
+__all__ = ["Estimate", "Kind", "Meter", "Progress", "kind_of"]
+
+Kind: TypeAlias = tuple[str, int, str]
+"""Problem, size and algorithm: cells of one kind take about as long."""
+
+
+def kind_of(cell: Cell) -> Kind:
+    """What kind a cell is of."""
+    return cell.case.problem, cell.case.size, cell.algorithm.name
 
 
 @dataclass(frozen=True)
@@ -62,30 +72,29 @@ def somebody_watches() -> bool:
 class Estimate:
     """Time left, from the mean time of cells of the same problem, size and algorithm."""
 
-    def __init__(self, cells: Sequence[Cell], jobs: int) -> None:
+    def __init__(self, cells: Iterable[Cell], jobs: int) -> None:
         self.jobs = jobs
-        self.left: dict[tuple[str, int, str], int] = {}
-        self.seen: dict[tuple[str, int, str], list[float]] = {}
-        for cell in cells:
-            self.left[self._kind(cell)] = self.left.get(self._kind(cell), 0) + 1
-
-    @staticmethod
-    def _kind(cell: Cell) -> tuple[str, int, str]:
-        return cell.case.instance.problem, cell.case.size, cell.algorithm.name
+        self.left = Counter(kind_of(cell) for cell in cells)
+        self.ended_of: defaultdict[tuple[Any, ...], int] = defaultdict(int)
+        self.seconds_of: defaultdict[tuple[Any, ...], float] = defaultdict(float)
 
     def ended(self, cell: Cell, seconds: float) -> None:
-        kind = self._kind(cell)
+        kind = kind_of(cell)
         self.left[kind] -= 1
-        self.seen.setdefault(kind, []).append(seconds)
+        for like in self._alike(kind):
+            self.ended_of[like] += 1
+            self.seconds_of[like] += seconds
+
+    @staticmethod
+    def _alike(kind: Kind) -> list[tuple[Any, ...]]:
+        """What a kind's time is told by, the best first."""
+        problem, _, algorithm = kind
+        # Exact solves of another size say more than heuristics do.
+        return [kind, *([(problem, EXACT)] if algorithm == EXACT else []), ()]
 
     def seconds_left(self) -> float | None:
-        everything = [seconds for times in self.seen.values() for seconds in times]
-        overall = sum(everything) / len(everything)
         total = 0.0
         for kind, number in self.left.items():
-            times = self.seen.get(kind)
-            if times is None and kind[2] == EXACT:
-                # Exact solves of another size say more than heuristics do.
-                times = [s for (p, _, a), found in self.seen.items() if (p, a) == (kind[0], EXACT) for s in found]
-            total += number * (sum(times) / len(times) if times else overall)
+            like = next(one for one in self._alike(kind) if self.ended_of[one])
+            total += number * self.seconds_of[like] / self.ended_of[like]
         return total / self.jobs

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from validation.formatting import printable
 from validation.study.cases import EXACT, file_of
+from validation.study.options import shard_of
 
-__all__ = ["CELL", "LARGEST", "RUN", "check_cells", "check_row", "check_run", "parsed"]
+__all__ = ["CELL", "LARGEST", "RUN", "Cells", "check_row", "check_run", "checked_cells", "parsed"]
 
 LARGEST = 1e300
 """Numbers beyond are nobody's objective, and their differences are no numbers."""
@@ -36,7 +37,9 @@ def _is_number(value: Any) -> bool:
 
 def _is_text(value: Any) -> bool:
     """Whether it is text that files can hold; JSON can write halves of characters, too."""
-    return isinstance(value, str) and not any("\ud800" <= character <= "\udfff" for character in value)
+    return isinstance(value, str) and (
+        value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value)
+    )
 
 
 def _is_hash(value: Any) -> bool:
@@ -114,6 +117,7 @@ RUN: _Schema = {
         "versions by name",
     ),
     "machine": _Kind(lambda value: isinstance(value, dict) and _is_plain(value), "facts by name"),
+    "shard": _or_null(_Kind(lambda value: _is_text(value) and shard_of(value) is not None, "a shard such as 0/16")),
 }
 """What ran."""
 _MACHINE: _Schema = {"system": _TEXT, "processor": _TEXT, "cores": _WHOLE}
@@ -122,6 +126,7 @@ _STUDY: _Schema = {
     "run": _Kind(lambda value: isinstance(value, dict), "what ran, by name"),
     "cells": _Kind(lambda value: isinstance(value, list), "a list of cells"),
 }
+_MORE_OF_STUDY: _Schema = {"runs": _Kind(lambda value: isinstance(value, list), "a list of runs")}
 _ASKED: _Schema = {"seed": _WHOLE}
 
 
@@ -133,25 +138,29 @@ def parsed(content: bytes) -> Any:
     ValueError
         When it is not JSON, with a word why.
     """
-
-    def refuse(word: str) -> None:
-        raise ValueError(f"{word} is no JSON")
-
     try:
-        return json.loads(content, parse_constant=refuse)
+        return _DECODER.decode(content.decode("utf-8-sig"))
     except (ValueError, RecursionError):
         raise ValueError("not valid JSON") from None
 
 
-def check_row(row: Any, cells: Mapping[str, Mapping[str, Any]]) -> str:
+def _refuse(word: str) -> None:
+    raise ValueError(f"{word} is no JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)
+"""Made once, because a log has many lines."""
+
+
+def check_row(row: Any, cells: Cells | None = None) -> str:
     """What is wrong with a row; empty when nothing is.
 
     Parameters
     ----------
     row : object
         What a line of the log says.
-    cells : mapping
-        Records of cells by key, as far as they are known.
+    cells : Cells, optional
+        Cells that it may be of.
     """
     if not isinstance(row, dict) or not {"key", "status"} <= row.keys():
         return "not the row of a study"
@@ -163,7 +172,7 @@ def check_row(row: Any, cells: Mapping[str, Mapping[str, Any]]) -> str:
         return _got("status", row["status"], f"one of {', '.join(known)}")
     if (row["value"] is None) == (row["status"] in ("optimal", "feasible")) and row["status"] != "unknown":
         return _got("value", row["value"], f"that of a plan which is {row['status']}")
-    cell = cells.get(row["key"], row)
+    cell = row if cells is None else cells.get(row["key"], row)
     for name in ("problem", "sense", "instance", "algorithm"):
         if row[name] != cell[name]:
             return _got(name, row[name], f"{_shown(cell[name])}, as its cell has it")
@@ -174,27 +183,82 @@ def check_run(study: Any) -> str:
     """What is wrong with the record of a study but for its cells; empty when nothing is."""
     if not isinstance(study, dict) or not _STUDY.keys() <= study.keys():
         return "not the record of a study"
-    wrong = _complaint(study, _STUDY) or _complaint(study["asked"], _ASKED, "asked.") or ""
-    wrong = wrong or _complaint(study["run"], RUN, "run.")
-    return wrong or _complaint(study["run"]["machine"], _MACHINE, "run.machine.")
+    wrong = _complaint(study, _STUDY) or _complaint(study["asked"], _ASKED, "asked.")
+    wrong = wrong or _complaint({"runs": [], **study}, _MORE_OF_STUDY)
+    if wrong:
+        return wrong
+    for name, run in [("run", study["run"]), *((f"runs[{i}]", one) for i, one in enumerate(study.get("runs", [])))]:
+        if not isinstance(run, dict):
+            return _got(name, run, "what ran, by name")
+        # Studies of a version before know of no shards.
+        wrong = wrong or _complaint({"shard": None, **run}, RUN, f"{name}.")
+        wrong = wrong or _complaint(run["machine"], _MACHINE, f"{name}.machine.")
+    return wrong
 
 
-def check_cells(cells: Iterable[Any]) -> str:
-    """What is wrong with the cells of a study; empty when nothing is."""
+class Cells(Sequence[dict[str, Any]]):
+    """The records of a study's cells, in order; kept by columns, because there may be 100,000.
+
+    Parameters
+    ----------
+    records : iterable of mapping
+        With the entries of :data:`CELL`, as :func:`checked_cells` gives them.
+
+    Attributes
+    ----------
+    columns : dict of list
+        Every entry but ``file``, which follows from the others.
+    numbers : dict of int
+        By key, the number of the cell.
+    """
+
+    def __init__(self, records: Iterable[Mapping[str, Any]]) -> None:
+        self.columns: dict[str, list[Any]] = {name: [] for name in CELL if name != "file"}
+        self.numbers: dict[str, int] = {}
+        words: dict[Any, Any] = {}
+        for record in records:
+            for name, column in self.columns.items():
+                value = record[name]
+                # Names and digests stand in many cells.
+                column.append(value if name == "key" else words.setdefault(value, value))
+            self.numbers[record["key"]] = len(self.numbers)
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, number: Any) -> Any:
+        record = {name: column[number] for name, column in self.columns.items()}
+        record["file"] = file_of(record["problem"], record["instance"])
+        return {name: record[name] for name in CELL}
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The record of the cell with a key."""
+        number = self.numbers.get(key)
+        return default if number is None else self[number]
+
+
+def checked_cells(records: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
+    """The cells that a record of a study has, each of them checked.
+
+    Raises
+    ------
+    ValueError
+        When one is not what it must be.
+    """
     keys, pairs = set(), set()
-    for number, cell in enumerate(cells):
+    for number, cell in enumerate(records):
         where = f"cells[{number}]"
         if not isinstance(cell, dict):
-            return f"{where}: got {_shown(cell)}, must be a cell"
+            raise ValueError(f"{where}: got {_shown(cell)}, must be a cell")
         wrong = _complaint(cell, CELL, f"{where}.") or _file(cell, f"{where}.")
         if wrong:
-            return wrong
+            raise ValueError(wrong)
         pair = cell["instance"], cell["algorithm"]
         if cell["key"] in keys or pair in pairs:
-            return f"{where}: another cell has the same key, or the same instance and algorithm"
+            raise ValueError(f"{where}: another cell has the same key, or the same instance and algorithm")
         keys.add(cell["key"])
         pairs.add(pair)
-    return ""
+        yield cell
 
 
 def _complaint(record: Mapping[str, Any], schema: _Schema, place: str = "") -> str:

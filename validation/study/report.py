@@ -31,6 +31,10 @@ WORST = 2
 """Instances listed for each heuristic."""
 LARGEST_DRAWN = 40
 """Size up to which an instance is drawn: beyond, a picture says little."""
+MOST_DRAWN = 12
+"""Problems of which the worst instance is drawn, the first: a page is to be sent around."""
+MOST_LINES = 200
+"""Of a table: the rest is in ``results.parquet``."""
 
 
 def finish(directory: str | os.PathLike[str], warn: Warn = warnings.warn) -> Study:
@@ -54,6 +58,21 @@ def finish(directory: str | os.PathLike[str], warn: Warn = warnings.warn) -> Stu
 
 def _page(study: Study) -> str:
     problems = list(dict.fromkeys(study.rows["problem"]))
+    worst = _worst_of(study.rows)
+    plans = _Plans(study, [row for problem in problems[:MOST_DRAWN] for row in worst.get(problem, [])])
+    summary = study.summary()
+    sections = [
+        # Rows of a single problem are not copied.
+        _problem(
+            study,
+            problem,
+            study.rows[study.rows["problem"] == problem] if len(problems) > 1 else study.rows,
+            summary,
+            worst.get(problem, []),
+            plans,
+        )
+        for problem in problems
+    ]
     contents = "".join(
         f"<li>{_link(f'#{quote(problem)}', problem)} {_escape(_title(problem))}</li>" for problem in problems
     )
@@ -65,7 +84,7 @@ def _page(study: Study) -> str:
 <ul class="contents">{contents}</ul>
 <details><summary>How to read the numbers</summary>{_READING}</details>
 {_disagreements(study)}
-{"".join(_problem(study, problem) for problem in problems)}
+{"".join(sections)}
 {_failures(study)}
 {_provenance(study)}
 </body></html>
@@ -91,7 +110,12 @@ def _verdict(study: Study) -> str:
         f"{len(exact)} instances, {proven} of them solved to proven optimality; "
         f"{len(rows) - len(exact)} runs of heuristics, {meta['failed']} runs failed."
     )
-    if not meta["finished"]:
+    if meta["shard"]:
+        said += (
+            f" <b>Shard {_escape(meta['shard'])}:</b> {meta['cells_ended']} of the study's {meta['cells']} runs are "
+            "here, and gaps are as far as these tell."
+        )
+    elif not meta["finished"]:
         said += f" <b>Unfinished:</b> {meta['cells_ended']} of {meta['cells']} runs have ended."
     if meta["damaged_lines"]:
         said += f" <b>Damaged:</b> {meta['damaged_lines']} lines of the log, which are no rows, were passed over."
@@ -103,8 +127,14 @@ def _verdict(study: Study) -> str:
     return f'<p class="good">No oracle disagreement: no heuristic beats a proven bound.</p><p>{said}</p>'
 
 
-def _problem(study: Study, problem: str) -> str:
-    rows = study.rows[study.rows["problem"] == problem]
+def _problem(
+    study: Study,
+    problem: str,
+    rows: pd.DataFrame,
+    summary: pd.DataFrame,
+    worst: list[dict[str, Any]],
+    plans: _Plans,
+) -> str:
     pictures = "".join(
         f'<figure><img alt="{_escape(f"{title} of {problem}")}" src="{_inline(svg)}">'
         f"<figcaption>{_escape(reading)}</figcaption></figure>"
@@ -119,8 +149,8 @@ def _problem(study: Study, problem: str) -> str:
     return (
         f'<section id="{_escape(problem)}"><h2>{_escape(problem)}</h2>'
         f"<p>{_escape(_title(problem))} ({_escape(source)}{sense}).</p>"
-        f'{_summary_table(study, problem)}<div class="legend">{legend}</div><div class="pictures">{pictures}</div>'
-        f"{_relaxation(rows)}{_worst(study, rows)}</section>"
+        f'{_summary_table(summary, problem)}<div class="legend">{legend}</div><div class="pictures">{pictures}</div>'
+        f"{_relaxation(rows)}{_worst(study, worst, plans)}</section>"
     )
 
 
@@ -129,8 +159,7 @@ def _title(problem: str) -> str:
     return entry.title if entry else ""
 
 
-def _summary_table(study: Study, problem: str) -> str:
-    summary = study.summary()
+def _summary_table(summary: pd.DataFrame, problem: str) -> str:
     if summary.empty:
         return "<p>No heuristic was run.</p>"
     lines = []
@@ -192,14 +221,21 @@ def _relaxation(rows: pd.DataFrame) -> str:
     )
 
 
-def _worst(study: Study, rows: pd.DataFrame) -> str:
-    bad = rows[rows["gap_high"] > 0].sort_values(["gap_high", "size"], ascending=[False, True])
-    bad = bad.groupby("algorithm", sort=False).head(WORST)
-    seed = study.metadata["asked"]["seed"]
-    if bad.empty:
+def _worst_of(rows: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
+    """By problem, the rows of the instances on which each heuristic does worst."""
+    bad = rows.loc[rows["gap_high"] > 0, ["problem", "algorithm", "gap_high", "size"]]
+    bad = bad.sort_values(["gap_high", "size"], ascending=[False, True])
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in rows.loc[bad.groupby(["problem", "algorithm"], sort=False).head(WORST).index].to_dict("records"):
+        found.setdefault(row["problem"], []).append({str(name): value for name, value in row.items()})
+    return found
+
+
+def _worst(study: Study, records: list[dict[str, Any]], plans: _Plans) -> str:
+    if not records:
         return "<p>No feasible plan was worse than the optimum.</p>"
+    seed = study.metadata["asked"]["seed"]
     lines = []
-    records: list[dict[str, Any]] = bad.to_dict("records")  # type: ignore[assignment]
     for row in records:
         exact = number(row["exact_value"])
         if row["exact_status"] != "optimal":
@@ -217,22 +253,35 @@ def _worst(study: Study, rows: pd.DataFrame) -> str:
         )
     header = ["heuristic", "size", "gap", "value", "optimum", "instance", "to see it again, in the study's directory"]
     table = _table(header, lines, text_columns=(0, 5, 6))
-    return f"<h3>Worst instances</h3>{table}{_picture_of_the_worst(study, records)}"
+    return f"<h3>Worst instances</h3>{table}{_picture_of_the_worst(study, records, plans)}"
 
 
-def _picture_of_the_worst(study: Study, bad: list[dict[str, Any]]) -> str:
+class _Plans:
+    """The plans that the log keeps of some rows, and of the exact side on their instances."""
+
+    def __init__(self, study: Study, rows: Sequence[Mapping[str, Any]]) -> None:
+        wanted = study.rows[study.rows["instance"].isin({row["instance"] for row in rows})]
+        exact = wanted[wanted["algorithm"] == EXACT]
+        self.exact_keys = dict(zip(exact["instance"], exact["key"], strict=True))
+        keys = [*(row["key"] for row in rows), *self.exact_keys.values()]
+        self.plans = read_kept(study.directory, "plan", keys) if keys else {}
+
+    def of(self, row: Mapping[str, Any]) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+        """The plan of a row, and the exact side's."""
+        return self.plans.get(row["key"]), self.plans.get(self.exact_keys.get(row["instance"], ""))
+
+
+def _picture_of_the_worst(study: Study, bad: list[dict[str, Any]], plans: _Plans) -> str:
     """The worst instance whose plans the log keeps: the data, the heuristic's plan, and the best one found."""
-    plans = read_kept(study.directory, "plan")
-    exact = study.rows[study.rows["algorithm"] == EXACT].set_index("instance")["key"]
     for row in bad:
-        best = plans.get(str(exact.get(row["instance"])))
-        if row["key"] not in plans or best is None or int(row["size"]) > LARGEST_DRAWN:
+        plan, best = plans.of(row)
+        if plan is None or best is None or int(row["size"]) > LARGEST_DRAWN:
             continue
         found = "optimal" if row["exact_status"] == "optimal" else "best found"
         caption = f"{row['algorithm']} where it does worst, beside the {found} plan ({row['file']})"
         try:
             instance = _stored(study, row)
-            drawn = {row["algorithm"]: plans[row["key"]], found: best}
+            drawn = {row["algorithm"]: plan, found: best}
             read = {name: instance.plan_type.from_dict(plan) for name, plan in drawn.items()}
             picture = plans_side_by_side(instance, read)
         except (InstanceError, PlanError, OSError) as error:
@@ -266,7 +315,7 @@ def _disagreements(study: Study) -> str:
     if rows.empty:
         return ""
     contradicted = rows["verification"].eq("contradicted").any()
-    seconds = read_kept(study.directory, "second") if contradicted else {}
+    seconds = read_kept(study.directory, "second", rows["key"]) if contradicted else {}
 
     def against(row: Mapping[Any, Any]) -> str:
         second = seconds.get(row["key"]) if row["verification"] == "contradicted" else None
@@ -317,10 +366,13 @@ def _provenance(study: Study) -> str:
     meta = study.metadata
     versions = ", ".join(f"{name} {v}" for name, v in meta["versions"].items())
     machine = meta["machine"]
-    took = f" in {duration(meta['seconds'])}" if meta["seconds"] is not None else ""
+    runs = "".join(
+        f"<li>{_escape(_run_told(run))}; {_escape(run['machine']['processor'])}</li>" for run in meta["runs"]
+    )
     facts = {
         "Command": f"<code>{_escape(meta['command'])}</code>",
-        "Run": _escape(f"started {meta['started']}{took}, {meta['jobs']} worker process{'es' * (meta['jobs'] > 1)}"),
+        "Run": _escape(_run_told(meta)),
+        **({"All runs": f"<details><summary>{len(meta['runs'])}</summary><ul>{runs}</ul></details>"} if runs else {}),
         "Versions": _escape(versions),
         "Commit": _escape(meta["commit"] or "not in a checkout"),
         "Machine": _escape(f"{machine['processor']}, {machine['cores']} cores, {machine['system']}"),
@@ -329,6 +381,12 @@ def _provenance(study: Study) -> str:
     }
     lines = "".join(f"<dt>{name}</dt><dd>{fact}</dd>" for name, fact in facts.items())
     return f"<section><h2>Where these numbers come from</h2><dl>{lines}</dl></section>"
+
+
+def _run_told(run: Mapping[str, Any]) -> str:
+    shard = f"shard {run['shard']}, " if run["shard"] else ""
+    took = f" in {duration(run['seconds'])}" if run["seconds"] is not None else ""
+    return f"{shard}started {run['started']}{took}, {run['jobs']} worker process{'es' * (run['jobs'] > 1)}"
 
 
 class _Markup(str):
@@ -343,8 +401,10 @@ def _table(header: list[str], lines: Sequence[Sequence[str]], *, text_columns: t
         return f"<{tag}{kind}>{_escape(content)}</{tag}>"
 
     head = "".join(cell("th", i, name) for i, name in enumerate(header))
-    body = "".join("<tr>" + "".join(cell("td", i, c) for i, c in enumerate(line)) + "</tr>" for line in lines)
-    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    shown = lines[:MOST_LINES]
+    body = "".join("<tr>" + "".join(cell("td", i, c) for i, c in enumerate(line)) + "</tr>" for line in shown)
+    rest = f"<p>The first {MOST_LINES} of {len(lines):,}; all are in results.parquet.</p>" if lines != shown else ""
+    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{rest}'
 
 
 def _instance(row: Mapping[Any, Any] | pd.Series[Any]) -> _Markup:

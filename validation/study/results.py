@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import html
 import os
+import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,15 +17,16 @@ import numpy as np
 from instances.files import write_whole
 from validation.formatting import duration, gap_range
 from validation.gaps import beats, gap_interval
-from validation.study.cases import EXACT
-from validation.study.store import LOG, Warn, read_log, require_study, set_aside, write_json
+from validation.study.cases import EXACT, file_of
+from validation.study.records import CELL, Cells
+from validation.study.store import LOG, Record, Warn, lines_of, require_study, set_aside, write_json
 
 if TYPE_CHECKING:
     # Imported where a table is made: a process that has pandas takes twice as long to fork, and a study forks one
     # for every run of a heuristic.
     import pandas as pd
 
-__all__ = ["Study", "collect", "read_kept", "summarize", "table_of"]
+__all__ = ["Study", "collect", "read_kept", "summarize"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -109,18 +111,27 @@ def collect(directory: str | os.PathLike[str], warn: Warn = warnings.warn) -> St
         When the directory holds no study.
     """
     directory = Path(directory)
-    study = require_study(directory)
-    found = read_log(directory, study["cells"])
-    for number, wrong in found.damaged:
-        warn(f"{directory / LOG}, line {number}: {wrong}; passed over, the study's command computes its cell again")
-    rows = table_of(study["cells"], found.rows)
-    metadata = _metadata(study, rows, len(found.damaged) + set_aside(directory))
+    record, damaged = require_study(directory), 0
+    table = _Table(record.cells)
+    for line in lines_of(directory, record.cells):
+        if line.wrong:
+            damaged += 1
+            warn(
+                f"{directory / LOG}, line {line.number}: {line.wrong}; passed over, the study's command computes its "
+                "cell again"
+            )
+        else:
+            table.add(line.row)
+    rows = table.rows()
+    del table
+    metadata = _metadata(record, rows, damaged + set_aside(directory))
+    del record
     write_whole(directory / "results.parquet", rows.to_parquet(index=False))
     write_json(directory / "metadata.json", metadata)
     return Study(directory, rows, metadata)
 
 
-def read_kept(directory: Path, entry: str) -> dict[str, dict[str, Any]]:
+def read_kept(directory: Path, entry: str, keys: Iterable[str]) -> dict[str, dict[str, Any]]:
     """What the log of a study keeps beside the table, as JSON, by the keys of the rows.
 
     Parameters
@@ -128,17 +139,53 @@ def read_kept(directory: Path, entry: str) -> dict[str, dict[str, Any]]:
     directory : Path
     entry : "plan" or "second"
         Plans that are small; what second ways found.
+    keys : iterable of str
+        Of the rows that it is wanted of.
     """
-    return {row["key"]: row[entry] for row in read_log(directory).rows if row.get(entry) is not None}
+    wanted = set(keys)
+    return {
+        line.row["key"]: line.row[entry]
+        for line in lines_of(directory, keys=wanted)
+        if line.row.get("key") in wanted and line.row.get(entry) is not None
+    }
 
 
-def table_of(cells: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """The rows of a study with their gaps, one for each cell that has ended."""
-    import pandas as pd
+class _Table:
+    """The rows of a study, column by column: as dictionaries, 100,000 would take a gigabyte."""
 
-    latest = {row["key"]: row for row in rows}
-    ended = [{**latest[cell["key"]], **cell} for cell in cells if cell["key"] in latest]
-    return _with_gaps(pd.DataFrame(ended).reindex(columns=list(_COLUMNS)).astype(_COLUMNS))
+    def __init__(self, cells: Cells) -> None:
+        self.cells = cells
+        self.columns: dict[str, Any] = {
+            name: np.full(len(cells), np.nan) if kind == "float64" else [None] * len(cells)
+            for name, kind in _COLUMNS.items()
+            if name not in CELL
+        }
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Add a row of the log, in the place of one before of the same cell."""
+        number = self.cells.numbers.get(row["key"])
+        if number is None:
+            return
+        for name, column in self.columns.items():
+            value = row.get(name)
+            # Many rows say the same.
+            column[number] = sys.intern(value) if isinstance(value, str) else value
+
+    def rows(self) -> pd.DataFrame:
+        """One row for each cell that has ended, with its gaps; what was added is given away."""
+        import pandas as pd
+
+        of_cells = self.cells.columns
+        ended = [number for number, status in enumerate(self.columns["status"]) if status is not None]
+        files = {
+            one: file_of(problem, one) for problem, one in zip(of_cells["problem"], of_cells["instance"], strict=True)
+        }
+        frame: dict[str, Any] = {}
+        for name, kind in _COLUMNS.items():
+            column = of_cells["instance" if name == "file" else name] if name in CELL else self.columns.pop(name)
+            values = [files[column[number]] if name == "file" else column[number] for number in ended]
+            frame[name] = pd.array(values, dtype=kind)  # type: ignore[call-overload]
+        return _with_gaps(pd.DataFrame(frame, copy=False))
 
 
 _COLUMNS = {
@@ -165,34 +212,39 @@ _COLUMNS = {
 
 def _with_gaps(rows: pd.DataFrame) -> pd.DataFrame:
     """Add the exact side and the gap to the row of each heuristic."""
-    exact = rows[rows["algorithm"] == EXACT].set_index("instance")[
-        ["status", "value", "bound", "relaxation", "seconds"]
-    ]
-    exact = exact.add_prefix("exact_")
-    rows = rows.join(exact, on="instance")
+    import pandas as pd
+
+    # By numbers of instances: joins on their digests would copy them all several times.
+    instance, instances = pd.factorize(rows["instance"])
+    is_exact = (rows["algorithm"] == EXACT).to_numpy(bool)
+    row_of = np.full(len(instances), -1)
+    row_of[instance[is_exact]] = np.flatnonzero(is_exact)
+    exact = row_of[instance]
+    for name in ("status", "value", "bound", "relaxation", "seconds"):
+        rows[f"exact_{name}"] = rows[name].array.take(exact, allow_fill=True)
     rows["exact_status"], rows["verification"] = rows["exact_status"].fillna(""), rows["verification"].fillna("")
-    values = rows[rows["status"].isin(["feasible", "optimal"])].groupby("instance")["value"]
-    least, greatest = rows["instance"].map(values.min()), rows["instance"].map(values.max())
-    rows["best_value"] = least.where(rows["sense"] == "min", greatest).astype(float)
-    low, high, disagreement = [], [], []
-    records: list[dict[str, Any]] = rows.to_dict("records")  # type: ignore[assignment]
-    for row in records:
-        gaps, wrong = (np.nan, np.nan), bool(row["verification"] == "contradicted")
-        if row["algorithm"] != EXACT and row["status"] == "feasible":
-            if row["exact_status"] in ("infeasible", "unbounded") or (
-                np.isfinite(row["exact_bound"]) and beats(row["sense"], row["value"], row["exact_bound"])
-            ):
-                wrong = True
-            elif row["exact_status"] == "optimal":
-                gaps = gap_interval(row["value"], row["exact_value"], row["exact_value"])
-            else:
-                worst_bound = -np.inf if row["sense"] == "min" else np.inf
-                bound = row["exact_bound"] if np.isfinite(row["exact_bound"]) else worst_bound
-                gaps = gap_interval(row["value"], row["best_value"], bound)
-        low.append(gaps[0])
-        high.append(gaps[1])
-        disagreement.append(wrong)
-    rows["gap_low"], rows["gap_high"], rows["disagreement"] = low, high, np.array(disagreement, bool)
+    known, values = rows["status"].isin(["feasible", "optimal"]).to_numpy(bool), rows["value"].to_numpy(float)
+    least, greatest = np.full(len(instances), np.inf), np.full(len(instances), -np.inf)
+    np.minimum.at(least, instance[known], values[known])
+    np.maximum.at(greatest, instance[known], values[known])
+    best = np.where(rows["sense"] == "min", least[instance], greatest[instance])
+    rows["best_value"] = np.where(np.isfinite(best), best, np.nan)
+    low, high = np.full((2, len(rows)), np.nan)
+    disagreement = rows["verification"].eq("contradicted").to_numpy(bool)
+    told = ["algorithm", "sense", "status", "value", "best_value", "exact_status", "exact_value", "exact_bound"]
+    for number, (algorithm, sense, status, value, best, exact_status, exact_value, bound) in enumerate(
+        zip(*(rows[name] for name in told), strict=True)
+    ):
+        if algorithm == EXACT or status != "feasible":
+            continue
+        if exact_status in ("infeasible", "unbounded") or (np.isfinite(bound) and beats(sense, value, bound)):
+            disagreement[number] = True
+        elif exact_status == "optimal":
+            low[number], high[number] = gap_interval(value, exact_value, exact_value)
+        else:
+            worst_bound = -np.inf if sense == "min" else np.inf
+            low[number], high[number] = gap_interval(value, best, bound if np.isfinite(bound) else worst_bound)
+    rows["gap_low"], rows["gap_high"], rows["disagreement"] = low, high, disagreement
     rows["gap"] = rows["gap_low"].where(rows["gap_low"] == rows["gap_high"])
     return rows
 
@@ -208,7 +260,8 @@ def summarize(rows: pd.DataFrame) -> pd.DataFrame:
     import pandas as pd
 
     groups = []
-    of_heuristics = rows[rows["algorithm"] != EXACT]
+    told = ["exact_status", "status", "gap_low", "gap_high", "seconds", "exact_seconds", "disagreement"]
+    of_heuristics = rows.loc[rows["algorithm"] != EXACT, ["problem", "source", "size", "algorithm", *told]]
     for key, group in of_heuristics.groupby(["problem", "source", "size", "algorithm"], sort=False):
         entry = dict(zip(("problem", "source", "size", "heuristic"), key, strict=True))
         entry["instances"] = len(group)
@@ -227,16 +280,16 @@ def summarize(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(groups)
 
 
-def _metadata(study: Mapping[str, Any], rows: pd.DataFrame, damaged: int) -> dict[str, Any]:
-    cells = len(study["cells"])
+def _metadata(record: Record, rows: pd.DataFrame, damaged: int) -> dict[str, Any]:
     return {
-        "asked": study["asked"],
-        "cells": cells,
+        "asked": record.asked,
+        "cells": len(record.cells),
         "cells_ended": len(rows),
         "failed": int((rows["status"] == "failed").sum()),
         "disagreements": int(rows["disagreement"].sum()),
         "verification": {word: int(times) for word, times in rows["verification"].value_counts().items() if word},
         "damaged_lines": damaged,
-        "finished": len(rows) == cells,
-        **study["run"],
+        "finished": len(rows) == len(record.cells),
+        **record.run,
+        "runs": list(record.runs),
     }

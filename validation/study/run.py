@@ -20,27 +20,33 @@ The directory of a study holds
 from __future__ import annotations
 
 import inspect
+import json
 import os
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
 import formulations
+from instances.files import read
 from validation.errors import StudyError
 from validation.provenance import cores, memory_of_machine, provenance
-from validation.study.cases import choose_algorithms, choose_cases, choose_problems
-from validation.study.cells import Cell, cell_record, cells_of, row_of, run_cell
+from validation.study.cases import Algorithm, Case, choose_algorithms, choose_cases, choose_problems
+from validation.study.cells import Cell, cell_record, cells_of, in_shard, row_of, run_cell
+from validation.study.keys import is_told
 from validation.study.options import StudyOptions
 from validation.study.progress import Estimate, Meter, Progress, somebody_watches
+from validation.study.records import Cells
 from validation.study.results import Study
 from validation.study.store import (
     INSTANCES,
     Log,
+    Record,
     Warn,
     locked,
     mend_log,
@@ -49,7 +55,7 @@ from validation.study.store import (
 )
 from validation.workers import Task, run_tasks
 
-__all__ = ["gap_study"]
+__all__ = ["Planned", "gap_study", "plan", "run_study"]
 
 GRACE = 10.0
 """Seconds that a cell gets beyond its time limit, for building, checking and judging, before its worker is
@@ -108,13 +114,38 @@ def _documented() -> None:
 _documented()
 
 
-def run_study(
-    options: StudyOptions,
-    *,
-    progress: Callable[[Progress], None] | Literal[False] | None = None,
-    warn: Warn = warnings.warn,
-) -> Study:
-    """:func:`gap_study` of options that are one object; ``warn`` is told of damage that was mended."""
+@dataclass(frozen=True)
+class Planned:
+    """What a study is about to do.
+
+    Attributes
+    ----------
+    directory : Path
+    asked : dict
+        What its record says.
+    cells : list of Cell
+        All of the study.
+    mine : sequence of int
+        Numbers of those that are to be run here: all, or those of the shard.
+    jobs : int
+        Worker processes.
+    """
+
+    directory: Path
+    asked: dict[str, Any]
+    cells: list[Cell]
+    mine: Sequence[int]
+    jobs: int
+
+
+def plan(options: StudyOptions) -> Planned:
+    """What a study would do; nothing is run or written.
+
+    Raises
+    ------
+    StudyError, CatalogueError, InstanceError, SolverNotFound
+        When the study cannot be run as asked.
+    """
     assert options.problems is not None
     assert options.seed is not None
     assert options.output is not None
@@ -131,21 +162,57 @@ def run_study(
     jobs = options.jobs or cores()
     memory = options.memory_limit or memory_of_machine() // (2 * jobs)
     cells = cells_of(cases, algorithms, options.seed, time_limit=options.time_limit, memory=memory)
+    mine: Sequence[int] = range(len(cells))
+    if options.shard is not None:
+        _refuse_untold(algorithms)
+        mine = [number for number in mine if in_shard(cells[number].key, options.shard)]
     names = {problem: [a.name for a in found if a.heuristic] for problem, found in algorithms.items()}
+    return Planned(directory, options.asked(names, chosen), cells, mine, jobs)
+
+
+def _refuse_untold(algorithms: Mapping[str, Sequence[Algorithm]]) -> None:
+    """Raise where a heuristic has other keys in each shard, so that its cells would be in several, or in none."""
+    for found in algorithms.values():
+        for one in found:
+            if one.heuristic is not None and not is_told(one.heuristic.function):
+                raise StudyError(
+                    f"shard: {one.name} has no source file, or holds what cannot be pickled, so that its cells cannot "
+                    "be told in the same way by every shard"
+                )
+
+
+def run_study(
+    options: StudyOptions,
+    *,
+    progress: Callable[[Progress], None] | Literal[False] | None = None,
+    warn: Warn = warnings.warn,
+) -> Study:
+    """:func:`gap_study` of options that are one object; ``warn`` is told of damage that was mended."""
+    planned = plan(options)
+    directory, cells, mine = planned.directory, planned.cells, planned.mine
     if progress is None and somebody_watches():
         progress = Meter()
-    with locked(directory) as earlier:
-        asked, run = options.asked(names, chosen), provenance(jobs)
-        records = [cell_record(cell) for cell in cells]
+    with locked(directory) as found:
+        # Of what is there already, the runs are to be kept, and not the cells, which may be many.
+        earlier = None if found is None else replace(found, cells=Cells([]))
+        del found
+        run = {**provenance(planned.jobs), "shard": options.shard}
+        runs = [*earlier.runs, run] if earlier is not None and earlier.runs else []
+        record = Record(planned.asked, run, Cells(map(cell_record, cells)), runs)
         # The record comes first: by it the rest is known as a study's.
-        write_study(directory, asked, run, records)
-        save_instances(directory, cases)
-        rows = mend_log(directory, records, warn)
+        write_study(directory, record)
+        save_instances(directory, {cells[number].case.digest: cells[number].case for number in mine}.values())
+        done = mend_log(directory, record.cells, warn)
+        todo = [cells[number] for number in mine if number not in done]
         began = time.perf_counter()
-        computed = _run(directory, cells, rows, jobs, progress or None)
+        _run(directory, todo, len(mine), planned.jobs, progress or None)
         run["seconds"] = time.perf_counter() - began
-        # A call that found all rows there leaves word of the one that computed them.
-        write_study(directory, asked, run if computed or earlier is None else earlier["run"], records)
+        if earlier is not None and not todo:
+            # A call that found all rows there leaves word of the one that computed them.
+            record = replace(record, run=earlier.run, runs=earlier.runs)
+        write_study(directory, record)
+        # The report reads what it needs from the files.
+        del planned, cells, mine, record, done, todo
         # It brings Matplotlib, which neither the workers nor what else uses this module should load.
         from validation.study.report import finish
 
@@ -164,39 +231,66 @@ def _refuse_overlap(directory: Path, given: Path) -> None:
 
 def _run(
     directory: Path,
-    cells: Sequence[Cell],
-    rows: Sequence[Mapping[str, Any]],
+    todo: Sequence[Cell],
+    total: int,
     jobs: int,
     progress: Callable[[Progress], None] | None,
-) -> int:
-    """Run the cells that the log has no row of yet, appending one as each ends; how many."""
-    finished = {row["key"] for row in rows if row["status"] != "failed"}
-    todo = [cell for cell in cells if cell.key not in finished]
-    estimate = Estimate(todo, jobs)
-    done, failed = len(cells) - len(todo), 0
+) -> None:
+    """Run cells, adding the row of each to the log."""
+    estimate, arrived = Estimate(todo, jobs), list[tuple[Cell, Mapping[str, Any], float]]()
+    done, failed = total - len(todo), 0
     if progress is not None:
-        progress(Progress(done, len(cells), 0, None if todo else 0.0))
-    # The worker of a heuristic's cell stops the heuristic, so that its own limit is the judge's.
-    tasks = [
-        Task((number,), cell.time_limit + GRACE, asks=True)
-        if cell.algorithm.heuristic is not None
-        else Task((number,), cell.exact_limit + GRACE, memory=cell.memory)
-        for number, cell in enumerate(todo)
-    ]
-    # A number crosses to a forked worker and not the cell, whose heuristic need not be picklable then.
-    outcomes = run_tasks(partial(_run_number, todo), tasks, jobs=jobs, hidden=directory)
-    with Log(directory) as log, closing(outcomes):
-        for outcome in outcomes:
-            cell = todo[outcome.task.arguments[0]]
-            row = row_of(cell, outcome)
-            log.append(row)
+        progress(Progress(done, total, 0, None if todo else 0.0))
+
+    def settle() -> None:
+        """Count the rows that have arrived, when they are on the disk."""
+        nonlocal done, failed
+        log.sync()
+        for cell, row, seconds in arrived:
             done += 1
             failed += row["status"] == "failed"
-            estimate.ended(cell, outcome.seconds)
+            estimate.ended(cell, seconds)
             if progress is not None:
-                progress(Progress(done, len(cells), failed, estimate.seconds_left()))
-    return len(todo)
+                progress(Progress(done, total, failed, estimate.seconds_left()))
+        arrived.clear()
+
+    with Log(directory) as log:
+        with closing(_locally(directory, todo, jobs, settle)) as ended:
+            for cell, row, seconds in ended:
+                log.append(row)
+                arrived.append((cell, row, seconds))
+        settle()
 
 
-def _run_number(cells: Sequence[Cell], number: int) -> dict[str, Any]:
-    return run_cell(cells[number])
+def _locally(
+    directory: Path, todo: Sequence[Cell], jobs: int, pause: Callable[[], None]
+) -> Generator[tuple[Cell, dict[str, Any], float]]:
+    """Cells as they end, with row and seconds; ``pause`` is called when there is none at hand."""
+    # The number of a cell crosses to a forked worker, whose heuristic need not be picklable then.
+    tasks = (_task(number, cell, _text(directory, cell.case)) for number, cell in enumerate(todo))
+    outcomes = run_tasks(partial(_run_number, todo), tasks, jobs=jobs, hidden=directory, pause=pause)
+    with closing(outcomes):
+        for outcome in outcomes:
+            cell = todo[outcome.task.arguments[0]]
+            yield cell, row_of(cell, outcome), outcome.seconds
+
+
+def _task(number: int, cell: Cell, text: bytes) -> Task:
+    # The worker of a heuristic's cell stops the heuristic, so that its own limit is the judge's.
+    if cell.algorithm.heuristic is not None:
+        return Task((number, text), cell.time_limit + GRACE, asks=True)
+    return Task((number, text), cell.exact_limit + GRACE, memory=cell.memory)
+
+
+def _text(directory: Path, case: Case) -> bytes:
+    """The stored JSON of an instance; nothing where it is not as it was stored."""
+    try:
+        text = (directory / case.file).read_bytes()
+    except OSError:
+        return b""
+    return text if sha256(text).digest() == case.text_hash else b""
+
+
+def _run_number(cells: Sequence[Cell], number: int, text: bytes) -> dict[str, Any]:
+    cell = cells[number]
+    return run_cell(cell, read(json.loads(text)) if text else cell.case.instance)

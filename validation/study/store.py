@@ -9,12 +9,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
-from typing import Any, Self, TypeAlias
+from typing import Any, BinaryIO, Self, TypeAlias
 
 import filelock
 import numpy as np
@@ -22,15 +24,19 @@ import numpy as np
 from instances.files import text_of, write_whole
 from validation.errors import StudyError
 from validation.study.cases import Case
-from validation.study.records import CELL, RUN, check_cells, check_row, check_run, parsed
+from validation.study.records import RUN, Cells, check_row, check_run, checked_cells, parsed
 
 __all__ = [
     "LOG",
+    "Line",
     "Log",
+    "Record",
     "Rows",
     "Warn",
+    "lines_of",
     "locked",
     "mend_log",
+    "own_record",
     "read_log",
     "read_study",
     "require_study",
@@ -55,12 +61,12 @@ Warn: TypeAlias = Callable[[str], object]
 
 
 @contextmanager
-def locked(directory: Path) -> Iterator[dict[str, Any] | None]:
+def locked(directory: Path) -> Iterator[Record | None]:
     """Hold the study's directory, so that two runs cannot write into it at once.
 
     Yields
     ------
-    dict or None
+    Record or None
         The record of the study that it holds; None where there is none yet.
 
     Raises
@@ -71,7 +77,7 @@ def locked(directory: Path) -> Iterator[dict[str, Any] | None]:
     lock = filelock.FileLock(directory / LOCK)
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        _refuse_foreign(directory)
+        own_record(directory)
         lock.acquire(timeout=LOCK_PATIENCE)
     except filelock.Timeout:
         raise StudyError(f"another study is writing to {directory}") from None
@@ -82,7 +88,7 @@ def locked(directory: Path) -> Iterator[dict[str, Any] | None]:
         yield read_study(directory) if (directory / RECORD).exists() else None
 
 
-def require_study(directory: Path) -> dict[str, Any]:
+def require_study(directory: Path) -> Record:
     """The record of the study that a directory holds.
 
     Raises
@@ -90,13 +96,13 @@ def require_study(directory: Path) -> dict[str, Any]:
     StudyError
         Where it holds no study, or something else under the names of its files.
     """
-    found = _refuse_foreign(directory) if os.path.lexists(directory / RECORD) else None
+    found = own_record(directory) if os.path.lexists(directory / RECORD) else None
     if found is None:
         raise StudyError(f"{directory} holds no study: there is no {RECORD} in it")
     return found
 
 
-def _refuse_foreign(directory: Path) -> dict[str, Any] | None:
+def own_record(directory: Path) -> Record | None:
     """The record of a study, where there is one; an error where there is anything that is no study's."""
     # What there is comes first, and the record after it: a run that begins just now writes its record first.
     found = [name for name in _NAMES if os.path.lexists(directory / name)]
@@ -104,7 +110,7 @@ def _refuse_foreign(directory: Path) -> dict[str, Any] | None:
         _refuse_odd(directory / name)
     if RECORD in found:
         return read_study(directory)
-    if found and not read_log(directory).rows:
+    if found and all(line.wrong for line in lines_of(directory)):
         path = directory / found[0]
         raise StudyError(f"{path} is not a study's, there is no {RECORD} beside it: choose another output")
     return None
@@ -128,13 +134,47 @@ def _refuse_odd(path: Path) -> None:
 # --- the record ---------------------------------------------------------------------------------
 
 
-def write_study(directory: Path, asked: Mapping[str, Any], run: Mapping[str, Any], cells: Sequence[Any]) -> None:
-    """Write what was asked, by which run, and the cells that follow from it."""
-    write_json(directory / RECORD, {"asked": asked, "run": run, "cells": cells})
+@dataclass(frozen=True)
+class Record:
+    """What stands in the record of a study.
+
+    Attributes
+    ----------
+    asked : dict
+        What was asked.
+    run : dict
+        By which run last.
+    cells : Cells
+        What follows from it.
+    runs : list of dict
+        All runs that are known of, where the study was joined of several.
+    """
+
+    asked: Mapping[str, Any]
+    run: Mapping[str, Any]
+    cells: Cells
+    runs: Sequence[Mapping[str, Any]] = ()
 
 
-def read_study(directory: Path) -> dict[str, Any]:
-    """What was asked, by which run, and the cells that follow from it.
+_CELLS, _END = b' "cells":[\n', b"]}\n"
+"""What stands before and after the cells, which have a line each; versions before indented them."""
+
+
+def write_study(directory: Path, record: Record) -> None:
+    """Write the record of a study, whole or not at all."""
+    write_whole(directory / RECORD, _pieces(record))
+
+
+def _pieces(record: Record) -> Iterator[bytes]:
+    head = {"asked": record.asked, "run": record.run, **({"runs": record.runs} if record.runs else {})}
+    yield json.dumps(head, indent=1, default=_plain).removesuffix("\n}").encode() + b",\n" + _CELLS
+    for number, cell in enumerate(record.cells):
+        yield (b",\n" if number else b"") + json.dumps(cell).encode()
+    yield b"\n" + _END
+
+
+def read_study(directory: Path) -> Record:
+    """The record of the study that a directory holds.
 
     Raises
     ------
@@ -143,17 +183,45 @@ def read_study(directory: Path) -> dict[str, Any]:
     """
     path = directory / RECORD
     try:
-        study = parsed(path.read_bytes())
+        with path.open("rb") as file:
+            return _read_record(file)
     except (FileNotFoundError, NotADirectoryError):
         raise StudyError(f"{directory} holds no study: there is no {RECORD} in it") from None
     except ValueError as error:
         raise StudyError(f"{path}: {error}") from None
-    wrong = check_run(study) or check_cells(study["cells"])
+
+
+def _read_record(file: BinaryIO) -> Record:
+    head: list[bytes] = []
+    for line in file:
+        if line == _CELLS:
+            study = parsed(b"".join(head) + b' "cells":' + b"[]}")
+            cells: Iterable[Any] = _cells_by_line(file)
+            break
+        head.append(line)
+    else:
+        study = parsed(b"".join(head))
+        cells = study["cells"] if isinstance(study, dict) and isinstance(study.get("cells"), list) else ()
+    wrong = check_run(study)
     if wrong:
-        raise StudyError(f"{path}: {wrong}")
+        raise ValueError(wrong)
+    run, *runs = ({name: one.get(name) for name in RUN} for one in (study["run"], *study.get("runs", [])))
     # What else stands there is nobody's.
-    cells = [{name: cell[name] for name in CELL} for cell in study["cells"]]
-    return {"asked": study["asked"], "run": {name: study["run"][name] for name in RUN}, "cells": cells}
+    return Record(study["asked"], run, Cells(checked_cells(cells)), runs)
+
+
+def _cells_by_line(file: BinaryIO) -> Iterator[Any]:
+    waiting = b""
+    for line in file:
+        if waiting == _END:
+            break
+        if waiting:
+            yield parsed(waiting.removesuffix(b",\n"))
+        waiting = line
+    else:
+        if waiting == _END:
+            return
+    raise ValueError("not valid JSON")
 
 
 def write_json(path: Path, content: Any) -> None:
@@ -169,37 +237,51 @@ def _plain(value: Any) -> Any:
 # --- instances ----------------------------------------------------------------------------------
 
 
-def save_instances(directory: Path, cases: Sequence[Case]) -> None:
+def save_instances(directory: Path, cases: Iterable[Case]) -> None:
     """Write the instances of a study, those anew that are not as they were written."""
     for case in cases:
-        path, text = directory / case.file, text_of(case.instance)
+        path = directory / case.file
         if path.parent.is_symlink():
             raise StudyError(f"{path.parent} is a symbolic link, which a study does not follow")
-        if path.is_file() and not path.is_symlink() and path.read_bytes() == text.encode():
+        if path.is_file() and not path.is_symlink() and sha256(path.read_bytes()).digest() == case.text_hash:
             continue
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir() and not path.is_symlink():
             path.rmdir()
         # What a power cut takes away is written again by the next call.
-        write_whole(path, text, durable=False)
+        write_whole(path, text_of(case.instance), durable=False)
 
 
 # --- the log ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Rows:
-    """What a log says: its rows, in the order in which the cells ended, and the lines that are none.
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a log: a row, or what is ``wrong`` with it.
 
-    ``damaged`` has the number and the fault of each of these lines.
+    Attributes
+    ----------
+    number : int
+        From 1.
+    start : int
+        Where it begins in the file, bytes.
+    content : bytes
+        With its end.
+    row : dict
+        Empty where something is wrong.
+    wrong : str
+        Empty where nothing is.
     """
 
-    rows: list[dict[str, Any]]
-    damaged: list[tuple[int, str]]
+    number: int
+    start: int
+    content: bytes
+    row: dict[str, Any]
+    wrong: str
 
 
 class Log:
-    """The log while it is written: a row is on the disk, whole, when :meth:`append` returns.
+    """The log while it is written: what :meth:`append` adds is on the disk, whole, when :meth:`sync` returns.
 
     To be used as a context.
     """
@@ -207,6 +289,7 @@ class Log:
     def __init__(self, directory: Path) -> None:
         self.path = directory / LOG
         self.handle = _open_to_append(self.path)
+        self.synced = True
         with contextlib.suppress(OSError):  # Some file systems have no such thing.
             _sync_folder(directory)
 
@@ -214,7 +297,10 @@ class Log:
         return self
 
     def __exit__(self, *_: object) -> None:
-        os.close(self.handle)
+        try:
+            self.sync()
+        finally:
+            os.close(self.handle)
 
     def append(self, row: Mapping[str, Any]) -> None:
         """Add a row.
@@ -226,80 +312,127 @@ class Log:
         """
         end = os.fstat(self.handle).st_size
         try:
+            self.synced = False
             _write(self.handle, (json.dumps(row, allow_nan=False) + "\n").encode())
         except OSError as error:
             with contextlib.suppress(OSError):
                 os.ftruncate(self.handle, end)
             raise StudyError(f"cannot write to {self.path}: {error.strerror}") from None
 
+    def sync(self) -> None:
+        """Wait until all rows are on the disk: once for many, because it takes some milliseconds.
 
-def read_log(directory: Path, cells: Sequence[Mapping[str, Any]] = ()) -> Rows:
-    """What the log of a study says.
+        Raises
+        ------
+        StudyError
+            When they cannot be written.
+        """
+        try:
+            if not self.synced:
+                os.fsync(self.handle)
+            self.synced = True
+        except OSError as error:
+            raise StudyError(f"cannot write to {self.path}: {error.strerror}") from None
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What a log says, all of it: its rows, in the order in which the cells ended, and the lines that are none.
+
+    ``damaged`` has the number and the fault of each of these lines.
+    """
+
+    rows: list[dict[str, Any]]
+    damaged: list[tuple[int, str]]
+
+
+def read_log(directory: Path, cells: Cells | None = None) -> Rows:
+    """What :func:`lines_of` finds, for one who wants it at once."""
+    lines = [*lines_of(directory, cells)]
+    return Rows(
+        [line.row for line in lines if not line.wrong], [(line.number, line.wrong) for line in lines if line.wrong]
+    )
+
+
+_KEY = re.compile(rb'"key": "([0-9a-f]{64})"')
+"""How the library writes the key of a row."""
+
+
+def lines_of(directory: Path, cells: Cells | None = None, *, keys: Collection[str] | None = None) -> Iterator[Line]:
+    """The lines of a study's log, one by one, in the order in which the cells ended.
 
     A last line without its end is passed over: it is being written, or its writer was killed.
 
     Parameters
     ----------
     directory : Path
-    cells : sequence of mapping, optional
+    cells : Cells, optional
         Cells that the rows may be of; a row that says something else of its cell is none.
+    keys : collection of str, optional
+        Of the rows that are wanted; most others are not looked at.
     """
-    return _read(_lines(directory / LOG)[0], cells)
+    start = 0
+    for number, content in enumerate(_lines(directory / LOG), 1):
+        told = None if keys is None else _KEY.search(content)
+        if keys is not None and told and told[1].decode() not in keys:
+            start += len(content)
+            continue
+        row, wrong = {}, ""
+        try:
+            row = parsed(content)
+            wrong = check_row(row, cells)
+        except ValueError as error:
+            wrong = str(error)
+        yield Line(number, start, content, {} if wrong else row, wrong)
+        start += len(content)
 
 
-def mend_log(directory: Path, cells: Sequence[Mapping[str, Any]], warn: Warn) -> list[dict[str, Any]]:
-    """The rows of the log, which holds nothing else afterwards.
+def mend_log(directory: Path, cells: Cells, warn: Warn) -> set[int]:
+    """Numbers of the cells that the log has a row of, failures excepted; it holds nothing but rows afterwards.
 
     A last line without its end is dropped: the run that wrote it was killed in the middle.  Lines that are
     no rows are set aside, each with a warning.
     """
-    log = directory / LOG
-    lines, torn = _lines(log)
-    found = _read(lines, cells)
-    if found.damaged:
-        bad = {number for number, _ in found.damaged}
+    log, end = directory / LOG, 0
+    done: set[int] = set()
+    damaged: list[Line] = []
+    for line in lines_of(directory, cells):
+        end = line.start + len(line.content)
+        if line.wrong:
+            damaged.append(line)
+        elif line.row["status"] != "failed" and line.row["key"] in cells.numbers:
+            done.add(cells.numbers[line.row["key"]])
+    if damaged:
         handle = _open_to_append(directory / ASIDE)
         try:
-            _write(handle, b"".join(lines[number - 1] + b"\n" for number in sorted(bad)))
+            _write(handle, b"".join(line.content for line in damaged))
+            os.fsync(handle)
         finally:
             os.close(handle)
-        write_whole(log, b"".join(line + b"\n" for number, line in enumerate(lines, 1) if number not in bad))
-        for number, wrong in found.damaged:
-            warn(f"{log}, line {number}: {wrong}; set aside in {ASIDE}, its cell is computed again")
-    elif torn:
-        os.truncate(log, log.stat().st_size - len(torn))
-    return found.rows
+        bad = {line.number for line in damaged}
+        write_whole(log, (content for number, content in enumerate(_lines(log), 1) if number not in bad))
+        for line in damaged:
+            warn(f"{log}, line {line.number}: {line.wrong}; set aside in {ASIDE}, its cell is computed again")
+    elif log.exists() and log.stat().st_size > end:
+        os.truncate(log, end)
+    return done
 
 
 def set_aside(directory: Path) -> int:
     """How many lines of the log were set aside so far."""
-    return len(_lines(directory / ASIDE)[0])
+    return sum(1 for _ in _lines(directory / ASIDE))
 
 
-def _read(lines: Sequence[bytes], cells: Sequence[Mapping[str, Any]]) -> Rows:
-    found = Rows([], [])
-    known = {cell["key"]: cell for cell in cells}
-    for number, line in enumerate(lines, 1):
-        try:
-            row = parsed(line)
-        except ValueError as error:
-            found.damaged.append((number, str(error)))
-            continue
-        wrong = check_row(row, known)
-        if wrong:
-            found.damaged.append((number, wrong))
-        else:
-            found.rows.append(row)
-    return found
-
-
-def _lines(path: Path) -> tuple[list[bytes], bytes]:
-    """The lines of a file, without their ends, and what stands after the last end."""
+def _lines(path: Path) -> Iterator[bytes]:
+    """The lines of a file, but for a last one without its end."""
     try:
-        *lines, torn = path.read_bytes().split(b"\n")
+        with path.open("rb") as file:
+            for line in file:
+                if not line.endswith(b"\n"):
+                    return
+                yield line
     except FileNotFoundError:
-        return [], b""
-    return lines, torn
+        return
 
 
 def _open_to_append(path: Path) -> int:
@@ -307,10 +440,9 @@ def _open_to_append(path: Path) -> int:
 
 
 def _write(handle: int, data: bytes) -> None:
-    """Write all of it, and wait until it is on the disk."""
+    """Write all of it."""
     while data:
         data = data[os.write(handle, data) :]
-    os.fsync(handle)
 
 
 def _sync_folder(directory: Path) -> None:

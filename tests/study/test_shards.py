@@ -1,0 +1,353 @@
+"""Studies: shards, what joins them, and what would be run."""
+
+import json
+import re
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.faults.studies import snapshot
+from validation import Progress, StudyError, StudyOptions, gap_study, merge_studies
+from validation.study.cells import in_shard
+from validation.study.forecast import forecast
+from validation.study.store import read_log, read_study
+
+from .studies import FORKED, SMALL, TIMES, first_servers, log_of, raises, without_times
+
+pytestmark = FORKED
+
+STUDY: dict[str, Any] = {**SMALL, "heuristics": ["random", "server_fraction"]}
+"""Nine cells."""
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of a study, to be divided."""
+    directory = tmp_path_factory.mktemp("whole") / "study"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("validation.study.report.problem_pictures", lambda rows: [])
+        gap_study(**STUDY, output=directory)
+    return directory
+
+
+def lines_of(directory: Path) -> list[bytes]:
+    return (directory / "rows.jsonl").read_bytes().splitlines(keepends=True)
+
+
+def divided(whole: Path, target: Path, parts: Iterable[list[bytes]]) -> list[Path]:
+    """Directories as shards would have written them, with these lines of the log."""
+    made = []
+    for number, lines in enumerate(parts):
+        directory = target / f"part{number}"
+        directory.mkdir(parents=True)
+        shutil.copy(whole / "study.json", directory)
+        (directory / "rows.jsonl").write_bytes(b"".join(lines))
+        for row in read_log(directory).rows:
+            (directory / row["file"]).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(whole / row["file"], directory / row["file"])
+        made.append(directory)
+    return made
+
+
+def altered(directory: Path, change: Any) -> None:
+    """Change the record of a study."""
+    record = json.loads((directory / "study.json").read_bytes())
+    change(record)
+    (directory / "study.json").write_text(json.dumps(record), encoding="utf-8")
+
+
+# --- shards ---------------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 2**256 - 1), st.integers(1, 999_999))
+def test_every_cell_is_in_one_shard(hash: int, parts: int) -> None:
+    key = f"{hash:064x}"
+    near = {0, 1, parts - 1, hash % parts, (hash + 1) % parts, hash // 7 % parts} - {-1}
+    numbers = near if parts > 50 else range(parts)
+    assert [number for number in numbers if number < parts and in_shard(key, f"{number}/{parts}")] == [hash % parts]
+
+
+def test_shards_make_the_whole(whole: Path, tmp_path: Path) -> None:
+    parts = []
+    for number in range(3):
+        parts.append(tmp_path / f"shard{number}")
+        told: list[Progress] = []
+        shard = gap_study(**STUDY, shard=f"{number}/3", output=parts[-1], progress=told.append)
+        # The record is the whole study's, and says which shard it is.
+        assert (len(read_study(parts[-1]).cells), shard.metadata["cells"]) == (9, 9)
+        assert shard.metadata["shard"] == f"{number}/3"
+        assert shard.metadata["cells_ended"] == len(log_of(parts[-1])) == told[-1].total
+        assert f"Shard {number}/3" in shard.report.read_text(encoding="utf-8")
+    merged = merge_studies(parts, tmp_path / "merged")
+    assert merged.metadata["finished"]
+    assert merged.metadata["shard"] is None
+    assert sorted(run["shard"] for run in merged.metadata["runs"]) == ["0/3", "1/3", "2/3"]
+    pd.testing.assert_frame_equal(without_times(merged.rows), without_times(pd.read_parquet(whole / "results.parquet")))
+    # Nothing is left to compute, and the runs are still told of.
+    log = (tmp_path / "merged" / "rows.jsonl").read_bytes()
+    again = gap_study(**STUDY, output=tmp_path / "merged")
+    assert (tmp_path / "merged" / "rows.jsonl").read_bytes() == log
+    assert again.metadata == merged.metadata
+
+
+def test_a_heuristic_that_cannot_be_told_is_in_no_shard(tmp_path: Path) -> None:
+    namespace: dict[str, Any] = {"__name__": "typed_at_a_prompt"}
+    exec("def heuristic(instance): return None", namespace)
+    for shard in ("0/1", "1/2"):
+        with pytest.raises(StudyError, match="shard: heuristic has no source file"):
+            gap_study(**SMALL, heuristics=[namespace["heuristic"]], shard=shard, output=tmp_path / "study")
+    assert not (tmp_path / "study").exists()
+
+
+@pytest.mark.parametrize("shard", ["2/2", "-1/2", "1", "0/0", "a/b", "1/2/3", "", "1.0/2", 3])
+def test_odd_shards_are_refused(shard: Any, tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match=re.escape("must be i/n with i from 0 to n - 1")):
+        gap_study(**STUDY, shard=shard, output=tmp_path / "study")
+
+
+# --- joined ---------------------------------------------------------------------------------------
+
+
+def test_what_is_joined_is_as_one_machine_would_write_it(whole: Path, tmp_path: Path) -> None:
+    lines = lines_of(whole)
+    parts = divided(whole, tmp_path, [lines[0::3], lines[1::3], lines[2::3]])
+    for order in (parts, parts[::-1]):
+        merge_studies(order, tmp_path / "merged")
+        assert (tmp_path / "merged" / "results.parquet").read_bytes() == (whole / "results.parquet").read_bytes()
+        for file in (whole / "instances").rglob("*.json"):
+            assert (tmp_path / "merged" / file.relative_to(whole)).read_bytes() == file.read_bytes()
+        # The same again, into the directory that there is, and into a new one.
+        merge_studies(order, tmp_path / "merged")
+        assert (tmp_path / "merged" / "results.parquet").read_bytes() == (whole / "results.parquet").read_bytes()
+        shutil.rmtree(tmp_path / "merged")
+
+
+def test_rows_that_several_have_appear_once(whole: Path, tmp_path: Path) -> None:
+    lines = lines_of(whole)
+    others = [json.dumps(json.loads(line) | {"seconds": 77.0}).encode() + b"\n" for line in lines]
+    one, other = divided(whole, tmp_path, [lines[:6], others[3:]])
+    told: list[str] = []
+    merged = merge_studies([one, other], tmp_path / "merged", warn=told.append)
+    assert not told
+    assert sorted(merged.rows["key"]) == sorted(json.loads(line)["key"] for line in lines)
+    # The first has it.
+    assert (merged.rows["seconds"] == 77.0).sum() == 3
+    assert len(log_of(tmp_path / "merged")) == 9
+    # A row that has ended is better than one that has failed, whoever has it; a row that says another value is named.
+    failed = [json.dumps(json.loads(lines[0]) | {"status": "failed", "value": None}).encode() + b"\n"]
+    worse = [json.dumps(json.loads(lines[1]) | {"value": 1e9}).encode() + b"\n"]
+    parts = divided(whole, tmp_path / "more", [failed + lines[1:], [*others[:1], *worse]])
+    merged = merge_studies(parts, tmp_path / "mended", warn=told.append)
+    assert merged.metadata["finished"]
+    assert merged.metadata["failed"] == 0
+    (line,) = told
+    assert f"{parts[1]} has " in line
+    assert "1000000000.0" in line
+    assert merged.rows["value"].max() < 1e9
+
+
+def test_what_is_missing_is_said_and_computed(whole: Path, tmp_path: Path) -> None:
+    lines = lines_of(whole)
+    parts = divided(whole, tmp_path, [lines[:3], [*lines[3:5], lines[5][:40] + b"\n"], [lines[6], lines[7][:-20]]])
+    told: list[str] = []
+    merged = merge_studies(parts, tmp_path / "merged", warn=told.append)
+    assert told == [f"{parts[1] / 'rows.jsonl'}, line 3: not valid JSON; passed over"]
+    assert (merged.metadata["cells_ended"], merged.metadata["finished"]) == (6, False)
+    assert "6 of 9 runs have ended" in merged.report.read_text(encoding="utf-8")
+    before = (tmp_path / "merged" / "rows.jsonl").read_bytes()
+    study = gap_study(**STUDY, output=tmp_path / "merged")
+    assert study.metadata["finished"]
+    assert (tmp_path / "merged" / "rows.jsonl").read_bytes().startswith(before)
+    assert len(log_of(tmp_path / "merged")) == 9
+    pd.testing.assert_frame_equal(without_times(study.rows), without_times(pd.read_parquet(whole / "results.parquet")))
+    # The run that finished it is told of beside the others.
+    assert len(study.metadata["runs"]) == len(merged.metadata["runs"]) + 1
+
+
+def test_a_merge_that_was_killed_is_run_again(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = lines_of(whole)
+    parts = divided(whole, tmp_path, [lines[:4], lines[4:]])
+    places = ("write_study", "_join_instances", "_join_logs")
+    for place in places:
+        with monkeypatch.context() as patch:
+
+            def killed(*_: Any, **__: Any) -> None:
+                raise KeyboardInterrupt
+
+            patch.setattr(f"validation.study.merge.{place}", killed)
+            with pytest.raises(KeyboardInterrupt):
+                merge_studies(parts, tmp_path / "merged")
+        assert not list((tmp_path / "merged").rglob(".writing-*"))
+    assert merge_studies(parts, tmp_path / "merged").metadata["finished"]
+    assert (tmp_path / "merged" / "results.parquet").read_bytes() == (whole / "results.parquet").read_bytes()
+
+
+def other_seed(record: Any) -> None:
+    record["asked"]["seed"] = 4
+
+
+def other_code(record: Any) -> None:
+    record["cells"][3]["key"] = "0" * 64
+    record["run"]["versions"]["numpy"] = "1.0"
+
+
+def other_instance(record: Any) -> None:
+    for cell in record["cells"][3:6]:
+        cell["instance"] = "e" * 64
+        cell["file"] = f"instances/{cell['problem']}/{'e' * 16}.json"
+
+
+def fewer_cells(record: Any) -> None:
+    del record["cells"][5:]
+
+
+def no_machine(record: Any) -> None:
+    del record["run"]["machine"]
+
+
+OTHERS = {
+    other_seed: "seed: 4 instead of 3",
+    other_code: "the code of exact on aryl.reclaim, by its key: ",
+    other_instance: 'the instance problem aryl.reclaim, source generated, size 5, index 1: "eeeeeeeeeeee" instead of',
+    fewer_cells: "number of cells: 5 instead of 9",
+    no_machine: "field 'run.machine' is missing",
+}
+
+
+@pytest.mark.parametrize("change", OTHERS)
+def test_what_does_not_belong_together_is_refused(change: Any, whole: Path, tmp_path: Path) -> None:
+    lines = lines_of(whole)
+    one, other = divided(whole, tmp_path, [lines[:4], lines[4:]])
+    altered(other, change)
+    before = snapshot(tmp_path)
+    with pytest.raises(StudyError) as caught:
+        merge_studies([one, other], tmp_path / "merged")
+    assert str(other) in str(caught.value)
+    assert OTHERS[change] in str(caught.value)
+    if change is other_code:
+        assert '"numpy": "1.0"' in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert snapshot(tmp_path) == before
+    # Nor does it go into a directory that holds something else.
+    (other / ".lock").touch()
+    before = snapshot(tmp_path)
+    with pytest.raises(StudyError):
+        merge_studies([one], other)
+    assert snapshot(tmp_path) == before
+
+
+def test_paths_may_differ_between_machines(whole: Path, tmp_path: Path) -> None:
+    lines = lines_of(whole)
+    one, other = divided(whole, tmp_path, [lines[:4], lines[4:]])
+    altered(other, lambda record: record["asked"].update(trace="/elsewhere/trace"))
+    assert merge_studies([one, other], tmp_path / "merged").metadata["finished"]
+
+
+def test_outputs_that_are_refused(whole: Path, tmp_path: Path) -> None:
+    (part,) = divided(whole, tmp_path, [lines_of(whole)])
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    (foreign / "report.html").write_text("mine", encoding="utf-8")
+    (tmp_path / "empty").mkdir()
+    before = snapshot(tmp_path)
+    for sources, output, words in (
+        ([part], part, "is one of the directories to be joined"),
+        ([part], foreign, "is not a study's"),
+        ([part, tmp_path / "empty"], tmp_path / "merged", "empty holds no study"),
+        ([tmp_path / "nowhere"], tmp_path / "merged", "nowhere holds no study"),
+        ([], tmp_path / "merged", "no directory is named"),
+    ):
+        with pytest.raises(StudyError, match=words):
+            merge_studies(sources, output)
+        assert snapshot(tmp_path) == before
+
+
+def test_damaged_instances_are_taken_from_elsewhere(whole: Path, tmp_path: Path) -> None:
+    lines = lines_of(whole)
+    one, other = divided(whole, tmp_path, [lines, lines])
+    first, second, third = sorted((one / "instances").rglob("*.json"))
+    first.write_text("oh no", encoding="utf-8")
+    second.unlink()
+    for directory in (one, other):
+        shutil.copy(whole / first.relative_to(one), directory / third.relative_to(one))
+    told: list[str] = []
+    merge_studies([one, other], tmp_path / "merged", warn=told.append)
+    assert len(told) == 2
+    assert all("not the instance of the study" in line and third.name in line for line in told)
+    for file in (first, second):
+        assert (tmp_path / "merged" / file.relative_to(one)).read_bytes() == (
+            whole / file.relative_to(one)
+        ).read_bytes()
+    # The study's command writes anew what none of them has.
+    gap_study(**STUDY, output=tmp_path / "merged")
+    assert (tmp_path / "merged" / third.relative_to(one)).read_bytes() == (whole / third.relative_to(one)).read_bytes()
+
+
+# --- a study of the version before ----------------------------------------------------------------
+
+
+def test_a_record_of_the_version_before_is_read(whole: Path, tmp_path: Path) -> None:
+    directory = Path(shutil.copytree(whole, tmp_path / "study"))
+    record = json.loads((directory / "study.json").read_bytes())
+    del record["run"]["shard"]
+    (directory / "study.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    assert [*read_study(directory).cells] == record["cells"]
+    log = (directory / "rows.jsonl").read_bytes()
+    gap_study(**STUDY, output=directory)
+    assert (directory / "rows.jsonl").read_bytes() == log
+
+
+def test_a_record_that_is_cut_or_goes_on_is_refused(whole: Path, tmp_path: Path) -> None:
+    directory = Path(shutil.copytree(whole, tmp_path / "study"))
+    content = (directory / "study.json").read_bytes()
+    assert json.loads(content)["cells"] == [*read_study(directory).cells]
+    for wrong in (content[:-1], content[:-4], content[: len(content) // 2], content + b"{}\n", content + b"\n"):
+        (directory / "study.json").write_bytes(wrong)
+        with pytest.raises(StudyError, match=r"study\.json: not valid JSON"):
+            read_study(directory)
+
+
+# --- what would be run ----------------------------------------------------------------------------
+
+
+def test_a_forecast_runs_and_writes_nothing(whole: Path, tmp_path: Path) -> None:
+    part = Path(shutil.copytree(whole, tmp_path / "study"))
+    lines = lines_of(whole)
+    kept = [line for line in lines if json.loads(line)["algorithm"] != "random"][:5]
+    (part / "rows.jsonl").write_bytes(b"".join(kept))
+    before = snapshot(tmp_path)
+    nothing = forecast(StudyOptions(**STUDY, output=tmp_path / "new", time_limit=7.0))
+    assert (nothing.cells, nothing.ended, nothing.unknown, nothing.expected) == (9, 0, 9, 0.0)
+    assert nothing.longest == 9 * 7.0 / 2
+    some = forecast(StudyOptions(**STUDY, output=part))
+    rows = [json.loads(line) for line in kept]
+    left = {"exact": 3, "server_fraction": 3, "random": 3}
+    spent: dict[str, list[float]] = {}
+    for row in rows:
+        left[row["algorithm"]] -= 1
+        spent.setdefault(row["algorithm"], []).append(row["seconds"] + max(0.0, row["engine_seconds"]))
+    assert (some.cells, some.ended, some.unknown) == (9, 5, 3)
+    expected = sum(left[name] * sum(times) / len(times) for name, times in spent.items()) / 2
+    assert some.expected == pytest.approx(expected)
+    assert some.longest == 4 * 60.0 / 2
+    sizes = [file.stat().st_size for file in (whole / "instances").rglob("*.json")]
+    assert some.disk >= sum(sizes)
+    shards = [forecast(StudyOptions(**STUDY, shard=f"{number}/2", output=part)) for number in range(2)]
+    assert sum(shard.cells for shard in shards) == 9
+    assert sum(shard.ended for shard in shards) == 5
+    assert snapshot(tmp_path) == before
+
+
+def test_failures_are_to_be_done_again(tmp_path: Path) -> None:
+    asked = {**SMALL, "heuristics": [raises, first_servers], "output": tmp_path / "study"}
+    gap_study(**asked)
+    told = forecast(StudyOptions(**asked))
+    assert (told.cells, told.ended, told.unknown) == (9, 6, 3)
+    assert read_log(tmp_path / "study").damaged == []
+    assert set(TIMES) <= set(pd.read_parquet(tmp_path / "study" / "results.parquet").columns)
