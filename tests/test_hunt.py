@@ -168,7 +168,7 @@ def test_shrinking_that_is_cut_keeps_how_far_it_came(monkeypatch: pytest.MonkeyP
         return replace(worst, instance=instance)
 
     monkeypatch.setattr(hunting, "judge", until_two)
-    small = hunting._shrink(Heuristic(last_servers), 0, 10**9, 5.0, worst, 0.9, time.monotonic() + 60)
+    small = hunting._shrink(Heuristic(last_servers), 0, 10**9, 5.0, worst, 0.9, 60.0)
     assert small.instance == judgements[0] != large
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from validation.isolation import (
     CONTEXT,
@@ -37,7 +37,7 @@ from validation.isolation import (
     silence,
 )
 
-__all__ = ["Outcome", "Task", "describe", "run_tasks"]
+__all__ = ["Outcome", "Pool", "Task", "describe", "run_tasks"]
 
 
 @dataclass(frozen=True)
@@ -98,24 +98,39 @@ def run_tasks(
     pause : callable, optional
         Called when no outcome is at hand, before one is waited for.
     """
-    waiting = iter(tasks)
-    # A worker that is killed leaves its temporary files here, and so do those that it has asked.
-    scratch = tempfile.mkdtemp(prefix="optgap-")
-    busy: list[_Worker] = []
-    idle: list[_Worker] = []
+    with Pool(function, hidden) as pool:
+        yield from pool.run(tasks, jobs=jobs, pause=pause)
 
-    def start(task: Task) -> None:
-        worker = next((one for one in idle if one.asks == task.asks), None)
-        if worker is None:
-            worker = _Worker(function, task.asks, hidden, scratch)
-        else:
-            idle.remove(worker)
-        busy.append(worker)
-        worker.give(task)
 
-    try:
+class Pool:
+    """Workers for one function, which stay from one run of tasks to the next; see :func:`run_tasks`.
+
+    To be used as a context, whose end kills the workers.
+    """
+
+    def __init__(self, function: Callable[..., Any], hidden: Path | None = None) -> None:
+        self.function = function
+        self.hidden = hidden
+        # A worker that is killed leaves its temporary files here, and so do those that it has asked.
+        self.scratch = tempfile.mkdtemp(prefix="optgap-")
+        self.busy: list[_Worker] = []
+        self.idle: list[_Worker] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for worker in self.busy + self.idle:
+            worker.kill()
+        remove(self.scratch)
+
+    def run(
+        self, tasks: Iterable[Task], *, jobs: int, pause: Callable[[], object] = lambda: None
+    ) -> Generator[Outcome]:
+        """Outcomes of tasks as they end; to be read to the end before the next run."""
+        waiting, busy = iter(tasks), self.busy
         for task in itertools.islice(waiting, jobs):
-            start(task)
+            self._start(task)
         while busy:
             if not wait([worker.connection for worker in busy], timeout=0):
                 pause()
@@ -135,15 +150,20 @@ def run_tasks(
                     continue
                 busy.remove(worker)
                 if worker.process.exitcode is None:
-                    idle.append(worker)
+                    self.idle.append(worker)
                 following = next(waiting, None)
                 if following is not None:
-                    start(following)
+                    self._start(following)
                 yield outcome
-    finally:
-        for worker in busy + idle:
-            worker.kill()
-        remove(scratch)
+
+    def _start(self, task: Task) -> None:
+        worker = next((one for one in self.idle if one.asks == task.asks), None)
+        if worker is None:
+            worker = _Worker(self.function, task.asks, self.hidden, self.scratch)
+        else:
+            self.idle.remove(worker)
+        self.busy.append(worker)
+        worker.give(task)
 
 
 class _Worker:

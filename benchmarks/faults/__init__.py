@@ -8,5 +8,7 @@ from importlib import import_module
 
 __all__ = ["MODULES"]
 
-MODULES = tuple(import_module(f"benchmarks.faults.{name}") for name in ("signals", "studies", "heuristics", "files"))
+MODULES = tuple(
+    import_module(f"benchmarks.faults.{name}") for name in ("signals", "studies", "cluster", "heuristics", "files")
+)
 """What enters the faults, the longest first."""

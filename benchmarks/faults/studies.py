@@ -33,10 +33,14 @@ from validation.study.store import read_log
 
 __all__ = [
     "KINDS",
+    "Running",
     "clocks",
+    "compare",
     "coordinator_killed",
     "disk_full",
     "foreign",
+    "left_alone",
+    "scratch",
     "snapshot",
     "tampered",
     "without_pictures",
@@ -62,7 +66,7 @@ Table = dict[tuple[str, str], list[str]]
 # --- studies in processes of their own ----------------------------------------------------------
 
 
-class _Running:
+class Running:
     """A study in a process of its own; what it says, and its table, go into files beside its directory."""
 
     def __init__(self, directory: Path, prepare: Callable[[], None] = lambda: None, **asked: Any) -> None:
@@ -143,16 +147,16 @@ def _by_cell(table: pd.DataFrame) -> Table:
     return found
 
 
-def _truth(folder: Path, **asked: Any) -> tuple[Table, float]:
+def left_alone(folder: Path, **asked: Any) -> tuple[Table, float]:
     """The table of a study left alone, and how long it takes."""
     began = time.monotonic()
-    alone, tally = _Running(folder / "alone", **asked), Tally()
+    alone, tally = Running(folder / "alone", **asked), Tally()
     code = alone.end(tally, "left alone")
     assert code == 0, tally.wrong
     return alone.table, time.monotonic() - began
 
 
-def _compare(tally: Tally, name: str, table: Table, truth: Table) -> None:
+def compare(tally: Tally, name: str, table: Table, truth: Table) -> None:
     """Count what is not as it is in a study left alone."""
     lost = [cell for cell in truth if cell not in table]
     doubled = [cell for cell, rows in table.items() if len(rows) > 1]
@@ -165,7 +169,8 @@ def _compare(tally: Tally, name: str, table: Table, truth: Table) -> None:
 
 
 @contextlib.contextmanager
-def _folder() -> Iterator[Path]:
+def scratch() -> Iterator[Path]:
+    """A folder that is removed at the end."""
     with tempfile.TemporaryDirectory(prefix="faults-") as folder:
         yield Path(folder)
 
@@ -177,11 +182,11 @@ def _folder() -> Iterator[Path]:
 def coordinator_killed(tally: Tally, seed: int, count: int) -> None:
     """SIGKILL of the process that runs a study, at a random moment; resumed until it ends."""
     draw = np.random.default_rng([seed, 1])
-    with _folder() as folder:
-        truth, whole = _truth(folder)
+    with scratch() as folder:
+        truth, whole = left_alone(folder)
         number = 0
         while tally.tried < count:
-            running = _Running(folder / str(number))
+            running = Running(folder / str(number))
             running.process.join(draw.uniform(0, 1.1 * whole))
             if running.process.exitcode is None:
                 running.kill()
@@ -189,11 +194,11 @@ def coordinator_killed(tally: Tally, seed: int, count: int) -> None:
                 tally.count("killed")
                 if tally.tried < count:
                     continue
-                running = _Running(folder / str(number))
+                running = Running(folder / str(number))
             name = f"study {number} of seed {seed}"
             if running.end(tally, name) == 0:
                 tally.count("studies ended")
-                _compare(tally, name, running.table, truth)
+                compare(tally, name, running.table, truth)
                 keys = [row["key"] for row in read_log(folder / str(number)).rows]
                 tally.doubled += len(keys) - len(set(keys))
             number += 1
@@ -203,12 +208,12 @@ def coordinator_killed(tally: Tally, seed: int, count: int) -> None:
 def worker_killed(tally: Tally, seed: int, count: int) -> None:
     """SIGKILL of a worker or a heuristic of a running study; then the same command again."""
     draw = np.random.default_rng([seed, 2])
-    with _folder() as folder:
-        truth, whole = _truth(folder)
+    with scratch() as folder:
+        truth, whole = left_alone(folder)
         number = 0
         while tally.tried < count:
             name = f"study {number} of seed {seed}"
-            running = _Running(folder / str(number))
+            running = Running(folder / str(number))
             while running.process.exitcode is None and tally.tried < count:
                 running.process.join(draw.uniform(0, whole / 5))
                 below = descendants(running.pid)
@@ -222,10 +227,10 @@ def worker_killed(tally: Tally, seed: int, count: int) -> None:
                 tally.count("failed rows that say so")
                 if "died" not in row["reason"] and "SIGKILL" not in row["reason"] and "EOFError" not in row["reason"]:
                     tally.wrong.append(f"{name}: a row failed because of {row['reason']!r}")
-            again = _Running(folder / str(number))
+            again = Running(folder / str(number))
             if ended == again.end(tally, name) == 0:
                 tally.count("studies that ended")
-                _compare(tally, name, again.table, truth)
+                compare(tally, name, again.table, truth)
             number += 1
 
 
@@ -233,11 +238,11 @@ def worker_killed(tally: Tally, seed: int, count: int) -> None:
 def clocks(tally: Tally, seed: int, count: int) -> None:
     """A study suspended for longer than its cells may take (SIGSTOP, SIGCONT), at a random moment."""
     draw, limit = np.random.default_rng([seed, 3]), 3.0
-    with _folder() as folder:
-        truth, whole = _truth(folder, time_limit=limit)
+    with scratch() as folder:
+        truth, whole = left_alone(folder, time_limit=limit)
         for number in range(count):
             name = f"study {number} of seed {seed}"
-            running = _Running(folder / str(number), _without_grace, time_limit=limit)
+            running = Running(folder / str(number), _without_grace, time_limit=limit)
             running.process.join(draw.uniform(0, whole))
             if running.process.exitcode is None:
                 os.kill(running.pid, signal.SIGSTOP)
@@ -248,7 +253,7 @@ def clocks(tally: Tally, seed: int, count: int) -> None:
                 tally.count("ended before")
             tally.begin()
             if running.end(tally, name) == 0:
-                _compare(tally, name, running.table, truth)
+                compare(tally, name, running.table, truth)
 
 
 def _without_grace() -> None:
@@ -263,12 +268,12 @@ def _without_grace() -> None:
 def disk_full(tally: Tally, seed: int, count: int) -> None:
     """A study whose files cannot grow beyond a random size; then the same command with room."""
     draw = np.random.default_rng([seed, 4])
-    with _folder() as folder:
-        truth, _ = _truth(folder)
+    with scratch() as folder:
+        truth, _ = left_alone(folder)
         largest = max(file.stat().st_size for file in (folder / "alone").rglob("*") if file.is_file())
         for number in range(count):
             name, directory = f"study {number} of seed {seed}", folder / str(number)
-            running = _Running(directory, _Room(int(draw.integers(100, largest * 11 // 10))))
+            running = Running(directory, _Room(int(draw.integers(100, largest * 11 // 10))))
             tally.begin()
             code = running.end(tally, name)
             if code is None:
@@ -278,9 +283,9 @@ def disk_full(tally: Tally, seed: int, count: int) -> None:
             before = log.read_bytes() if log.exists() else b""
             if not (before == b"" or before.endswith(b"\n")) or read_log(directory).damaged:
                 tally.wrong.append(f"{name}: a torn row")
-            again = _Running(directory)
+            again = Running(directory)
             if again.end(tally, name) == 0:
-                _compare(tally, name, again.table, truth)
+                compare(tally, name, again.table, truth)
                 if not log.read_bytes().startswith(before):
                     tally.lost += 1
                     tally.wrong.append(f"{name}: rows that were there were written again")
@@ -305,7 +310,7 @@ STRANGE: list[Any] = [None, True, -1, 0, 10**400, 1e300, 1e-300, 2**62, "abc", "
 def tampered(tally: Tally, seed: int, count: int) -> None:
     """A directory whose record, log or instances were changed, reported, a tenth with pictures; a twentieth resumed."""
     draw = np.random.default_rng([seed, 5])
-    with _folder() as folder:
+    with scratch() as folder:
         with without_pictures():
             truth = _by_cell(gap_study(**ASKED, output=folder / "alone", progress=False).rows.drop(columns=TIMES))
         for number in range(count):
@@ -445,7 +450,7 @@ def foreign(tally: Tally, seed: int, count: int) -> None:
     """Somebody's own file, link, directory or pipe under a name that a study writes."""
     draw = np.random.default_rng([seed, 6])
     pairs = [(name, kind) for name in NAMES for kind in KINDS]
-    with _folder() as folder:
+    with scratch() as folder:
         (folder / "mine").write_text("mine", encoding="utf-8")
         for number in draw.permutation(len(pairs))[:count].tolist():
             name, kind = pairs[number]
@@ -454,7 +459,7 @@ def foreign(tally: Tally, seed: int, count: int) -> None:
             KINDS[kind](directory / name)
             before = snapshot(folder)
             tally.begin()
-            running = _Running(directory)
+            running = Running(directory)
             code = running.end(tally, f"{name}: {kind}")
             for suffix in (".err", ".csv"):
                 _beside(directory, suffix).unlink(missing_ok=True)

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from validation.cli import interruption
 from validation.cli.app import DISAGREEMENT, app, complain, console, say
+from validation.cli.cluster import DASK
 from validation.formatting import number, printable
 from validation.study.options import StudyOptions, as_toml
 
@@ -27,7 +28,7 @@ MOST_TOLD = 20
 """Oracle disagreements on the terminal."""
 
 
-def study(config: Path | None, dry_run: bool | None, **given: Any) -> None:
+def study(config: Path | None, dry_run: bool | None, dask: str | None, **given: Any) -> None:
     """Measure heuristics against proven optima; an interrupted study is resumed by the same command."""
     options = StudyOptions.given(config, **given)
     if dry_run:
@@ -35,6 +36,7 @@ def study(config: Path | None, dry_run: bool | None, **given: Any) -> None:
 
         say(str(forecast(options)))
         return
+    from validation.cli.cluster import cluster
     from validation.outputs import folder_to_write
     from validation.study.progress import Meter
     from validation.study.run import run_study
@@ -44,8 +46,8 @@ def study(config: Path | None, dry_run: bool | None, **given: Any) -> None:
     interruption.say(lambda: _so_far(output))
     meter = Meter()
     try:
-        with folder_to_write(output):
-            result = run_study(options, progress=meter, warn=complain)
+        with folder_to_write(output), cluster(dask) as client:
+            result = run_study(options, progress=meter, client=client, warn=complain)
     finally:
         meter.end()
     _print_study(result)
@@ -72,6 +74,7 @@ def _with_options() -> None:
     parameters.insert(1, _parameter("config", Path, config))
     dry_run = typer.Option("--dry-run", help="Say how many runs there are, their time and disk, and do nothing.")
     parameters.append(_parameter("dry_run", bool, dry_run))
+    parameters.append(_parameter("dask", str, typer.Option(help=DASK)))
     study.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     study.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
 

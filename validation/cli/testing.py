@@ -13,6 +13,7 @@ import typer
 
 from validation.cli import interruption
 from validation.cli.app import DISAGREEMENT, app, complain, say
+from validation.cli.cluster import DASK, cluster
 from validation.errors import StudyError
 from validation.formatting import duration, gap_range, number
 
@@ -149,8 +150,13 @@ def hunt(
     budget: Annotated[str, typer.Option(help="Time in all, such as 60s or 5m.")] = "60s",
     keep: Annotated[float, typer.Option(help="Fraction of the worst gap that shrinking keeps.")] = 0.9,
     jobs: Annotated[int | None, typer.Option(min=1, help="Worker processes; one for each core by default.")] = None,
+    restarts: Annotated[
+        int | None,
+        typer.Option(min=1, help="Make so many searches of 200 instances each, so that the seed alone decides."),
+    ] = None,
     problem: Annotated[str | None, typer.Option(help="The problem, where HEURISTIC alone is given.")] = None,
     strategy: Annotated[str | None, typer.Option(help="Draw instances from this, too: module:strategy.")] = None,
+    dask: Annotated[str | None, typer.Option(help=DASK)] = None,
     output: Annotated[Path, typer.Option("-o", "--output", help="Directory for what is found.")] = Path("hunt"),
 ) -> None:
     """Search for the instance on which a heuristic does worst, and shrink it."""
@@ -166,7 +172,7 @@ def hunt(
     for path in paths_of(output, problem, heuristic):
         refuse_foreign(path, problem)
     interruption.say(lambda: "nothing had been found")
-    with folder_to_write(output):
+    with folder_to_write(output), cluster(dask) as client:
         try:
             found = find_worst(
                 problem,
@@ -175,8 +181,10 @@ def hunt(
                 budget=left,
                 keep=keep,
                 jobs=jobs,
+                restarts=restarts,
                 strategy=_strategy(strategy),
                 progress=_show_hunt,
+                client=client,
             )
         except OracleDisagreementError as error:
             complain(f"oracle disagreement: {error}")
@@ -237,6 +245,7 @@ def claims(
     seconds: Annotated[float, typer.Option(help="Time for each claim.")] = 20.0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of random instances.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the verdicts as one JSON list instead.")] = False,
+    dask: Annotated[str | None, typer.Option(help=DASK)] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Also write a Markdown page.")] = None,
 ) -> None:
     """Put the papers' formal statements to the test."""
@@ -254,11 +263,17 @@ def claims(
     interruption.say(so_far)
     if output is not None:
         try_file(output)
+    options: dict[str, Any] = {"instances": instances, "seconds": seconds, "seed": seed}
     try:
-        for claim in wanted:
-            verdicts.append(found.examine(claim, instances=instances, seconds=seconds, seed=seed))
-            if not as_json:
-                print(f"{verdicts[-1]}\n", flush=True)
+        with cluster(dask) as client:
+            for verdict in (
+                (found.examine(claim, **options) for claim in wanted)
+                if client is None
+                else found.examine_all(wanted, client=client, **options)
+            ):
+                verdicts.append(verdict)
+                if not as_json:
+                    print(f"{verdict}\n", flush=True)
     finally:
         # Also of an interruption, the verdicts so far; the page is of all claims or it is not written.
         if as_json:

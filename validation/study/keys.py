@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import importlib
 import os
 import pickle
+import platform
 import sys
 import sysconfig
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
@@ -23,9 +25,12 @@ from validation.catalogue import IMPORT_SECONDS, Heuristic, Imported, import_obj
 from validation.isolation import Apart
 from validation.provenance import version
 
-__all__ = ["exact_code", "heuristic_code", "is_told"]
+__all__ = ["ROOMS", "code_of", "exact_code", "heuristic_code", "is_installed", "is_told"]
 
 _LIBRARY = ("formulations", "heuristics", "instances")
+ROOMS = (*_LIBRARY, "validation")
+"""Packages of the library."""
+_DISTRIBUTIONS = ("scheduling-formulations", "pyomo", "highspy", "numpy", "networkx", "hypothesis", "cloudpickle")
 _INSTALLED = tuple(Path(sysconfig.get_path(kind)).resolve() for kind in ("stdlib", "purelib", "platlib"))
 
 
@@ -55,6 +60,28 @@ def heuristic_code(function: Callable[..., Any]) -> list[str]:
 def is_told(function: Callable[..., Any]) -> bool:
     """Whether a heuristic has the same version each time that it is asked for."""
     return heuristic_code(function) == heuristic_code(function)
+
+
+def code_of(problems: Sequence[str] = ()) -> dict[str, str]:
+    """What the result of a task depends on beside the task, by name: versions, and hashes of sources.
+
+    Parameters
+    ----------
+    problems : sequence of str
+        Problems from outside the library, whose code counts too.
+    """
+    digest = hashlib.sha256()
+    for room in ROOMS:
+        folder = Path(str(importlib.import_module(room).__file__)).parent
+        for file in sorted(folder.rglob("*.py")):
+            content = file.read_bytes()
+            digest.update(f"{file.relative_to(folder.parent).as_posix()}:{len(content)}:".encode() + content)
+    return {
+        "Python": platform.python_version(),
+        **{name: version(name) for name in _DISTRIBUTIONS},
+        "source of the library": digest.hexdigest(),
+        **{f"source of {problem}": exact_code(problem, "highs")[-1] for problem in problems},
+    }
 
 
 def _content(function: Callable[..., Any]) -> str:
@@ -122,7 +149,12 @@ def _sources(modules: Iterable[ModuleType]) -> Iterator[bytes]:
 
 def _is_watched(module: ModuleType) -> bool:
     room = module.__name__.split(".")[0]
-    if room in _LIBRARY or room == "validation":
+    if room in ROOMS:
         return room != "validation"  # What measures is no part of what is measured.
     file = getattr(module, "__file__", None)
-    return file is not None and not any(Path(file).resolve().is_relative_to(place) for place in _INSTALLED)
+    return file is not None and not is_installed(file)
+
+
+def is_installed(file: str) -> bool:
+    """Whether a file is Python's own, or belongs to an installed distribution."""
+    return any(Path(file).resolve().is_relative_to(place) for place in _INSTALLED)

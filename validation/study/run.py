@@ -30,7 +30,7 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import formulations
 from instances.files import read
@@ -55,6 +55,9 @@ from validation.study.store import (
 )
 from validation.workers import Task, run_tasks
 
+if TYPE_CHECKING:
+    from distributed import Client
+
 __all__ = ["Planned", "gap_study", "plan", "run_study"]
 
 GRACE = 10.0
@@ -66,6 +69,7 @@ def gap_study(
     problems: str | Sequence[str],
     *,
     progress: Callable[[Progress], None] | Literal[False] | None = None,
+    client: Client | None = None,
     **options: Any,
 ) -> Study:
     """Measure heuristics against exact optima, or finish a study that was interrupted.
@@ -76,6 +80,9 @@ def gap_study(
     progress : callable or False, optional
         Called with a :class:`Progress` whenever a cell ends; by default shown where there is a
         terminal or a notebook, never with False.
+    client : distributed.Client, optional
+        Of a Dask cluster whose workers run the cells, one for each of their threads; this process alone
+        writes.  In place of ``jobs``.
 
     Returns
     -------
@@ -86,7 +93,7 @@ def gap_study(
     StudyError, CatalogueError, InstanceError, SolverNotFound
         When the study cannot be run as asked; nothing is run or written then.
     """
-    return run_study(StudyOptions(problems=problems, **options), progress=progress)
+    return run_study(StudyOptions(problems=problems, **options), progress=progress, client=client)
 
 
 def _documented() -> None:
@@ -105,7 +112,7 @@ def _documented() -> None:
     required = [one for one in asked if one.default is kinds.empty]
     others = [one for one in asked if one.default is not kinds.empty]
     gap_study.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [*required, *others, own["progress"]], return_annotation=Study
+        [*required, *others, own["progress"], own["client"]], return_annotation=Study
     )
     lines = [f"{one.name} : {one.type}\n        {one.metadata['help']}" for one in fields(StudyOptions)]
     gap_study.__doc__ = (gap_study.__doc__ or "").format(options="\n    ".join(lines))
@@ -138,7 +145,7 @@ class Planned:
     jobs: int
 
 
-def plan(options: StudyOptions) -> Planned:
+def plan(options: StudyOptions, client: Client | None = None) -> Planned:
     """What a study would do; nothing is run or written.
 
     Raises
@@ -159,8 +166,12 @@ def plan(options: StudyOptions) -> Planned:
     cases = choose_cases(chosen, options)
     if not cases:
         raise StudyError("there is no instance to study: sizes is empty")
-    jobs = options.jobs or cores()
-    memory = options.memory_limit or memory_of_machine() // (2 * jobs)
+    jobs, memory = options.jobs or cores(), options.memory_limit
+    if client is not None:
+        # Nodes know their own memory.
+        jobs = _threads(client, options)
+    elif memory is None:
+        memory = memory_of_machine() // (2 * jobs)
     cells = cells_of(cases, algorithms, options.seed, time_limit=options.time_limit, memory=memory)
     mine: Sequence[int] = range(len(cells))
     if options.shard is not None:
@@ -168,6 +179,15 @@ def plan(options: StudyOptions) -> Planned:
         mine = [number for number in mine if in_shard(cells[number].key, options.shard)]
     names = {problem: [a.name for a in found if a.heuristic] for problem, found in algorithms.items()}
     return Planned(directory, options.asked(names, chosen), cells, mine, jobs)
+
+
+def _threads(client: Client, options: StudyOptions) -> int:
+    """Threads of a cluster's workers, for the estimate of the time; there may be none yet."""
+    if options.jobs is not None:
+        raise StudyError("jobs: the threads of the Dask workers say how many run at once")
+    from validation.cluster import threads_of
+
+    return max(1, threads_of(client))
 
 
 def _refuse_untold(algorithms: Mapping[str, Sequence[Algorithm]]) -> None:
@@ -185,10 +205,11 @@ def run_study(
     options: StudyOptions,
     *,
     progress: Callable[[Progress], None] | Literal[False] | None = None,
+    client: Client | None = None,
     warn: Warn = warnings.warn,
 ) -> Study:
     """:func:`gap_study` of options that are one object; ``warn`` is told of damage that was mended."""
-    planned = plan(options)
+    planned = plan(options, client)
     directory, cells, mine = planned.directory, planned.cells, planned.mine
     if progress is None and somebody_watches():
         progress = Meter()
@@ -205,7 +226,7 @@ def run_study(
         done = mend_log(directory, record.cells, warn)
         todo = [cells[number] for number in mine if number not in done]
         began = time.perf_counter()
-        _run(directory, todo, len(mine), planned.jobs, progress or None)
+        _run(directory, todo, len(mine), planned.jobs, progress or None, client, warn)
         run["seconds"] = time.perf_counter() - began
         if earlier is not None and not todo:
             # A call that found all rows there leaves word of the one that computed them.
@@ -235,6 +256,8 @@ def _run(
     total: int,
     jobs: int,
     progress: Callable[[Progress], None] | None,
+    client: Client | None,
+    warn: Warn,
 ) -> None:
     """Run cells, adding the row of each to the log."""
     estimate, arrived = Estimate(todo, jobs), list[tuple[Cell, Mapping[str, Any], float]]()
@@ -255,20 +278,30 @@ def _run(
         arrived.clear()
 
     with Log(directory) as log:
-        with closing(_locally(directory, todo, jobs, settle)) as ended:
+        with closing(_ended(directory, todo, jobs, settle, client, warn)) as ended:
             for cell, row, seconds in ended:
                 log.append(row)
                 arrived.append((cell, row, seconds))
         settle()
 
 
-def _locally(
-    directory: Path, todo: Sequence[Cell], jobs: int, pause: Callable[[], None]
+def _ended(
+    directory: Path,
+    todo: Sequence[Cell],
+    jobs: int,
+    pause: Callable[[], None],
+    client: Client | None,
+    warn: Warn,
 ) -> Generator[tuple[Cell, dict[str, Any], float]]:
     """Cells as they end, with row and seconds; ``pause`` is called when there is none at hand."""
-    # The number of a cell crosses to a forked worker, whose heuristic need not be picklable then.
     tasks = (_task(number, cell, _text(directory, cell.case)) for number, cell in enumerate(todo))
-    outcomes = run_tasks(partial(_run_number, todo), tasks, jobs=jobs, hidden=directory, pause=pause)
+    if client is None:
+        # The number of a cell crosses to a forked worker, whose heuristic need not be picklable then.
+        outcomes = run_tasks(partial(_run_number, todo), tasks, jobs=jobs, hidden=directory, pause=pause)
+    else:
+        from validation.study.distributed import run_cells
+
+        outcomes = run_cells(client, todo, tasks, hidden=directory, pause=pause, warn=warn)
     with closing(outcomes):
         for outcome in outcomes:
             cell = todo[outcome.task.arguments[0]]

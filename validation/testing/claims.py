@@ -11,12 +11,13 @@ from __future__ import annotations
 import importlib
 import json
 import math
+import pickle
 import pkgutil
 import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -26,14 +27,33 @@ from instances.base import Instance
 from instances.schema import nearest
 from validation.errors import StudyError
 from validation.testing.neighbours import shrunk
+from validation.workers import Task
 
-__all__ = ["RANDOM_INSTANCES", "Claim", "Outcome", "Reading", "Verdict", "add", "claims", "examine", "page", "papers"]
+if TYPE_CHECKING:
+    from distributed import Client
+
+__all__ = [
+    "RANDOM_INSTANCES",
+    "Claim",
+    "Outcome",
+    "Reading",
+    "Verdict",
+    "add",
+    "claims",
+    "examine",
+    "examine_all",
+    "page",
+    "papers",
+]
 
 AnyInstance = Instance[Any]
 
 RANDOM_INSTANCES = 500
 """Instances that a search without end tries unless told otherwise."""
 
+
+GRACE = 60.0
+"""Seconds that the examination of a claim on a cluster gets beyond its time, before it is stopped."""
 
 Outcome = Literal["held", "refuted", "depends on the reading"]
 
@@ -274,11 +294,59 @@ def examine(claim: Claim, *, instances: int | None = None, seconds: float = 20.0
         When the claim's search has no instances, so that there is nothing to judge it by.
     """
     verdict = _examine(claim, instances, seconds, seed)
-    others = (
+    others = tuple(_examine(other, instances, seconds, seed) for other in _readings(claim))
+    return replace(verdict, others=others)
+
+
+def examine_all(
+    claims: Sequence[Claim], *, client: Client, instances: int | None = None, seconds: float = 20.0, seed: int = 0
+) -> Iterator[Verdict]:
+    """:func:`examine` each claim on the workers of a Dask cluster; the verdicts come in the order of the claims.
+
+    Raises
+    ------
+    StudyError
+        When a claim cannot be sent there, or its examination does not end.
+    """
+    from validation.cluster import by_value, run_tasks
+
+    def travels(task: Task) -> tuple[Any, ...]:
+        claim = claims[task.arguments[0]]
+        return by_value(claim, f"the claim {claim.name!r}"), instances, seconds, seed
+
+    tasks = (Task((n,), 2 * seconds * (1 + len(one.others)) + GRACE) for n, one in enumerate(claims))
+    problems = {claim.problem for claim in claims}
+    found: dict[int, Verdict] = {}
+    following = 0
+    for outcome in run_tasks(client, _examined, tasks, total=len(claims), travels=travels, problems=problems):
+        (number,) = outcome.task.arguments
+        if outcome.reason:
+            raise StudyError(f"the claim {claims[number].name!r} was not examined: {outcome.reason}")
+        found[number] = _about(outcome.result, claims[number])
+        while following in found:
+            yield found.pop(following)
+            following += 1
+
+
+def _examined(content: bytes, instances: int | None, seconds: float, seed: int) -> Verdict:
+    """A verdict without its claim, whose functions cannot go everywhere."""
+    return _about(examine(pickle.loads(content), instances=instances, seconds=seconds, seed=seed), None)
+
+
+def _about(verdict: Verdict, claim: Claim | None) -> Verdict:
+    """A verdict with another claim, or none, in the place of its own."""
+    readings: Any = [None] * len(verdict.others) if claim is None else _readings(claim)
+    others = (_about(other, reading) for other, reading in zip(verdict.others, readings, strict=True))
+    about: Any = claim
+    return replace(verdict, claim=about, others=tuple(others))
+
+
+def _readings(claim: Claim) -> list[Claim]:
+    """A claim under each of its other readings."""
+    return [
         replace(claim, reading=other.text, breaks=other.breaks, instances=other.instances or claim.instances, others=())
         for other in claim.others
-    )
-    return replace(verdict, others=tuple(_examine(other, instances, seconds, seed) for other in others))
+    ]
 
 
 def _examine(claim: Claim, instances: int | None, seconds: float, seed: int) -> Verdict:

@@ -4,6 +4,9 @@ Four methods share one interface: random search, hill climbing, simulated anneal
 neighbours in one field or member), and Hypothesis, whose ``target`` steers its generator.  They
 take turns on the worker processes; climbing and annealing start from the worst instance so far.
 What is found is shrunk to the smallest instance that still shows most of the gap.
+
+A hunt either goes on until its time is up, or makes so many restarts: searches that know nothing of each
+other, each of so many instances, so that what is found depends on the seed alone, not on how many machines search.
 """
 
 from __future__ import annotations
@@ -11,9 +14,10 @@ from __future__ import annotations
 import functools
 import json
 import math
+import pickle
 import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import numpy as np
@@ -26,12 +30,16 @@ from validation import catalogue
 from validation.catalogue import Heuristic
 from validation.errors import StudyError
 from validation.gaps import beats, gap_to
+from validation.node import memory_share
 from validation.provenance import cores, memory_of_machine
 from validation.study.cells import Asking
 from validation.testing import strategies
 from validation.testing.neighbours import neighbour, shrunk
 from validation.testing.witness import Judged, Witness
-from validation.workers import Task, describe, run_tasks
+from validation.workers import Outcome, Task, describe, run_tasks
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 __all__ = ["INTERRUPTED", "METHODS", "OracleDisagreementError", "find_worst", "judge"]
 
@@ -39,6 +47,10 @@ AnyInstance = Instance[Any]
 
 SOLVE_LIMIT = 5.0
 """Seconds at most for each side of one instance; those that the exact side cannot close are passed over."""
+RESTART = 200
+"""Instances that one restart judges."""
+RESTARTS = 64
+"""Restarts of a hunt on a cluster that is not told how many."""
 MAX_MEMBERS = 12
 """Instances do not grow beyond this many jobs, servers, ..."""
 
@@ -49,6 +61,9 @@ but for a solver that does not look at its clock."""
 
 INTERRUPTED = "interrupted: the instance is as it was found"
 """What a witness says that was not searched for, or not shrunk, to the end."""
+
+CUT_SHORT = "the time ended before all restarts had: another run may find another instance"
+"""What a witness says whose restarts did not all end."""
 
 
 class OracleDisagreementError(AssertionError):
@@ -119,8 +134,10 @@ def find_worst(
     budget: float = 60.0,
     keep: float = 0.9,
     jobs: int | None = None,
+    restarts: int | None = None,
     strategy: SearchStrategy[Any] | None = None,
     progress: Callable[[float, float, int], None] | None = None,
+    client: Client | None = None,
 ) -> Witness:
     """Search for the instance with the greatest gap, then shrink it.
 
@@ -136,10 +153,15 @@ def find_worst(
         Fraction of the worst gap that the shrunk instance must still show.
     jobs : int, optional
         Worker processes; one for each core by default.
+    restarts : int, optional
+        Make so many searches of 200 instances each, which know nothing of each other, instead of searching until
+        the time is up: what they find depends on the seed alone, unless ``budget`` ends before them.
     strategy : SearchStrategy, optional
         What Hypothesis, one of the methods, draws from; the problem's own by default.
     progress : callable, optional
         Called with seconds so far, worst gap so far and instances judged.
+    client : distributed.Client, optional
+        Of a Dask cluster whose workers make the restarts, 64 by default, in place of ``jobs``.
 
     Returns
     -------
@@ -158,68 +180,104 @@ def find_worst(
         raise StudyError(f"budget: got {budget!r}, must be positive seconds")
     if not 0 < keep <= 1:
         raise StudyError(f"keep: got {keep!r}, must be above 0 and at most 1")
+    if restarts is not None and restarts < 1:
+        raise StudyError(f"restarts: got {restarts!r}, must be at least 1")
+    drawn: SearchStrategy[Any] | bytes | None = strategy
+    if client is not None:
+        if jobs is not None:
+            raise StudyError("jobs: the threads of the Dask workers say how many run at once")
+        from validation.cluster import by_value, carried
+
+        subject, restarts = carried(subject), restarts or RESTARTS
+        drawn = None if strategy is None else by_value(strategy, "the strategy")
     began = time.monotonic()
     end = began + 0.75 * budget
     slice_seconds = max(0.5, min(5.0, budget / 12))
     limit = min(SOLVE_LIMIT, budget / 4)
     jobs = jobs or cores()
-    memory = memory_of_machine() // (2 * jobs)
+    memory = None if client is not None else memory_of_machine() // (2 * jobs)
     worst: Judged | None = None
-    found_by, evaluated, failures = "", 0, []
+    found_by, found_in, evaluated = "", 0, 0
+    failures: list[tuple[int, str]] = []
 
     def tasks() -> Iterator[Task]:
         turn = 0
-        while time.monotonic() < end:
-            method = METHODS[turn % len(METHODS)]
-            seconds = min(slice_seconds, max(0.1, end - time.monotonic()))
-            start = worst.instance if worst is not None else None
-            most = min(seconds + 3 * limit, max(0.0, end - time.monotonic()))
-            yield Task((method, start, turn, seconds, end), most + GRACE, asks=True)
+        while time.monotonic() < end and (restarts is None or turn < restarts):
+            method, left = METHODS[turn % len(METHODS)], max(0.1, end - time.monotonic())
+            if restarts is None:
+                seconds = min(slice_seconds, left)
+                start = worst.instance if worst is not None else None
+                yield Task((method, start, turn, seconds, left), min(seconds + 3 * limit, left) + GRACE, asks=True)
+            else:
+                yield Task((method, None, turn, left, left, RESTART), left + GRACE, asks=True)
             turn += 1
 
     # The heuristic reaches the workers with the function, so that it need not be picklable.
-    drawn = strategy if strategy is not None else strategies.strategy(problem)
     search = functools.partial(_search, problem, subject, seed, memory, drawn, limit)
     interrupted = False
     try:
-        for outcome in run_tasks(search, tasks(), jobs=jobs):
+        for outcome in _outcomes(client, problem, search, tasks(), jobs, restarts, end + GRACE):
+            turn = outcome.task.arguments[2]
             method = outcome.task.arguments[0].__name__.removeprefix("_")
             if outcome.reason:
                 if "OracleDisagreementError" in outcome.reason:
                     raise OracleDisagreementError(outcome.reason)
-                failures.append(f"{method}: {outcome.reason}")
+                failures.append((turn, f"{method}: {outcome.reason}"))
                 continue
             found, number, reason = outcome.result
             if reason:
-                failures.append(f"{method}: {reason}")
+                failures.append((turn, f"{method}: {reason}"))
             evaluated += number
-            if found is not None and (worst is None or _worse(found, worst)):
-                worst, found_by = found, method
+            # Of two that are as bad the one of the earlier turn, whichever has come first.
+            if found is not None and (
+                worst is None or _worse(found, worst) or (turn < found_in and not _worse(worst, found))
+            ):
+                worst, found_by, found_in = found, method, turn
             if progress is not None:
                 progress(time.monotonic() - began, 0.0 if worst is None else worst.gap, evaluated)
     except KeyboardInterrupt:
         if worst is None:
             raise
         interrupted = True
+    whys = [why for _, why in sorted(failures)]
     if worst is None:
-        why = failures[0] if failures else f"of {evaluated} tried, none was solved to a proven optimum"
+        why = whys[0] if whys else f"of {evaluated} tried, none was solved to a proven optimum"
         raise StudyError(f"no instance could be judged within {budget:.3g} s: {why}")
+    if restarts is not None and time.monotonic() >= end and not interrupted:
+        whys.append(CUT_SHORT)
     left = max(1.0, began + budget - time.monotonic())
     small = worst
     shrink = functools.partial(_shrink, subject, seed, memory, limit)
     try:
-        tasks_left = [] if interrupted else [Task((worst, keep, time.monotonic() + left), left + GRACE, asks=True)]
-        for outcome in run_tasks(shrink, tasks_left, jobs=1):
+        last = [] if interrupted else [Task((worst, keep, left), left + GRACE, asks=True)]
+        for outcome in _outcomes(client, problem, shrink, last, 1, 1, math.inf):
             if outcome.reason:
-                failures.append(f"shrinking: {outcome.reason}")
+                whys.append(f"shrinking: {outcome.reason}")
             else:
                 small = outcome.result
     except KeyboardInterrupt:
         interrupted = True
     if interrupted:
-        failures.append(INTERRUPTED)
+        whys.append(INTERRUPTED)
     # A heuristic that raises ends every search alike.
-    return Witness(problem, name, small, worst.gap, found_by, evaluated, seed, tuple(dict.fromkeys(failures)))
+    return Witness(problem, name, small, worst.gap, found_by, evaluated, seed, tuple(dict.fromkeys(whys)))
+
+
+def _outcomes(
+    client: Client | None,
+    problem: str,
+    function: Callable[..., Any],
+    tasks: Iterable[Task],
+    jobs: int,
+    total: int | None,
+    until: float,
+) -> Iterator[Outcome]:
+    """Outcomes of tasks, from here or from a cluster."""
+    if client is None:
+        return run_tasks(function, tasks, jobs=jobs)
+    from validation import cluster
+
+    return cluster.run_tasks(client, function, tasks, total=total, problems=[problem], until=until)
 
 
 def _worse(one: Judged, other: Judged) -> bool:
@@ -247,11 +305,12 @@ class _Search:
         problem: str,
         asking: Asking,
         seed: int,
-        drawn: SearchStrategy[Any],
+        drawn: SearchStrategy[Any] | bytes | None,
         turn: int,
         seconds: float,
         limit: float = SOLVE_LIMIT,
         until: float = math.inf,
+        most: int | None = None,
     ) -> None:
         self.entry = catalogue.entry(problem)
         self.drawn = drawn
@@ -259,14 +318,22 @@ class _Search:
         self.limit = limit
         self.until = until
         self.rng = np.random.default_rng([seed, turn])
-        self.end = time.monotonic() + seconds
+        self.began, self.seconds, self.most = time.monotonic(), seconds, most
         self.worst: Judged | None = None
         self.evaluated = 0
         self.error: Exception | None = None
 
     @property
     def over(self) -> bool:
-        return time.monotonic() >= self.end
+        return self.used >= 1
+
+    @property
+    def used(self) -> float:
+        """The part of its instances, where they are counted, else of its time, that is behind it; 1 at the end."""
+        time_used = (time.monotonic() - self.began) / self.seconds
+        if self.most is None or time_used >= 1:
+            return time_used
+        return self.evaluated / self.most
 
     def judge(self, instance: AnyInstance) -> Judged | None:
         self.evaluated += 1
@@ -296,17 +363,19 @@ def _search(
     problem: str,
     subject: Heuristic,
     seed: int,
-    memory: int,
-    drawn: SearchStrategy[Any],
+    memory: int | None,
+    drawn: SearchStrategy[Any] | bytes | None,
     limit: float,
     method: Callable[[_Search, AnyInstance | None], None],
     start: AnyInstance | None,
     turn: int,
     seconds: float,
-    until: float,
+    left: float,
+    most: int | None = None,
 ) -> Found:
-    with Asking(subject, seed, memory=memory) as asking:
-        search = _Search(problem, asking, seed, drawn, turn, seconds, limit, until)
+    until = time.monotonic() + left
+    with Asking(subject, seed, memory=memory or memory_share()) as asking:
+        search = _Search(problem, asking, seed, drawn, turn, seconds, limit, until, most)
         try:
             method(search, start)
         except OracleDisagreementError:
@@ -342,7 +411,6 @@ def _hill_climbing(search: _Search, start: AnyInstance | None) -> None:
 
 def _simulated_annealing(search: _Search, start: AnyInstance | None) -> None:
     here = search.judge(start if start is not None else search.fresh())
-    began, length = time.monotonic(), search.end - time.monotonic()
     while not search.over:
         if here is None:
             here = search.judge(search.fresh())
@@ -351,12 +419,16 @@ def _simulated_annealing(search: _Search, start: AnyInstance | None) -> None:
         found = search.judge(changed) if changed is not None else None
         if found is None:
             continue
-        temperature = max(1e-9, 0.2 * (1 - (time.monotonic() - began) / length))
+        temperature = max(1e-9, 0.2 * (1 - search.used))
         if found.gap >= here.gap or search.rng.random() < math.exp(max(-700.0, (found.gap - here.gap) / temperature)):
             here = found
 
 
 def _hypothesis_search(search: _Search, start: AnyInstance | None) -> None:
+    drawn = search.drawn
+    if not isinstance(drawn, SearchStrategy):
+        drawn = strategies.strategy(search.entry.problem) if drawn is None else pickle.loads(drawn)
+
     @hypothesis.seed(int(search.rng.integers(2**32)))
     @settings(
         max_examples=10**9,
@@ -366,7 +438,7 @@ def _hypothesis_search(search: _Search, start: AnyInstance | None) -> None:
         suppress_health_check=list(HealthCheck),
         verbosity=Verbosity.quiet,
     )
-    @given(search.drawn)
+    @given(drawn)
     def look(instance: AnyInstance) -> None:
         if search.over:
             raise TimeoutError
@@ -388,12 +460,12 @@ METHODS = (_random_search, _hill_climbing, _hypothesis_search, _simulated_anneal
 
 
 def _shrink(
-    subject: Heuristic, seed: int, memory: int, limit: float, worst: Judged, keep: float, until: float
+    subject: Heuristic, seed: int, memory: int | None, limit: float, worst: Judged, keep: float, seconds: float
 ) -> Judged:
     """The smallest instance that keeps the given fraction of the gap."""
-    best, threshold = worst, keep * worst.gap
+    best, threshold, until = worst, keep * worst.gap, time.monotonic() + seconds
 
-    with Asking(subject, seed, memory=memory) as asking:
+    with Asking(subject, seed, memory=memory or memory_share()) as asking:
 
         def keeps(instance: AnyInstance) -> bool:
             nonlocal best

@@ -1,0 +1,242 @@
+"""Studies on a Dask cluster whose scheduler, nannies, workers and coordinator are killed, stopped, slow and late.
+
+The scheduler and the workers are processes of this machine, as ``dask scheduler`` and ``dask worker`` start
+them.  The truth is the table of the same study left alone on one machine, in all columns but the times.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self
+
+import distributed
+import numpy as np
+
+from benchmarks.faults.studies import Running, compare, left_alone, scratch
+from benchmarks.faults.tally import Tally, fault
+from validation.isolation import children
+from validation.study import run
+from validation.study.store import read_log
+
+__all__ = ["ASKED", "any_of_them", "coordinator_killed", "nanny_killed", "network", "scheduler_killed", "worker_killed"]
+
+ASKED: dict[str, Any] = {"count": 40, "jobs": None}
+"""What is asked beside what :mod:`benchmarks.faults.studies` asks."""
+TTL = 3.0
+"""Seconds after which the scheduler gives up a worker of which it hears nothing."""
+
+
+class _Machines:
+    """A scheduler and two workers under nannies; to be used as a context."""
+
+    def __init__(self) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.address = f"tcp://127.0.0.1:{self.port}"
+        self.nannies: list[subprocess.Popen[bytes]] = []
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        options = ["--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard"]
+        self.scheduler = self._process("scheduler", *options)
+        for _ in range(2):
+            self.join()
+
+    def join(self) -> None:
+        """Another worker joins."""
+        self.nannies.append(self._process("worker", self.address, "--nthreads", "1", "--no-dashboard"))
+
+    def stop(self) -> None:
+        for process in (*self.nannies, self.scheduler):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        self.nannies = []
+
+    def workers(self) -> list[int]:
+        """Workers that run, each a child of its nanny."""
+        return [child for nanny in self.nannies for child in children(nanny.pid) if b"spawn_main" in _command_of(child)]
+
+    def _process(self, kind: str, *options: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, "-m", f"distributed.cli.dask_{kind}", *options],
+            env={**os.environ, "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": f"{TTL} s"},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+
+def _command_of(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+class _Through:
+    """Lets the studies of a process run on a cluster."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+
+    def __call__(self) -> None:
+        client = distributed.Client(self.address, timeout=60.0)
+        setattr(run, "run_study", functools.partial(run.run_study, client=client))  # noqa: B010, it is not the module's
+
+
+Does = Callable[[_Machines, Running, np.random.Generator], str]
+"""Does harm, and says which; nothing where there was nobody to do it to."""
+
+
+def _harmed(tally: Tally, seed: int, count: int, harm: Does) -> None:
+    """Studies to which harm is done at random moments, each run again until it ends."""
+    draw = np.random.default_rng([seed, 6])
+    with scratch() as folder, _Machines() as machines:
+        truth, _ = left_alone(folder, **{**ASKED, "jobs": 2})
+        number = 0
+        while tally.tried < count:
+            name, directory = f"study {number} of seed {seed}", folder / str(number)
+            code: int | None = 2
+            while code == 2:
+                running = Running(directory, _Through(machines.address), **ASKED)
+                while running.process.exitcode is None and tally.tried < count:
+                    running.process.join(draw.uniform(0.3, 2.0))
+                    # Whoever is killed must not have ended, and must have been heard of.
+                    if running.process.exitcode is None and (directory / "study.json").exists():
+                        done = harm(machines, running, draw)
+                        if done:
+                            tally.begin()
+                            tally.count(done)
+                if running.process.exitcode == -signal.SIGKILL:
+                    continue
+                code = running.end(tally, name)
+                if code == 2:
+                    tally.count("ended in one line")
+                    machines.stop()
+                    machines.start()
+            if code == 0:
+                tally.count("studies ended")
+                compare(tally, name, running.table, truth)
+                keys = [row["key"] for row in read_log(directory).rows if row["status"] != "failed"]
+                tally.doubled += len(keys) - len(set(keys))
+            number += 1
+
+
+def _kill(pid: int, what: str) -> str:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+        return f"{what} killed"
+    return ""
+
+
+def _worker(machines: _Machines, running: Running, draw: np.random.Generator) -> str:
+    found = machines.workers()
+    return _kill(int(draw.choice(found)), "a worker") if found else ""
+
+
+def _nanny(machines: _Machines, running: Running, draw: np.random.Generator) -> str:
+    if not machines.workers():
+        return ""
+    nanny = machines.nannies.pop(int(draw.integers(len(machines.nannies))))
+    done = _kill(nanny.pid, "a nanny")
+    nanny.wait()
+    machines.join()
+    return done
+
+
+def _scheduler(machines: _Machines, running: Running, draw: np.random.Generator) -> str:
+    done = _kill(machines.scheduler.pid, "a scheduler") if machines.workers() else ""
+    if done:
+        running.process.join(60.0)
+    return done
+
+
+def _coordinator(machines: _Machines, running: Running, draw: np.random.Generator) -> str:
+    running.kill()
+    return "a coordinator killed"
+
+
+def _stops(machines: _Machines, running: Running, draw: np.random.Generator) -> str:
+    found = machines.workers()
+    if not found:
+        return ""
+    worker = int(draw.choice(found))
+    match int(draw.integers(4)):
+        case 0:
+            return _stopped(worker, TTL + 2.0, "a worker given up")
+        case 1:
+            return _stopped(worker, 1.0, "a worker stopped for a second")
+        case 2:
+            return _stopped(machines.scheduler.pid, 2.0, "the scheduler stopped")
+        case _:
+            for _ in range(10):
+                _stopped(worker, 0.2, "slow")
+                time.sleep(0.02)
+            return "a worker slowed down"
+
+
+def _any(machines: _Machines, running: Running, draw: np.random.Generator) -> str:
+    harms: list[Does] = [_worker, _nanny, _scheduler, _coordinator, _stops]
+    return harms[int(draw.integers(len(harms)))](machines, running, draw)
+
+
+@fault("cluster.worker_killed", 50)
+def worker_killed(tally: Tally, seed: int, count: int) -> None:
+    """SIGKILL of a Dask worker, which its nanny starts again, at random moments of a study."""
+    _harmed(tally, seed, count, _worker)
+
+
+@fault("cluster.nanny_killed", 50)
+def nanny_killed(tally: Tally, seed: int, count: int) -> None:
+    """SIGKILL of a nanny, with which its worker ends; another joins late."""
+    _harmed(tally, seed, count, _nanny)
+
+
+@fault("cluster.scheduler_killed", 50)
+def scheduler_killed(tally: Tally, seed: int, count: int) -> None:
+    """SIGKILL of the scheduler: the study ends in one line; the same command, when there is another, goes on."""
+    _harmed(tally, seed, count, _scheduler)
+
+
+@fault("cluster.coordinator_killed", 50)
+def coordinator_killed(tally: Tally, seed: int, count: int) -> None:
+    """SIGKILL of the process that runs a study on a cluster; the same command goes on."""
+    _harmed(tally, seed, count, _coordinator)
+
+
+@fault("cluster.network", 20)
+def network(tally: Tally, seed: int, count: int) -> None:
+    """A lost network and slow nodes: workers and schedulers that are stopped for a while (SIGSTOP, SIGCONT)."""
+    _harmed(tally, seed, count, _stops)
+
+
+@fault("cluster.any", 20)
+def any_of_them(tally: Tally, seed: int, count: int) -> None:
+    """Any of these, several in one study."""
+    _harmed(tally, seed, count, _any)
+
+
+def _stopped(pid: int, seconds: float, what: str) -> str:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(seconds)
+        os.kill(pid, signal.SIGCONT)
+        return what
+    return ""

@@ -1,0 +1,339 @@
+"""Studies, hunts and claims on a Dask cluster: the same as on one machine, whatever happens to the nodes."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import distributed
+import numpy as np
+import pytest
+
+from benchmarks.faults import cluster as faults
+from benchmarks.faults.tally import FAULTS
+from instances.aryl.reclaim import Reclaim, ReclaimPlan
+from validation import StudyError, cluster, examine, find_worst, gap_study
+from validation.isolation import descendants
+from validation.study.keys import code_of
+from validation.testing import claims, hunt
+from validation.workers import Task
+
+from .studies import FORKED, first_servers, log_of, returns_nothing, servers_from, without_times
+
+pytestmark = [FORKED, pytest.mark.filterwarnings("default")]  # Dask's own warnings are not this library's.
+
+SMALL: dict[str, Any] = {"problems": "aryl.reclaim", "seed": 3, "sizes": [4, 6], "count": 2, "progress": False}
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[distributed.Client]:
+    """A cluster of two workers with a thread each, in processes of their own."""
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as local,
+        distributed.Client(local) as found,
+    ):
+        yield found
+
+
+def pids(client: distributed.Client) -> list[int]:
+    """Processes of the workers."""
+    return sorted(client.run(os.getpid).values())
+
+
+def below(client: distributed.Client) -> list[int]:
+    """Processes below the programs beside the workers, which run tasks."""
+    return [task for worker in pids(client) for program in descendants(worker)[:1] for task in descendants(program)]
+
+
+def eventually(condition: Callable[[], Any], patience: float = 30.0) -> Any:
+    deadline = time.monotonic() + patience
+    while not (value := condition()):
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.02)
+    return value
+
+
+# --- the same as on one machine ---------------------------------------------------------------------
+
+
+def test_the_table_is_that_of_one_machine(client: distributed.Client, tmp_path: Path) -> None:
+    (tmp_path / "beside_it.py").write_text("def first(demand):\n    import numpy\n    return numpy.arange(demand)\n")
+    (tmp_path / "of_mine.py").write_text(
+        textwrap.dedent(
+            """
+            import beside_it
+            from instances.aryl.reclaim import ReclaimPlan
+
+            def first(instance, *, rng):
+                return ReclaimPlan(servers=rng.permutation(instance.num_servers)[beside_it.first(instance.demand)])
+            """
+        )
+    )
+    asked: dict[str, Any] = {
+        **SMALL,
+        "sizes": [5],
+        "heuristics": {
+            "paper": "server_fraction",
+            "random": "random",
+            "closure": servers_from(1),
+            "function": first_servers,
+            "nothing": returns_nothing,
+            "lambda": lambda instance: ReclaimPlan(servers=np.arange(0)),
+            "file": f"{tmp_path}/of_mine.py:first",
+        },
+    }
+    there = gap_study(**asked, output=tmp_path / "there", client=client)
+    here = gap_study(**asked, output=tmp_path / "here", jobs=2)
+    left, right = without_times(there.rows), without_times(here.rows)
+    # A lambda of a test, as one of a notebook, may have a key of its own each time.
+    assert left.drop(columns="key").equals(right.drop(columns="key"))
+    assert len(left) == 2 * 8
+    assert set(left["status"]) == {"optimal", "feasible", "declined", "infeasible"}
+    assert "of_mine" not in sys.modules
+
+
+def test_what_is_done_is_not_done_again(client: distributed.Client, tmp_path: Path) -> None:
+    asked = {**SMALL, "heuristics": ["server_fraction"], "output": tmp_path / "study"}
+    gap_study(**asked, jobs=1)
+    before = (tmp_path / "study" / "rows.jsonl").read_bytes()
+    gap_study(**asked, client=client)
+    assert (tmp_path / "study" / "rows.jsonl").read_bytes() == before
+
+
+def test_a_hunt_by_restarts_depends_on_the_seed_alone(
+    client: distributed.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hunt, "RESTART", 8)
+    options: dict[str, Any] = {"seed": 5, "budget": 240.0, "restarts": 4}
+    here = find_worst("aryl.reclaim", first_servers, **options, jobs=1)
+    assert here.worst_gap > 0
+    assert here.evaluated >= 24
+    assert find_worst("aryl.reclaim", first_servers, **options, client=client) == here
+
+
+def test_claims_are_examined_alike(client: distributed.Client) -> None:
+    wanted = claims.claims("aryl.reclaim")[:4]
+    options: dict[str, Any] = {"instances": 20, "seconds": 60.0, "seed": 2}
+    there = list(claims.examine_all(wanted, client=client, **options))
+    assert [verdict.to_dict() for verdict in there] == [examine(claim, **options).to_dict() for claim in wanted]
+
+
+# --- what tasks can do ------------------------------------------------------------------------------
+
+
+def misbehaves(instance: Reclaim) -> ReclaimPlan:
+    match instance.num_servers:
+        case 4:
+            os._exit(7)
+        case 5:
+            while True:
+                pass
+        case 6:
+            os.kill(os.getppid(), signal.SIGKILL)
+            time.sleep(60)
+    return first_servers(instance)
+
+
+def test_no_heuristic_takes_a_worker_with_it(client: distributed.Client, tmp_path: Path) -> None:
+    before = pids(client)
+    asked = {**SMALL, "sizes": [3, 4, 5, 6], "count": 1, "time_limit": 2.0}
+    found = gap_study(**asked, heuristics=[misbehaves], output=tmp_path / "study", client=client).rows
+    of_heuristic = found[found["algorithm"] == "misbehaves"].set_index("size")
+    assert of_heuristic.loc[3, "status"] == "feasible"
+    assert "exited with code 7" in of_heuristic.loc[4, "reason"]
+    assert "time limit" in of_heuristic.loc[5, "reason"]
+    assert of_heuristic.loc[6, "status"] == "failed"
+    assert (found[found["algorithm"] == "exact"]["status"] == "optimal").all()
+    assert pids(client) == before
+
+
+def count(folder: str, seconds: float) -> int:
+    """Leave a file for each time that this is called."""
+    Path(folder, f"{os.getpid()}-{time.monotonic_ns()}").touch()
+    time.sleep(seconds)
+    return 1
+
+
+def test_tasks_that_run_twice_end_once(client: distributed.Client, tmp_path: Path) -> None:
+    tasks = [Task((str(tmp_path), 0.3), 60.0) for _ in range(12)]
+    ended = []
+    for outcome in cluster.run_tasks(client, count, tasks, total=len(tasks)):
+        ended.append(outcome)
+        if len(ended) == 2:
+            os.kill(pids(client)[0], signal.SIGKILL)
+    assert sorted(map(id, (outcome.task for outcome in ended))) == sorted(map(id, tasks))
+    assert [outcome.reason for outcome in ended] == [""] * 12
+    assert len(list(tmp_path.iterdir())) > 12
+
+
+def test_letting_go_ends_what_runs(client: distributed.Client, tmp_path: Path) -> None:
+    outcomes = cluster.run_tasks(client, count, (Task((str(tmp_path), 60.0 * bool(n)), 90.0) for n in range(9)))
+    next(outcomes)
+    eventually(lambda: len(list(tmp_path.iterdir())) >= 2)
+    assert below(client)
+    outcomes.close()
+    eventually(lambda: not below(client))
+
+
+def test_a_task_that_takes_down_what_runs_it_is_given_up() -> None:
+    tasks = [Task((number,), 1.0) for number in range(3)]
+    queue = cluster._Queue(print, iter(tasks), 3, lambda task: task.arguments)
+    queue.learn(1e-3)
+    batch, begun, given_up = queue.take(threads=1), [], []
+    assert len(batch) == 3
+    while batch:
+        begun.append([one.task for one in batch])
+        given_up += list(queue.back(batch, died=True))
+        batch = queue.take(threads=1)
+    # Alone from then on, so that it takes no other with it.
+    assert sorted(map(len, begun[1:])) == [1] * 3 * (cluster.ATTEMPTS - 1)
+    assert [outcome.task for outcome in given_up] == tasks
+    assert all("took down what ran it, 3 times" in outcome.reason for outcome in given_up)
+
+
+def test_batches_grow_with_what_is_learned_and_shrink_at_the_end() -> None:
+    queue = cluster._Queue(print, (Task((number,), 1.0) for number in range(1000)), 1000, lambda task: task.arguments)
+    assert len(queue.take(threads=2)) == 1
+    for _ in range(100):
+        queue.learn(0.1)
+    sizes = []
+    while batch := queue.take(threads=2):
+        sizes.append(len(batch))
+    assert sum(sizes) == 999
+    assert sizes[0] == pytest.approx(cluster.AIM / 0.1, abs=1)
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[-2] == pytest.approx(cluster.LEAST / 0.1, abs=1)
+
+
+# --- from the command line --------------------------------------------------------------------------
+
+
+def test_a_study_that_is_interrupted_leaves_nothing_running(client: distributed.Client, tmp_path: Path) -> None:
+    (tmp_path / "sleeps.py").write_text("import time\ndef sleeps(instance):\n    time.sleep(60)\n")
+    command = "from validation.cli import main; main()"
+    arguments = ["study", "aryl.reclaim", "--sizes", "5", "--count", "3", "--seed", "1", "-o", "study"]
+    address = client.scheduler.address
+    with subprocess.Popen(
+        [sys.executable, "-c", command, *arguments, "--heuristic", "sleeps.py:sleeps", "--dask", address],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.environ.get("PYTHONPATH", str(Path(__file__).parents[2]))},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        eventually(lambda: process.poll() is not None or log_of(tmp_path / "study"), patience=90.0)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    lines = [line for line in said.splitlines() if " runs, " not in line]
+    assert lines[0].startswith("Dask: 2 workers with 2 threads, dashboard http://")
+    assert lines[1:] == ["optgap: interrupted; what ended is in study, and the same command goes on from there"]
+    eventually(lambda: not below(client))
+
+
+# --- what cannot be done ----------------------------------------------------------------------------
+
+
+def test_a_node_with_other_versions_is_left_out(client: distributed.Client, tmp_path: Path) -> None:
+    # A node where Python says that it is another one.
+    (tmp_path / "sitecustomize.py").write_text("import platform\nplatform.python_version = lambda: '3.0.0'\n")
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', Path.cwd())}"}
+    command = [sys.executable, "-m", "distributed.cli.dask_worker", client.scheduler.address]
+    warned: list[str] = []
+    tasks = [Task((-n,), 60.0) for n in range(6)]
+    with _process([*command, "--no-dashboard", "--nthreads", "4"], environment):
+        eventually(lambda: len(client.nthreads()) == 3)
+        results = [outcome.result for outcome in cluster.run_tasks(client, abs, tasks, warn=warned.append)]
+        assert sorted(results) == [*range(6)]
+        eventually(lambda: warned or (list(cluster.run_tasks(client, abs, tasks, warn=warned.append)) and warned))
+    assert "it has another Python: 3.0.0, not 3.1" in warned[0]
+    eventually(lambda: len(client.nthreads()) == 2)
+
+
+@contextlib.contextmanager
+def _process(command: list[str], environment: dict[str, str]) -> Iterator[None]:
+    with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as process:
+        yield
+        process.terminate()
+
+
+def test_no_row_has_a_false_key(client: distributed.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "code_of", lambda problems: {**code_of(problems), "numpy": "1.0"})
+    with pytest.raises(StudyError, match=r"Dask worker tcp://.* cannot be used: it has another numpy: .*, not 1\.0"):
+        gap_study(**SMALL, output=tmp_path / "study", client=client)
+    assert log_of(tmp_path / "study") == []
+
+
+def test_a_problem_that_a_node_does_not_know_is_named(client: distributed.Client) -> None:
+    found = cluster._Cluster(client, [], None, lambda line: None)
+    found.outside = ("demo.unknown",)
+
+    def read_all() -> None:
+        while True:
+            if found.has_room():
+                found.submit([])
+            if found.has_ended():
+                found.ended()
+
+    with pytest.raises(StudyError, match=r"does not know demo\.unknown: install there the package that registers it"):
+        read_all()
+
+
+LOCK = threading.Lock()
+
+
+def holds_a_lock(instance: Reclaim) -> ReclaimPlan:
+    with LOCK:
+        return first_servers(instance)
+
+
+def test_what_cannot_be_sent_is_named(client: distributed.Client, tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match=r"holds_a_lock of the module .*test_distributed cannot be sent"):
+        gap_study(**SMALL, heuristics=[holds_a_lock], output=tmp_path / "study", client=client)
+
+
+def test_jobs_are_the_threads_of_the_cluster(client: distributed.Client, tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match="jobs: the threads of the Dask workers say"):
+        gap_study(**SMALL, jobs=2, output=tmp_path / "study", client=client)
+    with pytest.raises(StudyError, match="jobs: the threads of the Dask workers say"):
+        find_worst("aryl.reclaim", "random", seed=1, jobs=2, client=client)
+
+
+def test_an_asynchronous_client_is_refused(client: distributed.Client) -> None:
+    async def ask() -> None:
+        async with distributed.Client(client.scheduler.address, asynchronous=True) as other:
+            cluster.threads_of(other)
+
+    with pytest.raises(StudyError, match="an asynchronous client cannot be used"):
+        asyncio.run(ask())
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nonsense://x", ""])
+def test_a_scheduler_that_does_not_answer_is_named(address: str) -> None:
+    import dask
+
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "1s"}),
+        pytest.raises(StudyError, match=f"--dask: no scheduler answers at '{address}'"),
+        cluster.connected(address),
+    ):
+        pass
+
+
+# --- faults -----------------------------------------------------------------------------------------
+
+
+def test_kills_and_stops_lose_and_double_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(faults.ASKED, "count", 8)
+    tally = FAULTS["cluster.any"].harm(1, 3)
+    assert tally.tried == 3
+    assert tally.fine, tally.wrong

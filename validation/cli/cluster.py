@@ -1,0 +1,37 @@
+"""``--dask``: a command whose work is done on a cluster."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+__all__ = ["DASK", "cluster"]
+
+DASK = "Address of a Dask scheduler whose workers do the work, such as tcp://host:8786."
+
+
+@contextmanager
+def cluster(address: str | None) -> Iterator[Client | None]:
+    """A client of the scheduler at an address, whose dashboard is told of; None without an address."""
+    if address is None:
+        yield None
+        return
+    from validation.cluster import connected, threads_of
+
+    with connected(address) as client:
+        # What it would say of a scheduler that is gone, a command says in a line.
+        logging.getLogger("distributed").setLevel(logging.CRITICAL + 1)
+        threads = threads_of(client)
+        workers = len(client.nthreads())
+        print(
+            f"Dask: {workers} workers with {threads} threads, dashboard {client.dashboard_link}",
+            file=sys.stderr,
+            flush=True,
+        )
+        yield client
