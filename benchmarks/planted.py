@@ -736,8 +736,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "gavel.fifo",
         "backfilling",
         "stops where it should go on",
-        "elif blocking:",
-        "elif not blocking:",
+        "elif blocking and not room.any():",
+        "elif not blocking and not room.any():",
         GREEDY,
     ),
     Mutant(

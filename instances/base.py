@@ -423,6 +423,41 @@ class Instance(Record, Generic[P]):
     rows: ClassVar[str] = "n"
     """Dimension whose members are the rows of :meth:`to_frame`."""
 
+    @property
+    def origin(self) -> Mapping[str, Any] | None:
+        """Where the data are from, as their reader tells it; None where nothing is told.
+
+        It is no part of the content: instances of equal data are equal, with one digest, wherever they are from.
+        What ``dataclasses.replace`` makes of an instance is other data, and has none.
+        """
+        origin: Mapping[str, Any] | None = self.__dict__.get("_origin")
+        return origin
+
+    def with_origin(self, origin: Mapping[str, Any]) -> Self:
+        """The same instance with where its data are from, which its JSON form keeps.
+
+        Parameters
+        ----------
+        origin : mapping
+            Of JSON's types.  Readers of real data tell ``trace`` and ``throughputs`` (how each was read: file, hash,
+            rows, and those left out), ``reader`` and ``options``, ``jobs`` (their ids, or rows of the trace) and
+            ``repairs`` (what was changed, and for how many jobs).
+
+        Raises
+        ------
+        InstanceError
+            When it is no JSON object.
+        """
+        try:
+            told = json.loads(json.dumps(origin, allow_nan=False))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise self.refuse("origin", f"must be of JSON's types: {error}") from None
+        if not isinstance(told, dict):
+            raise self.refuse("origin", f"got {quoted(origin)}, must be a JSON object")
+        carrying = copy.copy(self)
+        object.__setattr__(carrying, "_origin", told)
+        return carrying
+
     def objective(self, plan: P) -> float:
         """Value of ``plan``, computed from the plan and the data alone; 0 where there are no jobs.
 
@@ -637,7 +672,8 @@ class Instance(Record, Generic[P]):
         return ""
 
     def to_dict(self) -> dict[str, Any]:
-        return {"problem": self.problem, **super().to_dict()}
+        told = {} if self.origin is None else {"origin": self.origin}
+        return {"problem": self.problem, **super().to_dict(), **told}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -645,7 +681,10 @@ class Instance(Record, Generic[P]):
             problem = data.get("problem", cls.problem)
             if problem != cls.problem:
                 raise InstanceError(f"{cls.__name__}: got problem {quoted(problem)}, must be {cls.problem!r}")
-            data = {name: value for name, value in data.items() if name != "problem"}
+            origin = data.get("origin")
+            data = {name: value for name, value in data.items() if name not in ("problem", "origin")}
+            made = super().from_dict(data)
+            return made if origin is None else made.with_origin(origin)
         return super().from_dict(data)
 
 

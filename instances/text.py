@@ -2,36 +2,98 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import json
 import os
+import zlib
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, NamedTuple
 
 from instances.base import InstanceError
 
-__all__ = ["PathLike", "as_json", "read_text"]
+__all__ = ["OpenFile", "PathLike", "Text", "as_json", "read_source", "read_text"]
 
 PathLike = str | os.PathLike[str]
 
+OpenFile = IO[str] | IO[bytes]
+"""A file that is open for reading."""
+
+_GZIP = b"\x1f\x8b"
+"""How files of gzip begin."""
+
+
+class Text(NamedTuple):
+    """The content of a file.
+
+    Attributes
+    ----------
+    name : str
+        Path or name of the file, which messages about it begin with.
+    content : str
+    sha256 : str
+        Of the bytes as they stand in the file; of an open file of text, of its text in UTF-8.
+    """
+
+    name: str
+    content: str
+    sha256: str
+
 
 def read_text(path: PathLike) -> str:
-    """The content of a text file, its ends of line as they are.
+    """The content of a text file, its ends of line as they are; see :func:`read_source`."""
+    return read_source(path).content
+
+
+def read_source(source: PathLike | OpenFile) -> Text:
+    """A text file with its name and hash, its ends of line as they are.
+
+    Parameters
+    ----------
+    source : path or open file
+        Text in UTF-8, of which a mark at the beginning is passed over, or a gzip of it, which is known by its
+        first bytes.  A file that is open as text may have any encoding; it is read from where it stands.
 
     Raises
     ------
     InstanceError
-        When the file is not text in UTF-8 (a mark at its beginning is passed over), or nothing can have
-        such a name.
+        When the file is not such text, or nothing can have such a name.
     OSError
         When the file cannot be read.
     """
+    if isinstance(source, (str, os.PathLike)):
+        name = os.fspath(source)
+        try:
+            data: str | bytes = Path(name).read_bytes()
+        except ValueError:
+            # With a zero byte in it, or half of a character.
+            raise InstanceError(f"{name!r}: no file can have this name") from None
+    elif hasattr(source, "read"):
+        name = str(getattr(source, "name", "open file"))
+        try:
+            data = source.read()
+        except UnicodeDecodeError as error:
+            raise InstanceError(f"{name}: not a text file in {error.encoding.upper()}") from None
+        except ValueError as error:
+            # Closed, or open for writing.
+            raise InstanceError(f"{name}: {error}") from None
+    else:
+        raise InstanceError(f"got {type(source).__name__}, must be a path or an open file")
+    if isinstance(data, str):
+        return Text(name, data.removeprefix("\ufeff"), hashlib.sha256(data.encode(errors="replace")).hexdigest())
+    digest = hashlib.sha256(data).hexdigest()
+    if data.startswith(_GZIP):
+        try:
+            data = gzip.decompress(data)
+        except (OSError, EOFError, zlib.error):
+            raise InstanceError(f"{name}: begins as a gzip file does, and is none, or not a whole one") from None
     try:
-        return Path(path).read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise InstanceError(f"{path}: not a text file") from None
-    except ValueError:
-        # With a zero byte in it, or half of a character.
-        raise InstanceError(f"{str(path)!r}: no file can have this name") from None
+        return Text(name, data.decode("utf-8-sig"), digest)
+    except UnicodeDecodeError as error:
+        raise InstanceError(
+            f"{name}: not a text file in UTF-8 (byte {data[error.start]:#04x} at {error.start}); one in another "
+            'encoding can be given open, as in open(path, encoding="latin-1")'
+        ) from None
 
 
 def as_json(content: str, where: str, *, line: bool = False) -> Any:

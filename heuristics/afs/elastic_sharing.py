@@ -444,9 +444,11 @@ def max_min(instance: ElasticSharing) -> Schedule | None:
 def optimus(instance: ElasticSharing) -> Schedule | None:
     """Optimus: the next GPU goes where it shortens a job's remaining time the most.
 
-    The first GPUs of a job, without which it never ends, come before all others.
+    The first GPUs of a job, without which it never ends, come before all others, the lowest job's first.
 
-    Guarantee: none known.  Complexity: O((n + M) log n) for each re-allocation.
+    Guarantee: none known on JCT.  Where throughputs are concave from one GPU on and no more jobs are active
+    than there are GPUs, the shares make the sum of the remaining times least, as those of :func:`aryl_two_phase`
+    do: the two then differ in ties only.  Complexity: O((n + M) log n) for each re-allocation.
 
     References
     ----------
@@ -469,7 +471,9 @@ def aryl_two_phase(instance: ElasticSharing) -> Schedule | None:
     are left to the running jobs so that the sum of their running times falls the most, exactly
     (:func:`heuristics.aryl.elastic_allocation.dynamic_program`).
 
-    Guarantee: none known.  Complexity: O(n * M^2) for each re-allocation.
+    Guarantee: none known on JCT.  It differs from :func:`optimus` where not all jobs get a GPU (there short jobs
+    start first here, and the lowest there), and where a step of several GPUs is worth more than smaller ones:
+    one by one, they are not found.  Complexity: O(n * M^2) for each re-allocation.
 
     References
     ----------

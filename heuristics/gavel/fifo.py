@@ -22,9 +22,9 @@ __all__ = [
 def fastest_free_type(instance: Fifo) -> Allocation:
     """Jobs in the order of their arrival, each on the fastest type that is free for it.
 
-    A job that finds too few free workers ends the allocation: nobody overtakes it.  This is what the
-    authors' released code does in place of the policy's program, except that a job is never put on a
-    type on which it makes no steps.  Ties go to the lowest type.
+    A job that finds too few free workers on every type ends the allocation: nobody overtakes it.  One that
+    finds enough, but only on types on which it makes no steps, is dropped, and the next one's turn comes.
+    This is what the authors' released code does in place of the policy's program.  Ties go to the lowest type.
 
     Guarantee: none known.  Complexity: O(n * k).
 
@@ -38,7 +38,8 @@ def fastest_free_type(instance: Fifo) -> Allocation:
 def agnostic_fifo(instance: Fifo) -> Allocation:
     """Jobs in the order of their arrival, each on the lowest type with enough free workers, whatever its speed there.
 
-    A job that finds none ends the allocation.  A type on which a job makes no steps is none for it.
+    A job that finds too few on every type ends the allocation; one that makes no steps on those that have enough is
+    dropped, as by :func:`fastest_free_type`.
 
     Guarantee: none.  Complexity: O(n * k).
 

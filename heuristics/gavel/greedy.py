@@ -28,7 +28,8 @@ def free_types(instance: Sharing, order: Iterable[int], worth: FloatArray, *, bl
     worth : (n, k) float
         At least 0; a type of worth 0 is none for a job.
     blocking : bool
-        Whether a job that finds no workers ends the allocation; else the jobs behind it go on.
+        Whether a job that no type has enough free workers for ends the allocation; else the jobs behind it go on.
+        They always do behind a job that finds workers, but only such as are worth nothing for it.
 
     Notes
     -----
@@ -43,7 +44,7 @@ def free_types(instance: Sharing, order: Iterable[int], worth: FloatArray, *, bl
         if left[kind] > 0:
             x[job, kind] = 1.0
             free[instance.pools[kind]] -= instance.scale_factors[job]
-        elif blocking:
+        elif blocking and not room.any():
             break
     return Allocation(time_fractions=x)
 

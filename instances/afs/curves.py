@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from instances.base import InstanceError
 from instances.data.elasticflow import read_throughputs
-from instances.data.lines import PathLike
+from instances.data.lines import Source
 from instances.schema import FloatArray
 
 __all__ = ["Curves", "RepairWarning", "curves"]
@@ -35,13 +36,16 @@ class Curves:
         For each model and global batch size, iterations/s at 0 to num_gpus GPUs.
     repairs : tuple of str
         What was changed, one line for each curve; empty where nothing was.
+    attrs : dict
+        How the tables were read, under "reading".
     """
 
     tables: Mapping[tuple[str, int], FloatArray]
     repairs: tuple[str, ...]
+    attrs: Mapping[Any, Any] = field(default_factory=dict, compare=False)
 
 
-def curves(folder: PathLike, *, num_gpus: int, models: Sequence[str] | None = None, repair: bool = False) -> Curves:
+def curves(folder: Source, *, num_gpus: int, models: Sequence[str] | None = None, repair: bool = False) -> Curves:
     """Throughput curves up to ``num_gpus`` from a folder of tables, concave and never falling.
 
     Between measured numbers of GPUs a curve is linear, and beyond the last it is flat.  A curve is
@@ -50,8 +54,8 @@ def curves(folder: PathLike, *, num_gpus: int, models: Sequence[str] | None = No
 
     Parameters
     ----------
-    folder : path
-        Folder of tables for :func:`instances.data.elasticflow.read_throughputs`, such as
+    folder : path, open file or DataFrame
+        Tables for :func:`instances.data.elasticflow.read_throughputs`, mostly a folder such as
         ``throughputs_A100``.
     num_gpus : int
         Last point of the curves.
@@ -69,11 +73,13 @@ def curves(folder: PathLike, *, num_gpus: int, models: Sequence[str] | None = No
         ``repair`` is false; the message names the model and its batch size.
     """
     measured = read_throughputs(folder)
+    attrs = measured.attrs
+    name = attrs["reading"]["source"]
     if models is not None:
         present = measured.index.get_level_values("model")
         missing = sorted(set(models) - set(present))
         if missing:
-            raise InstanceError(f"{folder}: there is no throughput table of {missing[0]}")
+            raise InstanceError(f"{name}: there is no throughput table of {missing[0]}")
         measured = measured[present.isin(list(models))]
     counts = sorted(int(gpus) for gpus in measured.columns)
     last = min((count for count in counts if count >= num_gpus), default=num_gpus)
@@ -82,19 +88,19 @@ def curves(folder: PathLike, *, num_gpus: int, models: Sequence[str] | None = No
     repairs = []
     for (model, batch_size), rates in zip(kinds, measured[counts].to_numpy(float).tolist(), strict=True):
         points = {gpus: rate for gpus, rate in zip(counts, rates, strict=True) if gpus <= last}
-        name = f"{model} at batch size {batch_size}"
+        kind = f"{model} at batch size {batch_size}"
         faults = _faults(points)
         if faults and not repair:
-            raise InstanceError(f"{folder}: {name}: {faults[0]}; ask to repair it, or leave the model out")
+            raise InstanceError(f"{name}: {kind}: {faults[0]}; ask to repair it, or leave the model out")
         known = _measured(points)
         if len(known) == 1:
-            raise InstanceError(f"{folder}: {name}: nothing was measured on up to {last} GPUs")
+            raise InstanceError(f"{name}: {kind}: nothing was measured on up to {last} GPUs")
         if faults:
             known = _upper_hull(known)
-            repairs.append(f"{name}: {'; '.join(faults)}")
+            repairs.append(f"{kind}: {'; '.join(faults)}")
         corners = np.array(known, float)
         tables[model, batch_size] = np.interp(np.arange(num_gpus + 1), corners[:, 0], corners[:, 1])
-    return Curves(tables, tuple(repairs))
+    return Curves(tables, tuple(repairs), attrs)
 
 
 def _measured(points: Mapping[int, float]) -> list[tuple[int, float]]:

@@ -28,8 +28,9 @@ import numpy as np
 from instances import pictures
 from instances.afs.curves import RepairWarning, curves
 from instances.base import TOLERANCE, Instance, InstanceError, Plan, PlanError, Violation, exceeding, total
-from instances.data import microsoft, tiresias
-from instances.data.lines import PathLike, read_header
+from instances.data.jobs import read_trace
+from instances.data.lines import Source
+from instances.data.origin import origin
 from instances.schema import LONGEST, Array, BoolArray, FloatArray, IntArray, Scalar, default
 
 if TYPE_CHECKING:
@@ -467,8 +468,8 @@ def generate(
 def from_trace(
     rng: np.random.Generator | int,
     *,
-    throughputs: PathLike,
-    trace: PathLike,
+    throughputs: Source,
+    trace: Source,
     num_jobs: int = 4,
     repair: bool = False,
     num_gpus: int = 8,
@@ -487,10 +488,10 @@ def from_trace(
     ----------
     rng : Generator or int
         Source of randomness, or its seed: it chooses the stretch of the trace, and draws curves.
-    throughputs : path
-        Folder of tables for :func:`instances.data.elasticflow.read_throughputs`.
-    trace : path
-        A raw Microsoft trace, or the Tiresias trace.
+    throughputs : path, open file or DataFrame
+        Tables for :func:`instances.data.elasticflow.read_throughputs`, mostly a folder.
+    trace : path, open file or DataFrame
+        A job table for :func:`instances.data.jobs.read_trace`, such as a raw Microsoft trace or the Tiresias trace.
     num_jobs : int
         Number of jobs, n.
     repair : bool
@@ -515,22 +516,27 @@ def from_trace(
     rng = np.random.default_rng(rng)
     known = curves(throughputs, num_gpus=num_gpus, models=models, repair=repair)
     if known.repairs:
-        warnings.warn(f"{throughputs}: repaired {'. '.join(known.repairs)}", RepairWarning, stacklevel=2)
-    if "model_name" in read_header(trace):
-        jobs = tiresias.read_trace(trace)
-    else:
-        jobs = microsoft.read_trace(trace).assign(model="")
-    if not 1 <= num_jobs <= len(jobs):
-        raise InstanceError(f"num_jobs: got {num_jobs}, must be 1 to {len(jobs)}, the number of jobs in {trace}")
-    first = int(rng.integers(0, len(jobs) - num_jobs + 1))
-    jobs = jobs.iloc[first : first + num_jobs]
+        warnings.warn(
+            f"{known.attrs['reading']['source']}: repaired {'. '.join(known.repairs)}", RepairWarning, stacklevel=2
+        )
+    arriving = read_trace(trace)
+    name = arriving.attrs["reading"]["source"]
+    if not 1 <= num_jobs <= len(arriving):
+        raise InstanceError(f"num_jobs: got {num_jobs}, must be 1 to {len(arriving)}, the number of jobs in {name}")
+    first = int(rng.integers(0, len(arriving) - num_jobs + 1))
+    jobs = arriving.iloc[first : first + num_jobs]
+    in_order = sorted(known.tables)
+    drawn = 0
     work, tables, requests = [], [], []
-    for model, duration, held in zip(jobs["model"], jobs["duration"], jobs["num_gpus"], strict=True):
-        kinds = sorted(kind for kind in known.tables if kind[0] == model) or sorted(known.tables)
+    models_of = jobs["model"].tolist() if "model" in jobs else [""] * num_jobs
+    for model, duration, held in zip(models_of, jobs["duration"].tolist(), jobs["num_gpus"].tolist(), strict=True):
+        own = [kind for kind in in_order if kind[0] == model]
+        kinds = own or in_order
+        drawn += not own
         table = known.tables[kinds[int(rng.integers(len(kinds)))]]
         tables.append(table)
-        requests.append(min(int(held), num_gpus))
-        work.append(float(duration) * table[requests[-1]])
+        requests.append(min(held, num_gpus))
+        work.append(duration * table[requests[-1]])
     submitted = jobs["submit_time"].to_numpy(float)
     return ElasticSharing(
         num_gpus=num_gpus,
@@ -539,6 +545,27 @@ def from_trace(
         arrivals=submitted - submitted.min() if arrivals else np.zeros(num_jobs),
         reallocation=reallocation,
         requests=np.array(requests),
+    ).with_origin(
+        origin(
+            "instances.afs.elastic_sharing.from_trace",
+            throughputs=known.attrs,
+            trace=arriving.attrs,
+            rows=np.arange(first, first + num_jobs),
+            jobs=jobs["job_id"].tolist(),
+            repairs={
+                "model is drawn, of which there is no table": drawn,
+                "request is cut to the cluster's GPUs": int((jobs["num_gpus"] > num_gpus).sum()),
+                "arrival is put at the start": 0 if arrivals else int((submitted > submitted.min()).sum()),
+            },
+            options={
+                "num_jobs": num_jobs,
+                "num_gpus": num_gpus,
+                "repair": repair,
+                "repaired_curves": list(known.repairs),
+                "arrivals": arrivals,
+                "models": models,
+            },
+        )
     )
 
 

@@ -34,7 +34,8 @@ from instances import pictures
 from instances.base import Instance, InstanceError, Plan, PlanError, Violation, agree, exceeding, product, total
 from instances.data import microsoft
 from instances.data.elasticflow import read_throughputs, throughput_curve
-from instances.data.lines import PathLike
+from instances.data.lines import Source
+from instances.data.origin import origin
 from instances.schema import Array, FloatArray, IntArray, Ragged, Scalar
 
 if TYPE_CHECKING:
@@ -252,8 +253,8 @@ def generate(
 def from_trace(
     rng: np.random.Generator | int,
     *,
-    throughputs: PathLike,
-    trace: PathLike,
+    throughputs: Source,
+    trace: Source,
     num_jobs: int = 20,
     scaling: int = 2,
     tightness: float = 0.5,
@@ -269,10 +270,11 @@ def from_trace(
     ----------
     rng : Generator or int
         Source of randomness, or its seed: it chooses the stretch of the trace, and draws curves.
-    throughputs : path
-        Folder of tables for :func:`instances.data.elasticflow.read_throughputs`.
-    trace : path
-        A raw Microsoft trace or the Tiresias trace.
+    throughputs : path, open file or DataFrame
+        Tables for :func:`instances.data.elasticflow.read_throughputs`, mostly a folder.
+    trace : path, open file or DataFrame
+        A job table for :func:`instances.data.microsoft.read_trace`, such as a raw Microsoft trace or the Tiresias
+        trace.
     num_jobs : int
         Number of jobs, n.
     scaling : int
@@ -286,18 +288,20 @@ def from_trace(
         When a file is malformed, the trace has too few jobs, or no curve goes down to a job's GPUs.
     """
     rng = np.random.default_rng(rng)
-    measured: list[dict[Any, float]] = [row.dropna().to_dict() for _, row in read_throughputs(throughputs).iterrows()]
-    jobs = microsoft.read_trace(trace)
-    if not 1 <= num_jobs <= len(jobs):
-        raise InstanceError(f"num_jobs: got {num_jobs}, must be 1 to {len(jobs)}, the number of jobs in {trace}")
-    first = int(rng.integers(0, len(jobs) - num_jobs + 1))
-    jobs = jobs.iloc[first : first + num_jobs]
+    rates = read_throughputs(throughputs)
+    measured: list[dict[Any, float]] = [row.dropna().to_dict() for _, row in rates.iterrows()]
+    arriving = microsoft.read_trace(trace)
+    name = arriving.attrs["reading"]["source"]
+    if not 1 <= num_jobs <= len(arriving):
+        raise InstanceError(f"num_jobs: got {num_jobs}, must be 1 to {len(arriving)}, the number of jobs in {name}")
+    first = int(rng.integers(0, len(arriving) - num_jobs + 1))
+    jobs = arriving.iloc[first : first + num_jobs]
     min_workers = jobs["num_gpus"].to_numpy(np.int64)
     tables = []
     for held, duration in zip(min_workers.tolist(), jobs["duration"].tolist(), strict=True):
         usable = [row for row in measured if row and min(row) <= held]
         if not usable:
-            raise InstanceError(f"{throughputs}: no model was measured on {held} GPUs or fewer")
+            raise InstanceError(f"{rates.attrs['reading']['source']}: no model was measured on {held} GPUs or fewer")
         curve = throughput_curve(usable[int(rng.integers(len(usable)))], scaling * held)
         tables.append(duration * curve[held] / curve[held:])
     return ElasticAllocation(
@@ -307,6 +311,16 @@ def from_trace(
         gpus_per_worker=np.ones(num_jobs, np.int64),
         min_running_times=np.array([table[-1] for table in tables]),
         running_times=tuple(tables),
+    ).with_origin(
+        origin(
+            "instances.aryl.elastic_allocation.from_trace",
+            throughputs=rates.attrs,
+            trace=arriving.attrs,
+            rows=np.arange(first, first + num_jobs),
+            jobs=jobs["job_id"].tolist(),
+            repairs={"model and batch size are drawn": num_jobs},
+            options={"num_jobs": num_jobs, "scaling": scaling, "tightness": tightness},
+        )
     )
 
 

@@ -1,20 +1,29 @@
-"""Reading files of text: lines, cells and JSON, with the file and the line in every error.
+"""Reading tables: cells, lines, files, and what is told of how they were read.
 
-A cell is read by a function of its text, which refuses what it cannot read with a ``ValueError`` that
-says what the cell must be.
+A cell is read by a :class:`Cell`, one at a time or a column at once.  What it cannot read is refused with a
+``ValueError`` that says what the cell must be, to which the file and the line are added here.
 """
 
 from __future__ import annotations
 
 import csv
+import difflib
+import functools
 import io
 import math
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from instances.base import InstanceError
-from instances.schema import LONGEST, quoted
-from instances.text import PathLike, as_json, read_text
+from instances.schema import LONGEST, nearest, quoted
+from instances.text import OpenFile, PathLike, as_json, read_source
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,32 +31,146 @@ if TYPE_CHECKING:
 __all__ = [
     "LARGEST_WHOLE",
     "Cell",
+    "Column",
     "PathLike",
-    "csv_lines",
+    "Reading",
+    "Source",
+    "Table",
+    "any_text",
     "gpus",
+    "moment",
+    "named",
     "number",
     "positive",
     "positive_whole",
     "read_cell",
-    "read_header",
-    "read_jobs",
+    "read_columns",
     "read_json",
-    "read_rows",
-    "read_text",
+    "read_table",
+    "reader",
     "text",
     "whole",
 ]
 
-Cell = Callable[[str], Any]
-
 LARGEST_WHOLE = 2**53
 """Beyond it a number of a table is not exact."""
+
+MOST_REASONS = 5
+"""Rows left out of which a reading tells why."""
 
 
 # --- cells ----------------------------------------------------------------------------------------
 
 
-def read_cell(read: Cell, cell: str, where: str) -> Any:
+class Cell:
+    """How a cell is read."""
+
+    def __call__(self, cell: str) -> Any:
+        """What the cell says; a ``ValueError`` says what it must be."""
+        raise NotImplementedError
+
+    def column(self, cells: Sequence[str]) -> tuple[Sequence[Any] | NDArray[Any], NDArray[np.bool_]]:
+        """What each cell says, and whether it could be read; anything where it could not."""
+        read: list[Any] = []
+        fine = np.ones(len(cells), bool)
+        for position, cell in enumerate(cells):
+            try:
+                read.append(self(cell))
+            except ValueError:
+                read.append(None)
+                fine[position] = False
+        return read, fine
+
+
+@dataclass(frozen=True)
+class Words(Cell):
+    """A word or more, without the blanks around it."""
+
+    empty: bool = False
+
+    def __call__(self, cell: str) -> str:
+        if not self.empty and not cell.strip():
+            raise ValueError("must not be empty")
+        return cell.strip()
+
+    def column(self, cells: Sequence[str]) -> tuple[list[str], NDArray[np.bool_]]:
+        read = [cell.strip() for cell in cells]
+        return read, np.array([self.empty or bool(cell) for cell in read], bool)
+
+
+@dataclass(frozen=True)
+class Number(Cell):
+    """A finite number of at least 0, or one of a narrower range."""
+
+    above_zero: bool = False
+    whole_from: int | None = None
+    """For whole numbers, the least."""
+    maximum: int = LARGEST_WHOLE
+    """For whole numbers."""
+
+    def __call__(self, cell: str) -> float:
+        try:
+            value = float(cell)
+        except ValueError:
+            raise ValueError("must be a number") from None
+        if not 0 <= value < math.inf:
+            raise ValueError("must be finite and at least 0")
+        if self.above_zero and not value:
+            raise ValueError("must be positive")
+        if self.whole_from is None:
+            return value
+        if value % 1 or value < self.whole_from:
+            raise ValueError(f"must be a whole number, at least {self.whole_from}")
+        if value > self.maximum:
+            raise ValueError(f"must be at most {self.maximum:,}")
+        return round(value)
+
+    def column(self, cells: Sequence[str]) -> tuple[Sequence[Any] | NDArray[Any], NDArray[np.bool_]]:
+        try:
+            # NumPy asks Python for each number, so that it is the one that ``__call__`` reads.
+            values = np.array(cells, object).astype(float)
+        except ValueError:
+            return super().column(cells)
+        fine = (values >= 0) & (values < math.inf)
+        if self.above_zero:
+            fine &= values > 0
+        if self.whole_from is None:
+            return values, fine
+        fine &= (np.floor(values) == values) & (values >= self.whole_from) & (values <= self.maximum)
+        return np.where(fine, values, 0).astype(np.int64), fine
+
+
+@dataclass(frozen=True)
+class Moment(Cell):
+    """A date and time such as ``2020-06-09 18:41:01``, in seconds since 1970 as if of UTC."""
+
+    def __call__(self, cell: str) -> float:
+        try:
+            moment = datetime.fromisoformat(cell.strip())
+        except ValueError:
+            raise ValueError("must be a date and time such as 2020-06-09 18:41:01") from None
+        return moment.replace(tzinfo=UTC).timestamp()
+
+
+moment = Moment()
+"""A date and time, in seconds since 1970."""
+text = Words()
+"""A word or more, without the blanks around it."""
+any_text = Words(empty=True)
+"""The same, or nothing."""
+number = Number()
+"""A finite number of at least 0."""
+positive = Number(above_zero=True)
+"""A finite number above 0."""
+whole = Number(whole_from=0)
+"""A whole number of at least 0."""
+positive_whole = Number(whole_from=1)
+"""A whole number of at least 1."""
+gpus = Number(whole_from=1, maximum=LONGEST)
+"""A number of GPUs, at least 1."""
+
+
+def read_cell(read: Callable[[str], Any], cell: str, where: str) -> Any:
     """What ``read`` makes of a cell.
 
     Raises
@@ -61,142 +184,349 @@ def read_cell(read: Cell, cell: str, where: str) -> Any:
         raise InstanceError(f"{where}: got {quoted(cell)}, {error}") from None
 
 
-def text(cell: str) -> str:
-    """A word or more, without the blanks around it."""
-    if not cell.strip():
-        raise ValueError("must not be empty")
-    return cell.strip()
+# --- tables as text -------------------------------------------------------------------------------
 
 
-def number(cell: str) -> float:
-    """A finite number of at least 0."""
+@dataclass(frozen=True)
+class Table:
+    """A table as text, before anything of it is understood.
+
+    Attributes
+    ----------
+    name : str
+        Of the file, or ``"DataFrame"``.
+    sha256 : str
+        Of the file's bytes, or of the DataFrame as the CSV file that it would be written to.
+    header : list of str
+        Names of the columns; none where the file is empty, or has no header.
+    rows : list of list of str
+        The cells of each row, as many as there are.
+    lines : list of int
+        The number of each row: its line in a file, counted from 1, or its place in a DataFrame, from 0.
+    unit : str
+        What these count, ``"line"`` or ``"row"``.
+    reading : mapping, optional
+        How the DataFrame was read, if a reader made it.
+    """
+
+    name: str
+    sha256: str
+    header: list[str]
+    rows: list[list[str]]
+    lines: list[int]
+    unit: str = "line"
+    reading: Mapping[str, Any] | None = None
+
+    @property
+    def head(self) -> str:
+        """Where the header is, for messages."""
+        return f"{self.name}, line 1" if self.unit == "line" else self.name
+
+    def at(self, row: int) -> str:
+        """Where a row is, for messages."""
+        return f"{self.name}, {self.unit} {self.lines[row]}"
+
+
+if TYPE_CHECKING:
+    Source = PathLike | OpenFile | pd.DataFrame | Table
+else:
+    Source = PathLike | OpenFile | Table | Any
+"""What a reader takes: a path, an open file, a pandas DataFrame, or a table that was read before."""
+
+
+def read_table(source: Source, *, separator: str = ",", header: bool = True) -> Table:
+    """A table as text, with the blanks around names of columns left out, and without blank lines.
+
+    Parameters
+    ----------
+    source : path, open file or DataFrame
+        A file may be a gzip.
+    separator : str
+        A comma: cells are those of CSV files, and blanks after a comma do not count.  Anything else, such as a tab,
+        cuts lines and nothing else does.
+    header : bool
+        Whether the first line of a file names the columns.
+
+    Raises
+    ------
+    InstanceError
+        When the file is no such table; the message names file and line.
+    """
+    if isinstance(source, Table):
+        return source
+    framed = _framed(source)
+    name, content, sha256 = read_source(source if framed is None else io.StringIO(framed))  # type: ignore[arg-type]
+    if framed is not None:
+        name, separator, header = "DataFrame", ",", True
+    text_file = io.StringIO(content, newline="")
+    if separator == ",":
+        lines = csv.reader(text_file, skipinitialspace=True)
+    else:
+        lines = csv.reader(text_file, delimiter=separator, quoting=csv.QUOTE_NONE)
+    numbers, rows = [], []
     try:
-        value = float(cell)
-    except ValueError:
-        raise ValueError("must be a number") from None
-    if not 0 <= value < math.inf:
-        raise ValueError("must be finite and at least 0")
-    return value
+        for cells in lines:
+            if cells:
+                numbers.append(lines.line_num)
+                rows.append(cells)
+    except csv.Error as error:
+        raise InstanceError(f"{name}, line {lines.line_num}: {error}") from None
+    names = [cell.strip() for cell in rows[0]] if header and rows else []
+    first = 1 if header else 0
+    table = Table(name, sha256, names, rows[first:], numbers[first:])
+    if framed is None:
+        return table
+    # A DataFrame is no path and no file, and was not read from one here.
+    before = source.attrs.get("reading")  # type: ignore[union-attr]
+    return replace(table, lines=list(range(len(table.rows))), unit="row", reading=before)
 
 
-def positive(cell: str) -> float:
-    """A finite number above 0."""
-    if not number(cell):
-        raise ValueError("must be positive")
-    return number(cell)
+def _framed(source: object) -> str | None:
+    """A DataFrame as CSV; None of anything else."""
+    if isinstance(source, (str, os.PathLike)) or hasattr(source, "read"):
+        return None
+    import pandas as pd
+
+    if not isinstance(source, pd.DataFrame):
+        raise InstanceError(f"got {type(source).__name__}, must be a path, an open file or a DataFrame")
+    # The index is data where it has names, as that of tables of throughputs.
+    return source.to_csv(index=any(name is not None for name in source.index.names))
 
 
-def whole(cell: str) -> int:
-    """A whole number of at least 0."""
-    return _whole(cell, 0)
+class Column(NamedTuple):
+    """A column of the result.
+
+    Attributes
+    ----------
+    names : tuple of str
+        What it is called in files; the first stands in messages.
+    read : Cell
+    optional : bool
+        Whether the result lacks it where the file does.
+    """
+
+    names: tuple[str, ...]
+    read: Cell
+    optional: bool = False
 
 
-def positive_whole(cell: str) -> int:
-    """A whole number of at least 1."""
-    return _whole(cell, 1)
+class Reading(TypedDict, total=False):
+    """How a table was read: ``frame.attrs["reading"]``, in JSON's types.
+
+    ``rows`` counts those of the file, ``skipped`` the bad ones left out (with the ``reasons`` of the first few), and
+    ``repeated`` those kept whose ``job_id`` a row before has, too.  ``left_out`` counts rows that are in order, but
+    none of the jobs that the table is about, and ``filled_in`` those of which something was put in or rounded that the
+    file does not say so.  ``options`` are the reader's.  ``before`` is the reading of a DataFrame that a reader made.
+    """
+
+    source: str
+    sha256: str
+    reader: str
+    options: dict[str, Any]
+    rows: int
+    skipped: int
+    reasons: list[str]
+    repeated: int
+    left_out: dict[str, int]
+    filled_in: dict[str, int]
+    before: dict[str, Any]
 
 
-def gpus(cell: str) -> int:
-    """A number of GPUs, at least 1."""
-    return _whole(cell, 1, LONGEST)
+def named(table: Table, columns: Mapping[str, Column], given: Mapping[str, str] | None = None) -> dict[str, int]:
+    """Where each column of the result stands in the table; optional ones that are not there are left out.
+
+    Parameters
+    ----------
+    table : Table
+    columns : mapping
+        Name in the result to what is known of the column.
+    given : mapping, optional
+        Name in the result to name in the file, which goes before the names that are known.
+
+    Raises
+    ------
+    InstanceError
+        When a column is missing or there twice, or ``given`` names one that the result does not have.
+    """
+    given = given or {}
+    for name in given:
+        if name not in columns:
+            raise InstanceError(
+                f"columns: got {quoted(name)}, must be of {', '.join(columns)}{nearest(str(name), columns)}"
+            )
+    places = {}
+    for name, column in columns.items():
+        spelled = (given[name],) if name in given else (*column.names, name)
+        found = next((one for one in spelled if one in table.header), None)
+        if found is None:
+            if column.optional and name not in given:
+                continue
+            there = f" (did you mean columns={{{name!r}: {close!r}}}?)" if (close := _close(spelled, table)) else ""
+            raise InstanceError(f"{table.head}: there is no column {quoted(spelled[0])}{there}")
+        if table.header.count(found) > 1:
+            raise InstanceError(f"{table.head}: column {quoted(found)} is there twice")
+        places[name] = table.header.index(found)
+    return places
 
 
-def _whole(cell: str, minimum: int, maximum: int = LARGEST_WHOLE) -> int:
-    value = number(cell)
-    if value % 1 or value < minimum:
-        raise ValueError(f"must be a whole number, at least {minimum}")
-    if value > maximum:
-        raise ValueError(f"must be at most {maximum:,}")
-    return round(value)
+def _close(spelled: Sequence[str], table: Table) -> str | None:
+    """A column of the table that is called nearly so."""
+    alike = {"".join(filter(str.isalnum, name)).lower(): name for name in table.header if len(name) < 50}
+    for one in spelled:
+        close = difflib.get_close_matches("".join(filter(str.isalnum, one)).lower(), alike, n=1, cutoff=0.8)
+        if close:
+            return alike[close[0]]
+    return None
+
+
+def read_columns(
+    source: Source,
+    columns: Mapping[str, Column],
+    *,
+    given: Mapping[str, str] | None = None,
+    skip_bad_rows: bool = False,
+    what: str = "jobs",
+) -> pd.DataFrame:
+    """The rows of a table, each column read as it is declared.
+
+    Parameters
+    ----------
+    source : path, open file, DataFrame or Table
+    columns : mapping
+        Name in the result to what is known of the column.
+    given : mapping, optional
+        Name in the result to name in the file, where that is none of the known ones.
+    skip_bad_rows : bool
+        Whether rows that cannot be read are left out, and counted in the reading, rather than refused.
+    what : str
+        What the rows are, for the message that there are none.
+
+    Returns
+    -------
+    DataFrame
+        In the file's order; other columns of the file are left out.  How it was read is ``attrs["reading"]``.
+
+    Raises
+    ------
+    InstanceError
+        When a column is missing, a row is malformed, or there are none.
+    """
+    import pandas as pd
+
+    table = read_table(source)
+    places = named(table, columns, given)
+    width = len(table.header)
+    fine = np.array([len(cells) == width for cells in table.rows], bool)
+    even = table.rows if fine.all() else [cells if len(cells) == width else [""] * width for cells in table.rows]
+    by_place = list(zip(*even, strict=True)) if even else [()] * width
+    made: dict[str, Any] = {}
+    for name, place in places.items():
+        made[name], readable = columns[name].read.column(by_place[place])
+        fine &= readable
+    bad = np.flatnonzero(~fine)
+    reasons = [_reason(table, int(row), columns, places) for row in bad[: MOST_REASONS if skip_bad_rows else 1]]
+    if reasons and not skip_bad_rows:
+        raise InstanceError(reasons[0])
+    if bad.size:
+        kept = np.flatnonzero(fine)
+        made = {
+            name: values[kept] if isinstance(values, np.ndarray) else [values[row] for row in kept]
+            for name, values in made.items()
+        }
+    if bad.size == len(table.rows):
+        raise InstanceError(f"{table.name}: there are no {what}" + (f"; {reasons[0]}" if reasons else ""))
+    frame = pd.DataFrame(made)
+    reading: Reading = {
+        "source": table.name,
+        "sha256": table.sha256,
+        "rows": len(table.rows),
+        "skipped": int(bad.size),
+        "reasons": reasons,
+    }
+    if table.reading is not None:
+        reading["before"] = dict(table.reading)
+    if "job_id" in frame:
+        reading["repeated"] = int(frame["job_id"].duplicated().sum())
+    frame.attrs["reading"] = reading
+    return frame
+
+
+def _reason(table: Table, row: int, columns: Mapping[str, Column], places: Mapping[str, int]) -> str:
+    """What is wrong with a row."""
+    cells = table.rows[row]
+    if len(cells) != len(table.header):
+        return f"{table.at(row)}: got {len(cells)} cells, must be {len(table.header)}"
+    for name, place in places.items():
+        try:
+            read_cell(columns[name].read, cells[place], f"{table.at(row)}: {table.header[place]}")
+        except InstanceError as error:
+            return str(error)
+    raise AssertionError("a row that a column refuses has a cell that is refused")
 
 
 # --- files ----------------------------------------------------------------------------------------
 
 
-def read_json(path: PathLike) -> Any:
-    """The content of a JSON file.
+def read_json(source: PathLike | OpenFile) -> tuple[Any, Reading]:
+    """The content of a JSON file, and what is told of the file.
 
     Raises
     ------
     InstanceError
         When the file is not JSON; the message names file and line.
     """
-    return as_json(read_text(path), f"{path}", line=True)
+    name, content, sha256 = read_source(source)
+    return as_json(content, name, line=True), {"source": name, "sha256": sha256}
 
 
-def csv_lines(path: PathLike) -> Iterator[tuple[int, list[str]]]:
-    """Number and cells of each line of a CSV file; blank lines are passed over.
+MOST_KEPT = 8
+"""Files that each reader keeps."""
+SETTLED = 10**8
+"""Nanoseconds after which a change of a file shows in its time."""
 
-    Raises
-    ------
-    InstanceError
-        When the file is no CSV; the message names file and line.
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def reader(read: F) -> F:
+    """A function that reads a path once: what it made is kept until the file changes, and each call gets a copy.
+
+    A file is the same while its path, its time of change and its size are; of a folder, those of all that is in it.
+    The reading in ``attrs`` of what is made gets the name of the function and its options.
     """
-    reader = csv.reader(io.StringIO(read_text(path), newline=""))
+    kept: dict[object, Any] = {}
+
+    @functools.wraps(read)
+    def once(source: Any, **options: Any) -> Any:
+        path = os.path.abspath(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else None
+        key = path and (*_identity(path), repr(sorted(options.items())))
+        if key in kept:
+            return _copied(kept[key])
+        made = read(source, **options)
+        # What is made of another reader's table keeps what that one told.
+        made.attrs["reading"].setdefault("reader", f"{read.__module__}.{read.__qualname__}")
+        made.attrs["reading"].setdefault("options", {name: value for name, value in options.items() if value})
+        # What was changed just now may be changed again without its time showing it.
+        if key and time.time_ns() - key[1] > SETTLED:
+            while len(kept) >= MOST_KEPT:
+                del kept[next(iter(kept))]
+            kept[key] = made
+        return _copied(made)
+
+    return cast(F, once)
+
+
+def _identity(path: str) -> tuple[str, int, tuple[tuple[str, int, int], ...]]:
+    """A path, when something in it changed last (ns), and what is there."""
     try:
-        yield from ((reader.line_num, cells) for cells in reader if cells)
-    except csv.Error as error:
-        raise InstanceError(f"{path}, line {reader.line_num}: {error}") from None
+        names = sorted(os.listdir(path)) if os.path.isdir(path) else [""]
+        found = [(name, os.stat(os.path.join(path, name) if name else path)) for name in names]
+    except (OSError, ValueError):
+        # What cannot be looked at is the reader's to refuse.
+        return path, time.time_ns(), ()
+    about = tuple((name, one.st_mtime_ns, one.st_size) for name, one in found)
+    return path, max((changed for _, changed, _ in about), default=time.time_ns()), about
 
 
-def read_header(path: PathLike) -> list[str]:
-    """The names of a CSV file's columns; none where the file is empty."""
-    return next(csv_lines(path), (1, []))[1]
-
-
-def read_rows(path: PathLike, required: tuple[str, ...]) -> Iterator[tuple[int, dict[str, str]]]:
-    """Number of each line after the header, and its cells by the names of their columns.
-
-    Raises
-    ------
-    InstanceError
-        When a required column is missing or there twice, or a line has more or fewer cells than the header.
-    """
-    lines = csv_lines(path)
-    _, header = next(lines, (1, []))
-    for column in required:
-        if column not in header:
-            raise InstanceError(f"{path}, line 1: there is no column {column!r}")
-        if header.count(column) > 1:
-            raise InstanceError(f"{path}, line 1: column {column!r} is there twice")
-    for line, cells in lines:
-        if len(cells) != len(header):
-            raise InstanceError(f"{path}, line {line}: got {len(cells)} cells, must be {len(header)}")
-        yield line, dict(zip(header, cells, strict=True))
-
-
-def read_jobs(path: PathLike, columns: Mapping[str, tuple[tuple[str, ...], Cell]]) -> pd.DataFrame:
-    """Jobs of a trace, one for each line after the header.
-
-    Parameters
-    ----------
-    path : path
-    columns : mapping
-        For each column of the result the names that it goes by in files, and how to read a cell.
-
-    Returns
-    -------
-    DataFrame
-        In the file's order; other columns of the file are left out.
-
-    Raises
-    ------
-    InstanceError
-        When a column is missing, a line is malformed, or there are no jobs.
-    """
-    import pandas as pd
-
-    header = read_header(path)
-    spelled = {
-        column: next((name for name in names if name in header), names[0]) for column, (names, _) in columns.items()
-    }
-    rows = [
-        {
-            column: read_cell(read, cells[spelled[column]], f"{path}, line {line}: {spelled[column]}")
-            for column, (_, read) in columns.items()
-        }
-        for line, cells in read_rows(path, tuple(spelled.values()))
-    ]
-    if not rows:
-        raise InstanceError(f"{path}: there are no jobs")
-    return pd.DataFrame(rows)
+def _copied(made: Any) -> Any:
+    """A table that its owner may change; what is frozen needs no copy."""
+    return made.copy() if hasattr(made, "copy") else made

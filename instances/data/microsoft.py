@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from instances.data.lines import PathLike, gpus, number, read_jobs, text
+from instances.data import jobs
+from instances.data.lines import Source, read_columns, reader
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["COLUMNS", "read_trace"]
+__all__ = ["read_trace"]
 
-COLUMNS = {
-    "job_id": (("job_id",), text),
-    "submit_time": (("submission_time", "submit_time"), number),
-    "duration": (("duration",), number),
-    "num_gpus": (("num_gpu",), gpus),
-}
-"""Columns of the table, the names that they go by in files, and how a cell is read."""
+_COLUMNS = {name: jobs.COLUMNS[name] for name in ("job_id", "submit_time", "duration", "num_gpus")}
 
 
-def read_trace(path: PathLike) -> pd.DataFrame:
+@reader
+def read_trace(
+    source: Source, *, columns: Mapping[str, str] | None = None, skip_bad_rows: bool = False
+) -> pd.DataFrame:
     """A raw trace of one of Microsoft's clusters.
 
     Parameters
     ----------
-    path : path
+    source : path, open file or DataFrame
         A file such as ``cluster02.csv``, with columns job_id, submission_time, duration, num_gpu.
+    columns, skip_bad_rows
+        As in :func:`instances.data.jobs.read_trace`.
 
     Returns
     -------
@@ -38,4 +39,4 @@ def read_trace(path: PathLike) -> pd.DataFrame:
     InstanceError
         When a line is malformed; the message names file and line.
     """
-    return read_jobs(path, COLUMNS)
+    return read_columns(source, _COLUMNS, given=columns, skip_bad_rows=skip_bad_rows)

@@ -2,38 +2,46 @@
 
 from __future__ import annotations
 
+import ast
+import hashlib
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from instances.base import InstanceError
 from instances.data.lines import (
-    Cell,
+    Column,
     PathLike,
-    csv_lines,
+    Reading,
+    Source,
     gpus,
     number,
     positive_whole,
-    read_cell,
+    read_columns,
     read_json,
+    read_table,
+    reader,
     text,
     whole,
 )
 from instances.schema import FloatArray, nearest, quoted
+from instances.text import OpenFile, read_source
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Profiles", "read_profiles", "read_trace"]
+__all__ = ["Profiles", "read_matrices", "read_profiles", "read_trace", "written"]
 
-_COLUMNS: dict[str, Cell] = {
-    "id": whole,
-    "model": text,
-    "arrival": number,
-    "iterations": positive_whole,
-    "gpus": gpus,
+_COLUMNS = {
+    "id": Column(("id",), whole),
+    "model": Column(("model",), text),
+    "arrival": Column(("arrival",), number),
+    "iterations": Column(("iterations",), positive_whole),
+    "gpus": Column(("gpus",), gpus),
 }
 
 
@@ -49,11 +57,14 @@ class Profiles:
         Memory per GPU, GB, the columns.
     throughputs : mapping
         Model to its (c, m) matrix: throughput of one GPU, relative to the GPU-proportional share.
+    attrs : dict
+        How they were read, under "reading", as in the ``attrs`` of a DataFrame.
     """
 
     cpus: FloatArray
     memory: FloatArray
     throughputs: Mapping[str, FloatArray]
+    attrs: dict[str, Reading] = field(default_factory=dict, compare=False, repr=False)
 
     def of(self, model: str) -> FloatArray:
         """The matrix of ``model``.
@@ -61,19 +72,23 @@ class Profiles:
         Raises
         ------
         InstanceError
-            When the model was not profiled.
+            When the model was not profiled; the message says what to give.
         """
         if model not in self.throughputs:
-            raise InstanceError(f"there is no profile of model {quoted(model)}{nearest(model, self.throughputs)}")
+            raise InstanceError(
+                f"there is no profile of model {quoted(model)}{nearest(model, self.throughputs)}; there are of "
+                f"{', '.join(self.throughputs)}: leave its jobs out, or give profiles with it"
+            )
         return self.throughputs[model]
 
 
-def read_profiles(path: PathLike, *, cpus_per_gpu: int = 3) -> Profiles:
-    """The authors' sensitivity profiles, as JSON.
+@reader
+def read_profiles(source: PathLike | OpenFile, *, cpus_per_gpu: int = 3) -> Profiles:
+    """The authors' sensitivity profiles, as the JSON that ``optgap convert synergy-profiles`` writes.
 
     Parameters
     ----------
-    path : path
+    source : path or open file
         File with ``cpus_per_gpu``, ``memory_gb_per_gpu`` and ``profiles_by_cpu_gpu_ratio``.
     cpus_per_gpu : int
         CPU cores of a server for each of its GPUs: which of the profiles to take.
@@ -83,7 +98,8 @@ def read_profiles(path: PathLike, *, cpus_per_gpu: int = 3) -> Profiles:
     InstanceError
         When the file is malformed; the message names it and the entry.
     """
-    data = read_json(path)
+    data, reading = read_json(source)
+    path = reading["source"]
     ratio = str(cpus_per_gpu)
     by_ratio = _entry(path, data, "profiles_by_cpu_gpu_ratio")
     if not isinstance(by_ratio, dict) or ratio not in by_ratio:
@@ -104,16 +120,92 @@ def read_profiles(path: PathLike, *, cpus_per_gpu: int = 3) -> Profiles:
                 f"and one column for each of {len(memory)} memory sizes"
             )
         throughputs[model] = matrix
-    return Profiles(cpus, memory, throughputs)
+    reading["rows"] = len(throughputs)
+    return Profiles(cpus, memory, throughputs, {"reading": reading})
 
 
-def _entry(path: PathLike, data: Any, name: str) -> Any:
+CPUS_PER_GPU = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 9.0, 12.0, 24.0)
+"""CPU cores per GPU, the rows of the published matrices."""
+MEMORY_PER_GPU = (20.83, 62.5, 125.0, 187.5, 250.0)
+"""Memory per GPU, GB, their columns: a third of a GPU's share of a server of 8 GPUs and 500 GB, and 1 to 4 shares."""
+
+
+@reader
+def read_matrices(source: PathLike) -> Profiles:
+    """The profiles as the authors published them: a folder of Python modules, one for each model.
+
+    Of a module ``<model>_1.py``, which is about jobs of one GPU, the matrix that ``self.tput`` is set to is taken.
+    Nothing of it is run.
+
+    Parameters
+    ----------
+    source : path
+        A folder such as ``simulator/models``, or one module.
+
+    Raises
+    ------
+    InstanceError
+        When there is no such module, or it sets no matrix of 9 rows and 5 columns of positive numbers.
+    """
+    folder = Path(source)
+    paths = [folder] if folder.is_file() else sorted(folder.glob("*_1.py"))
+    if not paths:
+        raise InstanceError(f"{folder}: there are no profiles (<model>_1.py)")
+    throughputs, told = {}, []
+    for path in paths:
+        name, content, sha256 = read_source(path)
+        matrix = _positive(name, "self.tput", _assigned(name, content), 2)
+        if matrix.shape != (len(CPUS_PER_GPU), len(MEMORY_PER_GPU)):
+            raise InstanceError(f"{name}: self.tput: got shape {matrix.shape}, must be (9, 5)")
+        throughputs[path.stem.removesuffix("_1")] = matrix
+        told.append(f"{sha256}  {path.name}\n")
+    together = hashlib.sha256("".join(told).encode(errors="replace")).hexdigest()
+    reading: Reading = {"source": str(folder), "sha256": together, "rows": len(throughputs)}
+    return Profiles(np.array(CPUS_PER_GPU), np.array(MEMORY_PER_GPU), throughputs, {"reading": reading})
+
+
+def _assigned(name: str, content: str) -> Any:
+    """What a module sets ``self.tput`` to: the lists in ``np.array([...])``."""
+    try:
+        tree = ast.parse(content)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise InstanceError(f"{name}: not a Python module") from None
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call) or not node.value.args:
+            continue
+        if any(isinstance(target, ast.Attribute) and target.attr == "tput" for target in node.targets):
+            try:
+                return ast.literal_eval(node.value.args[0])
+            except (ValueError, TypeError, RecursionError, MemoryError):
+                break
+    raise InstanceError(f"{name}: nothing like self.tput = np.array([[...], ...]) is in it")
+
+
+def written(profiles: Profiles, *, cpus_per_gpu: int) -> str:
+    """Profiles as the JSON that :func:`read_profiles` reads.
+
+    Parameters
+    ----------
+    profiles : Profiles
+    cpus_per_gpu : int
+        CPU cores of a server for each of its GPUs, with which they were measured.
+    """
+    models = {model: {"throughput": matrix.tolist()} for model, matrix in profiles.throughputs.items()}
+    content = {
+        "cpus_per_gpu": profiles.cpus.tolist(),
+        "memory_gb_per_gpu": profiles.memory.tolist(),
+        "profiles_by_cpu_gpu_ratio": {str(cpus_per_gpu): models},
+    }
+    return json.dumps(content, indent=1, allow_nan=False) + "\n"
+
+
+def _entry(path: str, data: Any, name: str) -> Any:
     if not isinstance(data, dict) or name not in data:
         raise InstanceError(f"{path}: entry {name!r} is missing")
     return data[name]
 
 
-def _positive(path: PathLike, name: str, value: Any, ndim: int) -> FloatArray:
+def _positive(path: str, name: str, value: Any, ndim: int) -> FloatArray:
     try:
         array = np.array(value, float)
     except (TypeError, ValueError, OverflowError):
@@ -124,32 +216,29 @@ def _positive(path: PathLike, name: str, value: Any, ndim: int) -> FloatArray:
     return array
 
 
-def read_trace(path: PathLike) -> pd.DataFrame:
+@reader
+def read_trace(source: Source, *, skip_bad_rows: bool = False) -> pd.DataFrame:
     """The authors' job list: lines of id, model, arrival, iterations and GPUs, without a header.
+
+    Parameters
+    ----------
+    source : path, open file or DataFrame
+        A DataFrame has columns as the result.
+    skip_bad_rows : bool
+        As in :func:`instances.data.jobs.read_trace`.
 
     Returns
     -------
     DataFrame
         In the file's order: ``id`` (int), ``model`` (str), ``arrival`` (s), ``iterations`` (int),
-        ``gpus`` (int).
+        ``gpus`` (int).  How it was read is ``attrs["reading"]``.
 
     Raises
     ------
     InstanceError
         When a line is malformed; the message names the file and the line.
     """
-    import pandas as pd
-
-    rows = []
-    for line, cells in csv_lines(path):
-        if len(cells) != len(_COLUMNS):
-            raise InstanceError(f"{path}, line {line}: got {len(cells)} cells, must be {', '.join(_COLUMNS)}")
-        rows.append(
-            {
-                column: read_cell(read, cell, f"{path}, line {line}: {column}")
-                for (column, read), cell in zip(_COLUMNS.items(), cells, strict=True)
-            }
-        )
-    if not rows:
-        raise InstanceError(f"{path}: there are no jobs")
-    return pd.DataFrame(rows)
+    table = read_table(source, header=False)
+    if table.unit == "line":
+        table = replace(table, header=[*_COLUMNS])
+    return read_columns(table, _COLUMNS, skip_bad_rows=skip_bad_rows)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Unpack
 import numpy as np
 
 from instances.base import Plan, Violation, exceeding, total
-from instances.data.lines import PathLike
+from instances.data.lines import Source
 from instances.elasticflow.sharing import DeadlineJobs
 from instances.elasticflow.synthetic import JobOptions, draw_jobs
 from instances.elasticflow.traces import JobChoice, jobs_from_trace
@@ -105,8 +105,8 @@ def generate(rng: np.random.Generator | int, **options: Unpack[JobOptions]) -> A
 def from_trace(
     rng: np.random.Generator | int,
     *,
-    throughputs: PathLike,
-    trace: PathLike,
+    throughputs: Source,
+    trace: Source,
     num_jobs: int = 10,
     **choice: Unpack[JobChoice],
 ) -> Admission:
@@ -114,8 +114,8 @@ def from_trace(
 
     The parameters and errors are those of :func:`instances.elasticflow.traces.jobs_from_trace`.
     """
-    fields = jobs_from_trace(rng, throughputs=throughputs, trace=trace, num_jobs=num_jobs, **choice)
-    return Admission(**fields, arrival_order=np.arange(num_jobs))
+    fields, origin = jobs_from_trace(rng, throughputs=throughputs, trace=trace, num_jobs=num_jobs, **choice)
+    return Admission(**fields, arrival_order=np.arange(num_jobs)).with_origin(origin)
 
 
 from_frame = Admission.from_frame

@@ -25,7 +25,7 @@ from typing import Unpack
 import numpy as np
 
 from instances.base import Violation, total
-from instances.data.lines import PathLike
+from instances.data.lines import Source
 from instances.elasticflow.sharing import DeadlineJobs, SlotPlan
 from instances.elasticflow.synthetic import JobOptions, draw_jobs
 from instances.elasticflow.traces import JobChoice, jobs_from_trace
@@ -92,8 +92,8 @@ def generate(rng: np.random.Generator | int, **options: Unpack[JobOptions]) -> E
 def from_trace(
     rng: np.random.Generator | int,
     *,
-    throughputs: PathLike,
-    trace: PathLike,
+    throughputs: Source,
+    trace: Source,
     num_jobs: int = 10,
     **choice: Unpack[JobChoice],
 ) -> ElasticFlowAllocation:
@@ -101,8 +101,8 @@ def from_trace(
 
     The parameters and errors are those of :func:`instances.elasticflow.traces.jobs_from_trace`.
     """
-    fields = jobs_from_trace(rng, throughputs=throughputs, trace=trace, num_jobs=num_jobs, **choice)
-    return ElasticFlowAllocation(**fields)
+    fields, origin = jobs_from_trace(rng, throughputs=throughputs, trace=trace, num_jobs=num_jobs, **choice)
+    return ElasticFlowAllocation(**fields).with_origin(origin)
 
 
 from_frame = ElasticFlowAllocation.from_frame

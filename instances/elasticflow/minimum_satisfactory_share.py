@@ -24,7 +24,7 @@ from typing import Unpack
 import numpy as np
 
 from instances.base import Violation
-from instances.data.lines import PathLike
+from instances.data.lines import Source
 from instances.elasticflow.sharing import DeadlineJobs, SlotPlan
 from instances.elasticflow.synthetic import JobOptions, draw_jobs
 from instances.elasticflow.traces import JobChoice, jobs_from_trace
@@ -74,8 +74,8 @@ def generate(rng: np.random.Generator | int, **options: Unpack[JobOptions]) -> M
 def from_trace(
     rng: np.random.Generator | int,
     *,
-    throughputs: PathLike,
-    trace: PathLike,
+    throughputs: Source,
+    trace: Source,
     num_jobs: int = 10,
     **choice: Unpack[JobChoice],
 ) -> MinimumSatisfactoryShare:
@@ -83,8 +83,8 @@ def from_trace(
 
     The parameters and errors are those of :func:`instances.elasticflow.traces.jobs_from_trace`.
     """
-    fields = jobs_from_trace(rng, throughputs=throughputs, trace=trace, num_jobs=num_jobs, **choice)
-    return MinimumSatisfactoryShare(**fields)
+    fields, origin = jobs_from_trace(rng, throughputs=throughputs, trace=trace, num_jobs=num_jobs, **choice)
+    return MinimumSatisfactoryShare(**fields).with_origin(origin)
 
 
 from_frame = MinimumSatisfactoryShare.from_frame

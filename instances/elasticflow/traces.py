@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
 from instances.base import InstanceError
-from instances.data import microsoft
-from instances.data.elasticflow import read_throughputs, read_trace, throughput_curve
-from instances.data.lines import PathLike, read_header
+from instances.data.elasticflow import read_throughputs, throughput_curve
+from instances.data.jobs import read_trace
+from instances.data.lines import Source
+from instances.data.origin import origin
 from instances.schema import LARGEST
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["DEADLINE_FACTORS", "JobChoice", "jobs_from_trace"]
 
@@ -30,14 +34,14 @@ class JobChoice(TypedDict, total=False):
 def jobs_from_trace(
     rng: np.random.Generator | int,
     *,
-    throughputs: PathLike,
-    trace: PathLike,
+    throughputs: Source,
+    trace: Source,
     num_jobs: int = 10,
     num_gpus: int = 16,
     slot_seconds: float = 3600.0,
     draw_deadlines: bool = False,
     interpolate: bool = True,
-) -> dict[str, Any]:
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Consecutive jobs of a trace, as if all had been submitted now.
 
     Rounding: a slot is ``slot_seconds`` long, and a job's throughput in a slot is that many times
@@ -49,13 +53,14 @@ def jobs_from_trace(
     rng : Generator or int
         Source of randomness, or its seed: it chooses the stretch of the trace, and draws what the
         trace does not say.
-    throughputs : path
-        Folder of throughput tables for :func:`instances.data.elasticflow.read_throughputs`.
-    trace : path
-        A trace of the authors (with ``model_name``), or one of Microsoft's.  For the latter, each
-        job's model and batch size are drawn uniformly from the tables, and it has the iterations
-        that this model does in the job's duration on its GPUs (or on the most that were measured,
-        if those are fewer); deadlines are drawn.
+    throughputs : path, open file or DataFrame
+        Throughput tables for :func:`instances.data.elasticflow.read_throughputs`, mostly a folder.
+    trace : path, open file or DataFrame
+        A job table for :func:`instances.data.jobs.read_trace`, such as a trace of the authors, or one of
+        Microsoft's.  What it does not have is filled in: each job's model, or its batch size, is drawn uniformly
+        from the tables; it has the iterations that this model does in the job's duration on its GPUs (or on
+        the most that were measured, if those are fewer), also where the trace counts iterations without
+        saying of which batch size; deadlines are drawn.
     num_jobs : int
         Number of jobs, n.
     num_gpus : int
@@ -70,9 +75,11 @@ def jobs_from_trace(
 
     Returns
     -------
-    dict
+    fields : dict
         The fields ``num_gpus``, ``iterations``, ``deadlines`` (slots) and ``throughputs``
         (iterations per slot).
+    origin : dict
+        Where they are from, with what was filled in and rounded, for ``with_origin``.
 
     Raises
     ------
@@ -83,39 +90,91 @@ def jobs_from_trace(
         raise InstanceError(f"slot_seconds: got {slot_seconds!r}, must be positive")
     rng = np.random.default_rng(rng)
     tables = read_throughputs(throughputs)
-    with_models = "model_name" in read_header(trace)
-    jobs = read_trace(trace) if with_models else microsoft.read_trace(trace)
-    if not 1 <= num_jobs <= len(jobs):
-        raise InstanceError(f"num_jobs: got {num_jobs}, must be 1 to {len(jobs)}, the number of jobs in {trace}")
-    first = int(rng.integers(0, len(jobs) - num_jobs + 1))
-    jobs = jobs.iloc[first : first + num_jobs]
+    arriving = read_trace(trace)
+    name = arriving.attrs["reading"]["source"]
+    if not 1 <= num_jobs <= len(arriving):
+        raise InstanceError(f"num_jobs: got {num_jobs}, must be 1 to {len(arriving)}, the number of jobs in {name}")
+    first = int(rng.integers(0, len(arriving) - num_jobs + 1))
+    jobs = arriving.iloc[first : first + num_jobs]
+    repairs: dict[str, int] = {}
     durations = jobs["duration"].to_numpy(float)
-    if with_models:
-        kinds = list(zip(jobs["model"], jobs["batch_size"], strict=True))
-        missing = [kind for kind in kinds if kind not in tables.index]
-        if missing:
-            raise InstanceError(
-                f"{throughputs}: there is no throughput of {missing[0][0]} at batch size {missing[0][1]}"
-            )
-    else:
-        kinds = [tables.index[i] for i in rng.integers(0, len(tables), num_jobs)]
-    measured = [tables.loc[kind].to_dict() for kind in kinds]
-    if with_models:
+    kinds = _kinds(rng, jobs, tables, repairs)
+    rows: dict[Any, dict[Any, float]] = tables.to_dict("index")
+    measured = [rows[kind] for kind in kinds]
+    held = jobs["num_gpus"].to_numpy(int)
+    if "iterations" in jobs and "batch_size" in jobs:
         iterations = jobs["iterations"].to_numpy(float)
     else:
-        held = jobs["num_gpus"].to_numpy(int)
+        most = np.array([max(row) for row in measured])
+        repairs["iterations are what the model does in the job's duration on its GPUs"] = num_jobs
+        repairs["GPUs beyond the most measured, of which the iterations are taken"] = int((held > most).sum())
         iterations = durations * [
-            throughput_curve(row, min(int(gpus), max(row)), interpolate=False)[-1]
-            for row, gpus in zip(measured, held, strict=True)
+            throughput_curve(row, gpus, interpolate=False)[-1]
+            for row, gpus in zip(measured, np.minimum(held, most).tolist(), strict=True)
         ]
-    if with_models and not draw_deadlines:
+    if "deadline" in jobs and not draw_deadlines:
         seconds = (jobs["deadline"] - jobs["submit_time"]).to_numpy(float)
     else:
+        repairs["deadline is drawn"] = num_jobs
         seconds = durations * rng.uniform(*DEADLINE_FACTORS, num_jobs)
-    return {
+    slots = np.floor(seconds / slot_seconds)
+    repairs["deadline is lengthened to one slot"] = int((seconds < slot_seconds).sum())
+    repairs["deadline is shortened to whole slots"] = int(((slots >= 1) & (slots * slot_seconds < seconds)).sum())
+    fields = {
         "num_gpus": num_gpus,
         "iterations": iterations,
-        "deadlines": np.clip(np.floor(seconds / slot_seconds), 1, LARGEST + 1).astype(np.int64),
+        "deadlines": np.clip(slots, 1, LARGEST + 1).astype(np.int64),
         "throughputs": slot_seconds
         * np.array([throughput_curve(row, num_gpus, interpolate=interpolate) for row in measured]),
     }
+    return fields, origin(
+        "instances.elasticflow.traces.jobs_from_trace",
+        throughputs=tables.attrs,
+        trace=arriving.attrs,
+        rows=np.arange(first, first + num_jobs),
+        jobs=jobs["job_id"].tolist(),
+        repairs=repairs,
+        options={
+            "num_jobs": num_jobs,
+            "num_gpus": num_gpus,
+            "slot_seconds": slot_seconds,
+            "draw_deadlines": draw_deadlines,
+            "interpolate": interpolate,
+        },
+    )
+
+
+def _kinds(
+    rng: np.random.Generator, jobs: pd.DataFrame, tables: pd.DataFrame, repairs: dict[str, int]
+) -> list[tuple[str, int]]:
+    """The model and batch size of each job, drawn where the trace does not say."""
+    known: list[tuple[str, int]] = list(tables.index)
+    models = jobs["model"].tolist() if "model" in jobs else [""] * len(jobs)
+    if not any(models):
+        repairs["model and batch size are drawn"] = len(jobs)
+        return [known[i] for i in rng.integers(0, len(known), len(jobs))]
+    sizes = jobs["batch_size"].tolist() if "batch_size" in jobs else [None] * len(jobs)
+    kinds = []
+    for model, size in zip(models, sizes, strict=True):
+        if model and size is not None:
+            found = [(model, size)] if (model, size) in tables.index else []
+        else:
+            what = "batch size is drawn" if model else "model and batch size are drawn"
+            repairs[what] = repairs.get(what, 0) + 1
+            found = [kind for kind in known if model in ("", kind[0])]
+        if not found:
+            raise InstanceError(_missing(model, size, tables))
+        kinds.append(found[0] if len(found) == 1 else found[int(rng.integers(len(found)))])
+    return kinds
+
+
+def _missing(model: str, size: int | None, tables: pd.DataFrame) -> str:
+    """What to give where there are no throughputs of a job."""
+    name = tables.attrs["reading"]["source"]
+    batch = "" if size is None else f" at batch size {size}"
+    sizes = [known for one, known in tables.index if one == model]
+    has = f"of batch sizes {', '.join(map(str, sizes))}" if sizes else f"of {', '.join(dict(list(tables.index)))}"
+    return (
+        f"{name}: there is no throughput of {model}{batch}, only {has}: give a table {model}.csv with a line for it, "
+        "or a trace without the column of models, which are drawn then"
+    )

@@ -27,7 +27,7 @@ import numpy as np
 
 from instances import pictures
 from instances.base import Violation, exceeding
-from instances.data.lines import PathLike
+from instances.data.lines import Source
 from instances.gavel.sharing import Allocation, Sharing
 from instances.gavel.synthetic import ClusterOptions, draw_cluster
 from instances.gavel.traces import ClusterChoice, jobs_from_trace
@@ -217,8 +217,8 @@ def generate(
 def from_trace(
     rng: np.random.Generator | int,
     *,
-    throughputs: PathLike,
-    trace: PathLike,
+    throughputs: Source,
+    trace: Source,
     num_jobs: int = 16,
     num_entities: int = 3,
     **choice: Unpack[ClusterChoice],
@@ -241,7 +241,7 @@ def from_trace(
         entity_weights=np.arange(1.0, num_entities + 1),
         entity_policies=np.where(np.arange(num_entities) % 2, "fifo", "fairness"),
         weights=jobs["priority"].to_numpy(float),
-    )
+    ).with_origin(jobs.attrs["origin"])
 
 
 from_frame = HierarchicalFairness.from_frame

@@ -16,7 +16,7 @@ from typing import Annotated, Unpack
 
 import numpy as np
 
-from instances.data.lines import PathLike
+from instances.data.lines import Source
 from instances.gavel.sharing import Allocation, Sharing
 from instances.gavel.synthetic import ClusterOptions, draw_cluster, three_jobs_on_two_types
 from instances.gavel.traces import ClusterChoice, jobs_from_trace
@@ -68,8 +68,8 @@ def generate(
 def from_trace(
     rng: np.random.Generator | int,
     *,
-    throughputs: PathLike,
-    trace: PathLike,
+    throughputs: Source,
+    trace: Source,
     num_jobs: int = 16,
     **choice: Unpack[ClusterChoice],
 ) -> MaxMinFairness:
@@ -78,7 +78,7 @@ def from_trace(
     The parameters and errors are those of :func:`instances.gavel.traces.jobs_from_trace`.
     """
     jobs, fields = jobs_from_trace(rng, throughputs=throughputs, trace=trace, num_jobs=num_jobs, **choice)
-    return MaxMinFairness(**fields, weights=jobs["priority"].to_numpy(float))
+    return MaxMinFairness(**fields, weights=jobs["priority"].to_numpy(float)).with_origin(jobs.attrs["origin"])
 
 
 from_frame = MaxMinFairness.from_frame

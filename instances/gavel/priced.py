@@ -14,12 +14,12 @@ from typing import Annotated, Any, Self, Unpack
 
 import numpy as np
 
-from instances.base import Violation, exceeding
-from instances.data.lines import PathLike
+from instances.base import InstanceError, Violation, exceeding
+from instances.data.lines import Source
 from instances.gavel.sharing import Allocation, Sharing
 from instances.gavel.steps import SharingWithSteps
 from instances.gavel.synthetic import ClusterOptions, draw_cluster, draw_steps
-from instances.gavel.traces import WORKER_TYPES, ClusterChoice, jobs_from_trace
+from instances.gavel.traces import ClusterChoice, jobs_from_trace
 from instances.schema import Array, FloatArray, IntArray, default
 
 __all__ = ["PRICES", "PricedSharing", "draw_slos"]
@@ -62,8 +62,8 @@ class PricedSharing(SharingWithSteps):
         cls,
         rng: np.random.Generator | int,
         *,
-        throughputs: PathLike,
-        trace: PathLike,
+        throughputs: Source,
+        trace: Source,
         num_jobs: int = 16,
         prices: Mapping[str, float] = PRICES,
         slo_fraction: float = 0.25,
@@ -83,13 +83,23 @@ class PricedSharing(SharingWithSteps):
         """
         rng = np.random.default_rng(rng)
         jobs, fields = jobs_from_trace(rng, throughputs=throughputs, trace=trace, num_jobs=num_jobs, **choice)
-        of_pool = np.array([prices[name] for name in choice.get("worker_types", WORKER_TYPES)])
+        told = jobs.attrs["origin"]
+        for name in told["options"]["worker_types"]:
+            if name not in prices:
+                raise InstanceError(
+                    f"prices: there is none of worker type {name!r}, give prices={{{name!r}: ...}} in $/h"
+                )
+        of_pool = np.array([prices[name] for name in told["options"]["worker_types"]])
         steps = jobs["steps"].to_numpy(float)
         drawn = draw_slos(rng, fields, steps, fraction=slo_fraction, tightness=slo_tightness)
         given = jobs["slo"].to_numpy(float)
+        told["options"] |= {"slo_fraction": slo_fraction, "slo_tightness": slo_tightness}
+        told["repairs"]["SLO is drawn, of which the trace has none"] = int(
+            (np.isfinite(drawn) & ~np.isfinite(given)).sum()
+        )
         return cls(
             **fields, costs=of_pool[fields["pools"]], steps=steps, slos=np.where(np.isfinite(given), given, drawn)
-        )
+        ).with_origin(told)
 
     @classmethod
     def generate(

@@ -16,7 +16,7 @@ from typing import Unpack
 
 import numpy as np
 
-from instances.data.lines import PathLike
+from instances.data.lines import Source
 from instances.gavel.sharing import Allocation
 from instances.gavel.steps import SharingWithSteps
 from instances.gavel.synthetic import ClusterOptions, draw_cluster, draw_steps, three_jobs_on_two_types
@@ -55,8 +55,8 @@ def generate(rng: np.random.Generator | int, **options: Unpack[ClusterOptions]) 
 def from_trace(
     rng: np.random.Generator | int,
     *,
-    throughputs: PathLike,
-    trace: PathLike,
+    throughputs: Source,
+    trace: Source,
     num_jobs: int = 16,
     **choice: Unpack[ClusterChoice],
 ) -> ShortestJobFirst:
@@ -65,7 +65,7 @@ def from_trace(
     The parameters and errors are those of :func:`instances.gavel.traces.jobs_from_trace`.
     """
     jobs, fields = jobs_from_trace(rng, throughputs=throughputs, trace=trace, num_jobs=num_jobs, **choice)
-    return ShortestJobFirst(**fields, steps=jobs["steps"].to_numpy(float))
+    return ShortestJobFirst(**fields, steps=jobs["steps"].to_numpy(float)).with_origin(jobs.attrs["origin"])
 
 
 from_frame = ShortestJobFirst.from_frame

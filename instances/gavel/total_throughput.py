@@ -14,7 +14,7 @@ from typing import Unpack
 
 import numpy as np
 
-from instances.data.lines import PathLike
+from instances.data.lines import Source
 from instances.gavel.sharing import Allocation, Sharing
 from instances.gavel.synthetic import ClusterOptions, draw_cluster, three_jobs_on_two_types
 from instances.gavel.traces import ClusterChoice, jobs_from_trace
@@ -50,8 +50,8 @@ def generate(rng: np.random.Generator | int, **options: Unpack[ClusterOptions]) 
 def from_trace(
     rng: np.random.Generator | int,
     *,
-    throughputs: PathLike,
-    trace: PathLike,
+    throughputs: Source,
+    trace: Source,
     num_jobs: int = 16,
     **choice: Unpack[ClusterChoice],
 ) -> TotalThroughput:
@@ -59,8 +59,8 @@ def from_trace(
 
     The parameters and errors are those of :func:`instances.gavel.traces.jobs_from_trace`.
     """
-    _, fields = jobs_from_trace(rng, throughputs=throughputs, trace=trace, num_jobs=num_jobs, **choice)
-    return TotalThroughput(**fields)
+    jobs, fields = jobs_from_trace(rng, throughputs=throughputs, trace=trace, num_jobs=num_jobs, **choice)
+    return TotalThroughput(**fields).with_origin(jobs.attrs["origin"])
 
 
 from_frame = TotalThroughput.from_frame

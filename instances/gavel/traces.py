@@ -1,22 +1,26 @@
 """Instances from real input: the tables and traces of :mod:`instances.data.gavel`.
 
-What a table does not list does not run: a type that lacks a job type counts as throughput 0 there,
-and so does a pair that it lacks.  A job type that no worker type lists is an error.
+The worker types are the table's own unless others are named.  What a table does not list does not run: a
+type that lacks a job type counts as throughput 0 there, and so does a pair that it lacks.  A job type that
+no worker type lists is an error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 
 from instances.base import InstanceError
 from instances.data.gavel import JobType, read_throughputs, read_trace
-from instances.data.lines import PathLike
+from instances.data.lines import Source, reader
+from instances.data.origin import origin
 from instances.files import instance_type
 from instances.gavel.sharing import Sharing
-from instances.schema import FloatArray, declarations
+from instances.schema import FloatArray, IntArray, declarations
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,6 +41,7 @@ __all__ = [
 ]
 
 WORKER_TYPES = ("k80", "p100", "v100")
+"""Those of the published tables."""
 BATCH_SIZES = {
     "ResNet-50": (16, 32, 64, 128),
     "ResNet-18": (16, 32, 64, 128, 256),
@@ -58,17 +63,131 @@ UNCONSOLIDATED = "_unconsolidated"
 class ClusterChoice(TypedDict, total=False):
     """The keyword arguments of :func:`cluster`, which every reader of real input takes."""
 
-    worker_types: Sequence[str]
+    worker_types: Sequence[str] | None
     num_workers: int | Sequence[int] | None
     unconsolidated: bool
     share_space: bool
 
 
+_ALONE, _UNLISTED = -1, -2
+
+
+@dataclass(frozen=True)
+class _Rates:
+    """A table of throughputs by numbers: each of its entries with the numbers of worker type and job types.
+
+    Attributes
+    ----------
+    attrs : dict
+        Those of the table.
+    worker_types, job_types : dict
+        Name to number.
+    worker, own, partner : (e,) int
+        What each entry is about; the partner is ``_ALONE`` for a job alone.
+    rates : (e, 2) float
+        Steps/s, own and partner's.
+    """
+
+    attrs: dict[Any, Any]
+    worker_types: dict[str, int]
+    job_types: dict[JobType, int]
+    worker: IntArray
+    own: IntArray
+    partner: IntArray
+    rates: FloatArray
+
+    @cached_property
+    def consolidated(self) -> tuple[str, ...]:
+        """Worker types whose workers are together, in alphabetical order."""
+        return tuple(sorted(name for name in self.worker_types if not name.endswith(UNCONSOLIDATED)))
+
+    def alone(self, names: Sequence[str], kinds: Sequence[JobType]) -> FloatArray:
+        """(u, k) float: steps/s of each of the u different job types among ``kinds``, 0 where the table lists none."""
+        for name in names:
+            if name not in self.worker_types:
+                raise InstanceError(f"worker type {name!r}: the table has only {', '.join(sorted(self.worker_types))}")
+        different = list(dict.fromkeys(kinds))
+        column = _renumbered(self.worker_types, names)[self.worker[self._single]]
+        own = _renumbered(self.job_types, different)[self.own[self._single]]
+        listed = (column >= 0) & (own >= 0)
+        alone = np.full((len(different), len(names)), -1.0)
+        alone[own[listed], column[listed]] = self.rates[self._single, 0][listed]
+        missing = np.flatnonzero((alone < 0).all(axis=1))
+        if missing.size:
+            model, scale = different[missing[0]]
+            raise InstanceError(
+                f"model {model!r} with scale factor {scale}: the table has no such job type{self._advice(model, scale)}"
+            )
+        return np.asarray(np.maximum(alone, 0.0))
+
+    @cached_property
+    def _single(self) -> IntArray:
+        """Entries of jobs alone."""
+        return np.flatnonzero(self.partner == _ALONE)
+
+    def together(self, names: Sequence[str], kinds: Sequence[JobType]) -> FloatArray:
+        """(u, u, k, 2) float: steps/s of the same job types in pairs, 0 where the table lists none."""
+        different = dict.fromkeys(kinds)
+        number = _renumbered(self.job_types, different)
+        column, own = _renumbered(self.worker_types, names)[self.worker], number[self.own]
+        other = np.where(self.partner >= 0, number[self.partner], -1)
+        pair = (column >= 0) & (own >= 0) & (other >= 0)
+        together = np.zeros((len(different), len(different), len(names), 2))
+        # Each entry and then its mirror image, which says the same where the table has it; the last one holds.
+        first = np.stack([own[pair], other[pair]], axis=1)
+        rates = np.stack([self.rates[pair], self.rates[pair, ::-1]], axis=1)
+        together[first.ravel(), first[:, ::-1].ravel(), np.repeat(column[pair], 2)] = rates.reshape(-1, 2)
+        return together
+
+    def _advice(self, model: str, scale: int) -> str:
+        """What to do about a job type of which nothing is known on the worker types that are asked for."""
+        others = sorted(other for name, other in self.job_types if name == model and other != scale)
+        has = f"; of this model it has scale factors {', '.join(map(str, others))}" if others else ""
+        if (model, scale) in self.job_types:
+            return f" alone on these worker types{has}; give its throughputs there, or name others"
+        return f"{has}; give its throughputs, or leave such jobs out (only_listed=True of gavel.from_trace does)"
+
+
+def _renumbered(numbers: Mapping[Any, int], wanted: Iterable[Any]) -> IntArray:
+    """For each number the place of what it stands for among what is wanted, -1 where it is not."""
+    places = np.full(len(numbers), -1)
+    for place, name in enumerate(wanted):
+        if name in numbers:
+            places[numbers[name]] = place
+    return places
+
+
+def _rates(throughputs: pd.DataFrame | _Rates) -> _Rates:
+    """A table by numbers."""
+    if isinstance(throughputs, _Rates):
+        return throughputs
+    columns = {name: throughputs[name].tolist() for name in ("worker_type", "model", "scale_factor")}
+    partners = list(zip(throughputs["partner"].tolist(), throughputs["partner_scale_factor"].tolist(), strict=True))
+    kinds = list(zip(columns["model"], columns["scale_factor"], strict=True))
+    worker_types = {name: number for number, name in enumerate(dict.fromkeys(columns["worker_type"]))}
+    job_types = {kind: number for number, kind in enumerate(dict.fromkeys(kinds))}
+    return _Rates(
+        throughputs.attrs,
+        worker_types,
+        job_types,
+        worker=np.array([worker_types[name] for name in columns["worker_type"]], np.int64),
+        own=np.array([job_types[kind] for kind in kinds], np.int64),
+        # A partner of which the table says nothing else is none of its job types.
+        partner=np.array([job_types.get(kind, _UNLISTED if kind[1] else _ALONE) for kind in partners], np.int64),
+        rates=throughputs[["throughput", "partner_throughput"]].to_numpy(float),
+    )
+
+
+@reader
+def _read_rates(source: Source) -> _Rates:
+    return _rates(read_throughputs(source))
+
+
 def cluster(
     jobs: pd.DataFrame,
-    throughputs: pd.DataFrame,
+    throughputs: pd.DataFrame | _Rates,
     *,
-    worker_types: Sequence[str] = WORKER_TYPES,
+    worker_types: Sequence[str] | None = None,
     num_workers: int | Sequence[int] | None = None,
     unconsolidated: bool = False,
     share_space: bool = True,
@@ -81,8 +200,9 @@ def cluster(
         With ``model`` and ``scale_factor``.
     throughputs : DataFrame
         As from :func:`instances.data.gavel.read_throughputs`.
-    worker_types : sequence of str
-        Worker types, one pool each.
+    worker_types : sequence of str, optional
+        Worker types, one pool each; by default all of the table's, in alphabetical order, but for those of workers
+        spread over servers.
     num_workers : int or sequence of int, optional
         Workers of each type; by default a quarter of the jobs, at least 8.
     unconsolidated : bool
@@ -97,17 +217,15 @@ def cluster(
         When the table lacks a worker type or a job's type; the message names it.
     """
     n = len(jobs)
+    rates = _rates(throughputs)
+    worker_types = rates.consolidated if worker_types is None else worker_types
     names = list(worker_types)
     if unconsolidated:
         names += [f"{name}{UNCONSOLIDATED}" for name in worker_types]
-    known = set(throughputs["worker_type"])
-    for name in names:
-        if name not in known:
-            raise InstanceError(f"worker type {name!r}: the table has only {', '.join(sorted(known))}")
-    kinds = list(zip(jobs["model"].tolist(), jobs["scale_factor"].tolist(), strict=True))
-    alone, together = _rates(throughputs, names, kinds)
-    kind_of = {kind: number for number, kind in enumerate(dict.fromkeys(kinds))}
-    number = np.array([kind_of[kind] for kind in kinds], np.int64)
+    kinds = _kinds(jobs)
+    alone = rates.alone(names, kinds)
+    together = rates.together(names, kinds if share_space else ())
+    number = _numbers(kinds)
     scale_factors = jobs["scale_factor"].to_numpy(np.int64)
     first, second = np.triu_indices(n if share_space else 0, 1)
     runs = together.max(axis=(2, 3)) > 0
@@ -124,30 +242,7 @@ def cluster(
     }
 
 
-def _rates(table: pd.DataFrame, names: Sequence[str], kinds: Sequence[JobType]) -> tuple[FloatArray, FloatArray]:
-    """(u, k) alone and (u, u, k, 2) together, for the u different job types among ``kinds``."""
-    kind_of = {kind: number for number, kind in enumerate(dict.fromkeys(kinds))}
-    column_of = {name: number for number, name in enumerate(names)}
-    alone = np.full((len(kind_of), len(names)), -1.0)
-    together = np.zeros((len(kind_of), len(kind_of), len(names), 2))
-    for name, model, scale, partner, partner_scale, rate, partner_rate in table.itertuples(index=False, name=None):
-        column, own = column_of.get(name), kind_of.get((model, scale))
-        if column is None or own is None:
-            continue
-        if not partner_scale:
-            alone[own, column] = rate
-        elif (other := kind_of.get((partner, partner_scale))) is not None:
-            together[own, other, column] = rate, partner_rate
-            # The mirrored entry, where the table has it, says the same.
-            together[other, own, column] = partner_rate, rate
-    missing = np.flatnonzero((alone < 0).all(axis=1))
-    if missing.size:
-        model, scale = list(kind_of)[missing[0]]
-        raise InstanceError(f"model {model!r} with scale factor {scale}: the table has no such job type")
-    return np.maximum(alone, 0.0), together
-
-
-def listed_jobs(trace: pd.DataFrame, throughputs: pd.DataFrame) -> pd.DataFrame:
+def listed_jobs(trace: pd.DataFrame, throughputs: pd.DataFrame | _Rates) -> pd.DataFrame:
     """The jobs of a trace whose type, model and scale factor, the table has on some worker type.
 
     Raises
@@ -155,19 +250,29 @@ def listed_jobs(trace: pd.DataFrame, throughputs: pd.DataFrame) -> pd.DataFrame:
     InstanceError
         When there are none.
     """
-    listed = set(zip(throughputs["model"].tolist(), throughputs["scale_factor"].tolist(), strict=True))
-    kinds = list(zip(trace["model"].tolist(), trace["scale_factor"].tolist(), strict=True))
+    return trace.iloc[_listed(trace, _rates(throughputs))].reset_index(drop=True)
+
+
+def _kinds(jobs: pd.DataFrame) -> list[JobType]:
+    return list(zip(jobs["model"].tolist(), jobs["scale_factor"].tolist(), strict=True))
+
+
+def _listed(trace: pd.DataFrame, rates: _Rates) -> IntArray:
+    """The rows of :func:`listed_jobs`."""
+    listed, kinds = rates.job_types, _kinds(trace)
     known = np.array([kind in listed for kind in kinds])
     if not known.any():
         model, scale = kinds[0]
+        has = ", ".join(f"{one} ({workers})" for one, workers in list(listed)[:3])
         raise InstanceError(
-            f"model {model!r} with scale factor {scale}, as all others of the trace: the table has no such job type"
+            f"model {model!r} with scale factor {scale}, as all others of the trace: the table has no such job type, "
+            f"only {has}, ...; give the throughputs of the trace's models, or a trace of these"
         )
-    return trace[known].reset_index(drop=True)
+    return np.flatnonzero(known)
 
 
 def draw_jobs(
-    rng: np.random.Generator | int, trace: pd.DataFrame, throughputs: pd.DataFrame, num_jobs: int
+    rng: np.random.Generator | int, trace: pd.DataFrame, throughputs: pd.DataFrame | _Rates, num_jobs: int
 ) -> pd.DataFrame:
     """Jobs drawn from a trace, among those whose type the table has.
 
@@ -179,22 +284,25 @@ def draw_jobs(
     InstanceError
         When the table has none of the trace's job types.
     """
+    return trace.iloc[_drawn(rng, trace, _rates(throughputs), num_jobs)].reset_index(drop=True)
+
+
+def _drawn(rng: np.random.Generator | int, trace: pd.DataFrame, rates: _Rates, num_jobs: int) -> IntArray:
+    """The rows of :func:`draw_jobs`."""
     if num_jobs < 1:
         raise InstanceError(f"num_jobs: got {num_jobs}, must be at least 1")
     rng = np.random.default_rng(rng)
-    listed = listed_jobs(trace, throughputs)
+    listed = _listed(trace, rates)
     if num_jobs <= len(listed):
-        chosen = np.sort(rng.permutation(len(listed))[:num_jobs])
-    else:
-        chosen = rng.integers(0, len(listed), num_jobs)
-    return listed.iloc[chosen].reset_index(drop=True)
+        return listed[np.sort(rng.permutation(len(listed))[:num_jobs])]
+    return listed[rng.integers(0, len(listed), num_jobs)]
 
 
 def jobs_from_trace(
     rng: np.random.Generator | int,
     *,
-    throughputs: PathLike,
-    trace: PathLike,
+    throughputs: Source,
+    trace: Source,
     num_jobs: int = 16,
     **choice: Unpack[ClusterChoice],
 ) -> tuple[pd.DataFrame, dict[str, Any]]:
@@ -205,8 +313,8 @@ def jobs_from_trace(
     rng : Generator or int
         Source of randomness, or its seed: it draws the jobs, without replacement if the trace has
         enough of the table's types (:func:`draw_jobs`).
-    throughputs, trace : path
-        Files for :func:`instances.data.gavel.read_throughputs` and ``read_trace``.
+    throughputs, trace : path, open file or DataFrame
+        What :func:`instances.data.gavel.read_throughputs` and ``read_trace`` read.
     num_jobs : int
         Number of jobs, n.
     **choice
@@ -215,7 +323,7 @@ def jobs_from_trace(
     Returns
     -------
     jobs : DataFrame
-        Rows of the trace.
+        Rows of the trace; where they are from is ``attrs["origin"]``.
     fields : dict
         Fields of :class:`instances.gavel.sharing.Sharing`.
 
@@ -224,18 +332,29 @@ def jobs_from_trace(
     InstanceError
         When a file is malformed, or the table has none of the trace's job types.
     """
-    table = read_throughputs(throughputs)
-    jobs = draw_jobs(rng, read_trace(trace), table, num_jobs)
-    return jobs, cluster(jobs, table, **choice)
+    rates = _read_rates(throughputs)
+    arriving = read_trace(trace)
+    rows = _drawn(rng, arriving, rates, num_jobs)
+    jobs = arriving.iloc[rows].reset_index(drop=True)
+    choice["worker_types"] = list(choice.get("worker_types") or rates.consolidated)
+    jobs.attrs["origin"] = origin(
+        "instances.gavel.traces.jobs_from_trace",
+        throughputs=rates.attrs,
+        trace=arriving.attrs,
+        rows=rows,
+        repairs={"job is in the trace once, and drawn again": num_jobs - len(np.unique(rows))},
+        options={"num_jobs": num_jobs, **choice},
+    )
+    return jobs, cluster(jobs, rates, **choice)
 
 
 def active_jobs(
     trace: pd.DataFrame,
-    throughputs: pd.DataFrame,
+    throughputs: pd.DataFrame | _Rates,
     time: float,
     *,
     slowdown: float = 1.0,
-    worker_types: Sequence[str] = WORKER_TYPES,
+    worker_types: Sequence[str] | None = None,
 ) -> pd.DataFrame:
     """Jobs that have arrived by ``time`` and are not done, in order of arrival.
 
@@ -252,30 +371,56 @@ def active_jobs(
     InstanceError
         When a job that has arrived is of a type that the table lacks, or none is active.
     """
+    rates = _rates(throughputs)
+    everyone = np.arange(len(trace))
+    rows, done, elapsed = _active(trace, rates, everyone, time, slowdown=slowdown, worker_types=worker_types)
+    active = trace.iloc[rows]
+    left = active["steps"].to_numpy(float) - done
+    return active.assign(steps=left, steps_done=done, elapsed=elapsed).reset_index(drop=True)
+
+
+def _active(
+    trace: pd.DataFrame,
+    rates: _Rates,
+    rows: IntArray,
+    time: float,
+    *,
+    slowdown: float,
+    worker_types: Sequence[str] | None,
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Those of ``rows`` of the trace that :func:`active_jobs` are made of, with steps done and time elapsed."""
     if not slowdown > 0:
         raise InstanceError(f"slowdown: got {slowdown}, must be positive")
-    arrived = trace[trace["arrival"] <= time].sort_values("arrival", kind="stable")
+    arrivals = trace["arrival"].to_numpy(float)
+    rows = rows[np.argsort(arrivals[rows], kind="stable")]
+    rows = rows[: np.searchsorted(arrivals[rows], time, side="right")]
     speed = np.zeros(0)
-    if len(arrived):
-        speed = cluster(arrived, throughputs, worker_types=worker_types, share_space=False)["throughputs"].max(axis=1)
-    elapsed = time - arrived["arrival"].to_numpy(float)
+    if rows.size:
+        kinds = _kinds(trace.iloc[rows])
+        alone = rates.alone(rates.consolidated if worker_types is None else worker_types, kinds)
+        speed = alone.max(axis=1)[_numbers(kinds)]
+    elapsed = time - arrivals[rows]
     done = np.floor(elapsed * speed / slowdown)
-    steps = arrived["steps"].to_numpy(float)
-    left = done < steps
+    left = done < trace["steps"].to_numpy(float)[rows]
     if not left.any():
         raise InstanceError(f"time: got {time:g}, must be a time at which some job is active")
-    active = arrived.assign(steps=steps - done, steps_done=done, elapsed=elapsed)[left]
-    return active.reset_index(drop=True)
+    return rows[left], done[left], elapsed[left]
+
+
+def _numbers(kinds: Sequence[JobType]) -> IntArray:
+    """The number of each job's type among the different ones, in order of their first job."""
+    number_of = {kind: number for number, kind in enumerate(dict.fromkeys(kinds))}
+    return np.array([number_of[kind] for kind in kinds], np.int64)
 
 
 def from_trace(
     problem: str,
     *,
-    throughputs: PathLike,
-    trace: PathLike,
+    throughputs: Source,
+    trace: Source,
     time: float,
     slowdown: float = 1.0,
-    worker_types: Sequence[str] = WORKER_TYPES,
+    worker_types: Sequence[str] | None = None,
     num_workers: int | Sequence[int] | None = None,
     unconsolidated: bool = False,
     share_space: bool = True,
@@ -288,8 +433,8 @@ def from_trace(
     ----------
     problem : str
         A policy's name, such as "gavel.finish_time_fairness".
-    throughputs, trace : path
-        Files for :func:`instances.data.gavel.read_throughputs` and ``read_trace``.
+    throughputs, trace : path, open file or DataFrame
+        What :func:`instances.data.gavel.read_throughputs` and ``read_trace`` read.
     time : float
         When, s after the start of the trace.
     slowdown : float
@@ -312,26 +457,47 @@ def from_trace(
     kind = instance_type(problem)
     if not issubclass(kind, Sharing):
         raise InstanceError(f"problem: got {problem!r}, must be a policy of Gavel with throughputs")
-    table = read_throughputs(throughputs)
-    arriving = read_trace(trace)
-    if only_listed:
-        arriving = listed_jobs(arriving, table)
-    jobs = active_jobs(arriving, table, time, slowdown=slowdown, worker_types=worker_types)
+    rates = _read_rates(throughputs)
+    whole = read_trace(trace)
+    rows = _listed(whole, rates) if only_listed else np.arange(len(whole))
+    left_out = len(whole) - len(rows)
+    rows, done, elapsed = _active(whole, rates, rows, time, slowdown=slowdown, worker_types=worker_types)
+    jobs = whole.iloc[rows]
     shared = cluster(
         jobs,
-        table,
+        rates,
         worker_types=worker_types,
         num_workers=num_workers,
         unconsolidated=unconsolidated,
         share_space=share_space,
     )
+    slo = jobs["slo"].to_numpy(float)
+    missed = slo <= elapsed
     known = {
         "weights": jobs["priority"].to_numpy(float),
-        "steps": jobs["steps"].to_numpy(float),
-        "slos": np.where(jobs["slo"] > jobs["elapsed"], jobs["slo"] - jobs["elapsed"], np.inf),
-        "elapsed": jobs["elapsed"].to_numpy(float),
-        "isolated_elapsed": jobs["steps_done"].to_numpy(float) / Sharing(**shared).isolated_throughputs,
+        "steps": jobs["steps"].to_numpy(float) - done,
+        "slos": np.where(missed, np.inf, slo - elapsed),
+        "elapsed": elapsed,
+        "isolated_elapsed": done / Sharing(**shared).isolated_throughputs,
     }
     declared = declarations(kind)
     taken = {name: value for name, value in known.items() if name in declared and name not in fields}
-    return kind(**shared, **taken, **fields)
+    told = origin(
+        "instances.gavel.from_trace",
+        throughputs=rates.attrs,
+        trace=whole.attrs,
+        rows=rows,
+        repairs={
+            "job of the trace left out, whose type the table lacks": left_out,
+            "SLO is missed already, and left out": int(missed.sum()) if "slos" in taken else 0,
+        },
+        options={
+            "time": time,
+            "slowdown": slowdown,
+            "worker_types": worker_types,
+            "num_workers": num_workers,
+            "unconsolidated": unconsolidated,
+            "share_space": share_space,
+        },
+    )
+    return kind(**shared, **taken, **fields).with_origin(told)

@@ -30,13 +30,14 @@ from typing import TYPE_CHECKING, Annotated, Unpack
 import numpy as np
 
 from instances.base import Plan, PlanError, Violation, exceeding
-from instances.data.lines import PathLike
+from instances.data.lines import PathLike, Source
 from instances.schema import Array, IntArray
 from instances.synergy import sensitivity
 from instances.synergy.placement import SynergyPlacement
 from instances.synergy.sensitivity import CPU, MEMORY, THROUGHPUT, SensitiveJobs
 from instances.synergy.synthetic import JobOptions, draw_jobs
 from instances.synergy.traces import MixOptions, ServerChoice, jobs_from_mix, jobs_from_trace
+from instances.text import OpenFile
 
 __all__ = ["SynergyAllocation", "SynergyAllocationPlan", "from_frame", "from_mix", "from_trace", "generate"]
 
@@ -132,20 +133,21 @@ def generate(rng: np.random.Generator | int, **options: Unpack[JobOptions]) -> S
 
 
 def from_mix(
-    rng: np.random.Generator | int, *, throughputs: PathLike, **options: Unpack[MixOptions]
+    rng: np.random.Generator | int, *, throughputs: PathLike | OpenFile, **options: Unpack[MixOptions]
 ) -> SynergyAllocation:
     """Jobs of published models in a task mix.
 
     The parameters and errors are those of :func:`instances.synergy.traces.jobs_from_mix`.
     """
-    return SynergyAllocation(**jobs_from_mix(rng, throughputs=throughputs, **options))
+    jobs, origin = jobs_from_mix(rng, throughputs=throughputs, **options)
+    return SynergyAllocation(**jobs).with_origin(origin)
 
 
 def from_trace(
     rng: np.random.Generator | int,
     *,
-    throughputs: PathLike,
-    trace: PathLike,
+    throughputs: PathLike | OpenFile,
+    trace: Source,
     num_servers: int = 4,
     **choice: Unpack[ServerChoice],
 ) -> SynergyAllocation:
@@ -153,8 +155,8 @@ def from_trace(
 
     The parameters and errors are those of :func:`instances.synergy.traces.jobs_from_trace`.
     """
-    jobs = jobs_from_trace(rng, throughputs=throughputs, trace=trace, num_servers=num_servers, **choice)
-    return SynergyAllocation(**jobs)
+    jobs, origin = jobs_from_trace(rng, throughputs=throughputs, trace=trace, num_servers=num_servers, **choice)
+    return SynergyAllocation(**jobs).with_origin(origin)
 
 
 from_frame = SynergyAllocation.from_frame

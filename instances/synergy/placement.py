@@ -28,13 +28,15 @@ import numpy as np
 
 from instances import pictures
 from instances.base import Instance, Plan, Violation, exceeding
-from instances.data.lines import PathLike
+from instances.data.lines import PathLike, Source
+from instances.data.origin import origin
 from instances.data.synergy import read_profiles, read_trace
 from instances.schema import Array, BoolArray, FloatArray, Scalar
 from instances.synergy.profiles import draw_gpu_demands
 from instances.synergy.sensitivity import THROUGHPUT, fastest, from_matrix, within_server
 from instances.synergy.synthetic import SERVER_CPUS, SERVER_GPUS, SERVER_MEMORY
 from instances.synergy.traces import ServerChoice
+from instances.text import OpenFile
 
 __all__ = [
     "RESOURCES",
@@ -218,8 +220,8 @@ def generate(
 def from_trace(
     rng: np.random.Generator | int,
     *,
-    throughputs: PathLike,
-    trace: PathLike,
+    throughputs: PathLike | OpenFile,
+    trace: Source,
     num_servers: int = 4,
     **choice: Unpack[ServerChoice],
 ) -> SynergyPlacement:
@@ -237,10 +239,12 @@ def from_trace(
     server = np.array([server_gpus, float(cpus_per_gpu * server_gpus), choice.get("server_memory", SERVER_MEMORY)])
     left = num_servers * server
     demands: list[FloatArray] = []
+    asked, models = jobs["gpus"].tolist(), jobs["model"].tolist()
+    rows: list[int] = []
     while True:
-        for position in rng.permutation(len(jobs)):
-            gpus = int(jobs["gpus"].iloc[position])
-            matrix = profiles.of(str(jobs["model"].iloc[position]))
+        for position in rng.permutation(len(jobs)).tolist():
+            gpus = asked[position]
+            matrix = profiles.of(models[position])
             table = from_matrix(matrix, profiles.cpus, profiles.memory, gpus=gpus)
             capped = (
                 within_server(table, gpus, *server) if choice.get("server_cap", True) else np.ones(len(table), bool)
@@ -249,6 +253,7 @@ def from_trace(
             if (demand > left).any():
                 break
             demands.append(demand)
+            rows.append(position)
             left = left - demand
         else:
             continue
@@ -259,6 +264,16 @@ def from_trace(
         server_cpus=float(server[1]),
         server_memory=float(server[2]),
         demands=np.array(demands, float).reshape(-1, 3),
+    ).with_origin(
+        origin(
+            "instances.synergy.placement.from_trace",
+            throughputs=profiles.attrs,
+            trace=jobs.attrs,
+            rows=rows,
+            jobs=jobs["id"].iloc[rows].tolist(),
+            repairs={"job is drawn again": len(rows) - len({*rows})},
+            options={"num_servers": num_servers, **choice},
+        )
     )
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
-from instances.data.lines import PathLike
-from instances.data.synergy import read_profiles, read_trace
+from instances.data.lines import PathLike, Source
+from instances.data.origin import origin
+from instances.data.synergy import Profiles, read_profiles, read_trace
 from instances.synergy.profiles import TASKS
 from instances.synergy.sensitivity import from_matrix
 from instances.synergy.synthetic import SERVER_GPUS, SERVER_MEMORY, DemandOptions, Jobs, draw_demands
+from instances.text import OpenFile
 
 __all__ = ["MixOptions", "ServerChoice", "jobs_from_mix", "jobs_from_trace", "profiled"]
 
@@ -40,23 +42,22 @@ def profiled(
     models: Sequence[str],
     gpu_demands: Sequence[int],
     *,
-    throughputs: PathLike,
+    profiles: Profiles,
     num_servers: int,
     cpus_per_gpu: int = 3,
     server_gpus: int = SERVER_GPUS,
     server_memory: float = SERVER_MEMORY,
     server_cap: bool = True,
 ) -> Jobs:
-    """Jobs of published models; ``throughputs`` is a file for :func:`instances.data.synergy.read_profiles`.
+    """Jobs of published models.
 
     A job on g GPUs counts g times the throughput of one GPU.
 
     Raises
     ------
     InstanceError
-        When the file is malformed or has no profile of a model.
+        When there is no profile of a model.
     """
-    profiles = read_profiles(throughputs, cpus_per_gpu=cpus_per_gpu)
     configs = tuple(
         from_matrix(profiles.of(model), profiles.cpus, profiles.memory, gpus=gpus)
         for model, gpus in zip(models, gpu_demands, strict=True)
@@ -75,15 +76,15 @@ def profiled(
 def jobs_from_mix(
     rng: np.random.Generator | int,
     *,
-    throughputs: PathLike,
+    throughputs: PathLike | OpenFile,
     num_servers: int = 4,
     cpus_per_gpu: int = 3,
     server_gpus: int = SERVER_GPUS,
     server_memory: float = SERVER_MEMORY,
     server_cap: bool = True,
     **demands: Unpack[DemandOptions],
-) -> Jobs:
-    """Jobs of published models in a task mix.
+) -> tuple[Jobs, dict[str, Any]]:
+    """Jobs of published models in a task mix, and where they are from.
 
     Parameters
     ----------
@@ -104,28 +105,30 @@ def jobs_from_mix(
         When the file is malformed, or has no profiles for ``cpus_per_gpu``.
     """
     rng = np.random.default_rng(rng)
+    profiles = read_profiles(throughputs, cpus_per_gpu=cpus_per_gpu)
     tasks, gpu_demands = draw_demands(rng, num_servers * server_gpus, **demands)
-    return profiled(
-        [str(rng.choice(TASKS[task])) for task in tasks],
-        gpu_demands.tolist(),
-        throughputs=throughputs,
-        num_servers=num_servers,
-        cpus_per_gpu=cpus_per_gpu,
-        server_gpus=server_gpus,
-        server_memory=server_memory,
-        server_cap=server_cap,
+    models = [str(rng.choice(TASKS[task])) for task in tasks]
+    choice = ServerChoice(
+        cpus_per_gpu=cpus_per_gpu, server_gpus=server_gpus, server_memory=server_memory, server_cap=server_cap
     )
+    told = origin(
+        "instances.synergy.traces.jobs_from_mix",
+        throughputs=profiles.attrs,
+        jobs=models,
+        options={"num_servers": num_servers, **choice, **demands},
+    )
+    return profiled(models, gpu_demands.tolist(), profiles=profiles, num_servers=num_servers, **choice), told
 
 
 def jobs_from_trace(
     rng: np.random.Generator | int,
     *,
-    throughputs: PathLike,
-    trace: PathLike,
+    throughputs: PathLike | OpenFile,
+    trace: Source,
     num_servers: int = 4,
     **choice: Unpack[ServerChoice],
-) -> Jobs:
-    """Jobs of a trace, drawn until the GPUs are full.
+) -> tuple[Jobs, dict[str, Any]]:
+    """Jobs of a trace, drawn until the GPUs are full, and where they are from.
 
     They come in random order, none a second time before all have come.  A job that no longer fits
     is passed over.
@@ -134,8 +137,8 @@ def jobs_from_trace(
     ----------
     rng : Generator or int
         Source of randomness, or its seed: it draws the jobs.
-    throughputs, trace : path
-        Files for :func:`instances.data.synergy.read_profiles` and ``read_trace``.
+    throughputs, trace : path or open file
+        What :func:`instances.data.synergy.read_profiles` and ``read_trace`` read; the trace may be a DataFrame.
     num_servers : int
         Servers.
     **choice
@@ -150,13 +153,30 @@ def jobs_from_trace(
     jobs = read_trace(trace)
     left = num_servers * choice.get("server_gpus", SERVER_GPUS)
     least = int(jobs["gpus"].min())
-    models: list[str] = []
-    gpu_demands: list[int] = []
+    profiles = read_profiles(throughputs, cpus_per_gpu=choice.get("cpus_per_gpu", 3))
+    asked, models = jobs["gpus"].tolist(), jobs["model"].tolist()
+    rows: list[int] = []
+    passed = 0
     while left >= least:
-        for position in rng.permutation(len(jobs)):
-            gpus = int(jobs["gpus"].iloc[position])
-            if gpus <= left:
-                models.append(str(jobs["model"].iloc[position]))
-                gpu_demands.append(gpus)
-                left -= gpus
-    return profiled(models, gpu_demands, throughputs=throughputs, num_servers=num_servers, **choice)
+        for position in rng.permutation(len(jobs)).tolist():
+            if asked[position] <= left:
+                rows.append(position)
+                left -= asked[position]
+            else:
+                passed += 1
+    fields = profiled(
+        [models[row] for row in rows],
+        [asked[row] for row in rows],
+        profiles=profiles,
+        num_servers=num_servers,
+        **choice,
+    )
+    return fields, origin(
+        "instances.synergy.traces.jobs_from_trace",
+        throughputs=profiles.attrs,
+        trace=jobs.attrs,
+        rows=rows,
+        jobs=jobs["id"].iloc[rows].tolist(),
+        repairs={"job is passed over, which no longer fits": passed, "job is drawn again": len(rows) - len({*rows})},
+        options={"num_servers": num_servers, **choice},
+    )

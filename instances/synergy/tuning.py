@@ -26,12 +26,13 @@ import numpy as np
 
 from instances import pictures
 from instances.base import Plan, PlanError, Violation, exceeding, total
-from instances.data.lines import PathLike
+from instances.data.lines import PathLike, Source
 from instances.schema import Array, BoolArray, FloatArray, IntArray, Scalar
 from instances.synergy.allocation import SynergyAllocation
 from instances.synergy.sensitivity import CPU, MEMORY, THROUGHPUT, SensitiveJobs, from_matrix
 from instances.synergy.synthetic import JobOptions, draw_jobs
 from instances.synergy.traces import MixOptions, ServerChoice, jobs_from_mix, jobs_from_trace
+from instances.text import OpenFile
 
 __all__ = [
     "Tuning",
@@ -210,19 +211,22 @@ def generate(rng: np.random.Generator | int, *, allow_split: bool = True, **opti
     return Tuning(**draw_jobs(rng, **options), allow_split=allow_split)
 
 
-def from_mix(rng: np.random.Generator | int, *, throughputs: PathLike, **options: Unpack[MixOptions]) -> Tuning:
+def from_mix(
+    rng: np.random.Generator | int, *, throughputs: PathLike | OpenFile, **options: Unpack[MixOptions]
+) -> Tuning:
     """Jobs of published models in a task mix.
 
     The parameters and errors are those of :func:`instances.synergy.traces.jobs_from_mix`.
     """
-    return Tuning(**jobs_from_mix(rng, throughputs=throughputs, **options))
+    jobs, origin = jobs_from_mix(rng, throughputs=throughputs, **options)
+    return Tuning(**jobs).with_origin(origin)
 
 
 def from_trace(
     rng: np.random.Generator | int,
     *,
-    throughputs: PathLike,
-    trace: PathLike,
+    throughputs: PathLike | OpenFile,
+    trace: Source,
     num_servers: int = 4,
     **choice: Unpack[ServerChoice],
 ) -> Tuning:
@@ -230,8 +234,8 @@ def from_trace(
 
     The parameters and errors are those of :func:`instances.synergy.traces.jobs_from_trace`.
     """
-    jobs = jobs_from_trace(rng, throughputs=throughputs, trace=trace, num_servers=num_servers, **choice)
-    return Tuning(**jobs)
+    jobs, origin = jobs_from_trace(rng, throughputs=throughputs, trace=trace, num_servers=num_servers, **choice)
+    return Tuning(**jobs).with_origin(origin)
 
 
 from_frame = Tuning.from_frame

@@ -453,6 +453,34 @@ def test_max_min_and_optimus_by_hand():
     assert schedulers.max_min(turned).shares[0].tolist() == [2, 1]
 
 
+def test_optimus_and_aryl_share_alike_where_curves_are_concave_and_gpus_suffice():
+    """Both make the sum of the remaining times least, which all ways to share the GPUs are tried for."""
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        n, num_gpus = int(rng.integers(1, 5)), int(rng.integers(4, 8))
+        # Concave from one GPU on, flat at the end for some; drawn so that no two ways are worth the same.
+        gains = -np.sort(-rng.uniform(0, 1, (n, num_gpus)) * (rng.random((n, num_gpus)) < 0.8), axis=1)
+        gains[:, 0] += 1.0
+        tables = np.concatenate([np.zeros((n, 1)), gains.cumsum(axis=1)], axis=1)
+        instance = ElasticSharing(num_gpus=num_gpus, work=rng.uniform(1, 100, n), throughputs=tables)
+        ways = [w for w in itertools.product(range(1, num_gpus + 1), repeat=n) if sum(w) <= num_gpus]
+        least = min((instance.work / tables[np.arange(n), list(way)]).sum() for way in ways)
+        for scheduler in (schedulers.optimus, schedulers.aryl_two_phase):
+            first = scheduler(instance).shares[0]
+            assert (instance.work / tables[np.arange(n), first]).sum() == pytest.approx(least)
+        one, other = schedulers.optimus(instance), schedulers.aryl_two_phase(instance)
+        assert instance.completions(one) == pytest.approx(instance.completions(other))
+
+
+def test_optimus_and_aryl_are_two():
+    crowded = ElasticSharing(num_gpus=1, work=[100.0, 1.0], throughputs=[[0.0, 1.0]] * 2)
+    assert crowded.objective(schedulers.optimus(crowded)) == 100.5
+    assert crowded.objective(schedulers.aryl_two_phase(crowded)) == 51
+    bent = ElasticSharing(num_gpus=4, work=[1.0, 1.0], throughputs=[[0.0, 1, 1, 4, 4], [0.0, 1, 2, 2, 2]])
+    assert schedulers.optimus(bent).shares[0].tolist() == [1, 2]
+    assert schedulers.aryl_two_phase(bent).shares[0].tolist() == [3, 1]
+
+
 # --- all schedulers, all instances ----------------------------------------------------------------
 
 

@@ -136,7 +136,7 @@ def test_curve_without_measurements():
 def test_rounding(tmp_path, tables):
     """Slots of 100 s: throughput is scaled, deadlines are rounded down but to one slot at least."""
     path = trace(tmp_path, HEADER + "0,1000,5000,bert,1399,64,2,300\n1,2000,70,bert,2050,128,1,40\n")
-    fields = jobs_from_trace(0, throughputs=tables, trace=path, num_jobs=2, num_gpus=2, slot_seconds=100)
+    fields, _ = jobs_from_trace(0, throughputs=tables, trace=path, num_jobs=2, num_gpus=2, slot_seconds=100)
     assert fields["iterations"].tolist() == [5000, 70]
     assert fields["deadlines"].tolist() == [3, 1]
     assert fields["throughputs"].tolist() == [[0, 1000, 1600], [0, 600, 1000]]
@@ -145,18 +145,17 @@ def test_rounding(tmp_path, tables):
 def test_drawn_deadlines(tmp_path, tables):
     text = HEADER + "".join(f"{job},0,5000,bert,10,64,2,100000\n" for job in range(200))
     path = trace(tmp_path, text)
-    drawn = jobs_from_trace(0, throughputs=tables, trace=path, num_jobs=200, slot_seconds=100, draw_deadlines=True)[
-        "deadlines"
-    ]
+    options = {"throughputs": tables, "trace": path, "num_jobs": 200}
+    drawn = jobs_from_trace(0, **options, slot_seconds=100, draw_deadlines=True)[0]["deadlines"]
     assert 500 <= drawn.min() < 600
     assert 1400 < drawn.max() < 1500
-    assert (jobs_from_trace(0, throughputs=tables, trace=path, num_jobs=200)["deadlines"] == 1).all()
+    assert (jobs_from_trace(0, **options)[0]["deadlines"] == 1).all()
 
 
 def test_microsoft_jobs_get_a_model(tmp_path, tables):
     """Iterations are what the model does in the job's duration on its GPUs, or on the most measured."""
     path = trace(tmp_path, "job_id,submission_time,duration,num_gpu\n" + "a,0,1000,64\n" * 30)
-    fields = jobs_from_trace(1, throughputs=tables, trace=path, num_jobs=30, num_gpus=4, slot_seconds=1)
+    fields, _ = jobs_from_trace(1, throughputs=tables, trace=path, num_jobs=30, num_gpus=4, slot_seconds=1)
     assert set(zip(fields["throughputs"][:, 4], fields["iterations"], strict=True)) == {(24, 24_000), (10, 10_000)}
     assert 500 <= fields["deadlines"].min() <= fields["deadlines"].max() < 1500
 
@@ -166,7 +165,7 @@ def test_stretches_of_the_trace(tmp_path, tables):
     path = trace(tmp_path, text)
     firsts = set()
     for seed in range(40):
-        fields = jobs_from_trace(seed, throughputs=tables, trace=path, num_jobs=4)
+        fields, _ = jobs_from_trace(seed, throughputs=tables, trace=path, num_jobs=4)
         assert np.diff(fields["iterations"]).tolist() == [1, 1, 1]
         firsts.add(fields["iterations"][0])
     assert firsts == set(range(7))

@@ -1,5 +1,7 @@
 """gavel.fifo against the corners of the set of allocations."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -77,10 +79,42 @@ def test_ties_go_to_the_lowest_type():
     assert fastest_free_type(Fifo(throughputs=[[1.0, 1.0]], num_workers=[1, 1])).time_fractions.tolist() == [[1, 0]]
 
 
-def test_no_worker_is_wasted_on_a_job_that_cannot_run_there():
-    """As built: the released code would put job 1 on the free type although it makes no step there."""
-    instance = Fifo(throughputs=[[2.0, 1.0], [1.0, 0.0]], num_workers=[1, 1])
-    assert fastest_free_type(instance).time_fractions.tolist() == [[1, 0], [0, 0]]
+def test_a_job_that_makes_no_steps_on_what_is_free_is_dropped():
+    """As built: the released code goes on behind it, and stops only where no type has enough workers."""
+    instance = Fifo(throughputs=[[1.0, 4.0], [0.0, 4.0], [1.0, 4.0]], num_workers=[1, 1])
+    plan = fastest_free_type(instance)
+    assert plan.time_fractions.tolist() == [[0, 1], [0, 0], [1, 0]]
+    assert instance.objective(plan) == 3.25
+    # Job 1 is two workers wide here: no type has enough, and job 2 does not overtake it.
+    wide = replace(instance, num_workers=[1, 2], scale_factors=[1, 2, 1])
+    assert fastest_free_type(wide).time_fractions.tolist() == [[0, 1], [0, 0], [0, 0]]
+
+
+def served_by_the_released_code(instance):
+    """The released policy's loop, written down again: types by name, those with workers for the job, the fastest."""
+    free = dict(enumerate(instance.num_workers.tolist()))
+    places = {}
+    for job, speeds in enumerate(instance.throughputs.tolist()):
+        enough = [kind for kind in sorted(free) if free[kind] >= instance.scale_factors[job]]
+        if not enough:
+            break
+        fastest = max(enough, key=lambda kind: (speeds[kind], -kind))
+        if speeds[fastest] > 0:
+            places[job] = fastest
+            free[fastest] -= int(instance.scale_factors[job])
+    return places
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_the_released_code_serves_the_same_jobs(seed):
+    rng = np.random.default_rng(seed)
+    instance = Fifo(
+        throughputs=rng.integers(0, 3, (7, 3)),
+        num_workers=rng.integers(1, 4, 3),
+        scale_factors=rng.choice([1, 1, 2, 3], 7),
+    )
+    plan = fastest_free_type(instance)
+    assert dict(np.argwhere(plan.time_fractions).tolist()) == served_by_the_released_code(instance)
 
 
 @given(strategy("gavel.fifo"))

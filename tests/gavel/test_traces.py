@@ -4,6 +4,7 @@ import json
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import formulations
@@ -125,9 +126,9 @@ GOOD = LONG.format(steps=600, scale=1, slo="-1", arrival=0)
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "line 1: got 1 tab-separated columns, must be 10 or 7"),
-        (GOOD + "\n" + GOOD, "line 2: got 1 tab-separated columns, must be 10, as in line 1"),
-        (GOOD + SHORT.format(model="A3C", steps=1, arrival=0, scale=1), "line 2: got 7 .* must be 10"),
+        ("A3C\t4\n", "line 1: got 2 tab-separated columns, must be 12, 10, 7"),
+        (GOOD + "\nx\n" + GOOD, "line 3: got 1 cells, must be 10"),
+        (GOOD + SHORT.format(model="A3C", steps=1, arrival=0, scale=1), "line 2: got 7 cells, must be 10"),
         (
             GOOD + LONG.format(steps=0, scale=1, slo="-1", arrival=0),
             "line 2: steps: got '0', must be a whole number",
@@ -180,10 +181,49 @@ def test_own_and_partner_are_not_mixed_up(table, tmp_path):
         assert fields["pair_throughputs"][0, 0].tolist() == expected
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_rates_are_those_of_the_entries_one_by_one(seed):
+    """Also where an entry and its mirror image differ: the last one of the table holds."""
+    rng = np.random.default_rng(seed)
+    kinds = [(f"model {number}", int(rng.integers(1, 3))) for number in range(5)]
+    entries = []
+    for _ in range(120):
+        worker, own, other = rng.choice(["a", "b", "b_unconsolidated"]), rng.integers(5), rng.integers(-2, 6)
+        partner = ("", 0) if other < 0 else (kinds[other] if other < 5 else ("only a partner", 1))
+        entries.append((worker, *kinds[own], *partner, *rng.integers(0, 9, 2).astype(float)))
+    columns = ["worker_type", "model", "scale_factor", "partner", "partner_scale_factor"]
+    table = pd.DataFrame(entries, columns=[*columns, "throughput", "partner_throughput"])
+    listed = {entry[1:3] for entry in entries if not entry[4] and entry[0] in ("a", "b")}
+    jobs = pd.DataFrame([kind for kind in kinds for _ in range(2) if kind in listed], columns=["model", "scale_factor"])
+    fields = traces.cluster(jobs, table, unconsolidated=False, num_workers=4)
+    names = ["a", "b"]
+    alone = np.zeros((len(jobs), 2))
+    pairs = {}
+    for worker, model, scale, partner, partner_scale, rate, partner_rate in entries:
+        for job, kind in enumerate(zip(jobs["model"], jobs["scale_factor"], strict=True)):
+            if kind != (model, scale) or worker not in names:
+                continue
+            if not partner_scale:
+                alone[job, names.index(worker)] = rate
+            for other, beside in enumerate(zip(jobs["model"], jobs["scale_factor"], strict=True)):
+                if beside == (partner, partner_scale):
+                    pairs[min(job, other), max(job, other), worker] = (
+                        (rate, partner_rate) if job < other or kind == beside else (partner_rate, rate)
+                    )
+    assert fields["throughputs"].tolist() == alone.tolist()
+    for (first, second), rates in zip(fields["pairs"].tolist(), fields["pair_throughputs"].tolist(), strict=True):
+        for worker, got in zip(names, rates, strict=True):
+            # Jobs of one type are interchangeable, and the table's entry says which is which no more.
+            expected = pairs.get((first, second, worker), (0.0, 0.0))
+            assert sorted(got) == sorted(expected)
+            if jobs["model"][first] != jobs["model"][second]:
+                assert tuple(got) == expected
+
+
 def test_what_the_table_lacks_is_named(table, trace, tmp_path):
     rates = read_throughputs(table)
     with pytest.raises(InstanceError, match=r"worker type 'p100': the table has only k80, .*v100"):
-        traces.cluster(read_trace(trace), rates)
+        traces.cluster(read_trace(trace), rates, worker_types=["k80", "p100"])
     path = tmp_path / "other.trace"
     path.write_text(SHORT.format(model="A3C", steps=5, arrival=0, scale=4))
     jobs = read_trace(path)
@@ -242,6 +282,11 @@ def test_a_snapshot_by_hand(table, trace):
     assert priced.slos.tolist() == [math.inf, 490.5]
     late = gavel.from_trace("gavel.cost", **{**files, "time": 560.0}, slowdown=9.0, costs=[1.0, 2.0])
     assert late.slos.tolist() == [math.inf] * late.num_jobs
+    assert late.origin["rows"] == list(range(3))[-late.num_jobs :]
+    assert late.origin["repairs"] == {"SLO is missed already, and left out": 1}
+    assert instance.origin["rows"] == [0, 1]
+    assert instance.origin["repairs"] == {}
+    assert instance.origin["options"]["time"] == 60.5
     given = gavel.from_trace("gavel.makespan", **files, steps=[5.0, 6.0])
     assert given.steps.tolist() == [5, 6]
     with pytest.raises(InstanceError, match=r"problem: got 'aryl\.reclaim'"):

@@ -1,0 +1,108 @@
+"""Job tables: a header, and a line for each job.
+
+This is the form that ``optgap convert`` writes, and the traces of Microsoft's clusters, of Tiresias and of
+ElasticFlow's authors are tables of this form with other spellings, all of which are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from instances.base import InstanceError
+from instances.data.lines import Column, Source, any_text, gpus, number, positive_whole, read_columns, reader, text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["COLUMNS", "finish", "read_trace", "write"]
+
+COLUMNS: Mapping[str, Column] = {
+    "job_id": Column(("job_id",), text),
+    "submit_time": Column(("submit_time", "submission_time"), number),
+    "iterations": Column(("iteration", "num_iteration", "iterations"), number, optional=True),
+    "model": Column(("model_name", "model"), any_text, optional=True),
+    "deadline": Column(("ddl", "deadline"), number, optional=True),
+    "batch_size": Column(("batch_size",), positive_whole, optional=True),
+    "num_gpus": Column(("num_gpu", "num_gpus"), gpus),
+    "duration": Column(("duration",), number),
+}
+"""Columns of the table, the names that they go by in files, and how a cell is read."""
+
+
+@reader
+def read_trace(
+    source: Source, *, columns: Mapping[str, str] | None = None, skip_bad_rows: bool = False
+) -> pd.DataFrame:
+    """A job table with whichever of the optional columns it has.
+
+    Parameters
+    ----------
+    source : path, open file or DataFrame
+    columns : mapping, optional
+        Names of the result to those of the file, where they are none of the known spellings, such as
+        ``{"job_id": "JobID"}``.
+    skip_bad_rows : bool
+        Leave out rows that cannot be read, and count them in ``attrs["reading"]``, instead of refusing the file.
+
+    Returns
+    -------
+    DataFrame
+        ``job_id``, ``submit_time`` (s), ``num_gpus``, ``duration`` (s), and where the file has them ``iterations``,
+        ``model`` ("" where it is not known), ``deadline`` (s, on the clock of ``submit_time``) and ``batch_size``;
+        in the file's order.
+
+    Raises
+    ------
+    InstanceError
+        When a line is malformed; the message names file and line.
+    """
+    return read_columns(source, COLUMNS, given=columns, skip_bad_rows=skip_bad_rows)
+
+
+def finish(
+    jobs: pd.DataFrame,
+    *,
+    leave_out: Mapping[str, NDArray[np.bool_]] | None = None,
+    filled_in: Mapping[str, NDArray[np.bool_]] | None = None,
+) -> pd.DataFrame:
+    """A job table from the rows of a log: those that are such jobs, in order of submission, from the first one on.
+
+    Parameters
+    ----------
+    jobs : DataFrame
+        Columns of a job table, and how they were read.
+    leave_out, filled_in : mapping, optional
+        Why rows are left out, or what was put in their place of what the log does not say, to which rows that is.  A
+        row that is left out counts for its first reason.
+
+    Raises
+    ------
+    InstanceError
+        When no row is left.
+    """
+    reading = jobs.attrs["reading"]
+    kept = np.ones(len(jobs), bool)
+    reading["left_out"] = {}
+    for why, rows in (leave_out or {}).items():
+        if (kept & rows).any():
+            reading["left_out"][why] = int((kept & rows).sum())
+        kept &= ~rows
+    if not kept.any():
+        raise InstanceError(f"{reading['source']}: there are no jobs; left out: {', '.join(reading['left_out'])}")
+    reading["filled_in"] = {what: int(rows[kept].sum()) for what, rows in (filled_in or {}).items() if rows[kept].any()}
+    table = jobs[kept].sort_values("submit_time", kind="stable")
+    start = table["submit_time"].min()
+    shifted = {name: table[name] - start for name in ("submit_time", "deadline") if name in table}
+    table = table.assign(**shifted).reset_index(drop=True)
+    reading["repeated"] = int(table["job_id"].duplicated().sum())
+    table.attrs["reading"] = reading
+    return table[[name for name in COLUMNS if name in table]]
+
+
+def write(jobs: pd.DataFrame) -> str:
+    """A job table as the CSV that :func:`read_trace` reads."""
+    return jobs.rename(columns={name: column.names[0] for name, column in COLUMNS.items()}).to_csv(index=False)
