@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+import numpy as np
+
 import formulations
 from benchmarks.overhead import highs_alone
 from benchmarks.tables import Row, Setup, benchmark, gap, median_seconds, seconds, timed
-from formulations.engine.linear import translate
+from formulations.engine.linear import LinearProgram, translate
 from formulations.engine.solution import Solution
 from formulations.gavel.hierarchical_fairness import water_filling
 from heuristics.gavel.max_min_fairness import multiplicative_weights
@@ -31,6 +33,7 @@ __all__ = [
     "max_min_fairness_gaps",
     "max_min_fairness_times",
     "pairs",
+    "prices",
 ]
 
 ONE_PROGRAM = ("max_min_fairness", "makespan", "fifo", "total_throughput", "cost", "throughput_per_dollar")
@@ -260,6 +263,64 @@ def _hierarchies(setup: Setup) -> Iterator[tuple[str, hierarchical_fairness.Hier
         "2,048, `generate(1, weight_spread=100.0)`",
         generate(1, num_jobs=2048, num_entities=5, weight_spread=100.0, workers_per_pool=1536, pair_fraction=0.0),
     )
+
+
+PRICED = (*ONE_PROGRAM, "finish_time_fairness")
+PEERS = ("CLARABEL", "ECOS")
+LARGEST_PEER = 2048
+"""With more jobs than this, whole programs are not solved for comparison."""
+
+
+@benchmark("gavel.sharing.prices", "policy", "jobs", "whole", "gap", "simplex", "interior point", *PEERS)
+def prices(setup: Setup) -> Iterator[Row]:
+    """Processor time of the policies without pairs, all jobs different, and of solvers on the same arrays."""
+    sizes = (32, 128, 256, 512, 1024, 2048, 16_384, 65_536, 262_144, 1_048_576)
+    for name in setup.few(PRICED):
+        for jobs in setup.few(sizes):
+            one = _generate(name)(0, num_jobs=jobs, pair_fraction=0.0)
+            solution, took = timed(formulations.solve, one)
+            if jobs <= LARGEST_PEER:
+                took = median_seconds(setup.repeats, formulations.solve, one)
+            others = ["", "", "", ""]
+            if jobs <= LARGEST_PEER and name in ONE_PROGRAM:
+                program = import_module(f"formulations.gavel.{name}")._program(one).arrays()
+                alone = [median_seconds(setup.repeats, highs_alone, program, method) for method in SOLVERS]
+                others = [seconds(time) for time in alone] + [_by_cvxpy(program, peer, setup.repeats) for peer in PEERS]
+            yield f"`{name}`", f"{jobs:,}", seconds(took), f"{gap(_value(solution), solution.bound):.0e}", *others
+
+
+def _by_cvxpy(program: LinearProgram, solver: str, repeats: int) -> str:
+    """Processor time of a solver through cvxpy, which is told the arrays; "" where it is not installed."""
+    try:
+        import cvxpy
+        from scipy.sparse import csr_matrix
+    except ImportError:
+        return ""
+    if solver not in cvxpy.installed_solvers():
+        return ""
+    shape = (program.num_rows, program.num_cols)
+    matrix = csr_matrix((program.value, program.index, program.indptr), shape)
+    above, below = np.isfinite(program.row_upper), np.isfinite(program.row_lower)
+    bounded, started = np.isfinite(program.col_upper), np.isfinite(program.col_lower)
+
+    def call() -> None:
+        x = cvxpy.Variable(program.num_cols)
+        limits = [
+            matrix[above] @ x <= program.row_upper[above],
+            x[np.flatnonzero(started)] >= program.col_lower[started],
+            x[np.flatnonzero(bounded)] <= program.col_upper[bounded],
+        ]
+        if below.any():
+            limits.append(matrix[below] @ x >= program.row_lower[below])
+        problem = cvxpy.Problem(cvxpy.Maximize(program.cost @ x), limits)
+        problem.solve(solver=solver)
+        if problem.status not in ("optimal", "optimal_inaccurate"):
+            raise cvxpy.SolverError(problem.status)
+
+    try:
+        return seconds(median_seconds(min(3, repeats), call))
+    except cvxpy.SolverError:
+        return "failed"
 
 
 @benchmark("gavel.sharing.classes", "policy", "classes", "whole", "every job for itself")

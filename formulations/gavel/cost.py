@@ -83,7 +83,7 @@ def bound(instance: Cost, value: float) -> float:
 
 
 def solve(instance: Cost, options: Options) -> Solution:
-    """Solve the program by HiGHS, with many pairs by generating columns."""
+    """Solve the program by HiGHS, with many pairs by generating columns, with many jobs and no pairs by prices."""
     hopeless = explain(instance)
     if hopeless is not None:
         return at_once(instance, instance.isolated_share(), -math.inf, hopeless, "infeasible")

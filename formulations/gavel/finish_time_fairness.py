@@ -29,7 +29,8 @@ rho is attainable exactly when the greatest slack is at least 0.  :func:`solve` 
 The next rho is the root.  The prices are those of a vertex of one and the same dual polyhedron for
 every rho, of which there are finitely many, and each step that does not end finds one with a greater
 root: Newton's method on the greatest of the curves ``sum_m y_m * asked[m](rho) - V``, from below.
-Two to five programs, each solved warm from the one before, close the bracket to rounding errors.
+Two to five programs, each solved warm from the one before, close the bracket to rounding errors; those of many jobs
+without pairs by prices (:mod:`formulations.gavel.prices`).
 
 Solvers that give no prices close the bracket more slowly: with only a bound s on the slack at rho,
 attaining rho' takes ``asked[m](rho') <= asked[m](rho) + s`` for some m, which gives the lower end; the
@@ -55,7 +56,8 @@ from formulations.engine.options import Options
 from formulations.engine.protocol import Formulation
 from formulations.engine.solution import Solution, judged
 from formulations.engine.solving import run
-from formulations.gavel.pricing import ColumnGeneration
+from formulations.gavel.prices import PricedJobs
+from formulations.gavel.pricing import PRICED_JOBS, ColumnGeneration
 from formulations.gavel.sharing import SharingProgram, read_allocation, within_limits
 from instances.gavel.finish_time_fairness import FinishTimeFairness
 from instances.gavel.sharing import Allocation
@@ -165,6 +167,8 @@ class _Programs:
         self.version = highs.version() if options.solver == "highs" else ""
         self.seconds = 0.0
         self.count = 0
+        self._policy: SharingProgram | None = None
+        self._jobs: PricedJobs | None = None
         self._generation: ColumnGeneration | None = None
 
     def at(self, rho: float) -> tuple[Result, Allocation | None]:
@@ -184,12 +188,23 @@ class _Programs:
 
     def _priced(self, rho: float) -> Result:
         instance = self.instance
-        if self._generation is None:
-            policy = _program(instance, _asked(instance, rho))
-            self._generation = ColumnGeneration(policy, policy.arrays(), self.options)
-            self.finish_rows = policy.rows("finish")
-        lower = self._generation.program.row_lower.copy()
+        if self._policy is None:
+            self._policy = _program(instance, _asked(instance, rho))
+            self.program = self._policy.arrays()
+            self.finish_rows = self._policy.rows("finish")
+            if instance.num_jobs >= PRICED_JOBS and not instance.num_pairs:
+                self._jobs = PricedJobs(self._policy, self.program, self.options)
+        assert self.program is not None
+        lower = self.program.row_lower.copy()
         lower[self.finish_rows] = _asked(instance, rho)
+        if self._jobs is not None:
+            result = self._jobs.run(lower)
+            self.program = self._jobs.program
+            if result is not None:
+                return result
+            self._jobs = None
+        if self._generation is None:
+            self._generation = ColumnGeneration(self._policy, self.program, self.options)
         result = self._generation.run(lower)
         self.program = self._generation.program
         return result

@@ -58,7 +58,7 @@ def bound(instance: Makespan, value: float) -> float:
 
 
 def solve(instance: Makespan, options: Options) -> Solution:
-    """Solve the program by HiGHS, with many pairs by generating columns."""
+    """Solve the program by HiGHS, with many pairs by generating columns, with many jobs and no pairs by prices."""
     if instance.endless.any():
         return at_once(instance, instance.isolated_share(), math.inf, f"{jobs_that(instance.endless)} can run nowhere")
     if not instance.active.any():

@@ -17,7 +17,7 @@ from formulations.engine.options import Options
 from formulations.engine.protocol import Formulation
 from formulations.engine.scaling import unit
 from formulations.engine.solution import Solution
-from formulations.gavel.pricing import solve_program
+from formulations.gavel.pricing import PRICED_JOBS, solve_program
 from formulations.gavel.sharing import SharingProgram, at_once, isolated_share, jobs_that, read_allocation
 from instances.gavel.max_min_fairness import MaxMinFairness
 from instances.gavel.sharing import Allocation
@@ -46,12 +46,12 @@ def bound(instance: MaxMinFairness, value: float) -> float:
 
 
 def solve(instance: MaxMinFairness, options: Options) -> Solution:
-    """Solve the program by HiGHS, with many pairs by generating columns."""
+    """Solve the program by HiGHS, with many pairs by generating columns, with many jobs and no pairs by prices."""
     without = instance.level_per_throughput <= 0
     if without.any():
         why = f"an equal share gives {jobs_that(without)} nothing, so the least level is 0"
         return at_once(instance, instance.isolated_share(), 0.0, why)
-    return solve_program(_program(instance), options, bound=bound)
+    return solve_program(_program(instance), options, priced_jobs=PRICED_JOBS // 2, bound=bound)
 
 
 def _program(instance: MaxMinFairness) -> SharingProgram:

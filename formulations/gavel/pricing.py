@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.engine import clock, highs
-from formulations.engine.folding import fold
+from formulations.engine.folding import LARGEST_SHARE, Folding, fold
 from formulations.engine.highs import INTERIOR_POINT_ROWS, Result
 from formulations.engine.linear import (
     FEASIBILITY_TOLERANCE,
@@ -42,18 +42,27 @@ from formulations.engine.options import Options
 from formulations.engine.polishing import PRECISE
 from formulations.engine.scaling import scaled
 from formulations.engine.solution import Solution, judged
+from formulations.gavel.prices import PricedJobs
 from formulations.gavel.sharing import SharingProgram, within_limits
 from instances.base import agree
 from instances.gavel.sharing import Allocation, Sharing
 from instances.schema import FloatArray
 
-__all__ = ["PRICING_COLUMNS", "SIMPLEX_ROWS", "ColumnGeneration", "solve_program"]
+__all__ = ["PRICED_JOBS", "PRICING_COLUMNS", "SIMPLEX_ROWS", "UNTIED_JOBS", "ColumnGeneration", "solve_program"]
 
 PRICING_COLUMNS = 20_000
 """With more pair columns than this, generating columns is faster than the whole program.
 
 ``python -m benchmarks engine.pricing`` compares them.
 """
+PRICED_JOBS = 512
+"""From so many jobs on, programs without pairs are solved by prices; max-min fairness from half as many."""
+UNTIED_JOBS = 1_500
+"""The same for programs in which no variable ties all jobs together, which simplex solves faster."""
+ALIKE = 2_000
+"""Jobs that are looked at before columns of more are told apart."""
+FOLDED_COLUMNS = 2_000
+"""Up to so many classes of columns, the program over classes is faster than prices."""
 SIMPLEX_ROWS = 5_000
 """Up to so many rows, programs in which no variable ties all jobs together are left to simplex.
 
@@ -67,6 +76,7 @@ def solve_program(
     *,
     covering: str = "job_time",
     interior_rows: int = INTERIOR_POINT_ROWS,
+    priced_jobs: int = PRICED_JOBS,
     finish: Callable[[Any, FloatArray], Allocation] = within_limits,
     bound: Callable[[Any, float], float] | None = None,
     slack: Callable[[Any, LinearProgram, FloatArray], float] | None = None,
@@ -82,6 +92,8 @@ def solve_program(
         The constraint that limits how many units of pair columns there can be.
     interior_rows : int
         With more rows than this, the first program is solved by interior point.
+    priced_jobs : int
+        From so many jobs on, a program without pairs is solved by prices (:mod:`formulations.gavel.prices`).
     finish : callable, optional
         What the formulation's ``read`` makes of the instance and the (n+q, k) values of the columns.
     bound : callable, optional
@@ -92,10 +104,16 @@ def solve_program(
         The policy with limits a little stricter, for a plan where that of ``policy`` misses them.
     """
     began = time.perf_counter()
-    method = "classes of columns that are alike"
     instance = policy.instance
     program = policy.arrays()
-    result = _over_classes(program, options, interior_rows)
+    folding = fold(program) if _alike(instance) else None
+    result, method = None, ""
+    many = folding is None or folding.program.num_cols > FOLDED_COLUMNS
+    if many and instance.num_jobs >= priced_jobs and not instance.num_pairs:
+        _refuse_bad_numbers(policy, program)
+        result, method = PricedJobs(policy, program, options).run(), "prices of what jobs share"
+    if result is None and folding is not None:
+        result, method = _over_classes(folding, options, interior_rows), "classes of columns that are alike"
     if result is None:
         generation = ColumnGeneration(policy, program, options, covering=covering, interior_rows=interior_rows)
         result = generation.run()
@@ -129,10 +147,15 @@ def _plan(instance: Sharing, result: Result, finish: Callable[[Any, FloatArray],
     return finish(instance, result.x[: instance.fits.size].reshape(instance.fits.shape))
 
 
-def _over_classes(program: LinearProgram, options: Options, interior_rows: int) -> Result | None:
+def _alike(instance: Sharing) -> bool:
+    """Whether jobs may be alike in large numbers, to judge by some of them."""
+    some = instance.throughputs[:: -(-instance.num_jobs // ALIKE)]
+    return len(np.unique(some, axis=0)) <= LARGEST_SHARE * len(some) or instance.num_jobs <= ALIKE
+
+
+def _over_classes(folding: Folding, options: Options, interior_rows: int) -> Result | None:
     """The optimum by way of classes of columns that are alike; None where there is no such way."""
-    folding = fold(program)
-    if folding is None or folding.program.num_cols > PRICING_COLUMNS:
+    if folding.program.num_cols > PRICING_COLUMNS:
         return None
     result = options.session().run(folding.program, interior_rows=interior_rows)
     if result.status != "optimal":

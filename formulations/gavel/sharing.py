@@ -88,6 +88,54 @@ class _Block:
     upper: FloatArray
 
 
+@dataclass(frozen=True, eq=False)
+class Requirement:
+    """``weights[m] * throughput(m, X) - less >= lower`` for some jobs m.
+
+    Attributes
+    ----------
+    name : str
+    jobs : (rows,) int
+    weights : (n,) float
+    less : str, optional
+        A variable.
+    lower : (rows,) float
+    """
+
+    name: str
+    jobs: IntArray
+    weights: FloatArray
+    less: str | None
+    lower: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Stated:
+    """A policy's part of its program, before it becomes rows.
+
+    Attributes
+    ----------
+    requirements : list of Requirement
+    budgets : list of (str, float array, float)
+        Rows ``coefficients @ X == value``: name, coefficients and value.
+    worth : (n, k) float, optional
+        What one step/s of job m on type j adds to the objective.
+    variables : dict
+        Limits of the variables beside X.
+    objective : str
+        The variable that is maximised; "" where it is the worth.
+    homogeneous : bool
+        Whether the variable ``t`` multiplies every limit.
+    """
+
+    requirements: list[Requirement]
+    budgets: list[tuple[str, FloatArray, float]]
+    worth: FloatArray | None
+    variables: dict[str, tuple[float, float]]
+    objective: str
+    homogeneous: bool
+
+
 @dataclass(frozen=True)
 class _Named:
     name: str
@@ -113,6 +161,9 @@ class SharingProgram:
         self._upper = np.where(instance.fits, 1.0 if largest is None else largest, 0.0).ravel()
         self._variables: dict[str, tuple[float, float]] = {}
         self._blocks: list[_Block] = []
+        self._requirements: list[Requirement] = []
+        self._budgets: list[tuple[str, FloatArray, float]] = []
+        self._worth: FloatArray | None = None
         self._objective: tuple[str, FloatArray, str] | None = None
         if largest is not None:
             self.variable("t", lower=1)
@@ -149,6 +200,7 @@ class SharingProgram:
             One number for all rows, or one for each.
         """
         entries, jobs = self.entries, self._sets[over]
+        self._requirements.append(Requirement(name, jobs, weights, less, np.broadcast_to(lower, len(jobs))))
         row_of = np.full(self.instance.num_jobs, -1)
         row_of[jobs] = np.arange(len(jobs))
         kept = np.flatnonzero(row_of[entries.job] >= 0)
@@ -161,6 +213,7 @@ class SharingProgram:
     def one_row(self, name: str, coefficients: FloatArray, value: float) -> None:
         """Add the row ``coefficients @ X == value``, with a coefficient for each column ``r * k + j``."""
         columns = np.arange(len(coefficients))
+        self._budgets.append((name, coefficients, value))
         self._add(name, None, csr(np.zeros_like(columns), columns, coefficients, 1), value, value)
 
     def maximize(self, name: str, *, variable: str = "", worth: FloatArray | None = None) -> None:
@@ -175,6 +228,7 @@ class SharingProgram:
             What one step/s of job m on type j adds, over all rows.
         """
         entries = self.entries
+        self._worth = worth
         values = np.zeros(len(entries.job))
         if worth is not None:
             values = entries.throughput * worth[entries.job, entries.column % self.instance.num_types]
@@ -200,6 +254,18 @@ class SharingProgram:
         count = len(matrix[0]) - 1
         lower, upper = (np.array(np.broadcast_to(limit, count), float) for limit in (lower, upper))
         self._blocks.append(_Block(name, over, matrix, lower, upper))
+
+    @property
+    def stated(self) -> Stated:
+        """What the policy has added, as it was stated."""
+        homogeneous = "t" in self._variables
+        assert self._objective is not None
+        return Stated(self._requirements, self._budgets, self._worth, self._variables, self._objective[2], homogeneous)
+
+    @property
+    def constraints(self) -> list[str]:
+        """Names of the constraints, in the order of their rows."""
+        return [block.name for block in self._blocks]
 
     # --- the two faces ---------------------------------------------------------------------------
 

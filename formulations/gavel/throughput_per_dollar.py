@@ -20,7 +20,7 @@ from formulations.engine.options import Options
 from formulations.engine.protocol import Formulation
 from formulations.engine.solution import Solution
 from formulations.gavel.priced import explain, times_per_step, with_stricter_slos
-from formulations.gavel.pricing import SIMPLEX_ROWS, solve_program
+from formulations.gavel.pricing import SIMPLEX_ROWS, UNTIED_JOBS, solve_program
 from formulations.gavel.sharing import SharingProgram, isolated_share, read_allocation
 from instances.base import TOLERANCE
 from instances.gavel.sharing import Allocation
@@ -46,11 +46,12 @@ def read(model: pyo.ConcreteModel) -> Allocation:
 
 
 def solve(instance: ThroughputPerDollar, options: Options) -> Solution:
-    """Solve the program by HiGHS, with many pairs by generating columns."""
+    """Solve the program by HiGHS, with many pairs by generating columns, with many jobs and no pairs by prices."""
     return solve_program(
         _program(instance),
         options,
         interior_rows=SIMPLEX_ROWS,
+        priced_jobs=UNTIED_JOBS,
         slack=slack,
         stricter=lambda: _program(with_stricter_slos(instance)),
     )

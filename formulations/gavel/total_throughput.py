@@ -14,7 +14,7 @@ import pyomo.environ as pyo
 from formulations.engine.options import Options
 from formulations.engine.protocol import Formulation
 from formulations.engine.solution import Solution
-from formulations.gavel.pricing import SIMPLEX_ROWS, solve_program
+from formulations.gavel.pricing import SIMPLEX_ROWS, UNTIED_JOBS, solve_program
 from formulations.gavel.sharing import SharingProgram, isolated_share, read_allocation
 from instances.gavel.sharing import Allocation
 from instances.gavel.total_throughput import TotalThroughput
@@ -37,8 +37,8 @@ def read(model: pyo.ConcreteModel) -> Allocation:
 
 
 def solve(instance: TotalThroughput, options: Options) -> Solution:
-    """Solve the program by HiGHS, with many pairs by generating columns."""
-    return solve_program(_program(instance), options, interior_rows=SIMPLEX_ROWS)
+    """Solve the program by HiGHS, with many pairs by generating columns, with many jobs and no pairs by prices."""
+    return solve_program(_program(instance), options, interior_rows=SIMPLEX_ROWS, priced_jobs=UNTIED_JOBS)
 
 
 def _program(instance: TotalThroughput) -> SharingProgram:
