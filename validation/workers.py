@@ -192,10 +192,11 @@ class _Worker:
         self.number += 1
         self.taken_before = self._taken() if self.watched else 0
         self.began = time.monotonic()
-        self.deadline = self.began + task.time_limit
         # A worker that died between tasks breaks the pipe; ``take`` finds out how it died.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self.connection.send((self.number, task.arguments))
+        # From when the worker has the task: this process may have been suspended before.
+        self.deadline = time.monotonic() + task.time_limit
 
     def take(self) -> Outcome:
         """The outcome of the task, from a worker that has answered or died."""

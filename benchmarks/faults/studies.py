@@ -164,8 +164,14 @@ def compare(tally: Tally, name: str, table: Table, truth: Table) -> None:
     tally.lost += len(lost)
     tally.doubled += len(doubled) + len([cell for cell in table if cell not in truth])
     tally.changed += len(changed)
-    for words, cells in (("lost", lost), ("doubled", doubled), ("changed", changed)):
+    for words, cells in (("lost", lost), ("doubled", doubled)):
         tally.wrong += [f"{name}: {words}: {algorithm} on {instance[:12]}" for instance, algorithm in cells]
+    for cell in changed:
+        now, before = json.loads(table[cell][0]), json.loads(truth[cell][0])
+        what = ", ".join(
+            f"{entry} {before[entry]!r} is {now[entry]!r}" for entry in before if now[entry] != before[entry]
+        )
+        tally.wrong.append(f"{name}: changed: {cell[1]} on {cell[0][:12]}: {what}")
 
 
 @contextlib.contextmanager
