@@ -29,7 +29,7 @@ def last_servers(instance: Reclaim) -> ReclaimPlan:
 
 @pytest.fixture(scope="module")
 def witness() -> Witness:
-    return find_worst("aryl.reclaim", last_servers, seed=1, budget=6)
+    return find_worst("aryl.reclaim", last_servers, seed=1, budget=12)
 
 
 def test_a_bad_heuristic_is_caught_and_its_instance_shrunk(witness: Witness, tmp_path: Path) -> None:
