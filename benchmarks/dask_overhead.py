@@ -33,7 +33,7 @@ def _rows(setup: Setup) -> Iterator[Row]:
     nothing = [Task((text,), 60.0) for _ in range(number)]
     second = [Task((1.0,), 60.0) for _ in range(sleeps)]
     with (
-        LocalCluster(n_workers=NODES, threads_per_worker=1, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=NODES, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
         for name, function, tasks, own in (

@@ -37,7 +37,7 @@ SMALL: dict[str, Any] = {"problems": "aryl.reclaim", "seed": 3, "sizes": [4, 6],
 def client() -> Iterator[distributed.Client]:
     """A cluster of two workers with a thread each, in processes of their own."""
     with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as local,
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as local,
         distributed.Client(local) as found,
     ):
         yield found
