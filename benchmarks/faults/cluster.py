@@ -23,7 +23,7 @@ import numpy as np
 
 from benchmarks.faults.studies import Running, compare, left_alone, scratch
 from benchmarks.faults.tally import Tally, fault
-from validation.isolation import children
+from validation.isolation import children, end_with_parent
 from validation.study import run
 from validation.study.store import read_log
 
@@ -80,6 +80,7 @@ class _Machines:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
+            preexec_fn=functools.partial(end_with_parent, os.getpid()),
         )
 
 
