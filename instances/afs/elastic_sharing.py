@@ -27,8 +27,8 @@ import numpy as np
 
 from instances import pictures
 from instances.afs.curves import RepairWarning, curves
-from instances.base import TOLERANCE, Instance, InstanceError, Plan, PlanError, Violation, exceeding, total
-from instances.data.jobs import read_trace
+from instances.base import TOLERANCE, Instance, Plan, PlanError, Violation, exceeding, total
+from instances.data.jobs import draw_first, read_trace
 from instances.data.lines import Source
 from instances.data.origin import origin
 from instances.schema import LONGEST, Array, BoolArray, FloatArray, IntArray, Scalar, default
@@ -520,10 +520,7 @@ def from_trace(
             f"{known.attrs['reading']['source']}: repaired {'. '.join(known.repairs)}", RepairWarning, stacklevel=2
         )
     arriving = read_trace(trace)
-    name = arriving.attrs["reading"]["source"]
-    if not 1 <= num_jobs <= len(arriving):
-        raise InstanceError(f"num_jobs: got {num_jobs}, must be 1 to {len(arriving)}, the number of jobs in {name}")
-    first = int(rng.integers(0, len(arriving) - num_jobs + 1))
+    first = draw_first(rng, arriving, num_jobs)
     jobs = arriving.iloc[first : first + num_jobs]
     in_order = sorted(known.tables)
     drawn = 0

@@ -34,6 +34,7 @@ from instances import pictures
 from instances.base import Instance, InstanceError, Plan, PlanError, Violation, agree, exceeding, product, total
 from instances.data import microsoft
 from instances.data.elasticflow import read_throughputs, throughput_curve
+from instances.data.jobs import draw_first
 from instances.data.lines import Source
 from instances.data.origin import origin
 from instances.schema import Array, FloatArray, IntArray, Ragged, Scalar
@@ -291,10 +292,7 @@ def from_trace(
     rates = read_throughputs(throughputs)
     measured: list[dict[Any, float]] = [row.dropna().to_dict() for _, row in rates.iterrows()]
     arriving = microsoft.read_trace(trace)
-    name = arriving.attrs["reading"]["source"]
-    if not 1 <= num_jobs <= len(arriving):
-        raise InstanceError(f"num_jobs: got {num_jobs}, must be 1 to {len(arriving)}, the number of jobs in {name}")
-    first = int(rng.integers(0, len(arriving) - num_jobs + 1))
+    first = draw_first(rng, arriving, num_jobs)
     jobs = arriving.iloc[first : first + num_jobs]
     min_workers = jobs["num_gpus"].to_numpy(np.int64)
     tables = []

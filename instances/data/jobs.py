@@ -18,7 +18,7 @@ from instances.data.lines import Column, Source, any_text, gpus, number, positiv
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["COLUMNS", "finish", "read_trace", "write"]
+__all__ = ["COLUMNS", "draw_first", "finish", "read_trace", "write"]
 
 COLUMNS: Mapping[str, Column] = {
     "job_id": Column(("job_id",), text),
@@ -106,3 +106,17 @@ def finish(
 def write(jobs: pd.DataFrame) -> str:
     """A job table as the CSV that :func:`read_trace` reads."""
     return jobs.rename(columns={name: column.names[0] for name, column in COLUMNS.items()}).to_csv(index=False)
+
+
+def draw_first(rng: np.random.Generator, jobs: pd.DataFrame, num_jobs: int) -> int:
+    """Row of a job table at which a random window of so many jobs begins.
+
+    Raises
+    ------
+    InstanceError
+        When the table has fewer.
+    """
+    if not 1 <= num_jobs <= len(jobs):
+        name = jobs.attrs["reading"]["source"]
+        raise InstanceError(f"num_jobs: got {num_jobs}, must be 1 to {len(jobs)}, the number of jobs in {name}")
+    return int(rng.integers(0, len(jobs) - num_jobs + 1))

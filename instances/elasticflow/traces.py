@@ -8,7 +8,7 @@ import numpy as np
 
 from instances.base import InstanceError
 from instances.data.elasticflow import read_throughputs, throughput_curve
-from instances.data.jobs import read_trace
+from instances.data.jobs import draw_first, read_trace
 from instances.data.lines import Source
 from instances.data.origin import origin
 from instances.schema import LARGEST
@@ -91,10 +91,7 @@ def jobs_from_trace(
     rng = np.random.default_rng(rng)
     tables = read_throughputs(throughputs)
     arriving = read_trace(trace)
-    name = arriving.attrs["reading"]["source"]
-    if not 1 <= num_jobs <= len(arriving):
-        raise InstanceError(f"num_jobs: got {num_jobs}, must be 1 to {len(arriving)}, the number of jobs in {name}")
-    first = int(rng.integers(0, len(arriving) - num_jobs + 1))
+    first = draw_first(rng, arriving, num_jobs)
     jobs = arriving.iloc[first : first + num_jobs]
     repairs: dict[str, int] = {}
     durations = jobs["duration"].to_numpy(float)
