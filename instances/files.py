@@ -8,7 +8,7 @@ import importlib
 import json
 import os
 import pkgutil
-import tempfile
+import secrets
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -195,17 +195,15 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes | Iterable[by
     pieces = (data,) if isinstance(data, bytes) else data
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    # Named before it is made: an interruption between the two would leave it behind.
+    temporary = path.parent / f".writing-{secrets.token_hex(8)}"
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".writing-")
         try:
-            with os.fdopen(handle, "wb") as file:
+            with open(temporary, "xb") as file:
                 file.writelines(pieces)
                 file.flush()
                 if durable:
-                    os.fsync(handle)
-            umask = os.umask(0)
-            os.umask(umask)
-            os.chmod(temporary, 0o666 & ~umask)
+                    os.fsync(file.fileno())
             os.replace(temporary, path)
         except BaseException:
             with contextlib.suppress(OSError):

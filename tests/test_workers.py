@@ -1,7 +1,9 @@
 """Workers survive whatever they run, and leave nothing behind."""
 
+import contextlib
 import ctypes
 import faulthandler
+import io
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -407,3 +409,9 @@ def test_clocks_that_can_be_set_measure_nothing() -> None:
     assert len(sources) > 50
     for file in sources:
         assert not re.search(r"\btime\.time\(|datetime\.(now|utcnow)\(", file.read_text(encoding="utf-8")), file
+
+
+def test_a_stream_that_leads_into_memory_is_silenced_too() -> None:
+    with contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO(), "utf-8")):
+        (outcome,) = run_tasks(abs, [Task((-1,), 30.0)], jobs=1)
+    assert (outcome.result, outcome.reason) == (1, "")

@@ -406,9 +406,17 @@ def silence(*numbers: int) -> None:
         name = ("stdin", "stdout", "stderr")[number]
         stream = getattr(sys, name)
         # What already stands for the number stays, because a new one takes a while; a notebook has others there.
-        if type(stream) is not io.TextIOWrapper or stream.closed or stream.fileno() != number:
+        if type(stream) is not io.TextIOWrapper or stream.closed or _number(stream) != number:
             setattr(sys, name, open(number, "w" if number else "r", closefd=False))  # noqa: SIM115, it stays open
     os.close(nothing)
+
+
+def _number(stream: io.TextIOWrapper) -> int | None:
+    """Number of a stream; None where it leads into memory."""
+    try:
+        return stream.fileno()
+    except OSError:
+        return None
 
 
 def _leave_all_but(*kept: int) -> None:
