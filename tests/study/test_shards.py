@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.faults.studies import snapshot
+from benchmarks.faults.studies import snapshot, without_pictures
 from validation import Progress, StudyError, StudyOptions, gap_study, merge_studies
 from validation.study.cells import in_shard
 from validation.study.forecast import forecast
@@ -30,8 +30,7 @@ STUDY: dict[str, Any] = {**SMALL, "heuristics": ["random", "server_fraction"]}
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The directory of a study, to be divided."""
     directory = tmp_path_factory.mktemp("whole") / "study"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("validation.study.report.problem_pictures", lambda rows: [])
+    with without_pictures():
         gap_study(**STUDY, output=directory)
     return directory
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.faults.studies import KINDS, snapshot
+from benchmarks.faults.studies import KINDS, snapshot, without_pictures
 from validation import StudyError, gap_study
 from validation.study.report import finish
 from validation.study.store import read_log
@@ -28,8 +28,7 @@ TINY: dict[str, Any] = {**SMALL, "count": 2, "heuristics": ["random"]}
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The directory of a small study, to be copied."""
     directory = tmp_path_factory.mktemp("finished") / "study"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("validation.study.report.problem_pictures", lambda rows: [])
+    with without_pictures():
         gap_study(**TINY, output=directory)
     return directory
 
