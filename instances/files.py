@@ -188,6 +188,11 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes | Iterable[by
     ------
     OSError
         When it cannot be written; its ``filename`` is the path.  What was there is there still.
+
+    Notes
+    -----
+    A link is followed.  What is no file of its own, such as ``/dev/stdout`` or a pipe, is written into; a file in its
+    place would take it from everybody.
     """
     path = Path(path)
     # A path of other bytes than UTF-8's, which a page may name, is no reason to write none.
@@ -195,16 +200,21 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes | Iterable[by
     pieces = (data,) if isinstance(data, bytes) else data
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    target = Path(os.path.realpath(path))
     # Named before it is made: an interruption between the two would leave it behind.
-    temporary = path.parent / f".writing-{secrets.token_hex(8)}"
+    temporary = target.parent / f".writing-{secrets.token_hex(8)}"
     try:
+        if target.exists() and not target.is_file():
+            with open(target, "wb") as file:
+                file.writelines(pieces)
+            return
         try:
             with open(temporary, "xb") as file:
                 file.writelines(pieces)
                 file.flush()
                 if durable:
                     os.fsync(file.fileno())
-            os.replace(temporary, path)
+            os.replace(temporary, target)
         except BaseException:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)

@@ -154,6 +154,27 @@ def test_a_folder_in_the_files_place(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["taken"]
 
 
+def test_a_pipe_is_written_into(tmp_path: Path) -> None:
+    """As ``/dev/stdout`` and ``/dev/null`` are: a file in their place would take them from everybody."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with open(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), "rb") as reader:
+        write_whole(pipe, "written")
+        assert reader.read() == b"written"
+    assert stat.S_ISFIFO(os.lstat(pipe).st_mode)
+    assert os.listdir(tmp_path) == ["pipe"]
+
+
+def test_a_link_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "link").symlink_to(Path("elsewhere", "file"))
+    for content in ("new", "newer"):
+        write_whole(tmp_path / "link", content)
+        assert (tmp_path / "elsewhere" / "file").read_text(encoding="utf-8") == content
+    assert (tmp_path / "link").is_symlink()
+    assert os.listdir(tmp_path / "elsewhere") == ["file"]
+
+
 def test_an_instance_that_json_cannot_hold_is_never_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Reclaim, "to_dict", lambda self: {"demand": float("nan")})
     with pytest.raises(ValueError, match="Out of range float"):

@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import mmap
+import multiprocessing
 import os
 import signal
 import struct
@@ -317,6 +318,26 @@ def test_what_it_prints_goes_nowhere(capfd: pytest.CaptureFixture[str]) -> None:
 
     assert answer(prattle).content == {"read": ""}
     assert capfd.readouterr() == ("", "")
+
+
+@CONFINED
+def test_devices_are_used_and_never_replaced() -> None:
+    """Not even as root: with a file in its place, ``/dev/null`` would answer with what others threw away."""
+    made = Path(f"/dev/optgap-{os.getpid()}")
+
+    def use() -> dict[str, Any]:
+        Path("/dev/null").write_text("thrown away", encoding="utf-8")
+        multiprocessing.Value("d", 1.0)  # A file in /dev/shm.
+        try:
+            made.touch()
+        except OSError:
+            return {"made": False}
+        return {"made": True}
+
+    try:
+        assert answer(use).content == {"made": False}
+    finally:
+        made.unlink(missing_ok=True)
 
 
 def test_a_process_may_have_any_name() -> None:

@@ -573,9 +573,11 @@ def _restrict(handled: int, allowed: Iterable[tuple[str, int]], *, scoped: bool 
 def _confine(places: list[str]) -> None:
     """Write below these folders only, and signal nobody outside."""
     version = landlock()
-    writing = _WRITE_FILE | _CHANGES | (_REFER if version >= 2 else 0) | (_TRUNCATE if version >= 3 else 0)
-    allowed = [*((place, writing) for place in places), ("/dev", writing), ("/proc/self", _WRITE_FILE)]
-    _restrict(writing, allowed, scoped=True)
+    into = _WRITE_FILE | (_TRUNCATE if version >= 3 else 0)
+    writing = into | _CHANGES | (_REFER if version >= 2 else 0)
+    # Into devices, whose place nothing may take: with a file there, /dev/null answers with what others threw away.
+    shared = [("/dev", into), ("/dev/shm", writing), ("/proc/self", _WRITE_FILE)]
+    _restrict(writing, [*((place, writing) for place in places), *shared], scoped=True)
 
 
 def hide(folder: Path) -> None:
