@@ -1,7 +1,7 @@
 # Two commands do everything on a machine that has Python (3.11 to 3.13) and make:
 #
 #     make study    environment, installation, and the main study with its report
-#     make test     environment, installation with test tools, and the test suite
+#     make test     environment, installation with test tools, and the test suite (EFFORT=10 draws ten times as much)
 #
 # make doctor looks at the installation, make lint at style and types; make docs writes the computed parts of the
 # documents anew, make bench measures what the library itself costs, make mutants how many planted bugs the checks of
@@ -27,7 +27,7 @@ study: $(VENV)/.installed
 	$(BIN)/optgap study aryl.reclaim aryl.elastic_allocation gavel.max_min_fairness --seed $(SEED) $(REAL) -o $(OUT)
 
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 doctor: $(VENV)/.installed
 	$(BIN)/optgap doctor

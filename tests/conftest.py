@@ -7,8 +7,14 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from .effort import EFFORT
+
 settings.register_profile(
-    "suite", deadline=None, derandomize=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
+    "suite",
+    deadline=None,
+    derandomize=True,
+    max_examples=round(30 * EFFORT),
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("suite")
 

@@ -36,6 +36,8 @@ from validation import (
 from validation.testing.checks import Shrinking, draw_instances
 from validation.testing.strategies import derived, strategy, varied
 
+from .effort import EFFORT
+
 
 def nothing(instance: Reclaim) -> None:
     return None
@@ -143,7 +145,7 @@ def test_a_known_failure_is_expected() -> None:
     ("problem", "name"), [(problem, name) for problem, entry in CATALOGUE.items() for name in entry.heuristics]
 )
 def test_the_library_passes_its_own_checks(problem: str, name: str) -> None:
-    report = check_heuristic(problem, name, max_examples=15)
+    report = check_heuristic(problem, name, max_examples=round(6 * EFFORT) or 1)
     assert report.ok, str(report)
 
 

@@ -14,6 +14,8 @@ from formulations.engine.highs import Result, Session
 from formulations.engine.linear import LinearProgram, csr
 from formulations.gavel import pricing
 
+from .effort import rounds
+
 POLICIES = ["max_min_fairness", "makespan", "total_throughput", "cost", "throughput_per_dollar"]
 
 
@@ -64,7 +66,7 @@ def folded(whole: LinearProgram) -> Folding:
     return found
 
 
-@pytest.mark.parametrize("first", range(0, 200, 100))
+@pytest.mark.parametrize("first", rounds(100)[::100])
 def test_the_folded_program_has_the_same_optimum(first: int) -> None:
     smallest = 1.0
     for seed in range(first, first + 100):
@@ -85,7 +87,7 @@ def test_the_folded_program_has_the_same_optimum(first: int) -> None:
 
 def test_the_classes_are_equitable() -> None:
     """By loops: equal numbers within a class, and equal sums over every class of the other side."""
-    for seed in range(60):
+    for seed in rounds(20):
         whole = repeated_jobs(seed)
         folding = folded(whole)
         matrix = dense(whole)

@@ -12,6 +12,7 @@ import formulations
 from instances.afs.elastic_sharing import ElasticSharing, bounded_linear, generate
 from instances.base import OPTIMALITY_TOLERANCE
 
+from ..effort import rounds
 from .elastic_jobs import ALL, instance_of, small, two_jobs
 
 # --- brute force: exact fractions, no solver -----------------------------------------------------
@@ -94,7 +95,7 @@ def test_brute_forces_agree_where_they_must():
 @pytest.mark.parametrize("concave", [True, False])
 def test_at_completions_equals_enumeration(concave):
     rng = np.random.default_rng(1 + concave)
-    for _ in range(110):
+    for _ in rounds(40):
         case = small(rng, concave=concave, sizes=[(1, 4), (2, 4), (2, 2), (3, 2), (3, 3)])
         solution = formulations.solve(instance_of(*case, "at_completions"))
         assert solution.status == "optimal", case
@@ -105,7 +106,7 @@ def test_at_completions_equals_enumeration(concave):
 
 def test_any_time_equals_enumeration_for_concave_curves():
     rng = np.random.default_rng(3)
-    for _ in range(150):
+    for _ in rounds(50):
         case = small(rng, concave=True, sizes=[(1, 4), (2, 5), (2, 4), (2, 3), (3, 2)])
         solution = formulations.solve(instance_of(*case, "any_time"))
         assert solution.status == "optimal", case
@@ -115,7 +116,7 @@ def test_any_time_equals_enumeration_for_concave_curves():
 def test_any_time_is_a_bound_for_other_curves_and_says_so():
     rng = np.random.default_rng(4)
     loose = 0
-    for _ in range(150):
+    for _ in rounds(50):
         case = small(rng, concave=False, sizes=[(2, 5), (2, 4), (2, 3), (3, 2)])
         instance = instance_of(*case, "any_time")
         solution = formulations.solve(instance)
@@ -182,7 +183,7 @@ def test_two_short_jobs_of_one_curve(num_gpus, work, curve):
 
 def test_short_jobs_of_one_curve_equal_enumeration():
     rng = np.random.default_rng(14)
-    for _ in range(150):
+    for _ in rounds(50):
         num_gpus = int(rng.integers(3, 7))
         curve = [0, *np.cumsum(np.sort(rng.integers(0, 10, num_gpus))[::-1]).tolist()]
         curve = curve if curve[-1] else [0, *range(1, num_gpus + 1)]
@@ -210,7 +211,7 @@ def test_the_unit_of_time_changes_no_verdict(reallocation, unit):
 def test_seconds_beside_days():
     """Two jobs of very different length, against every first split of the GPUs."""
     rng = np.random.default_rng(9)
-    for _ in range(80):
+    for _ in rounds(30):
         gpus = np.arange(9)
         tables = np.array(
             [10 ** rng.uniform(-3, 3) * np.minimum(gpus, rng.integers(1, 9)) ** rng.uniform(0.2, 1) for _ in range(2)]

@@ -14,6 +14,8 @@ from heuristics.afs.gpu_placement import first_fit_decreasing, first_fit_decreas
 from instances.afs.gpu_placement import GpuPlacement, GpuPlacementPlan, generate, two_machines
 from instances.base import InstanceError
 
+from ..effort import rounds
+
 
 def enumerated(instance):
     """Greatest (jobs that keep a GPU, GPUs kept) over all choices of machines."""
@@ -52,7 +54,7 @@ def random_case(rng):
 
 def test_exact_equals_enumeration():
     rng = np.random.default_rng(0)
-    for _ in range(300):
+    for _ in rounds(100):
         instance = random_case(rng)
         solution = formulations.solve(instance)
         assert solution.status == "optimal"

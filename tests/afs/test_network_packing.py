@@ -14,6 +14,8 @@ from heuristics.afs.network_packing import floor_and_grow, floor_and_grow_neares
 from instances.afs.network_packing import NetworkPacking, NetworkPackingPlan, generate, one_machine, section_4_4
 from instances.base import InstanceError
 
+from ..effort import rounds
+
 
 def allowed(num_machines, machine):
     """Regulated shares, from their definition."""
@@ -67,7 +69,7 @@ def random_case(rng, jobs, machines):
 
 def test_exact_equals_enumeration():
     rng = np.random.default_rng(0)
-    for _ in range(250):
+    for _ in rounds(80):
         instance = random_case(rng, jobs=4, machines=3)
         solution = formulations.solve(instance)
         assert solution.status == "optimal"
@@ -78,7 +80,7 @@ def test_exact_equals_enumeration():
 def test_exact_equals_dynamic_program_for_more_jobs():
     """Also a test of the shares that the model leaves out: the program over sums leaves out none."""
     rng = np.random.default_rng(1)
-    for _ in range(60):
+    for _ in rounds(20):
         instance = random_case(rng, jobs=14, machines=8)
         assert formulations.solve(instance).objective == by_sums(instance), instance.to_dict()
 
@@ -118,7 +120,7 @@ def test_who_grows_is_an_option():
 
 def test_growing_where_it_costs_least_is_optimal_on_these():
     rng = np.random.default_rng(2)
-    for _ in range(150):
+    for _ in rounds(50):
         instance = random_case(rng, jobs=14, machines=8)
         plan = floor_and_grow_nearest(instance)
         assert instance.violations(plan) == []

@@ -10,6 +10,8 @@ from heuristics.afs.preferences import hand_out, preference_cycles, preferred
 from instances.afs.elastic_sharing import ElasticSharing, generate, three_job_cycle
 from validation.testing.claims import claims, examine
 
+from ..effort import rounds
+
 
 def three_works() -> ElasticSharing:
     """One, one and two units of work, three GPUs; 2 and 3, 1 and 2, 1 and 1 iterations/s on one and two of them."""
@@ -77,7 +79,7 @@ def steep(seed: int) -> ElasticSharing:
     )
 
 
-@pytest.mark.parametrize("first", range(0, 120, 60))
+@pytest.mark.parametrize("first", rounds(60)[::60])
 def test_all_cycles_are_found(first: int) -> None:
     """Every cyclic order of every set of jobs is tried."""
     found = 0
@@ -104,7 +106,7 @@ def test_all_cycles_are_found(first: int) -> None:
 
 
 def test_the_way_is_that_of_afs_l() -> None:
-    for seed in range(60):
+    for seed in rounds(20):
         instance = generate(seed, num_jobs=2 + seed % 6, num_gpus=1 + seed % 9)
         instance = ElasticSharing(num_gpus=instance.num_gpus, work=instance.work, throughputs=instance.throughputs)
         *_, last = hand_out(instance)

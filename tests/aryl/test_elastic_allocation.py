@@ -26,6 +26,8 @@ from instances.aryl.elastic_allocation import (
     two_elastic_jobs,
 )
 
+from ..effort import rounds
+
 HEURISTICS = [
     heuristics.dynamic_program,
     heuristics.base_charged_again,
@@ -134,7 +136,7 @@ def naive_greedy(instance):
 
 @pytest.mark.parametrize("tables", [False, True])
 def test_optimum_equals_enumeration(tables):
-    for seed in range(200):
+    for seed in rounds(70):
         instance = small(seed, tables)
         solution = formulations.solve(instance)
         assert solution.status == "optimal"

@@ -22,6 +22,8 @@ from instances.aryl.placement import (
     two_full_servers,
 )
 
+from ..effort import rounds
+
 GROUPS = ("training", "inference")
 
 
@@ -130,7 +132,7 @@ def one_by_one(instance, *, naive=False):
 
 def test_optimum_equals_enumeration():
     statuses = set()
-    for seed in range(220):
+    for seed in rounds(70):
         instance = small(seed)
         expected, solution = brute_force(instance), formulations.solve(instance)
         statuses.add(solution.status)

@@ -14,6 +14,8 @@ from heuristics.aryl import reclaim as heuristics
 from instances import InstanceError, PlanError
 from instances.aryl.reclaim import Reclaim, ReclaimPlan, figure_5, generate, six_servers, wide_job
 
+from ..effort import rounds
+
 GREEDY = {
     "job_count": heuristics.smallest_count_updated,
     "gpu_fraction": heuristics.gpu_fraction,
@@ -76,7 +78,7 @@ def naive_greedy(instance, definition, order=None):
     return chosen
 
 
-@pytest.mark.parametrize("first", range(0, 400, 100))
+@pytest.mark.parametrize("first", rounds(100)[::100])
 def test_optimum_equals_enumeration(first):
     for seed in range(first, first + 100):
         instance = small(seed)

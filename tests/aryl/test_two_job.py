@@ -18,6 +18,8 @@ from instances.aryl.two_job import (
     smaller_workload_first,
 )
 
+from ..effort import rounds
+
 
 @st.composite
 def two_jobs(draw):
@@ -69,7 +71,7 @@ def test_values_equal_the_simulation(instance):
 
 
 def test_optimum_equals_enumeration():
-    for seed in range(150):
+    for seed in rounds(50):
         instance = generate(seed, num_gpus=3 + seed % 12, binding=(seed % 5) / 4)
         solution = formulations.solve(instance)
         assert solution.status == "optimal"
@@ -161,7 +163,7 @@ def test_closed_form_errs_only_where_a_minimum_binds():
     """The dial makes it err; without it the rule is optimal."""
     worst = {0.0: Fraction(1), 0.75: Fraction(1), 1.0: Fraction(1)}
     for binding in worst:
-        for seed in range(200):
+        for seed in rounds(70):
             instance = generate(seed, num_gpus=12, binding=binding)
             averages = enumerate_splits(instance)
             ratio = averages[tuple(closed_form(instance).gpus.tolist())] / min(averages.values())
@@ -238,7 +240,7 @@ def test_finished_jobs_complete_at_once():
 
 
 def test_generated_instances():
-    for seed in range(100):
+    for seed in rounds(30):
         instance = generate(seed, num_gpus=3 + seed % 20, binding=(seed % 5) / 4)
         assert instance.used_gpus == instance.num_gpus
         assert len(instance.splits) >= 1

@@ -19,6 +19,7 @@ def optgap(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], 
     """Runs a command in this process, with ``tmp_path`` as the current directory."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("validation.study.report.problem_pictures", lambda rows: [])
+    monkeypatch.setattr("validation.study.report.plans_side_by_side", lambda *_: "")
 
     def run(*arguments: object) -> Said:
         monkeypatch.setattr(sys, "argv", ["optgap", *map(str, arguments)])

@@ -175,6 +175,7 @@ def test_an_oracle_disagreement_ends_in_1(optgap: Optgap, tmp_path: Path) -> Non
 def test_a_disagreement_is_red_on_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     output = tmp_path / "study"
     monkeypatch.setattr("validation.study.report.problem_pictures", lambda rows: [])
+    monkeypatch.setattr("validation.study.report.plans_side_by_side", lambda *_: "")
     gap_study("aryl.reclaim", seed=1, sizes=[4], count=1, output=output)
     doctor_the_log(output)
     done = subprocess.run(

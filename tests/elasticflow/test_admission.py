@@ -16,6 +16,8 @@ from instances import InstanceError
 from instances.elasticflow.admission import Admission, AdmissionPlan, generate, greedy_arrival
 from instances.elasticflow.minimum_satisfactory_share import turned_away
 
+from ..effort import rounds
+
 ALWAYS_FEASIBLE = [
     heuristics.progressive_filling,
     heuristics.edf,
@@ -65,7 +67,7 @@ def one_at_a_time(brute, instance):
     return sorted(admitted)
 
 
-@pytest.mark.parametrize("first", range(0, 300, 100))
+@pytest.mark.parametrize("first", rounds(100)[::100])
 def test_optimum_equals_enumeration(brute, first):
     for seed in range(first, first + 100):
         instance = small(brute, seed)
@@ -76,7 +78,7 @@ def test_optimum_equals_enumeration(brute, first):
 
 
 def test_both_models_agree_on_concave_curves(brute):
-    for seed in range(120):
+    for seed in rounds(40):
         instance = small(brute, seed, concave=True, max_jobs=5, max_gpus=5, max_slots=5)
         values = []
         for build in (models.build_aggregated, models.build_time_indexed):
@@ -211,7 +213,7 @@ def test_cluster_efficiency():
 def test_theorem_1_on_linear_curves(brute):
     """The condition in whole GPU-slots holds exactly when the jobs can finish."""
     both = set()
-    for seed in range(300):
+    for seed in rounds(100):
         instance = linear(seed)
         whole = np.ceil(heuristics.gpu_times(instance))
         fits = heuristics.meets_edf_condition(whole, instance.deadlines, instance.num_gpus)
@@ -237,7 +239,7 @@ def test_as_printed_theorem_1_in_parts_of_gpu_slots(brute):
 
 
 def test_edf_condition_admits_whom_it_should_on_linear_curves(brute):
-    for seed in range(300):
+    for seed in rounds(100):
         instance = linear(seed)
         plan = heuristics.edf_condition(instance)
         assert instance.violations(plan) == []

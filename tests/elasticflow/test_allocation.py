@@ -24,6 +24,8 @@ from instances.elasticflow.allocation import (
 from instances.elasticflow.minimum_satisfactory_share import MinimumSatisfactoryShare
 from instances.elasticflow.sharing import SlotPlan
 
+from ..effort import rounds
+
 
 def small(brute, seed, *, max_jobs=3, max_gpus=3, **options):
     return ElasticFlowAllocation(**brute.draw(seed, max_jobs=max_jobs, max_gpus=max_gpus, **options))
@@ -34,7 +36,7 @@ def share_of(instance):
     return MinimumSatisfactoryShare.from_dict({**instance.to_dict(), "problem": MinimumSatisfactoryShare.problem})
 
 
-@pytest.mark.parametrize("first", range(0, 300, 100))
+@pytest.mark.parametrize("first", rounds(100)[::100])
 def test_optimum_equals_enumeration(brute, first):
     for seed in range(first, first + 100):
         instance = small(brute, seed)
@@ -49,7 +51,7 @@ def test_optimum_equals_enumeration(brute, first):
 
 
 def test_both_models_agree_on_concave_curves(brute):
-    for seed in range(120):
+    for seed in rounds(40):
         instance = small(brute, seed, concave=True, max_jobs=4, max_gpus=6, max_slots=6)
         found = []
         for build in (models.build_aggregated, models.build_time_indexed):
@@ -96,7 +98,7 @@ def test_7_is_an_implication():
 
 
 def test_optimum_is_never_below_the_minimum_satisfactory_share(brute):
-    for seed in range(100):
+    for seed in rounds(30):
         instance = small(brute, seed)
         least = brute.least_gpu_time(instance)
         assert (least is None) == (brute.least_gpu_time(instance, full_now=True) is None)

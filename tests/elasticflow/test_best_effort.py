@@ -11,6 +11,8 @@ from heuristics.elasticflow.best_effort import minimum_shares_first, shortest_fi
 from instances.elasticflow.best_effort import BestEffort, generate, share_in_the_way
 from instances.elasticflow.sharing import SlotPlan
 
+from ..effort import rounds
+
 HEURISTICS = [minimum_shares_first, shortest_first]
 
 
@@ -59,7 +61,7 @@ def test_optimum_equals_enumeration(brute, first):
 @pytest.mark.parametrize("heuristic", HEURISTICS)
 def test_heuristics_keep_the_rules_and_the_bound(brute, heuristic):
     found = 0
-    for seed in range(150):
+    for seed in rounds(50):
         instance = small(brute, seed)
         plan = heuristic(instance)
         assert heuristic(instance) == plan
@@ -67,7 +69,7 @@ def test_heuristics_keep_the_rules_and_the_bound(brute, heuristic):
             found += 1
             assert instance.violations(plan) == []
             assert instance.objective(plan) >= least_average(instance) - 1e-9
-    assert found > 40
+    assert found > 10
 
 
 def test_shares_first_are_in_the_way():

@@ -17,6 +17,8 @@ from instances.elasticflow.minimum_satisfactory_share import (
     job_in_company,
 )
 
+from ..effort import rounds
+
 
 def capped(seed, *, max_jobs=4, max_gpus=4, max_slots=3):
     """Fields of jobs that are linear up to a cap, which may be 0, at rates of eighths; the iterations seldom
@@ -50,7 +52,7 @@ def count(instance, cut):
     return needed, available
 
 
-@pytest.mark.parametrize("first", range(0, 400, 100))
+@pytest.mark.parametrize("first", rounds(100)[::100])
 def test_the_flow_serves_jobs_if_and_only_if_enumeration_and_the_milp_do(brute, first):
     refused = 0
     for seed in range(first, first + 100):
@@ -70,7 +72,7 @@ def test_the_flow_serves_jobs_if_and_only_if_enumeration_and_the_milp_do(brute, 
 
 def test_cuts_count_and_are_irreducible(brute):
     cuts = []
-    for seed in range(400):
+    for seed in rounds(130):
         instance = MinimumSatisfactoryShare(**capped(seed))
         cut = refusal(instance)
         if cut is None:
@@ -86,9 +88,9 @@ def test_cuts_count_and_are_irreducible(brute):
 
 
 def test_larger_sets_against_the_milp():
-    for seed in range(60):
+    for seed in rounds(20):
         instance = generate(
-            seed, num_jobs=12, num_gpus=8, horizon=30, tightness=0.85 + 0.01 * seed / 2, curves="linear"
+            seed, num_jobs=12, num_gpus=8, horizon=30, tightness=0.85 + 0.015 * (seed % 20), curves="linear"
         )
         solution, found = formulations.solve(instance), shares_by_flow(instance)
         assert (solution.status == "infeasible") == isinstance(found, Cut)
@@ -194,7 +196,7 @@ def test_explanations_without_a_reason():
 
 def test_filling_slot_0_never_breaks_a_plan():
     """(7) asks for more GPUs and takes none away, so the same flow answers for the allocation."""
-    for seed in range(150):
+    for seed in rounds(50):
         instance = ElasticFlowAllocation(**capped(seed))
         assert (formulations.solve(instance).status == "infeasible") == (refusal(instance) is not None)
 
@@ -204,7 +206,7 @@ def test_why_a_job_cannot_join():
     assert refusal(instance, [0]) is None
     assert refusal(instance, [1, 2]) is None
     assert str(refusal(instance, [0, 1])) == "jobs 0 and 1 need 3 GPU-slots before slot 2, there are 2"
-    for seed in range(100):
+    for seed in rounds(30):
         instance = Admission(**capped(seed), arrival_order=np.arange(len(capped(seed)["deadlines"])))
         admitted = formulations.solve(instance).plan.admitted
         assert refusal(instance, np.flatnonzero(admitted)) is None

@@ -27,6 +27,8 @@ from instances.elasticflow.minimum_satisfactory_share import (
 )
 from instances.elasticflow.sharing import SlotPlan
 
+from ..effort import rounds
+
 
 def solve_model(instance, build, **options):
     model = build(instance)
@@ -41,7 +43,7 @@ def outcome(solution):
 # --- the optimum ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("first", range(0, 400, 100))
+@pytest.mark.parametrize("first", rounds(100)[::100])
 def test_optimum_equals_enumeration(brute, first):
     for seed in range(first, first + 100):
         instance = MinimumSatisfactoryShare(**brute.draw(seed))
@@ -61,7 +63,7 @@ def test_half_the_small_instances_have_no_plan(brute):
     assert 130 < sum(feasible) < 300
 
 
-@pytest.mark.parametrize("first", range(0, 200, 100))
+@pytest.mark.parametrize("first", rounds(100)[::100])
 def test_both_models_agree_on_concave_curves(brute, first):
     for seed in range(first, first + 100):
         instance = MinimumSatisfactoryShare(**brute.draw(seed, concave=True, max_jobs=5, max_gpus=6, max_slots=7))
@@ -139,7 +141,7 @@ def test_even_spread_does_most_for_a_concave_curve(steps, length, data):
 
 @pytest.mark.parametrize("concave", [True, False])
 def test_shares_alone_are_optima_of_single_jobs(brute, concave):
-    for seed in range(100):
+    for seed in rounds(30):
         instance = MinimumSatisfactoryShare(**brute.draw(seed, concave=concave))
         for job, share in enumerate(sharing.shares_alone(instance).tolist()):
             alone = MinimumSatisfactoryShare(
@@ -382,7 +384,7 @@ def naive_edf(instance):
 
 @pytest.mark.parametrize("powers_of_two", [False, True])
 def test_progressive_filling_follows_algorithm_1(brute, powers_of_two):
-    for seed in range(400):
+    for seed in rounds(130):
         instance = MinimumSatisfactoryShare(**brute.draw(seed, max_gpus=7, max_slots=6))
         filled = progressive_filling(instance, powers_of_two=powers_of_two)
         expected = naive_progressive_filling(instance, powers_of_two)
@@ -393,7 +395,7 @@ def test_progressive_filling_follows_algorithm_1(brute, powers_of_two):
 
 
 def test_cleared_filling_follows_its_definition(brute):
-    for seed in range(300):
+    for seed in rounds(100):
         instance = MinimumSatisfactoryShare(**brute.draw(seed, max_gpus=7, max_slots=6))
         filled = progressive_filling_cleared(instance)
         assert (None if filled is None else filled.gpus.tolist()) == naive_cleared_filling(instance)
@@ -408,7 +410,7 @@ def test_levels_are_not_cleared():
 
 def test_a_job_alone_holds_the_least_gpu_time(brute):
     """Algorithm 1 takes the steepest steps of a concave curve first, whatever the jobs before have left."""
-    for seed in range(300):
+    for seed in rounds(100):
         fields = brute.draw(seed, concave=True, max_jobs=1, max_gpus=4, max_slots=4)
         curve, need = fields["throughputs"][0], float(fields["iterations"][0])
         free = np.random.default_rng(seed).integers(0, fields["num_gpus"] + 1, int(fields["deadlines"][0]))
@@ -422,7 +424,7 @@ def test_a_job_alone_holds_the_least_gpu_time(brute):
 def test_linear_curves_get_a_plan_of_the_least_gpu_time(brute):
     """Each job holds as few GPU-slots as it can, and which of its slots they are in matters to no later job."""
     both = set()
-    for seed in range(300):
+    for seed in rounds(100):
         rng = np.random.default_rng(seed)
         n, num_gpus = int(rng.integers(1, 5)), int(rng.integers(1, 4))
         deadlines, rates = rng.integers(1, 4, n), rng.integers(1, 4, n)
@@ -450,13 +452,13 @@ def test_powers_of_two_round_min_down():
 
 
 def test_edf_follows_its_definition(brute):
-    for seed in range(300):
+    for seed in rounds(100):
         instance = MinimumSatisfactoryShare(**brute.draw(seed, max_gpus=5, max_slots=5))
         assert edf(instance).gpus.tolist() == naive_edf(instance)
 
 
 def test_edf_breaks_no_rule_but_deadlines(brute):
-    for seed in range(200):
+    for seed in rounds(70):
         instance = MinimumSatisfactoryShare(**brute.draw(seed))
         assert {violation.rule for violation in instance.violations(edf(instance))} <= {"work"}
 
@@ -476,7 +478,7 @@ def test_heuristics_are_no_better_than_the_optimum(brute, seed):
 
 def test_theorem_1_is_exact_for_linear_curves_in_algorithm_1(brute):
     """With linear curves of one unit per GPU, Algorithm 1 finds a plan whenever the jobs fit by deadline."""
-    for seed in range(200):
+    for seed in rounds(70):
         rng = np.random.default_rng(seed)
         n, num_gpus = int(rng.integers(1, 5)), int(rng.integers(1, 5))
         deadlines = rng.integers(1, 4, n)

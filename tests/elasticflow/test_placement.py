@@ -20,6 +20,8 @@ from instances.elasticflow.placement import (
     seven_and_seven,
 )
 
+from ..effort import rounds
+
 NONE = float("inf")
 
 
@@ -57,7 +59,7 @@ def fewest_moves(instance):
     return min((moves(instance, offsets) for offsets in placements(instance)), default=None)
 
 
-@pytest.mark.parametrize("first", range(0, 600, 200))
+@pytest.mark.parametrize("first", rounds(200)[::200])
 def test_optimum_equals_enumeration(first):
     for seed in range(first, first + 200):
         instance = small(seed)
@@ -72,13 +74,13 @@ def test_optimum_equals_enumeration(first):
 
 
 def test_enumeration_is_put_to_moves_and_to_full_clusters():
-    found = [fewest_moves(small(seed)) for seed in range(600)]
+    found = [fewest_moves(small(seed)) for seed in rounds(200)]
     assert all(found.count(value) >= 10 for value in (None, 0, 1, 2))
 
 
 def test_there_is_a_placement_whenever_the_sizes_fit():
     """The claim that nothing is lost to fragmentation, on servers of a power of two."""
-    for seed in range(600):
+    for seed in rounds(200):
         instance = small(seed)
         assert (fewest_moves(instance) is not None) == (instance.sizes.sum() <= instance.num_gpus)
 
@@ -178,7 +180,7 @@ def test_jobs_that_grew_may_have_to_move():
 
 
 def test_start_plan():
-    for seed in range(100):
+    for seed in rounds(30):
         instance = small(seed)
         start = buddy_repack(instance)
         if start is not None:

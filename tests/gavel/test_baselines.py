@@ -15,6 +15,8 @@ from instances.gavel.makespan import Makespan, generate
 from instances.gavel.round_assignment import RoundAssignment
 from instances.gavel.round_assignment import generate as generate_round
 
+from ..effort import rounds
+
 
 def small(seed, *, wide=False):
     """Up to 5 jobs on up to 3 types, some of them on one pool, with places where a job cannot run."""
@@ -65,7 +67,7 @@ def least_total_completion(instance):
     return best if times else 0.0
 
 
-@pytest.mark.parametrize("first", range(0, 120, 40))
+@pytest.mark.parametrize("first", rounds(40)[::40])
 def test_allox_has_the_least_average_completion_time(first):
     for seed in range(first, first + 40):
         instance = small(seed)
@@ -83,7 +85,7 @@ def test_allox_serves_jobs_of_one_worker_only():
 
 
 def test_an_assignment_is_the_cheapest():
-    for seed in range(60):
+    for seed in rounds(20):
         rng = np.random.default_rng(seed)
         rows = int(rng.integers(1, 5))
         costs = rng.integers(0, 9, (rows, rows + int(rng.integers(0, 3)))).astype(float)

@@ -16,6 +16,8 @@ from instances.gavel.sharing import Allocation
 from instances.gavel.throughput_per_dollar import ThroughputPerDollar
 from validation.testing.strategies import strategy
 
+from ..effort import rounds
+
 
 def small(brute, seed):
     """A small cluster with prices, and with SLOs that can be met, just be met, or not."""
@@ -40,7 +42,7 @@ def prices(instance):
     return np.array([width * price for width in widths for price in instance.costs.tolist()])
 
 
-@pytest.mark.parametrize("first", range(0, 300, 100))
+@pytest.mark.parametrize("first", rounds(100)[::100])
 def test_optimum_equals_brute_force(brute, first):
     outcomes = set()
     for seed in range(first, first + 100):

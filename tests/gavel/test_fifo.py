@@ -12,6 +12,8 @@ from instances.gavel.fifo import Fifo, generate, near_tie, three_jobs
 from instances.gavel.sharing import Allocation
 from validation.testing.strategies import strategy
 
+from ..effort import rounds
+
 
 def worth(brute, instance):
     """Objective of each share, by loops."""
@@ -27,7 +29,7 @@ def worth(brute, instance):
     return total
 
 
-@pytest.mark.parametrize("first", range(0, 300, 100))
+@pytest.mark.parametrize("first", rounds(100)[::100])
 def test_optimum_equals_brute_force(brute, first):
     for seed in range(first, first + 100):
         instance = Fifo(**brute.draw(seed))

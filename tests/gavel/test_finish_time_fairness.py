@@ -14,6 +14,8 @@ from instances.gavel.finish_time_fairness import FinishTimeFairness, generate, l
 from instances.gavel.makespan import Makespan
 from instances.gavel.sharing import Allocation
 
+from ..effort import rounds
+
 
 def small(brute, seed, max_jobs=2):
     rng = np.random.default_rng(seed)
@@ -69,7 +71,7 @@ def least_on_segments(brute, instance):
     return best
 
 
-@pytest.mark.parametrize("first", range(0, 240, 80))
+@pytest.mark.parametrize("first", rounds(80)[::80])
 def test_optimum_equals_brute_force(brute, first):
     for seed in range(first, first + 80):
         instance = small(brute, seed)

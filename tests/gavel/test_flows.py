@@ -17,6 +17,8 @@ from instances.gavel import fifo, total_throughput
 from instances.gavel.fifo import Fifo
 from instances.gavel.total_throughput import TotalThroughput
 
+from ..effort import rounds
+
 GENERATE = {TotalThroughput: total_throughput.generate, Fifo: fifo.generate}
 POLICIES = list(GENERATE)
 
@@ -68,7 +70,7 @@ def common_unit(instance):
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("first", range(0, 150, 50))
+@pytest.mark.parametrize("first", rounds(50)[::50])
 def test_small_clusters_exactly(brute, policy, first):
     """Ties, zeros, empty and shared pools, jobs as wide as the pool or wider."""
     for seed in range(first, first + 50):
@@ -80,7 +82,7 @@ def test_small_clusters_exactly(brute, policy, first):
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("first", range(0, 200, 50))
+@pytest.mark.parametrize("first", rounds(50)[::50])
 def test_generated_clusters(policy, first):
     """Scale factors up to 8 and, every other time, two placements on each pool; units of 1e-12 of the most."""
     for seed in range(first, first + 50):

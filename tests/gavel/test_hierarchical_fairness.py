@@ -36,6 +36,8 @@ from instances.gavel.sharing import Allocation
 from validation.problems.gavel.hierarchical_fairness import strategy as hierarchical_fairness
 from validation.testing.transform import permuted
 
+from ..effort import rounds
+
 
 def vector(instance: HierarchicalFairness, **options: Any) -> np.ndarray:
     solution = formulations.solve(instance, **options)
@@ -83,7 +85,7 @@ def on_one_type(rng: np.random.Generator) -> HierarchicalFairness:
 
 def test_equals_fractions_on_one_type() -> None:
     """On one type the normalised throughput is the fraction of time."""
-    for seed in range(200):
+    for seed in rounds(70):
         instance = on_one_type(np.random.default_rng(seed))
         expected = [float(level) for level in water_filling(instance)]
         assert vector(instance) == pytest.approx(expected, abs=1e-6), seed
@@ -133,7 +135,7 @@ def by_corners(brute: Any, instance: HierarchicalFairness) -> np.ndarray:
     return levels
 
 
-@pytest.mark.parametrize("first", range(0, 300, 100))
+@pytest.mark.parametrize("first", rounds(100)[::100])
 def test_equals_the_definition_by_corners(brute: Any, first: int) -> None:
     """On several types, with pairs, wide jobs, zeros, ties and empty pools."""
     for seed in range(first, first + 100):
@@ -182,7 +184,7 @@ def check_proofs(instance: HierarchicalFairness) -> formulation.WaterFilling:
 
 
 def test_each_job_has_the_proof_that_it_cannot_rise(brute: Any) -> None:
-    for seed in range(60):
+    for seed in rounds(20):
         check_proofs(small(brute, seed))
 
 

@@ -12,6 +12,8 @@ from heuristics.gavel import makespan as heuristics
 from instances.gavel.makespan import Makespan, generate, three_jobs
 from instances.gavel.sharing import Allocation
 
+from ..effort import rounds
+
 
 def small(brute, seed):
     fields = brute.draw(seed)
@@ -19,7 +21,7 @@ def small(brute, seed):
     return Makespan(**fields, steps=steps)
 
 
-@pytest.mark.parametrize("first", range(0, 300, 100))
+@pytest.mark.parametrize("first", rounds(100)[::100])
 def test_optimum_equals_brute_force(brute, first):
     for seed in range(first, first + 100):
         instance = small(brute, seed)

@@ -19,6 +19,8 @@ from instances.gavel.max_min_fairness import MaxMinFairness, generate, space_sha
 from instances.gavel.sharing import Allocation
 from validation.testing.strategies import strategy
 
+from ..effort import rounds
+
 INSTANCES = strategy("gavel.max_min_fairness")
 
 
@@ -42,7 +44,7 @@ def equal_share_by_hand(instance):
     return np.array(shares)
 
 
-@pytest.mark.parametrize("first", range(0, 400, 100))
+@pytest.mark.parametrize("first", rounds(100)[::100])
 def test_optimum_equals_brute_force(brute, first):
     for seed in range(first, first + 100):
         instance = small(brute, seed)
@@ -245,7 +247,7 @@ def test_only_relative_weights_matter():
 
 @pytest.mark.parametrize("epsilon", [0.3, 0.05, 0.01])
 def test_multiplicative_weights_keep_their_guarantee(brute, epsilon):
-    for seed in range(100):
+    for seed in rounds(30):
         instance = small(brute, seed)
         plan = heuristics.multiplicative_weights(instance, epsilon=epsilon)
         weights = instance.scale_factors / (instance.weights * equal_share_by_hand(instance))

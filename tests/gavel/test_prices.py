@@ -20,6 +20,8 @@ from instances.gavel.sharing import Sharing
 from instances.gavel.throughput_per_dollar import ThroughputPerDollar
 from instances.gavel.total_throughput import TotalThroughput
 
+from ..effort import rounds
+
 POLICIES = (MaxMinFairness, Makespan, TotalThroughput, Fifo, Cost, ThroughputPerDollar)
 
 
@@ -165,7 +167,7 @@ def test_a_drawn_sample_stands_for_all():
     rng = np.random.default_rng(0)
     sizes = np.concatenate([rng.random(300), [50.0, 80.0], np.zeros(5)])
     totals = []
-    for _ in range(400):
+    for _ in rounds(130):
         drawn, weights = prices._sample(sizes, 40, rng)
         assert len(set(drawn.tolist())) == len(drawn)
         assert {300, 301} <= set(drawn.tolist())

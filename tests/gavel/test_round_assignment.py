@@ -29,6 +29,8 @@ from instances.gavel.round_assignment import (
 from instances.gavel.sharing import Allocation
 from validation.problems.gavel.round_assignment import strategy as round_assignment
 
+from ..effort import rounds
+
 
 def best_by_enumeration(instance: RoundAssignment) -> float:
     """Try every set of (row, type) entries that breaks no rule, with plain loops."""
@@ -115,8 +117,8 @@ def test_rounds_realise_the_example_of_section_4() -> None:
     """One V100 and one K80, in elevenths of the time: exact after eleven rounds, and never far off."""
     instance = three_jobs()
     plan: Any = formulations.solve(instance).plan
-    for rounds in (11, 110, 1100, 1107):
-        assert simulate(instance, plan, rounds).shortfall <= 2 / rounds
+    for num_rounds in (11, 110, 1100, 1107):
+        assert simulate(instance, plan, num_rounds).shortfall <= 2 / num_rounds
 
 
 def test_no_round_can_realise_some_allocations() -> None:
@@ -254,7 +256,7 @@ def test_matching_equals_the_exact_model_on_generated_rounds(seed: int) -> None:
 
 def test_with_wide_jobs_the_bound_at_the_price_holds() -> None:
     gaps = []
-    for seed in range(300):
+    for seed in rounds(100):
         instance = on_one_pool(seed, wide=True)
         plan, bound, optimum = matching_round(instance), round_bound(instance), best_by_enumeration(instance)
         assert plan is not None

@@ -15,6 +15,8 @@ from validation import CATALOGUE
 from validation.study.cells import ask
 from validation.testing.strategies import strategy
 
+from ..effort import rounds
+
 INSTANCES = strategy("gavel.max_min_fairness")
 ALL = [
     heuristics.isolated,
@@ -287,7 +289,7 @@ def best_partners(instance):
     return best(0, frozenset())
 
 
-@pytest.mark.parametrize("first", range(0, 200, 100))
+@pytest.mark.parametrize("first", rounds(100)[::100])
 def test_matched_partners_gain_most(first):
     """One worker for each type, so that workers are short whatever is packed."""
     packed = 0

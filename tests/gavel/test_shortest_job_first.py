@@ -18,6 +18,8 @@ from instances.gavel.sharing import Allocation
 from instances.gavel.shortest_job_first import ShortestJobFirst, faster_together, generate, three_jobs
 from validation.testing.strategies import strategy
 
+from ..effort import rounds
+
 
 def small(brute, seed):
     fields = brute.draw(seed)
@@ -25,7 +27,7 @@ def small(brute, seed):
     return ShortestJobFirst(**fields, steps=steps)
 
 
-@pytest.mark.parametrize("first", range(0, 300, 100))
+@pytest.mark.parametrize("first", rounds(100)[::100])
 def test_optimum_equals_the_best_of_single_job_programs(brute, first):
     for seed in range(first, first + 100):
         instance = small(brute, seed)

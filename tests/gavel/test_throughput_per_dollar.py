@@ -12,6 +12,8 @@ from instances.gavel.sharing import Allocation
 from instances.gavel.throughput_per_dollar import ThroughputPerDollar, generate, three_jobs
 from validation.testing.strategies import strategy
 
+from ..effort import rounds
+
 
 def small(brute, seed):
     rng = np.random.default_rng(seed)
@@ -21,7 +23,7 @@ def small(brute, seed):
     return ThroughputPerDollar(**fields, costs=rng.integers(1, 4, k).astype(float), steps=np.full(n, 4.0), slos=slos)
 
 
-@pytest.mark.parametrize("first", range(0, 300, 100))
+@pytest.mark.parametrize("first", rounds(100)[::100])
 def test_optimum_equals_brute_force(brute, first):
     outcomes = set()
     for seed in range(first, first + 100):

@@ -11,8 +11,10 @@ from instances.gavel.sharing import Allocation
 from instances.gavel.total_throughput import TotalThroughput, generate, three_jobs
 from validation.testing.strategies import strategy
 
+from ..effort import rounds
 
-@pytest.mark.parametrize("first", range(0, 300, 100))
+
+@pytest.mark.parametrize("first", rounds(100)[::100])
 def test_optimum_equals_brute_force(brute, first):
     for seed in range(first, first + 100):
         instance = TotalThroughput(**brute.draw(seed))

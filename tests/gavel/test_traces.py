@@ -13,6 +13,8 @@ from instances.data.gavel import read_throughputs, read_trace
 from instances.gavel import max_min_fairness, traces
 from instances.gavel.finish_time_fairness import FinishTimeFairness
 
+from ..effort import rounds
+
 LONG = "ResNet-18 (batch size 16)\tpython3 main.py\tcifar10\t--num_steps\t1\t{steps}\t{scale}\t2\t{slo}\t{arrival}\n"
 SHORT = "{model}\tpython3 train.py\t-step\t1\t{steps}\t{arrival}\t{scale}\n"
 JOB = "('ResNet-18 (batch size 16)', {})"
@@ -187,7 +189,7 @@ def test_rates_are_those_of_the_entries_one_by_one(seed):
     rng = np.random.default_rng(seed)
     kinds = [(f"model {number}", int(rng.integers(1, 3))) for number in range(5)]
     entries = []
-    for _ in range(120):
+    for _ in rounds(40):
         worker, own, other = rng.choice(["a", "b", "b_unconsolidated"]), rng.integers(5), rng.integers(-2, 6)
         partner = ("", 0) if other < 0 else (kinds[other] if other < 5 else ("only a partner", 1))
         entries.append((worker, *kinds[own], *partner, *rng.integers(0, 9, 2).astype(float)))

@@ -13,3 +13,4 @@ def _no_pictures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     """Drawing takes most of a small study's time."""
     if "pictures" not in request.fixturenames:
         monkeypatch.setattr("validation.study.report.problem_pictures", lambda rows: [])
+        monkeypatch.setattr("validation.study.report.plans_side_by_side", lambda *_: "")

@@ -48,6 +48,7 @@ class Studied:
 def studied(tmp_path_factory: pytest.TempPathFactory) -> Studied:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("validation.study.report.problem_pictures", lambda rows: [])
+        patch.setattr("validation.study.report.plans_side_by_side", lambda *_: "")
         return Studied(tmp_path_factory.mktemp("red-team"))
 
 

@@ -211,6 +211,7 @@ from validation import gap_study
 
 import validation.study.report
 validation.study.report.problem_pictures = lambda rows: []
+validation.study.report.plans_side_by_side = lambda *_: ""
 
 def slow(instance):
     time.sleep(0.03)

@@ -194,7 +194,10 @@ MAIN = "from validation.cli import main; main()"
 def optgap(*arguments: object, cwd: Path, before: str = "") -> subprocess.CompletedProcess[bytes]:
     """A command as the installed one runs: without the current directory among the places to import from."""
     given = [argument if isinstance(argument, bytes) else str(argument).encode() for argument in arguments]
-    without_pictures = "from validation.study import report; report.problem_pictures = lambda rows: []\n"
+    without_pictures = (
+        "from validation.study import report\n"
+        "report.problem_pictures = lambda rows: []\nreport.plans_side_by_side = lambda *_: ''\n"
+    )
     return subprocess.run(
         [sys.executable, "-P", "-c", f"{before}\n{without_pictures}{MAIN}", *given],
         cwd=cwd,

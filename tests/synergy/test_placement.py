@@ -17,6 +17,8 @@ from heuristics.synergy.placement import swap_fit
 from instances.synergy.allocation import from_mix
 from instances.synergy.placement import SynergyPlacement, SynergyPlacementPlan, from_trace, generate, shared_middle
 
+from ..effort import rounds
+
 
 def tiny(rng: np.random.Generator, *, servers: int = 2, integral: bool = False) -> dict[str, Any]:
     """Fields of a small instance: jobs larger than a server, full servers, equal jobs and zeros are common."""
@@ -114,7 +116,7 @@ def brute_fewest_whole_gpus(fields: dict[str, Any]) -> int | None:
 def test_optimum_agrees_with_brute_force() -> None:
     rng = np.random.default_rng(1)
     seen: dict[int | None, int] = {}
-    for _ in range(300):
+    for _ in rounds(100):
         fields = tiny(rng)
         instance = SynergyPlacement(**fields)
         solution = formulations.solve(instance)
@@ -126,8 +128,8 @@ def test_optimum_agrees_with_brute_force() -> None:
             assert (solution.objective, solution.bound) == (fewest, fewest)
             assert instance.violations(solution.plan) == []
     assert seen[None] > 20
-    assert seen[0] > 50
-    assert seen[1] > 30
+    assert seen[0] > 15
+    assert seen[1] > 10
     assert seen[2] + seen.get(3, 0) > 5
 
 
@@ -135,7 +137,7 @@ def test_optimum_agrees_with_brute_force() -> None:
 def test_whole_gpus_agree_with_brute_force(servers: int) -> None:
     rng = np.random.default_rng(servers)
     statuses = set()
-    for _ in range(70):
+    for _ in rounds(20):
         fields = tiny(rng, servers=servers, integral=True)
         fields["demands"] = [[max(1, gpus), cpus, memory] for gpus, cpus, memory in fields["demands"]]
         instance = SynergyPlacement(**fields)
@@ -161,7 +163,7 @@ def test_scip_agrees(integral: bool) -> None:
 
 def test_ordering_the_servers_changes_no_optimum() -> None:
     rng = np.random.default_rng(6)
-    for _ in range(60):
+    for _ in rounds(20):
         instance = SynergyPlacement(**tiny(rng, servers=3))
         model = formulations.build(instance)
         model.order.deactivate()
@@ -219,7 +221,7 @@ def with_full_gpus(rng: np.random.Generator, *, servers: int) -> SynergyPlacemen
 def test_whole_numbers_of_gpus_on_full_servers_change_no_optimum() -> None:
     rng = np.random.default_rng(8)
     fragmented, oversized = set(), 0
-    for _ in range(100):
+    for _ in rounds(30):
         instance = with_full_gpus(rng, servers=int(rng.integers(2, 4)))
         model = formulations.build(instance)
         assert len(model.full) == instance.num_servers

@@ -12,6 +12,8 @@ from instances.synergy.heterogeneous_allocation import HeterogeneousAllocation
 from instances.synergy.queue import fifo, ftf, las, runnable, srtf
 from instances.synergy.tuning import Tuning, generate
 
+from ..effort import rounds
+
 
 def test_policies_order_the_queue() -> None:
     assert fifo([3.0, 1.0, 2.0, 1.0]).tolist() == [1, 3, 2, 0]
@@ -39,7 +41,7 @@ def test_runnable_jobs_are_the_first_whose_gpus_fit() -> None:
 def test_runnable_jobs_by_definition() -> None:
     """No job before the end of the queue has its GPUs left, and whoever runs had them when it was its turn."""
     rng = np.random.default_rng(0)
-    for _ in range(200):
+    for _ in rounds(70):
         demands = rng.integers(1, 6, int(rng.integers(1, 9)))
         order = rng.permutation(len(demands)).tolist()
         found = runnable(demands, 8, order).tolist()
