@@ -929,8 +929,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "gavel.max_min_fairness",
         "multiplicative_weights",
         "proof of half the level is enough",
-        "if value >= (1 - epsilon) * bound:",
-        "if value >= (1 - 10 * epsilon) * bound:",
+        "if value >= enough * bound:",
+        "if value >= (10 * enough - 9) * bound:",
     ),
     Mutant(
         "gavel.max_min_fairness",

@@ -19,11 +19,13 @@ from pathlib import Path
 
 from validation.isolation import descendants, end_family
 
-__all__ = ["PATIENCE", "Ended", "run"]
+__all__ = ["LONGEST", "PATIENCE", "Ended", "run"]
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 60.0
 """Seconds for a command to end once it was told to."""
+LONGEST = 600.0
+"""Seconds for one that nobody disturbs."""
 PIPE = 1 << 20
 """Bytes that a command may say: nobody listens before it has ended."""
 
@@ -75,7 +77,7 @@ def run(
             if command.wait(seconds) is None:
                 got.append(number)
                 (os.killpg if to_group else os.kill)(command.pid, number)
-        code = command.wait(PATIENCE)
+        code = command.wait(PATIENCE if got else LONGEST)
         out, err, left = command.end()
         left += [str(path) for path in Path(temporary).iterdir()]
     return Ended(code, out, err, tuple(got), tuple(left))

@@ -21,7 +21,7 @@ def same_ratio(instance: FinishTimeFairness) -> Allocation:
 
     With rho given, job m must receive ``steps_m / (rho * D_m - elapsed_m)`` steps/s, where D_m is its
     finish time in isolation; the least rho that fits is found by bisection to full precision.  Jobs that
-    have finished, or run nowhere alone, get no time.
+    have finished, or run nowhere alone, get no time; nor do those whose D_m is 0 or infinite as a float.
 
     Guarantee: the least greatest rho of all plans in which every job runs alone in its mix; none
     known against others.  Complexity: O(n * k) for each of about 60 halvings.
@@ -31,7 +31,7 @@ def same_ratio(instance: FinishTimeFairness) -> Allocation:
     Gavel (OSDI'20), section 7.3 (the heterogeneity-agnostic finish-time fairness).
     """
     alone = same_mix.times(instance)
-    served = alone > 0
+    served = (alone > 0) & (instance.isolated_times > 0) & np.isfinite(instance.isolated_times)
     isolated = np.where(served, instance.isolated_times, 1.0)
 
     def fractions(rho: float) -> FloatArray:
@@ -44,12 +44,12 @@ def same_ratio(instance: FinishTimeFairness) -> Allocation:
         return bool(np.isfinite(needed).all()) and same_mix.load(instance, needed) <= 1
 
     if not served.any():
-        return same_mix.allocation(instance, alone)
+        return same_mix.allocation(instance, np.zeros(instance.num_jobs))
     # At a lower rho some job would have to be done by now.
     low = float((instance.elapsed / isolated)[served].max())
     high = float(instance.finish_time_ratios(instance.isolated_share())[served].max())
     while not fits(high):
-        low, high = high, 2 * high
-    while low < (middle := (low + high) / 2) < high:
+        low, high = high, max(2 * high, np.finfo(float).tiny)
+    while low < (middle := low / 2 + high / 2) < high:
         low, high = (low, middle) if fits(middle) else (middle, high)
     return same_mix.allocation(instance, fractions(high))

@@ -18,8 +18,10 @@ from instances.schema import FloatArray, IntArray
 
 __all__ = [
     "COLUMN_STEP",
+    "FARTHEST",
     "FLOOR",
     "PRICE_STEP",
+    "RAISED",
     "STEADIER",
     "equal_share",
     "heterogeneity_agnostic",
@@ -35,6 +37,10 @@ STEADIER = 0.7
 """Factor on both steps after an epoch that has brought value and bound no closer."""
 FLOOR = 1e-30
 """Least weight of a row or column: what has vanished must be able to return."""
+FARTHEST = 900
+"""Powers of two between what jobs reach; those farther apart count as so far."""
+RAISED = 0.1
+"""Part of ``epsilon`` that may be lost by raising the weights of jobs that need next to nothing."""
 
 
 def multiplicative_weights(instance: MaxMinFairness, *, epsilon: float = 0.05) -> Allocation:
@@ -56,13 +62,17 @@ def multiplicative_weights(instance: MaxMinFairness, *, epsilon: float = 0.05) -
     and the bound, which leads to the opposite.  Epochs of doubling length start from the averages
     of the last; the steps become smaller when an epoch gains nothing.
 
+    A job that alone would reach far more than the job that reaches least gets a greater weight here, so that
+    levels stay comparable whatever the weights.  With a factor of n / d left between the two it needs d / n of
+    the time for the least one's best; all such jobs together cost at most a part d of the optimum.
+
     Where a job can have no level, the optimum is 0, and the isolated share is returned.
 
     Parameters
     ----------
     instance : MaxMinFairness
     epsilon : float
-        Between 0 and 1.
+        Less than 1, and at least 1e-9: rounding would keep a smaller one from being proven.
 
     Guarantee: value >= (1 - epsilon) * optimum, on every instance: it returns only when its own
     prices prove it.  Complexity: O((n + q) * k) per step, in O(log(n k) / epsilon) steps where the
@@ -71,7 +81,7 @@ def multiplicative_weights(instance: MaxMinFairness, *, epsilon: float = 0.05) -
     Raises
     ------
     ValueError
-        When ``epsilon`` is not between 0 and 1.
+        When ``epsilon`` is not such a number.
 
     References
     ----------
@@ -79,12 +89,16 @@ def multiplicative_weights(instance: MaxMinFairness, *, epsilon: float = 0.05) -
     problems" (1995); Arora, Hazan, Kale, "The multiplicative weights update method" (2012);
     Rakhlin and Sridharan, "Optimization, learning, and games with predictable sequences" (2013).
     """
-    if not 0 < epsilon < 1:
-        raise ValueError(f"epsilon: got {epsilon!r}, must be between 0 and 1")
-    if not (instance.greatest_throughputs * instance.level_per_throughput > 0).all() or not instance.num_jobs:
+    if not 1e-9 <= epsilon < 1:
+        raise ValueError(f"epsilon: got {epsilon!r}, must be at least 1e-9 and less than 1")
+    if not (instance.level_per_throughput > 0).all() or not instance.num_jobs:
         return instance.isolated_share()
-    program = _Program.of(instance)
-    n, p = program.num_jobs, program.num_pools
+    n, lost = instance.num_jobs, RAISED * epsilon
+    reach = _reach(instance)
+    raised = np.minimum(reach, n / lost)
+    program = _Program.of(instance, raised)
+    enough = 1 - epsilon if (raised == reach).all() else (1 - epsilon) / (1 - lost)
+    p = program.num_pools
     flat = np.concatenate([np.full(n, 0.5 / n), np.full(p, 0.5 / p)])
     y, z = flat, np.full(n, 1 / n)
     x = 1 / program.prices(y)
@@ -110,7 +124,7 @@ def multiplicative_weights(instance: MaxMinFairness, *, epsilon: float = 0.05) -
                     # tenth of what may be lost, keeps the bound sharp.
                     safe = packing / packing.sum() + 0.1 * epsilon * flat
                     bound = min(bound, program.bound(safe, covering))
-                if value >= (1 - epsilon) * bound:
+                if value >= enough * bound:
                     return program.allocation(best / program.load(best).max())
             advantage = (
                 program.worths(z) / (level * program.prices(y)) - 1,
@@ -128,6 +142,18 @@ def multiplicative_weights(instance: MaxMinFairness, *, epsilon: float = 0.05) -
         if np.log(bound / value) > 0.9 * np.log(before):
             column_step, price_step = STEADIER * column_step, STEADIER * price_step
     raise AssertionError  # the loop above never ends by itself
+
+
+def _reach(instance: MaxMinFairness) -> FloatArray:
+    """(n,) float: the level of each job alone in its best column all the time, over the least of these."""
+    # By mantissas and exponents, because such quotients can be beyond all floats.
+    greatest, equal, weights = map(
+        np.frexp, (instance.greatest_throughputs, instance.equal_share_throughputs, instance.weights)
+    )
+    exponent = greatest[1] - equal[1] - weights[1]
+    mantissa = instance.scale_factors * greatest[0] / (equal[0] * weights[0])
+    reach = np.ldexp(mantissa, np.minimum(exponent - exponent.min(), FARTHEST))
+    return np.asarray(reach / reach.min())
 
 
 def _normalized(weights: FloatArray) -> FloatArray:
@@ -155,14 +181,17 @@ class _Program:
     pool_share: FloatArray
 
     @classmethod
-    def of(cls, instance: MaxMinFairness) -> _Program:
+    def of(cls, instance: MaxMinFairness, reach: FloatArray) -> _Program:
+        """The program in which each job, alone in its best column all the time, has the level ``reach``."""
         n, k, q = instance.num_jobs, instance.num_types, instance.num_pairs
         first = np.concatenate([np.arange(n), instance.pairs[:, 0]])
         second = np.concatenate([np.full(n, n), instance.pairs[:, 1]])
-        level = np.append(instance.level_per_throughput / instance.weights, 0.0)
-        own = np.concatenate([instance.throughputs, instance.pair_throughputs[:, :, 0]]) * level[first, None]
-        other = np.concatenate([np.zeros((n, k)), instance.pair_throughputs[:, :, 1]]) * level[second, None]
-        row, kind = np.nonzero(instance.fits & ((own > 0) | (other > 0)))
+        greatest, level = np.append(instance.greatest_throughputs, 1.0), np.append(reach, 0.0)
+        own = np.concatenate([instance.throughputs, instance.pair_throughputs[:, :, 0]])
+        other = np.concatenate([np.zeros((n, k)), instance.pair_throughputs[:, :, 1]])
+        own = np.where(instance.fits, own, 0.0) / greatest[first, None] * level[first, None]
+        other = np.where(instance.fits, other, 0.0) / greatest[second, None] * level[second, None]
+        row, kind = np.nonzero((own > 0) | (other > 0))
         pool = instance.pools[kind]
         return cls(
             num_jobs=n,

@@ -96,7 +96,10 @@ def matching_round(instance: RoundAssignment) -> RoundAssignmentPlan | None:
 
 def round_price(instance: RoundAssignment) -> float | None:
     """The price per worker at which the Lagrangian bound of one pool is least; None with several pools."""
-    return _chords(_PricedRows(instance))[0] if len(instance.num_workers) == 1 else None
+    if len(instance.num_workers) != 1:
+        return None
+    rows = _PricedRows(instance)
+    return float(np.ldexp(_chords(rows)[0], rows.unit))
 
 
 def round_bound(instance: RoundAssignment, price: float | None = None) -> float | None:
@@ -116,18 +119,22 @@ def round_bound(instance: RoundAssignment, price: float | None = None) -> float 
     if len(instance.num_workers) != 1:
         return None
     rows = _PricedRows(instance)
-    price = _chords(rows)[0] if price is None else price
-    return rows.margin(rows.best(price), price) + price * rows.capacity
+    price = _chords(rows)[0] if price is None else float(np.ldexp(price, -rows.unit))
+    return float(np.ldexp(rows.margin(rows.best(price), price) + price * rows.capacity, rows.unit))
 
 
 class _PricedRows:
-    """Rows of a round on one pool, each on its best type, that can run and are worth something."""
+    """Rows of a round on one pool, each on its best type, that can run and are worth something.
+
+    Values are in a ``unit``, two to this power, in which the greatest is about 1: prices are quotients of them.
+    """
 
     def __init__(self, instance: RoundAssignment) -> None:
         usable = np.where(instance.fits, instance.priorities, 0.0)
         self.instance = instance
         self.kinds = usable.argmax(axis=1)
-        self.values = usable.max(axis=1).tolist()
+        self.unit = int(np.frexp(usable.max(initial=0.0))[1])
+        self.values = np.ldexp(usable.max(axis=1), -self.unit).tolist()
         self.sizes = instance.row_scale_factors.tolist()
         self.capacity = int(instance.num_workers[0])
         # The least row of the greatest value for each edge, where a pair is named more than once.

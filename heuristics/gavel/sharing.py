@@ -17,7 +17,10 @@ from heuristics.gavel.same_mix import mix
 from instances.gavel.sharing import Allocation, Sharing
 from instances.schema import BoolArray, FloatArray, IntArray
 
-__all__ = ["equal_share", "fair_time", "heterogeneity_agnostic", "isolated", "random_packing"]
+__all__ = ["LIGHTEST", "equal_share", "fair_time", "heterogeneity_agnostic", "isolated", "random_packing"]
+
+LIGHTEST = 1e-200
+"""Part of the greatest weight below which none is told from another."""
 
 
 def isolated(instance: Sharing) -> Allocation:
@@ -174,12 +177,17 @@ def fair_time(usable: BoolArray, scale_factors: FloatArray, weights: FloatArray,
     usable : (n, p) bool
         Which job can use which pool; one that can use none gets no time.
     scale_factors, weights : (n,) float
+        A weight below :data:`LIGHTEST` of the greatest counts as that, because levels, which are worker time
+        per weight, must stay finite.
     num_workers : (p,) float
     """
     fractions = np.zeros(usable.shape)
     placed = usable.any(axis=1)
     if placed.any():
-        fractions[placed] = _filled(usable[placed], scale_factors[placed], weights[placed], num_workers)
+        relative = weights[placed]
+        # By a power of two, so that nothing is rounded.
+        relative = np.maximum(np.ldexp(relative, -np.frexp(relative.max())[1]), LIGHTEST)
+        fractions[placed] = _filled(usable[placed], scale_factors[placed], relative, num_workers)
     return fractions
 
 
@@ -201,7 +209,9 @@ def _filled(usable: BoolArray, scale_factors: FloatArray, weights: FloatArray, n
             # The full pools cannot take this much: fall back to the level at which they just can.
             stopped = rising & confined
             room = float(num_workers[full].sum() - received[confined & ~rising].sum())
-            level = _level(scale_factors[stopped], weights[stopped], room)
+            before, level = level, _level(scale_factors[stopped], weights[stopped], room)
+            if level >= before:
+                break  # They can, but for rounding.
         received = np.where(stopped, wanted, received)
         rising = rising & ~stopped
     of_class = np.maximum(flow.sum(axis=1), np.finfo(float).tiny)
@@ -219,13 +229,14 @@ def _route(classes: BoolArray, wanted: FloatArray, capacity: FloatArray) -> tupl
     """
     flow: FloatArray = classes * capacity
     flow *= (wanted / flow.sum(axis=1))[:, None]
+    # What exceeds a pool by this much has a class that can be moved by a part of it.
     tiny = 1e-12 * float(capacity.sum())
     for source in range(len(capacity)):
         while (excess := float(flow[:, source].sum() - capacity[source])) > tiny:
             before: dict[int, tuple[int, int]] = {}
             queue = [source]
             for pool in queue:
-                for group in np.flatnonzero(flow[:, pool] > tiny).tolist():
+                for group in np.flatnonzero(flow[:, pool] > tiny / (2 * len(classes))).tolist():
                     for other in np.flatnonzero(classes[group]).tolist():
                         if other != source and other not in before:
                             before[other] = (group, pool)

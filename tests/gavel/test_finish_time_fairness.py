@@ -264,3 +264,40 @@ def test_same_ratio_is_the_best_of_its_kind():
         instance = generate(seed, num_jobs=10, num_types=1, pair_fraction=0.0, workers_per_pool=3, multi_worker=False)
         value = instance.objective(heuristics.same_ratio(instance))
         assert value == pytest.approx(formulations.solve(instance).objective, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_one_ratio_at_all_sizes(seed):
+    """Bisection ends whatever the decades; a job whose time in isolation is no float gets none."""
+    rng = np.random.default_rng(seed)
+    instance = generate(rng, num_jobs=4)
+    fields = {
+        name: np.clip(getattr(instance, name) * 10.0 ** rng.uniform(-300, 300, 4), 0.0, 1e308)
+        for name in rng.permutation(["steps", "elapsed", "isolated_elapsed"])[: rng.integers(1, 4)]
+    }
+    with np.errstate(all="ignore"):
+        harmed = replace(instance, **fields)
+        plan = heuristics.same_ratio(harmed)
+        compared = (harmed.isolated_times > 0) & np.isfinite(harmed.isolated_times)
+        assert harmed.violations(plan) == []
+        assert not plan.time_fractions[: harmed.num_jobs][~compared].any()
+        assert harmed.objective(plan) >= 0
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"elapsed": [0.0], "isolated_elapsed": [1e308], "steps": [1e-15]},  # The ratio is 0 as a float.
+        {"steps": [1e308], "throughputs": [[1e-10, 1e-10]]},  # The time in isolation is infinite.
+        {"steps": [1e-300], "throughputs": [[1e300, 1e300]]},  # It is 0.
+        {"elapsed": [1e308], "steps": [1e-15]},  # The ratio is infinite.
+    ],
+)
+def test_ratios_beyond_floats(fields):
+    single = {"throughputs": [[2.0, 1.0]], "num_workers": [1, 1], "steps": [100.0]}
+    instance = FinishTimeFairness(**{name: np.array(value) for name, value in (single | fields).items()})
+    with np.errstate(all="ignore"):
+        plan = heuristics.same_ratio(instance)
+        assert instance.violations(plan) == []
+        value, isolated = (instance.objective(one) for one in (plan, instance.isolated_share()))
+        assert value == isolated or abs(value - isolated) <= 1e-320  # There are few floats so small.

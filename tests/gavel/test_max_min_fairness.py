@@ -1,13 +1,14 @@
 """gavel.max_min_fairness against the corners of the set of allocations, in floats and in fractions, and SCIP."""
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
 import pyomo.environ as pyo
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import formulations
@@ -274,7 +275,7 @@ def test_one_bottleneck_among_many_jobs():
     assert instance.objective(plan) >= 0.99 * formulations.solve(instance).objective
 
 
-@pytest.mark.parametrize("epsilon", [0, 1, -0.1, float("nan")])
+@pytest.mark.parametrize("epsilon", [0, 1e-17, 1, -0.1, float("nan")])
 def test_epsilon_must_be_between_0_and_1(epsilon):
     with pytest.raises(ValueError, match="epsilon"):
         heuristics.multiplicative_weights(three_jobs(), epsilon=epsilon)
@@ -291,6 +292,49 @@ def test_multiplicative_weights_on_any_instance(instance, epsilon):
     assert solution.status == "optimal"
     assert instance.objective(plan) >= (1 - epsilon) * solution.bound * (1 - 1e-9)
     assert instance.objective(plan) <= solution.bound * (1 + 1e-9)
+
+
+DECADES = st.one_of(st.floats(-323, 308), st.floats(-8, 8)).map(lambda decade: 10.0**decade)
+
+
+@settings(max_examples=25)
+@given(st.data(), st.sampled_from([0.5, 0.1, 0.02]))
+def test_multiplicative_weights_whatever_the_weights(data, epsilon):
+    """Weights of 600 decades: the optimum and the level of the plan in fractions."""
+    n, k = data.draw(st.sampled_from([(1, 2), (2, 1), (2, 2), (3, 1)]))
+    workers = data.draw(st.lists(st.integers(1, 3), min_size=k, max_size=k))
+    speed = st.integers(0, 5).map(float)
+    throughputs = [[data.draw(speed) + (not j) for j in range(k)] for _ in range(n)]
+    weights = data.draw(st.lists(DECADES, min_size=n, max_size=n))
+    instance = MaxMinFairness(throughputs=throughputs, num_workers=workers, weights=weights)
+    plan = heuristics.multiplicative_weights(instance, epsilon=epsilon)
+    assert instance.violations(plan) == []
+    speeds = []
+    for row, weight in zip(throughputs, weights, strict=True):
+        share = sum(Fraction(t) * w for t, w in zip(row, workers, strict=True)) / sum(workers)
+        speeds.append([Fraction(t) / (share * Fraction(weight)) for t in row])
+    level = min(
+        sum(speed * Fraction(x) for speed, x in zip(row, time, strict=True))
+        for row, time in zip(speeds, plan.time_fractions.tolist(), strict=True)
+    )
+    best = exact_optimum(speeds, workers)
+    rounding = Fraction(1, 10**9)
+    assert (1 - Fraction(epsilon) - rounding) * best <= level <= (1 + rounding) * best
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_multiplicative_weights_whatever_the_throughputs(seed):
+    """Types on which a job is slower by hundreds of decades, pools of all sizes, pairs faster than either job alone."""
+    rng = np.random.default_rng(seed)
+    instance = generate(rng, num_jobs=6, pair_fraction=0.5)
+    fields = {
+        "throughputs": instance.throughputs * 10.0 ** rng.uniform(-300, 0, instance.throughputs.shape),
+        "pair_throughputs": instance.pair_throughputs * 10.0 ** rng.uniform(-300, 0, instance.pair_throughputs.shape),
+        "num_workers": np.array([8, 10**9, 10**18]),
+    }
+    plan = heuristics.multiplicative_weights(replace(instance, **fields))
+    assert replace(instance, **fields).violations(plan) == []
+    assert (plan.time_fractions.sum(axis=1) > 0).any()
 
 
 # --- instances --------------------------------------------------------------------------------------

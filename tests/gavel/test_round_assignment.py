@@ -1,6 +1,7 @@
 """Rounds: the exact knapsack against plain enumeration, Algorithm 1, and the mechanism repeated."""
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -281,6 +282,20 @@ def test_the_price_is_the_worth_of_the_last_worker() -> None:
         assert instance.objective(plan) == value
         assert round_bound(instance) == pytest.approx(value)
     assert round_price(RoundAssignment(num_workers=[3], **fields)) == 0
+
+
+@pytest.mark.parametrize("unit", [5e-324, 1e-320, 1e-300, 1e-10, 1e10, 1e300])
+def test_priorities_in_any_unit(unit: float) -> None:
+    """Whole multiples of the least float, too: a price between two of them is none."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        plain = generate(rng, num_jobs=6, num_types=1, workers_per_pool=3, pair_fraction=0.4, wide=0.0)
+        multiples = rng.integers(0, 9, plain.priorities.shape).astype(float)
+        counted, scaled = (replace(plain, priorities=multiples * one) for one in (1.0, unit))
+        plan, best = matching_round(scaled), best_by_enumeration(counted)
+        assert plan is not None
+        assert counted.objective(plan) == best
+        assert round_bound(scaled) == pytest.approx(best * unit)
 
 
 def test_several_pools_have_no_one_price() -> None:

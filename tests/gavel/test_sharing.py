@@ -5,7 +5,7 @@ from itertools import chain, combinations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import formulations
@@ -82,6 +82,38 @@ def fair_levels(instance):
         assert stuck & rising
         rising -= stuck
     return received
+
+
+@settings(max_examples=200)
+@given(st.data())
+def test_weights_and_pools_of_all_sizes(data):
+    """It ends; where a job could run longer, the pools that it can use are full."""
+    n, p = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 3))
+    decade = data.draw(st.sampled_from([st.floats(-323, 308), st.floats(-323, -307), st.floats(-1, 1)]))
+    weights = 10.0 ** np.array(data.draw(st.lists(decade, min_size=n, max_size=n)))
+    workers = np.floor(10.0 ** np.array(data.draw(st.lists(st.floats(0, 9), min_size=p, max_size=p))))
+    scale_factors = np.array(data.draw(st.lists(st.integers(1, 8), min_size=n, max_size=n)), float)
+    usable = np.array(data.draw(st.lists(st.booleans(), min_size=n * p, max_size=n * p))).reshape(n, p)
+    usable &= scale_factors[:, None] <= workers
+    fractions = heuristics.fair_time(usable, scale_factors, weights, workers)
+    load = scale_factors @ fractions
+    assert (fractions >= 0).all()
+    assert not fractions[~usable].any()
+    assert (fractions.sum(axis=1) <= 1 + 1e-9).all()
+    assert (load <= workers * (1 + 1e-9)).all()
+    # What is moved between pools is told to this much of all workers.
+    full = load >= workers - 1e-9 * workers.sum()
+    assert all(full[usable[job]].all() for job in np.flatnonzero(fractions.sum(axis=1) < 1 - 1e-9))
+
+
+def test_what_is_too_small_to_be_moved_alone_is_moved_together():
+    """A tiny pool beside huge ones: five jobs are each split over all three by their sizes."""
+    usable = np.array([[1, 1, 0], [0, 0, 1], [1, 0, 1], [0, 1, 1], [0, 0, 1], [1, 1, 1]], bool)
+    scale_factors = np.array([5.0, 8.0, 6.0, 4.0, 7.0, 6.0])
+    workers = np.array([101_632_715.0, 434_483.0, 11.0])
+    weights = np.array([1.0, 1e9, 1.0, 1.0, 1.0, 1.0])
+    fractions = heuristics.fair_time(usable, scale_factors, weights, workers)
+    assert fractions.sum(axis=1) == pytest.approx([1, 1, 1, 1, 3 / 7, 1], abs=1e-4)
 
 
 @given(INSTANCES)
