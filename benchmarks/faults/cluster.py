@@ -31,6 +31,8 @@ __all__ = ["ASKED", "any_of_them", "coordinator_killed", "nanny_killed", "networ
 
 ASKED: dict[str, Any] = {"count": 40, "jobs": None}
 """What is asked beside what :mod:`benchmarks.faults.studies` asks."""
+CONNECT = 10.0
+"""Seconds that a client tries to connect, anew too, before it gives up."""
 TTL = 3.0
 """Seconds after which the scheduler gives up a worker of which it hears nothing."""
 
@@ -55,8 +57,16 @@ class _Machines:
     def start(self) -> None:
         options = ["--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard"]
         self.scheduler = self._process("scheduler", *options)
+        while not self._answers():
+            time.sleep(0.05)
         for _ in range(2):
             self.join()
+
+    def _answers(self) -> bool:
+        """Whether the scheduler takes connections."""
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1.0):
+            return True
+        return False
 
     def join(self) -> None:
         """Another worker joins."""
@@ -92,16 +102,19 @@ def _command_of(pid: int) -> bytes:
 
 
 class _Through:
-    """Lets the studies of a process run on a cluster."""
+    """Lets the studies of a process run on a cluster, and leaves a file when the process has joined it."""
 
-    def __init__(self, address: str) -> None:
-        self.address = address
+    def __init__(self, address: str, joined: Path) -> None:
+        self.address, self.joined = address, joined
 
     def __call__(self) -> None:
-        client = distributed.Client(self.address, timeout=60.0)
+        # A study that has not sent anything yet waits so long for a scheduler that is gone.
+        client = distributed.Client(self.address, timeout=CONNECT)
+        self.joined.touch()
         setattr(run, "run_study", functools.partial(run.run_study, client=client))  # noqa: B010, it is not the module's
 
 
+GONE = "a scheduler killed"
 Does = Callable[[_Machines, Running, np.random.Generator], str]
 """Does harm, and says which; nothing where there was nobody to do it to."""
 
@@ -116,20 +129,25 @@ def _harmed(tally: Tally, seed: int, count: int, harm: Does) -> None:
             name, directory = f"study {number} of seed {seed}", folder / str(number)
             code: int | None = 2
             while code == 2:
-                running = Running(directory, _Through(machines.address), **ASKED)
+                joined, gone = folder / f"{number}.joined", False
+                joined.unlink(missing_ok=True)
+                running = Running(directory, _Through(machines.address, joined), **ASKED)
                 while running.process.exitcode is None and tally.tried < count:
                     running.process.join(draw.uniform(0.3, 2.0))
                     # Whoever is killed must not have ended, and must have been heard of.
-                    if running.process.exitcode is None and (directory / "study.json").exists():
+                    if running.process.exitcode is None and joined.exists():
                         done = harm(machines, running, draw)
                         if done:
                             tally.begin()
                             tally.count(done)
+                            gone = gone or done == GONE
                 if running.process.exitcode == -signal.SIGKILL:
                     continue
                 code = running.end(tally, name)
                 if code == 2:
                     tally.count("ended in one line")
+                    if not gone or "scheduler" not in running.said:
+                        tally.wrong.append(f"{name}: ended, saying {running.said!r}")
                     machines.stop()
                     machines.start()
             if code == 0:
@@ -163,9 +181,10 @@ def _nanny(machines: _Machines, running: Running, draw: np.random.Generator) -> 
 
 
 def _scheduler(machines: _Machines, running: Running, draw: np.random.Generator) -> str:
-    done = _kill(machines.scheduler.pid, "a scheduler") if machines.workers() else ""
+    done = GONE if machines.workers() and _kill(machines.scheduler.pid, "a scheduler") else ""
     if done:
-        running.process.join(60.0)
+        # It must not be harmed again while it says so.
+        running.process.join(3 * CONNECT)
     return done
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
+import functools
 import json
+import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -42,12 +46,20 @@ def _is_text(value: Any) -> bool:
     )
 
 
+_DIGITS = re.compile("[0-9a-f]{64}")
+
+
 def _is_hash(value: Any) -> bool:
-    return isinstance(value, str) and len(value) == 64 and set(value) <= set("0123456789abcdef")
+    return isinstance(value, str) and _DIGITS.fullmatch(value) is not None
 
 
 def _is_problem(value: Any) -> bool:
-    return isinstance(value, str) and len(parts := value.split(".")) == 2 and all(part.isidentifier() for part in parts)
+    return isinstance(value, str) and _names_a_problem(value)
+
+
+@functools.lru_cache
+def _names_a_problem(word: str) -> bool:
+    return len(parts := word.split(".")) == 2 and all(part.isidentifier() for part in parts)
 
 
 def _is_plain(value: Any, depth: int = _DEEPEST) -> bool:
@@ -89,7 +101,6 @@ _OF_EXACT = ("optimal", "feasible", "infeasible", "unbounded", "unknown", "faile
 _OF_HEURISTICS = ("feasible", "infeasible", "declined", "failed")
 
 _ROW: _Schema = {
-    **CELL,
     "status": _one_of(*dict.fromkeys([*_OF_EXACT, *_OF_HEURISTICS])),
     "reason": _TEXT,
     "value": _or_null(_NUMBER),
@@ -139,7 +150,7 @@ def parsed(content: bytes) -> Any:
         When it is not JSON, with a word why.
     """
     try:
-        return _DECODER.decode(content.decode("utf-8-sig"))
+        return _DECODER.decode(content.removeprefix(codecs.BOM_UTF8).decode())
     except (ValueError, RecursionError):
         raise ValueError("not valid JSON") from None
 
@@ -164,7 +175,13 @@ def check_row(row: Any, cells: Cells | None = None) -> str:
     """
     if not isinstance(row, dict) or not {"key", "status"} <= row.keys():
         return "not the row of a study"
-    wrong = _complaint(row, _ROW) or _complaint({**dict.fromkeys(_MORE_OF_ROW), **row}, _MORE_OF_ROW) or _file(row)
+    told = cells.get(row["key"]) if cells is not None and _is_text(row["key"]) else None
+    # What it says as its cell does, which was checked, is nearly all that it says of it.
+    alike = told is not None and all(
+        row.get(name) == value and type(row[name]) is type(value) for name, value in told.items()
+    )
+    wrong = "" if alike else _complaint(row, CELL) or _file(row)
+    wrong = wrong or _complaint(row, _ROW) or _complaint({name: row.get(name) for name in _MORE_OF_ROW}, _MORE_OF_ROW)
     if wrong:
         return wrong
     known = _OF_EXACT if row["algorithm"] == EXACT else _OF_HEURISTICS
@@ -172,10 +189,9 @@ def check_row(row: Any, cells: Cells | None = None) -> str:
         return _got("status", row["status"], f"one of {', '.join(known)}")
     if (row["value"] is None) == (row["status"] in ("optimal", "feasible")) and row["status"] != "unknown":
         return _got("value", row["value"], f"that of a plan which is {row['status']}")
-    cell = row if cells is None else cells.get(row["key"], row)
     for name in ("problem", "sense", "instance", "algorithm"):
-        if row[name] != cell[name]:
-            return _got(name, row[name], f"{_shown(cell[name])}, as its cell has it")
+        if told is not None and row[name] != told[name]:
+            return _got(name, row[name], f"{_shown(told[name])}, as its cell has it")
     return ""
 
 
@@ -231,10 +247,10 @@ class Cells(Sequence[dict[str, Any]]):
         record["file"] = file_of(record["problem"], record["instance"])
         return {name: record[name] for name in CELL}
 
-    def get(self, key: str, default: Any = None) -> Any:
-        """The record of the cell with a key."""
+    def get(self, key: str) -> dict[str, Any] | None:
+        """The record of the cell with a key; None where there is none."""
         number = self.numbers.get(key)
-        return default if number is None else self[number]
+        return None if number is None else self[number]
 
 
 def checked_cells(records: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
@@ -253,7 +269,8 @@ def checked_cells(records: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
         wrong = _complaint(cell, CELL, f"{where}.") or _file(cell, f"{where}.")
         if wrong:
             raise ValueError(wrong)
-        pair = cell["instance"], cell["algorithm"]
+        # Each stands in many cells.
+        pair = sys.intern(cell["instance"]), sys.intern(cell["algorithm"])
         if cell["key"] in keys or pair in pairs:
             raise ValueError(f"{where}: another cell has the same key, or the same instance and algorithm")
         keys.add(cell["key"])

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import html
+import io
+import math
 import os
 import sys
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -27,6 +29,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["Study", "collect", "read_kept", "summarize"]
+
+
+GROUP = 10_000
+"""Rows of the table that its file has together."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -112,7 +118,7 @@ def collect(directory: str | os.PathLike[str], warn: Warn = warnings.warn) -> St
     """
     directory = Path(directory)
     record, damaged = require_study(directory), 0
-    table = _Table(record.cells)
+    number, table = len(record.cells), _Table(record.cells)
     for line in lines_of(directory, record.cells):
         if line.wrong:
             damaged += 1
@@ -122,11 +128,10 @@ def collect(directory: str | os.PathLike[str], warn: Warn = warnings.warn) -> St
             )
         else:
             table.add(line.row)
+    record = replace(record, cells=Cells([]))
     rows = table.rows()
-    del table
-    metadata = _metadata(record, rows, damaged + set_aside(directory))
-    del record
-    write_whole(directory / "results.parquet", rows.to_parquet(index=False))
+    metadata = _metadata(record, number, rows, damaged + set_aside(directory))
+    write_whole(directory / "results.parquet", _parquet(rows))
     write_json(directory / "metadata.json", metadata)
     return Study(directory, rows, metadata)
 
@@ -148,6 +153,20 @@ def read_kept(directory: Path, entry: str, keys: Iterable[str]) -> dict[str, dic
         for line in lines_of(directory, keys=wanted)
         if line.row.get("key") in wanted and line.row.get(entry) is not None
     }
+
+
+def _parquet(rows: pd.DataFrame) -> bytes:
+    """The table as a file; some rows at a time, because Arrow makes another copy of what it writes."""
+    import pyarrow
+    from pyarrow.parquet import ParquetWriter
+
+    schema, file = pyarrow.Schema.from_pandas(rows, preserve_index=False), io.BytesIO()
+    with ParquetWriter(file, schema) as writer:
+        for start in range(0, len(rows) or 1, GROUP):
+            some = rows.iloc[start : start + GROUP]
+            # Threads would each keep memory of their own.
+            writer.write_table(pyarrow.Table.from_pandas(some, schema, preserve_index=False, nthreads=1))
+    return file.getvalue()
 
 
 class _Table:
@@ -172,19 +191,21 @@ class _Table:
             column[number] = sys.intern(value) if isinstance(value, str) else value
 
     def rows(self) -> pd.DataFrame:
-        """One row for each cell that has ended, with its gaps; what was added is given away."""
+        """One row for each cell that has ended, with its gaps; the cells, and what was added, are given away."""
         import pandas as pd
 
-        of_cells = self.cells.columns
-        ended = [number for number, status in enumerate(self.columns["status"]) if status is not None]
-        files = {
-            one: file_of(problem, one) for problem, one in zip(of_cells["problem"], of_cells["instance"], strict=True)
-        }
+        columns = {**self.cells.columns, **self.columns}
+        del self.cells, self.columns
+        ended = [number for number, status in enumerate(columns["status"]) if status is not None]
+        instances = dict(zip(columns["instance"], columns["problem"], strict=True))
+        files = {instance: file_of(problem, instance) for instance, problem in instances.items()}
+        columns["file"] = [files[instance] for instance in columns["instance"]]
+        # Words are Python's own, of which many rows share one; Arrow would have each row's again.
+        kinds = {"string": pd.StringDtype("python")}
         frame: dict[str, Any] = {}
         for name, kind in _COLUMNS.items():
-            column = of_cells["instance" if name == "file" else name] if name in CELL else self.columns.pop(name)
-            values = [files[column[number]] if name == "file" else column[number] for number in ended]
-            frame[name] = pd.array(values, dtype=kind)  # type: ignore[call-overload]
+            column = columns.pop(name)
+            frame[name] = pd.array([column[number] for number in ended], dtype=kinds.get(kind, kind))  # type: ignore[call-overload]
         return _with_gaps(pd.DataFrame(frame, copy=False))
 
 
@@ -231,19 +252,20 @@ def _with_gaps(rows: pd.DataFrame) -> pd.DataFrame:
     rows["best_value"] = np.where(np.isfinite(best), best, np.nan)
     low, high = np.full((2, len(rows)), np.nan)
     disagreement = rows["verification"].eq("contradicted").to_numpy(bool)
-    told = ["algorithm", "sense", "status", "value", "best_value", "exact_status", "exact_value", "exact_bound"]
-    for number, (algorithm, sense, status, value, best, exact_status, exact_value, bound) in enumerate(
-        zip(*(rows[name] for name in told), strict=True)
+    told = rows.loc[
+        ~is_exact & rows["status"].eq("feasible").to_numpy(bool),
+        ["sense", "value", "best_value", "exact_status", "exact_value", "exact_bound"],
+    ]
+    for number, sense, value, best, exact_status, exact_value, bound in zip(
+        told.index, *(told[name].tolist() for name in told), strict=True
     ):
-        if algorithm == EXACT or status != "feasible":
-            continue
-        if exact_status in ("infeasible", "unbounded") or (np.isfinite(bound) and beats(sense, value, bound)):
+        if exact_status in ("infeasible", "unbounded") or (math.isfinite(bound) and beats(sense, value, bound)):
             disagreement[number] = True
         elif exact_status == "optimal":
             low[number], high[number] = gap_interval(value, exact_value, exact_value)
         else:
-            worst_bound = -np.inf if sense == "min" else np.inf
-            low[number], high[number] = gap_interval(value, best, bound if np.isfinite(bound) else worst_bound)
+            worst_bound = -math.inf if sense == "min" else math.inf
+            low[number], high[number] = gap_interval(value, best, bound if math.isfinite(bound) else worst_bound)
     rows["gap_low"], rows["gap_high"], rows["disagreement"] = low, high, disagreement
     rows["gap"] = rows["gap_low"].where(rows["gap_low"] == rows["gap_high"])
     return rows
@@ -280,16 +302,16 @@ def summarize(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(groups)
 
 
-def _metadata(record: Record, rows: pd.DataFrame, damaged: int) -> dict[str, Any]:
+def _metadata(record: Record, cells: int, rows: pd.DataFrame, damaged: int) -> dict[str, Any]:
     return {
         "asked": record.asked,
-        "cells": len(record.cells),
+        "cells": cells,
         "cells_ended": len(rows),
         "failed": int((rows["status"] == "failed").sum()),
         "disagreements": int(rows["disagreement"].sum()),
         "verification": {word: int(times) for word, times in rows["verification"].value_counts().items() if word},
         "damaged_lines": damaged,
-        "finished": len(rows) == len(record.cells),
+        "finished": len(rows) == cells,
         **record.run,
         "runs": list(record.runs),
     }
