@@ -145,6 +145,8 @@ def exceeding(rule: str, values: Any, limits: Any, *, size: Any = None) -> list[
             Violation(rule, tuple(int(i) for i in index), float(int(values[tuple(index)]) - int(limits[tuple(index)])))
             for index in np.argwhere(np.asarray(values > limits, bool))
         ]
+    if (values <= limits).all():
+        return []
     values, limits = np.broadcast_arrays(values.astype(float), limits.astype(float))
     with np.errstate(invalid="ignore"):
         excess = values - limits

@@ -13,6 +13,7 @@ import math
 import time
 import warnings
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, ClassVar, Literal
 
 import highspy
@@ -191,7 +192,12 @@ class Session:
         # programs with coefficients far apart infeasible.
 
     def run(
-        self, program: LinearProgram, *, start: FloatArray | None = None, interior_rows: int = INTERIOR_POINT_ROWS
+        self,
+        program: LinearProgram,
+        *,
+        start: FloatArray | None = None,
+        interior_rows: int = INTERIOR_POINT_ROWS,
+        presolve: bool = True,
     ) -> Result:
         """Solve ``program``, from the last basis where its shape allows.
 
@@ -202,6 +208,8 @@ class Session:
             A point to start a mixed-integer search from; it is ignored where it is infeasible.
         interior_rows : int
             A cold linear program with more rows than this is solved by interior point.
+        presolve : bool
+            Whether a linear program is presolved before simplex.
 
         Raises
         ------
@@ -222,7 +230,7 @@ class Session:
         self._scaling = scaling
         if start is not None and len(start) == program.num_cols:
             start = scaling.point(start)
-        return in_own_units(program, scaling, self._run(inner, start, interior_rows))
+        return in_own_units(program, scaling, self._run(inner, start, interior_rows, presolve))
 
     def _in_units(self, program: LinearProgram) -> tuple[LinearProgram, Scaling]:
         """The program as HiGHS gets it: in the units of the last run, as long as they suit it."""
@@ -233,7 +241,7 @@ class Session:
                 return inner, last
         return scaled(program)
 
-    def _run(self, program: LinearProgram, start: FloatArray | None, interior_rows: int) -> Result:
+    def _run(self, program: LinearProgram, start: FloatArray | None, interior_rows: int, presolve: bool) -> Result:
         """:meth:`run` of a program in units that suit HiGHS, in which its points and proofs are checked."""
         cold = not self._push(program)
         if start is not None and program.is_mip:
@@ -243,7 +251,7 @@ class Session:
         if program.is_mip:
             return self._verified(program, self._solve(program, [_USUAL, _WITHOUT_PRESOLVE]))
         first = first_options(program, interior_rows) if cold else _USUAL
-        usual = [_INTERIOR, _USUAL] if first is _INTERIOR else [_USUAL]
+        usual = [_INTERIOR, _USUAL] if first is _INTERIOR else [_USUAL] if presolve else [_WITHOUT_PRESOLVE, _USUAL]
         return self._solve(program, [*usual, _CAREFUL, _RESCALED])
 
     def add_columns(self, columns: Columns) -> LinearProgram:
@@ -622,6 +630,7 @@ def _raised(program: LinearProgram, bound: float) -> float:
     return program.offset + sign * step * math.ceil((sign * (bound - program.offset) - slack) / step)
 
 
+@cache
 def version() -> str:
     """Version of the HiGHS library in use."""
     return str(highspy.Highs().version())

@@ -186,7 +186,10 @@ def _of_rows(program: LinearProgram) -> Exponents:
     exponents = np.zeros(program.num_rows, np.int32)
     if not filled.any():
         return exponents
-    least, most = _extremes(program.value, program.indptr[:-1][filled])
+    size = np.abs(program.value)
+    if size.min() >= 2.0**ROW_LOW and size.max() <= 2.0**ROW_HIGH:
+        return exponents
+    least, most = _extremes(size, program.indptr[:-1][filled])
     limit = largest_limit(program.row_lower[filled], program.row_upper[filled])
     low = ((most < 2.0**ROW_LOW) & (limit < 2.0**ROW_LOW)) | (most < 2.0**ROW_VANISHING)
     high = least > 2.0**ROW_HIGH
@@ -196,9 +199,8 @@ def _of_rows(program: LinearProgram) -> Exponents:
     return _clamped(exponents)
 
 
-def _extremes(value: FloatArray, starts: NDArray[np.signedinteger]) -> tuple[FloatArray, FloatArray]:
-    """Least and largest size of the nonzero entries of each row; rows of zeros count as 1."""
-    size = np.abs(value)
+def _extremes(size: FloatArray, starts: NDArray[np.signedinteger]) -> tuple[FloatArray, FloatArray]:
+    """Least and largest of the sizes of each row that are not zero; rows of zeros count as 1."""
     zero = size == 0
     most = np.maximum.reduceat(size, starts)
     least = np.minimum.reduceat(np.where(zero, np.inf, size) if zero.any() else size, starts)
@@ -250,7 +252,8 @@ def _exponents(sizes: FloatArray) -> Exponents:
 
 
 def _exponent(size: float) -> int:
-    return int(_exponents(np.array([size]))[0])
+    mantissa, exponent = math.frexp(size)
+    return exponent - 1 if mantissa > 0 else 0
 
 
 def _clamped(exponents: Exponents) -> Exponents:

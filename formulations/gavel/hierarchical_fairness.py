@@ -12,27 +12,22 @@ and a job m is frozen when its level cannot rise with all others kept: the same 
 rate 1 for m and 0 for the others, has the optimum 0.  :func:`build` makes this program.  Solvers
 that give no prices are led through the definition step by step.
 
-With HiGHS, :func:`solve` takes fewer programs.  Prices y >= 0 of all jobs' time and of the pools
-limit every allocation: for any prices z >= 0 of the jobs,
-
-    sum_m z_m * v_m(X)  <=  limit(z, y)                               for every allocation X,
-
-where the limit follows from z and y by weak duality, in NumPy.  Water filling under finitely many
-such limits needs no solver at all: levels rise until a limit is reached, which freezes every rising
-job m with z_m > 0.  So
+With HiGHS, :func:`solve` takes fewer programs.  Prices of the pools' workers limit every allocation, and under
+finitely many such limits levels can be filled without a solver (:mod:`formulations.gavel.filling`).  So
 
 1. fill under the limits known so far, at first the jobs' ceilings (v_m when all of m's time is spent
-   in the best place), some steps ahead;
+   in the best place), until some limits are reached;
 2. ask whether some allocation attains the levels:  max  slack <= 0  such that, for each job m,
    attains[m]:  v_m(X) / ceiling_m  -  slack  >=  l_m / ceiling_m;
-3. if so, go on from there, twice as many steps ahead; if not, the program's prices give a limit that
-   these levels break: go back and fill anew under one limit more, one step ahead.
+3. if so, go on from there, until twice as many more are reached; if not, the program's prices give a limit that
+   these levels break: go back and fill anew under one limit more, until one more is reached.
 
 The levels that allocations attain satisfy all limits, so when filling under a few of them ends in
 levels that are attained, it has frozen every job exactly where water filling does, whatever
 vertices the solver returned; and for each job the limit that froze it is the proof that it cannot
 rise.  Only the limits of rows differ between programs, so each is solved warm from the one before,
-with many pairs by generating columns (:mod:`formulations.gavel.pricing`).
+with many pairs by generating columns (:mod:`formulations.gavel.pricing`), of many jobs without pairs by
+prices (:mod:`formulations.gavel.prices`).
 """
 
 from __future__ import annotations
@@ -46,17 +41,19 @@ import pyomo.environ as pyo
 
 from formulations.engine import highs
 from formulations.engine.highs import Proof, Result, Session, SolverError
-from formulations.engine.linear import translate
+from formulations.engine.linear import LinearProgram, translate
 from formulations.engine.options import Options
 from formulations.engine.protocol import Formulation
 from formulations.engine.scaling import unit
 from formulations.engine.solution import Solution, judged
 from formulations.engine.solving import run
+from formulations.gavel.filling import NOISE, TIE, Level, Limit, Limits
+from formulations.gavel.prices import PricedJobs
 from formulations.gavel.pricing import ColumnGeneration
 from formulations.gavel.sharing import SharingProgram, read_allocation, within_limits
 from instances.gavel.hierarchical_fairness import HierarchicalAllocation, HierarchicalFairness
 from instances.gavel.sharing import Allocation
-from instances.schema import BoolArray, FloatArray, IntArray
+from instances.schema import FloatArray
 
 __all__ = [
     "FORMULATION",
@@ -82,52 +79,9 @@ SATURATED = 1e-6
 EXACT = 1e-6
 """By how much the last allocation may differ from the levels, relative to ceilings, for a proof."""
 REPAIRS = 20
-"""How often jobs may be thawed that were frozen too early by rounding."""
-NOISE = 1e-11
-"""Prices up to this, with all jobs' prices times ceilings summing to 1, are rounding."""
-TIE = 1e-12
-"""Limits reached within this of one another, relatively, are reached together."""
-
-
-@dataclass(frozen=True, eq=False)
-class Limit:
-    """``sum(prices * v(X)) <= most`` for every allocation X, by weak duality.
-
-    Attributes
-    ----------
-    prices : (n,) float
-        Of each job's normalised throughput, at least 0.
-    time_prices, pool_prices : (n,) and (p,) float
-        Of each job's time and each pool's workers, at least 0.
-    most : float
-        The limit that follows from them.
-    """
-
-    prices: FloatArray
-    time_prices: FloatArray
-    pool_prices: FloatArray
-    most: float
-
-
-@dataclass(frozen=True, eq=False)
-class Level:
-    """Where jobs stop rising, and why.
-
-    Attributes
-    ----------
-    height : float
-        How far levels have risen: the sum of all rises so far.
-    jobs : (j,) int
-        Jobs frozen here.
-    limit : Limit, optional
-        Holds with equality at these levels and has a positive price on each of the jobs, so none of
-        them can rise unless another job falls.  None where a solver without prices was asked about
-        each job instead.
-    """
-
-    height: float
-    jobs: IntArray
-    limit: Limit | None
+"""How often limits may be eased that froze jobs too early by rounding."""
+HIERARCHY_JOBS = 1000
+"""From so many jobs on, programs without pairs are solved by prices."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,53 +225,89 @@ def water_filling(instance: HierarchicalFairness, options: Options | None = None
     policy.maximize("greatest_slack", variable="slack")
     program = policy.arrays()
     row_lower = program.row_lower.copy()
-    generation = ColumnGeneration(policy, program, options, tolerance=TOLERANCE)
-    limits = _Limits(instance, policy)
-    reached = _State.at_the_bottom(instance.num_jobs)
-    allocation = instance.isolated_share()
-    ahead, programs, seconds, message = 1, 0, 0.0, "no program"
+    attains = policy.rows("attains")
+    programs = _Programs(policy, program, options)
+    limits = Limits(instance)
+    filled, allocation, complete = limits.fill(0), instance.isolated_share(), False
+    ahead, bound, message = 1, math.inf, "no program"
     missed, misses, repairs = np.full(instance.num_jobs, np.inf), 0, 0
-    while not reached.frozen.all():
-        target = limits.fill(reached, ahead)
+    while not complete:
+        target = limits.fill(filled.reached + ahead)
+        bound = min(bound, float(target.heights.min()))
         # How often these levels were missed, although each time there was one limit more.
         misses = misses + 1 if np.abs(target.levels - missed).max() <= TIE else 0
         if misses == 2:
             # Without the last basis, the solver may find other prices.
-            generation = ColumnGeneration(policy, program, options, tolerance=TOLERANCE)
-        row_lower[policy.rows("attains")] = target.levels / scales
-        result = generation.run(row_lower)
-        programs, seconds, message = programs + 1, seconds + result.seconds, result.message
+            programs.forget()
+        row_lower[attains] = target.levels / scales
+        result = programs.run(row_lower)
+        message = result.message
         if result.x is None or result.certificate is None:
             if misses > 1 or options.time_limit is not None:
                 break
-            missed, misses, ahead = target.levels, 1, target.steps
+            missed, misses = target.levels, 1
             continue
         candidate = within_limits(instance, result.x[:-1].reshape(instance.fits.shape))
         received = instance.normalized_throughputs(candidate)
         shortage = float(((target.levels - received) / scales).max())
         if shortage > (PRECISION if misses else ATTAINED) and misses < 3:
-            limits.add(result.certificate.row_duals)
+            duals = result.certificate.row_duals
+            prices = np.where(-duals[attains] > NOISE, -duals[attains], 0.0) / scales
+            time_prices, pool_prices = (
+                np.maximum(0.0, duals[policy.rows(name)]) for name in ("job_time", "pool_capacity")
+            )
+            limits.add(prices, time_prices, pool_prices)
             missed, ahead = target.levels, 1
         elif shortage > PRECISION:
             message += f"; levels are missed by {shortage:.1g} of a ceiling"
             break
         else:
-            reached, allocation, ahead = target, candidate, 2 * ahead
-            limits.forget_those_of(reached.frozen)
-            if reached.frozen.all() and repairs < REPAIRS:
-                repairs += 1
-                reached = reached.thawed(received, scales)
+            filled, allocation, ahead = target, candidate, 2 * ahead
+            more = np.flatnonzero(received - target.levels > EXACT / 10 * instance.ceilings)
+            complete = target.complete
+            if complete and more.size and repairs < REPAIRS:
+                # A level that is too high by rounding makes the limits that it has a price in look reached
+                # too early, which matters where others have prices a million times lower.
+                limits.ease(more, target.causes[more])
+                repairs, complete = repairs + 1, False
     return _ended(
         instance,
-        reached.stops,
-        reached.levels,
+        limits.levels(filled),
+        filled.levels,
         allocation,
-        bool(reached.frozen.all()),
-        bound=limits.first_stop,
-        programs=programs,
-        seconds=seconds,
+        complete,
+        bound=bound,
+        programs=programs.count,
+        seconds=programs.seconds,
         message=message,
     )
+
+
+class _Programs:
+    """The program that asks for levels, at one after the other: of many jobs by prices, else each solved warm."""
+
+    def __init__(self, policy: SharingProgram, program: LinearProgram, options: Options) -> None:
+        self._policy, self._program, self._options = policy, program, options
+        self.count = 0
+        self.seconds = 0.0
+        instance = policy.instance
+        priced = instance.num_jobs >= HIERARCHY_JOBS and not instance.num_pairs
+        self._jobs = PricedJobs(policy, program, options) if priced else None
+        self._generation: ColumnGeneration | None = None
+
+    def forget(self) -> None:
+        """Go on without the last basis, and without samples, so that other prices may be found."""
+        self._jobs = self._generation = None
+
+    def run(self, row_lower: FloatArray) -> Result:
+        result = None if self._jobs is None else self._jobs.run(row_lower)
+        if result is None:
+            if self._generation is None:
+                self._generation = ColumnGeneration(self._policy, self._program, self._options, tolerance=TOLERANCE)
+            result = self._generation.run(row_lower)
+        self.count += 1
+        self.seconds += result.seconds
+        return result
 
 
 def printed_water_filling(instance: HierarchicalFairness, *, favoured: int | None = None) -> HierarchicalAllocation:
@@ -393,138 +383,6 @@ def _ended(
         complete = False
         message += f"; the allocation is {off:.1g} of a ceiling off the levels"
     return WaterFilling(levels, vector, allocation, complete, bound, programs, seconds, message)
-
-
-@dataclass(frozen=True, eq=False)
-class _State:
-    """How far water filling has come, and in how many steps from the last state that is attained."""
-
-    levels: FloatArray
-    frozen: BoolArray
-    height: float
-    stops: tuple[Level, ...]
-    steps: int
-
-    @classmethod
-    def at_the_bottom(cls, num_jobs: int) -> _State:
-        return cls(np.zeros(num_jobs), np.zeros(num_jobs, bool), 0.0, (), 0)
-
-    def thawed(self, received: FloatArray, ceilings: FloatArray) -> _State:
-        """The state without the freezing of jobs that receive more than their levels.
-
-        A level that is too high by rounding makes the limits that it has a price in look reached
-        too early, which matters where others have prices a million times lower.
-        """
-        more = received - self.levels > EXACT / 10 * ceilings
-        if not more.any():
-            return self
-        stops = (Level(stop.height, stop.jobs[~more[stop.jobs]], stop.limit) for stop in self.stops)
-        return replace(
-            self,
-            levels=np.minimum(self.levels, received),
-            frozen=self.frozen & ~more,
-            stops=tuple(stop for stop in stops if stop.jobs.size),
-        )
-
-
-class _Limits:
-    """What is known of the levels that allocations attain: the ceilings, and limits from prices."""
-
-    def __init__(self, instance: HierarchicalFairness, policy: SharingProgram) -> None:
-        self.instance = instance
-        self._rows = {name: policy.rows(name) for name in ("attains", "job_time", "pool_capacity")}
-        self._entries = policy.entries
-        self._level_per_throughput = instance.level_per_throughput
-        self._first_rates = instance.rates(np.zeros(instance.num_jobs, bool))
-        rising = self._first_rates > 0
-        self.first_stop = float((instance.ceilings[rising] / self._first_rates[rising]).min())
-        self._limits: list[Limit] = []
-        self._prices = np.zeros((0, instance.num_jobs))
-        self._most = np.zeros(0)
-
-    def fill(self, start: _State, ahead: int) -> _State:
-        """Fill from ``start`` until limits have frozen jobs ``ahead`` times, or all jobs are frozen."""
-        instance, ceilings = self.instance, self.instance.ceilings
-        levels, frozen, height, stops = start.levels.copy(), start.frozen.copy(), start.height, list(start.stops)
-        steps = 0
-        while steps < ahead and not frozen.all():
-            rates = instance.rates(frozen)
-            rising = rates > 0
-            to_ceiling = np.full(len(rates), np.inf)
-            to_ceiling[rising] = np.maximum(0.0, ceilings[rising] - levels[rising]) / rates[rising]
-            speed = self._prices @ rates
-            room = np.maximum(0.0, self._most - self._prices @ levels)
-            to_limit = np.divide(room, speed, out=np.full(len(speed), np.inf), where=speed > 0)
-            rise = min(float(to_ceiling.min()), float(to_limit.min(initial=np.inf)))
-            levels += rise * rates
-            height += rise
-            at_once = rise + TIE * height
-            full = np.flatnonzero(to_ceiling <= at_once)
-            levels[full] = ceilings[full]
-            frozen[full] = True
-            stops += [Level(height, np.array([job]), self._ceiling(int(job))) for job in full]
-            for number in np.flatnonzero(to_limit <= at_once):
-                jobs = np.flatnonzero(~frozen & rising & (self._prices[number] > 0))
-                if jobs.size:
-                    frozen[jobs] = True
-                    stops.append(Level(height, jobs, self._limits[number]))
-            steps += 1
-        return _State(levels, frozen, height, tuple(stops), steps)
-
-    def add(self, row_duals: FloatArray) -> None:
-        """The limit that prices of the program's rows prove."""
-        prices = -row_duals[self._rows["attains"]]
-        prices = np.where(prices > NOISE, prices, 0.0) / _scales(self.instance)
-        time_prices = np.maximum(0.0, row_duals[self._rows["job_time"]])
-        pool_prices = np.maximum(0.0, row_duals[self._rows["pool_capacity"]])
-        limit = self._limit(prices, time_prices, pool_prices)
-        self._limits.append(limit)
-        self._prices = np.vstack([self._prices, limit.prices])
-        self._most = np.append(self._most, limit.most)
-        speed = float(limit.prices @ self._first_rates)
-        if speed > 0:
-            self.first_stop = min(self.first_stop, limit.most / speed)
-
-    def forget_those_of(self, frozen: BoolArray) -> None:
-        """Drop the limits that have a price on frozen jobs only."""
-        kept = np.flatnonzero((self._prices[:, ~frozen] > 0).any(axis=1))
-        self._limits = [self._limits[number] for number in kept]
-        self._prices, self._most = self._prices[kept], self._most[kept]
-
-    def _ceiling(self, job: int) -> Limit:
-        """A job's ceiling: its time is worth that much, and workers nothing."""
-        price = np.zeros(self.instance.num_jobs)
-        price[job] = 1.0
-        return self._limit(price, price * self.instance.ceilings[job], np.zeros(len(self.instance.num_workers)))
-
-    def _limit(self, prices: FloatArray, time_prices: FloatArray, pool_prices: FloatArray) -> Limit:
-        """The limit of the prices' weighted sum; they are raised as far as the limit allows.
-
-        A column of X may be worth no more to its jobs than its time and workers cost.  Where it is,
-        time is made dearer; where it is worth less, its jobs' prices are raised.
-        """
-        instance, entries = self.instance, self._entries
-        fits = instance.fits.ravel()
-        value = np.where(fits[entries.column], entries.throughput * self._level_per_throughput[entries.job], 0.0)
-        # A pair's column has two jobs to raise the price of.
-        sharing = np.where(entries.column < instance.num_jobs * instance.num_types, 1.0, 2.0)
-
-        def cost_beyond_worth(time_prices: FloatArray) -> FloatArray:
-            cost = np.bincount(entries.column, weights=time_prices[entries.job], minlength=len(fits)).astype(float)
-            cost += (instance.row_scale_factors[:, None] * pool_prices[instance.pools]).ravel()
-            worth = np.bincount(entries.column, weights=value * prices[entries.job], minlength=len(fits))
-            return (cost - worth)[entries.column] / sharing
-
-        dearer = np.zeros(instance.num_jobs)
-        missing = np.where(fits[entries.column], -cost_beyond_worth(time_prices), 0.0)
-        np.maximum.at(dearer, entries.job, missing)
-        time_prices = time_prices + dearer
-        left = np.maximum(0.0, cost_beyond_worth(time_prices))
-        raised = np.full(instance.num_jobs, np.inf)
-        np.minimum.at(raised, entries.job[value > 0], left[value > 0] / value[value > 0])
-        raised[np.isinf(raised)] = 0.0
-        prices = prices + np.where(raised * instance.ceilings > NOISE, raised, 0.0)
-        return Limit(prices, time_prices, pool_prices, float(time_prices.sum() + pool_prices @ instance.num_workers))
 
 
 def _step_by_step(instance: HierarchicalFairness, options: Options) -> tuple[WaterFilling, str]:

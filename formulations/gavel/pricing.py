@@ -150,7 +150,7 @@ def _plan(instance: Sharing, result: Result, finish: Callable[[Any, FloatArray],
 def _alike(instance: Sharing) -> bool:
     """Whether jobs may be alike in large numbers, to judge by some of them."""
     some = instance.throughputs[:: -(-instance.num_jobs // ALIKE)]
-    return len(np.unique(some, axis=0)) <= LARGEST_SHARE * len(some) or instance.num_jobs <= ALIKE
+    return instance.num_jobs <= ALIKE or len(np.unique(some, axis=0)) <= LARGEST_SHARE * len(some)
 
 
 def _over_classes(folding: Folding, options: Options, interior_rows: int) -> Result | None:
@@ -202,19 +202,22 @@ class ColumnGeneration:
     ) -> None:
         instance = policy.instance
         n, k, q = instance.num_jobs, instance.num_types, instance.num_pairs
+        self._policy = policy
         self._whole = program
-        _refuse_bad_numbers(policy, program)
-        self._size = scaled(program)[1].size
-        self._row = np.repeat(np.arange(self._whole.num_rows), np.diff(self._whole.indptr))
-        self._covering = policy.rows(covering)
-        self._batch = 4 * n
         self._interior_rows = interior_rows
+        # Without pairs there is nothing in a program that presolve could leave out.
+        self._presolve = q > 0
         self._session = options.session(tolerance)
         # Which column of the whole program each column of ``program`` is.
         self._columns = np.arange(self._whole.num_cols)
         self.program = self._whole
         self.generates = q * k > PRICING_COLUMNS
         if self.generates:
+            _refuse_bad_numbers(policy, program)
+            self._size = scaled(program)[1].size
+            self._row = np.repeat(np.arange(self._whole.num_rows), np.diff(self._whole.indptr))
+            self._covering = policy.rows(covering)
+            self._batch = 4 * n
             self._columns = np.delete(self._columns, np.s_[n * k : (n + q) * k])
             self.program = self._with_only(self._columns)
 
@@ -231,10 +234,13 @@ class ColumnGeneration:
             self.program = replace(self.program, row_lower=row_lower)
         seconds = 0.0
         while True:
-            result = self._session.run(self.program, interior_rows=self._interior_rows)
+            try:
+                result = self._session.run(self.program, interior_rows=self._interior_rows, presolve=self._presolve)
+            except ModelError:
+                _refuse_bad_numbers(self._policy, self._whole)
+                raise
             seconds += result.seconds
-            outside = self._outside()
-            if not outside.size:
+            if not self.generates or not self._outside().size:
                 break
             if result.status == "infeasible":
                 # There are no prices, and the columns outside may make the program feasible.

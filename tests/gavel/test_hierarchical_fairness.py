@@ -12,7 +12,8 @@ import formulations
 import instances
 from formulations.engine.options import Options
 from formulations.gavel import hierarchical_fairness as formulation
-from formulations.gavel import pricing
+from formulations.gavel import prices, pricing
+from formulations.gavel.filling import Limits
 from heuristics.gavel.hierarchical_fairness import (
     entity_share,
     equal_share,
@@ -197,7 +198,7 @@ def test_proofs_of_many_levels() -> None:
 
 def test_levels_of_the_examples() -> None:
     levels = formulation.water_filling(four_jobs()).levels
-    assert [(level.height, level.jobs.tolist()) for level in levels] == [(2, [0]), (4, [1]), (4, [2]), (4, [3])]
+    assert [(level.height, level.jobs.tolist()) for level in levels] == [(2, [0]), (4, [1, 2, 3])]
     filling = formulation.water_filling(two_entities())
     assert filling.num_levels == 2
     last = next(level for level in filling.levels if 0 in level.jobs)
@@ -235,6 +236,88 @@ def test_time_that_runs_out_leaves_a_plan_and_a_true_bound(monkeypatch: pytest.M
     assert solution.status == "feasible"
     assert not instance.violations(solution.plan)
     assert solution.bound == pytest.approx(0.5)
+
+
+def with_many_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Samples of some jobs of few, so that the programs of few jobs are solved by prices."""
+    monkeypatch.setattr(formulation, "HIERARCHY_JOBS", 1)
+    monkeypatch.setattr(prices, "SAMPLE", (4, 1.0, 500))
+
+
+@pytest.mark.parametrize("options", [{}, {"weight_spread": 100.0, "workers_per_pool": 28}, {"fifo_fraction": 1.0}])
+def test_programs_solved_by_prices_end_in_the_same_vector(
+    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = []
+    for seed in range(6):
+        instance = generate(seed, num_jobs=40, pair_fraction=0.0, **options)
+        whole = vector(instance)
+        with_many_jobs(monkeypatch)
+        said.append(formulations.solve(instance).message)
+        assert vector(instance) == pytest.approx(whole, rel=1e-9, abs=1e-9)
+        check_proofs(instance)
+        monkeypatch.undo()
+    assert any("over some of the 40 jobs" in message for message in said)
+
+
+def test_filling_stops_where_the_definition_does_step_by_step() -> None:
+    """Filling under random limits, against small steps: each rise as far as the next job or limit, by plain loops."""
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        instance = generate(seed, num_jobs=9, pair_fraction=0.0, multi_worker=bool(seed % 2))
+        limits = Limits(instance)
+        chosen = rng.choice([0.0, 1.0, 2.0], (3, 3)) * rng.random((3, 3)) + np.eye(3)
+        for pool_prices in chosen:
+            limits.add(np.zeros(9), np.zeros(9), pool_prices)
+        filled = limits.fill(len(chosen))
+        levels, frozen = np.zeros(9), instance.ceilings <= 0
+        while not frozen.all():
+            rates = instance.rates(frozen)
+            low = 0.0
+            high = max(0.0, min((c - v) / r for c, v, r in zip(instance.ceilings, levels, rates, strict=True) if r > 0))
+            if all(paid(instance, levels + high * rates, price) <= most(instance, price) for price in chosen):
+                low = high
+            while high - low > 1e-15 * high:
+                middle = (low + high) / 2
+                if middle in (low, high):
+                    break
+                within = all(paid(instance, levels + middle * rates, p) <= most(instance, p) for p in chosen)
+                low, high = (middle, high) if within else (low, middle)
+            levels = levels + low * rates
+            for job in np.flatnonzero(~frozen & (rates > 0)):
+                nudge = levels + 1e-7 * instance.ceilings * (np.arange(9) == job)
+                beyond = nudge[job] > instance.ceilings[job] or any(
+                    paid(instance, nudge, p) > most(instance, p) * (1 + 1e-11) for p in chosen
+                )
+                frozen[job] |= bool(beyond)
+        assert filled.levels == pytest.approx(levels, rel=1e-6, abs=1e-6), seed
+
+
+def most(instance: HierarchicalFairness, prices: np.ndarray) -> float:
+    return float(prices @ instance.num_workers)
+
+
+def paid(instance: HierarchicalFairness, levels: np.ndarray, prices: np.ndarray) -> float:
+    """What jobs pay at least for their levels: of all pairs of types, or a type and idleness, the cheapest."""
+    total = 0.0
+    for job, level in enumerate(levels.tolist()):
+        points = [(0.0, 0.0)] + [
+            (float(speed), float(instance.scale_factors[job] * prices[pool]))
+            for speed, pool, fits in zip(
+                instance.throughputs[job] * instance.level_per_throughput[job],
+                instance.pools,
+                instance.fits[job],
+                strict=True,
+            )
+            if fits
+        ]
+        best = min((cost for speed, cost in points if speed >= level * (1 - 1e-12)), default=np.inf)
+        for slow, cheap in points:
+            for fast, dear in points:
+                if slow < level <= fast:
+                    best = min(best, cheap + (dear - cheap) * (level - slow) / (fast - slow))
+        total += best
+    return total
 
 
 # --- as printed / as built ----------------------------------------------------------------------------
