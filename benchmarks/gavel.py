@@ -24,6 +24,7 @@ from validation import catalogue
 __all__ = [
     "ONE_PROGRAM",
     "Timing",
+    "all_pairs",
     "classes",
     "conflicts",
     "finish_time_fairness_times",
@@ -33,6 +34,7 @@ __all__ = [
     "max_min_fairness_gaps",
     "max_min_fairness_times",
     "pairs",
+    "peers",
     "prices",
 ]
 
@@ -336,6 +338,51 @@ def classes(setup: Setup) -> Iterator[Row]:
         took = median_seconds(setup.repeats, formulations.solve, one)
         alone = min(median_seconds(1, highs_alone, program, method) for method in SOLVERS)
         yield f"`{name}`", formulations.solve(one).message, seconds(took), seconds(alone)
+
+
+APPROXIMATIONS = ("pop_2", "pop_4", "pop_8", "approximate_waterfiller", "adaptive_waterfiller", "geometric_binner")
+LARGEST_BINNED, LARGEST_HIERARCHY = 16_384, 2_048
+"""With more jobs than these, the geometric binner's program, and exact water filling of entities, take minutes."""
+
+
+@benchmark("gavel.peers", "policy", "jobs", "exact", *(f"`{name}`" for name in APPROXIMATIONS))
+def peers(setup: Setup) -> Iterator[Row]:
+    """Processor time of POP's and Soroush's approximations, with gaps; of entities, distances of all levels."""
+    for policy in ("max_min_fairness", "makespan", "hierarchical_fairness"):
+        known = catalogue.entry(f"gavel.{policy}").heuristics
+        for jobs in setup.size((2048, 16_384, 65_536, 262_144), (16,)):
+            if policy == "hierarchical_fairness" and jobs > LARGEST_HIERARCHY:
+                continue
+            one = _generate(policy)(0, num_jobs=jobs, pair_fraction=0.0)
+            solution, took = timed(formulations.solve, one)
+            cells = []
+            for name in APPROXIMATIONS:
+                if name not in known or (name == "geometric_binner" and jobs > LARGEST_BINNED):
+                    cells.append("")
+                    continue
+                plan, its = timed(known[name].function, one)
+                cells.append(f"{seconds(its)}, {_behind(one, plan, solution):.1%}")
+            yield f"`{policy}`", f"{jobs:,}", seconds(took), *cells
+
+
+def _behind(one: Any, plan: Any, solution: Solution) -> float:
+    """How far a plan is from the optimum: its value, or, of entities, the sum of differences of levels over theirs."""
+    if not isinstance(one, hierarchical_fairness.HierarchicalFairness):
+        return gap(one.objective(plan), _value(solution))
+    assert isinstance(solution.plan, hierarchical_fairness.HierarchicalAllocation)
+    best = solution.plan.normalized_throughputs
+    return float(np.abs(plan.normalized_throughputs - best).sum() / best.sum())
+
+
+@benchmark("gavel.sharing.all_pairs", "policy", "jobs", "pairs", "columns", "drawn", "whole", "gap")
+def all_pairs(setup: Setup) -> Iterator[Row]:
+    """Processor time of all pairs of up to 2,048 jobs of one width, to draw and to solve."""
+    for name in setup.few(("max_min_fairness", "makespan", "total_throughput")):
+        for jobs in setup.size((256, 512, 1024, 2048), (24,)):
+            one, drawn = timed(_generate(name), 0, num_jobs=jobs, pair_fraction=1.0, multi_worker=False)
+            solution, took = timed(formulations.solve, one)
+            off = f"{gap(_value(solution), solution.bound):.0e}"
+            yield f"`{name}`", f"{jobs:,}", f"{one.num_pairs:,}", solution.message, seconds(drawn), seconds(took), off
 
 
 @benchmark("gavel.sharing.pairs", "policy", "columns", "whole")

@@ -2,7 +2,8 @@
 
 With all pairs of 512 jobs, a policy's program has hundreds of thousands of columns X[r, j], of which a
 vertex uses a few hundred.  So the program starts from the jobs alone, and columns are added as their
-reduced costs call for them, until those outside can add nothing.
+reduced costs call for them, until those outside can add nothing.  Where more columns are added than a large
+program has rows, it is solved by interior point anew, else by simplex from the last basis.
 
 The bound is that of the whole program.  With prices y of the rows, a column c outside adds at most
 ``gain_c = cost_c - y' A_c`` per unit.  How many units there can be is limited by rows that cover the
@@ -148,9 +149,11 @@ def _plan(instance: Sharing, result: Result, finish: Callable[[Any, FloatArray],
 
 
 def _alike(instance: Sharing) -> bool:
-    """Whether jobs may be alike in large numbers, to judge by some of them."""
+    """Whether jobs may be alike in large numbers, to judge by some of them; small programs are always looked at."""
+    if instance.num_jobs <= ALIKE and instance.num_pairs * instance.num_types <= PRICING_COLUMNS:
+        return True
     some = instance.throughputs[:: -(-instance.num_jobs // ALIKE)]
-    return instance.num_jobs <= ALIKE or len(np.unique(some, axis=0)) <= LARGEST_SHARE * len(some)
+    return len(np.unique(some, axis=0)) <= LARGEST_SHARE * len(some)
 
 
 def _over_classes(folding: Folding, options: Options, interior_rows: int) -> Result | None:
@@ -178,7 +181,8 @@ class ColumnGeneration:
     covering : str
         The constraint that limits how many units of pair columns there can be.
     interior_rows : int
-        With more rows than this, the first program is solved by interior point.
+        With more rows than this, the first program is solved by interior point, and so is one to which more
+        columns than it has rows were added.
     tolerance : float
         Of the programs' feasibility, primal and dual.
 
@@ -207,6 +211,7 @@ class ColumnGeneration:
         self._interior_rows = interior_rows
         # Without pairs there is nothing in a program that presolve could leave out.
         self._presolve = q > 0
+        self._options, self._tolerance = options, tolerance
         self._session = options.session(tolerance)
         # Which column of the whole program each column of ``program`` is.
         self._columns = np.arange(self._whole.num_cols)
@@ -258,7 +263,7 @@ class ColumnGeneration:
             gaining = np.flatnonzero(gain > 0)
             best = gaining[np.argsort(-gain[gaining], kind="stable")[: self._batch]]
             self._columns = np.concatenate([self._columns, best])
-            self.program = self._session.add_columns(self._taken(best))
+            self.program = self._extended(self._taken(best))
         message = result.message
         if len(self._columns) < self._whole.num_cols:
             message += f"; {len(self._columns)} of {self._whole.num_cols} columns generated"
@@ -267,6 +272,14 @@ class ColumnGeneration:
             x = np.zeros(self._whole.num_cols)
             x[self._columns] = result.x
         return replace(result, x=x, seconds=seconds, message=message)
+
+    def _extended(self, columns: Columns) -> LinearProgram:
+        """The program with more columns; the next run starts warm where they are few."""
+        if not len(columns.cost) > self.program.num_rows > self._interior_rows:
+            return self._session.add_columns(columns)
+        # So many turn the old basis over: from there, simplex would take longer than interior point from nothing.
+        self._session = self._options.session(self._tolerance)
+        return self.program.with_columns(columns)
 
     def _outside(self) -> NDArray[np.intp]:
         """Columns of the whole program that are not in the program and could be used."""

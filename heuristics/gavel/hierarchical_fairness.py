@@ -1,7 +1,7 @@
 """Fast methods for :class:`instances.gavel.hierarchical_fairness.HierarchicalFairness`.
 
 The allocations that every policy of Gavel is compared with (:mod:`heuristics.gavel.sharing`) know
-of jobs only; :func:`entity_share` knows of entities too.
+of jobs only; :func:`entity_share` and the approximations of Soroush (NSDI'24) know of entities too.
 """
 
 from __future__ import annotations
@@ -9,9 +9,21 @@ from __future__ import annotations
 import numpy as np
 
 from heuristics.gavel import sharing
+from heuristics.gavel.binning import Maximize, binned
+from heuristics.gavel.waterfilling import filled, refilled
 from instances.gavel.hierarchical_fairness import HierarchicalAllocation, HierarchicalFairness
 
-__all__ = ["entity_share", "equal_share", "heterogeneity_agnostic", "isolated", "random_packing"]
+__all__ = [
+    "adaptive_waterfiller",
+    "approximate_waterfiller",
+    "entity_share",
+    "equal_share",
+    "geometric_binner",
+    "heterogeneity_agnostic",
+    "isolated",
+    "matched_packing",
+    "random_packing",
+]
 
 
 def entity_share(instance: HierarchicalFairness) -> HierarchicalAllocation:
@@ -100,3 +112,58 @@ def matched_packing(instance: HierarchicalFairness) -> HierarchicalAllocation:
     Guarantee: none on the levels of entities.  Complexity: that of the shared function.
     """
     return instance.plan(sharing.matched_packing(instance))
+
+
+def approximate_waterfiller(instance: HierarchicalFairness) -> HierarchicalAllocation:
+    """Soroush's water filling with split jobs (:func:`heuristics.gavel.max_min_fairness.approximate_waterfiller`).
+
+    Entities get worker time by their weights, and hand it to their jobs that still rise, by weight or in order,
+    as the problem's own water filling does with levels.
+
+    Guarantee: none known on levels.  Complexity: O(p * n * (k + log n)).
+
+    References
+    ----------
+    Namyar et al. (NSDI'24), section 3; entities are ours.
+    """
+    return instance.plan(filled(instance))
+
+
+def adaptive_waterfiller(instance: HierarchicalFairness, *, passes: int = 10) -> HierarchicalAllocation:
+    """Passes of :func:`approximate_waterfiller`, each with the split that the throughputs of the one before have.
+
+    Guarantee: none known on levels.  Complexity: that of :func:`approximate_waterfiller` for each pass.
+
+    Raises
+    ------
+    ValueError
+        When ``passes`` is less than 1.
+
+    References
+    ----------
+    Namyar et al. (NSDI'24), section 3; entities are ours.
+    """
+    return instance.plan(refilled(instance, passes))
+
+
+def geometric_binner(
+    instance: HierarchicalFairness, solve: Maximize, *, alpha: float = 2.0, least_worth: float = 1e-8
+) -> HierarchicalAllocation:
+    """Soroush's bins of levels over weights (:func:`heuristics.gavel.max_min_fairness.geometric_binner`).
+
+    Weights are those before any job is frozen.  Jobs that wait for others of their entity then have none: all
+    that they get is worth as much as in the last bin.
+
+    Guarantee: as for max-min fairness, of the levels over these weights of the jobs that have one, against the
+    first level; none on what comes after it.  Complexity: as there.
+
+    Raises
+    ------
+    ValueError
+        When ``alpha`` or ``least_worth`` is out of range.
+
+    References
+    ----------
+    Namyar et al. (NSDI'24), section 3; entities are ours.
+    """
+    return instance.plan(binned(instance, solve, alpha, least_worth))

@@ -1,7 +1,7 @@
 """Fast methods for :class:`instances.gavel.max_min_fairness.MaxMinFairness`.
 
 Beside the allocations that every policy of Gavel is compared with, one that comes as close to the
-optimum as is asked of it, and proves it.
+optimum as is asked of it, and proves it; and the approximations of Soroush (NSDI'24).
 """
 
 from __future__ import annotations
@@ -11,10 +11,13 @@ from itertools import cycle
 
 import numpy as np
 
+from heuristics.gavel.binning import Maximize, binned
 from heuristics.gavel.sharing import equal_share, heterogeneity_agnostic, isolated, matched_packing, random_packing
+from heuristics.gavel.waterfilling import filled, refilled
+from instances.gavel.hierarchical_fairness import HierarchicalFairness
 from instances.gavel.max_min_fairness import MaxMinFairness
 from instances.gavel.sharing import Allocation
-from instances.schema import FloatArray, IntArray
+from instances.schema import FloatArray, IntArray, declarations
 
 __all__ = [
     "COLUMN_STEP",
@@ -23,7 +26,10 @@ __all__ = [
     "PRICE_STEP",
     "RAISED",
     "STEADIER",
+    "adaptive_waterfiller",
+    "approximate_waterfiller",
     "equal_share",
+    "geometric_binner",
     "heterogeneity_agnostic",
     "isolated",
     "matched_packing",
@@ -142,6 +148,91 @@ def multiplicative_weights(instance: MaxMinFairness, *, epsilon: float = 0.05) -
         if np.log(bound / value) > 0.9 * np.log(before):
             column_step, price_step = STEADIER * column_step, STEADIER * price_step
     raise AssertionError  # the loop above never ends by itself
+
+
+def approximate_waterfiller(instance: MaxMinFairness) -> Allocation:
+    """Soroush's approximate water filling: worker time by weight, split evenly over the types of each job.
+
+    The parts of all jobs, one for each type that a job can use, rise together, each at its share of the job's
+    weight; a part stops when its pool is full, all parts of a job when its time is over.  Pairs are not used.
+
+    Guarantee: for this split, the parts' worker times over weight are max-min fair; none known on levels.
+    Complexity: O(p * n * (k + log n)).
+
+    References
+    ----------
+    Namyar et al., "Solving Max-Min Fair Resource Allocations Quickly on Large Graphs" (NSDI'24), section 3.
+    """
+    return filled(_one_entity(instance))
+
+
+def adaptive_waterfiller(instance: MaxMinFairness, *, passes: int = 10) -> Allocation:
+    """Soroush's adaptive water filling: passes of :func:`approximate_waterfiller`, each with a better split.
+
+    After a pass, each job's split is what its throughput is made of; types on which it is slow, or hardly runs,
+    fade.  Pairs are not used.
+
+    Parameters
+    ----------
+    instance : MaxMinFairness
+    passes : int
+        At least 1, which is :func:`approximate_waterfiller`.
+
+    Guarantee: where a pass leaves the split as it was, the parts' worker times over weight are max-min fair for
+    a split that agrees with itself; passes need not come to that, and none is known on levels: more passes may
+    be worse.  Complexity: that of :func:`approximate_waterfiller` for each pass.
+
+    Raises
+    ------
+    ValueError
+        When ``passes`` is less than 1.
+
+    References
+    ----------
+    Namyar et al. (NSDI'24), section 3.
+    """
+    return refilled(_one_entity(instance), passes)
+
+
+def geometric_binner(
+    instance: MaxMinFairness, solve: Maximize, *, alpha: float = 2.0, least_worth: float = 1e-8
+) -> Allocation:
+    """Soroush's geometric binner: one linear program, in which levels count less the higher the bin that they are in.
+
+    The first bin ends at the least level of X_isolated, each further end is ``alpha`` times as high.  A level in
+    bin b is worth ``epsilon ** b``, the last bin ``least_worth``.
+
+    Parameters
+    ----------
+    instance : MaxMinFairness
+    solve : callable
+        What solves a linear program (:data:`heuristics.gavel.binning.Maximize`); this library's room of
+        heuristics has nothing of the kind.
+    alpha : float
+        Above 1.
+    least_worth : float
+        Between 0 and 1.
+
+    Guarantee: with E the highest end of a bin that is not above the optimum, which makes E at least the optimum
+    over ``alpha``, all that levels fall short of E, added up, is at most ``epsilon`` times all that levels exceed
+    it, added up; so the least level approaches E as ``epsilon`` goes to 0.  Complexity: that of a linear program of
+    (n + q) * k + n * b columns and 2 * n + p rows, with b bins.
+
+    Raises
+    ------
+    ValueError
+        When ``alpha`` or ``least_worth`` is out of range.
+
+    References
+    ----------
+    Namyar et al. (NSDI'24), section 3.
+    """
+    return binned(_one_entity(instance), solve, alpha, least_worth)
+
+
+def _one_entity(instance: MaxMinFairness) -> HierarchicalFairness:
+    """The same jobs as those of one entity."""
+    return HierarchicalFairness(**{name: getattr(instance, name) for name in declarations(MaxMinFairness)})
 
 
 def _reach(instance: MaxMinFairness) -> FloatArray:

@@ -75,8 +75,7 @@ def draw_cluster(
         spread = np.where(scale_factors > 1, rng.uniform(0.3, 0.9, n), 1.0)
         throughputs = np.hstack([throughputs, throughputs * spread[:, None]])
         pools = np.concatenate([pools, pools])
-    pairs = np.array([(a, b) for a in range(n) for b in range(a + 1, n)] if pair_fraction > 0 else [], np.int64)
-    pairs = pairs.reshape(-1, 2)
+    pairs = np.stack(np.triu_indices(n if pair_fraction > 0 else 0, 1), axis=1)
     pairs = pairs[scale_factors[pairs[:, 0]] == scale_factors[pairs[:, 1]]]
     pairs = pairs[rng.random(len(pairs)) < pair_fraction]
     # Two thirds of the published pairs do not fit together; the others keep part of their speed.

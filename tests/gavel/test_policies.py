@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import formulations
 import instances
 from formulations.engine.linear import ModelError, translate
+from formulations.engine.options import Options
 from formulations.gavel import pricing
 from formulations.gavel.sharing import SharingProgram
 from heuristics.gavel import sharing as shared_heuristics
@@ -150,6 +151,33 @@ def test_generated_columns_give_the_whole_optimum(policy, monkeypatch):
     assert few >= 12
 
 
+@pytest.mark.parametrize("policy", ["max_min_fairness", "makespan", "total_throughput"])
+def test_columns_generated_from_nothing_each_time_prove_the_whole_program(policy, monkeypatch):
+    """All pairs of few jobs: more columns come at once than there are rows, so each program is solved anew."""
+    sessions = []
+    open_session = Options.session
+
+    def counted(*arguments, **others):
+        sessions.append(1)
+        return open_session(*arguments, **others)
+
+    monkeypatch.setattr(pricing, "PRICING_COLUMNS", 0)
+    monkeypatch.setattr(Options, "session", counted)
+    for seed in range(100):
+        workers = 1 + seed % 6
+        instance = generate(policy, seed, num_jobs=16, pair_fraction=1.0, multi_worker=False, workers_per_pool=workers)
+        program = module(instance)._program(instance)
+        whole = program.arrays()
+        generation = pricing.ColumnGeneration(program, whole, Options(), interior_rows=0)
+        result = generation.run()
+        assert result.status == "optimal"
+        best = formulations.Session().run(whole).bound
+        assert best * (1 - 1e-9) <= result.bound <= best * (1 + 2e-6)
+        assert whole.infeasibility(result.x) <= 1e-6
+        assert whole.objective(result.x) == pytest.approx(best, rel=2e-6)
+    assert len(sessions) > 100
+
+
 def test_a_pair_that_meets_an_slo_no_job_meets_alone(monkeypatch):
     """The jobs alone are infeasible, so there are no prices to generate by, and yet there is a plan."""
     monkeypatch.setattr(pricing, "PRICING_COLUMNS", 0)
@@ -197,7 +225,7 @@ def test_the_potential_of_columns_outside_bounds_what_they_add(monkeypatch):
         for policy, covering in (("total_throughput", "job_time"), ("cost", "budget")):
             instance = generate(policy, seed, num_jobs=8, pair_fraction=1.0, workers_per_pool=3)
             program = module(instance)._program(instance)
-            options = formulations.engine.solving.Options()
+            options = Options()
             generation = pricing.ColumnGeneration(program, program.arrays(), options, covering=covering)
             alone = formulations.Session().run(generation.program)
             gain = generation._gain(alone.certificate.row_duals)

@@ -303,7 +303,9 @@ def _code(problem: str, algorithm: Algorithm) -> list[str]:
     """Version of the code that an algorithm runs."""
     if algorithm.heuristic is None:
         return exact_code(problem, algorithm.options["solver"], verify=algorithm.verifies)
-    return heuristic_code(algorithm.heuristic.function)
+    code = heuristic_code(algorithm.heuristic.function)
+    # One that solves programs depends on what solves them.
+    return code + exact_code(problem, "highs") if "formulations" in algorithm.heuristic.imports else code
 
 
 def _key(case: Case, algorithm: Algorithm, code: list[str], seed: int) -> str:

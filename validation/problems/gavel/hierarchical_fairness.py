@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from heuristics.gavel import hierarchical_fairness as fast
 from instances.gavel.hierarchical_fairness import HierarchicalAllocation, HierarchicalFairness, from_trace, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
-from validation.problems.gavel.sharing import WIDE, cluster, of_all_policies
+from validation.problems.gavel.peers import SOLVER, maximize, pops
+from validation.problems.gavel.sharing import FINDS_FULL, WIDE, cluster, of_all_policies
 from validation.testing.arrays import integers, whole_floats
 from validation.testing.promises import Holds, Relabelled
 
-__all__ = ["ENTRY", "strategy"]
+__all__ = ["ENTRY", "geometric_binner", "strategy"]
 
 
 @st.composite
@@ -56,6 +57,11 @@ def _divided(instance: HierarchicalFairness, plan: HierarchicalAllocation) -> bo
     return True
 
 
+def geometric_binner(instance: HierarchicalFairness) -> HierarchicalAllocation:
+    """The geometric binner, by HiGHS."""
+    return fast.geometric_binner(instance, maximize)
+
+
 ENTRY = Entry(
     title="How entities share a cluster, and their jobs what each gets, by water filling",
     source="Gavel, section 4.3",
@@ -69,6 +75,10 @@ ENTRY = Entry(
             promises=(Relabelled(ties=False), Holds("each entity divides its share of every pool", _divided)),
         ),
         *of_all_policies(fast),
+        Heuristic(fast.approximate_waterfiller, promises=(FINDS_FULL,)),
+        Heuristic(fast.adaptive_waterfiller, promises=(FINDS_FULL,)),
+        Heuristic(geometric_binner, imports=SOLVER),
+        *pops(),
     ),
     from_trace=from_trace,
     symmetric=("k", "p", "q", "e"),

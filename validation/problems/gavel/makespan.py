@@ -13,6 +13,7 @@ from heuristics.gavel import makespan as fast
 from instances.gavel.makespan import Makespan, from_trace, generate
 from instances.gavel.sharing import Allocation
 from validation.catalogue import Entry, Heuristic, Rescaling, named
+from validation.problems.gavel.peers import pops
 from validation.problems.gavel.sharing import WIDE, cluster, crowded, of_all_policies
 from validation.testing.arrays import whole_floats
 from validation.testing.promises import Holds, NeverWorseThan, Relabelled
@@ -108,6 +109,7 @@ ENTRY = Entry(
             promises=(Holds("the types are those of the least sum of completion times", _least_total_completion),),
         ),
         *of_all_policies(fast),
+        *pops(),
     ),
     from_trace=from_trace,
     symmetric=("n", "k", "p", "q"),

@@ -8,12 +8,14 @@ from hypothesis import strategies as st
 
 from heuristics.gavel import max_min_fairness as fast
 from instances.gavel.max_min_fairness import MaxMinFairness, from_trace, generate
+from instances.gavel.sharing import Allocation
 from validation.catalogue import Entry, Heuristic, Rescaling, named
-from validation.problems.gavel.sharing import WIDE, cluster, crowded, of_all_policies
+from validation.problems.gavel.peers import SOLVER, maximize, pops
+from validation.problems.gavel.sharing import FINDS_FULL, WIDE, cluster, crowded, of_all_policies
 from validation.testing.arrays import whole_floats
-from validation.testing.promises import Ratio
+from validation.testing.promises import Ratio, Relabelled
 
-__all__ = ["ENTRY", "strategy"]
+__all__ = ["ENTRY", "geometric_binner", "strategy"]
 
 
 @st.composite
@@ -21,6 +23,11 @@ def strategy(draw: st.DrawFn, *, fields: st.SearchStrategy[dict[str, Any]] | Non
     """Max-min fairness with weights 1 to 4."""
     drawn = draw(crowded() | (cluster() if fields is None else fields))
     return MaxMinFairness(**drawn, weights=draw(whole_floats(len(drawn["throughputs"]), 1, 4)))
+
+
+def geometric_binner(instance: MaxMinFairness) -> Allocation:
+    """The geometric binner, by HiGHS."""
+    return fast.geometric_binner(instance, maximize)
 
 
 ENTRY = Entry(
@@ -33,6 +40,10 @@ ENTRY = Entry(
     heuristics=named(
         *of_all_policies(fast),
         Heuristic(fast.multiplicative_weights, promises=(Ratio(1 / 0.95),)),
+        Heuristic(fast.approximate_waterfiller, promises=(FINDS_FULL, Relabelled(ties=False))),
+        Heuristic(fast.adaptive_waterfiller, promises=(FINDS_FULL, Relabelled(ties=False))),
+        Heuristic(geometric_binner, imports=SOLVER),
+        *pops(),
     ),
     from_trace=from_trace,
     symmetric=("n", "k", "p", "q"),

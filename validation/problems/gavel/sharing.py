@@ -13,7 +13,7 @@ from validation.catalogue import Heuristic
 from validation.testing.arrays import integers, quarters, subsets
 from validation.testing.promises import BreaksOnly, Holds, Promise, Relabelled
 
-__all__ = ["BLIND", "WIDE", "alone", "cluster", "crowded", "narrow", "of_all_policies"]
+__all__ = ["BLIND", "FINDS_FULL", "WIDE", "alone", "cluster", "crowded", "narrow", "of_all_policies"]
 
 
 @st.composite
@@ -136,6 +136,14 @@ def _full(instance: Sharing, plan: Allocation) -> bool:
     used = instance.scale_factors @ times
     full = (used >= instance.num_workers * (1 - 1e-9)) & (instance.num_workers > 0)
     return bool(full.any() or (times.sum(axis=1) >= 1 - 1e-9).all())
+
+
+def _finds_full(instance: Sharing, plan: Allocation) -> bool:
+    """Whether each job runs all the time, or finds all pools full on which it makes steps alone."""
+    times = _pool_times(instance, plan)[: instance.num_jobs]
+    full = instance.scale_factors @ times >= instance.num_workers * (1 - 1e-9)
+    waits = times.sum(axis=1) < 1 - 1e-9
+    return bool(full[(instance.pool_throughputs > 0)[waits].any(axis=0)].all())
 
 
 def _bottlenecks(instance: Sharing, plan: Allocation) -> bool:
@@ -272,6 +280,7 @@ BLIND = BreaksOnly(("slo",))
 ANY_NUMBERS = Relabelled(ties=False)
 SAME_TIME = Holds("all jobs that run somewhere run for the same time", _same_time)
 FULL = Holds("some pool is full, all jobs run all the time, or one runs nowhere", _full)
+FINDS_FULL = Holds("a job that waits finds its pools full", _finds_full)
 BOTTLENECKS = Holds("a job that waits finds its pools full of jobs that have no more by weight", _bottlenecks)
 BY_SIZE = Holds("where no pool is full, time is divided by the pools' sizes", _by_size)
 WITHOUT_PAIRS = Holds("without pairs it is heterogeneity_agnostic", _as_without_pairs)

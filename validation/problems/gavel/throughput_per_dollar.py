@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from heuristics.gavel import throughput_per_dollar as fast
 from instances.gavel.throughput_per_dollar import ThroughputPerDollar, from_trace, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
+from validation.problems.gavel.peers import pops
 from validation.problems.gavel.priced import priced
 from validation.problems.gavel.sharing import BLIND, WIDE, narrow, of_all_policies
 from validation.testing.promises import Ratio, Relabelled
@@ -48,6 +49,7 @@ ENTRY = Entry(
             ),
         ),
         *of_all_policies(fast, infeasible_because=BLIND_TO_SLOS),
+        *pops(declines=True),
     ),
     from_trace=from_trace,
     symmetric=("n", "k", "p", "q"),

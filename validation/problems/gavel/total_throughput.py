@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from heuristics.gavel import total_throughput as fast
 from instances.gavel.total_throughput import TotalThroughput, from_trace, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
+from validation.problems.gavel.peers import pops
 from validation.problems.gavel.sharing import WIDE, cluster, narrow, of_all_policies
 from validation.testing.promises import Ratio, Relabelled
 
@@ -35,6 +36,7 @@ ENTRY = Entry(
             promises=(Relabelled(ties=False), Ratio(2, narrow, "without pairs and with jobs of one worker")),
         ),
         *of_all_policies(fast),
+        *pops(),
     ),
     from_trace=from_trace,
     symmetric=("n", "k", "p", "q"),
