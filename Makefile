@@ -36,11 +36,12 @@ doctor: $(VENV)/.installed
 docs: $(VENV)/.installed
 	$(BIN)/python docs/write.py
 
-# The quick ones; `python -m benchmarks` lists all tables of the documents.
+# The quick ones, and how times grow (docs/growth.md); `python -m benchmarks` lists all tables of the documents.
 bench: $(VENV)/.installed
 	$(BIN)/optgap bench overhead
 	$(BIN)/optgap bench gavel $(BENCH)
 	$(BIN)/python -m benchmarks $(QUICK) $(if $(wildcard $(DATA)),--data $(DATA))
+	$(BIN)/python -m benchmarks.growth
 
 mutants: $(VENV)/.installed
 	$(BIN)/python -m benchmarks mutants

@@ -18,6 +18,7 @@ from instances.aryl import base_allocation, elastic_allocation, placement, recla
 __all__ = [
     "base_allocation_proofs",
     "elastic_allocation_gaps",
+    "elastic_allocation_large",
     "elastic_allocation_times",
     "placement_heuristic",
     "placement_proofs",
@@ -56,6 +57,26 @@ def elastic_allocation_times(setup: Setup) -> Iterator[Row]:
         ]
         binaries = statistics.mean(len(formulations.build(one).chosen) for one in drawn)
         yield f"{jobs:,}", f"{binaries:,.0f}", *map(seconds, times)
+
+
+@benchmark("aryl.elastic_allocation.large", "jobs", "choices", "scaling", "exact", "jobs in the core", "proof")
+def elastic_allocation_large(setup: Setup) -> Iterator[Row]:
+    """Processor time of the exact side where jobs are many, and of how many a model is made; three instances."""
+    for jobs in setup.size((10_000, 100_000), (100,)):
+        for linear in (True, False):
+            times, open_jobs, proofs, choices = [], [], set(), 0
+            for seed in setup.few(range(3)):
+                one = elastic_allocation.generate(seed, num_jobs=jobs, max_extra=20, linear=linear)
+                solution, took = timed(formulations.solve, one)
+                assert solution.status == "optimal"
+                times.append(took)
+                proofs.add(solution.proof)
+                core = solution.message.partition(" of ")[0].replace(",", "")
+                open_jobs.append(float(core) if core.isdigit() else 0.0)
+                choices += int(one.max_extra.sum()) // len(setup.few(range(3)))
+            scaling = "linear" if linear else "tables"
+            among = between(open_jobs, lambda value: f"{value:.0f}")
+            yield f"{jobs:,}", f"{choices:,}", scaling, between(times), among, ", ".join(sorted(proofs))
 
 
 @benchmark("aryl.elastic_allocation.gaps", "jobs", "`tightness`", "linear: mean, worst", "tables: mean, worst")

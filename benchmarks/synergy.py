@@ -26,6 +26,7 @@ __all__ = [
     "tuning_large",
     "tuning_shares",
     "tuning_times",
+    "tuning_wide",
 ]
 
 MIXES = ((20, 70, 10), (33, 33, 33), (50, 0, 50))
@@ -214,6 +215,17 @@ def tuning_large(setup: Setup) -> Iterator[Row]:
         ]
         proven = sum(solution.status == "optimal" for solution, _ in found)
         yield servers, f"{proven} of {len(found)}", seconds(max(took for _, took in found))
+
+
+@benchmark("synergy.tuning.wide", "seed", "jobs", "`balanced_tune`", "best plan", "bound", "gap", "time")
+def tuning_wide(setup: Setup) -> Iterator[Row]:
+    """32 servers full of jobs of one GPU, within 60 s, from `balanced_tune`."""
+    for seed in setup.few(range(3)):
+        one = tuning.generate(seed, num_servers=setup.size(32, 2), multi_gpu=False)
+        start = tuners.balanced_tune(one)
+        solution, took = timed(formulations.solve, one, start=start, time_limit=setup.seconds(60))
+        values = (f"{one.objective(start):.2f}", f"{solution.objective:.2f}", f"{solution.bound:.2f}")
+        yield seed, one.num_jobs, *values, f"{solution.gap:.2%}", seconds(took)
 
 
 @benchmark("synergy.tuning.times", "GPUs, jobs", "`tune`")

@@ -12,7 +12,7 @@ the least.  Ties go to the lowest index.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -374,29 +374,27 @@ class _Servers:
                 return True
         return False
 
-    def _by_gpus_alone(self, gpus: int) -> list[dict[int, int]]:
+    def _by_gpus_alone(self, gpus: int) -> Iterator[dict[int, int]]:
         """Places with enough free GPUs: single servers, tightest first; only without any, the fewest servers."""
         fits = np.flatnonzero(self.free[0] >= gpus)
-        if fits.size:
-            order = np.lexsort(self.free[:, fits][::-1])
-            return [{int(server): gpus} for server in fits[order]]
+        for server in fits[np.lexsort(self.free[:, fits][::-1])].tolist():
+            yield {server: gpus}
         held = self._over_fewest(gpus, self.free[0].astype(np.int64)) if self.instance.allow_split else {}
-        return [held] if held else []
+        if held and not fits.size:
+            yield held
 
     def _to_revert(
         self, held: dict[int, int], per_gpu: FloatArray, share: IntArray, revertible: BoolArray
     ) -> list[int] | None:
         """Jobs to revert so that with the new one in ``held`` no server is overfull; None if there are not enough."""
-        free = self.free.copy()
-        for server, gpus in held.items():
-            free[:, server] -= gpus * per_gpu
-        # The job's own servers come first; others are overfull only through a job reverted for them.
-        order = [*held, *(server for server in range(self.instance.num_servers) if server not in held)]
+        # What is free where this changes it.  The other servers are not overfull, and stay so.
+        free = {server: self.free[:, server] - gpus * per_gpu for server, gpus in held.items()}
         chosen: list[int] = []
         # Shares that all exceed their server's part by what rounding may add are no reason to revert.
-        least = -2 * self.slack[:, None]
-        while overfull := set(np.flatnonzero((free < least).any(axis=0)).tolist()):
-            server = next(server for server in order if server in overfull)
+        least = -2 * self.slack
+        while overfull := [server for server, left in free.items() if (left < least).any()]:
+            # The job's own servers come first; others are overfull only through a job reverted for them.
+            server = overfull[0] if overfull[0] in held else min(overfull)
             present = [
                 other
                 for other in self.jobs[server]
@@ -408,7 +406,8 @@ class _Servers:
             chosen.append(other)
             saved = self._demand(other, int(self.choices[other])) - self._demand(other, int(share[other]))
             for place, count in self.where[other].items():
-                free[:, place] += saved * (count / self.instance.gpu_demands[other])
+                free.setdefault(place, self.free[:, place].copy())
+                free[place] += saved * (count / self.instance.gpu_demands[other])
         return chosen
 
     def _revert_order(self, job: int) -> tuple[int, float, float, int]:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import formulations
+from formulations.aryl.elastic_allocation import CORE
 from heuristics.aryl import elastic_allocation as heuristics
 from instances import InstanceError, PlanError
 from instances.aryl.elastic_allocation import (
@@ -142,6 +143,60 @@ def test_optimum_equals_enumeration(tables):
         assert solution.status == "optimal"
         assert solution.objective == pytest.approx(float(brute_force(instance)), rel=1e-9, abs=1e-9)
         assert instance.violations(solution.plan) == []
+
+
+def middling(seed):
+    """Tens of jobs, some alike, some without gain, with GPUs that do not divide what is left."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(20, 90))
+    least, extra = rng.integers(1, 4, n), rng.integers(0, 5, n)
+    gpus = rng.choice([[1, 2, 4, 8], [3, 6, 9, 12], [7, 7, 7, 7], [5, 3, 2, 11]][seed % 4], n)
+    if seed % 5 == 0:
+        least[:], extra[:], gpus[:] = least[0], extra[0], gpus[0]
+    curves = [rng.integers(1, 60, most + 1).astype(float) for most in extra] if seed % 2 else None
+    return ElasticAllocation(
+        capacity=int(rng.integers(0, 2 + (extra @ gpus))),
+        min_workers=least,
+        max_workers=least + extra,
+        gpus_per_worker=gpus,
+        min_running_times=[curve[-1] for curve in curves] if curves else rng.integers(0, 3 + 20 * (seed % 3), n),
+        running_times=curves,
+    )
+
+
+def test_the_core_holds_the_optimum():
+    """The dynamic program knows nothing of prices."""
+    methods = set()
+    for seed in range(60):
+        instance = middling(seed)
+        solution = formulations.solve(instance)
+        assert solution.status == "optimal"
+        best = instance.objective(heuristics.dynamic_program(instance))
+        assert solution.objective == pytest.approx(best, rel=1e-12)
+        assert best * (1 - 1e-12) <= solution.bound <= best * (1 + 1e-6)
+        methods.add(solution.method)
+    assert CORE in methods
+
+
+def test_a_start_is_not_lost_in_the_core():
+    instance = generate(0, num_jobs=200)
+    best = formulations.solve(instance)
+    assert best.method == CORE
+    again = formulations.solve(instance, start=best.plan)
+    assert again.objective == best.objective
+    late = formulations.solve(instance, start=best.plan, time_limit=1e-9)
+    assert late.status in ("feasible", "optimal")
+    assert late.objective == pytest.approx(best.objective, rel=1e-12)
+
+
+def test_more_jobs_than_a_model_takes():
+    """A million choices; what the price of the relaxation proves is not asked of the solver."""
+    instance = generate(0, num_jobs=20_000, max_extra=100)
+    solution = formulations.solve(instance)
+    assert (solution.status, solution.proof, solution.method) == ("optimal", "prices", CORE)
+    assert instance.violations(solution.plan) == []
+    assert solution.objective <= heuristics.lp_bound(instance) * (1 + 1e-12)
+    assert solution.objective >= instance.objective(heuristics.marginal_greedy(instance))
 
 
 def test_scip_agrees():

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 import formulations
+from formulations.engine.options import Options
+from formulations.synergy import tuning as formulation
 from formulations.synergy.allocation import relaxation
 from heuristics.synergy.tuning import greedy, proportional, tune, tune_and_upgrade
 from instances import InstanceError, PlanError
@@ -156,6 +158,36 @@ def test_a_search_starts_from_a_plan() -> None:
     instance = generate(1, num_servers=2)
     solution = formulations.solve(instance, start=tune(instance))
     assert solution.objective == pytest.approx(formulations.solve(instance).objective)
+
+
+def test_few_servers_at_a_time_share_no_job_with_the_others() -> None:
+    rng = np.random.default_rng(0)
+    for seed in range(20):
+        gpus = tune(generate(seed, num_servers=9)).gpus
+        seen: list[int] = []
+        for servers in formulation._groups(gpus, rng):
+            assert 1 < len(servers) <= formulation.FEW
+            jobs = gpus[:, servers].any(axis=1)
+            assert not np.delete(gpus[jobs], servers, axis=1).any()
+            seen += servers.tolist()
+        assert len(seen) == len(set(seen))
+
+
+def test_a_plan_improved_by_few_servers_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It keeps all rules, gains on the start, and the whole way ends with an interval that holds."""
+    instance = generate(1, num_servers=8, multi_gpu=False)
+    start = proportional(instance)
+    most = formulations.solve(relaxation(instance.stage_one())).bound
+    plan = formulation._improved(instance, start, most, Options(verify=False, mip_gap=1e-2), seconds=1.0)
+    assert instance.violations(plan) == []
+    assert instance.objective(start) < instance.objective(plan) <= most * (1 + 1e-9)
+
+    monkeypatch.setattr(formulation, "FIRST_SECONDS", 1e-3)
+    solution = formulations.solve(instance, start=plan, time_limit=2.0)
+    assert solution.method == formulation.NEIGHBOURHOODS
+    assert instance.violations(solution.plan) == []
+    assert solution.objective is not None
+    assert instance.objective(plan) <= solution.objective <= solution.bound * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("allow_split", [True, False])

@@ -1,0 +1,304 @@
+"""``python -m benchmarks.growth``: how times grow with the size, for the page docs/growth.md and its pictures.
+
+Every heuristic over three decades of its problem's size, every exact model over two, in steps of the square root of
+ten from the smallest size of the catalogue, generators at their defaults.  A series ends early where its next run
+would take longer than the limit.  Times are processor times, with one solver thread, of the median of up to three
+instances; each is a new copy of its instance, that nothing has been worked out of before.
+
+What has been measured is kept, a file for each problem, so that a run that was stopped is taken up where it was.
+"""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import json
+import math
+import re
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+import formulations
+from instances.base import Instance
+from instances.files import write_whole
+from validation.catalogue import CATALOGUE, Entry
+from validation.drawing import own_style
+from validation.formatting import duration
+from validation.isolation import Apart
+from validation.provenance import provenance
+
+__all__ = ["app", "exponent", "grown", "main", "measured", "page", "sizes"]
+
+EXACT = "exact model"
+DECADES = {True: 2, False: 3}
+"""Of size, for exact models and for heuristics."""
+MEMORY = 6 * 10**9
+"""Bytes that a process may take."""
+ENOUGH = 0.2
+"""Seconds of runs after which no further one is made."""
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", "#7F7F7F")
+INTRODUCTION = """\
+# How times grow
+
+`make bench`, or `python -m benchmarks.growth`, measures every heuristic over three decades of its problem's size and
+every exact model over two, draws the pictures and writes this page. A series ends early where its next run would take
+more than {limit:g} s, or where an optimum is not proven in that time. Times are processor times of one core, medians of
+up to three generated instances with the generators' defaults; the exact model's are those of `formulations.solve`,
+whole, with its second way. The exponent is the slope of the logarithms over the last decade of sizes; of a model that
+branches it says little, since its time depends on the instance more than on the size. Beside it stands what the
+docstring says, in its own letters; the line above each table says what grows with the size.
+"""
+DOCS = Path(__file__).parents[1] / "docs"
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+
+def sizes(entry: Entry, exact: bool) -> list[int]:
+    """Sizes of a series: the smallest of the catalogue and up, two to a decade."""
+    return [round(entry.sizes[0] * 10 ** (step / 2)) for step in range(2 * DECADES[exact] + 1)]
+
+
+@lru_cache(maxsize=3)
+def _drawn(problem: str, size: int, seed: int) -> Instance[Any]:
+    entry = CATALOGUE[problem]
+    return entry.generate(seed, **{entry.size: size})
+
+
+def _seconds(call: Callable[[Any], Any], instance: Instance[Any]) -> tuple[Any, float]:
+    """What a call makes of a copy of an instance that remembers nothing, and its processor time, s."""
+    copied = replace(instance)
+    gc.collect()
+    began = time.process_time()
+    result = call(copied)
+    return result, time.process_time() - began
+
+
+def run(problem: str, algorithm: str, size: int, limit: float) -> dict[str, Any]:
+    """Processor time of an algorithm at one size, s, and whether it proved what it had to.
+
+    Returns
+    -------
+    dict
+        "seconds": the median; "open": of how many instances the exact model was not proven; "numbers": the
+        dimensions of the first instance and its whole numbers.
+    """
+    entry = CATALOGUE[problem]
+
+    def call(instance: Instance[Any]) -> Any:
+        if algorithm == EXACT:
+            return formulations.solve(instance, time_limit=limit)
+        heuristic = entry.heuristics[algorithm]
+        return heuristic.function(instance, **({"rng": np.random.default_rng(0)} if heuristic.random else {}))
+
+    times: list[list[float]] = []
+    unproven = 0
+    for seed in range(3):
+        instance = _drawn(problem, size, seed)
+        if not seed:
+            numbers = {**instance.dims, **_whole_numbers(instance)}
+            if size < 100:
+                call(replace(instance))  # What is imported at the first call.
+        result, took = _seconds(call, instance)
+        unproven += algorithm == EXACT and result.status not in ("optimal", "infeasible")
+        times.append([took])
+        while sum(times[-1]) < ENOUGH / 10 and len(times[-1]) < 5:
+            times[-1].append(_seconds(call, instance)[1])
+        if sum(map(sum, times)) > ENOUGH:
+            break
+    return {"seconds": statistics.median(map(statistics.median, times)), "open": unproven, "numbers": numbers}
+
+
+def _whole_numbers(instance: Instance[Any]) -> dict[str, int]:
+    named = ("num_servers", "num_gpus", "capacity", "demand", "num_pairs", "num_slots")
+    found = {name: getattr(instance, name, None) for name in named}
+    return {name: int(value) for name, value in found.items() if isinstance(value, int | np.integer)}
+
+
+def measured(problem: str, limit: float, most: int | None = None) -> dict[str, Any]:
+    """The series of all algorithms of a problem.
+
+    Parameters
+    ----------
+    problem : str
+    limit : float
+        Seconds that a run may be expected to take.
+    most : int, optional
+        Sizes of a series, where not all are asked for.
+
+    Returns
+    -------
+    dict
+        Algorithm to "points", pairs of size and seconds, and "end", why there are no more.
+    """
+    entry = CATALOGUE[problem]
+    series: dict[str, Any] = {name: {"points": [], "end": ""} for name in (EXACT, *entry.heuristics)}
+    numbers: dict[str, dict[str, int]] = {}
+    with Apart(run, memory=MEMORY) as apart:
+        for size in sizes(entry, exact=False)[:most]:
+            for name, one in series.items():
+                if one["end"] or size > sizes(entry, exact=name == EXACT)[-1]:
+                    continue
+                if _expected(one["points"], size) > limit:
+                    one["end"] = f"{size:,} would take longer than {limit:g} s"
+                    continue
+                answer = apart.ask(problem, name, size, limit, seconds=4 * limit + 60)
+                if answer.content is None or "error" in answer.content:
+                    one["end"] = f"{size:,}: {(answer.content or {}).get('error', answer.reason)}"
+                    continue
+                numbers[str(size)] = answer.content["numbers"]
+                if answer.content["open"]:
+                    one["end"] = f"{size:,} not proven in {limit:g} s"
+                    continue
+                one["points"].append([size, answer.content["seconds"]])
+    return {"series": series, "numbers": numbers}
+
+
+def _expected(points: list[list[float]], size: int) -> float:
+    """Seconds that a run of this size is expected to take, by the growth of the last two, at least linear."""
+    if not points:
+        return 0.0
+    (last, seconds), before = points[-1], points[-2:-1]
+    power = math.log(seconds / before[0][1], last / before[0][0]) if before and seconds > 0.1 else 1.0
+    return float(seconds * (size / last) ** max(1.0, power))
+
+
+def exponent(points: list[list[float]]) -> float:
+    """Slope of log seconds over log size, by least squares over the last decade of sizes; nan for a single size."""
+    last = [point for point in points if point[0] >= 0.09 * points[-1][0]] if points else []
+    if len(last) < 2:
+        return math.nan
+    logarithms = np.log(np.maximum(np.array(last, float), 1e-9))
+    return float(np.polyfit(logarithms[:, 0], logarithms[:, 1], 1)[0])
+
+
+def stated(entry: Entry, algorithm: str) -> str:
+    """What the docstring says of the complexity, in one line."""
+    if algorithm == EXACT:
+        return ""
+    said = " ".join((inspect.getdoc(entry.heuristics[algorithm].function) or "").split())
+    found = re.search(r"Complexity: (.*?)\.( [A-Z]|$)", said)
+    return re.sub(r":\w+:`~?\.?(?:\w+\.)*(\w+)`", r"`\1`", found[1]) if found else ""
+
+
+def grown(numbers: Mapping[str, Mapping[str, int]]) -> str:
+    """The dimensions and whole numbers of the instances that grow with the size, and how."""
+    if len(numbers) < 2:
+        return ""
+    at = sorted(map(int, numbers))
+    told = []
+    for name in numbers[str(at[0])]:
+        found: list[list[float]] = [[size, numbers[str(size)].get(name, 0)] for size in at]
+        values = {value for _, value in found}
+        if len(values) > 1:
+            power = exponent([point for point in found if point[1] > 0])
+            told.append(f"{name} to {found[-1][1]:,} (power {power:.1f})")
+        else:
+            told.append(f"{name} = {values.pop():,}")
+    return ", ".join(told)
+
+
+def page(results: Mapping[str, Mapping[str, Any]]) -> str:
+    """The page in Markdown."""
+    where = max((found["where"] for found in results.values()), key=lambda one: str(one["started"]))
+    versions, machine = where["versions"], where["machine"]
+    on = f"{machine['processor'] or machine['system']} ({machine['cores']} cores)"
+    lines = [
+        INTRODUCTION.format(limit=where["limit"]),
+        f"Measured {where['started'][:10]} on {on} with HiGHS {versions['highspy']}, Pyomo {versions['pyomo']},",
+        f"NumPy {versions['numpy']}, Python {versions['python']}.",
+    ]
+    for paper in sorted({problem.partition(".")[0] for problem in results}):
+        lines += ["", f"## {paper.capitalize()}", "", f"![Times of the problems of {paper}](growth/{paper}.png)"]
+        for problem, found in results.items():
+            if not problem.startswith(f"{paper}."):
+                continue
+            entry = CATALOGUE[problem]
+            lines += ["", f"### {problem}", "", f"Size: `{entry.size}`. {grown(found['numbers'])}.", ""]
+            lines += [
+                "| algorithm | sizes | longest | exponent | stated | ends because |",
+                "| --- | --- | --- | --- | --- | --- |",
+            ]
+            for name, one in found["series"].items():
+                points = one["points"]
+                span = f"{points[0][0]:,} to {points[-1][0]:,}" if points else "none"
+                longest = duration(points[-1][1]) if points else ""
+                power = exponent(points)
+                shown = "" if math.isnan(power) else f"{power:.2f}"
+                title = name if name == EXACT else f"`{name}`"
+                lines.append(f"| {title} | {span} | {longest} | {shown} | {stated(entry, name)} | {one['end']} |")
+    return "\n".join(lines) + "\n"
+
+
+def _picture(paper: str, results: Mapping[str, Mapping[str, Any]], file: Path) -> None:
+    """Small multiples, one for each problem of a paper, seconds over size."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    columns = min(3, len(results))
+    rows = -(-len(results) // columns)
+    with own_style({"font.size": 8, "axes.grid": True, "grid.alpha": 0.3}, salt=paper):
+        figure = Figure(figsize=(4.6 * columns, 3.6 * rows), layout="constrained")
+        FigureCanvasAgg(figure)
+        for number, (problem, found) in enumerate(results.items()):
+            axes = figure.add_subplot(rows, columns, number + 1)
+            for index, (name, one) in enumerate(found["series"].items()):
+                if not one["points"]:
+                    continue
+                at, seconds = np.array(one["points"], float).T
+                line = "-" if index <= len(COLOURS) else "--"
+                colour = "black" if name == EXACT else COLOURS[(index - 1) % len(COLOURS)]
+                axes.loglog(at, seconds, line, color=colour, marker="o", markersize=2.5, linewidth=1, label=name)
+            for axis in (axes.xaxis, axes.yaxis):
+                axis.set_major_formatter("{x:g}")
+                axis.set_minor_formatter("")
+            axes.set_title(problem, loc="left", fontweight="bold")
+            axes.set_xlabel(CATALOGUE[problem].size)
+            axes.set_ylabel("s")
+            axes.legend(fontsize=5.5, frameon=False)
+        figure.savefig(file, dpi=90)
+
+
+@app.command()
+def main(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME]...", help="Problems, or papers: aryl.reclaim, gavel. All else."),
+    ] = None,
+    limit: Annotated[float, typer.Option(min=0.01, help="No run that is expected to take longer, s.")] = 10.0,
+    most: Annotated[int | None, typer.Option(min=1, help="Sizes of a series at most; all else.")] = None,
+    folder: Annotated[Path, typer.Option(help="Where measurements are kept.")] = Path("growth"),
+    docs: Annotated[Path, typer.Option(help="Where growth.md and the folder of its pictures are written.")] = DOCS,
+    again: Annotated[bool, typer.Option(help="Measure anew what has been measured.")] = False,
+) -> None:
+    """Measure how times grow with the size, and write docs/growth.md."""
+    asked = [one for one in CATALOGUE if not names or any(f"{one}.".startswith(f"{name}.") for name in names)]
+    if not asked:
+        raise typer.BadParameter(f"got {', '.join(names or [])}, must be problems or papers")
+    folder.mkdir(parents=True, exist_ok=True)
+    for problem in asked:
+        file = folder / f"{problem}.json"
+        if file.exists() and not again:
+            continue
+        began = time.perf_counter()
+        found = measured(problem, limit, most)
+        write_whole(file, json.dumps({**found, "where": {**provenance(1), "limit": limit}}, indent=1))
+        print(f"{problem}: {duration(time.perf_counter() - began)}", flush=True)
+    kept = {file.name.removesuffix(".json"): file for file in sorted(folder.glob("*.json"))}
+    results = {one: json.loads(kept[one].read_text(encoding="utf-8")) for one in CATALOGUE if one in kept}
+    (docs / "growth").mkdir(parents=True, exist_ok=True)
+    for paper in {problem.partition(".")[0] for problem in results}:
+        own = {problem: found for problem, found in results.items() if problem.startswith(f"{paper}.")}
+        _picture(paper, own, docs / "growth" / f"{paper}.png")
+    write_whole(docs / "growth.md", page(results))
+
+
+if __name__ == "__main__":
+    app(prog_name="python -m benchmarks.growth")
