@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -22,14 +23,14 @@ import highspy
 import numpy as np
 
 import formulations
-from benchmarks.tables import Row, Setup, benchmark, seconds
+from benchmarks.tables import Row, Setup, benchmark, median_seconds, seconds, timed
 from formulations.engine.highs import first_options, highs_lp
 from formulations.engine.linear import LinearProgram, translate
 from heuristics.aryl.reclaim import server_fraction
 from instances.aryl import reclaim
 from instances.gavel.max_min_fairness import generate
 from instances.gavel.sharing import Allocation
-from validation.catalogue import Heuristic
+from validation.catalogue import CATALOGUE, Heuristic
 from validation.isolation import Apart
 from validation.study import run
 from validation.study.cells import ask
@@ -278,3 +279,33 @@ def _study_rows(setup: Setup) -> Iterator[Row]:
                 cost = pool.submit(study, cells, Path(folder), command).result()
             each = (seconds(cost.seconds / cells), seconds(cost.processor / cells))
             yield command, f"{cells:,}", *each, f"{cost.memory / 2**20:.0f} MB"
+
+
+# --- instances of real data ----------------------------------------------------------------------
+
+
+def _drawn_from(data: Path) -> Iterator[tuple[str, int, dict[str, Path]]]:
+    """Problems of which the folder has data: name, size and files."""
+    for problem, size, throughputs, trace in (
+        ("gavel.max_min_fairness", 64, "gavel/simulation_throughputs.json", "gavel/msr_seed0_0e4a51.trace"),
+        ("elasticflow.admission", 50, "elasticflow/throughputs_A100", "tiresias/60_job.csv"),
+        ("aryl.elastic_allocation", 50, "elasticflow/throughputs_A100", "tiresias/60_job.csv"),
+        ("synergy.tuning", 16, "synergy/sensitivity_profiles.json", "synergy/static_100job.csv"),
+    ):
+        yield problem, size, {"throughputs": data / throughputs, "trace": data / trace}
+
+
+@benchmark("overhead.drawing", "problem", "size", "first", "each later one", "solved")
+def _drawing_rows(setup: Setup) -> Iterator[Row]:
+    """An instance drawn from real data: the first, which reads the files, and those after it, beside its solve."""
+    if setup.data is None:
+        return
+    for problem, size, files in _drawn_from(setup.data):
+        entry = CATALOGUE[problem]
+        assert entry.from_trace is not None
+        options = {"draw_models": True} if problem.startswith("elasticflow") else {}
+        draw = partial(entry.from_trace, **files, **{entry.size: setup.size(size, 2)}, **options)
+        made, first = timed(draw, 0)
+        later = median_seconds(setup.repeats, draw, 1)
+        took = timed(formulations.solve, made, time_limit=setup.seconds(10))[1]
+        yield problem, setup.size(size, 2), *map(seconds, (first, later, took))

@@ -23,6 +23,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import html
+import inspect
 import json
 import math
 from collections.abc import Iterator, Mapping
@@ -424,6 +425,14 @@ class Instance(Record, Generic[P]):
     """What the objective is, with its unit, as the titles of pictures say it: "average completion time, s"."""
     rows: ClassVar[str] = "n"
     """Dimension whose members are the rows of :meth:`to_frame`."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "origin" in vars(cls) or "origin" in inspect.get_annotations(cls):
+            raise TypeError(
+                f"{cls.__name__}.origin: every instance has one, which tells where its data are from: "
+                "choose another name"
+            )
 
     @property
     def origin(self) -> Mapping[str, Any] | None:

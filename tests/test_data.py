@@ -371,7 +371,7 @@ def test_jobs_with_a_model_and_no_batch_size_get_one_of_its_own(tmp_path: Path) 
     assert told.iterations == pytest.approx(2 * told.throughputs[:, 1])
     lacking = io.StringIO(content.replace("vgg", "resnet"))
     words = (
-        r"no throughput of resnet, only of bert, vgg: give a table resnet\.csv with a line for it, or a trace without"
+        r"no throughput of resnet, only of bert, vgg: give a table resnet\.csv with a line for it, or have models drawn"
     )
     with pytest.raises(InstanceError, match=words):
         admission.from_trace(0, throughputs=tmp_path, trace=lacking, num_jobs=36)

@@ -7,8 +7,11 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from instances.base import Instance
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "adding-a-problem.md").read_text(encoding="utf-8")
@@ -278,3 +281,10 @@ assert list(CATALOGUE["demo.one_server"].heuristics) == ["densest_first", "twice
 print("done")
 """
     assert "done" in run([sys.executable, "-c", script], module)
+
+
+def test_a_field_called_origin_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"Mine\.origin: every instance has one"):
+
+        class Mine(Instance[Any]):
+            origin: int

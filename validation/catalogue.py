@@ -130,6 +130,11 @@ class Entry:
     from_trace : callable, optional
         ``from_trace(rng, *, throughputs, trace, <size>) -> Instance``: an instance of the given
         size from files of real data.
+    snapshot : callable, optional
+        ``snapshot(*, throughputs, trace, time) -> Instance``: the jobs of a trace that are active at a time.
+    from_placements : callable, optional
+        ``from_placements(rng, *, placements, <size>, time) -> Instance``: what ran where at a time, of a table of
+        placements.
     symmetric : tuple of str
         Dimensions whose numbering means nothing, so that the optimum does not depend on it.
     rescalings : tuple of Rescaling
@@ -156,6 +161,8 @@ class Entry:
     sizes: tuple[int, ...]
     heuristics: Mapping[str, Heuristic] = field(default_factory=dict)
     from_trace: Callable[..., Instance[Any]] | None = None
+    snapshot: Callable[..., Instance[Any]] | None = None
+    from_placements: Callable[..., Instance[Any]] | None = None
     symmetric: tuple[str, ...] = ()
     rescalings: tuple[Rescaling, ...] = ()
     enlarge: Callable[[Any], Instance[Any]] | None = None

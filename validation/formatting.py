@@ -21,6 +21,13 @@ def percent(gap: float) -> str:
     return f"{value:.3g}%" if value < 999.5 else f"{value:,.0f}%"
 
 
+def number_range(low: float, high: float) -> str:
+    """A number, or the interval that it lies in."""
+    if not low <= high:
+        return "–"
+    return number(low) if low == high else f"{number(low)} to {number(high)}"
+
+
 def gap_range(low: float, high: float) -> str:
     """A gap, or the interval that it lies in where optimality was not proven."""
     if low == high or (math.isnan(low) and math.isnan(high)):

@@ -3,8 +3,10 @@
 For an instance whose optimum v* is proven, the gap of a feasible value v is ``|v - v*| / |v*|``.
 Where optimality was not proven, v* lies between the bound and the best feasible value that any
 algorithm found, and the gap is an interval, from the gap to the best value to the gap to the
-bound.  A value that beats a proven bound is never a negative gap: it means that a model, a bound
-or a judge is wrong, and is reported as an oracle disagreement.
+bound.  Of an optimum of 0 the gap is infinite however near a plan is to it: there the difference,
+``|v - v*|`` in the measure of the values, says more.  A value that beats a proven bound is never a
+negative gap: it means that a model, a bound or a judge is wrong, and is reported as an oracle
+disagreement.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import math
 
 from instances.base import agree
 
-__all__ = ["beats", "gap_interval", "gap_to"]
+__all__ = ["beats", "difference_interval", "gap_interval", "gap_to"]
 
 
 def gap_to(value: float, reference: float) -> float:
@@ -39,6 +41,12 @@ def gap_interval(value: float, best: float, bound: float) -> tuple[float, float]
     """
     low = gap_to(value, best)
     return low, max(low, gap_to(value, bound))
+
+
+def difference_interval(value: float, best: float, bound: float) -> tuple[float, float]:
+    """Least and greatest ``|value - optimum|``; the parameters are those of :func:`gap_interval`."""
+    low = 0.0 if agree(value, best) else abs(value - best)
+    return low, max(low, 0.0 if agree(value, bound) else abs(value - bound))
 
 
 def beats(sense: str, value: float, bound: float) -> bool:

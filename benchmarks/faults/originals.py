@@ -115,7 +115,7 @@ sizes = {"aryl.reclaim" = [4]}
 count = 2
 time_limit = 5.5
 memory_limit = 2e9
-repair = false
+real_only = false
 jobs = 1
 solver = "highs"
 """

@@ -19,6 +19,7 @@ from __future__ import annotations
 import numpy as np
 import pyomo.environ as pyo
 
+from formulations.elasticflow.greedy import served_most
 from formulations.elasticflow.sharing import (
     Terms,
     add_shares_alone,
@@ -31,7 +32,7 @@ from formulations.elasticflow.sharing import (
 from formulations.engine.protocol import Formulation
 from instances.elasticflow.admission import Admission, AdmissionPlan
 
-__all__ = ["FORMULATION", "build", "build_aggregated", "build_time_indexed", "nobody", "read", "write"]
+__all__ = ["FORMULATION", "build", "build_aggregated", "build_time_indexed", "everybody", "first_come", "read", "write"]
 
 
 def build(instance: Admission) -> pyo.ConcreteModel:
@@ -90,10 +91,15 @@ def write(model: pyo.ConcreteModel, plan: AdmissionPlan) -> None:
     write_gpus(model, plan.gpus)
 
 
-def nobody(instance: Admission) -> AdmissionPlan:
-    """The plan that admits no job."""
-    gpus = np.zeros((instance.num_jobs, instance.horizon), np.int64)
-    return AdmissionPlan(admitted=np.zeros(instance.num_jobs, bool), gpus=gpus)
+def first_come(instance: Admission) -> AdmissionPlan:
+    """The plan that admits what is served in one pass over the jobs."""
+    gpus, admitted = served_most(instance)
+    return AdmissionPlan(admitted=admitted, gpus=gpus)
 
 
-FORMULATION = Formulation(build=build, read=read, write=write, trivial=nobody)
+def everybody(instance: Admission) -> float:
+    """No plan admits more jobs than there are."""
+    return float(instance.num_jobs)
+
+
+FORMULATION = Formulation(build=build, read=read, write=write, trivial=first_come, trivial_bound=everybody)

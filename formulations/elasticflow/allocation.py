@@ -28,6 +28,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from formulations.elasticflow.flow import why_infeasible
+from formulations.elasticflow.greedy import least_gpu_slots, served_most
 from formulations.elasticflow.rounding import solve_by_rounding
 from formulations.elasticflow.sharing import (
     add_gpu_time,
@@ -46,7 +47,16 @@ from formulations.engine.solving import solve_one_model
 from instances.elasticflow.allocation import ElasticFlowAllocation
 from instances.elasticflow.sharing import SlotPlan
 
-__all__ = ["FORMULATION", "build", "build_aggregated", "build_time_indexed", "read", "solve", "write"]
+__all__ = [
+    "FORMULATION",
+    "build",
+    "build_aggregated",
+    "build_time_indexed",
+    "one_pass",
+    "read",
+    "solve",
+    "write",
+]
 
 
 def build(instance: ElasticFlowAllocation) -> pyo.ConcreteModel:
@@ -133,4 +143,25 @@ def write(model: pyo.ConcreteModel, plan: SlotPlan) -> None:
     model.slot_0_full.set_value(int(plan.gpus[:, 0].sum() == model.num_gpus.value))
 
 
-FORMULATION = Formulation(build=build, read=read, write=write, solve=solve, explain=why_infeasible)
+def one_pass(instance: ElasticFlowAllocation) -> SlotPlan:
+    """The plan of one pass over the jobs, whose idle GPUs of slot 0 go to jobs that gain; none if it serves not all."""
+    gpus, _ = served_most(instance)
+    idle = instance.num_gpus - int(gpus[:, 0].sum()) if instance.num_jobs else 0
+    for job in range(instance.num_jobs):
+        # As many as it gains from, one after the other.
+        gains = [*instance.gains[job, gpus[job, 0] :].tolist(), False].index(False)
+        more = min(idle, gains)
+        gpus[job, 0] += more
+        idle -= more
+    return SlotPlan(gpus=gpus)
+
+
+FORMULATION = Formulation(
+    build=build,
+    read=read,
+    write=write,
+    solve=solve,
+    explain=why_infeasible,
+    trivial=one_pass,
+    trivial_bound=least_gpu_slots,
+)

@@ -29,6 +29,7 @@ from __future__ import annotations
 import pyomo.environ as pyo
 
 from formulations.elasticflow.flow import why_infeasible
+from formulations.elasticflow.greedy import least_gpu_slots, served_most
 from formulations.elasticflow.rounding import solve_by_rounding
 from formulations.elasticflow.sharing import (
     add_gpu_time,
@@ -46,7 +47,16 @@ from formulations.engine.solving import solve_one_model
 from instances.elasticflow.minimum_satisfactory_share import MinimumSatisfactoryShare
 from instances.elasticflow.sharing import SlotPlan
 
-__all__ = ["FORMULATION", "build", "build_aggregated", "build_time_indexed", "read", "solve", "write"]
+__all__ = [
+    "FORMULATION",
+    "build",
+    "build_aggregated",
+    "build_time_indexed",
+    "one_pass",
+    "read",
+    "solve",
+    "write",
+]
 
 
 def build(instance: MinimumSatisfactoryShare) -> pyo.ConcreteModel:
@@ -103,4 +113,17 @@ def write(model: pyo.ConcreteModel, plan: SlotPlan) -> None:
     write_gpus(model, plan.gpus)
 
 
-FORMULATION = Formulation(build=build, read=read, write=write, solve=solve, explain=why_infeasible)
+def one_pass(instance: MinimumSatisfactoryShare) -> SlotPlan:
+    """The plan of one pass over the jobs; where it does not serve them all, it is none."""
+    return SlotPlan(gpus=served_most(instance)[0])
+
+
+FORMULATION = Formulation(
+    build=build,
+    read=read,
+    write=write,
+    solve=solve,
+    explain=why_infeasible,
+    trivial=one_pass,
+    trivial_bound=least_gpu_slots,
+)

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
+from formulations.engine import clock
 from formulations.engine.linear import refuse_large, weighted_sum
 from instances.base import TOLERANCE
 from instances.elasticflow.sharing import RATE_TOLERANCE, DeadlineJobs
@@ -95,22 +96,26 @@ def time_indexed(model: pyo.ConcreteModel, instance: Jobs, *, every_count_now: b
     counts = {
         (job, slot): every if every_count_now and slot == 0 else useful[job]
         for job, deadline in enumerate(instance.deadlines.tolist())
-        for slot in range(deadline)
+        for slot in clock.ticking(range(deadline))
     }
     model.JOBS = pyo.RangeSet(0, instance.num_jobs - 1)
     model.SLOTS = pyo.RangeSet(0, instance.horizon - 1)
     model.RUNS = pyo.Set(initialize=list(counts), dimen=2)
-    model.CHOICES = pyo.Set(initialize=[(*run, gpus) for run, some in counts.items() for gpus in some], dimen=3)
+    model.CHOICES = pyo.Set(
+        initialize=clock.ticking((*run, gpus) for run, some in counts.items() for gpus in some), dimen=3
+    )
     model.chosen = pyo.Var(model.CHOICES, domain=pyo.Binary)
 
     def one_count(model: pyo.ConcreteModel, job: int, slot: int) -> object:
+        if slot == 0:
+            clock.check()
         return pyo.quicksum(model.chosen[job, slot, gpus] for gpus in counts[job, slot]) <= 1
 
     model.one_count = pyo.Constraint(model.RUNS, rule=one_count)
     work = [_capped(instance, job, curve).tolist() for job, curve in enumerate(instance.throughputs)]
     of_job: list[Terms] = [Terms() for _ in model.JOBS]
     of_slot: dict[int, Terms] = defaultdict(Terms)
-    for (job, slot, gpus), variable in model.chosen.items():
+    for (job, slot, gpus), variable in clock.ticking(model.chosen.items()):
         of_job[job].add(variable, gpus, work[job][gpus])
         of_slot[slot].add(variable, gpus, 0)
     _add_capacity(model, model.SLOTS, of_slot, [instance.num_gpus] * instance.horizon)
@@ -148,7 +153,7 @@ def aggregated(model: pyo.ConcreteModel, instance: Jobs, *, slot_0_alone: bool =
     steps = [
         (job, interval, step)
         for job, last in enumerate(np.searchsorted(ends, instance.deadlines).tolist())
-        for interval in range(last + 1)
+        for interval in clock.ticking(range(last + 1))
         for step in range(len(stairs[job]))
     ]
     model.STEPS = pyo.Set(initialize=steps, dimen=3)
@@ -156,7 +161,7 @@ def aggregated(model: pyo.ConcreteModel, instance: Jobs, *, slot_0_alone: bool =
     model.gpu_slots = pyo.Var(model.STEPS, domain=pyo.Integers, bounds=lambda _, *index: bounds[index])
     of_job: list[Terms] = [Terms() for _ in model.JOBS]
     of_interval: dict[int, Terms] = defaultdict(Terms)
-    for (job, interval, step), variable in model.gpu_slots.items():
+    for (job, interval, step), variable in clock.ticking(model.gpu_slots.items()):
         of_job[job].add(variable, 1, float(work[job][step]))
         of_interval[interval].add(variable, 1, 0)
     _add_capacity(model, model.INTERVALS, of_interval, [instance.num_gpus * length for length in lengths])
@@ -263,7 +268,7 @@ def _share_of_any(curve: FloatArray, deadline: int, need: float) -> int:
     if slots * limit * len(counts) > MOST_STEPS:
         return math.ceil(need / max(float(curve[gpus]) / gpus for gpus in counts))
     most = np.zeros(limit + 1)
-    for _ in range(slots):
+    for _ in clock.ticking(range(slots), every=1):
         before = most.copy()
         for gpus in counts:
             if gpus <= limit:

@@ -11,11 +11,12 @@ import logging
 import math
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TypeVar
 
-__all__ = ["TimeIsUp", "check", "left", "quietly", "within"]
+__all__ = ["TimeIsUp", "check", "left", "quietly", "ticking", "within"]
 
 _end: ContextVar[float] = ContextVar("end of the time for the solve", default=math.inf)
 
@@ -52,6 +53,22 @@ def check() -> None:
     """
     if left() <= 0:
         raise TimeIsUp
+
+
+T = TypeVar("T")
+
+
+def ticking(items: Iterable[T], every: int = 1000) -> Iterator[T]:
+    """The items, with a look at the clock before the first, and then now and again.
+
+    Raises
+    ------
+    TimeIsUp
+    """
+    for number, item in enumerate(items):
+        if number % every == 0:
+            check()
+        yield item
 
 
 @contextmanager

@@ -52,8 +52,11 @@ class Formulation:
         ``explain(instance) -> str | None``: why an infeasible instance has no plan, in the problem's
         own terms; None where it has nothing to say.
     trivial : callable, optional
-        ``trivial(instance) -> Plan``: a plan at hand without a search, for one that ends without a
-        better.  Where it is not feasible it is not used.
+        ``trivial(instance) -> Plan``: a plan at hand without a search, for one to start from, and for one that ends
+        without a better.  Where it is not feasible it is not used.
+    trivial_bound : callable, optional
+        ``trivial_bound(instance) -> float``: a bound at hand without a search.  With a plan at hand that meets it no
+        model is built.
     """
 
     build: Callable[[Any], pyo.ConcreteModel]
@@ -66,6 +69,7 @@ class Formulation:
     again: Callable[[Any, Options], Solution] | None = None
     explain: Callable[[Any], str | None] | None = None
     trivial: Callable[[Any], Plan] | None = None
+    trivial_bound: Callable[[Any], float] | None = None
 
 
 _REGISTERED: dict[str, Formulation] = {}

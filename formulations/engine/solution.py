@@ -6,7 +6,7 @@ import html
 import math
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -224,18 +224,21 @@ def judged(
                 message += "; the plan's own value is not at the bound"
     x = result.x if plan is not None else None
     if result.status in ("feasible", "unknown") and not broken:
-        offered = formulation(instance.problem).trivial
-        at_hand = {"the start": start, "one at hand without a search": None if offered is None else offered(instance)}
-        better = ""
-        for what, other in at_hand.items():
-            if other is None or instance.violations(other):
-                continue
+        offered, settled = formulation(instance.problem), False
+        bound = result.bound if offered.trivial_bound is None else offered.trivial_bound(instance)
+        if _beats(result.bound, bound, instance.sense):
+            # No search has come as far as what needs none.
+            result, settled = replace(result, bound=bound, proof="argument"), True
+        # A search begins with the better of a start and what is at hand.
+        what = "the start" if start is not None else "one at hand without a search"
+        other = start if start is not None or offered.trivial is None else offered.trivial(instance)
+        if other is not None and not instance.violations(other):
             value = instance.objective(other)
             if objective is None or _beats(value, objective, instance.sense):
-                plan, objective, x, better = other, value, None, what
-        if better and objective is not None:
+                plan, objective, x, settled = other, value, None, True
+                message += f"; the plan is {what}"
+        if settled and objective is not None:
             status = "optimal" if agree(objective, result.bound) else "feasible"
-            message += f"; the plan is {better}"
     return Solution(
         status=status,
         plan=plan,

@@ -114,8 +114,10 @@ def verify(
 class _SecondWay(Session):
     """A session in which mixed-integer programs are searched the second way at once."""
 
-    def _run(self, program: LinearProgram, start: FloatArray | None, interior_rows: int) -> Result:
-        return self._second_way(program, start) if program.is_mip else super()._run(program, start, interior_rows)
+    def _run(self, program: LinearProgram, start: FloatArray | None, interior_rows: int, presolve: bool) -> Result:
+        if program.is_mip:
+            return self._second_way(program, start)
+        return super()._run(program, start, interior_rows, presolve)
 
 
 def _by_fractions(

@@ -18,7 +18,7 @@ the minimum, then linear, flat above the maximum; see :func:`bounded_linear`.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated
@@ -476,6 +476,9 @@ def from_trace(
     arrivals: bool = False,
     models: Sequence[str] | None = None,
     reallocation: str = "at_completions",
+    columns: Mapping[str, str] | None = None,
+    skip_bad_rows: bool = False,
+    time: float | None = None,
 ) -> ElasticSharing:
     """Consecutive jobs of a trace as elastic jobs.
 
@@ -506,6 +509,8 @@ def from_trace(
         Use the curves of these models only.
     reallocation : str
         "at_completions" or "any_time".
+    columns, skip_bad_rows, time
+        As in :class:`instances.data.jobs.TraceChoice`.
 
     Raises
     ------
@@ -519,8 +524,8 @@ def from_trace(
         warnings.warn(
             f"{known.attrs['reading']['source']}: repaired {'. '.join(known.repairs)}", RepairWarning, stacklevel=2
         )
-    arriving = read_trace(trace)
-    first = draw_first(rng, arriving, num_jobs)
+    arriving = read_trace(trace, columns=columns, skip_bad_rows=skip_bad_rows)
+    first = draw_first(rng, arriving, num_jobs, time)
     jobs = arriving.iloc[first : first + num_jobs]
     in_order = sorted(known.tables)
     drawn = 0
@@ -552,6 +557,7 @@ def from_trace(
             repairs={
                 "model is drawn, of which there is no table": drawn,
                 "request is cut to the cluster's GPUs": int((jobs["num_gpus"] > num_gpus).sum()),
+                "curve of the tables, used or not, is repaired": len(known.repairs),
                 "arrival is put at the start": 0 if arrivals else int((submitted > submitted.min()).sum()),
             },
             options={
@@ -561,6 +567,7 @@ def from_trace(
                 "repaired_curves": list(known.repairs),
                 "arrivals": arrivals,
                 "models": models,
+                "time": time,
             },
         )
     )

@@ -15,7 +15,7 @@ Job j keeps ``min(previous[j, m], gpus[j, m])`` GPUs on machine m.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Unpack
@@ -25,12 +25,14 @@ import numpy as np
 from instances import pictures
 from instances.afs.network_packing import MachineOptions, is_power_of_two, machines, regulated_shares
 from instances.base import Instance, Plan, Violation, exceeding, total, unequal
+from instances.data.lines import Source
+from instances.data.placements import held_at, read_placements
 from instances.schema import LONGEST, Array, IntArray, Scalar
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["GpuPlacement", "GpuPlacementPlan", "from_frame", "generate", "two_machines"]
+__all__ = ["GpuPlacement", "GpuPlacementPlan", "from_frame", "from_placements", "generate", "two_machines"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,6 +230,77 @@ def generate(
 
 
 from_frame = GpuPlacement.from_frame
+
+
+def from_placements(
+    rng: np.random.Generator | int,
+    *,
+    placements: Source,
+    num_jobs: int = 8,
+    num_machines: int = 8,
+    gpus_per_machine: int = 8,
+    time: float | None = None,
+    columns: Mapping[str, str] | None = None,
+    skip_bad_rows: bool = False,
+) -> GpuPlacement:
+    """Jobs where they ran at a time, some of whose shares change: what they held is rounded to regulated shares.
+
+    Shares are drawn: each job is to hold half of what it held, the same, or twice that, alike, and the last ones less
+    where all would not fit.
+
+    Parameters
+    ----------
+    rng : Generator or int
+        Source of randomness, or its seed: it draws the machines of those in use, the time where none is given, the
+        jobs on these machines, and the shares.
+    placements : path, open file or DataFrame
+        What :func:`instances.data.placements.read_placements` reads.
+    num_jobs : int
+        Most jobs, n; there are fewer where fewer ran.
+    num_machines, gpus_per_machine : int
+        As the fields; what was held on a machine beyond its GPUs is cut.
+    time : float, optional
+        s, on the table's clock.
+    columns, skip_bad_rows
+        As in :func:`instances.data.jobs.read_trace`.
+
+    Raises
+    ------
+    InstanceError
+        When the file is malformed, or fewer machines are in use.
+    """
+    rng = np.random.default_rng(rng)
+    table = read_placements(placements, columns=columns, skip_bad_rows=skip_bad_rows)
+    held = held_at(rng, table, num_machines, time)
+    chosen = np.sort(rng.permutation(len(held.jobs))[:num_jobs])
+    asked = held.gpus[chosen]
+    # Of each machine the first jobs keep what they held.
+    previous = np.diff(np.minimum(np.cumsum(asked, axis=0), gpus_per_machine), axis=0, prepend=0)
+    wanted = asked.sum(axis=1) * rng.choice([0.5, 1.0, 2.0], len(chosen))
+    shares, left = regulated_shares(num_machines, gpus_per_machine), num_machines * gpus_per_machine
+    regulated = np.zeros(len(chosen), np.int64)
+    for job, most in enumerate(wanted.tolist()):
+        regulated[job] = shares[np.searchsorted(shares, min(most, left), side="right") - 1]
+        left -= regulated[job]
+    told = {
+        "reader": "instances.afs.gpu_placement.from_placements",
+        "placements": table.attrs["reading"],
+        "jobs": [held.jobs[job] for job in chosen],
+        "servers": held.servers,
+        "repairs": {
+            "share is drawn": len(chosen),
+            "GPUs beyond those of a machine are cut": int((previous != asked).any(axis=1).sum()),
+        },
+        "options": {
+            "num_jobs": num_jobs,
+            "num_machines": num_machines,
+            "gpus_per_machine": gpus_per_machine,
+            "time": held.time,
+        },
+    }
+    return GpuPlacement(
+        regulated=regulated, num_machines=num_machines, gpus_per_machine=gpus_per_machine, previous=previous
+    ).with_origin(told)
 
 
 def two_machines() -> GpuPlacement:

@@ -23,7 +23,7 @@ so does this module.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
@@ -259,6 +259,9 @@ def from_trace(
     num_jobs: int = 20,
     scaling: int = 2,
     tightness: float = 0.5,
+    columns: Mapping[str, str] | None = None,
+    skip_bad_rows: bool = False,
+    time: float | None = None,
 ) -> ElasticAllocation:
     """Consecutive jobs of a trace that can grow beyond the GPUs they ran on, at measured speeds.
 
@@ -282,17 +285,21 @@ def from_trace(
         Most workers of a job, in multiples of its minimum.
     tightness : float
         As in :func:`generate`.
+    columns, skip_bad_rows, time
+        As in :class:`instances.data.jobs.TraceChoice`.
 
     Raises
     ------
     InstanceError
         When a file is malformed, the trace has too few jobs, or no curve goes down to a job's GPUs.
     """
+    if scaling < 1 or not 0 <= tightness <= 1:
+        raise InstanceError(f"got scaling {scaling} and tightness {tightness}, must be at least 1, and from 0 to 1")
     rng = np.random.default_rng(rng)
     rates = read_throughputs(throughputs)
     measured: list[dict[Any, float]] = [row.dropna().to_dict() for _, row in rates.iterrows()]
-    arriving = microsoft.read_trace(trace)
-    first = draw_first(rng, arriving, num_jobs)
+    arriving = microsoft.read_trace(trace, columns=columns, skip_bad_rows=skip_bad_rows)
+    first = draw_first(rng, arriving, num_jobs, time)
     jobs = arriving.iloc[first : first + num_jobs]
     min_workers = jobs["num_gpus"].to_numpy(np.int64)
     tables = []
@@ -317,7 +324,7 @@ def from_trace(
             rows=np.arange(first, first + num_jobs),
             jobs=jobs["job_id"].tolist(),
             repairs={"model and batch size are drawn": num_jobs},
-            options={"num_jobs": num_jobs, "scaling": scaling, "tightness": tightness},
+            options={"num_jobs": num_jobs, "scaling": scaling, "tightness": tightness, "time": time},
         )
     )
 

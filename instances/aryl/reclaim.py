@@ -12,7 +12,7 @@ This is minimum k-union (each server the set of jobs it hosts), which is NP-hard
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -20,12 +20,14 @@ import numpy as np
 
 from instances import pictures
 from instances.base import Instance, Plan, PlanError, Violation
+from instances.data.lines import Source
+from instances.data.placements import held_at, read_placements
 from instances.schema import Array, BoolArray, IntArray, Scalar
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Reclaim", "ReclaimPlan", "figure_5", "from_frame", "generate", "six_servers", "wide_job"]
+__all__ = ["Reclaim", "ReclaimPlan", "figure_5", "from_frame", "from_placements", "generate", "six_servers", "wide_job"]
 
 RETURNED: pictures.Look = {"facecolor": "#d1242f", "alpha": 0.18, "linewidth": 0}
 """How pictures show a server that is returned."""
@@ -228,6 +230,52 @@ def generate(
 
 
 from_frame = Reclaim.from_frame
+
+
+def from_placements(
+    rng: np.random.Generator | int,
+    *,
+    placements: Source,
+    num_servers: int = 20,
+    demand: int | None = None,
+    time: float | None = None,
+    columns: Mapping[str, str] | None = None,
+    skip_bad_rows: bool = False,
+) -> Reclaim:
+    """Servers that were in use at a time, and the jobs on them, all of whose workers count as base workers.
+
+    Parameters
+    ----------
+    rng : Generator or int
+        Source of randomness, or its seed: it draws the servers of those in use, and the time where none is given.
+    placements : path, open file or DataFrame
+        What :func:`instances.data.placements.read_placements` reads.
+    num_servers : int
+        Servers, s.
+    demand : int, optional
+        As in :func:`generate`.
+    time : float, optional
+        s, on the table's clock.
+    columns, skip_bad_rows
+        As in :func:`instances.data.jobs.read_trace`.
+
+    Raises
+    ------
+    InstanceError
+        When the file is malformed, or fewer servers are in use.
+    """
+    table = read_placements(placements, columns=columns, skip_bad_rows=skip_bad_rows)
+    held = held_at(np.random.default_rng(rng), table, num_servers, time)
+    wanted = max(1, round(0.2 * num_servers)) if demand is None else demand
+    told = {
+        "reader": "instances.aryl.reclaim.from_placements",
+        "placements": table.attrs["reading"],
+        "jobs": held.jobs,
+        "servers": held.servers,
+        "repairs": {"workers count as base workers, which the table does not tell": len(held.jobs)},
+        "options": {"num_servers": num_servers, "demand": wanted, "time": held.time},
+    }
+    return Reclaim(hosts=held.gpus > 0, gpus=held.gpus, demand=wanted).with_origin(told)
 
 
 def figure_5(demand: int = 2) -> Reclaim:

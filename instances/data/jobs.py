@@ -7,7 +7,7 @@ ElasticFlow's authors are tables of this form with other spellings, all of which
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from instances.data.lines import Column, Source, any_text, gpus, number, positiv
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["COLUMNS", "draw_first", "finish", "read_trace", "write"]
+__all__ = ["COLUMNS", "TraceChoice", "draw_first", "finish", "read_trace", "write"]
 
 COLUMNS: Mapping[str, Column] = {
     "job_id": Column(("job_id",), text),
@@ -31,6 +31,18 @@ COLUMNS: Mapping[str, Column] = {
     "duration": Column(("duration",), number),
 }
 """Columns of the table, the names that they go by in files, and how a cell is read."""
+
+
+class TraceChoice(TypedDict, total=False):
+    """What every ``from_trace`` that reads a job table takes beside its own options.
+
+    ``columns`` and ``skip_bad_rows`` are those of :func:`read_trace`; the window of jobs begins with the first one that
+    is submitted at ``time`` (s, on the trace's clock) or later, or anywhere alike where it is not given.
+    """
+
+    columns: Mapping[str, str] | None
+    skip_bad_rows: bool
+    time: float | None
 
 
 @reader
@@ -108,15 +120,33 @@ def write(jobs: pd.DataFrame) -> str:
     return jobs.rename(columns={name: column.names[0] for name, column in COLUMNS.items()}).to_csv(index=False)
 
 
-def draw_first(rng: np.random.Generator, jobs: pd.DataFrame, num_jobs: int) -> int:
-    """Row of a job table at which a random window of so many jobs begins.
+def draw_first(rng: np.random.Generator, jobs: pd.DataFrame, num_jobs: int, time: float | None = None) -> int:
+    """Row of a job table at which a window of so many jobs begins.
+
+    Parameters
+    ----------
+    rng : Generator
+        Draws the row where no time is given.
+    jobs : DataFrame
+    num_jobs : int
+    time : float, optional
+        The window begins with the first row, in the file's order, that is submitted then or later, s.
 
     Raises
     ------
     InstanceError
-        When the table has fewer.
+        When the table has fewer jobs, or fewer from that row on.
     """
     if not 1 <= num_jobs <= len(jobs):
         name = jobs.attrs["reading"]["source"]
         raise InstanceError(f"num_jobs: got {num_jobs}, must be 1 to {len(jobs)}, the number of jobs in {name}")
-    return int(rng.integers(0, len(jobs) - num_jobs + 1))
+    if time is None:
+        return int(rng.integers(0, len(jobs) - num_jobs + 1))
+    later = jobs["submit_time"].to_numpy(float) >= time
+    first = int(later.argmax()) if later.any() else len(jobs)
+    if first + num_jobs > len(jobs):
+        raise InstanceError(
+            f"time: got {time:g}, of which on there are {len(jobs) - first} jobs in {jobs.attrs['reading']['source']}, "
+            f"must be {num_jobs}"
+        )
+    return first

@@ -13,6 +13,7 @@ from instances.data.lines import (
     MOST_REASONS,
     Column,
     PathLike,
+    Reading,
     Source,
     gpus,
     moment,
@@ -29,7 +30,7 @@ from instances.text import OpenFile
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["read_distribution", "read_trace"]
+__all__ = ["read_distribution", "read_placements", "read_trace"]
 
 
 @reader
@@ -57,6 +58,23 @@ def read_trace(source: PathLike | OpenFile, *, skip_bad_rows: bool = False) -> p
     """
     import pandas as pd
 
+    rows, reading = _jobs(source, skip_bad_rows)
+    jobs = pd.DataFrame([{name: value for name, value in row.items() if name != "known"} for row in rows])
+    jobs.attrs["reading"] = reading
+    attempts, running = jobs["attempts"].to_numpy(int), jobs["running"].to_numpy(bool)
+    return finish(
+        jobs,
+        leave_out={
+            "job had not ended": running,
+            "job has no attempt with start and end": ~running & (attempts == 0),
+            "job used no GPU": jobs["num_gpus"].to_numpy(int) < 1,
+        },
+        filled_in={"duration is the sum of several attempts": attempts > 1},
+    )
+
+
+def _jobs(source: PathLike | OpenFile, skip_bad_rows: bool) -> tuple[list[dict[str, Any]], Reading]:
+    """The jobs of the log, and how they were read."""
     content, reading = read_json(source)
     name = reading["source"]
     if not isinstance(content, list):
@@ -74,18 +92,51 @@ def read_trace(source: PathLike | OpenFile, *, skip_bad_rows: bool = False) -> p
             reasons += [str(error)] if len(reasons) < MOST_REASONS else []
     if not rows:
         raise InstanceError(f"{name}: there are no jobs" + (f"; {reasons[0]}" if reasons else ""))
-    jobs = pd.DataFrame(rows)
-    jobs.attrs["reading"] = {**reading, "rows": len(content), "skipped": skipped, "reasons": reasons}
-    attempts, running = jobs["attempts"].to_numpy(int), jobs["running"].to_numpy(bool)
-    return finish(
-        jobs,
-        leave_out={
-            "job had not ended": running,
-            "job has no attempt with start and end": ~running & (attempts == 0),
-            "job used no GPU": jobs["num_gpus"].to_numpy(int) < 1,
-        },
-        filled_in={"duration is the sum of several attempts": attempts > 1},
-    )
+    told: Reading = {**reading, "rows": len(content), "skipped": skipped, "reasons": reasons}
+    return rows, told
+
+
+@reader
+def read_placements(source: PathLike | OpenFile, *, skip_bad_rows: bool = False) -> pd.DataFrame:
+    """The job log as a placement table: a row for each server of each attempt whose start and end are known.
+
+    Parameters
+    ----------
+    source : path or open file
+    skip_bad_rows : bool
+        As in :func:`instances.data.jobs.read_trace`.
+
+    Returns
+    -------
+    DataFrame
+        As from :func:`instances.data.placements.read_placements`; times are s after the first start.
+
+    Raises
+    ------
+    InstanceError
+        When the file is malformed; the message names the job by its number, from 0.
+    """
+    import pandas as pd
+
+    jobs, reading = _jobs(source, skip_bad_rows)
+    rows = []
+    without = 0
+    for job in jobs:
+        without += not job["known"]
+        for spent, attempt in job["known"]:
+            end = moment(attempt["end_time"])
+            _gpus(attempt.get("detail"), f"{reading['source']}: job {job['job_id']}: detail")
+            rows += [
+                (job["job_id"], str(server.get("ip")), len(server["gpus"]), end - spent, end)
+                for server in attempt["detail"]
+                if server["gpus"]
+            ]
+    if not rows:
+        raise InstanceError(f"{reading['source']}: there are no placements")
+    table = pd.DataFrame(rows, columns=["job_id", "server", "gpus", "start", "end"])
+    table = table.assign(start=table["start"] - table["start"].min(), end=table["end"] - table["start"].min())
+    table.attrs["reading"] = {**reading, "left_out": {"job has no attempt with start and end": without}}
+    return table
 
 
 def _job(entry: Any, where: str) -> dict[str, Any]:
@@ -98,7 +149,7 @@ def _job(entry: Any, where: str) -> dict[str, Any]:
     known = []
     for attempt in attempts:
         ends = [attempt.get(side) for side in ("start_time", "end_time")]
-        if all(isinstance(end, str) and end != "None" for end in ends):
+        if all(isinstance(end, str) and end not in ("None", "") for end in ends):
             start, end = (read_cell(moment, str(end), f"{where}: attempts") for end in ends)
             if end < start:
                 raise InstanceError(f"{where}: attempts: got one that ends before it starts, at {attempt['end_time']}")
@@ -109,7 +160,8 @@ def _job(entry: Any, where: str) -> dict[str, Any]:
         "duration": float(sum(spent for spent, _ in known)),
         "num_gpus": _gpus(known[-1][1].get("detail"), f"{where}: detail") if known else 0,
         "attempts": len(known),
-        "running": bool(attempts) and attempts[-1].get("end_time") in (None, "None"),
+        "running": bool(attempts) and attempts[-1].get("end_time") in (None, "None", ""),
+        "known": known,
     }
 
 

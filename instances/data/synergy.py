@@ -181,7 +181,7 @@ def _assigned(name: str, content: str) -> Any:
     raise InstanceError(f"{name}: nothing like self.tput = np.array([[...], ...]) is in it")
 
 
-def written(profiles: Profiles, *, cpus_per_gpu: int) -> str:
+def written(profiles: Profiles, *, cpus_per_gpu: int = 3) -> str:
     """Profiles as the JSON that :func:`read_profiles` reads.
 
     Parameters
@@ -189,7 +189,14 @@ def written(profiles: Profiles, *, cpus_per_gpu: int) -> str:
     profiles : Profiles
     cpus_per_gpu : int
         CPU cores of a server for each of its GPUs, with which they were measured.
+
+    Raises
+    ------
+    InstanceError
+        When there is no such server.
     """
+    if cpus_per_gpu < 1:
+        raise InstanceError(f"cpus_per_gpu: got {cpus_per_gpu}, must be at least 1")
     models = {model: {"throughput": matrix.tolist()} for model, matrix in profiles.throughputs.items()}
     content = {
         "cpus_per_gpu": profiles.cpus.tolist(),

@@ -21,14 +21,16 @@ running jobs have to move.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
 from instances import pictures
-from instances.base import Instance, Plan, Violation, exceeding
+from instances.base import Instance, InstanceError, Plan, Violation, exceeding
+from instances.data.lines import Source
+from instances.data.placements import held_at, read_placements
 from instances.schema import LONGEST, Array, BoolArray, FloatArray, IntArray, Scalar
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ __all__ = [
     "ElasticFlowPlacementPlan",
     "fragmented_server",
     "from_frame",
+    "from_placements",
     "generate",
     "seven_and_seven",
 ]
@@ -266,6 +269,78 @@ def _draw_sizes(rng: np.random.Generator, num_gpus: int, total: int) -> IntArray
 def _largest(count: int) -> int:
     """The largest power of two up to ``count``."""
     return 1 << (count.bit_length() - 1)
+
+
+def from_placements(
+    rng: np.random.Generator | int,
+    *,
+    placements: Source,
+    num_servers: int = 8,
+    gpus_per_server: int = 8,
+    time: float | None = None,
+    columns: Mapping[str, str] | None = None,
+    skip_bad_rows: bool = False,
+) -> ElasticFlowPlacement:
+    """Jobs where they ran at a time, and a job that comes and takes the largest block that the free GPUs make.
+
+    A job holds a power of two of GPUs, those that it held rounded down.  Tables say which server a job was on, and not
+    which of its GPUs: on each server the jobs' GPUs follow each other in the table's order, and a job on several
+    servers began on the first of these.
+
+    Parameters
+    ----------
+    rng : Generator or int
+        Source of randomness, or its seed: it draws the servers of those in use, and the time where none is given.
+    placements : path, open file or DataFrame
+        What :func:`instances.data.placements.read_placements` reads.
+    num_servers, gpus_per_server : int
+        Servers, and the GPUs of each; jobs that no longer fit on a server are left out.
+    time : float, optional
+        s, on the table's clock.
+    columns, skip_bad_rows
+        As in :func:`instances.data.jobs.read_trace`.
+
+    Raises
+    ------
+    InstanceError
+        When the file is malformed, or fewer servers are in use.
+    """
+    if gpus_per_server < 1:
+        raise InstanceError(f"gpus_per_server: got {gpus_per_server}, must be at least 1")
+    table = read_placements(placements, columns=columns, skip_bad_rows=skip_bad_rows)
+    held = held_at(np.random.default_rng(rng), table, num_servers, time)
+    num_gpus = num_servers * gpus_per_server
+    ends = np.zeros(len(held.servers), np.int64)
+    sizes, offsets, jobs = [], [], []
+    for job, on in zip(held.jobs, held.gpus, strict=True):
+        if (ends + on <= gpus_per_server).all():
+            first = int(np.flatnonzero(on)[0])
+            sizes.append(1 << (int(on.sum()).bit_length() - 1))
+            offsets.append(float(first * gpus_per_server + ends[first]))
+            jobs.append(job)
+            ends += on
+    left = num_gpus - sum(sizes)
+    if left:
+        sizes.append(1 << (left.bit_length() - 1))
+        offsets.append(np.inf)
+    told = {
+        "reader": "instances.elasticflow.placement.from_placements",
+        "placements": table.attrs["reading"],
+        "jobs": jobs,
+        "servers": held.servers,
+        "repairs": {
+            "job no longer fits on its server, and is left out": len(held.jobs) - len(jobs),
+            "GPUs of a server are taken to follow each other": len(jobs),
+            "job is put in that takes the largest block": int(left > 0),
+        },
+        "options": {"num_servers": num_servers, "gpus_per_server": gpus_per_server, "time": held.time},
+    }
+    return ElasticFlowPlacement(
+        num_gpus=num_gpus,
+        gpus_per_server=gpus_per_server,
+        sizes=np.array(sizes, np.int64),
+        previous_offsets=np.array(offsets, float),
+    ).with_origin(told)
 
 
 def fragmented_server() -> ElasticFlowPlacement:

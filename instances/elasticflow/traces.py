@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypedDict
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from instances.base import InstanceError
 from instances.data.elasticflow import read_throughputs, throughput_curve
-from instances.data.jobs import draw_first, read_trace
+from instances.data.jobs import TraceChoice, draw_first, read_trace
 from instances.data.lines import Source
 from instances.data.origin import origin
 from instances.schema import LARGEST
@@ -22,12 +23,13 @@ DEADLINE_FACTORS = (0.5, 1.5)
 """The paper draws each deadline uniformly from this range times the job's duration."""
 
 
-class JobChoice(TypedDict, total=False):
+class JobChoice(TraceChoice, total=False):
     """The keyword arguments of :func:`jobs_from_trace` that every ``from_trace`` takes beside the number of jobs."""
 
     num_gpus: int
     slot_seconds: float
     draw_deadlines: bool
+    draw_models: bool
     interpolate: bool
 
 
@@ -40,7 +42,11 @@ def jobs_from_trace(
     num_gpus: int = 16,
     slot_seconds: float = 3600.0,
     draw_deadlines: bool = False,
+    draw_models: bool = False,
     interpolate: bool = True,
+    columns: Mapping[str, str] | None = None,
+    skip_bad_rows: bool = False,
+    time: float | None = None,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Consecutive jobs of a trace, as if all had been submitted now.
 
@@ -70,8 +76,12 @@ def jobs_from_trace(
     draw_deadlines : bool
         Draw deadlines as the paper does, uniformly from 0.5 to 1.5 times the job's duration,
         instead of taking the trace's.
+    draw_models : bool
+        Take no notice of the trace's models, whose batch sizes and iterations mean nothing to others: draw them.
     interpolate : bool
         What happens between measured counts of GPUs; see :func:`instances.data.elasticflow.throughput_curve`.
+    columns, skip_bad_rows, time
+        As in :class:`instances.data.jobs.TraceChoice`.
 
     Returns
     -------
@@ -90,8 +100,10 @@ def jobs_from_trace(
         raise InstanceError(f"slot_seconds: got {slot_seconds!r}, must be positive")
     rng = np.random.default_rng(rng)
     tables = read_throughputs(throughputs)
-    arriving = read_trace(trace)
-    first = draw_first(rng, arriving, num_jobs)
+    arriving = read_trace(trace, columns=columns, skip_bad_rows=skip_bad_rows)
+    if draw_models:
+        arriving = arriving.drop(columns=["model", "batch_size", "iterations"], errors="ignore")
+    first = draw_first(rng, arriving, num_jobs, time)
     jobs = arriving.iloc[first : first + num_jobs]
     repairs: dict[str, int] = {}
     durations = jobs["duration"].to_numpy(float)
@@ -136,7 +148,9 @@ def jobs_from_trace(
             "num_gpus": num_gpus,
             "slot_seconds": slot_seconds,
             "draw_deadlines": draw_deadlines,
+            "draw_models": draw_models,
             "interpolate": interpolate,
+            "time": time,
         },
     )
 
@@ -173,5 +187,5 @@ def _missing(model: str, size: int | None, tables: pd.DataFrame) -> str:
     has = f"of batch sizes {', '.join(map(str, sizes))}" if sizes else f"of {', '.join(dict(list(tables.index)))}"
     return (
         f"{name}: there is no throughput of {model}{batch}, only {has}: give a table {model}.csv with a line for it, "
-        "or a trace without the column of models, which are drawn then"
+        "or have models drawn (draw_models=True)"
     )

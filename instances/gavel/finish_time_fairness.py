@@ -28,7 +28,7 @@ from instances.data.lines import Source
 from instances.gavel.sharing import Allocation
 from instances.gavel.steps import SharingWithSteps
 from instances.gavel.synthetic import ClusterOptions, draw_cluster, draw_steps, three_jobs_on_two_types
-from instances.gavel.traces import ClusterChoice, jobs_from_trace
+from instances.gavel.traces import TraceChoice, jobs_from_trace
 from instances.schema import Array, FloatArray, IntArray, default
 
 __all__ = ["FinishTimeFairness", "from_frame", "from_trace", "generate", "late_job", "three_jobs"]
@@ -117,7 +117,7 @@ def from_trace(
     throughputs: Source,
     trace: Source,
     num_jobs: int = 16,
-    **choice: Unpack[ClusterChoice],
+    **choice: Unpack[TraceChoice],
 ) -> FinishTimeFairness:
     """Jobs of a real trace, all new, with the throughputs of a published table.
 

@@ -30,7 +30,7 @@ from instances.base import Violation, exceeding
 from instances.data.lines import Source
 from instances.gavel.sharing import Allocation, Sharing
 from instances.gavel.synthetic import ClusterOptions, draw_cluster
-from instances.gavel.traces import ClusterChoice, jobs_from_trace
+from instances.gavel.traces import TraceChoice, entities_of, jobs_from_trace
 from instances.schema import Array, BoolArray, FloatArray, IntArray, StrArray, default
 
 if TYPE_CHECKING:
@@ -221,7 +221,8 @@ def from_trace(
     trace: Source,
     num_jobs: int = 16,
     num_entities: int = 3,
-    **choice: Unpack[ClusterChoice],
+    entities_by: str = "random",
+    **choice: Unpack[TraceChoice],
 ) -> HierarchicalFairness:
     """Jobs of a real trace, with the throughputs of a published table and the trace's priorities.
 
@@ -229,19 +230,18 @@ def from_trace(
 
     Parameters
     ----------
-    num_entities : int
-        Entities, which traces do not name: jobs belong to any of them alike.  Their weights are 1, 2,
-        3, ..., and every second one serves its jobs in order.
+    num_entities, entities_by
+        Entities, which traces do not name; see :func:`instances.gavel.traces.entities_of`.
     """
     rng = np.random.default_rng(rng)
     jobs, fields = jobs_from_trace(rng, throughputs=throughputs, trace=trace, num_jobs=num_jobs, **choice)
+    told = jobs.attrs["origin"]
+    told["options"] |= {"entities_by": entities_by, "num_entities": num_entities}
     return HierarchicalFairness(
         **fields,
-        entities=rng.integers(0, num_entities, num_jobs),
-        entity_weights=np.arange(1.0, num_entities + 1),
-        entity_policies=np.where(np.arange(num_entities) % 2, "fifo", "fairness"),
+        **entities_of(jobs, entities_by, num_entities, rng),
         weights=jobs["priority"].to_numpy(float),
-    ).with_origin(jobs.attrs["origin"])
+    ).with_origin(told)
 
 
 from_frame = HierarchicalFairness.from_frame

@@ -21,7 +21,7 @@ from instances.data.lines import Source
 from instances.gavel.sharing import Allocation
 from instances.gavel.steps import SharingWithSteps
 from instances.gavel.synthetic import ClusterOptions, draw_cluster, draw_steps, three_jobs_on_two_types
-from instances.gavel.traces import ClusterChoice, jobs_from_trace
+from instances.gavel.traces import TraceChoice, jobs_from_trace
 
 __all__ = ["Makespan", "from_frame", "from_trace", "generate", "three_jobs"]
 
@@ -64,7 +64,7 @@ def from_trace(
     throughputs: Source,
     trace: Source,
     num_jobs: int = 16,
-    **choice: Unpack[ClusterChoice],
+    **choice: Unpack[TraceChoice],
 ) -> Makespan:
     """Jobs of a real trace with all their steps to do, and the throughputs of a published table.
 

@@ -19,7 +19,7 @@ import numpy as np
 from instances.data.lines import Source
 from instances.gavel.sharing import Allocation, Sharing
 from instances.gavel.synthetic import ClusterOptions, draw_cluster, three_jobs_on_two_types
-from instances.gavel.traces import ClusterChoice, jobs_from_trace
+from instances.gavel.traces import TraceChoice, jobs_from_trace
 from instances.schema import Array, FloatArray, default
 
 __all__ = ["MaxMinFairness", "from_frame", "from_trace", "generate", "space_sharing", "three_jobs"]
@@ -71,7 +71,7 @@ def from_trace(
     throughputs: Source,
     trace: Source,
     num_jobs: int = 16,
-    **choice: Unpack[ClusterChoice],
+    **choice: Unpack[TraceChoice],
 ) -> MaxMinFairness:
     """Jobs of a real trace, with the throughputs of a published table and the trace's priorities.
 

@@ -14,18 +14,15 @@ from typing import Annotated, Any, Self, Unpack
 
 import numpy as np
 
-from instances.base import InstanceError, Violation, exceeding
+from instances.base import Violation, exceeding
 from instances.data.lines import Source
 from instances.gavel.sharing import Allocation, Sharing
 from instances.gavel.steps import SharingWithSteps
 from instances.gavel.synthetic import ClusterOptions, draw_cluster, draw_steps
-from instances.gavel.traces import ClusterChoice, jobs_from_trace
+from instances.gavel.traces import PRICES, TraceChoice, jobs_from_trace, price_of_each
 from instances.schema import Array, FloatArray, IntArray, default
 
 __all__ = ["PRICES", "PricedSharing", "draw_slos"]
-
-PRICES = {"k80": 0.45, "p100": 1.46, "v100": 2.48}
-"""Google Cloud's on-demand prices of the published types, $/h."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -65,10 +62,10 @@ class PricedSharing(SharingWithSteps):
         throughputs: Source,
         trace: Source,
         num_jobs: int = 16,
-        prices: Mapping[str, float] = PRICES,
+        prices: Mapping[str, float] | None = None,
         slo_fraction: float = 0.25,
         slo_tightness: float = 0.8,
-        **choice: Unpack[ClusterChoice],
+        **choice: Unpack[TraceChoice],
     ) -> Self:
         """Jobs of a real trace with all their steps to do, and the throughputs of a published table.
 
@@ -77,23 +74,20 @@ class PricedSharing(SharingWithSteps):
         Parameters
         ----------
         prices : mapping
-            $/h of one worker of each type.
+            $/h of one worker of each type; by default those of the published types.
         slo_fraction, slo_tightness : float
             As in ``generate``: the published traces have no SLOs.  A job that has one keeps it.
         """
         rng = np.random.default_rng(rng)
         jobs, fields = jobs_from_trace(rng, throughputs=throughputs, trace=trace, num_jobs=num_jobs, **choice)
         told = jobs.attrs["origin"]
-        for name in told["options"]["worker_types"]:
-            if name not in prices:
-                raise InstanceError(
-                    f"prices: there is none of worker type {name!r}, give prices={{{name!r}: ...}} in $/h"
-                )
-        of_pool = np.array([prices[name] for name in told["options"]["worker_types"]])
+        of_pool = price_of_each(told["options"]["worker_types"], prices)
         steps = jobs["steps"].to_numpy(float)
         drawn = draw_slos(rng, fields, steps, fraction=slo_fraction, tightness=slo_tightness)
         given = jobs["slo"].to_numpy(float)
         told["options"] |= {"slo_fraction": slo_fraction, "slo_tightness": slo_tightness}
+        if prices is not None:
+            told["options"]["prices"] = dict(prices)
         told["repairs"]["SLO is drawn, of which the trace has none"] = int(
             (np.isfinite(drawn) & ~np.isfinite(given)).sum()
         )

@@ -17,7 +17,7 @@ import numpy as np
 from instances.data.lines import Source
 from instances.gavel.sharing import Allocation, Sharing
 from instances.gavel.synthetic import ClusterOptions, draw_cluster, three_jobs_on_two_types
-from instances.gavel.traces import ClusterChoice, jobs_from_trace
+from instances.gavel.traces import TraceChoice, jobs_from_trace
 
 __all__ = ["TotalThroughput", "from_frame", "from_trace", "generate", "three_jobs"]
 
@@ -53,7 +53,7 @@ def from_trace(
     throughputs: Source,
     trace: Source,
     num_jobs: int = 16,
-    **choice: Unpack[ClusterChoice],
+    **choice: Unpack[TraceChoice],
 ) -> TotalThroughput:
     """Jobs of a real trace, with the throughputs of a published table.
 

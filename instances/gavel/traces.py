@@ -20,24 +20,29 @@ from instances.data.lines import Source, reader
 from instances.data.origin import origin
 from instances.files import instance_type
 from instances.gavel.sharing import Sharing
-from instances.schema import FloatArray, IntArray, declarations
+from instances.schema import FloatArray, IntArray, declarations, quoted
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
     "BATCH_SIZES",
+    "ENTITY_RULES",
     "PHYSICAL_CLUSTER",
+    "PRICES",
     "ROUND_SECONDS",
     "UNCONSOLIDATED",
     "WORKER_TYPES",
     "ClusterChoice",
+    "TraceChoice",
     "active_jobs",
     "cluster",
     "draw_jobs",
+    "entities_of",
     "from_trace",
     "jobs_from_trace",
     "listed_jobs",
+    "price_of_each",
 ]
 
 WORKER_TYPES = ("k80", "p100", "v100")
@@ -68,6 +73,18 @@ class ClusterChoice(TypedDict, total=False):
     unconsolidated: bool
     share_space: bool
 
+
+class TraceChoice(ClusterChoice, total=False):
+    """The keyword arguments of :func:`jobs_from_trace`, which every ``from_trace`` takes beside the number of jobs.
+
+    ``skip_bad_rows`` is that of :func:`instances.data.gavel.read_trace`.
+    """
+
+    skip_bad_rows: bool
+
+
+PRICES = {"k80": 0.45, "p100": 1.46, "v100": 2.48}
+"""Google Cloud's on-demand prices of the published types, $/h."""
 
 _ALONE, _UNLISTED = -1, -2
 
@@ -231,10 +248,15 @@ def cluster(
     runs = together.max(axis=(2, 3)) > 0
     possible = runs[number[first], number[second]] & (scale_factors[first] == scale_factors[second])
     first, second = first[possible], second[possible]
-    workers = max(8, n // 4) if num_workers is None else num_workers
+    workers = np.asarray(max(8, n // 4) if num_workers is None else num_workers)
+    if workers.shape not in ((), (len(worker_types),)):
+        types = ", ".join(worker_types)
+        raise InstanceError(
+            f"num_workers: got {quoted(workers.tolist())}, must be a number, or one for each of {types}"
+        )
     return {
         "throughputs": alone[number],
-        "num_workers": np.broadcast_to(np.asarray(workers), len(worker_types)),
+        "num_workers": np.broadcast_to(workers, len(worker_types)),
         "pools": np.arange(len(names)) % len(worker_types),
         "scale_factors": scale_factors,
         "pairs": np.stack([first, second], axis=1),
@@ -304,6 +326,7 @@ def jobs_from_trace(
     throughputs: Source,
     trace: Source,
     num_jobs: int = 16,
+    skip_bad_rows: bool = False,
     **choice: Unpack[ClusterChoice],
 ) -> tuple[pd.DataFrame, dict[str, Any]]:
     """Jobs drawn from a real trace, and the cluster that they share.
@@ -317,6 +340,8 @@ def jobs_from_trace(
         What :func:`instances.data.gavel.read_throughputs` and ``read_trace`` read.
     num_jobs : int
         Number of jobs, n.
+    skip_bad_rows : bool
+        As in :func:`instances.data.gavel.read_trace`.
     **choice
         Worker types, their numbers and placements, and space sharing, as in :func:`cluster`.
 
@@ -333,7 +358,7 @@ def jobs_from_trace(
         When a file is malformed, or the table has none of the trace's job types.
     """
     rates = _read_rates(throughputs)
-    arriving = read_trace(trace)
+    arriving = read_trace(trace, skip_bad_rows=skip_bad_rows)
     rows = _drawn(rng, arriving, rates, num_jobs)
     jobs = arriving.iloc[rows].reset_index(drop=True)
     choice["worker_types"] = list(choice.get("worker_types") or rates.consolidated)
@@ -403,7 +428,8 @@ def _active(
     done = np.floor(elapsed * speed / slowdown)
     left = done < trace["steps"].to_numpy(float)[rows]
     if not left.any():
-        raise InstanceError(f"time: got {time:g}, must be a time at which some job is active")
+        name = trace.attrs.get("reading", {}).get("source", "the trace")
+        raise InstanceError(f"time: got {time:g}, must be a time at which some job of {name} is active")
     return rows[left], done[left], elapsed[left]
 
 
@@ -411,6 +437,72 @@ def _numbers(kinds: Sequence[JobType]) -> IntArray:
     """The number of each job's type among the different ones, in order of their first job."""
     number_of = {kind: number for number, kind in enumerate(dict.fromkeys(kinds))}
     return np.array([number_of[kind] for kind in kinds], np.int64)
+
+
+def price_of_each(worker_types: Sequence[str], prices: Mapping[str, float] | None) -> FloatArray:
+    """(k,) float: $/h of a worker of each type; the published types have prices of their own.
+
+    Raises
+    ------
+    InstanceError
+        When there is none of a type; the message says what to give.
+    """
+    prices = PRICES if prices is None else prices
+    for name in worker_types:
+        if name not in prices:
+            raise InstanceError(f"prices: there is none of worker type {name!r}, give prices={{{name!r}: ...}} in $/h")
+    return np.array([prices[name] for name in worker_types])
+
+
+ENTITY_RULES = ("random", "in_turn", "model", "scale_factor")
+"""By what jobs belong to entities, which traces do not name."""
+
+
+def entities_of(
+    jobs: pd.DataFrame, by: str, num_entities: int = 3, rng: np.random.Generator | None = None
+) -> dict[str, Any]:
+    """Fields of :class:`instances.gavel.hierarchical_fairness.HierarchicalFairness`: whose the jobs of a trace are.
+
+    Parameters
+    ----------
+    jobs : DataFrame
+        With ``model`` and ``scale_factor``.
+    by : str
+        "random", to any entity alike; "in_turn", the first job to the first entity, the second to the second, and so
+        on; "model" or "scale_factor", one entity for each of these, in the order of their first jobs.
+    num_entities : int
+        Entities, for the first two.
+    rng : Generator, optional
+        For "random".
+
+    Returns
+    -------
+    dict
+        ``entities``, and of these the weights, 1, 2, 3, ..., and the policies: every second one serves its jobs in
+        order.
+
+    Raises
+    ------
+    InstanceError
+        When there is no such rule, or no entity.
+    """
+    rules = ENTITY_RULES if rng is not None else ENTITY_RULES[1:]
+    if by not in rules:
+        raise InstanceError(f"entities_by: got {quoted(by)}, must be one of {', '.join(rules)}")
+    if num_entities < 1:
+        raise InstanceError(f"num_entities: got {num_entities}, must be at least 1")
+    if by in ("model", "scale_factor"):
+        numbers = {name: number for number, name in enumerate(dict.fromkeys(jobs[by].tolist()))}
+        entities, num_entities = np.array([numbers[name] for name in jobs[by].tolist()], np.int64), len(numbers)
+    elif rng is not None and by == "random":
+        entities = rng.integers(0, num_entities, len(jobs))
+    else:
+        entities = np.arange(len(jobs)) % num_entities
+    return {
+        "entities": entities,
+        "entity_weights": np.arange(1.0, num_entities + 1),
+        "entity_policies": np.where(np.arange(num_entities) % 2, "fifo", "fairness"),
+    }
 
 
 def from_trace(
@@ -425,6 +517,10 @@ def from_trace(
     unconsolidated: bool = False,
     share_space: bool = True,
     only_listed: bool = False,
+    prices: Mapping[str, float] | None = None,
+    entities_by: str | None = None,
+    num_entities: int = 3,
+    skip_bad_rows: bool = False,
     **fields: Any,
 ) -> Sharing:
     """A snapshot: the jobs of a trace that are active at a time, as an instance of any policy.
@@ -443,8 +539,17 @@ def from_trace(
         As in :func:`cluster`.
     only_listed : bool
         Whether jobs whose type the table lacks are left out; otherwise they are an error.
+    prices : mapping, optional
+        $/h of one worker of each type, for policies that pay; by default those of the published types.
+    entities_by : str, optional
+        To which entity a job belongs, where a policy asks for that: "in_turn", "model" or "scale_factor", as in
+        :func:`entities_of`; to one and the same by default.
+    num_entities : int
+        As in :func:`entities_of`.
+    skip_bad_rows : bool
+        As in :func:`instances.data.gavel.read_trace`.
     **fields
-        Fields that no trace has, such as ``costs`` or ``entities``; they go before those of the
+        Fields by name, such as ``costs`` or ``entities``; they go before those of the
         trace: ``weights`` (its priorities), ``steps`` (left to do), ``slos`` (time left; none for
         jobs that have missed theirs), ``elapsed`` and ``isolated_elapsed``.
 
@@ -458,7 +563,7 @@ def from_trace(
     if not issubclass(kind, Sharing):
         raise InstanceError(f"problem: got {problem!r}, must be a policy of Gavel with throughputs")
     rates = _read_rates(throughputs)
-    whole = read_trace(trace)
+    whole = read_trace(trace, skip_bad_rows=skip_bad_rows)
     rows = _listed(whole, rates) if only_listed else np.arange(len(whole))
     left_out = len(whole) - len(rows)
     rows, done, elapsed = _active(whole, rates, rows, time, slowdown=slowdown, worker_types=worker_types)
@@ -481,6 +586,10 @@ def from_trace(
         "isolated_elapsed": done / Sharing(**shared).isolated_throughputs,
     }
     declared = declarations(kind)
+    if "costs" in declared and "costs" not in fields:
+        known["costs"] = price_of_each(worker_types or rates.consolidated, prices)[shared["pools"]]
+    if "entities" in declared and entities_by is not None:
+        known |= entities_of(jobs, entities_by, num_entities)
     taken = {name: value for name, value in known.items() if name in declared and name not in fields}
     told = origin(
         "instances.gavel.from_trace",
@@ -498,6 +607,10 @@ def from_trace(
             "num_workers": num_workers,
             "unconsolidated": unconsolidated,
             "share_space": share_space,
+            "only_listed": only_listed,
+            "prices": prices,
+            "entities_by": entities_by,
+            "num_entities": num_entities if entities_by == "in_turn" else None,
         },
     )
     return kind(**shared, **taken, **fields).with_origin(told)

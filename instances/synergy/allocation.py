@@ -36,7 +36,7 @@ from instances.synergy import sensitivity
 from instances.synergy.placement import SynergyPlacement
 from instances.synergy.sensitivity import CPU, MEMORY, THROUGHPUT, SensitiveJobs
 from instances.synergy.synthetic import JobOptions, draw_jobs
-from instances.synergy.traces import MixOptions, ServerChoice, jobs_from_mix, jobs_from_trace
+from instances.synergy.traces import MixOptions, TraceChoice, jobs_from_mix, jobs_from_trace
 from instances.text import OpenFile
 
 __all__ = ["SynergyAllocation", "SynergyAllocationPlan", "from_frame", "from_mix", "from_trace", "generate"]
@@ -149,7 +149,7 @@ def from_trace(
     throughputs: PathLike | OpenFile,
     trace: Source,
     num_servers: int = 4,
-    **choice: Unpack[ServerChoice],
+    **choice: Unpack[TraceChoice],
 ) -> SynergyAllocation:
     """Jobs drawn from a published trace until the GPUs are full.
 

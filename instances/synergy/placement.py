@@ -223,6 +223,7 @@ def from_trace(
     throughputs: PathLike | OpenFile,
     trace: Source,
     num_servers: int = 4,
+    skip_bad_rows: bool = False,
     **choice: Unpack[ServerChoice],
 ) -> SynergyPlacement:
     """Jobs of a trace with their best-case demands, as many as the cluster holds.
@@ -235,7 +236,7 @@ def from_trace(
     rng = np.random.default_rng(rng)
     cpus_per_gpu, server_gpus = choice.get("cpus_per_gpu", 3), choice.get("server_gpus", SERVER_GPUS)
     profiles = read_profiles(throughputs, cpus_per_gpu=cpus_per_gpu)
-    jobs = read_trace(trace)
+    jobs = read_trace(trace, skip_bad_rows=skip_bad_rows)
     server = np.array([server_gpus, float(cpus_per_gpu * server_gpus), choice.get("server_memory", SERVER_MEMORY)])
     left = num_servers * server
     demands: list[FloatArray] = []

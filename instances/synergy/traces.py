@@ -15,7 +15,7 @@ from instances.synergy.sensitivity import from_matrix
 from instances.synergy.synthetic import SERVER_GPUS, SERVER_MEMORY, DemandOptions, Jobs, draw_demands
 from instances.text import OpenFile
 
-__all__ = ["MixOptions", "ServerChoice", "jobs_from_mix", "jobs_from_trace", "profiled"]
+__all__ = ["MixOptions", "ServerChoice", "TraceChoice", "jobs_from_mix", "jobs_from_trace", "profiled"]
 
 
 class ServerChoice(TypedDict, total=False):
@@ -30,6 +30,15 @@ class ServerChoice(TypedDict, total=False):
     server_gpus: int
     server_memory: float
     server_cap: bool
+
+
+class TraceChoice(ServerChoice, total=False):
+    """The keyword arguments of :func:`jobs_from_trace`, which ``from_trace`` takes.
+
+    ``skip_bad_rows`` is that of :func:`instances.data.synergy.read_trace`.
+    """
+
+    skip_bad_rows: bool
 
 
 class MixOptions(DemandOptions, ServerChoice, total=False):
@@ -126,6 +135,7 @@ def jobs_from_trace(
     throughputs: PathLike | OpenFile,
     trace: Source,
     num_servers: int = 4,
+    skip_bad_rows: bool = False,
     **choice: Unpack[ServerChoice],
 ) -> tuple[Jobs, dict[str, Any]]:
     """Jobs of a trace, drawn until the GPUs are full, and where they are from.
@@ -141,6 +151,8 @@ def jobs_from_trace(
         What :func:`instances.data.synergy.read_profiles` and ``read_trace`` read; the trace may be a DataFrame.
     num_servers : int
         Servers.
+    skip_bad_rows : bool
+        As in :func:`instances.data.synergy.read_trace`.
     **choice
         What servers, as in :class:`ServerChoice`.
 
@@ -150,7 +162,7 @@ def jobs_from_trace(
         When a file is malformed, or there is no profile of a job's model.
     """
     rng = np.random.default_rng(rng)
-    jobs = read_trace(trace)
+    jobs = read_trace(trace, skip_bad_rows=skip_bad_rows)
     left = num_servers * choice.get("server_gpus", SERVER_GPUS)
     least = int(jobs["gpus"].min())
     profiles = read_profiles(throughputs, cpus_per_gpu=choice.get("cpus_per_gpu", 3))

@@ -31,7 +31,7 @@ from instances.schema import Array, BoolArray, FloatArray, IntArray, Scalar
 from instances.synergy.allocation import SynergyAllocation
 from instances.synergy.sensitivity import CPU, MEMORY, THROUGHPUT, SensitiveJobs, from_matrix
 from instances.synergy.synthetic import JobOptions, draw_jobs
-from instances.synergy.traces import MixOptions, ServerChoice, jobs_from_mix, jobs_from_trace
+from instances.synergy.traces import MixOptions, TraceChoice, jobs_from_mix, jobs_from_trace
 from instances.text import OpenFile
 
 __all__ = [
@@ -228,7 +228,7 @@ def from_trace(
     throughputs: PathLike | OpenFile,
     trace: Source,
     num_servers: int = 4,
-    **choice: Unpack[ServerChoice],
+    **choice: Unpack[TraceChoice],
 ) -> Tuning:
     """Jobs drawn from a published trace until the GPUs are full.
 

@@ -116,7 +116,10 @@ STUDY = ("study", "aryl.reclaim", "--seed", 1, "-o", "study")
         ((*STUDY, "--instances", "nowhere"), "instances: nowhere is not a directory"),
         ((*STUDY, "--config", "nowhere.toml"), "nowhere.toml: No such file or directory"),
         ((*STUDY, "--throughputs", "nowhere"), "throughputs: aryl.reclaim cannot read real data"),
-        ((*STUDY, "--trace", "a", "--trace", "b"), "got 'a' among several paths, must be PAPER=PATH"),
+        ((*STUDY, "--trace", "a", "--trace", "afs=b"), "got 'a' among paths of papers, must be PAPER=PATH"),
+        ((*STUDY, "--times", "soon"), "--times: got 'soon', must be seconds such as 600,1200"),
+        ((*STUDY, "--reader", "num_gpus=4"), "reader: there is no real data to read, give --throughputs and --trace"),
+        ((*STUDY, "--real-only"), "real_only: there is no real data to read, give --throughputs and --trace"),
         # What cannot be written.
         (("study", "aryl.reclaim", "--seed", 1, "-o", "six.json"), "cannot write to six.json: File exists"),
         (("study", "aryl.reclaim", "--seed", 1, "-o", "six.json/x"), "cannot write to six.json/x: Not a directory"),

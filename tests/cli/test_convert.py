@@ -19,9 +19,9 @@ def test_a_log_becomes_a_job_table(tmp_path: Path, optgap: Optgap) -> None:
     assert (said.code, said.err) == (0, "")
     assert said.out.splitlines() == [
         f"2 rows from 4 of {tmp_path / 'log.gz'}",
-        "1 left out: job had not ended",
-        "1 left out: job has no attempt with start and end",
-        "1 of these: duration is the sum of several attempts",
+        "1 rows left out: job had not ended",
+        "1 rows left out: job has no attempt with start and end",
+        "1 rows filled in: duration is the sum of several attempts",
         str(output),
     ]
     assert jobs.read_trace(output)["job_id"].tolist() == ["a", "b"]
@@ -35,9 +35,9 @@ def test_columns_and_bad_rows(tmp_path: Path, optgap: Optgap) -> None:
     output = tmp_path / "jobs.csv"
     plain = ["convert", "helios", str(log), "-o", str(output)]
     assert "there is no column 'gpu_num'" in optgap(*plain).err
-    assert "line 5: submit_time: got 'soon'" in optgap(*plain, "--column", "num_gpus=GPUs").err
+    assert "line 5: submit_time: got 'soon'" in optgap(*plain, "--reader", "columns.num_gpus=GPUs").err
     assert not output.exists()
-    said = optgap(*plain, "--column", "num_gpus=GPUs", "--skip-bad-rows")
+    said = optgap(*plain, "--reader", "columns.num_gpus=GPUs", "--reader", "skip_bad_rows=true")
     assert said.code == 0
     assert "1 rows skipped, the first: " in said.out
     assert jobs.read_trace(output)["num_gpus"].tolist() == [1, 4]
@@ -46,11 +46,11 @@ def test_columns_and_bad_rows(tmp_path: Path, optgap: Optgap) -> None:
 def test_profiles(tmp_path: Path, optgap: Optgap) -> None:
     (tmp_path / "bert.csv").write_text(SIA, encoding="utf-8")
     tables = tmp_path / "tables.csv"
-    assert optgap("convert", "sia", str(tmp_path / "bert.csv"), "-o", str(tables), "--gpu-type", "rtx").code == 0
+    assert optgap("convert", "sia", str(tmp_path / "bert.csv"), "-o", str(tables), "--reader", "gpu_type=rtx").code == 0
     assert list(elasticflow.read_throughputs(tables).index) == [("bert", 8), ("bert", 16)]
     (tmp_path / "alexnet_1.py").write_text(SYNERGY, encoding="utf-8")
     profiles = tmp_path / "profiles.json"
-    said = optgap("convert", "synergy-profiles", str(tmp_path), "-o", str(profiles), "--cpus-per-gpu", "4")
+    said = optgap("convert", "synergy-profiles", str(tmp_path), "-o", str(profiles), "--reader", "cpus_per_gpu=4")
     assert said.code == 0
     assert synergy.read_profiles(profiles, cpus_per_gpu=4).of("alexnet").tolist() == MATRIX
 
@@ -60,9 +60,19 @@ def test_profiles(tmp_path: Path, optgap: Optgap) -> None:
     [
         (["filly", "x", "-o", "y"], "unknown format 'filly' (did you mean 'philly'?), must be one of jobs, philly"),
         (["philly", "none", "-o", "y"], "none: No such file or directory"),
-        (["philly", "none", "-o", "y", "--gpu-type", "t4"], "format philly has no option --gpu-type"),
-        (["philly", "none", "-o", "y", "--cpus-per-gpu", "4"], "format philly has no option --cpus-per-gpu"),
-        (["helios", "none", "-o", "y", "--column", "a"], "--column: got 'a', must be NAME=COLUMN"),
+        (
+            ["philly", "none", "-o", "y", "--reader", "gpu_type=t4"],
+            "reader: format philly has no option 'gpu_type'; it takes skip_bad_rows (true or false)",
+        ),
+        (
+            ["synergy-profiles", "none", "-o", "y", "--reader", "cpus_per_gpu=many"],
+            "reader: cpus_per_gpu of format synergy-profiles: got 'many', must be a whole number",
+        ),
+        (["helios", "none", "-o", "y", "--reader", "a"], "--reader: got 'a', must be NAME=VALUE, or NAME.ENTRY=VALUE"),
+        (
+            ["helios", "none", "-o", "y", "--reader", "columns.a=b", "--reader", "columns.a=c"],
+            "--reader: columns.a is given twice",
+        ),
         (["helios", "none", "-o", "no/y"], "cannot write to no/y: No such file or directory"),
     ],
 )

@@ -16,7 +16,8 @@ import formulations
 import instances
 from instances.aryl import reclaim
 from validation import CATALOGUE, gap_study
-from validation.study.cases import generate
+from validation.study.cases import choose_cases, generate
+from validation.study.options import StudyOptions
 
 from .commands import MAIN, Optgap, lines_of
 
@@ -41,6 +42,30 @@ def test_generate_prints_an_instance(optgap: Optgap, problem: str) -> None:
     said = optgap("generate", problem, "--seed", 5)
     assert (said.code, said.err) == (0, "")
     assert instances.read(json.loads(said.out)) == generate(problem, 5, CATALOGUE[problem].sizes[0])
+
+
+def test_generate_saves_real_windows_as_a_study_draws_them(optgap: Optgap, tmp_path: Path) -> None:
+    (tmp_path / "bert.csv").write_text("global_batch_size,1,2,4\n32,4,6,8\n", encoding="utf-8")
+    lines = "".join(f"j{job},{600 * job},{3600 + job},1\n" for job in range(12))
+    (tmp_path / "jobs.csv").write_text(f"JobID,submit_time,duration,num_gpu\n{lines}", encoding="utf-8")
+    real = {"throughputs": str(tmp_path / "bert.csv"), "trace": str(tmp_path / "jobs.csv")}
+    given = [text for name, path in real.items() for text in (f"--{name}", path)]
+    asked = ["generate", "elasticflow.admission", "--seed", 3, "--size", 3, "--count", 2, "-o", "out"]
+    said = optgap(*asked, *given, "--reader", "columns.job_id=JobID")
+    assert (said.code, said.err) == (0, "")
+    options = StudyOptions(
+        problems="elasticflow.admission",
+        seed=3,
+        sizes=[3],
+        count=2,
+        output="study",
+        real_only=True,
+        reader={"columns": {"job_id": "JobID"}},
+        **real,
+    )
+    saved = [instances.load(path) for path in said.out.split()]
+    assert saved == [case.instance for case in choose_cases(["elasticflow.admission"], options)]
+    assert all(one.origin is not None for one in saved)
 
 
 def test_generate_writes_what_a_study_would_use(optgap: Optgap, tmp_path: Path) -> None:

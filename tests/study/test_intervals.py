@@ -128,6 +128,9 @@ def table_of(gaps: Sequence[tuple[float, float]], statuses: Sequence[str] | None
                 "exact_seconds": 2.0,
                 "gap_low": low,
                 "gap_high": high,
+                # Of optima of 2.
+                "difference_low": 2 * low,
+                "difference_high": 2 * high,
             }
         )
     return pd.DataFrame(records)
@@ -167,3 +170,28 @@ def test_gaps_are_over_feasible_plans_and_counts_over_all() -> None:
     (row,) = summarize(table_of([nothing], ["failed"])).to_dict("records")
     assert math.isnan(row["gap_mean_low"])
     assert math.isnan(row["gap_p95_high"])
+
+
+def test_differences_say_what_a_gap_to_zero_does_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stub_exact(monkeypatch, status="optimal", value=0.0, bound=0.0)
+    instances = [one_job_each(4, 6)]
+    study = gap_study("aryl.reclaim", seed=1, instances=instances, heuristics={"six": constant(1)}, output=tmp_path)
+    row = study.rows.set_index("algorithm").loc["six"]
+    assert (row["gap_low"], row["gap_high"]) == (math.inf, math.inf)
+    assert (row["difference_low"], row["difference_high"]) == (6, 6)
+    (summed,) = study.summary().to_dict("records")
+    assert summed["difference_mean_low"] == summed["difference_worst_high"] == 6
+    assert study.overview()["difference mean"].tolist() == ["6"]
+    assert "difference, mean" in study.report.read_text(encoding="utf-8")
+
+
+def test_what_has_no_plan_is_counted_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stub_exact(monkeypatch, status="infeasible")
+    heuristics = {"none": lambda instance: None}
+    study = gap_study("aryl.reclaim", seed=1, instances=[one_job_each(4)], heuristics=heuristics, output=tmp_path)
+    (row,) = study.summary().to_dict("records")
+    assert [row[name] for name in ("instances", "proven", "without_plan", "declined")] == [1, 0, 1, 0]
+    assert study.overview()["without plan"].tolist() == [1]
+    page = study.report.read_text(encoding="utf-8")
+    assert "1 proven to have no plan" in page
+    assert "Runs without a feasible plan" not in page

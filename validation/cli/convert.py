@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +11,8 @@ import typer
 from validation.cli import interruption
 from validation.cli.app import app, say
 from validation.errors import StudyError
+from validation.reader_options import pairs, parameters, typed
+from validation.sources import told
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,11 +22,12 @@ __all__ = ["convert", "readers"]
 
 def readers() -> dict[str, tuple[Callable[..., Any], Callable[..., str]]]:
     """For each format its reader, and how what it gives is written."""
-    from instances.data import alibaba, chronus, helios, jobs, philly, sia, synergy
+    from instances.data import alibaba, chronus, helios, jobs, philly, placements, sia, synergy
 
     return {
         "jobs": (jobs.read_trace, jobs.write),
         "philly": (philly.read_trace, jobs.write),
+        "philly-placements": (philly.read_placements, placements.write),
         "philly-distribution": (philly.read_distribution, jobs.write),
         "helios": (helios.read_trace, jobs.write),
         "openb": (alibaba.read_trace, jobs.write),
@@ -56,16 +58,13 @@ def convert(
     ],
     file: Annotated[Path, typer.Argument(help="What was published: a file, which may be a gzip, or a folder.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="File to write.")],
-    column: Annotated[
-        list[str] | None, typer.Option(help="NAME=COLUMN: what a column is called in the file, if otherwise.")
+    reader: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="NAME=VALUE or NAME.ENTRY=VALUE: how the file is read, parameters of the format's reader, such as "
+            "skip_bad_rows=true, columns.job_id=JobID or gpu_type=rtx; those of writing, such as cpus_per_gpu=3."
+        ),
     ] = None,
-    skip_bad_rows: Annotated[
-        bool, typer.Option("--skip-bad-rows", help="Leave out rows that cannot be read, and count them.")
-    ] = False,
-    cpus_per_gpu: Annotated[
-        int | None, typer.Option(min=1, help="Of synergy-profiles: CPU cores per GPU of the servers; 3 by default.")
-    ] = None,
-    gpu_type: Annotated[str | None, typer.Option(help="Of sia: the type of GPU, where the file has several.")] = None,
 ) -> None:
     """Convert published data into a file that the library reads; what was left out or filled in is counted."""
     from instances.files import write_whole
@@ -76,40 +75,16 @@ def convert(
     if form not in known:
         raise StudyError(f"unknown format {form!r}{nearest(form, known)}, must be one of {', '.join(known)}")
     read, write = known[form]
-    given = {"columns": _pairs(column or []), "skip_bad_rows": skip_bad_rows, "gpu_type": gpu_type}
-    asked = {name: value for name, value in given.items() if value}
-    for name in asked:
-        if name not in inspect.signature(read).parameters:
-            raise StudyError(f"format {form} has no option --{name.removesuffix('s').replace('_', '-')}")
-    if cpus_per_gpu is not None and form != "synergy-profiles":
-        raise StudyError(f"format {form} has no option --cpus-per-gpu")
+    of_writing = parameters(write)
+    asked = typed(pairs(reader or []), parameters(read) | of_writing, f"format {form}")
     if output.exists() or output.is_symlink():
         raise StudyError(f"{output} is in the way: choose another file")
     try_file(output)
     interruption.say(lambda: "nothing was written")
-    made = read(file, **asked)
-    written = write(made, cpus_per_gpu=cpus_per_gpu or 3) if form == "synergy-profiles" else write(made)
+    made = read(file, **{name: value for name, value in asked.items() if name not in of_writing})
+    written = write(made, **{name: value for name, value in asked.items() if name in of_writing})
     write_whole(output, written)
-    for line in _told(made.attrs["reading"], len(made.throughputs) if form == "synergy-profiles" else len(made)):
+    reading, kept = made.attrs["reading"], len(made.throughputs) if form == "synergy-profiles" else len(made)
+    for line in [f"{kept:,} rows from {reading['rows']:,} of {reading['source']}", *told(reading)]:
         say(line)
     say(str(output))
-
-
-def _pairs(given: list[str]) -> dict[str, str]:
-    """``NAME=COLUMN``."""
-    for one in given:
-        if "=" not in one:
-            raise StudyError(f"--column: got {one!r}, must be NAME=COLUMN")
-    return {name: column for name, _, column in (one.partition("=") for one in given)}
-
-
-def _told(reading: Mapping[str, Any], kept: int) -> list[str]:
-    """What there is to know of how a file was read."""
-    lines = [f"{kept:,} rows from {reading['rows']:,} of {reading['source']}"]
-    if reading.get("skipped"):
-        lines.append(f"{reading['skipped']:,} rows skipped, the first: {reading['reasons'][0]}")
-    lines += [f"{count:,} left out: {why}" for why, count in reading.get("left_out", {}).items()]
-    lines += [f"{count:,} of these: {what}" for what, count in reading.get("filled_in", {}).items()]
-    if reading.get("repeated"):
-        lines.append(f"{reading['repeated']:,} of these have the job_id of one before")
-    return lines

@@ -8,6 +8,7 @@ import math
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -42,31 +43,46 @@ def generate(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the instances.")],
     size: Annotated[int | None, typer.Option(min=1, help="Size; the smallest of the catalogue by default.")] = None,
     count: Annotated[int, typer.Option(min=1, help="How many instances.")] = 1,
+    throughputs: Annotated[list[str] | None, typer.Option(help="Real throughputs to draw from, as in studies.")] = None,
+    trace: Annotated[list[str] | None, typer.Option(help="Real jobs to draw from.")] = None,
+    placements: Annotated[list[str] | None, typer.Option(help="Real placements to draw from.")] = None,
+    reader: Annotated[list[str] | None, typer.Option(help="NAME=VALUE: how they are read, as in studies.")] = None,
+    times: Annotated[list[str] | None, typer.Option(help="Times of the trace in place of COUNT draws.")] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Directory for the files; one instance is printed without.")
     ] = None,
 ) -> None:
-    """Generate instances as JSON files, the same ones that a study with this seed would use."""
+    """Generate instances, or draw them from real data, as JSON: the ones that a study with this seed would use."""
     from instances.files import save
     from validation import catalogue
     from validation.outputs import folder_to_write, refuse_foreign, writing
     from validation.study.cases import generate
+    from validation.study.options import StudyOptions
+    from validation.study.real import choose_draws
 
-    entry = catalogue.entry(problem)
-    size = size or entry.sizes[0]
+    size = size or catalogue.entry(problem).sizes[0]
+    make: Callable[[int], Any] = functools.partial(generate, problem, seed, size)
+    numbers, name = range(count), f"{problem}-{size}-{seed}"
+    if throughputs or trace or placements or reader or times:
+        given = {"throughputs": throughputs, "trace": trace, "placements": placements}
+        given |= {"reader": reader, "times": times}
+        options = StudyOptions.given(None, problems=problem, seed=seed, output=output or Path(), **given)
+        draws = choose_draws([problem], options)[problem]
+        make = functools.partial(draws.instance, size)
+        numbers, name = draws.numbers(count), f"{problem}-trace-{seed}" if draws.snapshots else f"{name}-trace"
     if output is None:
-        if count > 1:
+        if len(numbers) > 1:
             raise StudyError("more than one instance needs a directory: -o DIR")
-        print(json.dumps(generate(problem, seed, size).to_dict(), allow_nan=False))
+        print(json.dumps(make(0).to_dict(), allow_nan=False))
         return
-    paths = [output / f"{problem}-{size}-{seed}-{index}.json" for index in range(count)]
+    paths = [output / f"{name}-{index}.json" for index in numbers]
     for path in paths:
         refuse_foreign(path, problem)
     done = 0
-    interruption.say(lambda: f"{done} of {count} instances are in {output}")
+    interruption.say(lambda: f"{done} of {len(paths)} instances are in {output}")
     with folder_to_write(output):
         for index, path in enumerate(paths):
-            made = generate(problem, seed, size, index)
+            made = make(index)
             with writing(output):
                 save(made, path)
             done += 1

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 import os
 import sys
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -23,6 +21,7 @@ from validation.catalogue import Heuristic
 from validation.errors import CatalogueError, StudyError
 from validation.formatting import printable
 from validation.study.options import StudyOptions
+from validation.study.real import choose_draws, stream
 
 __all__ = [
     "EXACT",
@@ -225,39 +224,17 @@ def _all_cases(problems: Sequence[str], options: StudyOptions) -> Iterator[Case]
         for name in sizes:
             if name not in problems:
                 raise StudyError(f"sizes are given for {name!r}, which is not studied{nearest(name, problems)}")
-    if given is None or count is not None:
+    if not options.real_only and (given is None or count is not None):
         for problem in problems:
             origin = partial(generate, problem, seed)
             for size in _sizes_of(problem, sizes):
                 for index in range(count or 10):
                     yield Case.of(origin(size, index), origin, "generated", size, index)
-    throughputs_of, trace_of = (
-        _by_paper(options.throughputs, problems, "throughputs"),
-        _by_paper(options.trace, problems, "trace"),
-    )
-    for paper in {**throughputs_of, **trace_of}:
-        for problem in problems:
-            draw = catalogue.entry(problem).from_trace
-            if problem.split(".")[0] == paper and draw is not None:
-                paths = {"throughputs": throughputs_of.get(paper), "trace": trace_of.get(paper)}
-                found: dict[str, Any] = {name: path for name, path in paths.items() if path is not None}
-                if options.repair and "repair" in inspect.signature(draw).parameters:
-                    found["repair"] = True
-                origin = partial(_drawn, problem, seed, found)
-                for size in _sizes_of(problem, sizes):
-                    try:
-                        inspect.signature(draw).bind(None, **found, **{catalogue.entry(problem).size: size})
-                    except TypeError as error:
-                        raise StudyError(f"real data of {problem}: {error}") from None
-                    for index in range(count or 10):
-                        yield Case.of(origin(size, index), origin, "trace", size, index)
-
-
-def _drawn(problem: str, seed: int, found: Mapping[str, Any], size: int, index: int) -> AnyInstance:
-    """Instance number ``index`` of a size, from the real data found."""
-    entry = catalogue.entry(problem)
-    assert entry.from_trace is not None
-    return entry.from_trace(_rng(problem, seed, size, index), **found, **{entry.size: size})
+    for problem, draws in choose_draws(problems, options).items():
+        for size in [0] if draws.snapshots else _sizes_of(problem, sizes):
+            for index in draws.numbers(count or 10):
+                instance = draws.instance(size, index)
+                yield Case.of(instance, draws.instance, "trace", size or size_of(instance), index)
 
 
 def _without_repeats(cases: Iterable[Case]) -> Iterator[Case]:
@@ -328,27 +305,6 @@ def _sizes_of(problem: str, sizes: Sequence[int] | Mapping[str, Sequence[int]] |
     return [int(size) for size in wanted]
 
 
-def _by_paper(given: str | Mapping[str, str] | None, problems: Sequence[str], option: str) -> dict[str, str]:
-    """Paper to path; a path alone belongs to the one paper studied that reads real data."""
-    if given is None:
-        return {}
-    papers = list(dict.fromkeys(p.split(".")[0] for p in problems if catalogue.entry(p).from_trace is not None))
-    if isinstance(given, Mapping):
-        for paper in given:
-            if paper not in papers:
-                raise StudyError(f"{option}: no problem studied reads real data of {paper!r}{nearest(paper, papers)}")
-        return {paper: str(path) for paper, path in given.items()}
-    if not papers:
-        raise StudyError(f"{option}: {' and '.join(problems)} cannot read real data")
-    if len(papers) > 1:
-        raise StudyError(f"{option}: {' and '.join(papers)} read real data: name the paper, as in {papers[0]}=PATH")
-    return {papers[0]: str(given)}
-
-
-def _rng(problem: str, seed: int, size: int, index: int) -> np.random.Generator:
-    return np.random.default_rng([seed, zlib.crc32(problem.encode()), size, index])
-
-
 def generate(problem: str, seed: int, size: int, index: int = 0) -> AnyInstance:
     """Instance number ``index`` of a size, the same for the same seed whatever else is generated.
 
@@ -361,7 +317,7 @@ def generate(problem: str, seed: int, size: int, index: int = 0) -> AnyInstance:
     if size > LONGEST:
         raise StudyError(f"cannot generate {problem} with {entry.size} = {size}: must be at most {LONGEST:,}")
     try:
-        return entry.generate(_rng(problem, seed, size, index), **{entry.size: size})
+        return entry.generate(stream(problem, seed, size, index), **{entry.size: size})
     except MemoryError:
         raise StudyError(
             f"cannot generate {problem} with {entry.size} = {size}: it needs more memory than there is"

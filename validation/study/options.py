@@ -13,15 +13,19 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from validation.errors import StudyError
 from validation.formatting import printable
+from validation.reader_options import pairs
 
 if TYPE_CHECKING:
     from instances.base import Instance
 
-__all__ = ["StudyOptions", "as_toml", "shard_of"]
+__all__ = ["Paths", "StudyOptions", "as_toml", "shard_of"]
+
+Paths: TypeAlias = str | Sequence[str]
+"""One path, or several."""
 
 
 def option(
@@ -86,21 +90,30 @@ def _whole_numbers(text: str) -> list[int]:
         raise StudyError(f"--sizes: got {text!r}, must be whole numbers such as 10,20") from None
 
 
-def _paths(given: Sequence[str]) -> str | Mapping[str, str]:
-    """A path, or a mapping from paper to path."""
+def _paths(given: Sequence[str]) -> list[str] | dict[str, list[str]]:
+    """Paths, or a mapping from paper to paths."""
     from validation.catalogue import CATALOGUE
 
     papers = {problem.split(".")[0] for problem in CATALOGUE}
-    named = {}
+    named: dict[str, list[str]] = {}
+    plain: list[str] = []
     for item in given:
         paper, equals, path = item.partition("=")
         if equals and paper in papers:
-            named[paper] = path
-        elif len(given) == 1:
-            return item
+            named.setdefault(paper, []).append(path)
         else:
-            raise StudyError(f"got {item!r} among several paths, must be PAPER=PATH")
-    return named
+            plain.append(item)
+    if named and plain:
+        raise StudyError(f"got {plain[0]!r} among paths of papers, must be PAPER=PATH")
+    return named or plain
+
+
+def _times(given: Sequence[str]) -> list[float]:
+    """``600,1200``."""
+    try:
+        return [float(part) for item in given for part in item.split(",")]
+    except ValueError:
+        raise StudyError(f"--times: got {','.join(given)!r}, must be seconds such as 600,1200") from None
 
 
 MOST_JOBS = 1000
@@ -108,6 +121,9 @@ MOST_JOBS = 1000
 
 MOST_INSTANCES = 1_000_000
 """Instances of each problem, size and source."""
+
+_FILES = ("throughputs", "trace", "placements")
+"""Options that are paths of real data."""
 
 _OF_THIS_RUN = ("output", "jobs", "memory_limit", "shard")
 """Options that say where and on what a study runs, not what it is."""
@@ -145,22 +161,45 @@ class StudyOptions:
         (str,),
         annotation=Path,
     )
-    throughputs: str | Mapping[str, str] | None = option(
+    throughputs: Paths | Mapping[str, Paths] | None = option(
         "Real throughputs, from which count more instances of each size are drawn: PATH, or PAPER=PATH where "
-        "several papers read some.",
-        (str, dict),
+        "several papers read some. Of several, each with every trace.",
+        (str, list, dict),
         annotation=list[str],
         read=_paths,
     )
-    trace: str | Mapping[str, str] | None = option(
-        "Real jobs: PATH or PAPER=PATH.", (str, dict), annotation=list[str], read=_paths
+    trace: Paths | Mapping[str, Paths] | None = option(
+        "Real jobs: PATH or PAPER=PATH; several are studied alike.",
+        (str, list, dict),
+        annotation=list[str],
+        read=_paths,
     )
-    repair: bool = option(
-        "Repair measured curves that a problem cannot take, as the reader of that data says; refused by default.",
+    placements: Paths | Mapping[str, Paths] | None = option(
+        "Who held which GPUs when, for problems about servers: PATH or PAPER=PATH.",
+        (str, list, dict),
+        annotation=list[str],
+        read=_paths,
+    )
+    reader: Mapping[str, Any] | None = option(
+        "How real data is read: NAME=VALUE or NAME.ENTRY=VALUE, parameters of the problems' from_trace, such as "
+        "num_gpus=64 or columns.job_id=JobID. Problems that have no such parameter do without.",
+        (dict,),
+        annotation=list[str],
+        read=pairs,
+    )
+    times: Sequence[float] | None = option(
+        "Times of the trace, s, such as 600,1200: in place of count random draws, for each time the jobs that are "
+        "active then (Gavel), or a window of each size that begins then.",
+        (list,),
+        annotation=list[str],
+        read=_times,
+    )
+    real_only: bool = option(
+        "Nothing but real data and given instances: no generated ones.",
         (bool,),
         annotation=bool,
         default=False,
-        names=("--repair",),
+        names=("--real-only",),
     )
     time_limit: float = option("Limit for each run, s.", (int, float), annotation=float, default=60.0)
     memory_limit: int | None = option(
@@ -226,11 +265,15 @@ class StudyOptions:
                 raise StudyError(f"{name}: got {quoted(value)}, must be at most {most:,}")
         if self.shard is not None and shard_of(self.shard) is None:
             raise StudyError(f"shard: got {quoted(self.shard)}, must be i/n with i from 0 to n - 1, such as 0/16")
-        for name in ("instances", "throughputs", "trace", "output"):
+        for name in ("instances", *_FILES, "output"):
             given = getattr(self, name)
-            for path in given.values() if isinstance(given, Mapping) else (given,):
-                if isinstance(path, (str, os.PathLike)):
-                    _refuse_odd_path(name, path)
+            for paths in given.values() if isinstance(given, Mapping) else (given,):
+                for path in paths if name in _FILES and isinstance(paths, list) else (paths,):
+                    if isinstance(path, (str, os.PathLike)):
+                        _refuse_odd_path(name, path)
+        for time in self.times or ():
+            if isinstance(time, bool) or not isinstance(time, (int, float)) or not 0 <= time < float("inf"):
+                raise StudyError(f"times: got {quoted(time)}, must be seconds of at least 0")
 
     @classmethod
     def given(cls, config: Path | None, **given: Any) -> StudyOptions:
@@ -316,7 +359,8 @@ def _from_toml(path: Path) -> dict[str, Any]:
         if not isinstance(value, known[name]) or (isinstance(value, bool) and bool not in known[name]):
             kinds = " or ".join(kind.__name__ for kind in known[name])
             raise StudyError(f"{path}: {name}: got {quoted(value)}, must be {kinds}")
-        for text in value.values() if name in ("throughputs", "trace") and isinstance(value, dict) else ():
-            if not isinstance(text, str):
-                raise StudyError(f"{path}: {name}: got {quoted(text)}, must be str")
+        for given in value.values() if name in _FILES and isinstance(value, dict) else [value]:
+            for text in given if isinstance(given, list) else [given]:
+                if name in _FILES and not isinstance(text, str):
+                    raise StudyError(f"{path}: {name}: got {quoted(text)}, must be str")
     return asked

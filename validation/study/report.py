@@ -19,10 +19,11 @@ from instances.base import Instance, InstanceError, PlanError
 from instances.files import load, write_whole
 from validation import catalogue
 from validation.drawing import plans_side_by_side
-from validation.formatting import duration, gap_range, number, percent, printable
+from validation.formatting import duration, gap_range, number, number_range, percent, printable
+from validation.sources import read_files, repairs, told
 from validation.study.cases import EXACT
 from validation.study.plots import looks, problem_pictures
-from validation.study.results import Study, collect, read_kept
+from validation.study.results import Study, collect, has_zeros, read_kept
 from validation.study.store import Warn
 
 __all__ = ["finish"]
@@ -33,6 +34,8 @@ LARGEST_DRAWN = 40
 """Size up to which an instance is drawn: beyond, a picture says little."""
 MOST_DRAWN = 12
 """Problems of which the worst instance is drawn, the first: a page is to be sent around."""
+MOST_SOURCES = 1000
+"""Instances of real data whose files are asked where they are from."""
 MOST_LINES = 200
 """Of a table: the rest is in ``results.parquet``."""
 
@@ -86,6 +89,7 @@ def _page(study: Study) -> str:
 {_disagreements(study)}
 {"".join(sections)}
 {_failures(study)}
+{_sources(study)}
 {_provenance(study)}
 </body></html>
 """
@@ -96,7 +100,10 @@ _READING = """
 proven optimum of the instance. Every value is recomputed from the plan and the instance's data, never taken from a
 solver. <b>Proven</b> counts the instances whose optimum the exact side proved within the time limit. On the others
 <i>v</i>* lies between the proven bound and the best feasible value known, so the gap is an interval, shown as
-“a to b”. Means, percentiles and worst cases are over the feasible plans only: read them beside the number of
+“a to b”. Instances that the exact side proved to have no plan at all are counted apart, <b>without a plan</b>, and a
+heuristic that declines there is right. To an optimum of 0 every gap is infinite: where there is one, the
+<b>difference</b> |<i>v</i> − <i>v</i>*|, in the measure of the values, stands beside the gap.
+Means, percentiles and worst cases are over the feasible plans only: read them beside the number of
 <b>feasible</b> plans. The 95th percentile is an observed gap that at least 95% of the instances do not exceed.</p>
 <p>A feasible plan that beats a proven bound is an <b>oracle disagreement</b>: a model, a bound or a judge is wrong, and
 no number of that problem should be used before it is explained.</p>"""
@@ -105,9 +112,10 @@ no number of that problem should be used before it is explained.</p>"""
 def _verdict(study: Study) -> str:
     rows, meta = study.rows, study.metadata
     exact = rows[rows["algorithm"] == EXACT]
-    proven = int((exact["status"] == "optimal").sum())
+    proven, without = (int((exact["status"] == status).sum()) for status in ("optimal", "infeasible"))
+    none = f", {without} proven to have no plan" if without else ""
     said = (
-        f"{len(exact)} instances, {proven} of them solved to proven optimality; "
+        f"{len(exact)} instances, {proven} of them solved to proven optimality{none}; "
         f"{len(rows) - len(exact)} runs of heuristics, {meta['failed']} runs failed."
     )
     if meta["shard"]:
@@ -163,9 +171,16 @@ def _summary_table(summary: pd.DataFrame, problem: str) -> str:
     if summary.empty:
         return "<p>No heuristic was run.</p>"
     lines = []
-    records: list[dict[str, Any]] = summary[summary["problem"] == problem].to_dict("records")  # type: ignore[assignment]
+    mine = summary[summary["problem"] == problem]
+    records: list[dict[str, Any]] = mine.to_dict("records")  # type: ignore[assignment]
+    without, zeros = bool(mine["without_plan"].any()), has_zeros(mine)
     for row in records:
         gaps = [gap_range(row[f"gap_{kind}_low"], row[f"gap_{kind}_high"]) for kind in ("mean", "p95", "worst")]
+        if zeros:
+            gaps += [
+                number_range(row[f"difference_{kind}_low"], row[f"difference_{kind}_high"])
+                for kind in ("mean", "worst")
+            ]
         lines.append(
             [
                 row["source"],
@@ -173,6 +188,7 @@ def _summary_table(summary: pd.DataFrame, problem: str) -> str:
                 row["heuristic"],
                 str(row["instances"]),
                 str(row["proven"]),
+                *([str(row["without_plan"])] if without else []),
                 str(row["feasible"]),
                 *gaps,
                 duration(row["median_seconds"]),
@@ -186,10 +202,12 @@ def _summary_table(summary: pd.DataFrame, problem: str) -> str:
         "heuristic",
         "instances",
         "proven",
+        *(["without a plan"] if without else []),
         "feasible",
         "gap, mean",
         "95th percentile",
         "worst",
+        *(["difference, mean", "worst"] if zeros else []),
         "median time",
         "exact",
     ]
@@ -337,7 +355,8 @@ def _disagreements(study: Study) -> str:
 
 def _failures(study: Study) -> str:
     rows = study.rows
-    bad = rows[rows["status"].isin(["failed", "infeasible", "declined"]) & (rows["algorithm"] != EXACT)]
+    rightly = (rows["status"] == "declined") & (rows["exact_status"] == "infeasible")
+    bad = rows[rows["status"].isin(["failed", "infeasible", "declined"]) & (rows["algorithm"] != EXACT) & ~rightly]
     bad = pd.concat([bad, rows[(rows["algorithm"] == EXACT) & (rows["status"] == "failed")]])
     if bad.empty:
         return ""
@@ -360,6 +379,57 @@ def _failures(study: Study) -> str:
         + _table(header, lines, text_columns=(0, 1, 2, 4, 5))
         + "</section>"
     )
+
+
+def _sources(study: Study) -> str:
+    """The files of real data that instances are drawn from, how they were read, and what was repaired."""
+    rows = study.rows
+    real = rows[rows["source"].isin(["trace", "file"])].drop_duplicates("instance")
+    files: dict[str, tuple[str, Mapping[str, Any], int]] = {}
+    changed: dict[tuple[str, str], list[int]] = {}
+    for row in real.head(MOST_SOURCES).to_dict("records"):
+        origin = _origin(study, row)
+        for what, reading in read_files(origin):
+            # The same file may be read in several ways.
+            key = json.dumps([what, reading], sort_keys=True)
+            files[key] = (what, reading, files[key][2] + 1 if key in files else 1)
+        for what, count in repairs(origin).items():
+            changed.setdefault((row["problem"], what), []).append(count)
+    if not files:
+        return ""
+    read = [
+        [
+            what,
+            str(reading["source"]),
+            str(reading.get("sha256", ""))[:12],
+            str(reading.get("reader", "")),
+            json.dumps(reading.get("options") or {}),
+            str(reading.get("rows", "")),
+            "; ".join(told(reading)) or "all rows as they are",
+            str(times),
+        ]
+        for what, reading, times in files.values()
+    ]
+    repaired = [[problem, what, str(len(of)), str(sum(of))] for (problem, what), of in changed.items()]
+    rest = f"<p>Of the first {MOST_SOURCES} instances of {len(real):,}.</p>" if len(real) > MOST_SOURCES else ""
+    header = ["file of", "name", "SHA-256", "reader", "options", "rows", "of these", "instances"]
+    second = (
+        "<h3>Changed or filled in for an instance</h3>"
+        + _table(["problem", "what", "instances", "jobs"], repaired, text_columns=(0, 1))
+        if repaired
+        else ""
+    )
+    return f"<section><h2>Real data</h2>{rest}{_table(header, read, text_columns=(0, 1, 2, 3, 4, 6))}{second}</section>"
+
+
+def _origin(study: Study, row: Mapping[Any, Any]) -> Mapping[str, Any] | None:
+    """Where the stored instance of a row is from; None where its file does not tell."""
+    try:
+        stored = json.loads((study.directory / row["file"]).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    origin = stored.get("origin") if isinstance(stored, dict) else None
+    return origin if isinstance(origin, dict) else None
 
 
 def _provenance(study: Study) -> str:

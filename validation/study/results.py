@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import io
+import itertools
 import math
 import os
 import sys
@@ -17,8 +18,8 @@ from urllib.parse import quote
 import numpy as np
 
 from instances.files import write_whole
-from validation.formatting import duration, gap_range
-from validation.gaps import beats, gap_interval
+from validation.formatting import duration, gap_range, number_range
+from validation.gaps import beats, difference_interval, gap_interval
 from validation.study.cases import EXACT, file_of
 from validation.study.records import CELL, Cells
 from validation.study.store import LOG, Record, Warn, lines_of, require_study, set_aside, write_json
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     # for every run of a heuristic.
     import pandas as pd
 
-__all__ = ["Study", "collect", "read_kept", "summarize"]
+__all__ = ["Study", "collect", "has_zeros", "read_kept", "summarize"]
 
 
 GROUP = 10_000
@@ -77,11 +78,15 @@ class Study:
         summary = self.summary()
         shown = summary[[name for name in ("problem", "source", "size", "heuristic") if name in summary]].copy()
         if len(summary):
-            for name in ("instances", "proven", "feasible"):
-                shown[name] = summary[name]
+            for name in ("instances", "proven", "without_plan", "feasible"):
+                if name != "without_plan" or summary[name].any():
+                    shown[name.replace("_", " ")] = summary[name]
             for name, kind in (("gap mean", "mean"), ("95%", "p95"), ("worst", "worst")):
                 low, high = summary[f"gap_{kind}_low"], summary[f"gap_{kind}_high"]
                 shown[name] = [gap_range(*ends) for ends in zip(low, high, strict=True)]
+            if has_zeros(summary):
+                low, high = summary["difference_mean_low"], summary["difference_mean_high"]
+                shown["difference mean"] = [number_range(*ends) for ends in zip(low, high, strict=True)]
             shown["time"] = summary["median_seconds"].map(duration)
             shown["exact"] = summary["exact_median_seconds"].map(duration)
         return shown
@@ -201,11 +206,11 @@ class _Table:
         files = {instance: file_of(problem, instance) for instance, problem in instances.items()}
         columns["file"] = [files[instance] for instance in columns["instance"]]
         # Words are Python's own, of which many rows share one; Arrow would have each row's again.
-        kinds = {"string": pd.StringDtype("python")}
+        kinds: dict[str, Any] = {"string": pd.StringDtype("python")}
         frame: dict[str, Any] = {}
         for name, kind in _COLUMNS.items():
-            column = columns.pop(name)
-            frame[name] = pd.array([column[number] for number in ended], dtype=kinds.get(kind, kind))  # type: ignore[call-overload]
+            column, dtype = columns.pop(name), kinds.get(kind, kind)
+            frame[name] = pd.array([column[number] for number in ended], dtype=dtype)
         return _with_gaps(pd.DataFrame(frame, copy=False))
 
 
@@ -250,7 +255,7 @@ def _with_gaps(rows: pd.DataFrame) -> pd.DataFrame:
     np.maximum.at(greatest, instance[known], values[known])
     best = np.where(rows["sense"] == "min", least[instance], greatest[instance])
     rows["best_value"] = np.where(np.isfinite(best), best, np.nan)
-    low, high = np.full((2, len(rows)), np.nan)
+    low, high, least_off, most_off = np.full((4, len(rows)), np.nan)
     disagreement = rows["verification"].eq("contradicted").to_numpy(bool)
     told = rows.loc[
         ~is_exact & rows["status"].eq("feasible").to_numpy(bool),
@@ -261,40 +266,57 @@ def _with_gaps(rows: pd.DataFrame) -> pd.DataFrame:
     ):
         if exact_status in ("infeasible", "unbounded") or (math.isfinite(bound) and beats(sense, value, bound)):
             disagreement[number] = True
-        elif exact_status == "optimal":
-            low[number], high[number] = gap_interval(value, exact_value, exact_value)
         else:
-            worst_bound = -math.inf if sense == "min" else math.inf
-            low[number], high[number] = gap_interval(value, best, bound if math.isfinite(bound) else worst_bound)
+            proven = exact_status == "optimal"
+            nothing = -math.inf if sense == "min" else math.inf
+            ends = (exact_value, exact_value) if proven else (best, bound if math.isfinite(bound) else nothing)
+            low[number], high[number] = gap_interval(value, *ends)
+            least_off[number], most_off[number] = difference_interval(value, *ends)
     rows["gap_low"], rows["gap_high"], rows["disagreement"] = low, high, disagreement
+    rows["difference_low"], rows["difference_high"] = least_off, most_off
     rows["gap"] = rows["gap_low"].where(rows["gap_low"] == rows["gap_high"])
     return rows
+
+
+def has_zeros(summary: pd.DataFrame) -> bool:
+    """Whether some gap is infinite although the difference is not, as that to an optimum of 0."""
+    gaps, differences = (
+        summary[[f"{kind}_worst_low", f"{kind}_worst_high"]].to_numpy(float) for kind in ("gap", "difference")
+    )
+    return bool((np.isinf(gaps) & np.isfinite(differences)).any())
 
 
 def summarize(rows: pd.DataFrame) -> pd.DataFrame:
     """One row for each problem, source, size and heuristic.
 
-    Columns: instances; proven (optima proven by the exact side); feasible, infeasible, declined
-    and failed (of the heuristic); mean, 95th percentile and worst of the gap, each as the least
-    and the greatest that the proven bounds allow; the median times of both sides, s.  The
+    Columns: instances; proven (optima proven by the exact side); without_plan (instances that it
+    proved to have no plan, on which a heuristic that declines is right); feasible, infeasible, declined
+    and failed (of the heuristic; declined leaves out what it declined rightly); mean, 95th percentile
+    and worst of the gap, and of the difference to the optimum in the measure of the values, each as the
+    least and the greatest that the proven bounds allow; the median times of both sides, s.  The
     percentile is an observed gap: the smallest that at least 95% of the instances do not exceed.
     """
     import pandas as pd
 
     groups = []
-    told = ["exact_status", "status", "gap_low", "gap_high", "seconds", "exact_seconds", "disagreement"]
+    ends = [f"{kind}_{end}" for kind in ("gap", "difference") for end in ("low", "high")]
+    told = ["exact_status", "status", *ends, "seconds", "exact_seconds", "disagreement"]
     of_heuristics = rows.loc[rows["algorithm"] != EXACT, ["problem", "source", "size", "algorithm", *told]]
     for key, group in of_heuristics.groupby(["problem", "source", "size", "algorithm"], sort=False):
         entry = dict(zip(("problem", "source", "size", "heuristic"), key, strict=True))
         entry["instances"] = len(group)
         entry["proven"] = int((group["exact_status"] == "optimal").sum())
+        without = group["exact_status"] == "infeasible"
+        entry["without_plan"] = int(without.sum())
         for status in ("feasible", "infeasible", "declined", "failed"):
-            entry[status] = int((group["status"] == status).sum())
-        for end in ("low", "high"):
-            gaps = group[f"gap_{end}"].dropna().to_numpy(float)
-            entry[f"gap_mean_{end}"] = float(gaps.mean()) if len(gaps) else np.nan
-            entry[f"gap_p95_{end}"] = float(np.quantile(gaps, 0.95, method="inverted_cdf")) if len(gaps) else np.nan
-            entry[f"gap_worst_{end}"] = float(gaps.max()) if len(gaps) else np.nan
+            rightly = without & (status == "declined")
+            entry[status] = int(((group["status"] == status) & ~rightly).sum())
+        for kind, end in itertools.product(("gap", "difference"), ("low", "high")):
+            gaps = group[f"{kind}_{end}"].dropna().to_numpy(float)
+            some = len(gaps) > 0
+            entry[f"{kind}_mean_{end}"] = float(gaps.mean()) if some else np.nan
+            entry[f"{kind}_p95_{end}"] = float(np.quantile(gaps, 0.95, method="inverted_cdf")) if some else np.nan
+            entry[f"{kind}_worst_{end}"] = float(gaps.max()) if some else np.nan
         entry["median_seconds"] = group["seconds"].median()
         entry["exact_median_seconds"] = group["exact_seconds"].median()
         entry["disagreements"] = int(group["disagreement"].sum())

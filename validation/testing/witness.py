@@ -21,6 +21,7 @@ from validation import catalogue
 from validation.drawing import as_svg, label, own_style, plans_side_by_side
 from validation.formatting import number, percent
 from validation.provenance import version
+from validation.sources import read_files, repairs, told
 
 __all__ = ["Judged", "Witness", "paths_of"]
 
@@ -150,6 +151,11 @@ def _facts(witness: Witness) -> str:
         "Numbers": _scalars(judged.instance) or "none beside the arrays",
         "Found by": f"{witness.found_by}, seed {witness.seed}, {witness.evaluated} instances judged",
     }
+    origin = judged.instance.origin
+    for what, reading in read_files(origin):
+        facts[f"Real {what}"] = "; ".join([str(reading["source"]), *told(reading)])
+    if changed := repairs(origin):
+        facts["Repairs"] = "; ".join(f"{what}: {count} jobs" for what, count in changed.items())
     return f"<dl>{''.join(f'<dt>{name}</dt><dd>{html.escape(fact)}</dd>' for name, fact in facts.items())}</dl>"
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from heuristics.afs import gpu_placement as fast
-from instances.afs.gpu_placement import GpuPlacement, GpuPlacementPlan, generate
+from instances.afs.gpu_placement import GpuPlacement, GpuPlacementPlan, from_placements, generate
 from instances.afs.network_packing import regulated_shares
 from validation.catalogue import Entry, Heuristic, named
 from validation.testing.promises import Holds, optimum
@@ -72,6 +72,7 @@ ENTRY = Entry(
     generate=generate,
     size="num_jobs",
     sizes=(8, 16, 32),
+    from_placements=from_placements,
     heuristics=named(
         Heuristic(
             fast.first_fit_decreasing,

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from heuristics.aryl import reclaim as fast
-from instances.aryl.reclaim import Reclaim, ReclaimPlan, generate
+from instances.aryl.reclaim import Reclaim, ReclaimPlan, from_placements, generate
 from validation.catalogue import Entry, Heuristic, named
 from validation.testing.arrays import booleans, integers
 from validation.testing.promises import Holds, NeverWorseThan, optimum
@@ -103,6 +103,7 @@ ENTRY = Entry(
     generate=generate,
     size="num_servers",
     sizes=(10, 20, 40),
+    from_placements=from_placements,
     heuristics=named(
         Heuristic(
             fast.server_fraction,

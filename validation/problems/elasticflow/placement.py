@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from heuristics.elasticflow import placement as fast
-from instances.elasticflow.placement import ElasticFlowPlacement, ElasticFlowPlacementPlan, generate
+from instances.elasticflow.placement import ElasticFlowPlacement, ElasticFlowPlacementPlan, from_placements, generate
 from validation.catalogue import Entry, Heuristic, named
 from validation.testing.arrays import integers
 from validation.testing.promises import BreaksOnly, Holds, NeverWorseThan, optimum
@@ -95,6 +95,7 @@ ENTRY = Entry(
     generate=generate,
     size="num_servers",
     sizes=(4, 16, 64),
+    from_placements=from_placements,
     heuristics=named(
         Heuristic(fast.buddy_best_fit, optimal=True, declines=True, promises=(NEW,)),
         Heuristic(

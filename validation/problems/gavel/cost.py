@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
 from heuristics.gavel import cost as fast
+from instances.gavel import traces
 from instances.gavel.cost import Cost, from_trace, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
 from validation.problems.gavel.priced import priced
@@ -47,6 +49,7 @@ ENTRY = Entry(
         *of_all_policies(fast, infeasible_because=BLIND_TO_SLOS),
     ),
     from_trace=from_trace,
+    snapshot=partial(traces.from_trace, Cost.problem),
     symmetric=("n", "k", "p", "q"),
     rescalings=(
         Rescaling(("throughputs", "pair_throughputs", "steps"), 1),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
 from heuristics.gavel import fifo as fast
+from instances.gavel import traces
 from instances.gavel.fifo import Fifo, from_trace, generate
 from instances.gavel.sharing import Allocation
 from validation.catalogue import Entry, Heuristic, Rescaling, named
@@ -55,6 +57,7 @@ ENTRY = Entry(
         *of_all_policies(fast),
     ),
     from_trace=from_trace,
+    snapshot=partial(traces.from_trace, Fifo.problem),
     symmetric=("k", "p", "q"),
     rescalings=(Rescaling(("throughputs", "pair_throughputs"), 0),),
     strategy=strategy,

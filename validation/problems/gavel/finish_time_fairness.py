@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from hypothesis import strategies as st
 
 from heuristics.gavel import finish_time_fairness as fast
+from instances.gavel import traces
 from instances.gavel.finish_time_fairness import FinishTimeFairness, from_trace, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
 from validation.problems.gavel.sharing import WIDE, cluster, of_all_policies
@@ -44,6 +46,7 @@ ENTRY = Entry(
         *of_all_policies(fast),
     ),
     from_trace=from_trace,
+    snapshot=partial(traces.from_trace, FinishTimeFairness.problem),
     symmetric=("n", "k", "p", "q"),
     rescalings=(
         Rescaling(("throughputs", "pair_throughputs", "steps"), 0),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
 from heuristics.gavel import hierarchical_fairness as fast
+from instances.gavel import traces
 from instances.gavel.hierarchical_fairness import HierarchicalAllocation, HierarchicalFairness, from_trace, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
 from validation.problems.gavel.peers import SOLVER, maximize, pops
@@ -81,6 +83,7 @@ ENTRY = Entry(
         *pops(),
     ),
     from_trace=from_trace,
+    snapshot=partial(traces.from_trace, HierarchicalFairness.problem),
     symmetric=("k", "p", "q", "e"),
     rescalings=(Rescaling(("throughputs", "pair_throughputs"), 0), Rescaling(("entity_weights",), -1)),
     strategy=strategy,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from heuristics.gavel import makespan as fast
+from instances.gavel import traces
 from instances.gavel.makespan import Makespan, from_trace, generate
 from instances.gavel.sharing import Allocation
 from validation.catalogue import Entry, Heuristic, Rescaling, named
@@ -112,6 +114,7 @@ ENTRY = Entry(
         *pops(),
     ),
     from_trace=from_trace,
+    snapshot=partial(traces.from_trace, Makespan.problem),
     symmetric=("n", "k", "p", "q"),
     rescalings=(Rescaling(("throughputs", "pair_throughputs"), -1), Rescaling(("steps",), 1)),
     enlarge=lambda instance: replace(instance, num_workers=instance.num_workers + 1),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from hypothesis import strategies as st
 
 from heuristics.gavel import max_min_fairness as fast
+from instances.gavel import traces
 from instances.gavel.max_min_fairness import MaxMinFairness, from_trace, generate
 from instances.gavel.sharing import Allocation
 from validation.catalogue import Entry, Heuristic, Rescaling, named
@@ -46,6 +48,7 @@ ENTRY = Entry(
         *pops(),
     ),
     from_trace=from_trace,
+    snapshot=partial(traces.from_trace, MaxMinFairness.problem),
     symmetric=("n", "k", "p", "q"),
     rescalings=(Rescaling(("throughputs", "pair_throughputs"), 0), Rescaling(("weights",), -1)),
     strategy=strategy,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from hypothesis import strategies as st
 
 from heuristics.gavel import shortest_job_first as fast
+from instances.gavel import traces
 from instances.gavel.shortest_job_first import ShortestJobFirst, from_trace, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
 from validation.problems.gavel.sharing import WIDE, alone, cluster, of_all_policies
@@ -36,6 +38,7 @@ ENTRY = Entry(
         *of_all_policies(fast),
     ),
     from_trace=from_trace,
+    snapshot=partial(traces.from_trace, ShortestJobFirst.problem),
     symmetric=("n", "k", "p", "q"),
     rescalings=(Rescaling(("throughputs", "pair_throughputs"), -1), Rescaling(("steps",), 1)),
     enlarge=lambda instance: replace(instance, num_workers=instance.num_workers + 1),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
 from heuristics.gavel import throughput_per_dollar as fast
+from instances.gavel import traces
 from instances.gavel.throughput_per_dollar import ThroughputPerDollar, from_trace, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
 from validation.problems.gavel.peers import pops
@@ -52,6 +54,7 @@ ENTRY = Entry(
         *pops(declines=True),
     ),
     from_trace=from_trace,
+    snapshot=partial(traces.from_trace, ThroughputPerDollar.problem),
     symmetric=("n", "k", "p", "q"),
     rescalings=(
         Rescaling(("throughputs", "pair_throughputs", "steps"), 1),

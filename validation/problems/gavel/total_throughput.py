@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from hypothesis import strategies as st
 
 from heuristics.gavel import total_throughput as fast
+from instances.gavel import traces
 from instances.gavel.total_throughput import TotalThroughput, from_trace, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
 from validation.problems.gavel.peers import pops
@@ -39,6 +41,7 @@ ENTRY = Entry(
         *pops(),
     ),
     from_trace=from_trace,
+    snapshot=partial(traces.from_trace, TotalThroughput.problem),
     symmetric=("n", "k", "p", "q"),
     rescalings=(Rescaling(("throughputs", "pair_throughputs"), 1),),
     enlarge=lambda instance: replace(instance, num_workers=instance.num_workers + 1),

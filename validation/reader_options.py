@@ -1,0 +1,163 @@
+"""Options of readers by name: what a function takes is what its signature says, in words as in TOML.
+
+``--reader NAME=VALUE`` on the command line and the table ``[reader]`` of a TOML file name parameters of a problem's
+``from_trace``, or of the reader of a format; their types are those of the annotations, and nothing is listed twice.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from instances.schema import nearest, quoted
+from validation.errors import StudyError
+
+__all__ = ["pairs", "parameters", "typed", "words_of"]
+
+_SOURCES = ("throughputs", "trace", "placements")
+"""Parameters that say what is read, not how."""
+
+
+def parameters(function: Callable[..., Any]) -> dict[str, Any]:
+    """The options that a function takes beside what it reads, with their types: its keyword-only arguments.
+
+    Those that a :class:`typing.TypedDict` declares are among them.
+    """
+    made = getattr(function, "func", function)
+    function_of = inspect.unwrap(getattr(made, "__func__", made))
+    found: dict[str, Any] = {}
+    for one in inspect.signature(function).parameters.values():
+        hint = _evaluated(one.annotation, function_of)
+        if one.kind is one.VAR_KEYWORD:
+            # Unpack[Choice]; of other keyword arguments nothing is known.
+            found |= {name: kind for choice in get_args(hint) for name, kind in get_type_hints(choice).items()}
+        elif one.kind is one.KEYWORD_ONLY and one.name not in _SOURCES:
+            found[one.name] = hint
+    return found
+
+
+def _evaluated(annotation: Any, function: Callable[..., Any]) -> Any:
+    """A type from its annotation, which may be text; anything where nobody can tell."""
+    if annotation is inspect.Parameter.empty:
+        return Any
+    try:
+        return eval(annotation, function.__globals__) if isinstance(annotation, str) else annotation
+    except NameError:
+        return Any
+
+
+def pairs(given: Sequence[str], option: str = "--reader") -> dict[str, Any]:
+    """``NAME=VALUE`` as a mapping; ``NAME.ENTRY=VALUE`` is an entry of a mapping, as in TOML.
+
+    Raises
+    ------
+    StudyError
+        When one is no such pair, or two say the same.
+    """
+    found: dict[str, Any] = {}
+    for one in given:
+        name, equals, value = one.partition("=")
+        if not equals or not name:
+            raise StudyError(f"{option}: got {quoted(one)}, must be NAME=VALUE, or NAME.ENTRY=VALUE")
+        name, dot, entry = name.partition(".")
+        place = found.setdefault(name, {}) if dot else found
+        key = entry if dot else name
+        if not isinstance(place, dict) or key in place:
+            raise StudyError(f"{option}: {one.partition('=')[0]} is given twice")
+        place[key] = value
+    return found
+
+
+def typed(given: Mapping[str, Any], known: Mapping[str, Any], what: str) -> dict[str, Any]:
+    """Options as a function takes them.
+
+    Parameters
+    ----------
+    given : mapping
+        Name to value; text is read as the type of the parameter says.
+    known : mapping
+        Name to type, as :func:`parameters` gives them.
+    what : str
+        What takes them, for messages.
+
+    Raises
+    ------
+    StudyError
+        When there is no such option, or a value is not of its type; the message names it.
+    """
+    made = {}
+    for name, value in given.items():
+        if name not in known:
+            takes = ", ".join(f"{one} ({words_of(kind)})" for one, kind in known.items()) or "none"
+            raise StudyError(f"reader: {what} has no option {quoted(name)}{nearest(name, known)}; it takes {takes}")
+        try:
+            made[name] = _read(value, known[name])
+        except ValueError:
+            raise StudyError(
+                f"reader: {name} of {what}: got {quoted(value)}, must be {words_of(known[name])}"
+            ) from None
+    return made
+
+
+def _members(kind: Any) -> list[Any]:
+    """The types of a union but for None; else the type."""
+    if get_origin(kind) in (Union, types.UnionType):
+        return [one for one in get_args(kind) if one is not type(None)]
+    return [kind]
+
+
+def _read(value: Any, kind: Any) -> Any:
+    """A value of a type; a ``ValueError`` where it is none."""
+    members = _members(kind)
+    if len(members) > 1:
+        for one in members:
+            try:
+                return _read(value, one)
+            except ValueError:
+                pass
+        raise ValueError
+    (kind,) = members
+    origin = get_origin(kind) or kind
+    if origin is Any:
+        return value
+    if isinstance(origin, type) and issubclass(origin, Mapping) and isinstance(value, Mapping):
+        return {str(name): _read(one, get_args(kind)[1]) for name, one in value.items()}
+    if origin is Sequence and not isinstance(value, Mapping):
+        parts = [part.strip() for part in value.split(",")] if isinstance(value, str) else value
+        return [_read(one, get_args(kind)[0]) for one in (parts if isinstance(parts, Sequence) else [parts])]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if origin is str and isinstance(value, str):
+        return value
+    if origin is bool:
+        named = {"true": True, "false": False}
+        value = named.get(value.strip().lower()) if isinstance(value, str) else value
+        if isinstance(value, bool):
+            return value
+    if origin in (int, float) and isinstance(value, (int, float, str)) and not isinstance(value, bool):
+        return origin(value) if not isinstance(value, float) or origin is float else _whole(value)
+    raise ValueError
+
+
+def _whole(value: float) -> int:
+    if not value.is_integer():
+        raise ValueError
+    return int(value)
+
+
+def words_of(kind: Any) -> str:
+    """What a value of a type is called."""
+    members = _members(kind)
+    if len(members) > 1:
+        return " or ".join(words_of(one) for one in members)
+    (kind,) = members
+    origin = get_origin(kind) or kind
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return f"ENTRY={words_of(get_args(kind)[1])} for each entry"
+    if origin is Sequence:
+        return f"a list of {words_of(get_args(kind)[0]).removeprefix('a ')}s, as in A,B"
+    return {int: "a whole number", float: "a number", bool: "true or false", str: "text"}.get(origin, "anything")
