@@ -59,6 +59,14 @@ def test_options_reach_the_reader_and_each_trace_is_drawn_from(tmp_path: Path, f
     assert all(one["options"]["slot_seconds"] == 600 for one in told)
 
 
+def test_repair_is_short_for_an_option_of_the_reader() -> None:
+    both = [
+        StudyOptions(problems="afs", seed=1, output="study", **given)
+        for given in ({"repair": True, "reader": {"num_gpus": 8}}, {"reader": {"num_gpus": 8, "repair": True}})
+    ]
+    assert both[0].reader == both[1].reader == {"num_gpus": 8, "repair": True}
+
+
 def test_windows_begin_at_times(tmp_path: Path, files: dict[str, Any]) -> None:
     given = {**files, "trace": files["trace"][0]}
     cases = asked(tmp_path, "elasticflow.admission", **given, reader=READER, sizes=[3], times=[0, 601])

@@ -101,6 +101,7 @@ def test_metadata(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "reader": None,
         "times": None,
         "real_only": False,
+        "repair": False,
         "time_limit": 30,
         "solver": "highs",
         "verify": False,

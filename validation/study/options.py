@@ -201,6 +201,13 @@ class StudyOptions:
         default=False,
         names=("--real-only",),
     )
+    repair: bool = option(
+        "Short for reader repair=true: measured curves that a problem cannot take are repaired, not refused.",
+        (bool,),
+        annotation=bool,
+        default=False,
+        names=("--repair",),
+    )
     time_limit: float = option("Limit for each run, s.", (int, float), annotation=float, default=60.0)
     memory_limit: int | None = option(
         "Bytes that a run, with all that it starts, may take, such as 4e9; half of the machine's, shared by the "
@@ -238,6 +245,8 @@ class StudyOptions:
                 raise StudyError(f"missing {what}")
         from instances.schema import quoted
 
+        if self.repair:
+            object.__setattr__(self, "reader", {**(self.reader or {}), "repair": True})
         # One form of each number, whoever gave it, because keys are made of their text.
         for name, form, must in (
             ("seed", operator.index, "a whole number"),
