@@ -36,7 +36,7 @@ doctor: $(VENV)/.installed
 docs: $(VENV)/.installed
 	$(BIN)/python docs/write.py
 
-# The quick ones, and how times grow (docs/growth.md); `python -m benchmarks` lists all tables of the documents.
+# The quick ones, and how times grow (docs/growth.md, some 25 minutes); `python -m benchmarks` lists all tables.
 bench: $(VENV)/.installed
 	$(BIN)/optgap bench overhead
 	$(BIN)/optgap bench gavel $(BENCH)

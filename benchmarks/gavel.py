@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -13,12 +14,17 @@ import numpy as np
 import formulations
 from benchmarks.overhead import highs_alone
 from benchmarks.tables import Row, Setup, benchmark, gap, median_seconds, seconds, timed
+from formulations import Options, Session
+from formulations.engine.exact import exact_bound, exact_optimum
+from formulations.engine.highs import Result
 from formulations.engine.linear import LinearProgram, translate
 from formulations.engine.solution import Solution
-from formulations.gavel.hierarchical_fairness import water_filling
+from formulations.gavel import prices as prices_of_jobs
+from formulations.gavel.hierarchical_fairness import _step_by_step, water_filling
 from heuristics.gavel.max_min_fairness import multiplicative_weights
 from heuristics.gavel.sharing import equal_share, heterogeneity_agnostic, isolated, random_packing
 from instances.gavel import cost, finish_time_fairness, hierarchical_fairness, max_min_fairness
+from instances.gavel.sharing import Sharing
 from validation import catalogue
 
 __all__ = [
@@ -26,11 +32,13 @@ __all__ = [
     "Timing",
     "all_pairs",
     "classes",
+    "compared",
     "conflicts",
     "finish_time_fairness_times",
     "gaps",
     "gavel",
     "hierarchical_fairness_times",
+    "hierarchies_compared",
     "max_min_fairness_gaps",
     "max_min_fairness_times",
     "pairs",
@@ -252,6 +260,7 @@ def _hierarchies(setup: Setup) -> Iterator[tuple[str, hierarchical_fairness.Hier
         (1024, 5, 512),
         (2048, 5, 512),
         (2048, 5, 1024),
+        (16_384, 5, 4096),
     ):
         yield (
             f"{jobs:,}",
@@ -275,7 +284,13 @@ LARGEST_PEER = 2048
 
 @benchmark("gavel.sharing.prices", "policy", "jobs", "whole", "gap", "simplex", "interior point", *PEERS)
 def prices(setup: Setup) -> Iterator[Row]:
-    """Processor time of the policies without pairs, all jobs different, and of solvers on the same arrays."""
+    """Processor time of the policies without pairs, all jobs different, and of solvers alone.
+
+    Whole is :func:`formulations.solve`: with the certificate, the plan, and the instance's verdict on it.  A solver
+    alone gets the arrays, which are made of the instance in the time told; HiGHS by its own interface, the others by
+    cvxpy's, with its translation; nothing of what they return is checked.  On either side the instance has kept what it
+    once computed, such as which job fits where.
+    """
     sizes = (32, 128, 256, 512, 1024, 2048, 16_384, 65_536, 262_144, 1_048_576)
     for name in setup.few(PRICED):
         for jobs in setup.few(sizes):
@@ -285,13 +300,23 @@ def prices(setup: Setup) -> Iterator[Row]:
                 took = median_seconds(setup.repeats, formulations.solve, one)
             others = ["", "", "", ""]
             if jobs <= LARGEST_PEER and name in ONE_PROGRAM:
-                program = import_module(f"formulations.gavel.{name}")._program(one).arrays()
-                alone = [median_seconds(setup.repeats, highs_alone, program, method) for method in SOLVERS]
-                others = [seconds(time) for time in alone] + [_by_cvxpy(program, peer, setup.repeats) for peer in PEERS]
+                arrays = partial(_arrays, name, one)
+                others = [seconds(median_seconds(setup.repeats, _by_highs, arrays, method)) for method in SOLVERS]
+                others += [_by_cvxpy(arrays, peer, setup.repeats) for peer in PEERS]
             yield f"`{name}`", f"{jobs:,}", seconds(took), f"{gap(_value(solution), solution.bound):.0e}", *others
 
 
-def _by_cvxpy(program: LinearProgram, solver: str, repeats: int) -> str:
+def _arrays(name: str, instance: Any) -> LinearProgram:
+    """A policy's program, made of the instance."""
+    program: LinearProgram = import_module(f"formulations.gavel.{name}")._program(instance).arrays()
+    return program
+
+
+def _by_highs(arrays: Callable[[], LinearProgram], method: str) -> float:
+    return highs_alone(arrays(), method)
+
+
+def _by_cvxpy(arrays: Callable[[], LinearProgram], solver: str, repeats: int) -> str:
     """Processor time of a solver through cvxpy, which is told the arrays; "" where it is not installed."""
     try:
         import cvxpy
@@ -300,12 +325,12 @@ def _by_cvxpy(program: LinearProgram, solver: str, repeats: int) -> str:
         return ""
     if solver not in cvxpy.installed_solvers():
         return ""
-    shape = (program.num_rows, program.num_cols)
-    matrix = csr_matrix((program.value, program.index, program.indptr), shape)
-    above, below = np.isfinite(program.row_upper), np.isfinite(program.row_lower)
-    bounded, started = np.isfinite(program.col_upper), np.isfinite(program.col_lower)
 
     def call() -> None:
+        program = arrays()
+        matrix = csr_matrix((program.value, program.index, program.indptr), (program.num_rows, program.num_cols))
+        above, below = np.isfinite(program.row_upper), np.isfinite(program.row_lower)
+        bounded, started = np.isfinite(program.col_upper), np.isfinite(program.col_lower)
         x = cvxpy.Variable(program.num_cols)
         limits = [
             matrix[above] @ x <= program.row_upper[above],
@@ -323,6 +348,120 @@ def _by_cvxpy(program: LinearProgram, solver: str, repeats: int) -> str:
         return seconds(median_seconds(min(3, repeats), call))
     except cvxpy.SolverError:
         return "failed"
+
+
+@benchmark(
+    "gavel.sharing.compared",
+    "policy",
+    "programs",
+    "solved by prices",
+    "furthest apart",
+    "in fractions",
+    "furthest below",
+)
+def compared(setup: Setup) -> Iterator[Row]:
+    """Small programs by prices against the whole ones by simplex, and their bounds against fractions.
+
+    Jobs have ties, zeros, several widths, throughputs and weights over six decades, one type or some, types that
+    nobody can use.  Samples are made small, so that prices are found as for thousands of jobs.  Distances are
+    relative to the optimum.
+    """
+    usual, prices_of_jobs.SAMPLE = prices_of_jobs.SAMPLE, (8, 1.0, 500)
+    try:
+        for name in setup.few(ONE_PROGRAM):
+            module = import_module(f"formulations.gavel.{name}")
+            programs, proven, exact, apart, below = 0, 0, 0, 0.0, 0.0
+            for seed in range(setup.size(500, 5)):
+                instance = _odd(name, seed)
+                if instance is None:
+                    continue
+                policy = module._program(instance)
+                program = policy.arrays()
+                result = prices_of_jobs.PricedJobs(policy, program, Options()).run()
+                programs += 1
+                if result is None or result.x is None or result.certificate is None:
+                    continue
+                proven += 1
+                whole = _value_of(program, Session().run(program))
+                apart = max(apart, gap(program.objective(result.x), whole), gap(result.bound, whole))
+                if instance.num_jobs > 30 or exact >= setup.size(50, 1):
+                    continue
+                best, bound = exact_optimum(program), exact_bound(program, result.certificate.row_duals)
+                # A basis that is not quite optimal, or a reduced cost that faces no bound, proves nothing unrounded.
+                if best.proven and best.value is not None and bound is not None:
+                    exact += 1
+                    below = max(below, gap(float(bound), float(best.value)))
+            yield f"`{name}`", programs, proven, f"{apart:.0e}", exact, f"{below:.0e}"
+    finally:
+        prices_of_jobs.SAMPLE = usual
+
+
+def _value_of(program: LinearProgram, result: Result) -> float:
+    if result.x is None:
+        raise RuntimeError(f"the whole program has no optimum: {result.message}")
+    return program.objective(result.x)
+
+
+def _odd(name: str, seed: int) -> Any:
+    """An instance of few jobs that are hard to tell apart, or far apart; None where it needs no program."""
+    rng = np.random.default_rng(seed)
+    n, k = int(rng.integers(17, 50)), int(rng.integers(1, 5))
+    pools = rng.integers(0, int(rng.integers(1, k + 1)), k)
+    throughputs = [
+        rng.integers(0, 4, (n, k)).astype(float),
+        rng.integers(1, 5, (1, k)) * rng.integers(1, 4, (n, 1)).astype(float),
+        10 ** rng.uniform(-3, 3, (n, 1)) * rng.uniform(0.5, 2, (n, k)),
+        np.tile(10 ** rng.uniform(-1, 1, (n, 1)), (1, k)),
+        rng.uniform(0, 10, (n, k)) * (rng.random((n, k)) < 0.8),
+    ][int(rng.integers(5))]
+    workers = rng.integers(0, n, pools.max() + 1) if rng.random() < 0.5 else rng.integers(1, 4, pools.max() + 1)
+    workers[0] += workers.sum() == 0
+    widths = rng.choice([1, 1, 1, 2, 4, 8], n) if rng.random() < 0.5 else np.ones(n, int)
+    fields = {"throughputs": throughputs, "num_workers": workers, "pools": pools, "scale_factors": widths}
+    if name == "max_min_fairness":
+        fields["weights"] = 10 ** rng.uniform(-3, 3, n) if rng.random() < 0.5 else rng.integers(1, 4, n).astype(float)
+    if name in ("makespan", "cost", "throughput_per_dollar"):
+        fields["steps"] = np.where(rng.random(n) < 0.1, 0.0, np.ceil(10 ** rng.uniform(0, 5, n)))
+    if name in ("cost", "throughput_per_dollar"):
+        fields["costs"] = np.round(10 ** rng.uniform(-0.5, 0.7, k), 2)
+        isolated_rates = Sharing(**{field: fields[field] for field in list(fields)[:4]}).isolated_throughputs
+        asking = (rng.random(n) < rng.choice([0.0, 0.3, 1.0])) & (isolated_rates > 0) & (fields["steps"] > 0)
+        fields["slos"] = np.divide(fields["steps"], isolated_rates, out=np.full(n, np.inf), where=asking) / 0.8
+        if rng.random() < 0.5:
+            fields["slos"] *= 0.8
+    instance: Any = catalogue.entry(f"gavel.{name}").instance(**fields)
+    idle = not instance.fits.any()
+    if name == "max_min_fairness":
+        idle |= bool((instance.level_per_throughput <= 0).any())
+    if name == "makespan":
+        idle |= bool(instance.endless.any()) or not instance.active.any()
+    return None if idle else instance
+
+
+@benchmark("gavel.hierarchical_fairness.compared", "instances", "levels at most", "furthest apart", "furthest bounds")
+def hierarchies_compared(setup: Setup) -> Iterator[Row]:
+    """Small hierarchies by limits that prices prove against the definition, step by step; relative to ceilings."""
+    levels, apart, bounds = 0, 0.0, 0.0
+    count = setup.size(1000, 3)
+    for seed in range(count):
+        rng = np.random.default_rng(seed)
+        one = hierarchical_fairness.generate(
+            rng,
+            num_jobs=int(rng.integers(1, 13)),
+            num_entities=int(rng.integers(1, 4)),
+            workers_per_pool=int(rng.integers(1, 10)),
+            pair_fraction=float(rng.choice([0.0, 0.0, 0.5])),
+            multi_worker=bool(rng.integers(2)),
+            weight_spread=float(rng.choice([1.0, 8.0, 100.0])),
+        )
+        filled, (steps, _) = water_filling(one), _step_by_step(one, Options())
+        if not (filled.complete and steps.complete):
+            raise RuntimeError(f"seed {seed} is not filled: {filled.message}; {steps.message}")
+        levels = max(levels, filled.num_levels)
+        ceilings = np.where(one.ceilings > 0, one.ceilings, 1.0)
+        apart = max(apart, float((np.abs(filled.vector - steps.vector) / ceilings).max()))
+        bounds = max(bounds, gap(filled.bound, steps.bound))
+    yield f"{count:,}", levels, f"{apart:.0e}", f"{bounds:.0e}"
 
 
 @benchmark("gavel.sharing.classes", "policy", "classes", "whole", "every job for itself")

@@ -50,12 +50,23 @@ INTRODUCTION = """\
 
 `make bench`, or `python -m benchmarks.growth`, measures every heuristic over three decades of its problem's size and
 every exact model over two, draws the pictures and writes this page. A series ends early where its next run would take
-more than {limit:g} s, or where an optimum is not proven in that time. Times are processor times of one core, medians of
-up to three generated instances with the generators' defaults; the exact model's are those of `formulations.solve`,
-whole, with its second way. The exponent is the slope of the logarithms over the last decade of sizes; of a model that
-branches it says little, since its time depends on the instance more than on the size. Beside it stands what the
-docstring says, in its own letters; the line above each table says what grows with the size.
+more than {limit:g} s, where an optimum is not proven in that time, or where a heuristic gives no plan. Times are
+processor times of one core, medians of up to three generated instances with the generators' defaults, but for what is
+said at the problem; the exact model's are those of `formulations.solve`, whole, with its second way. The exponent is
+the slope of the logarithms over the last decade of sizes; of a model that branches it says little, since its time
+depends on the instance more than on the size, and the limit of a proof is by the clock, so that other work on the
+machine ends these series early. Beside it stands what the docstring says, in its own letters; the line
+above each table says what grows with the size.
 """
+BESIDE: dict[str, Callable[[int], dict[str, Any]]] = {
+    # With as many GPUs for any number of jobs there would soon be no plan.
+    "elasticflow.allocation": lambda size: {"num_gpus": 4 * size, "tightness": 0.15},
+    "elasticflow.best_effort": lambda size: {"num_gpus": 2 * size, "tightness": 0.15},
+    "elasticflow.minimum_satisfactory_share": lambda size: {"num_gpus": 4 * size, "tightness": 0.15},
+    # AlloX and matchings take jobs of one worker.
+    "gavel.makespan": lambda size: {"multi_worker": False},
+    "gavel.round_assignment": lambda size: {"wide": 0.0},
+}
 DOCS = Path(__file__).parents[1] / "docs"
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -66,10 +77,15 @@ def sizes(entry: Entry, exact: bool) -> list[int]:
     return [round(entry.sizes[0] * 10 ** (step / 2)) for step in range(2 * DECADES[exact] + 1)]
 
 
+def beside(problem: str, size: int) -> dict[str, Any]:
+    """What is drawn otherwise than by default, beside the size."""
+    return BESIDE[problem](size) if problem in BESIDE else {}
+
+
 @lru_cache(maxsize=3)
 def _drawn(problem: str, size: int, seed: int) -> Instance[Any]:
     entry = CATALOGUE[problem]
-    return entry.generate(seed, **{entry.size: size})
+    return entry.generate(seed, **{entry.size: size}, **beside(problem, size))
 
 
 def _seconds(call: Callable[[Any], Any], instance: Instance[Any]) -> tuple[Any, float]:
@@ -87,8 +103,8 @@ def run(problem: str, algorithm: str, size: int, limit: float) -> dict[str, Any]
     Returns
     -------
     dict
-        "seconds": the median; "open": of how many instances the exact model was not proven; "numbers": the
-        dimensions of the first instance and its whole numbers.
+        "seconds": the median; None where there was no plan; "open": of how many instances the exact model was not
+        proven; "numbers": the dimensions of the first instance and its whole numbers.
     """
     entry = CATALOGUE[problem]
 
@@ -108,12 +124,16 @@ def run(problem: str, algorithm: str, size: int, limit: float) -> dict[str, Any]
                 call(replace(instance))  # What is imported at the first call.
         result, took = _seconds(call, instance)
         unproven += algorithm == EXACT and result.status not in ("optimal", "infeasible")
+        if result is None:
+            continue
         times.append([took])
         while sum(times[-1]) < ENOUGH / 10 and len(times[-1]) < 5:
             times[-1].append(_seconds(call, instance)[1])
         if sum(map(sum, times)) > ENOUGH:
             break
-    return {"seconds": statistics.median(map(statistics.median, times)), "open": unproven, "numbers": numbers}
+    # What says no is over soon.
+    median = statistics.median(map(statistics.median, times)) if times else None
+    return {"seconds": median, "open": unproven, "numbers": numbers}
 
 
 def _whole_numbers(instance: Instance[Any]) -> dict[str, int]:
@@ -149,13 +169,16 @@ def measured(problem: str, limit: float, most: int | None = None) -> dict[str, A
                 if _expected(one["points"], size) > limit:
                     one["end"] = f"{size:,} would take longer than {limit:g} s"
                     continue
-                answer = apart.ask(problem, name, size, limit, seconds=4 * limit + 60)
+                answer = apart.ask(problem, name, size, limit, seconds=20 * limit + 120)
                 if answer.content is None or "error" in answer.content:
                     one["end"] = f"{size:,}: {(answer.content or {}).get('error', answer.reason)}"
                     continue
                 numbers[str(size)] = answer.content["numbers"]
                 if answer.content["open"]:
                     one["end"] = f"{size:,} not proven in {limit:g} s"
+                    continue
+                if answer.content["seconds"] is None:
+                    one["end"] = f"{size:,}: it gives no plan"
                     continue
                 one["points"].append([size, answer.content["seconds"]])
     return {"series": series, "numbers": numbers}
@@ -184,7 +207,7 @@ def stated(entry: Entry, algorithm: str) -> str:
     if algorithm == EXACT:
         return ""
     said = " ".join((inspect.getdoc(entry.heuristics[algorithm].function) or "").split())
-    found = re.search(r"Complexity: (.*?)\.( [A-Z]|$)", said)
+    found = re.search(r"[Cc]omplexity: (.*?)\.( [A-Z]|$)", said)
     return re.sub(r":\w+:`~?\.?(?:\w+\.)*(\w+)`", r"`\1`", found[1]) if found else ""
 
 
@@ -211,7 +234,7 @@ def page(results: Mapping[str, Mapping[str, Any]]) -> str:
     versions, machine = where["versions"], where["machine"]
     on = f"{machine['processor'] or machine['system']} ({machine['cores']} cores)"
     lines = [
-        INTRODUCTION.format(limit=where["limit"]),
+        INTRODUCTION.format(limit=max(found["where"]["limit"] for found in results.values())),
         f"Measured {where['started'][:10]} on {on} with HiGHS {versions['highspy']}, Pyomo {versions['pyomo']},",
         f"NumPy {versions['numpy']}, Python {versions['python']}.",
     ]
@@ -221,7 +244,9 @@ def page(results: Mapping[str, Mapping[str, Any]]) -> str:
             if not problem.startswith(f"{paper}."):
                 continue
             entry = CATALOGUE[problem]
-            lines += ["", f"### {problem}", "", f"Size: `{entry.size}`. {grown(found['numbers'])}.", ""]
+            others = beside(problem, 1)
+            drawn = f"`{entry.size}`" + (f", with {', '.join(f'`{name}`' for name in others)} set" if others else "")
+            lines += ["", f"### {problem}", "", f"Size: {drawn}. {grown(found['numbers'])}.", ""]
             lines += [
                 "| algorithm | sizes | longest | exponent | stated | ends because |",
                 "| --- | --- | --- | --- | --- | --- |",
@@ -272,7 +297,7 @@ def main(
         list[str] | None,
         typer.Argument(metavar="[NAME]...", help="Problems, or papers: aryl.reclaim, gavel. All else."),
     ] = None,
-    limit: Annotated[float, typer.Option(min=0.01, help="No run that is expected to take longer, s.")] = 10.0,
+    limit: Annotated[float, typer.Option(min=0.01, help="No run that is expected to take longer, s.")] = 5.0,
     most: Annotated[int | None, typer.Option(min=1, help="Sizes of a series at most; all else.")] = None,
     folder: Annotated[Path, typer.Option(help="Where measurements are kept.")] = Path("growth"),
     docs: Annotated[Path, typer.Option(help="Where growth.md and the folder of its pictures are written.")] = DOCS,

@@ -6,9 +6,9 @@ Both are told as ratios within one run.
 from __future__ import annotations
 
 import gc
-import os
-import resource
+import json
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -23,22 +23,19 @@ import highspy
 import numpy as np
 
 import formulations
+from benchmarks.questions import Times
 from benchmarks.tables import Row, Setup, benchmark, median_seconds, seconds, timed
 from formulations.engine.highs import first_options, highs_lp
 from formulations.engine.linear import LinearProgram, translate
-from heuristics.aryl.reclaim import server_fraction
-from instances.aryl import reclaim
 from instances.gavel.max_min_fairness import generate
 from instances.gavel.sharing import Allocation
-from validation.catalogue import CATALOGUE, Heuristic
-from validation.isolation import Apart
+from validation.catalogue import CATALOGUE
 from validation.study import run
-from validation.study.cells import ask
 from validation.study.options import StudyOptions
 from validation.study.report import finish
-from validation.workers import Outcome, Task, run_tasks
+from validation.workers import Outcome, Task
 
-__all__ = ["CELLS", "LIMITS", "Cost", "Overhead", "Times", "highs_alone", "overhead", "questions", "study"]
+__all__ = ["CELLS", "LIMITS", "Cost", "Overhead", "highs_alone", "overhead", "study"]
 
 LIMITS = {1024: 1.35, 4096: 1.25}
 """Jobs, and what the whole may cost at most against HiGHS alone."""
@@ -124,87 +121,16 @@ def _rows(setup: Setup) -> Iterator[Row]:
         yield f"{row.jobs:,}", seconds(row.whole), seconds(row.raw), f"{row.ratio:.2f}", limit
 
 
-@dataclass(frozen=True)
-class Times:
-    """Times of so many repetitions, s; processor time and page faults of one, with those of its children."""
-
-    wall: list[float]
-    processor: float
-    faults: float
-
-
-def questions(number: int) -> dict[str, Times]:
-    """What so many forks and questions in turn take.
-
-    As in a study: asked by a worker that keeps the process of a heuristic, which is forked for one question.
-    The question is the paper's heuristic for a small instance of ``aryl.reclaim``, which itself takes
-    microseconds; the empty one runs nothing; the fork is one of the same worker that ends at once.
-    """
-    instance, heuristic = reclaim.generate(0, num_servers=8), Heuristic(server_fraction)
-    sides: dict[str, Callable[[], object]] = {
-        "a fork alone": _fork,
-        "an empty question": _empty,
-        "a question": lambda: _question(instance, heuristic),
-    }
-    found = {name: Times([], 0.0, 0.0) for name in sides}
-    for turn in range(number + 5):
-        for name, side in sides.items():
-            (spent, faults), began = _used(), time.perf_counter()
-            side()
-            if turn >= 5:  # The first ones warm up.
-                now, (spent_now, faults_now) = time.perf_counter(), _used()
-                before = found[name]
-                found[name] = Times(
-                    [*before.wall, now - began],
-                    before.processor + (spent_now - spent) / number,
-                    before.faults + (faults_now - faults) / number,
-                )
-    return found
-
-
-def _used() -> tuple[float, int]:
-    """Processor time and page faults of this process and its children so far."""
-    both = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in both), sum(one.ru_minflt for one in both)
-
-
-def _empty() -> None:
-    with Apart(dict, memory=10**9) as apart:
-        answer = apart.ask(seconds=60.0)
-    if answer.content is None:
-        raise RuntimeError(answer.reason)
-
-
-def _fork() -> None:
-    child = os.fork()
-    if not child:
-        os._exit(0)
-    os.waitpid(child, 0)
-
-
-def _question(instance: reclaim.Reclaim, heuristic: Heuristic) -> None:
-    asked = ask(instance, heuristic, 0, seconds=60.0, memory=10**9)
-    if asked.plan is None:
-        raise RuntimeError(asked.reason)
-
-
 @benchmark("overhead.question", "what", "least", "median", "processor time", "page faults")
 def _question_rows(setup: Setup) -> Iterator[Row]:
-    """A question to a heuristic in a process of its own, against a fork of the same process."""
+    """A question to a heuristic in a process of its own, against forks of the same and of a small process."""
     if sys.platform != "linux":
         return  # Nothing is forked there.
-    number = setup.size(200, 5)
-    (outcome,) = run_tasks(questions, [Task((number,), 600.0, asks=True)], jobs=1)
-    if outcome.reason:
-        raise RuntimeError(outcome.reason)
-    figures = {
-        name: (min(one.wall), statistics.median(one.wall), one.processor, one.faults)
-        for name, one in outcome.result.items()
-    }
-    for name, (*times, faults) in figures.items():
-        yield name, *map(seconds, times), f"{faults:.0f}"
-    fork, question = figures["a fork alone"], figures["a question"]
-    yield "ratio", *(f"{q / f:.1f}" if f else "" for q, f in zip(question, fork, strict=True))
+    program = [sys.executable, "-m", "benchmarks.questions", str(setup.size(200, 5))]
+    said = subprocess.run(program, check=True, stdout=subprocess.PIPE, text=True).stdout
+    for name, entries in json.loads(said).items():
+        one = Times(**entries)
+        yield name, *map(seconds, (min(one.wall), statistics.median(one.wall), one.processor)), f"{one.faults:.0f}"
 
 
 # --- studies of many cells ----------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator
+from typing import Any
 
 import formulations
 from benchmarks.tables import Row, Setup, benchmark, between, median_seconds, seconds, timed
@@ -230,7 +231,7 @@ def tuning_wide(setup: Setup) -> Iterator[Row]:
 
 @benchmark("synergy.tuning.times", "GPUs, jobs", "`tune`")
 def tuning_times(setup: Setup) -> Iterator[Row]:
-    """Processor time of `tune` on single-GPU jobs of three mixes, seeds 0 to 4, least and greatest."""
+    """Processor time of `tune`: single-GPU jobs of three mixes, seeds 0 to 4, least and greatest; large clusters."""
     for servers in setup.size((64, 512), (2,)):
         drawn = [
             tuning.generate(seed, num_servers=servers, mix=mix, multi_gpu=False)
@@ -238,3 +239,10 @@ def tuning_times(setup: Setup) -> Iterator[Row]:
             for seed in setup.few(range(5))
         ]
         yield f"{8 * servers:,}, {drawn[0].num_jobs:,}", between(median_seconds(1, tuners.tune, one) for one in drawn)
+    large: tuple[dict[str, Any], ...] = (
+        {"num_servers": 3300},
+        {"num_servers": 1024, "server_gpus": 64, "server_cpus": 192.0, "server_memory": 4000.0},
+    )
+    for options in large[: setup.size(2, 0)]:
+        one = tuning.generate(0, **options)
+        yield f"{one.num_gpus:,}, {one.num_jobs:,}", seconds(median_seconds(1, tuners.tune, one))

@@ -21,6 +21,7 @@ from instances.schema import nearest, quoted
 from instances.text import as_json, read_text
 
 __all__ = [
+    "UNFINISHED",
     "AnyInstance",
     "instance_type",
     "is_own",
@@ -37,6 +38,9 @@ AnyInstance = Instance[Any]
 
 _REGISTERED: dict[str, type[AnyInstance]] = {}
 """Instance classes of problems from outside the library."""
+
+UNFINISHED: set[str] = set()
+"""Paths of files beside those that are being written; whoever ends the process at once has to remove them."""
 
 
 def problems() -> tuple[str, ...]:
@@ -208,6 +212,7 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes | Iterable[by
             with open(target, "wb") as file:
                 file.writelines(pieces)
             return
+        UNFINISHED.add(str(temporary))
         try:
             with open(temporary, "xb") as file:
                 file.writelines(pieces)
@@ -219,6 +224,8 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes | Iterable[by
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
             raise
+        finally:
+            UNFINISHED.discard(str(temporary))
     except OSError as error:
         # What cannot be written is the file that was asked for, not the one beside it.
         if error.errno is None:

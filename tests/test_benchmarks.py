@@ -1,6 +1,7 @@
 """Each benchmark runs at its smallest size, and every command in the documents exists; times are not asserted."""
 
 import importlib.util
+import math
 import re
 import shlex
 import subprocess
@@ -11,8 +12,10 @@ import pytest
 import typer.main
 from typer.testing import CliRunner
 
+from benchmarks import growth
 from benchmarks.__main__ import app
 from benchmarks.tables import BENCHMARKS, Setup, between, gap, markdown, seconds
+from validation import CATALOGUE
 from validation.cli.bench import bench_app
 
 ROOT = Path(__file__).parents[1]
@@ -137,3 +140,35 @@ def test_a_quick_setup_is_small() -> None:
     assert (quick.size(100, 1), whole.size(100, 1)) == (1, 100)
     assert (list(quick.few(range(3))), list(whole.few(range(3)))) == ([0], [0, 1, 2])
     assert (quick.seconds(60), Setup(quick=True, limit=5).seconds(60), whole.seconds(60)) == (1.0, 5, 60)
+
+
+def test_growth_is_the_slope_over_the_last_decade() -> None:
+    points = [[size, 0.5 + 1e-6 * size**2] for size in (10, 100)] + [
+        [size, 1e-6 * size**2] for size in (1000, 3162, 10000)
+    ]
+    assert growth.exponent(points) == pytest.approx(2.0, abs=1e-3)
+    assert math.isnan(growth.exponent(points[:1]))
+    assert math.isnan(growth.exponent([]))
+
+
+def test_growth_goes_by_the_sizes_of_the_catalogue() -> None:
+    entry = CATALOGUE["aryl.reclaim"]
+    assert growth.sizes(entry, exact=False) == [10, 32, 100, 316, 1000, 3162, 10000]
+    assert growth.sizes(entry, exact=True) == [10, 32, 100, 316, 1000]
+    assert growth.stated(entry, "server_fraction") == "O((n + demand) * s)"
+    assert growth.grown({"10": {"n": 5, "k": 3}, "100": {"n": 50, "k": 3}}) == "n to 50 (power 1.0), k = 3"
+
+
+def test_growth_writes_a_page_and_measures_nothing_twice(tmp_path: Path) -> None:
+    asked = ["aryl.two_job", "--most", "2", "--folder", str(tmp_path / "kept"), "--docs", str(tmp_path)]
+    said = CliRunner().invoke(growth.app, asked)
+    assert said.exit_code == 0, said.output
+    assert said.output.startswith("aryl.two_job: ")
+    page = (tmp_path / "growth.md").read_text(encoding="utf-8")
+    assert "| exact model | 8 to 25 |" in page
+    assert "| `closed_form` | 8 to 25 |" in page
+    assert (tmp_path / "growth" / "aryl.png").read_bytes().startswith(b"\x89PNG")
+    again = CliRunner().invoke(growth.app, asked)
+    assert (again.exit_code, again.output) == (0, "")
+    assert (tmp_path / "growth.md").read_text(encoding="utf-8") == page
+    assert CliRunner().invoke(growth.app, ["aryl.two"]).exit_code == 2

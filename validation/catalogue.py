@@ -404,6 +404,10 @@ def _those_of(known: Mapping[str, Heuristic]) -> str:
     return f"there are {', '.join(known)}, or module:function" if known else "there are none; give module:function"
 
 
+LOADED: dict[str, None] = {}
+"""What :func:`load` was told, in order; of a file its module."""
+
+
 def load(reference: str) -> None:
     """Import a module that registers problems, heuristics, claims or strategies.
 
@@ -419,8 +423,10 @@ def load(reference: str) -> None:
         When it cannot be imported.
     """
     found = import_tried(reference)
-    if ":" in reference:
+    place, colon, name = reference.partition(":")
+    if colon:
         register(found)
+    LOADED[f"{Path(place).stem}{colon}{name}" if place.endswith(".py") else reference] = None
 
 
 def import_tried(reference: str) -> Any:

@@ -17,7 +17,7 @@ import pickle
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -28,17 +28,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from instances import files
-from validation.catalogue import IMPORT_SECONDS, Heuristic, Imported, import_object
+from validation.catalogue import IMPORT_SECONDS, LOADED, Heuristic, Imported, import_object
 from validation.errors import StudyError
 from validation.isolation import Apart, describe, plain
-from validation.node import Batch, Report, run_batch
+from validation.node import Batch, Modules, Report, run_batch
 from validation.study.keys import ROOMS, code_of, is_installed
 from validation.workers import Outcome, Task
 
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["Carried", "by_value", "carried", "connected", "run_tasks", "threads_of"]
+__all__ = ["Carried", "by_value", "carried", "connected", "modules_of", "run_tasks", "threads_of"]
 
 AIM = 10.0
 """Seconds that a batch of short tasks should take."""
@@ -112,8 +112,33 @@ class Carried(Imported):
         return pickle.loads(self.content)(instance, **options)
 
 
-def carried(heuristic: Heuristic) -> Heuristic:
+def modules_of(problems: Iterable[str]) -> Modules:
+    """The user's modules, where one of them registers one of the problems: what a node needs to know it."""
+    outside = [files.instance_type(problem) for problem in problems if not files.is_own(problem)]
+    if not any(_is_theirs(sys.modules.get(kind.__module__)) for kind in outside):
+        return Modules()
+    sources = {}
+    for module in list(sys.modules.values()):
+        if _is_theirs(module):
+            path = module.__name__.replace(".", "/")
+            content = Path(str(module.__file__)).read_bytes()
+            sources[f"{path}/__init__.py" if hasattr(module, "__path__") else f"{path}.py"] = content
+    loaded = [one for one in LOADED if _is_theirs(sys.modules.get(one.partition(":")[0]))]
+    # A module that was imported, and not loaded, has most likely registered its own.
+    references = dict.fromkeys(
+        [*loaded, *(kind.__module__ for kind in outside if _is_theirs(sys.modules.get(kind.__module__)))]
+    )
+    return Modules(sources, tuple(references))
+
+
+def carried(heuristic: Heuristic, modules: Modules) -> Heuristic:
     """A heuristic as other machines can have it: the library's by name, any other by value.
+
+    Parameters
+    ----------
+    heuristic : Heuristic
+    modules : Modules
+        That travel beside it.
 
     Raises
     ------
@@ -124,7 +149,7 @@ def carried(heuristic: Heuristic) -> Heuristic:
     if isinstance(function, Imported):
         # Its module is imported nowhere but in a process of its own, here too.
         with Apart(_by_reference) as apart:
-            answer = apart.ask(function.reference, seconds=IMPORT_SECONDS)
+            answer = apart.ask(function.reference, modules.names, seconds=IMPORT_SECONDS)
         found = answer.content or {"error": answer.reason}
         if "error" in found:
             raise StudyError(f"{heuristic.name} cannot be sent to other machines: {plain(str(found['error']))}")
@@ -132,7 +157,7 @@ def carried(heuristic: Heuristic) -> Heuristic:
     elif _is_library(function):
         return Heuristic(function, declines=heuristic.declines, imports=heuristic.imports)
     else:
-        content = by_value(function, heuristic.name)
+        content = by_value(function, heuristic.name, modules.names)
     sent = Carried(heuristic.name, heuristic.random, content)
     return Heuristic(sent, declines=heuristic.declines, imports=heuristic.imports)
 
@@ -143,25 +168,33 @@ def _is_library(function: Any) -> bool:
     return module.split(".")[0] in ROOMS and getattr(sys.modules.get(module), name, None) is function
 
 
-def _by_reference(reference: str) -> dict[str, Any]:
+def _by_reference(reference: str, known: Collection[str]) -> dict[str, Any]:
     found = import_object(reference)
-    content = by_value(found.function if isinstance(found, Heuristic) else found, reference)
+    content = by_value(found.function if isinstance(found, Heuristic) else found, reference, known)
     return {"content": np.frombuffer(content, np.uint8)}
 
 
-def by_value(value: Any, name: str) -> bytes:
+def by_value(value: Any, name: str, known: Collection[str]) -> bytes:
     """A value pickled with the code of the user's modules in it, so that it can be read where they are not.
+
+    Parameters
+    ----------
+    value : object
+    name : str
+        What an error calls it.
+    known : collection of str
+        Modules that are there all the same.
 
     Raises
     ------
     StudyError
-        When it cannot be pickled; the message begins with ``name``.
+        When it cannot be pickled.
     """
     import cloudpickle
 
     theirs = [module for module in list(sys.modules.values()) if _is_theirs(module)]
     already = cloudpickle.list_registry_pickle_by_value()
-    mine = [module for module in theirs if module.__name__ not in already]
+    mine = [module for module in theirs if module.__name__ not in already and module.__name__ not in known]
     try:
         for module in mine:
             cloudpickle.register_pickle_by_value(module)
@@ -356,6 +389,7 @@ class _Cluster:
         self.address = client.scheduler.address
         self.outside = tuple(sorted({problem for problem in problems if not files.is_own(problem)}))
         self.code = code_of(self.outside)
+        self.modules = modules_of(self.outside)
         self.hidden = None if hidden is None else hidden.absolute()
         self.warn = warn
         self.name = f"optgap-{os.urandom(8).hex()}"
@@ -387,7 +421,7 @@ class _Cluster:
         return sum(self.nodes.values())
 
     def submit(self, batch: list[_Waiting]) -> None:
-        sent = Batch(tuple(one.sent for one in batch), AIM, self.code, self.outside, self.hidden)
+        sent = Batch(tuple(one.sent for one in batch), AIM, self.code, self.outside, self.modules, self.hidden)
         # Nodes that have refused are left out while there are others.
         good = [node for node in self.nodes if node not in self.refused] if self.refused else None
         key = f"{self.name}-{next(self.numbers)}"

@@ -22,7 +22,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -41,12 +41,33 @@ from validation.isolation import (
 from validation.provenance import memory_of_machine
 from validation.workers import Pool, Task
 
-__all__ = ["Batch", "Done", "Report", "memory_share", "run_batch", "serve"]
+__all__ = ["Batch", "Done", "Modules", "Report", "memory_share", "run_batch", "serve"]
 
 GLANCE = 0.2
 """Seconds between looks at whether a batch is still wanted."""
 PATIENCE = 60.0
 """Seconds that a process waits for another batch, with all that its workers have imported, before it ends."""
+
+
+@dataclass(frozen=True)
+class Modules:
+    """Modules of the user's that register problems, as they travel: as files, so that what is theirs can be pickled.
+
+    Attributes
+    ----------
+    files : dict of bytes
+        Sources of these and of the user's other modules, by their paths below a folder.
+    references : tuple of str
+        What is to be loaded, as :func:`validation.catalogue.load` is told.
+    """
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    references: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Names of the modules."""
+        return frozenset(file.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for file in self.files)
 
 
 @dataclass(frozen=True)
@@ -63,6 +84,8 @@ class Batch:
         What must be installed, by name, as :func:`validation.study.keys.code_of` says.
     problems : tuple of str
         Those from outside the library that must be known.
+    modules : Modules
+        That register some of them.
     hidden : Path, optional
         Folder whose files are not to be read by the user's code, where it is there.
     """
@@ -71,7 +94,13 @@ class Batch:
     seconds: float
     code: dict[str, str]
     problems: tuple[str, ...]
+    modules: Modules
     hidden: Path | None
+
+    @property
+    def family(self) -> tuple[Path | None, Modules]:
+        """What the process that runs it is made for."""
+        return self.hidden, self.modules
 
 
 Done = tuple[int, Any, str, float]
@@ -140,7 +169,7 @@ class _Beside:
             self.process = subprocess.Popen(
                 program, stdin=theirs.fileno(), stdout=subprocess.DEVNULL, start_new_session=True
             )
-        self.idle: list[tuple[Path | None, Connection]] = []
+        self.idle: list[tuple[object, Connection]] = []
 
     @property
     def runs(self) -> bool:
@@ -153,7 +182,7 @@ class _Beside:
         """Have a batch run, as long as it is wanted."""
         done: list[Done] = []
         try:
-            connection = self._idle(batch.hidden) or self._forked()
+            connection = self._idle(batch.family) or self._forked()
         except OSError:
             return Report(address, done, died=True)
         over = False
@@ -171,17 +200,17 @@ class _Beside:
             return Report(address, done, died=True)
         finally:
             if over:
-                self.idle.append((batch.hidden, connection))
+                self.idle.append((batch.family, connection))
             else:
                 connection.close()
         return Report(address, done)
 
-    def _idle(self, hidden: Path | None) -> Connection | None:
+    def _idle(self, family: object) -> Connection | None:
         """The wire to a process that has run a batch of the same study, and waits for another."""
         for one in list(self.idle):
             with contextlib.suppress(ValueError):  # Another thread was quicker.
                 self.idle.remove(one)
-                if one[0] == hidden and not one[1].poll():
+                if one[0] == family and not one[1].poll():
                     return one[1]
                 one[1].close()
         return None
@@ -287,9 +316,10 @@ def _run(handle: int, others: Sequence[int], scratch: str, code: dict[str, str],
     os.environ["TMPDIR"] = tempfile.tempdir = scratch
     with Connection(handle) as connection:
         batch, _share = connection.recv()
+        wrong = _load(batch.modules, Path(scratch, "modules"))
         with Pool(_call, batch.hidden) as pool:
             while True:
-                refused = _why_not(batch, code)
+                refused = wrong or _why_not(batch, code)
                 if not refused:
                     for outcome in pool.run(_in_time(batch), jobs=1):
                         number = outcome.task.arguments[1]
@@ -298,6 +328,26 @@ def _run(handle: int, others: Sequence[int], scratch: str, code: dict[str, str],
                 if refused or not connection.poll(PATIENCE):
                     return
                 batch, _share = connection.recv()
+
+
+def _load(modules: Modules, folder: Path) -> str:
+    """Have the user's modules, and what they register; why that cannot be, or nothing."""
+    from instances.base import InstanceError
+    from validation import catalogue
+    from validation.errors import CatalogueError, StudyError
+
+    for file, content in modules.files.items():
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_bytes(content)
+    sys.path.append(str(folder))
+    try:
+        for reference in modules.references:
+            found = catalogue.import_object(reference)
+            if ":" in reference:
+                catalogue.register(found)
+    except (CatalogueError, InstanceError, StudyError) as error:
+        return str(error)
+    return ""
 
 
 def _in_time(batch: Batch) -> Iterator[Task]:
@@ -326,7 +376,7 @@ def _why_not(batch: Batch, code: dict[str, str]) -> str:
         try:
             catalogue.entry(problem)
         except CatalogueError:
-            return f"it does not know {problem}: install there the package that registers it"
+            return f"it does not know {problem}: name the module that registers it with --load, or install it there"
     now = code_of(batch.problems)
     for name, wanted in batch.code.items():
         # What is imported is what was there when the program began.

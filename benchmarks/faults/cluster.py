@@ -57,7 +57,7 @@ class _Machines:
     def start(self) -> None:
         options = ["--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard"]
         self.scheduler = self._process("scheduler", *options)
-        while not self._answers():
+        while self.scheduler.poll() is None and not self._answers():
             time.sleep(0.05)
         for _ in range(2):
             self.join()

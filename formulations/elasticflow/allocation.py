@@ -28,7 +28,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from formulations.elasticflow.flow import why_infeasible
-from formulations.elasticflow.greedy import least_gpu_slots, served_most
+from formulations.elasticflow.greedy import least_gpu_slots, served_most, with_slot_0_filled
 from formulations.elasticflow.rounding import solve_by_rounding
 from formulations.elasticflow.sharing import (
     add_gpu_time,
@@ -144,16 +144,8 @@ def write(model: pyo.ConcreteModel, plan: SlotPlan) -> None:
 
 
 def one_pass(instance: ElasticFlowAllocation) -> SlotPlan:
-    """The plan of one pass over the jobs, whose idle GPUs of slot 0 go to jobs that gain; none if it serves not all."""
-    gpus, _ = served_most(instance)
-    idle = instance.num_gpus - int(gpus[:, 0].sum()) if instance.num_jobs else 0
-    for job in range(instance.num_jobs):
-        # As many as it gains from, one after the other.
-        gains = [*instance.gains[job, gpus[job, 0] :].tolist(), False].index(False)
-        more = min(idle, gains)
-        gpus[job, 0] += more
-        idle -= more
-    return SlotPlan(gpus=gpus)
+    """The plan of one pass over the jobs, with slot 0 filled; where it does not serve them all, it is none."""
+    return SlotPlan(gpus=with_slot_0_filled(instance, served_most(instance)[0]))
 
 
 FORMULATION = Formulation(

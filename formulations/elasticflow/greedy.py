@@ -7,28 +7,37 @@ somewhere, the best number of GPUs up to a level counts.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from instances.base import ROUNDING, TOLERANCE
+from instances.elasticflow.allocation import ElasticFlowAllocation
 from instances.elasticflow.sharing import DeadlineJobs
-from instances.schema import BoolArray, IntArray
+from instances.schema import BoolArray, FloatArray, IntArray
 
-__all__ = ["least_gpu_slots", "served", "served_most"]
+__all__ = ["least_gpu_slots", "served", "served_most", "with_slot_0_filled"]
 
 Jobs = DeadlineJobs[Any]
 
+MOST_RETRIES = 50
+"""Jobs that are tried once more."""
 
-def served(instance: Jobs, order: IntArray, *, fast: bool = False) -> tuple[IntArray, BoolArray]:
+
+Way = Literal["even", "early", "fast"]
+"""How a job runs: on the least level as far into time as it must and on one GPU less from then on, so that it needs
+fewest GPU-slots; on the least level until it is done; or on all that speeds it up."""
+
+
+def served(instance: Jobs, order: IntArray, way: Way = "even") -> tuple[IntArray, BoolArray]:
     """Jobs served in an order.
 
     Parameters
     ----------
     instance : DeadlineJobs
     order : (n,) int
-    fast : bool
-        Whether each job takes all that speeds it up, so that it is done early, rather than the least level.
+    way : "even", "early" or "fast"
+        See :data:`Way`.
 
     Returns
     -------
@@ -42,7 +51,7 @@ def served(instance: Jobs, order: IntArray, *, fast: bool = False) -> tuple[IntA
     free = np.full(instance.horizon, instance.num_gpus)
     for job in order.tolist():
         if not done[job]:
-            held = _held(instance, job, free[: instance.deadlines[job]], fast)
+            held = _held(instance, job, free[: instance.deadlines[job]], way)
             if held is not None:
                 gpus[job, : len(held)] = held
                 free[: len(held)] -= held
@@ -50,7 +59,7 @@ def served(instance: Jobs, order: IntArray, *, fast: bool = False) -> tuple[IntA
     return gpus, done
 
 
-def _held(instance: Jobs, job: int, free: IntArray, fast: bool) -> IntArray | None:
+def _held(instance: Jobs, job: int, free: IntArray, way: Way) -> IntArray | None:
     """GPUs of a job until its deadline, of those that are free; None where they do not do."""
     curve, most, need = instance.throughputs[job], instance.best_throughputs[job], instance.iterations[job]
     # The fewest GPUs that do as much as up to so many.
@@ -58,16 +67,27 @@ def _held(instance: Jobs, job: int, free: IntArray, fast: bool) -> IntArray | No
     low, high = 0, instance.num_gpus
     if curve[fewest[free]].sum() < need:
         return None
-    while not fast and high - low > 1:
+    while way != "fast" and high - low > 1:
         level = (low + high) // 2
         low, high = (low, level) if curve[fewest[np.minimum(level, free)]].sum() >= need else (level, high)
     held: IntArray = fewest[np.minimum(high, free)]
+    if way == "even":
+        less = fewest[np.minimum(high - 1, free)]
+        made = curve[less].sum() + np.cumsum(curve[held] - curve[less])
+        last = int(np.searchsorted(made, need))
+        held = np.where(np.arange(len(held)) <= last, held, less)
+    return _no_longer_than(held, curve, need)
+
+
+def _no_longer_than(held: IntArray, curve: FloatArray, need: float, first: int = 0) -> IntArray:
+    """GPUs of a job up to the slot in which it is done, where it may need fewer; those before ``first`` stay."""
     made = np.cumsum(curve[held])
-    last = min(int(np.searchsorted(made, need)), len(held) - 1)
-    held[last + 1 :] = 0
-    # In the last slot, what is left to do may need fewer.
-    enough = np.flatnonzero(curve[: held[last] + 1] >= need - (made[last - 1] if last else 0.0))
-    held[last] = enough[0] if enough.size else held[last]
+    last = int(np.searchsorted(made, need))
+    if last < len(held):
+        held[max(last + 1, first) :] = 0
+        if last >= first:
+            enough = np.flatnonzero(curve[: held[last] + 1] >= need - (made[last - 1] if last else 0.0))
+            held[last] = enough[0] if enough.size else held[last]
     return held
 
 
@@ -93,5 +113,41 @@ def served_most(instance: Jobs) -> tuple[IntArray, BoolArray]:
         np.argsort(alone.min(axis=1), kind="stable"),
         np.arange(instance.num_jobs),
     ]
-    found = [served(instance, order, fast=fast) for order in orders for fast in (False, True)]
-    return max(found, key=lambda one: (int(one[1].sum()), -int(one[0].sum())))
+    ways: tuple[Way, ...] = ("even", "early", "fast")
+    found = [served(instance, order, way) for order in orders for way in ways]
+    gpus, done = max(found, key=lambda one: (int(one[1].sum()), -int(one[0].sum())))
+    # Those that found no room may find some when all are served anew in order of their deadlines.
+    by_deadline, by_need = orders[0], orders[1]
+    for job in by_need[~done[by_need] & np.isfinite(alone[by_need].min(axis=1))][:MOST_RETRIES].tolist():
+        wanted = done.copy()
+        wanted[job] = True
+        again, served_now = served(instance, by_deadline[wanted[by_deadline]])
+        if served_now[wanted].all():
+            gpus, done = again, served_now
+    return gpus, done
+
+
+def with_slot_0_filled(instance: ElasticFlowAllocation, gpus: IntArray) -> IntArray:
+    """Shares, and the GPUs that they leave idle in slot 0, one by one where this takes fewest GPU-slots in all.
+
+    A job that is faster in slot 0 is done earlier, and its last GPUs are left to nobody.
+    """
+    gpus = gpus.copy()
+    more = {job: _one_more(instance, gpus[job], job) for job in range(instance.num_jobs)}
+    for _ in range(instance.num_gpus - int(gpus[:, :1].sum())):
+        gaining = {job: row for job, row in more.items() if row is not None}
+        if not gaining:
+            break
+        job = min(gaining, key=lambda one: int(gaining[one].sum() - gpus[one].sum()))
+        gpus[job] = gaining[job]
+        more[job] = _one_more(instance, gpus[job], job)
+    return gpus
+
+
+def _one_more(instance: ElasticFlowAllocation, held: IntArray, job: int) -> IntArray | None:
+    """A job's GPUs with one more in slot 0; None where it is no faster with it."""
+    if held[0] >= instance.num_gpus or not instance.gains[job, held[0]]:
+        return None
+    row = held.copy()
+    row[0] += 1
+    return _no_longer_than(row, instance.throughputs[job], float(instance.iterations[job]), first=1)

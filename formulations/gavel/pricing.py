@@ -56,7 +56,7 @@ PRICING_COLUMNS = 20_000
 
 ``python -m benchmarks engine.pricing`` compares them.
 """
-PRICED_JOBS = 512
+PRICED_JOBS = 700
 """From so many jobs on, programs without pairs are solved by prices; max-min fairness from half as many."""
 UNTIED_JOBS = 1_500
 """The same for programs in which no variable ties all jobs together, which simplex solves faster."""

@@ -38,7 +38,7 @@ def server_fraction(instance: Reclaim, *, order: Sequence[int] | IntArray | None
     16).  When one server is demanded, the server with the fewest jobs is taken (lines 18 to 20).
 
     Guarantee: none known; optimal when one server is demanded, and where no job spans two servers.
-    Complexity: O(demand * s + hosts).
+    Complexity: O((n + demand) * s).
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def gpu_fraction(instance: Reclaim, *, order: Sequence[int] | IntArray | None = 
     The alternative that the paper compares with in Table 1.  Only the GPUs of servers that host
     base workers count on both sides of the share.
 
-    Guarantee: none known.  Complexity: O(demand * s + hosts).
+    Guarantee: none known.  Complexity: O((n + demand) * s).
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def smallest_count_first(instance: Reclaim, *, order: Sequence[int] | IntArray |
     """The servers that host the fewest jobs, as counted before any is returned (the paper's SCF baseline).
 
     Guarantee: none known; optimal when one server is demanded, and where no job spans two servers.
-    Complexity: O(s log s + hosts).
+    Complexity: O(s * (n + log s)).
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def smallest_count_first(instance: Reclaim, *, order: Sequence[int] | IntArray |
 def smallest_count_updated(instance: Reclaim, *, order: Sequence[int] | IntArray | None = None) -> ReclaimPlan:
     """Greedy by the number of jobs that a server still hosts: smallest count first with Algorithm 1's updates (ours).
 
-    Guarantee: none known.  Complexity: O(demand * s + hosts).
+    Guarantee: none known.  Complexity: O((n + demand) * s).
 
     Parameters
     ----------

@@ -117,6 +117,25 @@ def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_second_signal_leaves_no_half_written_file(tmp_path: Path) -> None:
+    body = f"""
+        from instances.files import write_whole
+
+        def pieces():
+            yield b"half"
+            try:
+                os.kill(os.getpid(), signal.SIGINT)
+            except KeyboardInterrupt:
+                print([name[:9] for name in os.listdir({str(tmp_path)!r}) if "writing" in name])
+                os.kill(os.getpid(), signal.SIGTERM)
+
+        write_whole(os.path.join({str(tmp_path)!r}, "output"), pieces())
+        """
+    done = guarded(body, tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "['.writing-']\n", "optgap: interrupted\n")
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     "body",
     [

@@ -2,8 +2,8 @@
 
 The first of them is raised as :class:`Interrupted` wherever the command is, so that it can save what it has; a
 second one ends the command at once.  Either way there is one line on standard error, the exit code is 128 and the
-number of the first signal, and neither a process nor a temporary folder is left behind.  A signal that is ignored
-from the start, as under ``nohup``, stays ignored.
+number of the first signal, and no process, temporary folder or half-written file is left behind.  A signal that
+is ignored from the start, as under ``nohup``, stays ignored.
 
 Nothing heavy is imported here, because the handlers are to be there before anything heavy is.
 """
@@ -107,6 +107,10 @@ def _leave() -> None:
     isolation = sys.modules.get("validation.isolation")
     if isolation is not None:
         isolation.end_family(os.getpid())
+    files = sys.modules.get("instances.files")
+    for path in getattr(files, "UNFINISHED", ()):
+        with contextlib.suppress(OSError):
+            os.unlink(path)
     _remove(_command.folder)
     with contextlib.suppress(Exception):
         sys.stdout.flush()

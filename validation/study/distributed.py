@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from instances import files
-from validation.cluster import carried, run_tasks
-from validation.node import memory_share
+from validation.cluster import carried, modules_of, run_tasks
+from validation.node import Modules, memory_share
 from validation.study.cases import Algorithm
 from validation.study.cells import Cell, run_cell
 from validation.workers import Outcome, Task
@@ -35,7 +35,9 @@ def run_cells(
     """Outcomes, from a cluster, of tasks whose arguments are the number of a cell and its instance's JSON."""
     # A study has few algorithms and many cells.
     algorithms = {id(cell.algorithm): cell.algorithm for cell in cells}
-    sent = {name: _carried(algorithm) for name, algorithm in algorithms.items()}
+    problems = {cell.case.problem for cell in cells}
+    modules = modules_of(problems)
+    sent = {number: _carried(algorithm, modules) for number, algorithm in algorithms.items()}
 
     def travels(task: Task) -> tuple[Any, ...]:
         number, text = task.arguments
@@ -50,15 +52,17 @@ def run_cells(
         tasks,
         total=len(cells),
         travels=travels,
-        problems={cell.case.problem for cell in cells},
+        problems=problems,
         hidden=hidden,
         pause=pause,
         warn=warn,
     )
 
 
-def _carried(algorithm: Algorithm) -> Algorithm:
-    return algorithm if algorithm.heuristic is None else replace(algorithm, heuristic=carried(algorithm.heuristic))
+def _carried(algorithm: Algorithm, modules: Modules) -> Algorithm:
+    if algorithm.heuristic is None:
+        return algorithm
+    return replace(algorithm, heuristic=carried(algorithm.heuristic, modules))
 
 
 def _run_sent(text: bytes, cell: Cell) -> dict[str, Any]:

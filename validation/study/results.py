@@ -209,8 +209,8 @@ class _Table:
         kinds: dict[str, Any] = {"string": pd.StringDtype("python")}
         frame: dict[str, Any] = {}
         for name, kind in _COLUMNS.items():
-            column, dtype = columns.pop(name), kinds.get(kind, kind)
-            frame[name] = pd.array([column[number] for number in ended], dtype=dtype)
+            column = columns.pop(name)
+            frame[name] = pd.array([column[number] for number in ended], dtype=kinds.get(kind, kind))
         return _with_gaps(pd.DataFrame(frame, copy=False))
 
 

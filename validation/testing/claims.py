@@ -308,14 +308,16 @@ def examine_all(
     StudyError
         When a claim cannot be sent there, or its examination does not end.
     """
-    from validation.cluster import by_value, run_tasks
+    from validation.cluster import by_value, modules_of, run_tasks
+
+    problems = {claim.problem for claim in claims}
+    modules = modules_of(problems)
 
     def travels(task: Task) -> tuple[Any, ...]:
         claim = claims[task.arguments[0]]
-        return by_value(claim, f"the claim {claim.name!r}"), instances, seconds, seed
+        return by_value(claim, f"the claim {claim.name!r}", modules.names), instances, seconds, seed
 
     tasks = (Task((n,), 2 * seconds * (1 + len(one.others)) + GRACE) for n, one in enumerate(claims))
-    problems = {claim.problem for claim in claims}
     found: dict[int, Verdict] = {}
     following = 0
     for outcome in run_tasks(client, _examined, tasks, total=len(claims), travels=travels, problems=problems):

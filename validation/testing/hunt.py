@@ -186,10 +186,11 @@ def find_worst(
     if client is not None:
         if jobs is not None:
             raise StudyError("jobs: the threads of the Dask workers say how many run at once")
-        from validation.cluster import by_value, carried
+        from validation.cluster import by_value, carried, modules_of
 
-        subject, restarts = carried(subject), restarts or RESTARTS
-        drawn = None if strategy is None else by_value(strategy, "the strategy")
+        modules = modules_of([problem])
+        subject, restarts = carried(subject, modules), restarts or RESTARTS
+        drawn = None if strategy is None else by_value(strategy, "the strategy", modules.names)
     began = time.monotonic()
     end = began + 0.75 * budget
     slice_seconds = max(0.5, min(5.0, budget / 12))
