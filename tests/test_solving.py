@@ -13,7 +13,10 @@ import pytest
 import formulations
 from formulations import ModelError, Solution, SolverNotFound, relative_gap, solve, translate
 from formulations.engine import external
+from formulations.engine.highs import Result
 from formulations.engine.options import Options
+from formulations.engine.solution import judged
+from heuristics.aryl.reclaim import server_fraction
 from instances import PlanError
 from instances.aryl.reclaim import ReclaimPlan
 from instances.gavel.max_min_fairness import generate, three_jobs
@@ -286,3 +289,15 @@ def test_gap_of_a_solution_without_proof() -> None:
     assert solution.gap == pytest.approx(0.2)
     with pytest.raises(ValueError, match="no point to load"):
         solution.load()
+
+
+def test_a_broken_point_does_not_cost_the_start() -> None:
+    """A point that misses a limit by a solver's tolerance is not used; what the search began with is."""
+    instance = six_servers()
+    start, broken = server_fraction(instance), ReclaimPlan(servers=np.array([0]))
+    result = Result("optimal", None, 0.0, None, 0.0, "solved", "search")
+    found = judged(instance, broken, result, began=0.0, solver="highs", solver_version="", start=start)
+    assert (found.status, found.plan, found.bound) == ("feasible", start, 0.0)
+    assert found.objective == instance.objective(start)
+    assert found.message.startswith("solved; the plan read from the model breaks ")
+    assert found.message.endswith("; the plan is the start")

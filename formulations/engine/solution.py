@@ -223,7 +223,9 @@ def judged(
                 status = "feasible"
                 message += "; the plan's own value is not at the bound"
     x = result.x if plan is not None else None
-    if result.status in ("feasible", "unknown") and not broken:
+    # A point that is off by a solver's tolerance must not cost the plan that the search began with.
+    wanting = start is not None if broken else result.status in ("feasible", "unknown")
+    if wanting:
         offered, settled = formulation(instance.problem), False
         bound = result.bound if offered.trivial_bound is None else offered.trivial_bound(instance)
         if _beats(result.bound, bound, instance.sense):
