@@ -71,7 +71,8 @@ def _processor() -> str:
 def _commit() -> str | None:
     """Commit of the library's source, with a mark when it has changed; None outside a checkout."""
     folder = Path(__file__).parent
-    git = ["git", "-C", str(folder)]
+    # Without the lock by which a look may refresh the index: killed in the middle, it would leave it behind.
+    git = ["git", "--no-optional-locks", "-C", str(folder)]
     try:
         # Installed into someone else's checkout, the library is not among its files.
         subprocess.run([*git, "ls-files", "--error-unmatch", __file__], capture_output=True, check=True, timeout=10)
