@@ -15,6 +15,7 @@ import pytest
 import instances
 from instances.aryl import reclaim
 from validation import gap_study
+from validation.study.plots import _gap_by_size
 from validation.study.results import summarize
 
 from .studies import FORKED, constant, one_job_each, stub_exact
@@ -183,6 +184,17 @@ def test_differences_say_what_a_gap_to_zero_does_not(tmp_path: Path, monkeypatch
     assert summed["difference_mean_low"] == summed["difference_worst_high"] == 6
     assert study.overview()["difference mean"].tolist() == ["6"]
     assert "difference, mean" in study.report.read_text(encoding="utf-8")
+
+
+def test_a_mean_is_drawn_where_all_gaps_are_finite() -> None:
+    """That of the finite ones alone would be a better heuristic's."""
+    from matplotlib.figure import Figure
+
+    axes = Figure().add_subplot()
+    gaps = {4: [0.1, 0.3], 5: [0.0, math.inf]}
+    rows = pd.DataFrame([("mine", size, gap) for size, some in gaps.items() for gap in some])
+    _gap_by_size(axes, rows.set_axis(["algorithm", "size", "gap_high"], axis=1), {"mine": {}})
+    assert axes.lines[0].get_ydata() == pytest.approx([20.0])
 
 
 def test_what_has_no_plan_is_counted_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -138,5 +138,5 @@ def console() -> Console:
     # A table that is cut to a narrow terminal, or to the 80 columns of a pipe, loses its numbers; and words
     # in brackets are words, such as those of a path.
     made = Console(highlight=False, markup=False, emoji=False)
-    made.width = max(made.width, 120)
+    made.width = max(made.width, 150)
     return made

@@ -143,7 +143,8 @@ def _summary_tables(result: Study) -> list[Table]:
         entry = catalogue.CATALOGUE.get(str(problem))
         title = f"{problem} (size is {entry.size})" if entry else str(problem)
         table = Table(title=_text(title, "italic"), title_justify="left", box=None, pad_edge=False)
-        columns = {"source": "from"} | {name: name for name in overview.columns[2:]}
+        # What is told of other problems only is no column of this one.
+        columns = {"source": "from"} | {name: name for name in overview.columns[2:] if (group[name] != "").any()}
         for name, head in columns.items():
             table.add_column(head, justify="left" if name in ("source", "heuristic") else "right", no_wrap=True)
         for row in group.to_dict("records"):

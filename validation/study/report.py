@@ -504,8 +504,9 @@ p{max-width:75ch} details p{margin:.6rem 0} summary{cursor:pointer;color:#0b5cad
 .good{color:#116329;font-weight:600} .bad{color:#b00020;font-weight:600} section.bad h2{border-color:#b00020}
 ul.contents{padding-left:1.2rem;margin:.4rem 0 1rem}
 .wide{overflow-x:auto} table{border-collapse:collapse;font-variant-numeric:tabular-nums;margin:.6rem 0;font-size:.93em}
-th,td{padding:.22rem .7rem;text-align:right;border-bottom:1px solid #e4e8ec;white-space:nowrap}
-th{border-bottom:2px solid #aab2bb;font-weight:600} .text{text-align:left} td.text{white-space:normal}
+th,td{padding:.22rem .55rem;text-align:right;border-bottom:1px solid #e4e8ec;white-space:nowrap}
+th{border-bottom:2px solid #aab2bb;font-weight:600;white-space:normal;vertical-align:bottom}
+.text{text-align:left} td.text{white-space:normal}
 .legend span{margin-right:1.1rem;font-size:.9em;white-space:nowrap}
 .legend b{display:inline-block;width:.8em;height:.8em;border-radius:2px;margin-right:.35em;vertical-align:-.05em}
 .pictures{display:grid;grid-template-columns:repeat(auto-fit,minmax(430px,1fr));gap:.6rem 1.4rem;margin:1rem 0}

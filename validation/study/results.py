@@ -84,9 +84,11 @@ class Study:
             for name, kind in (("gap mean", "mean"), ("95%", "p95"), ("worst", "worst")):
                 low, high = summary[f"gap_{kind}_low"], summary[f"gap_{kind}_high"]
                 shown[name] = [gap_range(*ends) for ends in zip(low, high, strict=True)]
-            if has_zeros(summary):
+            zeros = summary["problem"].isin({name for name, one in summary.groupby("problem") if has_zeros(one)})
+            if zeros.any():
                 low, high = summary["difference_mean_low"], summary["difference_mean_high"]
-                shown["difference mean"] = [number_range(*ends) for ends in zip(low, high, strict=True)]
+                differences = [number_range(*ends) for ends in zip(low, high, strict=True)]
+                shown["difference mean"] = np.where(zeros, differences, "")
             shown["time"] = summary["median_seconds"].map(duration)
             shown["exact"] = summary["exact_median_seconds"].map(duration)
         return shown
