@@ -27,6 +27,7 @@ NEEDS_DATA = {
     "elasticflow.minimum_satisfactory_share.stretches",
     "elasticflow.minimum_satisfactory_share.trace",
     "gavel.sharing.classes",
+    "overhead.drawing",
     "synergy.placement.published",
     "synergy.tuning.large",
 }

@@ -11,9 +11,6 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-import numpy as np
-
-from instances.schema import nearest, quoted
 from validation.errors import StudyError
 
 __all__ = ["pairs", "parameters", "typed", "words_of"]
@@ -58,6 +55,8 @@ def pairs(given: Sequence[str], option: str = "--reader") -> dict[str, Any]:
     StudyError
         When one is no such pair, or two say the same.
     """
+    from instances.schema import quoted
+
     found: dict[str, Any] = {}
     for one in given:
         name, equals, value = one.partition("=")
@@ -89,6 +88,9 @@ def typed(given: Mapping[str, Any], known: Mapping[str, Any], what: str) -> dict
     StudyError
         When there is no such option, or a value is not of its type; the message names it.
     """
+    # The command line comes as far as its own messages where another package's `instances` is in the way.
+    from instances.schema import nearest, quoted
+
     made = {}
     for name, value in given.items():
         if name not in known:
@@ -129,8 +131,10 @@ def _read(value: Any, kind: Any) -> Any:
     if origin is Sequence and not isinstance(value, Mapping):
         parts = [part.strip() for part in value.split(",")] if isinstance(value, str) else value
         return [_read(one, get_args(kind)[0]) for one in (parts if isinstance(parts, Sequence) else [parts])]
-    if isinstance(value, np.generic):
-        value = value.item()
+    if not isinstance(value, (str, int, float)):
+        import numpy as np
+
+        value = value.item() if isinstance(value, np.generic) else value
     if origin is str and isinstance(value, str):
         return value
     if origin is bool:

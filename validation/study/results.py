@@ -207,12 +207,10 @@ class _Table:
         instances = dict(zip(columns["instance"], columns["problem"], strict=True))
         files = {instance: file_of(problem, instance) for instance, problem in instances.items()}
         columns["file"] = [files[instance] for instance in columns["instance"]]
-        # Words are Python's own, of which many rows share one; Arrow would have each row's again.
-        kinds: dict[str, Any] = {"string": pd.StringDtype("python")}
         frame: dict[str, Any] = {}
         for name, kind in _COLUMNS.items():
             column = columns.pop(name)
-            frame[name] = pd.array([column[number] for number in ended], dtype=kinds.get(kind, kind))
+            frame[name] = pd.array([column[number] for number in ended], dtype=kind)  # type: ignore[call-overload]
         return _with_gaps(pd.DataFrame(frame, copy=False))
 
 
