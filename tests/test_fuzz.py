@@ -313,7 +313,11 @@ def test_a_dynamic_program_says_what_it_cannot_hold() -> None:
 )
 def test_models_that_are_too_large_are_not_built(problem: str, changes: dict[str, Any], words: str) -> None:
     instance = instances.read(json.loads(text_of(problem, **changes)))
-    for attempt in (formulations.build, formulations.solve):
+    attempts = [formulations.build, formulations.solve]
+    if problem == "aryl.elastic_allocation":
+        # Solving it makes a model of the few choices only that a price leaves open.
+        assert attempts.pop()(instance).status == "optimal"
+    for attempt in attempts:
         with pytest.raises(formulations.ModelError) as caught:
             attempt(instance)
         assert str(caught.value).startswith(f"{problem}: the exact model would have ")

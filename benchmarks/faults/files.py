@@ -166,17 +166,23 @@ def read_instance(text: str, problem: str, digest: str, then: str = "") -> Outco
         try:
             formulations.build(instance)
         except formulations.ModelError as error:
-            return {"wrong": f"a long message: {error}"} if len(str(error)) > 1000 else {"outcome": "model refused"}
+            return _model_refused(error)
         return {"outcome": "model built"}
     try:
         answer = answered(catalogue.entry(instance.problem).heuristics[then], 0, instance)
     except (KeyError, InstanceError, PlanError) as error:
         # The text may have become one of another problem, whose heuristics have other names.
         return {"outcome": "read"} if isinstance(error, KeyError) and instance.problem != problem else _refused(error)
+    except formulations.ModelError as error:  # Of a heuristic that solves programs.
+        return _model_refused(error)
     if "none" in answer:
         return {"outcome": "read"}
     plan = instance.plan_type(**{name.partition(".")[2]: value for name, value in answer.items()})
     return _judged(instance, plan) or {"outcome": "read"}
+
+
+def _model_refused(error: formulations.ModelError) -> Outcome:
+    return {"wrong": f"a long message: {error}"} if len(str(error)) > 1000 else {"outcome": "model refused"}
 
 
 def _judged(instance: Instance[Any], plan: Any) -> Outcome | None:
