@@ -125,6 +125,8 @@ class Apart:
     def ask(self, *arguments: Any, seconds: float) -> Answer:
         """The answer to ``function(*arguments)``, or why there is none after at most ``seconds``."""
         fresh = self.process is None
+        # Before the process may begin: this one may have to wait for a core where that one runs already.
+        asked = time.monotonic()
         if fresh:
             self._start(arguments)
         began = time.monotonic()
@@ -133,7 +135,7 @@ class Apart:
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                 self.questions.send(arguments)
         try:
-            content, began = self._read(began + seconds)
+            content, began = self._read(asked, began + seconds)
             return Answer(content, "", time.monotonic() - began)
         except _NoAnswer as why:
             reason = f"time limit: stopped after {seconds:g} s" if why.late else str(why)
@@ -161,10 +163,9 @@ class Apart:
         theirs.close()
         writing.close()
 
-    def _read(self, deadline: float) -> tuple[dict[str, Any], float]:
-        """The next answer, and when its call began."""
+    def _read(self, asked: float, deadline: float) -> tuple[dict[str, Any], float]:
+        """The next answer, and when its call began, which was not before it was asked."""
         try:
-            asked = time.monotonic()
             # When the call began, which the process says before it runs any code but this module's.
             (began,) = struct.unpack("<d", self._exactly(8, deadline))
             began = min(max(began, asked), time.monotonic()) if began == began else asked
