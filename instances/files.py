@@ -195,8 +195,8 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes | Iterable[by
 
     Notes
     -----
-    A link is followed.  What is no file of its own, such as ``/dev/stdout`` or a pipe, is written into; a file in its
-    place would take it from everybody.
+    A link is replaced, because where it leads to may be somebody else's.  Devices, such as ``/dev/stdout``, and pipes
+    are written into; a file in their place would take them from everybody.
     """
     path = Path(path)
     # A path of other bytes than UTF-8's, which a page may name, is no reason to write none.
@@ -204,12 +204,11 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes | Iterable[by
     pieces = (data,) if isinstance(data, bytes) else data
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    target = Path(os.path.realpath(path))
     # Named before it is made: an interruption between the two would leave it behind.
-    temporary = target.parent / f".writing-{secrets.token_hex(8)}"
+    temporary = path.parent / f".writing-{secrets.token_hex(8)}"
     try:
-        if target.exists() and not target.is_file():
-            with open(target, "wb") as file:
+        if path.parent == Path("/dev") or (path.exists() and not path.is_file() and not path.is_symlink()):
+            with open(path, "wb") as file:
                 file.writelines(pieces)
             return
         UNFINISHED.add(str(temporary))
@@ -219,7 +218,7 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes | Iterable[by
                 file.flush()
                 if durable:
                     os.fsync(file.fileno())
-            os.replace(temporary, target)
+            os.replace(temporary, path)
         except BaseException:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)

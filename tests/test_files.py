@@ -165,14 +165,14 @@ def test_a_pipe_is_written_into(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["pipe"]
 
 
-def test_a_link_is_followed(tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "link").symlink_to(Path("elsewhere", "file"))
-    for content in ("new", "newer"):
-        write_whole(tmp_path / "link", content)
-        assert (tmp_path / "elsewhere" / "file").read_text(encoding="utf-8") == content
-    assert (tmp_path / "link").is_symlink()
-    assert os.listdir(tmp_path / "elsewhere") == ["file"]
+def test_a_link_is_replaced(tmp_path: Path) -> None:
+    """Where it leads to may be somebody else's."""
+    theirs = tmp_path / "theirs"
+    theirs.write_text("theirs", encoding="utf-8")
+    (tmp_path / "link").symlink_to(theirs)
+    write_whole(tmp_path / "link", "new")
+    assert not (tmp_path / "link").is_symlink()
+    assert (theirs.read_text(encoding="utf-8"), (tmp_path / "link").read_text(encoding="utf-8")) == ("theirs", "new")
 
 
 def test_an_instance_that_json_cannot_hold_is_never_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -945,7 +945,7 @@ def answers_on_disk(instance: Reclaim) -> Any:
 def answers_in_memory(instance: Reclaim) -> Any:
     """The best plan that some object of the process is."""
     for found in gc.get_objects():
-        if isinstance(found, Solution) and found.plan is not None:
+        if isinstance(found, Solution) and isinstance(found.plan, ReclaimPlan) and not instance.violations(found.plan):
             return found.plan
     return bad(instance)
 

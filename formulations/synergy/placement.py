@@ -44,7 +44,18 @@ from formulations.synergy.classes import equal_rows
 from instances.schema import BoolArray, FloatArray
 from instances.synergy.placement import RESOURCES, SynergyPlacement, SynergyPlacementPlan
 
-__all__ = ["FORMULATION", "NEGLIGIBLE", "bound", "build", "explain", "read", "second_stage", "vertex", "write"]
+__all__ = [
+    "FORMULATION",
+    "NEGLIGIBLE",
+    "bound",
+    "build",
+    "explain",
+    "nothing_fragmented",
+    "read",
+    "second_stage",
+    "vertex",
+    "write",
+]
 
 NEGLIGIBLE = 1e-10
 """Shares up to this are rounding of the solver's, not places where a job runs."""
@@ -272,4 +283,11 @@ def explain(instance: SynergyPlacement) -> str | None:
     return None
 
 
-FORMULATION = Formulation(build=build, read=read, write=write, bound=bound, explain=explain)
+def nothing_fragmented(instance: SynergyPlacement) -> float:
+    """No plan fragments fewer jobs than none."""
+    return 0.0
+
+
+FORMULATION = Formulation(
+    build=build, read=read, write=write, bound=bound, explain=explain, trivial_bound=nothing_fragmented
+)

@@ -284,10 +284,19 @@ def test_a_plan_at_the_rounded_bound_is_optimal_wherever_the_search_stopped(
     assert (solution.status, solution.objective, solution.bound) == ("optimal", 1, 1)
 
 
-def test_a_bound_in_time_is_a_whole_number() -> None:
-    solution = formulations.solve(generate(0, num_servers=8, fill=1.0), time_limit=0.3)
+@pytest.mark.parametrize("seconds", [1e-9, 0.3])
+def test_a_bound_in_time_is_a_whole_number(seconds: float) -> None:
+    solution = formulations.solve(generate(0, num_servers=8, fill=1.0), time_limit=seconds)
     assert solution.bound == round(solution.bound) >= 0
     assert solution.status in ("optimal", "feasible", "unknown")
+
+
+def test_a_start_without_fragments_needs_no_search() -> None:
+    instance = generate(0, num_servers=2, fill=0.5)
+    optimum = formulations.solve(instance)
+    assert optimum.objective == 0
+    again = formulations.solve(instance, start=optimum.plan)
+    assert (again.status, again.plan, again.method) == ("optimal", optimum.plan, "at hand")
 
 
 # --- Theorem A.2 --------------------------------------------------------------------------------
