@@ -23,6 +23,8 @@ from heuristics.synergy.tuning import (
 from instances.synergy.tuning import Tuning, TuningPlan, from_mix
 from validation.problems.synergy.tuning import strategy as tunings
 
+from ..effort import rounds
+
 Table = list[list[int]]
 Method = Callable[[Tuning], TuningPlan]
 
@@ -267,7 +269,7 @@ def full_clusters(seed: int) -> Iterator[Tuning]:
 
 
 def test_tune_keeps_its_promise_on_full_clusters() -> None:
-    for instance in itertools.islice(full_clusters(0), 6000):
+    for instance in itertools.islice(full_clusters(0), len(rounds(1000))):
         floor = instance.objective(proportional(instance))
         values = []
         for method in (tune, tune_and_upgrade, balanced_tune):
@@ -281,7 +283,7 @@ def test_tune_keeps_its_promise_on_full_clusters() -> None:
 def test_no_server_is_overfull_without_the_conditions_either() -> None:
     """Jobs that may not be split, the other reading of greater, fair throughputs that the share does not reach."""
     rng = np.random.default_rng(1)
-    for instance in itertools.islice(full_clusters(1), 1000):
+    for instance in itertools.islice(full_clusters(1), len(rounds(200))):
         fair = np.minimum(instance.fair_throughputs + rng.integers(0, 2, instance.num_jobs), 3)
         best = instance.chosen(instance.best_choices)[:, 2]
         for changed in (
