@@ -179,9 +179,13 @@ def check_row(row: Any, cells: Cells | None = None) -> str:
     # A row that says what its cell does needs no other check of that; but 1 is true, and 1.0.
     alike = told is not None and told.items() <= row.items() and type(row["size"]) is type(row["index"]) is int
     wrong = "" if alike else _complaint(row, CELL) or _file(row)
-    wrong = wrong or _complaint(row, _ROW) or _complaint({name: row.get(name) for name in _MORE_OF_ROW}, _MORE_OF_ROW)
+    wrong = wrong or _complaint(row, _ROW)
     if wrong:
         return wrong
+    for name, kind in _MORE_OF_ROW.items():
+        # What a row does without needs no look.
+        if (value := row.get(name)) is not None and not kind.fits(value):
+            return _got(name, value, kind.words)
     known = _OF_EXACT if row["algorithm"] == EXACT else _OF_HEURISTICS
     if row["status"] not in known:
         return _got("status", row["status"], f"one of {', '.join(known)}")
@@ -241,9 +245,11 @@ class Cells(Sequence[dict[str, Any]]):
         return len(self.numbers)
 
     def __getitem__(self, number: Any) -> Any:
-        record = {name: column[number] for name, column in self.columns.items()}
-        record["file"] = file_of(record["problem"], record["instance"])
-        return {name: record[name] for name in CELL}
+        record: dict[str, Any] = {}
+        for name in CELL:
+            of_others = name == "file"
+            record[name] = file_of(record["problem"], record["instance"]) if of_others else self.columns[name][number]
+        return record
 
     def get(self, key: str) -> dict[str, Any] | None:
         """The record of the cell with a key; None where there is none."""

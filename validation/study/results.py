@@ -257,18 +257,22 @@ def _with_gaps(rows: pd.DataFrame) -> pd.DataFrame:
     rows["best_value"] = np.where(np.isfinite(best), best, np.nan)
     low, high, least_off, most_off = np.full((4, len(rows)), np.nan)
     disagreement = rows["verification"].eq("contradicted").to_numpy(bool)
-    told = rows.loc[
-        ~is_exact & rows["status"].eq("feasible").to_numpy(bool),
-        ["sense", "value", "best_value", "exact_status", "exact_value", "exact_bound"],
-    ]
-    for number, sense, value, best, exact_status, exact_value, bound in zip(
-        told.index, *(told[name].tolist() for name in told), strict=True
+    judged = np.flatnonzero(~is_exact & rows["status"].eq("feasible").to_numpy(bool))
+    told = (
+        # Words become numbers for all rows at once, which takes less than reading them one by one.
+        rows["sense"].eq("min"),
+        rows["exact_status"].isin(["infeasible", "unbounded"]),
+        rows["exact_status"].eq("optimal"),
+        *(rows[name] for name in ("value", "best_value", "exact_value", "exact_bound")),
+    )
+    for number, smaller, nothing_there, proven, value, best, exact_value, bound in zip(
+        judged.tolist(), *(column.to_numpy()[judged].tolist() for column in told), strict=True
     ):
-        if exact_status in ("infeasible", "unbounded") or (math.isfinite(bound) and beats(sense, value, bound)):
+        sense = "min" if smaller else "max"
+        if nothing_there or (math.isfinite(bound) and beats(sense, value, bound)):
             disagreement[number] = True
         else:
-            proven = exact_status == "optimal"
-            nothing = -math.inf if sense == "min" else math.inf
+            nothing = -math.inf if smaller else math.inf
             ends = (exact_value, exact_value) if proven else (best, bound if math.isfinite(bound) else nothing)
             low[number], high[number] = gap_interval(value, *ends)
             least_off[number], most_off[number] = difference_interval(value, *ends)
