@@ -24,6 +24,8 @@ __all__ = ["Entries", "Maximize", "binned", "bins"]
 
 Entries: TypeAlias = tuple[IntArray, IntArray, FloatArray]
 """Rows, columns and values of a matrix's entries."""
+HIGHEST = 1e15
+"""Ends of bins over the first; what is higher is all in the last bin, because floats cannot hold both."""
 Maximize: TypeAlias = Callable[[FloatArray, FloatArray, Entries, FloatArray], FloatArray]
 """``solve(cost, upper, entries, limits)``: x from 0 to ``upper`` with ``A @ x <= limits``, of greatest ``cost @ x``."""
 
@@ -32,7 +34,7 @@ def bins(instance: HierarchicalFairness, alpha: float, least_worth: float) -> tu
     """(b,) upper ends of the bins, heights, and ``epsilon``.
 
     The first bin ends at the least height of X_isolated, below which nobody's first level is, the last one at or
-    above the greatest height of all.
+    above the greatest height of all, or :data:`HIGHEST` times as high as the first.
 
     Raises
     ------
@@ -46,12 +48,13 @@ def bins(instance: HierarchicalFairness, alpha: float, least_worth: float) -> tu
     rates = instance.rates(instance.ceilings <= 0)
     rising = rates > 0
     isolated = instance.normalized_throughputs(instance.isolated_share())
-    heights = isolated[rising & (isolated > 0)] / rates[rising & (isolated > 0)]
-    greatest = float((instance.ceilings[rising] / rates[rising]).max(initial=0.0))
+    with np.errstate(over="ignore"):
+        heights = isolated[rising & (isolated > 0)] / rates[rising & (isolated > 0)]
+        greatest = float((instance.ceilings[rising] / rates[rising]).max(initial=0.0))
     if not heights.size:
         return np.array([max(greatest, 1.0)]), 1.0
     least = float(heights.min())
-    last = max(1, int(np.ceil(np.log(greatest / least) / np.log(alpha))))
+    last = max(1, int(np.ceil(np.log(min(greatest / least, HIGHEST)) / np.log(alpha))))
     return least * alpha ** np.arange(last + 1.0), least_worth ** (1 / last)
 
 
@@ -73,12 +76,14 @@ def binned(instance: HierarchicalFairness, solve: Maximize, alpha: float, least_
     worth = epsilon ** np.arange(b)
     cost = np.concatenate([np.zeros(shares), np.tile(worth, len(rising)), np.full(len(waiting), worth[-1])])
     widths = np.diff(ends, prepend=0.0) / unit
+    widths[-1] = np.inf
     upper = np.concatenate([np.ones(shares), np.tile(widths, len(rising)), np.full(len(waiting), np.inf)])
     # Which job gains how much height, in units of the first bin, from which column.
     partners = np.concatenate([np.stack([np.arange(n), np.full(n, -1)], axis=1), instance.pairs])
     gains = np.concatenate([np.stack([instance.throughputs, np.zeros((n, k))], axis=2), instance.pair_throughputs])
     weights = np.where(rates > 0, rates, instance.entity_weights[instance.entities])
-    per_step = instance.level_per_throughput / (weights * unit)
+    with np.errstate(over="ignore"):  # What the solver cannot take it refuses.
+        per_step = instance.level_per_throughput / (weights * unit)
     rows, columns, values = [], [], []
     for side in (0, 1):
         job = partners[row, side]
@@ -89,7 +94,8 @@ def binned(instance: HierarchicalFairness, solve: Maximize, alpha: float, least_
         gaining = there[place[job[there]] >= 0]
         rows += [n + len(instance.num_workers) + place[job[gaining]]]
         columns += [gaining]
-        values += [-gains[row[gaining], kind[gaining], side] * per_step[job[gaining]]]
+        with np.errstate(invalid="ignore"):
+            values += [-gains[row[gaining], kind[gaining], side] * per_step[job[gaining]]]
     rows += [n + instance.pools[kind], n + len(instance.num_workers) + np.repeat(np.arange(len(rising)), b)]
     columns += [np.arange(shares), shares + np.arange(heights)]
     values += [instance.row_scale_factors[row].astype(float), np.ones(heights)]

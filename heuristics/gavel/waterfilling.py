@@ -155,7 +155,8 @@ class _Entity:
             self.stops = np.concatenate([[0.0], np.cumsum(self._room)]) / self._weight
             return
         # All jobs have the same water by weight until they stop.
-        by_weight = self._room / self._weights
+        with np.errstate(over="ignore"):  # Beyond all floats, a job rises longer than any other.
+            by_weight = self._room / self._weights
         order = np.argsort(by_weight, kind="stable")
         rising = np.cumsum(self._weights[order][::-1])[::-1]
         self._by_weight = np.concatenate([[0.0], by_weight[order]])

@@ -1,5 +1,6 @@
 """POP and Soroush's approximations against simulation, the exact optimum, and what is guaranteed of them."""
 
+from dataclasses import replace
 from importlib import import_module
 
 import numpy as np
@@ -14,8 +15,9 @@ from heuristics.gavel.pop import partition, pop
 from instances.gavel.cost import Cost
 from instances.gavel.hierarchical_fairness import HierarchicalFairness
 from instances.gavel.hierarchical_fairness import generate as generate_hierarchy
-from instances.gavel.max_min_fairness import MaxMinFairness, generate
+from instances.gavel.max_min_fairness import MaxMinFairness, generate, three_jobs
 from validation import CATALOGUE, strategy
+from validation.problems.gavel.max_min_fairness import geometric_binner
 from validation.problems.gavel.peers import maximize, pop_2, pop_4
 
 WITHOUT_ORDER = ("max_min_fairness", "makespan", "total_throughput", "hierarchical_fairness")
@@ -282,3 +284,13 @@ def test_the_binner_serves_entities_by_their_first_weights():
         beside = plan.normalized_throughputs[waiting] / instance.entity_weights[instance.entities[waiting]]
         above = np.maximum(0, heights - reached).sum() + beside.sum()
         assert np.maximum(0, reached - heights).sum() <= epsilon * above + 1e-6 * ends[last]
+
+
+@pytest.mark.parametrize("weight", [1e-320, 1e-200, 1e-30, 1e300])
+def test_weights_of_all_floats(weight: float) -> None:
+    instance = replace(three_jobs(), weights=np.array([weight, 1.0, 1.0]))
+    for heuristic in (max_min.approximate_waterfiller, max_min.adaptive_waterfiller):
+        assert instance.violations(heuristic(instance)) == []
+    # A program with such coefficients is refused, as an exact model's is.
+    with pytest.raises(formulations.ModelError, match=r"coefficient .* is (not a finite number|too large beside)"):
+        geometric_binner(instance)
