@@ -81,7 +81,8 @@ def test_shards_make_the_whole(whole: Path, tmp_path: Path) -> None:
         # The record is the whole study's, and says which shard it is.
         assert (len(read_study(parts[-1]).cells), shard.metadata["cells"]) == (9, 9)
         assert shard.metadata["shard"] == f"{number}/3"
-        assert shard.metadata["cells_ended"] == len(log_of(parts[-1])) == told[-1].total
+        # The keys of today's code may leave a part without cells.
+        assert shard.metadata["cells_ended"] == len(log_of(parts[-1])) == (told[-1].total if told else 0)
         assert f"Shard {number}/3" in shard.report.read_text(encoding="utf-8")
     merged = merge_studies(parts, tmp_path / "merged")
     assert merged.metadata["finished"]
