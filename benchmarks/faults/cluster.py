@@ -31,7 +31,7 @@ __all__ = ["ASKED", "any_of_them", "coordinator_killed", "nanny_killed", "networ
 
 ASKED: dict[str, Any] = {"count": 40, "jobs": None}
 """What is asked beside what :mod:`benchmarks.faults.studies` asks."""
-CONNECT = 10.0
+CONNECT = 30.0
 """Seconds that a client tries to connect, anew too, before it gives up."""
 TTL = 3.0
 """Seconds after which the scheduler gives up a worker of which it hears nothing."""
