@@ -19,7 +19,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from formulations.elasticflow.flow import why_infeasible
-from formulations.elasticflow.greedy import served_most
+from formulations.elasticflow.greedy import one_pass
 from formulations.elasticflow.sharing import add_shares_alone, add_work, read_gpus, time_indexed, work_units, write_gpus
 from formulations.engine.linear import weighted_sum
 from formulations.engine.protocol import Formulation
@@ -27,7 +27,7 @@ from instances.base import TOLERANCE
 from instances.elasticflow.best_effort import BestEffort
 from instances.elasticflow.sharing import SlotPlan
 
-__all__ = ["FORMULATION", "build", "one_pass", "read", "write"]
+__all__ = ["FORMULATION", "build", "read", "write"]
 
 
 def build(instance: BestEffort) -> pyo.ConcreteModel:
@@ -80,11 +80,6 @@ def write(model: pyo.ConcreteModel, plan: SlotPlan) -> None:
         model.done[end].set_value(1)
         if pyo.value(row.body) < pyo.value(row.lower or 0) - TOLERANCE:
             model.done[end].set_value(int(model.done[end].lb))
-
-
-def one_pass(instance: BestEffort) -> SlotPlan:
-    """The plan of one pass over the jobs; where it does not serve them all, it is none."""
-    return SlotPlan(gpus=served_most(instance)[0])
 
 
 FORMULATION = Formulation(build=build, read=read, write=write, explain=why_infeasible, trivial=one_pass)

@@ -13,10 +13,10 @@ import numpy as np
 
 from instances.base import ROUNDING, TOLERANCE
 from instances.elasticflow.allocation import ElasticFlowAllocation
-from instances.elasticflow.sharing import DeadlineJobs
+from instances.elasticflow.sharing import DeadlineJobs, SlotPlan
 from instances.schema import BoolArray, FloatArray, IntArray
 
-__all__ = ["least_gpu_slots", "served", "served_most", "with_slot_0_filled"]
+__all__ = ["least_gpu_slots", "one_pass", "served", "served_most", "with_slot_0_filled"]
 
 Jobs = DeadlineJobs[Any]
 
@@ -151,3 +151,8 @@ def _one_more(instance: ElasticFlowAllocation, held: IntArray, job: int) -> IntA
     row = held.copy()
     row[0] += 1
     return _no_longer_than(row, instance.throughputs[job], float(instance.iterations[job]), first=1)
+
+
+def one_pass(instance: Jobs) -> SlotPlan:
+    """The plan of one pass over the jobs; where it does not serve them all, it is none."""
+    return SlotPlan(gpus=served_most(instance)[0])

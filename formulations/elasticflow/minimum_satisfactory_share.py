@@ -29,7 +29,7 @@ from __future__ import annotations
 import pyomo.environ as pyo
 
 from formulations.elasticflow.flow import why_infeasible
-from formulations.elasticflow.greedy import least_gpu_slots, served_most
+from formulations.elasticflow.greedy import least_gpu_slots, one_pass
 from formulations.elasticflow.rounding import solve_by_rounding
 from formulations.elasticflow.sharing import (
     add_gpu_time,
@@ -52,7 +52,6 @@ __all__ = [
     "build",
     "build_aggregated",
     "build_time_indexed",
-    "one_pass",
     "read",
     "solve",
     "write",
@@ -111,11 +110,6 @@ def read(model: pyo.ConcreteModel) -> SlotPlan:
 def write(model: pyo.ConcreteModel, plan: SlotPlan) -> None:
     """Set the variables to ``plan``, as a point to start the search from."""
     write_gpus(model, plan.gpus)
-
-
-def one_pass(instance: MinimumSatisfactoryShare) -> SlotPlan:
-    """The plan of one pass over the jobs; where it does not serve them all, it is none."""
-    return SlotPlan(gpus=served_most(instance)[0])
 
 
 FORMULATION = Formulation(

@@ -209,7 +209,7 @@ def _solved(jobs: Jobs, first: NDArray[np.int8], second: NDArray[np.int8]) -> _M
 def _speed_prices(jobs: Jobs, costs: FloatArray, mixes: _Mixes) -> FloatArray:
     """(n,) float: price of each job's own row at which both types of its mix are as good."""
     edge = mixes.first != mixes.second
-    rise = _pick(jobs.speeds, mixes.second) - _pick(jobs.speeds, mixes.first)
+    rise = _ahead(jobs, mixes)
     dearer = np.where(edge, _pick(costs, mixes.second), 0.0) - np.where(edge, _pick(costs, mixes.first), 0.0)
     slopes: FloatArray = np.divide(dearer, rise, out=np.zeros(jobs.num_jobs), where=edge)
     return np.maximum(0.0, slopes)
@@ -244,6 +244,7 @@ def _margins(jobs: Jobs, prices: _Prices, noise: FloatArray, costs: FloatArray, 
 
 
 def _ahead(jobs: Jobs, mixes: _Mixes) -> FloatArray:
+    """(n,) float: by how much a job is faster on its second type than on its first."""
     return _pick(jobs.speeds, mixes.second) - _pick(jobs.speeds, mixes.first)
 
 

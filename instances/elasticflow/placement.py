@@ -315,13 +315,13 @@ def from_placements(
     for job, on in zip(held.jobs, held.gpus, strict=True):
         if (ends + on <= gpus_per_server).all():
             first = int(np.flatnonzero(on)[0])
-            sizes.append(1 << (int(on.sum()).bit_length() - 1))
+            sizes.append(_largest(int(on.sum())))
             offsets.append(float(first * gpus_per_server + ends[first]))
             jobs.append(job)
             ends += on
     left = num_gpus - sum(sizes)
     if left:
-        sizes.append(1 << (left.bit_length() - 1))
+        sizes.append(_largest(left))
         offsets.append(np.inf)
     told = {
         "reader": "instances.elasticflow.placement.from_placements",
