@@ -2,12 +2,14 @@
 
 import sys
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import instances
+from benchmarks.faults.studies import without_pictures
 from instances.aryl import reclaim
 from validation import cli
 
@@ -15,11 +17,9 @@ from .commands import MINE, Optgap, Said
 
 
 @pytest.fixture
-def optgap(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Optgap:
+def optgap(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Iterator[Optgap]:
     """Runs a command in this process, with ``tmp_path`` as the current directory."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("validation.study.report.problem_pictures", lambda rows: [])
-    monkeypatch.setattr("validation.study.report.plans_side_by_side", lambda *_: "")
 
     def run(*arguments: object) -> Said:
         monkeypatch.setattr(sys, "argv", ["optgap", *map(str, arguments)])
@@ -29,7 +29,8 @@ def optgap(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], 
         said = capsys.readouterr()
         return Said(int(ended.value.code or 0), said.out, said.err)
 
-    return run
+    with without_pictures():
+        yield run
 
 
 @pytest.fixture

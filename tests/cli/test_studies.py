@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 import instances
+from benchmarks.faults.studies import without_pictures
 from validation import CATALOGUE, gap_study
 
 from .commands import SMALL, UNDRAWN, Optgap
@@ -174,9 +175,8 @@ def test_an_oracle_disagreement_ends_in_1(optgap: Optgap, tmp_path: Path) -> Non
 
 def test_a_disagreement_is_red_on_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     output = tmp_path / "study"
-    monkeypatch.setattr("validation.study.report.problem_pictures", lambda rows: [])
-    monkeypatch.setattr("validation.study.report.plans_side_by_side", lambda *_: "")
-    gap_study("aryl.reclaim", seed=1, sizes=[4], count=1, output=output)
+    with without_pictures():
+        gap_study("aryl.reclaim", seed=1, sizes=[4], count=1, output=output)
     doctor_the_log(output)
     done = subprocess.run(
         [*UNDRAWN, "report", str(output)],

@@ -10,6 +10,7 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -207,16 +208,28 @@ def count(folder: str, seconds: float) -> int:
     return 1
 
 
+def hang_at_first(folder: str, task: int) -> int:
+    """Leave a file for each time that this is called; the first task does not end the first time."""
+    before = any(Path(folder).glob(f"{task}-*"))
+    Path(folder, f"{task}-{time.monotonic_ns()}").touch()
+    if task == 0 and not before:
+        time.sleep(60.0)
+    return task
+
+
 def test_tasks_that_run_twice_end_once(client: distributed.Client, tmp_path: Path) -> None:
-    tasks = [Task((str(tmp_path), 0.3), 60.0) for _ in range(12)]
-    ended = []
-    for outcome in cluster.run_tasks(client, count, tasks, total=len(tasks)):
-        ended.append(outcome)
-        if len(ended) == 2:
-            os.kill(pids(client)[0], signal.SIGKILL)
-    assert sorted(map(id, (outcome.task for outcome in ended))) == sorted(map(id, tasks))
-    assert [outcome.reason for outcome in ended] == [""] * 12
-    assert len(list(tmp_path.iterdir())) > 12
+    def kill_workers() -> None:
+        eventually(lambda: list(tmp_path.glob("0-*")))
+        for pid in pids(client):
+            os.kill(pid, signal.SIGKILL)
+
+    with ThreadPoolExecutor() as beside:
+        killed = beside.submit(kill_workers)
+        tasks = [Task((str(tmp_path), number), 90.0) for number in range(12)]
+        ended = list(cluster.run_tasks(client, hang_at_first, tasks, total=len(tasks)))
+        killed.result()
+    assert sorted((outcome.result, outcome.reason) for outcome in ended) == [(number, "") for number in range(12)]
+    assert len(list(tmp_path.glob("0-*"))) == 2
 
 
 def test_letting_go_ends_what_runs(client: distributed.Client, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from benchmarks.faults.cheats import CHEATS, HONEST, bad, honest
 from benchmarks.faults.heuristics import Left, gained, known
+from benchmarks.faults.studies import without_pictures
 from instances.aryl.reclaim import Reclaim, ReclaimPlan
 from validation import Study, gap_study
 from validation.isolation import landlock
@@ -46,9 +47,7 @@ class Studied:
 
 @pytest.fixture(scope="module")
 def studied(tmp_path_factory: pytest.TempPathFactory) -> Studied:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("validation.study.report.problem_pictures", lambda rows: [])
-        patch.setattr("validation.study.report.plans_side_by_side", lambda *_: "")
+    with without_pictures():
         return Studied(tmp_path_factory.mktemp("red-team"))
 
 
