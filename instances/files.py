@@ -177,7 +177,9 @@ def text_of(instance: AnyInstance) -> str:
     return json.dumps(instance.to_dict(), allow_nan=False) + "\n"
 
 
-def write_whole(path: str | os.PathLike[str], content: str | bytes | Iterable[bytes], *, durable: bool = True) -> None:
+def write_whole(
+    path: str | os.PathLike[str], content: str | bytes | Iterable[bytes | memoryview], *, durable: bool = True
+) -> None:
     """Write a file so that a reader, or a crash, never meets half of it.
 
     Parameters

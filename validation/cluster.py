@@ -299,10 +299,10 @@ def run_tasks(
             batch, came = cluster.ended()
             done: set[int] = set()
             if isinstance(came, Report):
-                for number, result, reason, seconds in came.done:
+                for number, content, reason, seconds in came.done:
                     done.add(number)
                     queue.learn(seconds)
-                    yield Outcome(batch[number].task, result, reason, seconds)
+                    yield Outcome(batch[number].task, pickle.loads(content), reason, seconds)
             undone = [one for number, one in enumerate(batch) if number not in done]
             yield from queue.back(undone, died=came is None or came.died)
     finally:

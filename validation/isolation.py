@@ -436,8 +436,10 @@ def _last_file() -> int:
 
 def describe(error: BaseException) -> str:
     """An exception in one line: its type, its message, and where it was raised."""
-    frames = traceback.extract_tb(error.__traceback__)
-    where = f"({os.path.basename(frames[-1].filename)}, line {frames[-1].lineno})" if frames else ""
+    where = ""
+    # Without a look into the file, which may be anything, such as one without end.
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        where = f"({os.path.basename(frame.f_code.co_filename)}, line {line})"
     try:
         message = plain(str(error))
     except BaseException:  # Code of the user's.

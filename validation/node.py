@@ -103,8 +103,9 @@ class Batch:
         return self.hidden, self.modules
 
 
-Done = tuple[int, Any, str, float]
-"""Number of a task in its batch; its result, the reason why there is none, and its seconds."""
+Done = tuple[int, bytes, str, float]
+"""Number of a task in its batch; its result, pickled, because no process between need know the user's classes; the
+reason why there is none; its seconds."""
 
 
 @dataclass(frozen=True)
@@ -323,7 +324,7 @@ def _run(handle: int, others: Sequence[int], scratch: str, code: dict[str, str],
                 if not refused:
                     for outcome in pool.run(_in_time(batch), jobs=1):
                         number = outcome.task.arguments[1]
-                        connection.send((number, outcome.result, outcome.reason, outcome.seconds))
+                        connection.send((number, pickle.dumps(outcome.result), outcome.reason, outcome.seconds))
                 connection.send(refused)
                 if refused or not connection.poll(PATIENCE):
                     return

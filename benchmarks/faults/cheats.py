@@ -485,9 +485,9 @@ def raises_on_the_way_out(instance: Reclaim) -> Any:
         1 / 0  # noqa: B018
 
 
-@cheat(LATE + "|failed: .*[mM]emory|" + DIED, lasting=True)
+@cheat(r"failed: ValueError \(zero, line 1\)$")
 def raises_from_an_endless_file(instance: Reclaim) -> Any:
-    """An exception whose line of source is sought in a file without end."""
+    """An exception whose line of source is in a file without end."""
     exec(compile("raise ValueError", "/dev/zero", "exec"))
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -142,10 +143,27 @@ def test_claims_are_examined_alike(client: distributed.Client) -> None:
     assert [verdict.to_dict() for verdict in there] == [examine(claim, **options).to_dict() for claim in wanted]
 
 
-def test_problems_of_the_users_own_travel(client: distributed.Client, tmp_path: Path) -> None:
+@pytest.fixture
+def own_problem(tmp_path: Path) -> None:
+    """A folder with a problem, what it imports, a heuristic and a claim, all of the user's."""
     module = (ROOT / "examples" / "outside" / "outside_example" / "one_server.py").read_text(encoding="utf-8")
     (tmp_path / "weights.py").write_text("import numpy\ndef heaviest(gpus):\n    return numpy.argsort(-gpus)\n")
-    (tmp_path / "one_server.py").write_text(f"{module}\n\nimport weights\n", encoding="utf-8")
+    claim = """
+        import weights
+        from validation.testing.claims import Claim
+
+        def draws(rng):
+            while True:
+                yield generate(rng, num_jobs=3)
+
+        def left_over(instance):
+            used = instance.gpus[densest_first(instance).chosen].sum()
+            return "" if used == instance.capacity else f"{instance.capacity - used} GPUs are left over"
+
+        register(Claim("no_gpu_left", "an example", "All GPUs are used.", "", draws, left_over, "three jobs",
+                       problem="demo.one_server"))
+    """
+    (tmp_path / "one_server.py").write_text(module + textwrap.dedent(claim), encoding="utf-8")
     (tmp_path / "mine.py").write_text(
         textwrap.dedent(
             """
@@ -160,16 +178,49 @@ def test_problems_of_the_users_own_travel(client: distributed.Client, tmp_path: 
             """
         )
     )
-    asked = ["study", "demo.one_server", "--load", "one_server.py", "--heuristic", "densest_first"]
-    asked += ["--heuristic", "mine.py:heaviest_first", "--sizes", "5", "--count", "2", "--seed", "1"]
-    tables = []
-    for name, where in (("there", ["--dask", client.scheduler.address]), ("here", ["--jobs", "2"])):
-        with optgap(tmp_path, *asked, *where, "-o", name) as process:
-            said = process.communicate(timeout=300)
-        assert process.returncode == 0, said
-        tables.append(without_times(pd.read_parquet(tmp_path / name / "results.parquet")))
-    assert tables[0].equals(tables[1])
-    assert sorted(tables[0]["status"]) == ["feasible"] * 4 + ["optimal"] * 2
+
+
+def there_and_here(client: distributed.Client, folder: Path, *arguments: str, here: tuple[str, ...] = ()) -> list[str]:
+    """What a command about the user's own problem says on the cluster, and on this machine; it writes to a folder so
+    named."""
+    said = []
+    for name, where in (("there", ("--dask", client.scheduler.address)), ("here", here)):
+        with optgap(folder, *arguments, "--load", "one_server.py", *where, "-o", name) as process:
+            words, wrong = process.communicate(timeout=300)
+        assert process.returncode == 0, wrong
+        said.append(words)
+    return said
+
+
+@pytest.mark.usefixtures("own_problem")
+def test_studies_of_the_users_own_problems_travel(client: distributed.Client, tmp_path: Path) -> None:
+    asked = ["study", "demo.one_server", "--heuristic", "densest_first", "--heuristic", "mine.py:heaviest_first"]
+    asked += ["--sizes", "5", "--count", "2", "--seed", "1"]
+    there_and_here(client, tmp_path, *asked, here=("--jobs", "2"))
+    there, here = (without_times(pd.read_parquet(tmp_path / name / "results.parquet")) for name in ("there", "here"))
+    assert there.equals(here)
+    assert sorted(there["status"]) == ["feasible"] * 4 + ["optimal"] * 2
+
+
+@pytest.mark.usefixtures("own_problem")
+def test_hunts_for_the_users_own_problems_travel(client: distributed.Client, tmp_path: Path) -> None:
+    asked = ["hunt", "demo.one_server", "mine.py:heaviest_first", "--seed", "1", "--restarts", "1", "--budget", "240s"]
+    there_and_here(client, tmp_path, *asked, here=("--jobs", "1"))
+    there, here = (
+        {path.name: path.read_bytes() for path in (tmp_path / name).iterdir() if path.suffix == ".json"}
+        for name in ("there", "here")
+    )
+    assert there == here
+    assert there
+
+
+@pytest.mark.usefixtures("own_problem")
+def test_claims_about_the_users_own_problems_travel(client: distributed.Client, tmp_path: Path) -> None:
+    there, here = there_and_here(client, tmp_path, "claims", "demo", "--instances", "30", "--json")
+    assert there == here
+    (verdict,) = json.loads(there)
+    assert verdict["outcome"] == "refuted"
+    assert verdict["counterexample"]["problem"] == "demo.one_server"
 
 
 # --- what tasks can do ------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gc
 import html
 import json
 import os
@@ -55,7 +56,12 @@ def finish(directory: str | os.PathLike[str], warn: Warn = warnings.warn) -> Stu
         When the directory holds no study.
     """
     study = collect(directory, warn)
-    write_whole(study.report, _page(study))
+    # While pictures are drawn the collector has to look through what they are made of, and not through all else.
+    gc.freeze()
+    try:
+        write_whole(study.report, _page(study))
+    finally:
+        gc.unfreeze()
     return study
 
 
