@@ -45,6 +45,8 @@ def elastic_sharing_proofs(setup: Setup) -> Iterator[Row]:
         ("at_completions", 4, 8, True),
         ("at_completions", 5, 8, True),
         ("at_completions", 6, 8, True),
+        ("at_completions", 8, 64, False),
+        ("at_completions", 10, 64, False),
         ("any_time", 6, 64, True),
         ("any_time", 8, 64, True),
         ("any_time", 10, 64, False),

@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 
 import formulations
-from instances.afs.elastic_sharing import ElasticSharing, bounded_linear, generate
+from formulations.afs.completions import shares_in_order
+from formulations.afs.elastic_sharing import BY_ORDER, bound
+from formulations.engine.options import Options
+from instances.afs.elastic_sharing import ElasticSharing, bounded_linear, generate, simulate
 from instances.base import OPTIMALITY_TOLERANCE
 
 from ..effort import rounds
@@ -45,27 +48,30 @@ def best_at_completions(num_gpus, tables, work):
 
 
 def best_any_time(num_gpus, tables, work):
-    """Least average JCT over all schedules.
+    """Least average JCT over all schedules."""
+    return min(best_in_order(num_gpus, tables, work, order) for order in itertools.permutations(range(len(work))))
 
-    For one order of completions it is a linear program over the time spent in each combination of
-    shares, with one row per job, so that some optimum uses as many combinations as there are jobs.
-    All of these are tried.
+
+def best_in_order(num_gpus, tables, work, order):
+    """Least average JCT over the schedules in which jobs complete in an order.
+
+    It is a linear program over the time spent in each combination of shares, with one row per job, so that some
+    optimum uses as many combinations as there are jobs.  All of these are tried.
     """
     n = len(work)
     best = math.inf
-    for order in itertools.permutations(range(n)):
-        price = {}
-        for done in range(n):
-            for shares in itertools.product(range(num_gpus + 1), repeat=n - done):
-                speeds = [Fraction(0)] * n
-                for j, s in zip(order[done:], shares, strict=True):
-                    speeds[j] = Fraction(tables[j][s])
-                if sum(shares) <= num_gpus and any(speeds):
-                    price[tuple(speeds)] = min(price.get(tuple(speeds), n), n - done)
-        for basis in itertools.combinations(price, n):
-            times = solved([[speeds[j] for speeds in basis] for j in range(n)], [Fraction(w) for w in work])
-            if times is not None and min(times) >= 0:
-                best = min(best, sum(price[speeds] * t for speeds, t in zip(basis, times, strict=True)))
+    price = {}
+    for done in range(n):
+        for shares in itertools.product(range(num_gpus + 1), repeat=n - done):
+            speeds = [Fraction(0)] * n
+            for j, s in zip(order[done:], shares, strict=True):
+                speeds[j] = Fraction(tables[j][s])
+            if sum(shares) <= num_gpus and any(speeds):
+                price[tuple(speeds)] = min(price.get(tuple(speeds), n), n - done)
+    for basis in itertools.combinations(price, n):
+        times = solved([[speeds[j] for speeds in basis] for j in range(n)], [Fraction(w) for w in work])
+        if times is not None and min(times) >= 0:
+            best = min(best, sum(price[speeds] * t for speeds, t in zip(basis, times, strict=True)))
     return best / n
 
 
@@ -102,6 +108,39 @@ def test_at_completions_equals_enumeration(concave):
         exact = float(best_at_completions(*case))
         assert solution.objective == pytest.approx(exact, rel=1e-7), case
         assert solution.bound == pytest.approx(exact, rel=OPTIMALITY_TOLERANCE), case
+
+
+def test_the_best_schedule_of_an_order():
+    rng = np.random.default_rng(8)
+    several = 0
+    for _ in rounds(40):
+        num_gpus, tables, work = small(rng, concave=True, sizes=[(2, 5), (2, 4), (2, 3), (3, 2)])
+        order = rng.permutation(len(work))
+        instance = instance_of(num_gpus, tables, work, "at_completions")
+        rates = instance.throughputs[order] / instance.work[order, None]
+        shares = shares_in_order(rates, num_gpus, Options())
+        if shares is None:
+            several += 1
+            continue
+        held = np.zeros((len(work), len(work)), int)
+        held[:, order] = shares
+        schedule = simulate(instance, lambda state: held[(state.remaining[order] > 0).argmax()])  # noqa: B023
+        best = best_in_order(num_gpus, tables, work, order)
+        assert instance.objective(schedule) == pytest.approx(float(best), rel=1e-7), (num_gpus, tables, work, order)
+    assert several < 20
+
+
+def test_the_order_and_then_the_shares_are_worth_what_the_one_model_is():
+    rng = np.random.default_rng(9)
+    methods = set()
+    for draw in rounds(20):
+        instance = generate(rng, num_jobs=2 + draw % 3, num_gpus=4, loss=float(rng.choice([0.2, 0.5, 1.0])))
+        whole = formulations.solve(formulations.build(instance))
+        solution = formulations.solve(instance)
+        assert solution.status == "optimal"
+        assert solution.objective == pytest.approx(bound(instance, whole.objective), rel=1e-6)
+        methods.add(solution.method)
+    assert BY_ORDER in methods
 
 
 def test_any_time_equals_enumeration_for_concave_curves():
