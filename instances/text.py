@@ -7,17 +7,21 @@ import hashlib
 import json
 import os
 import zlib
-from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from instances.base import InstanceError
 
-__all__ = ["OpenFile", "PathLike", "Text", "as_json", "read_source", "read_text"]
+__all__ = ["OpenFile", "PathLike", "Text", "as_json", "read_bytes", "read_source", "read_text"]
 
 PathLike = str | os.PathLike[str]
 
 OpenFile = IO[str] | IO[bytes]
 """A file that is open for reading."""
+
+LARGEST = 2**31
+"""Bytes of a file beyond which it is refused: devices such as ``/dev/zero`` have no end."""
+PIECE = 2**20
+"""Bytes that are read at once."""
 
 _GZIP = b"\x1f\x8b"
 """How files of gzip begin."""
@@ -63,11 +67,7 @@ def read_source(source: PathLike | OpenFile) -> Text:
     """
     if isinstance(source, (str, os.PathLike)):
         name = os.fspath(source)
-        try:
-            data: str | bytes = Path(name).read_bytes()
-        except ValueError:
-            # With a zero byte in it, or half of a character.
-            raise InstanceError(f"{name!r}: no file can have this name") from None
+        data: str | bytes = read_bytes(name)
     elif hasattr(source, "read"):
         name = str(getattr(source, "name", "open file"))
         try:
@@ -87,6 +87,8 @@ def read_source(source: PathLike | OpenFile) -> Text:
             data = gzip.decompress(data)
         except (OSError, EOFError, zlib.error):
             raise InstanceError(f"{name}: begins as a gzip file does, and is none, or not a whole one") from None
+        except MemoryError:
+            raise InstanceError(f"{name}: too large for the memory that there is") from None
     try:
         return Text(name, data.decode("utf-8-sig"), digest)
     except UnicodeDecodeError as error:
@@ -94,6 +96,33 @@ def read_source(source: PathLike | OpenFile) -> Text:
             f"{name}: not a text file in UTF-8 (byte {data[error.start]:#04x} at {error.start}); one in another "
             'encoding can be given open, as in open(path, encoding="latin-1")'
         ) from None
+
+
+def read_bytes(path: PathLike) -> bytes:
+    """The content of a file.
+
+    Raises
+    ------
+    InstanceError
+        When nothing can have such a name, or the file has no end, or none in sight.
+    OSError
+        When it cannot be read.
+    """
+    name, pieces, size = os.fspath(path), [], 0
+    try:
+        with open(name, "rb") as file:
+            while size <= LARGEST and (piece := file.read(PIECE)):
+                pieces.append(piece)
+                size += len(piece)
+        content = b"".join(pieces)
+    except ValueError:
+        # With a zero byte in it, or half of a character.
+        raise InstanceError(f"{name!r}: no file can have this name") from None
+    except MemoryError:
+        raise InstanceError(f"{name}: too large for the memory that there is") from None
+    if size > LARGEST:
+        raise InstanceError(f"{name}: larger than {LARGEST / 2**30:g} GiB")
+    return content
 
 
 def as_json(content: str, where: str, *, line: bool = False) -> Any:

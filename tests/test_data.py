@@ -19,7 +19,7 @@ import pytest
 
 import instances
 from benchmarks.faults import mutations, originals
-from instances import InstanceError
+from instances import InstanceError, text
 from instances.afs import elastic_sharing
 from instances.data import elasticflow, gavel, lines, microsoft, synergy, tiresias
 from instances.elasticflow import admission
@@ -203,9 +203,10 @@ def test_bad_rows_are_refused_or_counted(tmp_path: Path) -> None:
 
 
 CELLS = [*mutations.CELLS, "7", " 7 ", "7.0", "7e0", "1e3", "-0", "0.0", "7.5", "9007199254740993", "1e16", "+7", "a"]
+CELLS += ["x" * 200, "x" * 201]
 
 
-@pytest.mark.parametrize("name", ["text", "any_text", "number", "positive", "whole", "positive_whole", "gpus"])
+@pytest.mark.parametrize("name", ["text", "any_text", "prose", "number", "positive", "whole", "positive_whole", "gpus"])
 def test_columns_are_read_as_their_cells_are(name: str) -> None:
     """The whole column at once, and one cell after the other, which is another way."""
     cell = getattr(lines, name)
@@ -220,6 +221,20 @@ def test_columns_are_read_as_their_cells_are(name: str) -> None:
                 assert good, one
                 assert value == expected
                 assert type(value if isinstance(value, str) else np.asarray(value).item()) is type(expected)
+
+
+def test_a_name_of_thousands_of_characters_is_no_name(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.csv"
+    path.write_text(JOBS.replace("\n", f"\n{'9' * 5000}", 1), encoding="utf-8")
+    with pytest.raises(InstanceError, match=r"line 2: \w+: got .*, must have at most 200 characters$") as raised:
+        microsoft.read_trace(path)
+    assert len(str(raised.value)) < 300
+
+
+def test_a_file_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text, "LARGEST", 10**6)
+    with pytest.raises(InstanceError, match=r"^/dev/zero: larger than "):
+        microsoft.read_trace("/dev/zero")
 
 
 def test_a_file_is_read_once_until_it_changes(jobs: Path, monkeypatch: pytest.MonkeyPatch) -> None:

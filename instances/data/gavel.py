@@ -24,6 +24,7 @@ from instances.data.lines import (
     number,
     positive,
     positive_whole,
+    prose,
     read_columns,
     read_json,
     read_table,
@@ -168,7 +169,7 @@ _COLUMNS = {
     "arrival": Column(("arrival",), number),
     "priority": Column(("priority",), positive, optional=True),
     "slo": Column(("slo",), _Slo(), optional=True),
-    "command": Column(("command",), any_text, optional=True),
+    "command": Column(("command",), prose, optional=True),
     "duration": Column(("duration",), number, optional=True),
     "mode": Column(("mode",), text, optional=True),
 }

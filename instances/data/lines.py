@@ -43,6 +43,7 @@ __all__ = [
     "number",
     "positive",
     "positive_whole",
+    "prose",
     "read_cell",
     "read_columns",
     "read_json",
@@ -52,6 +53,8 @@ __all__ = [
     "whole",
 ]
 
+LONGEST_NAME = 200
+"""Characters of a name, such as a model's, so that messages which say it stay short."""
 LARGEST_WHOLE = 2**53
 """Beyond it a number of a table is not exact."""
 
@@ -87,15 +90,19 @@ class Words(Cell):
     """A word or more, without the blanks around it."""
 
     empty: bool = False
+    longest: float = LONGEST_NAME
+    """Characters."""
 
     def __call__(self, cell: str) -> str:
         if not self.empty and not cell.strip():
             raise ValueError("must not be empty")
+        if len(cell.strip()) > self.longest:
+            raise ValueError(f"must have at most {self.longest:g} characters")
         return cell.strip()
 
     def column(self, cells: Sequence[str]) -> tuple[list[str], NDArray[np.bool_]]:
         read = [cell.strip() for cell in cells]
-        return read, np.array([self.empty or bool(cell) for cell in read], bool)
+        return read, np.array([(self.empty or bool(cell)) and len(cell) <= self.longest for cell in read], bool)
 
 
 @dataclass(frozen=True)
@@ -158,6 +165,8 @@ text = Words()
 """A word or more, without the blanks around it."""
 any_text = Words(empty=True)
 """The same, or nothing."""
+prose = Words(empty=True, longest=math.inf)
+"""The same, of any length."""
 number = Number()
 """A finite number of at least 0."""
 positive = Number(above_zero=True)

@@ -356,9 +356,11 @@ def as_toml(value: Any) -> str:
 def _from_toml(path: Path) -> dict[str, Any]:
     """Options of a study from a TOML file."""
     from instances.schema import nearest, quoted
+    from instances.text import read_bytes
 
+    content = read_bytes(path)
     try:
-        asked = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+        asked = tomllib.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise StudyError(f"{path}: not valid TOML: {error}") from None
     known = {one.name: one.metadata["kinds"] for one in fields(StudyOptions)}
