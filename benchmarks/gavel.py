@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import formulations
+from benchmarks import drawn
 from benchmarks.overhead import highs_alone
 from benchmarks.tables import Row, Setup, benchmark, gap, median_seconds, seconds, timed
 from formulations import Options, Session
@@ -24,7 +25,6 @@ from formulations.gavel.hierarchical_fairness import _step_by_step, water_fillin
 from heuristics.gavel.max_min_fairness import multiplicative_weights
 from heuristics.gavel.sharing import equal_share, heterogeneity_agnostic, isolated, random_packing
 from instances.gavel import cost, finish_time_fairness, hierarchical_fairness, max_min_fairness
-from instances.gavel.sharing import Sharing
 from validation import catalogue
 
 __all__ = [
@@ -44,6 +44,7 @@ __all__ = [
     "pairs",
     "peers",
     "prices",
+    "small",
 ]
 
 ONE_PROGRAM = ("max_min_fairness", "makespan", "fifo", "total_throughput", "cost", "throughput_per_dollar")
@@ -261,6 +262,8 @@ def _hierarchies(setup: Setup) -> Iterator[tuple[str, hierarchical_fairness.Hier
         (2048, 5, 512),
         (2048, 5, 1024),
         (16_384, 5, 4096),
+        (65_536, 5, 16_384),
+        (262_144, 5, 65_536),
     ):
         yield (
             f"{jobs:,}",
@@ -304,6 +307,22 @@ def prices(setup: Setup) -> Iterator[Row]:
                 others = [seconds(median_seconds(setup.repeats, _by_highs, arrays, method)) for method in SOLVERS]
                 others += [_by_cvxpy(arrays, peer, setup.repeats) for peer in PEERS]
             yield f"`{name}`", f"{jobs:,}", seconds(took), f"{gap(_value(solution), solution.bound):.0e}", *others
+
+
+@benchmark("gavel.sharing.small", "policy", *(f"{jobs} jobs" for jobs in (32, 128, 256, 512)))
+def small(setup: Setup) -> Iterator[Row]:
+    """Processor time of a whole solve as a multiple of the faster of HiGHS's methods, which run in turn with it."""
+    for name in setup.few(ONE_PROGRAM):
+        cells = []
+        for jobs in (32, 128, 256, 512):
+            one = _generate(name)(0, num_jobs=jobs, pair_fraction=0.0)
+            arrays = partial(_arrays, name, one)
+            ratios = []
+            for _ in range(3 * setup.repeats + 1):
+                whole = timed(formulations.solve, one)[1]
+                ratios.append(whole / min(timed(_by_highs, arrays, method)[1] for method in SOLVERS))
+            cells.append(f"{statistics.median(ratios[1:]):.2f}")
+        yield f"`{name}`", *cells
 
 
 def _arrays(name: str, instance: Any) -> LinearProgram:
@@ -372,8 +391,8 @@ def compared(setup: Setup) -> Iterator[Row]:
             module = import_module(f"formulations.gavel.{name}")
             programs, proven, exact, apart, below = 0, 0, 0, 0.0, 0.0
             for seed in range(setup.size(500, 5)):
-                instance = _odd(name, seed)
-                if instance is None:
+                instance = drawn.policy(catalogue.entry(f"gavel.{name}").instance, seed)
+                if not drawn.needs_program(instance):
                     continue
                 policy = module._program(instance)
                 program = policy.arrays()
@@ -400,42 +419,6 @@ def _value_of(program: LinearProgram, result: Result) -> float:
     if result.x is None:
         raise RuntimeError(f"the whole program has no optimum: {result.message}")
     return program.objective(result.x)
-
-
-def _odd(name: str, seed: int) -> Any:
-    """An instance of few jobs that are hard to tell apart, or far apart; None where it needs no program."""
-    rng = np.random.default_rng(seed)
-    n, k = int(rng.integers(17, 50)), int(rng.integers(1, 5))
-    pools = rng.integers(0, int(rng.integers(1, k + 1)), k)
-    throughputs = [
-        rng.integers(0, 4, (n, k)).astype(float),
-        rng.integers(1, 5, (1, k)) * rng.integers(1, 4, (n, 1)).astype(float),
-        10 ** rng.uniform(-3, 3, (n, 1)) * rng.uniform(0.5, 2, (n, k)),
-        np.tile(10 ** rng.uniform(-1, 1, (n, 1)), (1, k)),
-        rng.uniform(0, 10, (n, k)) * (rng.random((n, k)) < 0.8),
-    ][int(rng.integers(5))]
-    workers = rng.integers(0, n, pools.max() + 1) if rng.random() < 0.5 else rng.integers(1, 4, pools.max() + 1)
-    workers[0] += workers.sum() == 0
-    widths = rng.choice([1, 1, 1, 2, 4, 8], n) if rng.random() < 0.5 else np.ones(n, int)
-    fields = {"throughputs": throughputs, "num_workers": workers, "pools": pools, "scale_factors": widths}
-    if name == "max_min_fairness":
-        fields["weights"] = 10 ** rng.uniform(-3, 3, n) if rng.random() < 0.5 else rng.integers(1, 4, n).astype(float)
-    if name in ("makespan", "cost", "throughput_per_dollar"):
-        fields["steps"] = np.where(rng.random(n) < 0.1, 0.0, np.ceil(10 ** rng.uniform(0, 5, n)))
-    if name in ("cost", "throughput_per_dollar"):
-        fields["costs"] = np.round(10 ** rng.uniform(-0.5, 0.7, k), 2)
-        isolated_rates = Sharing(**{field: fields[field] for field in list(fields)[:4]}).isolated_throughputs
-        asking = (rng.random(n) < rng.choice([0.0, 0.3, 1.0])) & (isolated_rates > 0) & (fields["steps"] > 0)
-        fields["slos"] = np.divide(fields["steps"], isolated_rates, out=np.full(n, np.inf), where=asking) / 0.8
-        if rng.random() < 0.5:
-            fields["slos"] *= 0.8
-    instance: Any = catalogue.entry(f"gavel.{name}").instance(**fields)
-    idle = not instance.fits.any()
-    if name == "max_min_fairness":
-        idle |= bool((instance.level_per_throughput <= 0).any())
-    if name == "makespan":
-        idle |= bool(instance.endless.any()) or not instance.active.any()
-    return None if idle else instance
 
 
 @benchmark("gavel.hierarchical_fairness.compared", "instances", "levels at most", "furthest apart", "furthest bounds")
@@ -480,8 +463,8 @@ def classes(setup: Setup) -> Iterator[Row]:
 
 
 APPROXIMATIONS = ("pop_2", "pop_4", "pop_8", "approximate_waterfiller", "adaptive_waterfiller", "geometric_binner")
-LARGEST_BINNED, LARGEST_HIERARCHY = 16_384, 2_048
-"""With more jobs than these, the geometric binner's program, and exact water filling of entities, take minutes."""
+LARGEST_BINNED, LARGEST_HIERARCHY = 16_384, 16_384
+"""With more jobs than these, the geometric binner's program takes minutes, and so do POP's heuristics of entities."""
 
 
 @benchmark("gavel.peers", "policy", "jobs", "exact", *(f"`{name}`" for name in APPROXIMATIONS))

@@ -27,7 +27,7 @@ import numpy as np
 from hypothesis import HealthCheck, Phase, given, settings
 
 import formulations
-from formulations.engine.highs import highs_lp
+from formulations.engine.highs import hand_over
 from formulations.engine.linear import translate
 from instances.base import Instance, InstanceError, agree
 from instances.files import save
@@ -262,7 +262,7 @@ def _without_presolve(instance: AnyInstance) -> tuple[str, float | None, float]:
         "time_limit": LIMIT,
     }.items():
         solver.setOptionValue(name, value)
-    solver.passModel(highs_lp(replace(program, cost=program.cost * scale, offset=program.offset * scale)))
+    hand_over(solver, replace(program, cost=program.cost * scale, offset=program.offset * scale))
     solver.run()
     status = solver.getModelStatus()
     nothing = -math.inf if program.sense == "min" else math.inf

@@ -240,7 +240,7 @@ class Record:
             value = getattr(self, name)
             if not isinstance(declared, Array) or value is None:
                 continue
-            if "+" in declared.shape:
+            if "+" in declared.shape and None not in (length(dim, dims) for dim in declared.shape.split()):
                 # Such a length may have been unknown until the defaults of other fields were read.
                 try:
                     declared.read(value, dims)

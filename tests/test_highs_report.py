@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from formulations import LinearProgram, Session
-from formulations.engine.highs import highs_lp
+from formulations.engine.highs import hand_over
 
 INF = math.inf
 OPTIMUM = 9e-6 * 4000 + 4.48e-6 * (6420 / 0.76) - 0.05
@@ -52,7 +52,7 @@ def search(program: LinearProgram, **options: object) -> tuple[float, float]:
     solver = highspy.Highs()
     for name, value in {"output_flag": False, "mip_rel_gap": 0.0, **options}.items():
         assert solver.setOptionValue(name, value) == highspy.HighsStatus.kOk
-    solver.passModel(highs_lp(program))
+    hand_over(solver, program)
     solver.run()
     assert solver.getModelStatus() == highspy.HighsModelStatus.kOptimal
     return solver.getInfo().objective_function_value, solver.getInfo().mip_dual_bound

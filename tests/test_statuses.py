@@ -8,7 +8,7 @@ import pyomo.environ as pyo
 import pytest
 
 from formulations import LinearProgram, Session, solve
-from formulations.engine.highs import highs_lp
+from formulations.engine.highs import hand_over
 from instances.gavel.max_min_fairness import three_jobs
 
 from .small_models import (
@@ -196,7 +196,7 @@ def test_the_default_gap_is_zero() -> None:
     optimum = (subsets @ worth)[(subsets @ weights.T <= program.row_upper).all(axis=1)].max()
     lax = highspy.Highs()
     lax.setOptionValue("output_flag", False)
-    lax.passModel(highs_lp(program))
+    hand_over(lax, program)
     lax.run()
     assert lax.getModelStatus() == highspy.HighsModelStatus.kOptimal
     assert lax.getObjectiveValue() < optimum - 0.5

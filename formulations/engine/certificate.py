@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from formulations.engine.linear import POINT_TOLERANCE, LinearProgram, row_sums
-from formulations.engine.scaling import scaled
+from formulations.engine.scaling import Scaling, scaled
 from instances.base import agree
 from instances.schema import FloatArray
 
@@ -103,25 +103,42 @@ class Certificate:
     size: float = 1.0
 
     @classmethod
-    def of(cls, program: LinearProgram, x: FloatArray, row_duals: FloatArray) -> Certificate:
-        """Check point ``x`` and prices ``row_duals`` against ``program``."""
-        program, scaling = scaled(program)
-        x, given = scaling.point(x), row_duals
+    def of(
+        cls, program: LinearProgram, x: FloatArray, row_duals: FloatArray, *, scaling: Scaling | None = None
+    ) -> Certificate:
+        """Check point ``x`` and prices ``row_duals`` against ``program``.
+
+        Parameters
+        ----------
+        program : LinearProgram
+        x : (columns,) float
+        row_duals : (rows,) float
+        scaling : Scaling, optional
+            The units that suit the program, where they are known.
+        """
+        if scaling is None:
+            program, scaling = scaled(program)
+        else:
+            program = scaling.apply(program)
+        given = row_duals
+        if not scaling.trivial:
+            x, row_duals = scaling.point(x), scaling.prices(row_duals)
         sign = 1.0 if program.sense == "min" else -1.0
-        y = sign * scaling.prices(given)
+        y = sign * row_duals
+        rows = np.where(y > 0, program.row_lower, program.row_upper)
         # A price that faces an infinite limit proves nothing; dropping it keeps the bound valid.
-        y = np.where((y > 0) & np.isinf(program.row_lower), 0.0, y)
-        y = np.where((y < 0) & np.isinf(program.row_upper), 0.0, y)
+        facing = np.isinf(rows)
+        y, rows = np.where(facing, 0.0, y), np.where(facing, 0.0, rows)
         reduced = sign * program.cost - program.column_products(y)
         limit = np.where(reduced > 0, program.col_lower, program.col_upper)
-        open_side = np.isinf(limit) & (reduced != 0)
-        scale = np.maximum(1.0, np.abs(program.cost))
-        infeasibility = float((np.abs(reduced) / scale)[open_side].max(initial=0.0))
-        rows = np.where(y > 0, program.row_lower, program.row_upper)
-        bound = sign * program.offset
-        bound += float(np.sum(y[y != 0] * rows[y != 0]))
-        usable = ~np.isinf(limit)
-        bound += float(np.sum(reduced[usable] * limit[usable]))
+        open_side = np.isinf(limit)
+        bound = sign * program.offset + float(np.sum(y * rows))
+        infeasibility = 0.0
+        if open_side.any():
+            scale = np.maximum(1.0, np.abs(program.cost[open_side]))
+            infeasibility = float((np.abs(reduced[open_side]) / scale).max())
+            limit = np.where(open_side, 0.0, limit)
+        bound += float(np.sum(reduced * limit))
         if infeasibility > DUAL_TOLERANCE:
             bound = -math.inf
         return cls(

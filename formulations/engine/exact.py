@@ -22,14 +22,14 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import highspy
 import numpy as np
 
-from formulations.engine.highs import highs_lp
+from formulations.engine.highs import hand_over
 from formulations.engine.linear import LinearProgram
 from formulations.engine.scaling import scaled
 
@@ -108,9 +108,7 @@ def _basis(program: LinearProgram, seconds: float) -> tuple[list[float], list[An
         ("time_limit", seconds),
     ):
         highs.setOptionValue(name, value)
-    lp = highs_lp(inner)
-    lp.integrality_ = []
-    highs.passModel(lp)
+    hand_over(highs, replace(inner, integer=np.zeros(inner.num_cols, bool)))
     highs.run()
     basis, solution = highs.getBasis(), highs.getSolution()
     if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal or not basis.valid:

@@ -88,20 +88,24 @@ def fold(program: LinearProgram) -> Folding | None:
     """
     if program.is_mip or not program.num_cols:
         return None
-    row = np.repeat(np.arange(program.num_rows), np.diff(program.indptr))
     value = _mixed(program.value.view(np.uint64))
+    # Most programs are not worth their while, which the columns' own numbers show.
     column_colour = _hashed(program.cost, program.col_lower, program.col_upper)
+    column_colour = _mixed(column_colour + _met(program.index, value, program.num_cols))
+    if _classes(column_colour) is None:
+        return None
+    row = np.repeat(np.arange(program.num_rows), np.diff(program.indptr))
     row_colour = _hashed(program.row_lower, program.row_upper)
-    classes = 0
+    before = 0
     while True:
-        row_colour = _mixed(row_colour + _met(row, column_colour[program.index], value, program.num_rows))
-        column_colour = _mixed(column_colour + _met(program.index, row_colour[row], value, program.num_cols))
-        count = len(np.unique(column_colour))
-        if count > LARGEST_SHARE * program.num_cols:
+        row_colour = _mixed(row_colour + _met(row, column_colour[program.index] ^ value, program.num_rows))
+        column_colour = _mixed(column_colour + _met(program.index, row_colour[row] ^ value, program.num_cols))
+        classes = _classes(column_colour)
+        if classes is None:
             return None
-        if count == classes:
+        if classes == before:
             break
-        classes = count
+        before = classes
     _, first_column, columns = np.unique(column_colour, return_index=True, return_inverse=True)
     _, first_row, rows = np.unique(row_colour, return_index=True, return_inverse=True)
     return Folding(program, _folded(program, row, columns, rows, first_column, first_row), columns, rows)
@@ -147,9 +151,15 @@ def _hashed(*numbers: FloatArray) -> Colours:
     return colour
 
 
-def _met(position: NDArray[np.signedinteger[Any]], colour: Colours, value: Colours, count: int) -> Colours:
-    """For each position, a number that stands for the multiset of (colour, value) that it meets."""
-    entry = _mixed(colour ^ value)
+def _classes(colour: Colours) -> int | None:
+    """Number of colours; None where they are too many."""
+    count = len(np.unique(colour))
+    return None if count > LARGEST_SHARE * len(colour) else count
+
+
+def _met(position: NDArray[np.signedinteger[Any]], met: Colours, count: int) -> Colours:
+    """For each position, a number that stands for the multiset of what its entries meet."""
+    entry = _mixed(met)
     # Sums modulo 2**64 from two sums of 32 bits, which are exact in floating point.
     low = np.bincount(position, weights=(entry & np.uint64(0xFFFFFFFF)).astype(float), minlength=count)
     high = np.bincount(position, weights=(entry >> np.uint64(32)).astype(float), minlength=count)

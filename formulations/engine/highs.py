@@ -44,7 +44,7 @@ __all__ = [
     "SolverError",
     "Status",
     "first_options",
-    "highs_lp",
+    "hand_over",
     "in_own_units",
     "out_of_time",
     "reconciled",
@@ -182,7 +182,7 @@ class Session:
         self._last: LinearProgram | None = None
         self._scaling: Scaling | None = None
         self._highs = highspy.Highs()
-        self._options: dict[str, Any] = {}
+        self._options = dict(_defaults())
         self._option("output_flag", False)
         self._option("threads", threads)
         self._option("random_seed", seed)
@@ -416,7 +416,9 @@ class Session:
             if status == known.kOptimal or math.isfinite(info.mip_dual_bound):
                 bound = float(info.mip_dual_bound)
         elif status == known.kOptimal and x is not None:
-            certificate = Certificate.of(program, x, np.array(point.row_dual))
+            # A program that was taken as it is is in units that suit it.
+            units = self._scaling if self._scaling is not None and self._scaling.trivial else None
+            certificate = Certificate.of(program, x, np.array(point.row_dual), scaling=units)
             bound = certificate.dual_objective
         proof = "" if math.isinf(bound) else "prices" if certificate else "one run"
         if x is None:
@@ -508,7 +510,7 @@ class Session:
         return bool(self._highs.getBasis().valid)
 
     def _load(self, program: LinearProgram) -> None:
-        self._checked(self._highs.passModel(highs_lp(program)), "taking the model")
+        self._checked(hand_over(self._highs, program), "taking the model")
 
     def _option(self, name: str, value: Any) -> None:
         if self._options.get(name) != value:
@@ -522,28 +524,35 @@ class Session:
             raise SolverError(f"HiGHS reported {status} when {doing}")
 
 
-def highs_lp(program: LinearProgram) -> highspy.HighsLp:
-    """The program in HiGHS's own type."""
-    lp = highspy.HighsLp()
-    lp.num_col_ = program.num_cols
-    lp.num_row_ = program.num_rows
-    lp.sense_ = highspy.ObjSense.kMinimize if program.sense == "min" else highspy.ObjSense.kMaximize
-    lp.offset_ = program.offset
-    lp.col_cost_ = program.cost
-    lp.col_lower_ = program.col_lower
-    lp.col_upper_ = program.col_upper
-    lp.row_lower_ = program.row_lower
-    lp.row_upper_ = program.row_upper
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    lp.a_matrix_.num_col_ = program.num_cols
-    lp.a_matrix_.num_row_ = program.num_rows
-    lp.a_matrix_.start_ = program.indptr
-    lp.a_matrix_.index_ = program.index
-    lp.a_matrix_.value_ = program.value
-    if program.is_mip:
-        kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
-        lp.integrality_ = [kinds[whole] for whole in program.integer.tolist()]
-    return lp
+@cache
+def _defaults() -> dict[str, Any]:
+    """HiGHS's own values of the options that sessions set."""
+    names = ("output_flag", "threads", "random_seed", "mip_rel_gap", "mip_abs_gap", "time_limit", *_SECOND_WAY)
+    solver = highspy.Highs()
+    return {name: solver.getOptionValue(name)[1] for name in names}
+
+
+def hand_over(solver: highspy.Highs, program: LinearProgram) -> Any:
+    """Give HiGHS a program, as arrays, and return its status; objects of its own types are made of lists, slowly."""
+    sense = highspy.ObjSense.kMinimize if program.sense == "min" else highspy.ObjSense.kMaximize
+    return solver.passModel(
+        program.num_cols,
+        program.num_rows,
+        len(program.value),
+        int(highspy.MatrixFormat.kRowwise),
+        int(sense),
+        program.offset,
+        program.cost,
+        program.col_lower,
+        program.col_upper,
+        program.row_lower,
+        program.row_upper,
+        program.indptr,
+        program.index,
+        program.value,
+        # 0 is a continuous variable, 1 a whole one.
+        program.integer.astype(np.int32),
+    )
 
 
 def first_options(program: LinearProgram, interior_rows: int = INTERIOR_POINT_ROWS) -> dict[str, Any]:

@@ -314,8 +314,8 @@ class LinearProgram:
             (x, self.col_lower, self.col_upper),
         ):
             for excess, bound in ((lower - values, lower), (values - upper, upper)):
-                finite = np.isfinite(bound)
-                if finite.any():
+                if excess.size and excess.max() > 0:
+                    finite = np.isfinite(bound)
                     scaled = excess[finite] / np.maximum(1.0, np.abs(bound[finite]))
                     worst = max(worst, float(scaled.max(initial=0.0)))
         return worst
@@ -387,13 +387,14 @@ def _index_name(index: Any) -> str:
 
 def row_sums(entries: FloatArray, indptr: NDArray[Any]) -> FloatArray:
     """Sum of the entries of each compressed row, 0 for an empty one."""
-    counts = np.diff(indptr)
-    if not len(entries):
-        return np.zeros(len(counts))
     # reduceat would repeat an entry for an empty row, and a cumulative sum would cancel digits.
-    filled = counts > 0
-    sums = np.zeros(len(counts))
-    sums[filled] = np.add.reduceat(entries, np.asarray(indptr[:-1])[filled])
+    starts = indptr[:-1]
+    filled = starts < indptr[1:]
+    if filled.all():
+        return np.add.reduceat(entries, starts) if len(entries) else np.zeros(0)
+    sums = np.zeros(len(starts))
+    if len(entries):
+        sums[filled] = np.add.reduceat(entries, starts[filled])
     return sums
 
 
@@ -675,7 +676,10 @@ def refuse_non_numbers(program: LinearProgram) -> None:
         raise ModelError(f"objective: constant {program.offset:g} is not a finite number")
     for kind, name, lower, upper in _limits(program):
         for bounds, open_side in ((lower, -math.inf), (upper, math.inf)):
-            wrong = np.flatnonzero(~((np.abs(bounds) < INFINITE_BOUND) | (bounds == open_side)))
+            fine = np.abs(bounds) < INFINITE_BOUND
+            if fine.all():
+                continue
+            wrong = np.flatnonzero(~(fine | (bounds == open_side)))
             if wrong.size:
                 at = int(wrong[0])
                 raise ModelError(f"{kind} {name(at)!r}: bound {bounds[at]:g} is not a number that the solver can take")
@@ -687,6 +691,7 @@ def refuse_extreme_numbers(program: LinearProgram, taken: LinearProgram) -> None
     Parameters
     ----------
     program : LinearProgram
+        Of numbers (:func:`refuse_non_numbers`).
     taken : LinearProgram
         The same program in the units in which the solver gets it.
 
@@ -696,6 +701,9 @@ def refuse_extreme_numbers(program: LinearProgram, taken: LinearProgram) -> None
         With the name of the constraint or variable, and the number that the program has.
     """
     _refuse(program, taken, lambda sizes: (sizes >= LARGEST_COEFFICIENT) | _vanishing(sizes))
+    if taken is program:
+        # Limits are no larger, or they would be no numbers.
+        return
     for (kind, name, *given), (_, _, *limits) in zip(_limits(program), _limits(taken), strict=True):
         for bounds, own in zip(limits, given, strict=True):
             wrong = np.flatnonzero(np.isfinite(bounds) & (np.abs(bounds) >= INFINITE_BOUND))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass
+from functools import cache
 from numbers import Integral
 
 from formulations.engine.highs import Session
@@ -14,6 +15,7 @@ from instances.base import Plan
 __all__ = ["Options", "most_threads"]
 
 
+@cache
 def most_threads() -> int:
     """Threads that a solver may be asked to run: 64, or as many as there are cores."""
     return max(64, os.cpu_count() or 1)

@@ -133,6 +133,8 @@ def scaled(program: LinearProgram) -> tuple[LinearProgram, Scaling]:
         With finite coefficients.
     """
     rows, columns = np.zeros(program.num_rows, np.int32), np.zeros(program.num_cols, np.int32)
+    if _ordinary(program):
+        return program, Scaling(rows, columns, 0)
     given = program
     for _ in range(ROUNDS):
         changed = _of_rows(program)
@@ -167,6 +169,17 @@ def unit(values: Any) -> float:
     sizes = np.abs(np.asarray(values, float))
     largest = _exponent(sizes[np.isfinite(sizes)].max(initial=0.0))
     return 1.0 if UNITS[0] <= largest < UNITS[1] else math.ldexp(1.0, largest)
+
+
+def _ordinary(program: LinearProgram) -> bool:
+    """Whether a look at all numbers together shows that they need no other units."""
+    size = np.abs(program.value)
+    return (
+        (not size.size or bool(size.min() >= 2.0**COLUMN_LOW and size.max() <= 2.0**COLUMN_HIGH))
+        and not _of_rows(program).any()
+        and not _of_objective(program.cost)
+        and (program.is_mip or not _of_limits(program))
+    )
 
 
 def _of_objective(cost: FloatArray) -> int:
@@ -231,7 +244,12 @@ def _of_columns(
 
 def _of_limits(program: LinearProgram) -> int:
     """The unit of all columns together that makes limits of ordinary size."""
-    sizes = np.abs(np.concatenate([program.row_lower, program.row_upper, program.col_lower, program.col_upper]))
+    limits = (program.row_upper, program.col_upper, program.row_lower, program.col_lower)
+    for limit in limits:
+        size = np.abs(limit)
+        if ((size >= 2.0**LIMIT_LOW) & (size <= 2.0**LIMIT_HIGH)).any():
+            return 0
+    sizes = np.abs(np.concatenate(limits))
     sizes = sizes[(sizes > 0) & np.isfinite(sizes)]
     if not sizes.size or not (sizes.max() < 2.0**LIMIT_LOW or sizes.min() > 2.0**LIMIT_HIGH):
         return 0

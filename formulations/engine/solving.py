@@ -148,7 +148,8 @@ def solve(
                     bound = offered.trivial_bound(instance)
                     if agree(instance.objective(known), bound):
                         return _settled(instance, known, bound, began)
-                options = replace(options, start=known if offered.write is not None else None)
+                if offered.write is not None:
+                    options = replace(options, start=known)
             if offered.solve is not None and session is None and (solver == "highs" or offered.any_solver):
                 return offered.solve(instance, options)
             return solve_one_model(instance, options, session=session)

@@ -32,6 +32,8 @@ NOISE = 1e-11
 """Prices up to this, of all that is paid or with jobs' prices times ceilings summing to 1, are rounding."""
 TIE = 1e-12
 """Levels and heights this close to one another, relatively, are the same."""
+BESIDE = 1e-6
+"""Part of new prices in those beside a limit's own."""
 CEILING, RISING = -1, -2
 """Why a job stops, where it is no limit's number: it has its ceiling, or does not stop yet."""
 
@@ -129,14 +131,26 @@ class Filled:
         Where each job stops; infinite where it does not yet.
     causes : (n,) int
         Number of the limit that stops it, or :data:`CEILING`, or :data:`RISING`.
-    reached : int
-        How many limits have been reached.
+    height : float
+        Where the last limit was reached.
+    limits : tuple of int
+        Numbers of the limits that have been reached, in order.
+    stops, awaited : (n,) float and (n,) int
+        Level at which each job will stop, as far as is known, and the cause.
     """
 
     levels: FloatArray
     heights: FloatArray
     causes: IntArray
-    reached: int
+    height: float
+    limits: tuple[int, ...]
+    stops: FloatArray
+    awaited: IntArray
+
+    @property
+    def reached(self) -> int:
+        """How many limits have been reached."""
+        return len(self.limits)
 
     @property
     def complete(self) -> bool:
@@ -171,6 +185,18 @@ class Limits:
             slopes[:, self._paired], times[:, self._paired] = prices[self._paired], time_prices[self._paired]
         most = float(pool_prices @ self.instance.num_workers)
         self._limits.append(_Costs(pool_prices, slopes, times, most))
+
+    def add_beside(self, number: int, pool_prices: FloatArray) -> None:
+        """A limit without pairs whose prices are those of another one, and a hair of these.
+
+        Among many jobs, what is reached after a limit is proven by prices that are hardly others: those far from them
+        are reached later, and the nearer they come to these the earlier.
+        """
+        near = self._limits[number].pool_prices
+        workers = self.instance.num_workers
+        prices = (1 - BESIDE) * near / float(near @ workers) + BESIDE * pool_prices / float(pool_prices @ workers)
+        none = np.zeros(self.instance.num_jobs)
+        self.add(none, none, prices)
 
     def ease(self, jobs: IntArray, causes: IntArray) -> None:
         """Let jobs rise through the limits that stopped them: their prices there are rounding."""
@@ -234,28 +260,41 @@ class Limits:
         raised[np.isinf(raised)] = 0.0
         return prices + np.where(raised * instance.ceilings > NOISE, raised, 0.0), time_prices
 
-    def fill(self, most: int) -> Filled:
-        """Fill from the bottom until so many limits are reached, or all jobs have stopped."""
+    def fill(self, most: int, *, after: Filled | None = None) -> Filled:
+        """Fill until so many limits are reached in all, or all jobs have stopped.
+
+        Parameters
+        ----------
+        most : int
+        after : Filled, optional
+            Where to go on from, levels that some allocation attains, under limits that have not been eased since; by
+            default from the bottom.
+        """
         n = self.instance.num_jobs
-        levels, stops = np.zeros(n), self.instance.ceilings.copy()
-        heights, causes = np.full(n, np.inf), np.full(n, CEILING)
-        stopped, height, reached = np.zeros(n, bool), 0.0, 0
-        loose = list(self._limits)
+        levels, stops, height = np.zeros(n), self.instance.ceilings.copy(), 0.0
+        heights, causes, stopped = np.full(n, np.inf), np.full(n, CEILING), np.zeros(n, bool)
+        reached: list[int] = []
+        if after is not None:
+            levels, stops, height, reached = after.levels, after.stops.copy(), after.height, list(after.limits)
+            heights, causes, stopped = after.heights.copy(), after.awaited.copy(), after.causes != RISING
+        # The newest are the nearest.
+        loose = [number for number in range(len(self._limits))[::-1] if number not in reached]
         while True:
             rise = _Rise(self.instance, levels, stops, stopped, height)
             limit = None
-            if reached < most:
-                limit, height = _first_reached(rise, loose)
+            if len(reached) < most:
+                limit, height = _first_reached(rise, [(number, self._limits[number]) for number in loose])
             now = rise.ends <= height
             heights[now], stopped = rise.ends[now], stopped | now
             levels = rise.at(height)
             if limit is None:
-                causes[~stopped] = RISING
-                return Filled(levels, heights, causes, reached)
+                known = np.where(stopped, causes, RISING)
+                return Filled(levels, heights, known, height, tuple(reached), stops, causes)
             loose.remove(limit)
-            reached += 1
-            held = ~stopped & (limit.free < stops)
-            stops[held], causes[held] = np.maximum(levels, limit.free)[held], self._limits.index(limit)
+            reached.append(limit)
+            free = self._limits[limit].free
+            held = ~stopped & (free < stops)
+            stops[held], causes[held] = np.maximum(levels, free)[held], limit
 
     def levels(self, filled: Filled) -> tuple[Level, ...]:
         """Where jobs stop, with the proofs."""
@@ -346,32 +385,34 @@ class _Rise:
         return levels
 
 
-def _first_reached(rise: _Rise, limits: list[_Costs]) -> tuple[_Costs | None, float]:
-    """The limit that is reached first, and where; None, and infinity, where levels rise to their stops within all."""
+def _first_reached(rise: _Rise, limits: list[tuple[int, _Costs]]) -> tuple[int | None, float]:
+    """The number of the limit that is reached first, and where.
 
-    def broken(height: float) -> list[_Costs]:
-        levels = rise.at(height)
-        return [limit for limit in limits if limit.at(levels)[0] > limit.most]
-
+    None, and infinity, where levels rise to their stops within all.
+    """
     heights = rise.heights
-    low, high = -1, len(heights) - 1
-    limits = broken(float(heights[high])) if heights.size else []
-    if not limits:
-        return None, np.inf
-    while high - low > 1:
-        middle = (low + high) // 2
-        already = broken(float(heights[middle]))
-        limits, low, high = (already, low, middle) if already else (limits, middle, high)
-    # Up to here levels rise in straight lines, and costs are convex: Newton's method from above.
-    start, height = rise.start if low < 0 else float(heights[low]), float(heights[high])
-    rates = (rise.at(height) - rise.at(start)) / (height - start) if height > start else np.zeros(len(rise.ends))
-    first = limits[0]
-    for limit in limits:
+    first, height, high = None, np.inf, len(heights) - 1
+    for number, limit in limits:
+        if high < 0:
+            break
+        # Nothing is reached where a limit is kept as far as the first so far, or as levels rise.
+        top = float(heights[high]) if first is None else height
+        if limit.at(rise.at(top))[0] <= limit.most:
+            continue
+        low = -1
+        while high - low > 1:
+            middle = (low + high) // 2
+            broken = limit.at(rise.at(float(heights[middle])))[0] > limit.most
+            low, high = (low, middle) if broken else (middle, high)
+        # Up to here levels rise in straight lines, and costs are convex: Newton's method from above.
+        start, height = rise.start if low < 0 else float(heights[low]), min(top, float(heights[high]))
+        rates = (rise.at(height) - rise.at(start)) / (height - start) if height > start else np.zeros(len(rise.ends))
+        first = number
         while True:
             costs, piece = limit.at(rise.at(height))
             speed = float(np.take_along_axis(limit.slopes, piece[None], axis=0)[0] @ rates)
             lower = max(start, height - (costs - limit.most) / speed) if costs > limit.most and speed > 0 else height
             if lower >= height:
                 break
-            first, height = limit, lower
+            height = lower
     return first, height

@@ -26,8 +26,9 @@ The levels that allocations attain satisfy all limits, so when filling under a f
 levels that are attained, it has frozen every job exactly where water filling does, whatever
 vertices the solver returned; and for each job the limit that froze it is the proof that it cannot
 rise.  Only the limits of rows differ between programs, so each is solved warm from the one before,
-with many pairs by generating columns (:mod:`formulations.gavel.pricing`), of many jobs without pairs by
-prices (:mod:`formulations.gavel.prices`).
+with many pairs by generating columns (:mod:`formulations.gavel.pricing`).  Of more than some tens of jobs without
+pairs no program is asked: mixes of plans and the prices of pools answer (:mod:`formulations.gavel.mixing`).  Where
+these find neither, the program is asked, and the message says so.
 """
 
 from __future__ import annotations
@@ -41,14 +42,14 @@ import pyomo.environ as pyo
 
 from formulations.engine import highs
 from formulations.engine.highs import Proof, Result, Session, SolverError
-from formulations.engine.linear import LinearProgram, translate
+from formulations.engine.linear import translate
 from formulations.engine.options import Options
 from formulations.engine.protocol import Formulation
 from formulations.engine.scaling import unit
 from formulations.engine.solution import Solution, judged
 from formulations.engine.solving import run
-from formulations.gavel.filling import NOISE, TIE, Level, Limit, Limits
-from formulations.gavel.prices import PricedJobs
+from formulations.gavel.filling import NOISE, TIE, Filled, Level, Limit, Limits
+from formulations.gavel.mixing import Mixing
 from formulations.gavel.pricing import ColumnGeneration
 from formulations.gavel.sharing import SharingProgram, read_allocation, within_limits
 from instances.gavel.hierarchical_fairness import HierarchicalAllocation, HierarchicalFairness
@@ -80,8 +81,8 @@ EXACT = 1e-6
 """By how much the last allocation may differ from the levels, relative to ceilings, for a proof."""
 REPAIRS = 20
 """How often limits may be eased that froze jobs too early by rounding."""
-HIERARCHY_JOBS = 1000
-"""From so many jobs on, programs without pairs are solved by prices."""
+MIXED_JOBS = 64
+"""From so many jobs on, levels without pairs are asked of mixes of plans."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +103,7 @@ class WaterFilling:
     bound : float
         Height that the first level is proven not to exceed.
     programs : int
-        Linear programs solved.
+        Vectors of levels that were asked for, each a linear program or mixes of plans.
     seconds : float
         Time in the solver, s.
     message : str
@@ -217,59 +218,48 @@ def water_filling(instance: HierarchicalFairness, options: Options | None = None
         Of :func:`formulations.solve`; the solver is HiGHS.
     """
     options = options or Options()
-    per_throughput = instance.level_per_throughput
-    policy = SharingProgram(instance)
-    policy.variable("slack", upper=0)
     scales = _scales(instance)
-    policy.throughput_rows("attains", per_throughput / scales, less="slack")
-    policy.maximize("greatest_slack", variable="slack")
-    program = policy.arrays()
-    row_lower = program.row_lower.copy()
-    attains = policy.rows("attains")
-    programs = _Programs(policy, program, options)
+    programs = _Programs(instance, options)
     limits = Limits(instance)
     filled, allocation, complete = limits.fill(0), instance.isolated_share(), False
+    start: Filled | None = filled
     ahead, bound, message = 1, math.inf, "no program"
     missed, misses, repairs = np.full(instance.num_jobs, np.inf), 0, 0
     while not complete:
-        target = limits.fill(filled.reached + ahead)
+        target = limits.fill(filled.reached + ahead, after=start)
         bound = min(bound, float(target.heights.min()))
         # How often these levels were missed, although each time there was one limit more.
         misses = misses + 1 if np.abs(target.levels - missed).max() <= TIE else 0
         if misses == 2:
             # Without the last basis, the solver may find other prices.
             programs.forget()
-        row_lower[attains] = target.levels / scales
-        result = programs.run(row_lower)
-        message = result.message
-        if result.x is None or result.certificate is None:
+        answer = programs.ask(target.levels)
+        message = answer.message
+        if answer.fractions is None:
             if misses > 1 or options.time_limit is not None:
                 break
             missed, misses = target.levels, 1
             continue
-        candidate = within_limits(instance, result.x[:-1].reshape(instance.fits.shape))
+        candidate = within_limits(instance, answer.fractions)
         received = instance.normalized_throughputs(candidate)
         shortage = float(((target.levels - received) / scales).max())
-        if shortage > (PRECISION if misses else ATTAINED) and misses < 3:
-            duals = result.certificate.row_duals
-            prices = np.where(-duals[attains] > NOISE, -duals[attains], 0.0) / scales
-            time_prices, pool_prices = (
-                np.maximum(0.0, duals[policy.rows(name)]) for name in ("job_time", "pool_capacity")
-            )
-            limits.add(prices, time_prices, pool_prices)
+        if (shortage > (PRECISION if misses else ATTAINED) or (answer.missed and not misses)) and misses < 3:
+            limits.add(answer.prices, answer.time_prices, answer.pool_prices)
+            if filled.limits and not instance.num_pairs:
+                limits.add_beside(filled.limits[-1], answer.pool_prices)
             missed, ahead = target.levels, 1
         elif shortage > PRECISION:
             message += f"; levels are missed by {shortage:.1g} of a ceiling"
             break
         else:
-            filled, allocation, ahead = target, candidate, 2 * ahead
+            filled, allocation, start, ahead = target, candidate, target, 2 * ahead
             more = np.flatnonzero(received - target.levels > EXACT / 10 * instance.ceilings)
             complete = target.complete
             if complete and more.size and repairs < REPAIRS:
                 # A level that is too high by rounding makes the limits that it has a price in look reached
                 # too early, which matters where others have prices a million times lower.
                 limits.ease(more, target.causes[more])
-                repairs, complete = repairs + 1, False
+                repairs, start, complete = repairs + 1, None, False
     return _ended(
         instance,
         limits.levels(filled),
@@ -283,31 +273,79 @@ def water_filling(instance: HierarchicalFairness, options: Options | None = None
     )
 
 
-class _Programs:
-    """The program that asks for levels, at one after the other: of many jobs by prices, else each solved warm."""
+@dataclass(frozen=True, eq=False)
+class _Answer:
+    """Whether levels are attained: the best that there is, and what limits it.
 
-    def __init__(self, policy: SharingProgram, program: LinearProgram, options: Options) -> None:
-        self._policy, self._program, self._options = policy, program, options
+    Attributes
+    ----------
+    fractions : (n+q, k) float, optional
+        An allocation that attains as large a part of each level as is known; None where nothing was found out.
+    prices, time_prices, pool_prices : (n,), (n,) and (p,) float
+        Of normalised throughput, of jobs' time and of workers, where levels are missed.
+    message : str
+    missed : bool
+        Whether prices prove that the levels are not attained, by however little.
+    """
+
+    fractions: FloatArray | None
+    prices: FloatArray
+    time_prices: FloatArray
+    pool_prices: FloatArray
+    message: str
+    missed: bool = False
+
+
+class _Programs:
+    """What is asked for levels, one vector after the other: mixes of plans, or one program, each solved warm."""
+
+    def __init__(self, instance: HierarchicalFairness, options: Options) -> None:
+        self._instance, self._options = instance, options
         self.count = 0
         self.seconds = 0.0
-        instance = policy.instance
-        priced = instance.num_jobs >= HIERARCHY_JOBS and not instance.num_pairs
-        self._jobs = PricedJobs(policy, program, options) if priced else None
+        mixed = instance.num_jobs >= MIXED_JOBS and not instance.num_pairs
+        self._mixing = Mixing(instance, options) if mixed else None
         self._generation: ColumnGeneration | None = None
 
     def forget(self) -> None:
-        """Go on without the last basis, and without samples, so that other prices may be found."""
-        self._jobs = self._generation = None
+        """Go on without mixes and without the last basis, so that other prices may be found."""
+        self._mixing = self._generation = None
 
-    def run(self, row_lower: FloatArray) -> Result:
-        result = None if self._jobs is None else self._jobs.run(row_lower)
-        if result is None:
-            if self._generation is None:
-                self._generation = ColumnGeneration(self._policy, self._program, self._options, tolerance=TOLERANCE)
-            result = self._generation.run(row_lower)
+    def ask(self, levels: FloatArray) -> _Answer:
         self.count += 1
+        found = None if self._mixing is None else self._mixing.at(levels, tolerance=ATTAINED)
+        if found is None:
+            return self._by_program(levels)
+        self.seconds += found.seconds
+        none = np.zeros(self._instance.num_jobs)
+        fractions = found.allocation.time_fractions / max(1.0, 1.0 + found.overload)
+        said = f"mixes of plans, {found.plans} in the last"
+        return _Answer(fractions, none, none, found.pool_prices, said, found.missed)
+
+    def _by_program(self, levels: FloatArray) -> _Answer:
+        instance, scales = self._instance, _scales(self._instance)
+        if self._generation is None:
+            self._policy = SharingProgram(instance)
+            self._policy.variable("slack", upper=0)
+            self._policy.throughput_rows("attains", instance.level_per_throughput / scales, less="slack")
+            self._policy.maximize("greatest_slack", variable="slack")
+            self._program = self._policy.arrays()
+            self._generation = ColumnGeneration(self._policy, self._program, self._options, tolerance=TOLERANCE)
+        attains = self._policy.rows("attains")
+        row_lower = self._program.row_lower.copy()
+        row_lower[attains] = levels / scales
+        result = self._generation.run(row_lower)
         self.seconds += result.seconds
-        return result
+        if result.x is None or result.certificate is None:
+            none = np.zeros(instance.num_jobs)
+            return _Answer(None, none, none, np.zeros(len(instance.num_workers)), result.message)
+        duals = result.certificate.row_duals
+        prices = np.where(-duals[attains] > NOISE, -duals[attains], 0.0) / scales
+        time_prices, pool_prices = (
+            np.maximum(0.0, duals[self._policy.rows(name)]) for name in ("job_time", "pool_capacity")
+        )
+        fractions = result.x[:-1].reshape(instance.fits.shape)
+        return _Answer(fractions, prices, time_prices, pool_prices, f"{result.message}; by one program")
 
 
 def printed_water_filling(instance: HierarchicalFairness, *, favoured: int | None = None) -> HierarchicalAllocation:

@@ -63,7 +63,10 @@ def solve(instance: Makespan, options: Options) -> Solution:
         return at_once(instance, instance.isolated_share(), math.inf, f"{jobs_that(instance.endless)} can run nowhere")
     if not instance.active.any():
         return at_once(instance, instance.isolated_share(), 0.0, "no job has steps left")
-    return solve_program(_program(instance), options, interior_rows=SIMPLEX_ROWS // 2, bound=bound)
+    # No job is faster than with all of its time in its best place.
+    fastest = instance.greatest_throughputs[instance.active] / instance.steps[instance.active]
+    reach = _isolated_makespan(instance) * float(fastest.min())
+    return solve_program(_program(instance), options, interior_rows=SIMPLEX_ROWS // 2, reach=reach, bound=bound)
 
 
 def _program(instance: Makespan) -> SharingProgram:

@@ -51,7 +51,10 @@ def solve(instance: MaxMinFairness, options: Options) -> Solution:
     if without.any():
         why = f"an equal share gives {jobs_that(without)} nothing, so the least level is 0"
         return at_once(instance, instance.isolated_share(), 0.0, why)
-    return solve_program(_program(instance), options, priced_jobs=PRICED_JOBS // 2, bound=bound)
+    # No job is above its ceiling, where it has all of its time in its best place.
+    ceilings = instance.level_per_throughput * instance.greatest_throughputs / instance.weights
+    reach = float(ceilings.min()) * unit(instance.weights)
+    return solve_program(_program(instance), options, priced_jobs=PRICED_JOBS // 2, reach=reach, bound=bound)
 
 
 def _program(instance: MaxMinFairness) -> SharingProgram:

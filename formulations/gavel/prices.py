@@ -594,7 +594,10 @@ def _finished(
         # What each job would gain: its time's price beyond what its mix is worth.
         lost = time_prices * span - (np.where(shares > 0, worth, 0.0) * shares).sum(axis=0)
         lost[chosen] = 0.0
-        short = np.where(undecided, 0.0, np.maximum(-share, share - span))
+        # A share is beyond what there is, or one type alone, which has been enough, no longer is.
+        alone = jobs.asked + jobs.asked_g * prices.g - _pick(jobs.speeds, mixes.first) * span
+        short = np.where(mixes.first == mixes.second, alone, np.maximum(-share, share - span))
+        short[chosen] = 0.0
         enough = ENOUGH * max(abs(outcome.objective), 1e-3 * outcome.mass)
         broken = short > ROUNDING * span
         if not broken.any() and lost.sum() <= enough:

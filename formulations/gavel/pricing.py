@@ -64,6 +64,8 @@ ALIKE = 2_000
 """Jobs that are looked at before columns of more are told apart."""
 FOLDED_COLUMNS = 2_000
 """Up to so many classes of columns, the program over classes is faster than prices."""
+BEYOND = 1.01
+"""How many times what a variable can have is beyond it, whatever the rounding."""
 SIMPLEX_ROWS = 5_000
 """Up to so many rows, programs in which no variable ties all jobs together are left to simplex.
 
@@ -78,6 +80,7 @@ def solve_program(
     covering: str = "job_time",
     interior_rows: int = INTERIOR_POINT_ROWS,
     priced_jobs: int = PRICED_JOBS,
+    reach: float = math.inf,
     finish: Callable[[Any, FloatArray], Allocation] = within_limits,
     bound: Callable[[Any, float], float] | None = None,
     slack: Callable[[Any, LinearProgram, FloatArray], float] | None = None,
@@ -95,6 +98,9 @@ def solve_program(
         With more rows than this, the first program is solved by interior point.
     priced_jobs : int
         From so many jobs on, a program without pairs is solved by prices (:mod:`formulations.gavel.prices`).
+    reach : float
+        The most that the policy's variable can have.  A limit just above it takes no part in any optimum, and lets the
+        dual simplex method start, which takes a third less time than without.
     finish : callable, optional
         What the formulation's ``read`` makes of the instance and the (n+q, k) values of the columns.
     bound : callable, optional
@@ -107,6 +113,8 @@ def solve_program(
     began = time.perf_counter()
     instance = policy.instance
     program = policy.arrays()
+    if reach < math.inf:
+        program.col_upper[-1] = BEYOND * reach
     folding = fold(program) if _alike(instance) else None
     result, method = None, ""
     many = folding is None or folding.program.num_cols > FOLDED_COLUMNS
@@ -149,11 +157,9 @@ def _plan(instance: Sharing, result: Result, finish: Callable[[Any, FloatArray],
 
 
 def _alike(instance: Sharing) -> bool:
-    """Whether jobs may be alike in large numbers, to judge by some of them; small programs are always looked at."""
-    if instance.num_jobs <= ALIKE and instance.num_pairs * instance.num_types <= PRICING_COLUMNS:
-        return True
-    some = instance.throughputs[:: -(-instance.num_jobs // ALIKE)]
-    return len(np.unique(some, axis=0)) <= LARGEST_SHARE * len(some)
+    """Whether jobs may be alike in large numbers, to judge by the sums of some of their throughputs."""
+    sums = instance.throughputs[:: -(-instance.num_jobs // ALIKE)].sum(axis=1)
+    return len(np.unique(sums)) <= LARGEST_SHARE * len(sums)
 
 
 def _over_classes(folding: Folding, options: Options, interior_rows: int) -> Result | None:

@@ -10,10 +10,14 @@ from hypothesis import assume, given, settings
 
 import formulations
 import instances
+from benchmarks import drawn
+from formulations import LinearProgram, Session
+from formulations.engine.linear import csr
 from formulations.engine.options import Options
 from formulations.gavel import hierarchical_fairness as formulation
-from formulations.gavel import prices, pricing
+from formulations.gavel import pricing
 from formulations.gavel.filling import Limits
+from formulations.gavel.mixing import Mixing
 from heuristics.gavel.hierarchical_fairness import (
     entity_share,
     equal_share,
@@ -238,26 +242,96 @@ def test_time_that_runs_out_leaves_a_plan_and_a_true_bound(monkeypatch: pytest.M
     assert solution.bound == pytest.approx(0.5)
 
 
-def with_many_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Samples of some jobs of few, so that the programs of few jobs are solved by prices."""
-    monkeypatch.setattr(formulation, "HIERARCHY_JOBS", 1)
-    monkeypatch.setattr(prices, "SAMPLE", (4, 1.0, 500))
-
-
 @pytest.mark.parametrize("options", [{}, {"weight_spread": 100.0, "workers_per_pool": 28}, {"fifo_fraction": 1.0}])
-def test_programs_solved_by_prices_end_in_the_same_vector(
-    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    said = []
+def test_mixes_of_plans_end_in_the_same_vector(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(6):
         instance = generate(seed, num_jobs=40, pair_fraction=0.0, **options)
         whole = vector(instance)
-        with_many_jobs(monkeypatch)
-        said.append(formulations.solve(instance).message)
-        assert vector(instance) == pytest.approx(whole, rel=1e-9, abs=1e-9)
+        monkeypatch.setattr(formulation, "MIXED_JOBS", 1)
+        assert "mixes of plans" in formulations.solve(instance).message
+        # What proves the mixes' levels is looked at below; those of programs are attained to EXACT.
+        assert vector(instance) / instance.ceilings == pytest.approx(whole / instance.ceilings, abs=formulation.EXACT)
         check_proofs(instance)
         monkeypatch.undo()
-    assert any("over some of the 40 jobs" in message for message in said)
+
+
+def odd(seed: int) -> HierarchicalFairness:
+    """Few jobs of entities, with all that :func:`benchmarks.drawn.cluster` draws."""
+    rng = np.random.default_rng(seed)
+    fields = drawn.cluster(rng, fewest=1, most=30)
+    n, e = len(fields["throughputs"]), int(rng.integers(1, 4))
+    far = rng.random() < 0.3
+    return HierarchicalFairness(
+        **fields,
+        entities=rng.integers(0, e, n),
+        entity_weights=10 ** rng.uniform(-3, 3, e) if far else rng.integers(1, 4, e).astype(float),
+        entity_policies=rng.choice(["fairness", "fifo"], e),
+        weights=10 ** rng.uniform(-3, 3, n) if far else rng.integers(1, 4, n).astype(float),
+    )
+
+
+def test_mixes_of_plans_end_where_programs_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    mixed = 0
+    for seed in rounds(60):
+        instance = odd(seed)
+        whole = formulation.water_filling(instance)
+        monkeypatch.setattr(formulation, "MIXED_JOBS", 1)
+        filling = formulation.water_filling(instance)
+        monkeypatch.undo()
+        assert filling.complete
+        assert whole.complete
+        mixed += "mixes of plans" in filling.message
+        ceilings = np.where(instance.ceilings > 0, instance.ceilings, 1.0)
+        assert filling.vector / ceilings == pytest.approx(whole.vector / ceilings, abs=1e-6), seed
+    assert mixed >= 50
+
+
+def test_a_mix_of_plans_attains_levels_or_prices_prove_that_none_does() -> None:
+    """Against the linear program that asks how far pools must be overfull, over all types of all jobs."""
+    for seed in rounds(40):
+        instance = odd(seed)
+        levels = np.random.default_rng(seed).uniform(0, 1) ** 3 * instance.ceilings
+        found = Mixing(instance, Options()).at(levels, tolerance=1e-10)
+        assert found is not None
+        least = least_overload(instance, levels)
+        assert found.proven <= least + 1e-9
+        assert found.overload >= least - 1e-9
+        assert found.missed or found.overload <= 1e-10
+        # The mix attains the levels, whatever it takes of the pools, and nobody has more time than there is.
+        received = instance.normalized_throughputs(found.allocation)
+        assert received == pytest.approx(levels, rel=1e-9, abs=1e-12)
+        used = instance.num_workers > 0
+        job_time, workers = instance.loads(found.allocation)
+        assert job_time.max() <= 1 + 1e-12
+        assert (workers[used] / instance.num_workers[used]).max() == pytest.approx(1 + found.overload, rel=1e-9)
+
+
+def least_overload(instance: HierarchicalFairness, levels: np.ndarray) -> float:
+    """Least z such that levels are attained when each pool has z times its workers more."""
+    n, k = instance.throughputs.shape
+    used = np.flatnonzero(instance.num_workers > 0)
+    times, speeds, loads = np.zeros((n, n * k + 1)), np.zeros((n, n * k + 1)), np.zeros((len(used), n * k + 1))
+    for m in range(n):
+        for j in range(k):
+            times[m, m * k + j] = 1.0
+            speeds[m, m * k + j] = instance.throughputs[m, j] * instance.level_per_throughput[m]
+            for place, pool in enumerate(used.tolist()):
+                if instance.pools[j] == pool:
+                    loads[place, m * k + j] = instance.scale_factors[m] / instance.num_workers[pool]
+    loads[:, -1] = -1.0
+    rows = np.vstack([times, speeds, loads])
+    i, j = np.nonzero(rows)
+    program = LinearProgram(
+        "min", 0.0, np.append(np.zeros(n * k), 1.0),
+        np.append(np.zeros(n * k), -1.0), np.append(instance.fits.ravel().astype(float), np.inf),
+        np.zeros(n * k + 1, bool),
+        *csr(i, j, rows[i, j], len(rows)),
+        np.concatenate([np.full(n, -np.inf), levels * (1 - 1e-12), np.full(len(used), -np.inf)]),
+        np.concatenate([np.ones(n), np.full(n, np.inf), np.ones(len(used))]),
+    )  # fmt: skip
+    solved = Session(tolerance=1e-10).run(program)
+    assert solved.status == "optimal"
+    return float(solved.bound)
 
 
 def test_filling_stops_where_the_definition_does_step_by_step() -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import formulations
+from benchmarks import drawn
 from formulations import Options, Session
 from formulations.engine.exact import exact_bound, exact_optimum
 from formulations.gavel import finish_time_fairness, prices, pricing
@@ -16,7 +17,6 @@ from instances.gavel.fifo import Fifo
 from instances.gavel.finish_time_fairness import generate as finish_time
 from instances.gavel.makespan import Makespan
 from instances.gavel.max_min_fairness import MaxMinFairness
-from instances.gavel.sharing import Sharing
 from instances.gavel.throughput_per_dollar import ThroughputPerDollar
 from instances.gavel.total_throughput import TotalThroughput
 
@@ -31,45 +31,12 @@ def small_samples(monkeypatch):
     monkeypatch.setattr(prices, "SAMPLE", (8, 1.0, 500))
 
 
-def draw(policy, seed, most=50):
-    """Jobs with ties, zeros, several widths, numbers over six decades, types that nobody can use."""
-    rng = np.random.default_rng(seed)
-    n, k = int(rng.integers(17, most)), int(rng.integers(1, 5))
-    pools = rng.integers(0, int(rng.integers(1, k + 1)), k)
-    throughputs = [
-        rng.integers(0, 4, (n, k)).astype(float),
-        rng.integers(1, 5, (1, k)) * rng.integers(1, 4, (n, 1)).astype(float),
-        10 ** rng.uniform(-3, 3, (n, 1)) * rng.uniform(0.5, 2, (n, k)),
-        np.tile(10 ** rng.uniform(-1, 1, (n, 1)), (1, k)),
-        rng.uniform(0, 10, (n, k)) * (rng.random((n, k)) < 0.8),
-    ][int(rng.integers(5))]
-    workers = rng.integers(0, n, pools.max() + 1) if rng.random() < 0.5 else rng.integers(1, 4, pools.max() + 1)
-    workers[0] += workers.sum() == 0
-    widths = rng.choice([1, 1, 1, 2, 4, 8], n) if rng.random() < 0.5 else np.ones(n, int)
-    fields = {"throughputs": throughputs, "num_workers": workers, "pools": pools, "scale_factors": widths}
-    isolated = Sharing(**fields).isolated_throughputs
-    if policy is MaxMinFairness:
-        fields["weights"] = 10 ** rng.uniform(-3, 3, n) if rng.random() < 0.5 else rng.integers(1, 4, n).astype(float)
-    if policy in (Makespan, Cost, ThroughputPerDollar):
-        fields["steps"] = np.where(rng.random(n) < 0.1, 0.0, np.ceil(10 ** rng.uniform(0, 5, n)))
-    if policy in (Cost, ThroughputPerDollar):
-        fields["costs"] = np.round(10 ** rng.uniform(-0.5, 0.7, k), 2) if rng.random() < 0.5 else np.ones(k)
-        asking = (rng.random(n) < rng.choice([0.0, 0.3, 1.0])) & (isolated > 0) & (fields["steps"] > 0)
-        slos = np.divide(fields["steps"], isolated, out=np.full(n, np.inf), where=asking)
-        fields["slos"] = slos / rng.choice([0.3, 0.8, 1.0])
-    return policy(**fields)
-
-
 def programs(policy, seeds, most=50):
     """Arrays of drawn instances, with what prices say of them; without those that need no program."""
     module = import_module(f"formulations.{policy.problem}")
     for seed in seeds:
-        instance = draw(policy, seed, most)
-        if policy is MaxMinFairness and (instance.level_per_throughput <= 0).any():
-            continue
-        if policy is Makespan and (instance.endless.any() or not instance.active.any()):
-            continue
-        if not instance.fits.any():
+        instance = drawn.policy(policy, seed, most=most)
+        if not drawn.needs_program(instance):
             continue
         stated = module._program(instance)
         program = stated.arrays()
