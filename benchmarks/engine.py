@@ -16,7 +16,7 @@ from formulations.gavel import pricing
 from instances.gavel import max_min_fairness
 from validation import catalogue
 
-__all__ = ["expressions", "interior_point", "pricing_columns"]
+__all__ = ["expressions", "interior_point", "pricing_columns", "time_limit"]
 
 
 @benchmark("engine.interior_point", "policy", "jobs", "rows", "simplex", "interior point", "ratio")
@@ -52,6 +52,24 @@ def pricing_columns(setup: Setup) -> Iterator[Row]:
             yield jobs, f"{columns:,}", *map(seconds, times), f"{times[0] / times[1]:.2f}"
     finally:
         pricing.PRICING_COLUMNS = usual
+
+
+@benchmark("engine.time_limit", "problem", "size", "processor time", "message")
+def time_limit(setup: Setup) -> Iterator[Row]:
+    """Solves under a limit of half a second, of models that take seconds to be built."""
+    sizes = (
+        ("synergy.placement", 64),
+        ("gavel.round_assignment", 2048),
+        ("afs.gpu_placement", 1024),
+        ("afs.elastic_sharing", 150),
+    )
+    for problem, size in setup.few(sizes):
+        entry = catalogue.entry(problem)
+        small, large = (entry.generate(0, **{entry.size: one}) for one in (entry.sizes[0], setup.size(size, 4)))
+        # What is imported the first time is not the solve's.
+        formulations.solve(small)
+        solution, spent = timed(formulations.solve, large, time_limit=0.5)
+        yield f"`{problem}`", f"{size:,}", seconds(spent), solution.message
 
 
 @benchmark("engine.expressions", "expression", "time", "multiple of `weighted_sum`")

@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -31,6 +32,9 @@ def test_a_solve_without_time_is_a_status(problem: str, capfd: pytest.CaptureFix
     if solution.plan is not None:
         assert instance.violations(solution.plan) == []
         assert solution.objective == instance.objective(solution.plan)
+    at_hand = formulations.formulation(problem).trivial_bound
+    if at_hand is not None and solution.message.startswith("time limit"):
+        assert solution.bound == at_hand(instance)
     # Pyomo would log that a component could not be made.
     assert capfd.readouterr() == ("", "")
 
@@ -54,6 +58,46 @@ def test_a_model_is_not_built_to_the_end(monkeypatch: pytest.MonkeyPatch) -> Non
     assert rows == 5
     assert solution.message == "time limit: the model was not built in time; the plan is the start"
     assert (solution.status, instance.violations(solution.plan)) == ("feasible", [])
+
+
+MADE: dict[str, Callable[[pyo.ConcreteModel, list[int]], object]] = {
+    "set": lambda model, many: pyo.Set(initialize=many),
+    "variables": lambda model, many: pyo.Var(model.MANY, domain=pyo.Binary),
+    "variables of a product": lambda model, many: pyo.Var(model.FEW, model.MANY),
+    "bounds": lambda model, many: pyo.Var(model.MANY, bounds=lambda _, i: (0, i)),
+    "parameters": lambda model, many: pyo.Param(model.MANY, initialize=1),
+    "rows": lambda model, many: pyo.Constraint(model.MANY, rule=lambda model, i: model.x <= i),
+}
+
+
+@pytest.mark.parametrize("part", MADE)
+def test_what_pyomo_makes_ends_with_the_time(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever takes long looks at the clock on its way, whichever formulation asks for it."""
+    many = list(range(5000))
+    model = pyo.ConcreteModel()
+    model.FEW, model.MANY, model.x = pyo.RangeSet(0, 1), pyo.Set(initialize=many), pyo.Var()
+    looks = 0
+
+    def seconds() -> float:
+        nonlocal looks
+        looks += 1
+        return 1.0 if looks < last else 0.0
+
+    last = 10**9
+    with clock.within(600), clock.building():
+        monkeypatch.setattr(clock, "left", seconds)
+        model.whole = MADE[part](model, many)
+        assert looks > 1
+        # It ends at whichever of the looks.
+        for last in {1, looks // 2, looks}:
+            looks = 0
+            with pytest.raises(clock.TimeIsUp):
+                model.add_component(f"until_{last}", MADE[part](model, many))
+            assert looks == last
+    # Afterwards nothing looks.
+    looks = 0
+    model.afterwards = MADE[part](model, many)
+    assert looks == 0
 
 
 @pytest.mark.parametrize("solver", ["highs", "scip"])

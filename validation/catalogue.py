@@ -133,7 +133,7 @@ class Entry:
     snapshot : callable, optional
         ``snapshot(*, throughputs, trace, time) -> Instance``: the jobs of a trace that are active at a time.
     from_placements : callable, optional
-        ``from_placements(rng, *, placements, <size>, time) -> Instance``: what ran where at a time, of a table of
+        ``from_placements(rng, *, placements, <size>, time) -> Instance``: what ran or came at a time, of a table of
         placements.
     symmetric : tuple of str
         Dimensions whose numbering means nothing, so that the optimum does not depend on it.

@@ -157,7 +157,7 @@ def words_of(kind: Any) -> str:
     """What a value of a type is called."""
     members = _members(kind)
     if len(members) > 1:
-        return " or ".join(words_of(one) for one in members)
+        return " or ".join(dict.fromkeys(words_of(one) for one in members))
     (kind,) = members
     origin = get_origin(kind) or kind
     if isinstance(origin, type) and issubclass(origin, Mapping):

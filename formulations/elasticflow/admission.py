@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 import pyomo.environ as pyo
 
-from formulations.elasticflow.greedy import served_most
+from formulations.elasticflow.greedy import could_be_served, served_most
 from formulations.elasticflow.sharing import (
     Terms,
     add_shares_alone,
@@ -32,7 +32,7 @@ from formulations.elasticflow.sharing import (
 from formulations.engine.protocol import Formulation
 from instances.elasticflow.admission import Admission, AdmissionPlan
 
-__all__ = ["FORMULATION", "build", "build_aggregated", "build_time_indexed", "everybody", "first_come", "read", "write"]
+__all__ = ["FORMULATION", "build", "build_aggregated", "build_time_indexed", "first_come", "most", "read", "write"]
 
 
 def build(instance: Admission) -> pyo.ConcreteModel:
@@ -92,14 +92,14 @@ def write(model: pyo.ConcreteModel, plan: AdmissionPlan) -> None:
 
 
 def first_come(instance: Admission) -> AdmissionPlan:
-    """The plan that admits what is served in one pass over the jobs."""
-    gpus, admitted = served_most(instance)
+    """The plan that admits what is served in one pass over the jobs, or one by one."""
+    gpus, admitted = served_most(instance, instance.arrival_order)
     return AdmissionPlan(admitted=admitted, gpus=gpus)
 
 
-def everybody(instance: Admission) -> float:
-    """No plan admits more jobs than there are."""
-    return float(instance.num_jobs)
+def most(instance: Admission) -> float:
+    """No plan admits more jobs than could be done with the cluster to themselves."""
+    return float(could_be_served(instance).sum())
 
 
-FORMULATION = Formulation(build=build, read=read, write=write, trivial=first_come, trivial_bound=everybody)
+FORMULATION = Formulation(build=build, read=read, write=write, trivial=first_come, trivial_bound=most)

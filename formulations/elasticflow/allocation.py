@@ -28,22 +28,19 @@ import numpy as np
 import pyomo.environ as pyo
 
 from formulations.elasticflow.flow import why_infeasible
-from formulations.elasticflow.greedy import least_gpu_slots, served_most, with_slot_0_filled
-from formulations.elasticflow.rounding import solve_by_rounding
+from formulations.elasticflow.greedy import least_gpu_slots, one_pass_filled
+from formulations.elasticflow.rounding import solve
 from formulations.elasticflow.sharing import (
     add_gpu_time,
     add_shares_alone,
     add_work,
     aggregated,
-    read_gpus,
+    read,
     time_indexed,
     write_gpus,
 )
 from formulations.engine.linear import weighted_sum
-from formulations.engine.options import Options
 from formulations.engine.protocol import Formulation
-from formulations.engine.solution import Solution
-from formulations.engine.solving import solve_one_model
 from instances.elasticflow.allocation import ElasticFlowAllocation
 from instances.elasticflow.sharing import SlotPlan
 
@@ -52,7 +49,6 @@ __all__ = [
     "build",
     "build_aggregated",
     "build_time_indexed",
-    "one_pass",
     "read",
     "solve",
     "write",
@@ -127,25 +123,10 @@ def _add_full(model: pyo.ConcreteModel, instance: ElasticFlowAllocation, gpus: l
     model.full = pyo.Constraint(expr=weighted_sum(gpus, variables) >= instance.num_gpus * model.slot_0_full)
 
 
-def solve(instance: ElasticFlowAllocation, options: Options) -> Solution:
-    """Solve by rounding where all curves are concave, else by the time-indexed model at once."""
-    return solve_by_rounding(instance, options) if instance.concave else solve_one_model(instance, options)
-
-
-def read(model: pyo.ConcreteModel) -> SlotPlan:
-    """The plan, slot by slot, in the values of ``chosen`` or ``gpu_slots``."""
-    return SlotPlan(gpus=read_gpus(model))
-
-
 def write(model: pyo.ConcreteModel, plan: SlotPlan) -> None:
     """Set the variables to ``plan``, as a point to start the search from."""
     write_gpus(model, plan.gpus)
     model.slot_0_full.set_value(int(plan.gpus[:, 0].sum() == model.num_gpus.value))
-
-
-def one_pass(instance: ElasticFlowAllocation) -> SlotPlan:
-    """The plan of one pass over the jobs, with slot 0 filled; where it does not serve them all, it is none."""
-    return SlotPlan(gpus=with_slot_0_filled(instance, served_most(instance)[0]))
 
 
 FORMULATION = Formulation(
@@ -154,6 +135,6 @@ FORMULATION = Formulation(
     write=write,
     solve=solve,
     explain=why_infeasible,
-    trivial=one_pass,
+    trivial=one_pass_filled,
     trivial_bound=least_gpu_slots,
 )

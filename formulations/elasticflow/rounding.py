@@ -33,12 +33,12 @@ from formulations.engine.options import Options
 from formulations.engine.polishing import accepted
 from formulations.engine.protocol import formulation
 from formulations.engine.solution import Solution, judged
-from formulations.engine.solving import build
+from formulations.engine.solving import build, solve_one_model
 from instances.base import Plan
 from instances.elasticflow.sharing import DeadlineJobs
 from instances.schema import FloatArray
 
-__all__ = ["NEIGHBOURHOODS", "solve_by_rounding"]
+__all__ = ["NEIGHBOURHOODS", "solve", "solve_by_rounding"]
 
 NEIGHBOURHOODS = ((1, 1e-6), (20, 0.02))
 """How far variables may move from the relaxation, and which may: those that cost up to this per
@@ -46,6 +46,11 @@ unit, in GPU-slots."""
 
 NEIGHBOURHOOD_SECONDS = 5.0
 """Limit for the search in one neighbourhood, s."""
+
+
+def solve(instance: DeadlineJobs[Any], options: Options) -> Solution:
+    """Solve by rounding where all curves are concave, else by the time-indexed model at once."""
+    return solve_by_rounding(instance, options) if instance.concave else solve_one_model(instance, options)
 
 
 def solve_by_rounding(instance: DeadlineJobs[Any], options: Options) -> Solution:

@@ -24,7 +24,7 @@ import pyomo.environ as pyo
 from formulations.engine import clock
 from formulations.engine.linear import refuse_large, weighted_sum
 from instances.base import TOLERANCE
-from instances.elasticflow.sharing import RATE_TOLERANCE, DeadlineJobs
+from instances.elasticflow.sharing import RATE_TOLERANCE, DeadlineJobs, SlotPlan
 from instances.schema import FloatArray, IntArray
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "add_shares_alone",
     "add_work",
     "aggregated",
+    "read",
     "read_gpus",
     "shares_alone",
     "spread_evenly",
@@ -281,6 +282,11 @@ def add_gpu_time(model: pyo.ConcreteModel, terms: list[Terms]) -> None:
     gpus = [g for held in terms for g in held.gpus]
     variables = [v for held in terms for v in held.variables]
     model.gpu_time = pyo.Objective(expr=weighted_sum(gpus, variables), sense=pyo.minimize)
+
+
+def read(model: pyo.ConcreteModel) -> SlotPlan:
+    """The plan, slot by slot, in the values of ``chosen`` or ``gpu_slots``."""
+    return SlotPlan(gpus=read_gpus(model))
 
 
 def read_gpus(model: pyo.ConcreteModel) -> IntArray:

@@ -7,6 +7,7 @@ pass the time on.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import math
 import sys
@@ -14,9 +15,12 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TypeVar
+from typing import Any, TypeVar
 
-__all__ = ["TimeIsUp", "check", "left", "quietly", "ticking", "within"]
+from pyomo.core.base.initializer import IndexedCallInitializer
+from pyomo.core.base.set import FiniteSetData, SetOperator, _FiniteSetMixin
+
+__all__ = ["TimeIsUp", "building", "check", "left", "ticking", "within"]
 
 _end: ContextVar[float] = ContextVar("end of the time for the solve", default=math.inf)
 
@@ -71,14 +75,49 @@ def ticking(items: Iterable[T], every: int = 1000) -> Iterator[T]:
         yield item
 
 
+_members, _fill, _call = _FiniteSetMixin.__iter__, FiniteSetData.update, IndexedCallInitializer.__call__
+
+
+_calls = itertools.count(1)
+SEVERAL = 100
+"""Calls of rules between two looks at the clock, and members of a set that is handed out without one."""
+
+
+def _members_in_time(of: Any) -> Iterator[Any]:
+    return ticking(_members(of), every=SEVERAL) if len(of) > SEVERAL else _members(of)
+
+
+def _fill_in_time(of: Any, values: Any) -> None:
+    _fill(of, values if isinstance(values, SetOperator) else ticking(values))
+
+
+def _call_in_time(of: Any, block: Any, index: Any, **others: Any) -> Any:
+    if next(_calls) % SEVERAL == 0:
+        check()
+    return _call(of, block, index, **others)
+
+
 @contextmanager
-def quietly() -> Iterator[None]:
-    """Keep Pyomo from logging that a component could not be made where only time was up."""
+def building() -> Iterator[None]:
+    """What Pyomo makes in here ends when the time is over, wherever it is.
+
+    All that takes long goes through three methods of Pyomo's, which look at the clock in here: a set hands out its
+    members, for which variables, rows and parameters are made; it is filled with them; and a rule is called for one.
+    Pyomo itself replaces the first where it makes templates.  Without a limit of time they are left as they are.  Nor
+    does Pyomo log that a component could not be made where only time was up.
+    """
+    if left() == math.inf:
+        yield
+        return
     logger = logging.getLogger("pyomo.core")
     logger.addFilter(_is_error)
+    _FiniteSetMixin.__iter__, FiniteSetData.update = _members_in_time, _fill_in_time
+    IndexedCallInitializer.__call__ = _call_in_time
     try:
         yield
     finally:
+        _FiniteSetMixin.__iter__, FiniteSetData.update = _members, _fill
+        IndexedCallInitializer.__call__ = _call
         logger.removeFilter(_is_error)
 
 

@@ -32,7 +32,7 @@ AnyInstance = Instance[Any]
 
 def build(instance: AnyInstance) -> pyo.ConcreteModel:
     """The exact Pyomo model of ``instance``; ``model.instance`` remembers what it was built from."""
-    with paused_garbage_collection(), clock.quietly():
+    with paused_garbage_collection(), clock.building():
         model = formulation(instance.problem).build(instance)
     model.instance = instance
     return model
@@ -240,7 +240,7 @@ def unsolved(
     solve_seconds: float = 0.0,
     start: Plan | None = None,
 ) -> Solution:
-    """What is known of an instance whose solve came to no end: the start, or a plan at hand without a search.
+    """What is known of an instance whose solve came to no end: plan and bound that are at hand without a search.
 
     Parameters
     ----------
@@ -254,8 +254,10 @@ def unsolved(
         How much of that was the solver's.
     start : Plan, optional
     """
+    at_hand = formulation(instance.problem).trivial_bound
     nothing = -math.inf if instance.sense == "min" else math.inf
-    result = Result("unknown", None, nothing, None, solve_seconds, why)
+    bound = nothing if at_hand is None else at_hand(instance)
+    result = Result("unknown", None, bound, None, solve_seconds, why)
     return judged(instance, None, result, began=began, solver=solver, solver_version="", start=start)
 
 

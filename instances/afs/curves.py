@@ -91,7 +91,7 @@ def curves(folder: Source, *, num_gpus: int, models: Sequence[str] | None = None
         kind = f"{model} at batch size {batch_size}"
         faults = _faults(points)
         if faults and not repair:
-            raise InstanceError(f"{name}: {kind}: {faults[0]}; ask to repair it, or leave the model out")
+            raise InstanceError(f"{name}: {kind}: {faults[0]}; have it repaired (repair=True), or leave the model out")
         known = _measured(points)
         if len(known) == 1:
             raise InstanceError(f"{name}: {kind}: nothing was measured on up to {last} GPUs")

@@ -27,6 +27,7 @@ import numpy as np
 
 from instances import pictures
 from instances.afs.curves import RepairWarning, curves
+from instances.arguments import AtLeast0, Count, Fraction, checked
 from instances.base import TOLERANCE, Instance, Plan, PlanError, Violation, exceeding, total
 from instances.data.jobs import draw_first, read_trace
 from instances.data.lines import Source
@@ -397,14 +398,15 @@ def bounded_linear(min_share: int, max_share: int, per_gpu: float, num_gpus: int
     return np.where(gpus < min_share, 0.0, per_gpu * np.minimum(gpus, max_share))
 
 
+@checked
 def generate(
     rng: np.random.Generator | int,
     *,
-    num_jobs: int = 4,
-    num_gpus: int = 8,
-    loss: float = 0.5,
-    rigid: float = 0.0,
-    arrival_gap: float = 0.0,
+    num_jobs: Count = 4,
+    num_gpus: Count = 8,
+    loss: Fraction = 0.5,
+    rigid: Fraction = 0.0,
+    arrival_gap: AtLeast0 = 0.0,
     reallocation: str = "at_completions",
     requests: bool = False,
 ) -> ElasticSharing:

@@ -15,7 +15,7 @@ Job j keeps ``min(previous[j, m], gpus[j, m])`` GPUs on machine m.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Unpack
@@ -24,9 +24,10 @@ import numpy as np
 
 from instances import pictures
 from instances.afs.network_packing import MachineOptions, is_power_of_two, machines, regulated_shares
+from instances.arguments import Fraction, checked
 from instances.base import Instance, Plan, Violation, exceeding, total, unequal
 from instances.data.lines import Source
-from instances.data.placements import held_at, read_placements
+from instances.data.placements import PlacementChoice, draw_held
 from instances.schema import LONGEST, Array, IntArray, Scalar
 
 if TYPE_CHECKING:
@@ -179,11 +180,12 @@ class GpuPlacement(Instance[GpuPlacementPlan]):
         axes.set_ylabel("GPUs")
 
 
+@checked
 def generate(
     rng: np.random.Generator | int,
     *,
-    change: float = 0.5,
-    load: float = 1.0,
+    change: Fraction = 0.5,
+    load: Fraction = 1.0,
     **options: Unpack[MachineOptions],
 ) -> GpuPlacement:
     """A full cluster whose shares change.
@@ -239,39 +241,25 @@ def from_placements(
     num_jobs: int = 8,
     num_machines: int = 8,
     gpus_per_machine: int = 8,
-    time: float | None = None,
-    columns: Mapping[str, str] | None = None,
-    skip_bad_rows: bool = False,
+    **choice: Unpack[PlacementChoice],
 ) -> GpuPlacement:
     """Jobs where they ran at a time, some of whose shares change: what they held is rounded to regulated shares.
 
     Shares are drawn: each job is to hold half of what it held, the same, or twice that, alike, and the last ones less
     where all would not fit.
 
+    The table, the time and the errors are those of :class:`instances.data.placements.PlacementChoice`; the generator
+    draws the jobs on the machines and the shares, too.
+
     Parameters
     ----------
-    rng : Generator or int
-        Source of randomness, or its seed: it draws the machines of those in use, the time where none is given, the
-        jobs on these machines, and the shares.
-    placements : path, open file or DataFrame
-        What :func:`instances.data.placements.read_placements` reads.
     num_jobs : int
         Most jobs, n; there are fewer where fewer ran.
     num_machines, gpus_per_machine : int
         As the fields; what was held on a machine beyond its GPUs is cut.
-    time : float, optional
-        s, on the table's clock.
-    columns, skip_bad_rows
-        As in :func:`instances.data.jobs.read_trace`.
-
-    Raises
-    ------
-    InstanceError
-        When the file is malformed, or fewer machines are in use.
     """
     rng = np.random.default_rng(rng)
-    table = read_placements(placements, columns=columns, skip_bad_rows=skip_bad_rows)
-    held = held_at(rng, table, num_machines, time)
+    held = draw_held(rng, placements, num_machines, **choice)
     chosen = np.sort(rng.permutation(len(held.jobs))[:num_jobs])
     asked = held.gpus[chosen]
     # Of each machine the first jobs keep what they held.
@@ -282,22 +270,17 @@ def from_placements(
     for job, most in enumerate(wanted.tolist()):
         regulated[job] = shares[np.searchsorted(shares, min(most, left), side="right") - 1]
         left -= regulated[job]
-    told = {
-        "reader": "instances.afs.gpu_placement.from_placements",
-        "placements": table.attrs["reading"],
-        "jobs": [held.jobs[job] for job in chosen],
-        "servers": held.servers,
-        "repairs": {
+    told = held.origin(
+        "instances.afs.gpu_placement.from_placements",
+        jobs=[held.jobs[job] for job in chosen],
+        repairs={
             "share is drawn": len(chosen),
             "GPUs beyond those of a machine are cut": int((previous != asked).any(axis=1).sum()),
         },
-        "options": {
-            "num_jobs": num_jobs,
-            "num_machines": num_machines,
-            "gpus_per_machine": gpus_per_machine,
-            "time": held.time,
-        },
-    }
+        num_jobs=num_jobs,
+        num_machines=num_machines,
+        gpus_per_machine=gpus_per_machine,
+    )
     return GpuPlacement(
         regulated=regulated, num_machines=num_machines, gpus_per_machine=gpus_per_machine, previous=previous
     ).with_origin(told)

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Annotated, TypedDict, Unpack
 import numpy as np
 
 from instances import pictures
+from instances.arguments import Count, Fraction, checked
 from instances.base import Instance, Plan, Violation, exceeding, total, unequal
 from instances.schema import LONGEST, Array, IntArray, Scalar
 
@@ -64,9 +65,9 @@ def regulated_shares(num_machines: int, gpus_per_machine: int) -> IntArray:
 class MachineOptions(TypedDict, total=False):
     """The keyword arguments of :func:`machines`, which generators of clusters of machines take."""
 
-    num_jobs: int
-    num_machines: int | None
-    gpus_per_machine: int
+    num_jobs: Count
+    num_machines: Count | None
+    gpus_per_machine: Count
 
 
 def machines(*, num_jobs: int = 10, num_machines: int | None = None, gpus_per_machine: int = 8) -> tuple[int, int, int]:
@@ -188,10 +189,11 @@ class NetworkPacking(Instance[NetworkPackingPlan]):
         axes.set_ylabel("GPUs (lines: regulated shares)")
 
 
+@checked
 def generate(
     rng: np.random.Generator | int,
     *,
-    skew: float = 0.5,
+    skew: Fraction = 0.5,
     floor_guarantee: bool = True,
     **options: Unpack[MachineOptions],
 ) -> NetworkPacking:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 
 from instances import pictures
+from instances.arguments import Count, Fraction, checked
 from instances.base import Instance, Plan, PlanError, Violation
 from instances.schema import Array, FloatArray, Scalar, default
 
@@ -167,7 +168,8 @@ def _times(work: FloatArray, rates: FloatArray) -> FloatArray:
     return np.divide(work, rates, where=rates > 0, out=np.where(work > 0, np.inf, 0.0))
 
 
-def generate(rng: np.random.Generator | int, *, max_share: int = 8, closeness: float = 0.5) -> AfsTwoJob:
+@checked
+def generate(rng: np.random.Generator | int, *, max_share: Count = 8, closeness: Fraction = 0.5) -> AfsTwoJob:
     """Two jobs of different curves.
 
     Parameters

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 
 from instances import pictures
+from instances.arguments import Count, Fraction, checked
 from instances.base import TOLERANCE, Instance, InstanceError, Plan, Violation, exceeding, total
 from instances.schema import Array, BoolArray, FloatArray, IntArray, Scalar
 
@@ -148,8 +149,9 @@ class BaseAllocation(Instance[BaseAllocationPlan]):
         pictures.legend(axes, [f"job {job}" for job in range(self.num_jobs)])
 
 
+@checked
 def generate(
-    rng: np.random.Generator | int, *, num_jobs: int = 6, capacity: int = 16, mixed: float = 1.0
+    rng: np.random.Generator | int, *, num_jobs: Count = 6, capacity: Count = 16, mixed: Fraction = 1.0
 ) -> BaseAllocation:
     """Jobs of minutes to hours that wait for a small cluster.
 
@@ -164,14 +166,7 @@ def generate(
     mixed : float
         Hardness dial from 0 to 1: the fraction of the jobs that need 1, 2, 4 ... GPUs, up to all, and
         not just a quarter of them.  At 0 the shortest job first is optimal.
-
-    Raises
-    ------
-    ValueError
-        When there is no GPU.
     """
-    if capacity < 1:
-        raise ValueError(f"capacity: got {capacity}, must be at least 1")
     rng = np.random.default_rng(rng)
     sizes = 2 ** rng.integers(0, capacity.bit_length(), num_jobs)
     return BaseAllocation(

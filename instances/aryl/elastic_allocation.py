@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 
 from instances import pictures
+from instances.arguments import Count, Fraction, checked
 from instances.base import Instance, InstanceError, Plan, PlanError, Violation, agree, exceeding, product, total
 from instances.data import microsoft
 from instances.data.elasticflow import read_throughputs, throughput_curve
@@ -199,12 +200,13 @@ class ElasticAllocation(Instance[ElasticAllocationPlan]):
         pictures.legend(axes, [], marks | {"maximum": {"facecolor": "none", "edgecolor": pictures.OUTLINE}})
 
 
+@checked
 def generate(
     rng: np.random.Generator | int,
     *,
-    num_jobs: int = 20,
-    max_extra: int = 8,
-    tightness: float = 0.5,
+    num_jobs: Count = 20,
+    max_extra: Count = 8,
+    tightness: Fraction = 0.5,
     linear: bool = True,
 ) -> ElasticAllocation:
     """Elastic jobs that compete for a fraction of the GPUs they could use.

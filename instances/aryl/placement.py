@@ -14,13 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 import numpy as np
 
 from instances import pictures
+from instances.arguments import Count, Fraction, checked
 from instances.base import Instance, Plan, Violation, exceeding, product, total, unequal
-from instances.schema import Array, BoolArray, IntArray, StrArray, default
+from instances.data.lines import Source
+from instances.data.placements import PlacementChoice, draw_coming
+from instances.schema import Array, BoolArray, IntArray, Scalar, StrArray, default
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,6 +34,7 @@ __all__ = [
     "base_and_flexible",
     "four_servers",
     "from_frame",
+    "from_placements",
     "generate",
     "two_full_servers",
 ]
@@ -189,15 +193,16 @@ class ArylPlacement(Instance[ArylPlacementPlan]):
         pictures.legend(axes, names, {"off its group": pictures.HATCHED} if off.any() else {})
 
 
+@checked
 def generate(
     rng: np.random.Generator | int,
     *,
-    total_workers: int = 40,
-    workers_per_job: float = 3.0,
-    elastic: float = 0.3,
-    awkward: float = 0.5,
-    load: float = 0.8,
-    gpus_per_server: int = 8,
+    total_workers: Count = 40,
+    workers_per_job: Annotated[float, Scalar(float, minimum=1)] = 3.0,
+    elastic: Fraction = 0.3,
+    awkward: Fraction = 0.5,
+    load: Annotated[float, Scalar(float, above=0, maximum=1)] = 0.8,
+    gpus_per_server: Count = 8,
 ) -> ArylPlacement:
     """Jobs that fill most of two clusters of equal servers.
 
@@ -228,7 +233,7 @@ def generate(
     powers = np.array([g for g in (1, 2, 4, 8) if g <= gpus_per_server])
     gpus = np.where(rng.random(n) < awkward, rng.integers(1, gpus_per_server + 1, n), rng.choice(powers, n))
     servers = max(2, int(np.ceil(gpus @ sizes / (load * gpus_per_server))))
-    groups = np.where(rng.permutation(servers) < servers / 2, "inference", "training")
+    groups = _draw_groups(rng, servers)
     return ArylPlacement(
         gpus_per_worker=gpus,
         num_workers=np.array(sizes),
@@ -238,7 +243,68 @@ def generate(
     )
 
 
+def _draw_groups(rng: np.random.Generator, num_servers: int) -> StrArray:
+    """(s,) str: about half of the servers are inference servers, on loan."""
+    return np.where(rng.permutation(num_servers) < num_servers / 2, "inference", "training")
+
+
 from_frame = ArylPlacement.from_frame
+
+
+def from_placements(
+    rng: np.random.Generator | int,
+    *,
+    placements: Source,
+    total_workers: int = 40,
+    elastic: float = 0.3,
+    gpus_per_server: int = 8,
+    **choice: Unpack[PlacementChoice],
+) -> ArylPlacement:
+    """Workers that came one after the other, to be placed together on the servers that they came to.
+
+    What a job holds on a server is a worker of as many GPUs, and workers of a job that differ are jobs of their own.
+    Of each server are free what jobs that had come before do not hold when the first of these workers comes, and at
+    least what they held there: the table's own placement is a plan.
+
+    The table, the time and the errors are those of :class:`instances.data.placements.PlacementChoice`; the generator
+    draws which jobs are elastic and which servers on loan, too.
+
+    Parameters
+    ----------
+    total_workers : int
+        Workers of all jobs.
+    elastic : float
+        Fraction from 0 to 1 of the jobs that are elastic.
+    gpus_per_server : int
+        GPUs of each server, where the table does not tell.
+    """
+    rng = np.random.default_rng(rng)
+    coming = draw_coming(rng, placements, total_workers, **choice)
+    kinds, workers = np.unique(np.column_stack([coming.piece_jobs, coming.gpus]), axis=0, return_counts=True)
+    came = np.bincount(coming.piece_servers, weights=coming.gpus).astype(np.int64)
+    sizes = coming.server_gpus
+    free = (gpus_per_server if sizes is None else sizes) - coming.held
+    is_elastic = rng.random(len(coming.jobs)) < elastic
+    told = coming.origin(
+        "instances.aryl.placement.from_placements",
+        jobs=[coming.jobs[job] for job in kinds[:, 0]],
+        repairs={
+            "what a job held on a server is a worker": total_workers,
+            "server has more free GPUs than the table leaves it, for what came to it": int((came > free).sum()),
+            "whether a job is elastic is drawn": len(coming.jobs),
+            "whether a server is on loan is drawn": len(coming.servers),
+        },
+        total_workers=total_workers,
+        elastic=elastic,
+        gpus_per_server=gpus_per_server if sizes is None else None,
+    )
+    return ArylPlacement(
+        gpus_per_worker=kinds[:, 1],
+        num_workers=workers,
+        elastic=is_elastic[kinds[:, 0]],
+        server_gpus=np.maximum(free, came),
+        server_groups=_draw_groups(rng, len(coming.servers)),
+    ).with_origin(told)
 
 
 def four_servers() -> ArylPlacement:

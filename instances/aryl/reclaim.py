@@ -12,16 +12,17 @@ This is minimum k-union (each server the set of jobs it hosts), which is NP-hard
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, Unpack
 
 import numpy as np
 
 from instances import pictures
+from instances.arguments import AtLeast0, Count, Fraction, checked
 from instances.base import Instance, Plan, PlanError, Violation
 from instances.data.lines import Source
-from instances.data.placements import held_at, read_placements
+from instances.data.placements import PlacementChoice, draw_held
 from instances.schema import Array, BoolArray, IntArray, Scalar
 
 if TYPE_CHECKING:
@@ -160,16 +161,17 @@ class Reclaim(Instance[ReclaimPlan]):
         pictures.legend(axes, [f"job {job}" for job in range(self.num_jobs)], marks)
 
 
+@checked
 def generate(
     rng: np.random.Generator | int,
     *,
-    num_servers: int = 20,
-    demand: int | None = None,
-    jobs_per_server: float = 3.0,
-    spread: float = 0.8,
-    locality: float = 0.9,
-    elastic: float = 0.05,
-    gpus_per_server: int = 8,
+    num_servers: Count = 20,
+    demand: Annotated[int, Scalar(int, minimum=0)] | None = None,
+    jobs_per_server: AtLeast0 = 3.0,
+    spread: Fraction = 0.8,
+    locality: Fraction = 0.9,
+    elastic: Fraction = 0.05,
+    gpus_per_server: Count = 8,
 ) -> Reclaim:
     """A cluster on loan with jobs spread over its servers.
 
@@ -224,9 +226,12 @@ def generate(
         if here.size:
             gpus[here, server] += rng.multinomial(more, np.full(len(here), 1 / len(here)))
     placed = hosts.any(axis=1)
-    if demand is None:
-        demand = max(1, round(0.2 * s))
-    return Reclaim(hosts=hosts[placed], gpus=gpus[placed], demand=demand)
+    return Reclaim(hosts=hosts[placed], gpus=gpus[placed], demand=_demand(s, demand))
+
+
+def _demand(num_servers: int, demand: int | None) -> int:
+    """Servers to return: those asked for, else a fifth."""
+    return max(1, round(0.2 * num_servers)) if demand is None else demand
 
 
 from_frame = Reclaim.from_frame
@@ -238,43 +243,27 @@ def from_placements(
     placements: Source,
     num_servers: int = 20,
     demand: int | None = None,
-    time: float | None = None,
-    columns: Mapping[str, str] | None = None,
-    skip_bad_rows: bool = False,
+    **choice: Unpack[PlacementChoice],
 ) -> Reclaim:
     """Servers that were in use at a time, and the jobs on them, all of whose workers count as base workers.
 
+    The table, the time and the errors are those of :class:`instances.data.placements.PlacementChoice`.
+
     Parameters
     ----------
-    rng : Generator or int
-        Source of randomness, or its seed: it draws the servers of those in use, and the time where none is given.
-    placements : path, open file or DataFrame
-        What :func:`instances.data.placements.read_placements` reads.
     num_servers : int
         Servers, s.
     demand : int, optional
         As in :func:`generate`.
-    time : float, optional
-        s, on the table's clock.
-    columns, skip_bad_rows
-        As in :func:`instances.data.jobs.read_trace`.
-
-    Raises
-    ------
-    InstanceError
-        When the file is malformed, or fewer servers are in use.
     """
-    table = read_placements(placements, columns=columns, skip_bad_rows=skip_bad_rows)
-    held = held_at(np.random.default_rng(rng), table, num_servers, time)
-    wanted = max(1, round(0.2 * num_servers)) if demand is None else demand
-    told = {
-        "reader": "instances.aryl.reclaim.from_placements",
-        "placements": table.attrs["reading"],
-        "jobs": held.jobs,
-        "servers": held.servers,
-        "repairs": {"workers count as base workers, which the table does not tell": len(held.jobs)},
-        "options": {"num_servers": num_servers, "demand": wanted, "time": held.time},
-    }
+    held = draw_held(np.random.default_rng(rng), placements, num_servers, **choice)
+    wanted = _demand(num_servers, demand)
+    told = held.origin(
+        "instances.aryl.reclaim.from_placements",
+        repairs={"workers count as base workers, which the table does not tell": len(held.jobs)},
+        num_servers=num_servers,
+        demand=wanted,
+    )
     return Reclaim(hosts=held.gpus > 0, gpus=held.gpus, demand=wanted).with_origin(told)
 
 

@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 
 from instances import pictures
+from instances.arguments import Fraction, checked
 from instances.base import Instance, Plan, PlanError, Violation, exceeding, total
-from instances.schema import Array, FloatArray, IntArray, Scalar
+from instances.schema import LONGEST, Array, FloatArray, IntArray, Scalar
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -168,7 +169,13 @@ class ArylTwoJob(Instance[ArylTwoJobPlan]):
         pictures.legend(axes, names)
 
 
-def generate(rng: np.random.Generator | int, *, num_gpus: int = 16, binding: float = 0.5) -> ArylTwoJob:
+@checked
+def generate(
+    rng: np.random.Generator | int,
+    *,
+    num_gpus: Annotated[int, Scalar(int, minimum=3, maximum=LONGEST)] = 16,
+    binding: Fraction = 0.5,
+) -> ArylTwoJob:
     """Two jobs of similar workloads that cannot both have their maximum.
 
     Parameters
@@ -181,14 +188,7 @@ def generate(rng: np.random.Generator | int, *, num_gpus: int = 16, binding: flo
         Hardness dial from 0 to 1: the fraction of its maximum that one of the jobs, either, needs
         at least.  At 0 no minimum is in the way and the closed form is optimal; it errs most
         around 3/4; at 1 that job is rigid and nothing is left to decide.
-
-    Raises
-    ------
-    ValueError
-        For fewer GPUs.
     """
-    if num_gpus < 3:
-        raise ValueError(f"num_gpus: got {num_gpus}, must be at least 3")
     rng = np.random.default_rng(rng)
     first = int(rng.integers(2, num_gpus))
     most = rng.permutation([first, int(rng.integers(num_gpus - first + 1, num_gpus))])

@@ -14,35 +14,40 @@ __all__ = ["origin"]
 def origin(
     reader: str,
     *,
-    throughputs: Mapping[Any, Any],
+    throughputs: Mapping[Any, Any] | None = None,
     trace: Mapping[Any, Any] | None = None,
+    placements: Mapping[Any, Any] | None = None,
     rows: ArrayLike = (),
     jobs: Sequence[Any] | None = None,
+    servers: Sequence[str] | None = None,
     repairs: Mapping[str, int] | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """What a problem's ``from_trace`` tells of an instance.
+    """What a problem's ``from_trace`` or ``from_placements`` tells of an instance.
 
     Parameters
     ----------
     reader : str
         The function that made the fields.
-    throughputs, trace : mapping
+    throughputs, trace, placements : mapping, optional
         The ``attrs`` of what was read; their readings are told.
     rows : (n,) int
         Which rows of the trace became jobs, counted from 0 among those that were read.
-    jobs : sequence, optional
-        What these are called in the trace.
+    jobs, servers : sequence, optional
+        What these are called in the file.
     repairs : mapping, optional
         What was changed, and for how many jobs; what was changed for none is left out.
     options : mapping, optional
         What the fields depend on besides; those that are None are left out.
     """
-    told: dict[str, Any] = {"reader": reader, "throughputs": throughputs.get("reading")}
+    files = {"throughputs": throughputs, "trace": trace, "placements": placements}
+    told: dict[str, Any] = {"reader": reader}
+    told |= {name: attrs.get("reading") for name, attrs in files.items() if attrs is not None}
     if trace is not None:
-        told |= {"trace": trace.get("reading"), "rows": np.asarray(rows, int).tolist()}
-    if jobs is not None:
-        told["jobs"] = [_plain(job) for job in jobs]
+        told["rows"] = np.asarray(rows, int).tolist()
+    told |= {
+        name: [_plain(one) for one in some] for name, some in (("jobs", jobs), ("servers", servers)) if some is not None
+    }
     told["repairs"] = {what: int(count) for what, count in (repairs or {}).items() if count}
     told["options"] = {name: _plain(value) for name, value in (options or {}).items() if value is not None}
     return told

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Unpack
 
 import numpy as np
 
+from instances.arguments import checked
 from instances.base import Plan, Violation, exceeding, total
 from instances.data.lines import Source
 from instances.elasticflow.sharing import DeadlineJobs
@@ -85,6 +86,7 @@ class Admission(DeadlineJobs[AdmissionPlan]):
             self._draw_slots(axes, plan.gpus, np.flatnonzero(~plan.admitted))
 
 
+@checked
 def generate(rng: np.random.Generator | int, **options: Unpack[JobOptions]) -> Admission:
     """Synthetic jobs, more than can be served, in random order of arrival.
 

@@ -24,6 +24,7 @@ from typing import Unpack
 
 import numpy as np
 
+from instances.arguments import checked
 from instances.base import Violation, total
 from instances.data.lines import Source
 from instances.elasticflow.sharing import DeadlineJobs, SlotPlan
@@ -74,6 +75,7 @@ class ElasticFlowAllocation(DeadlineJobs[SlotPlan]):
                 yield Violation("no_useful_idle_gpu", (int(job),), float(idle))
 
 
+@checked
 def generate(rng: np.random.Generator | int, **options: Unpack[JobOptions]) -> ElasticFlowAllocation:
     """Synthetic jobs that compete for the GPUs.
 

@@ -24,6 +24,7 @@ from typing import Annotated, Unpack
 
 import numpy as np
 
+from instances.arguments import Fraction, Positive, checked
 from instances.base import TOLERANCE, Violation
 from instances.elasticflow.sharing import DeadlineJobs, SlotPlan
 from instances.elasticflow.synthetic import JobOptions, draw_jobs
@@ -64,8 +65,9 @@ class BestEffort(DeadlineJobs[SlotPlan]):
         yield from self.broken_slot_rules(plan.gpus, self.iterations)
 
 
+@checked
 def generate(
-    rng: np.random.Generator | int, *, part: float = 0.4, stretch: float = 2.0, **options: Unpack[JobOptions]
+    rng: np.random.Generator | int, *, part: Fraction = 0.4, stretch: Positive = 2.0, **options: Unpack[JobOptions]
 ) -> BestEffort:
     """Synthetic jobs, some of them without a deadline.
 

@@ -23,6 +23,7 @@ from typing import Unpack
 
 import numpy as np
 
+from instances.arguments import checked
 from instances.base import Violation
 from instances.data.lines import Source
 from instances.elasticflow.sharing import DeadlineJobs, SlotPlan
@@ -58,6 +59,7 @@ class MinimumSatisfactoryShare(DeadlineJobs[SlotPlan]):
         yield from self.broken_slot_rules(plan.gpus, self.iterations)
 
 
+@checked
 def generate(rng: np.random.Generator | int, **options: Unpack[JobOptions]) -> MinimumSatisfactoryShare:
     """Synthetic jobs that compete for the GPUs.
 

@@ -21,16 +21,17 @@ running jobs have to move.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 import numpy as np
 
 from instances import pictures
+from instances.arguments import AtLeast0, Count, Fraction, checked
 from instances.base import Instance, InstanceError, Plan, Violation, exceeding
 from instances.data.lines import Source
-from instances.data.placements import held_at, read_placements
+from instances.data.placements import PlacementChoice, draw_held
 from instances.schema import LONGEST, Array, BoolArray, FloatArray, IntArray, Scalar
 
 if TYPE_CHECKING:
@@ -199,14 +200,15 @@ def _held(offsets: IntArray, sizes: IntArray, num_gpus: int) -> IntArray:
     return np.cumsum(starts - ends)[:num_gpus]
 
 
+@checked
 def generate(
     rng: np.random.Generator | int,
     *,
-    num_servers: int = 8,
-    gpus_per_server: int = 8,
-    load: float = 1.0,
-    churn: float = 0.4,
-    resized: float = 0.1,
+    num_servers: Count = 8,
+    gpus_per_server: Count = 8,
+    load: AtLeast0 = 1.0,
+    churn: Fraction = 0.4,
+    resized: Fraction = 0.1,
 ) -> ElasticFlowPlacement:
     """A full cluster after some jobs have ended, some have changed their size and others have come.
 
@@ -277,9 +279,7 @@ def from_placements(
     placements: Source,
     num_servers: int = 8,
     gpus_per_server: int = 8,
-    time: float | None = None,
-    columns: Mapping[str, str] | None = None,
-    skip_bad_rows: bool = False,
+    **choice: Unpack[PlacementChoice],
 ) -> ElasticFlowPlacement:
     """Jobs where they ran at a time, and a job that comes and takes the largest block that the free GPUs make.
 
@@ -287,28 +287,16 @@ def from_placements(
     which of its GPUs: on each server the jobs' GPUs follow each other in the table's order, and a job on several
     servers began on the first of these.
 
+    The table, the time and the errors are those of :class:`instances.data.placements.PlacementChoice`.
+
     Parameters
     ----------
-    rng : Generator or int
-        Source of randomness, or its seed: it draws the servers of those in use, and the time where none is given.
-    placements : path, open file or DataFrame
-        What :func:`instances.data.placements.read_placements` reads.
     num_servers, gpus_per_server : int
         Servers, and the GPUs of each; jobs that no longer fit on a server are left out.
-    time : float, optional
-        s, on the table's clock.
-    columns, skip_bad_rows
-        As in :func:`instances.data.jobs.read_trace`.
-
-    Raises
-    ------
-    InstanceError
-        When the file is malformed, or fewer servers are in use.
     """
     if gpus_per_server < 1:
         raise InstanceError(f"gpus_per_server: got {gpus_per_server}, must be at least 1")
-    table = read_placements(placements, columns=columns, skip_bad_rows=skip_bad_rows)
-    held = held_at(np.random.default_rng(rng), table, num_servers, time)
+    held = draw_held(np.random.default_rng(rng), placements, num_servers, **choice)
     num_gpus = num_servers * gpus_per_server
     ends = np.zeros(len(held.servers), np.int64)
     sizes, offsets, jobs = [], [], []
@@ -323,18 +311,17 @@ def from_placements(
     if left:
         sizes.append(_largest(left))
         offsets.append(np.inf)
-    told = {
-        "reader": "instances.elasticflow.placement.from_placements",
-        "placements": table.attrs["reading"],
-        "jobs": jobs,
-        "servers": held.servers,
-        "repairs": {
+    told = held.origin(
+        "instances.elasticflow.placement.from_placements",
+        jobs=jobs,
+        repairs={
             "job no longer fits on its server, and is left out": len(held.jobs) - len(jobs),
             "GPUs of a server are taken to follow each other": len(jobs),
             "job is put in that takes the largest block": int(left > 0),
         },
-        "options": {"num_servers": num_servers, "gpus_per_server": gpus_per_server, "time": held.time},
-    }
+        num_servers=num_servers,
+        gpus_per_server=gpus_per_server,
+    )
     return ElasticFlowPlacement(
         num_gpus=num_gpus,
         gpus_per_server=gpus_per_server,

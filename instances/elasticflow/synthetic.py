@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import Annotated, Any, TypedDict
 
 import numpy as np
 
-from instances.schema import FloatArray
+from instances.arguments import Count, Positive
+from instances.schema import FloatArray, Scalar
 
 __all__ = ["JobOptions", "draw_jobs"]
 
@@ -14,11 +15,11 @@ __all__ = ["JobOptions", "draw_jobs"]
 class JobOptions(TypedDict, total=False):
     """The keyword arguments of :func:`draw_jobs`, which every problem's ``generate`` takes."""
 
-    num_jobs: int
-    num_gpus: int
-    horizon: int
-    tightness: float
-    curves: str
+    num_jobs: Count
+    num_gpus: Count
+    horizon: Count
+    tightness: Positive
+    curves: Annotated[str, Scalar(str, choices=("linear", "concave", "measured"))]
 
 
 def draw_jobs(

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from instances.data import elasticflow, jobs, synergy
+from instances.data import elasticflow, jobs, placements, synergy
 
-from ..published import HELIOS, MATRIX, PHILLY, SIA, SYNERGY
+from ..published import HELIOS, MATRIX, NODES, PHILLY, PODS, SIA, SYNERGY
 from .commands import Optgap
 
 
@@ -53,6 +53,21 @@ def test_profiles(tmp_path: Path, optgap: Optgap) -> None:
     said = optgap("convert", "synergy-profiles", str(tmp_path), "-o", str(profiles), "--reader", "cpus_per_gpu=4")
     assert said.code == 0
     assert synergy.read_profiles(profiles, cpus_per_gpu=4).of("alexnet").tolist() == MATRIX
+
+
+def test_pods_and_nodes_become_a_placement_table_that_is_drawn_from(tmp_path: Path, optgap: Optgap) -> None:
+    (tmp_path / "pods.csv").write_text(PODS, encoding="utf-8")
+    (tmp_path / "nodes.csv").write_text(NODES, encoding="utf-8")
+    output = tmp_path / "placements.csv"
+    plain = ["convert", "openb-placements", str(tmp_path / "pods.csv"), "-o", str(output)]
+    said = optgap(*plain)
+    assert (said.code, "missing a required argument: 'nodes'" in said.err) == (2, True)
+    said = optgap(*plain, "--reader", f"nodes={tmp_path / 'nodes.csv'}")
+    assert (said.code, said.err) == (0, "")
+    assert "rows filled in: node is that which the pod fits best" in said.out
+    assert placements.read_placements(output)["server_gpus"].tolist() == [8]
+    drawn = optgap("generate", "aryl.placement", "--seed", "1", "--placements", str(output), "--size", "1")
+    assert json.loads(drawn.out)["server_gpus"] == [8]
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,22 @@
 """Plans and bounds that need no search: feasible where they claim to be, and never past what a brute force proves."""
 
 import itertools
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import formulations
-from formulations.elasticflow.greedy import Way, least_gpu_slots, served, served_most
+from formulations.elasticflow.greedy import WAYS, Way, could_be_served, least_gpu_slots, served, served_most
 from formulations.engine.protocol import formulation
 from instances.elasticflow import admission, allocation, best_effort, minimum_satisfactory_share
 from instances.elasticflow.minimum_satisfactory_share import MinimumSatisfactoryShare
 from instances.elasticflow.sharing import SlotPlan
+from validation.catalogue import CATALOGUE
+
+from ..effort import rounds
 
 
 def small(seed: int) -> MinimumSatisfactoryShare:
@@ -31,7 +37,7 @@ def test_one_pass_against_all_plans(seed: int) -> None:
     cells = itertools.product(range(3), repeat=shape[0] * shape[1])
     plans = (SlotPlan(gpus=np.array(cell).reshape(shape)) for cell in cells)
     values = [instance.objective(plan) for plan in plans if not instance.violations(plan)]
-    gpus, done = served_most(instance)
+    gpus, done = served_most(instance, np.arange(2))
     if done.all():
         assert not instance.violations(SlotPlan(gpus=gpus))
         assert instance.objective(SlotPlan(gpus=gpus)) >= min(values)
@@ -39,15 +45,12 @@ def test_one_pass_against_all_plans(seed: int) -> None:
         assert least_gpu_slots(instance) <= min(values)
 
 
-@pytest.mark.parametrize("way", ["even", "early", "fast"])
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("seed", range(20))
 def test_who_is_served_is_done_and_nobody_takes_too_much(seed: int, way: Way) -> None:
     instance = admission.generate(seed, num_jobs=8, num_gpus=6)
     gpus, done = served(instance, np.random.default_rng(seed).permutation(8), way)
-    assert (gpus.sum(axis=0) <= 6).all()
-    assert (instance.work(gpus)[done] >= instance.iterations[done]).all()
-    assert not gpus[~done].any()
-    assert not (gpus * (np.arange(instance.horizon) >= instance.deadlines[:, None])).any()
+    assert not instance.violations(admission.AdmissionPlan(admitted=done, gpus=gpus))
 
 
 @pytest.mark.parametrize("module", [admission, allocation, best_effort, minimum_satisfactory_share])
@@ -82,3 +85,71 @@ def test_a_plan_that_admits_everybody_needs_no_model(monkeypatch: pytest.MonkeyP
     solution = formulations.solve(instance)
     assert (solution.status, solution.objective, solution.bound) == ("optimal", 2, 2)
     assert (solution.method, solution.proof) == ("at hand", "argument")
+
+
+def window(module: Any, seed: int) -> Any:
+    """Jobs of a made trace and a made table of throughputs, as files have them."""
+    rng = np.random.default_rng(seed)
+    count = 40
+    table = pd.DataFrame(
+        {"model": ["m", "m", "n"], "batch_size": [16, 32, 16], "1": [10.0, 7, 3], "2": [17.0, 13, 5.5]}
+    )
+    table = table.assign(**{"4": [27.0, 22, 9], "8": [35.0, 31, 11]})
+    trace = pd.DataFrame(
+        {
+            "job_id": [f"job {job}" for job in range(count)],
+            "submit_time": np.sort(rng.uniform(0, 36000, count)),
+            "duration": 600 * 10 ** rng.uniform(0, 1.5, count),
+            "num_gpu": rng.choice([1, 2, 4, 8], count, p=[0.5, 0.2, 0.2, 0.1]),
+        }
+    )
+    made = module.from_trace(
+        rng, throughputs=table, trace=trace, num_jobs=30, num_gpus=int(rng.choice([8, 16])), slot_seconds=600.0
+    )
+    if module is admission:
+        return made
+    # All are to be done: less work than the trace has.
+    fastest = made.throughputs.max(axis=1) * made.deadlines
+    return replace(made, iterations=np.minimum(made.iterations, fastest) * rng.choice([0.1, 0.2]))
+
+
+@pytest.mark.parametrize("module", [admission, allocation, minimum_satisfactory_share])
+def test_no_heuristic_knows_more_than_the_plan_at_hand(module: Any) -> None:
+    compared = 0
+    for seed in rounds(12):
+        tightness = (0.5, 1.0, 2.0)[seed % 3] if module is admission else (0.1, 0.3)[seed % 2]
+        curves = ("linear", "concave")[seed % 2]
+        made = module.generate(seed, num_jobs=20, num_gpus=16, horizon=30, tightness=tightness, curves=curves)
+        for instance in (made, window(module, seed)):
+            offered = formulation(instance.problem)
+            assert offered.trivial is not None
+            assert offered.trivial_bound is not None
+            plan = offered.trivial(instance)
+            known = None if instance.violations(plan) else instance.objective(plan)
+            sign = 1 if instance.sense == "min" else -1
+            if known is not None:
+                assert sign * known >= sign * offered.trivial_bound(instance)
+            for heuristic in CATALOGUE[instance.problem].heuristics.values():
+                other = heuristic.function(instance)
+                if other is not None and not instance.violations(other):
+                    compared += 1
+                    assert known is not None
+                    assert sign * known <= sign * instance.objective(other)
+    assert compared
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_no_plan_admits_more_than_could_be_done_alone(seed: int) -> None:
+    drawn = small(seed)
+    instance = admission.Admission(
+        num_gpus=drawn.num_gpus,
+        iterations=drawn.iterations,
+        deadlines=drawn.deadlines,
+        throughputs=drawn.throughputs,
+        arrival_order=np.arange(2),
+    )
+    possible = could_be_served(instance)
+    for job in range(2):
+        slots = itertools.product(range(3), repeat=int(instance.deadlines[job]))
+        done = max(sum(instance.throughputs[job, list(held)]) for held in slots)
+        assert possible[job] == (done >= instance.iterations[job])

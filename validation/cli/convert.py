@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -31,6 +32,7 @@ def readers() -> dict[str, tuple[Callable[..., Any], Callable[..., str]]]:
         "philly-distribution": (philly.read_distribution, jobs.write),
         "helios": (helios.read_trace, jobs.write),
         "openb": (alibaba.read_trace, jobs.write),
+        "openb-placements": (alibaba.read_placements, placements.write),
         "openb-nodes": (alibaba.read_nodes, _as_csv),
         "chronus": (chronus.read_trace, jobs.write),
         "sia": (sia.read_throughputs, _with_index),
@@ -80,8 +82,13 @@ def convert(
     if output.exists() or output.is_symlink():
         raise StudyError(f"{output} is in the way: choose another file")
     try_file(output)
+    of_reading = {name: value for name, value in asked.items() if name not in of_writing}
+    try:
+        inspect.signature(read).bind(file, **of_reading)
+    except TypeError as error:
+        raise StudyError(f"format {form}: {error}: give it as --reader NAME=VALUE") from None
     interruption.say(lambda: "nothing was written")
-    made = read(file, **{name: value for name, value in asked.items() if name not in of_writing})
+    made = read(file, **of_reading)
     written = write(made, **{name: value for name, value in asked.items() if name in of_writing})
     write_whole(output, written)
     reading, kept = made.attrs["reading"], len(made.throughputs) if form == "synergy-profiles" else len(made)

@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from heuristics.aryl import placement as fast
-from instances.aryl.placement import ArylPlacement, ArylPlacementPlan, generate
+from instances.aryl.placement import ArylPlacement, ArylPlacementPlan, from_placements, generate
 from validation.catalogue import Entry, Heuristic, named
 from validation.testing.arrays import booleans, integers
 from validation.testing.promises import BreaksOnly, Holds, optimum
@@ -129,6 +129,7 @@ ENTRY = Entry(
     source="Aryl, sections 5.3 and 6",
     instance=ArylPlacement,
     generate=generate,
+    from_placements=from_placements,
     size="total_workers",
     sizes=(10, 20, 40),
     heuristics=named(
