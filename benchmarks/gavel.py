@@ -26,6 +26,8 @@ from heuristics.gavel.max_min_fairness import multiplicative_weights
 from heuristics.gavel.sharing import equal_share, heterogeneity_agnostic, isolated, random_packing
 from instances.gavel import cost, finish_time_fairness, hierarchical_fairness, max_min_fairness
 from validation import catalogue
+from validation.replay import decider, replay
+from validation.replay.settings import gavel as replayed
 
 __all__ = [
     "ONE_PROGRAM",
@@ -44,6 +46,7 @@ __all__ = [
     "pairs",
     "peers",
     "prices",
+    "replays",
     "small",
 ]
 
@@ -531,3 +534,62 @@ def conflicts(setup: Setup) -> Iterator[Row]:
     explained, took = timed(formulations.explain, one)
     count = int((one.slos < float("inf")).sum())
     yield count, status, len(explained.constraints) if explained else 0, seconds(took)
+
+
+REPLAYS: tuple[tuple[str, float, dict[str, Any], tuple[str, str], tuple[str, str]], ...] = (
+    (
+        "LAS, one worker, 5.6 jobs/h: average completion time",
+        3.5,
+        {"per_hour": 5.6},
+        ("max_min_fairness", "heterogeneity_agnostic"),
+        ("max_min_fairness", "exact"),
+    ),
+    (
+        "LAS, several workers, 2.6 jobs/h: average completion time",
+        2.2,
+        {"per_hour": 2.6, "multi_worker": True},
+        ("max_min_fairness", "heterogeneity_agnostic"),
+        ("max_min_fairness", "exact"),
+    ),
+    (
+        "FIFO, one worker, 5.6 jobs/h: average completion time",
+        2.7,
+        {"per_hour": 5.6},
+        ("fifo", "agnostic_fifo"),
+        ("fifo", "exact"),
+    ),
+    (
+        "all there at once, several workers: makespan, against FIFO",
+        2.5,
+        {"per_hour": 0.0, "multi_worker": True},
+        ("fifo", "agnostic_fifo"),
+        ("makespan", "exact"),
+    ),
+)
+"""Results of section 7.3 that a replay can be held against: what of, the paper's factor, jobs, and who decides."""
+
+
+@benchmark("replays.gavel", "what", "blind to types, h", "Gavel, h", "times", "paper", "processor time")
+def replays(setup: Setup) -> Iterator[Row]:
+    """Replays of Gavel's policies on 36 workers of each type, allocations realised exactly."""
+    if setup.data is None:
+        return
+    for what, paper, options, *policies in setup.few(REPLAYS):
+        found, took = [], 0.0
+        for problem, who in policies:
+            setting = replayed.generate(
+                0,
+                problem=f"gavel.{problem}",
+                throughputs=setup.data / "gavel" / "simulation_throughputs.json",
+                num_jobs=setup.size(2000 if options["per_hour"] else 1500, 20),
+                **options,
+            )
+            done, seconds_of = timed(replay, setting, decider(setting.problem, who))
+            took += seconds_of
+            if options["per_hour"]:
+                # Jobs that come and go while others do.
+                jobs = done.jobs.iloc[len(done.jobs) * 3 // 5 : len(done.jobs) * 4 // 5]
+                found.append(float((jobs["ended"] - jobs["arrival"]).mean()) / 3600)
+            else:
+                found.append(done.metrics()["makespan"] / 3600)
+        yield what, *(f"{value:.1f}" for value in found), f"{found[0] / found[1]:.2f}", paper, seconds(took)

@@ -1,22 +1,23 @@
-"""Write the computed parts of the documents anew: the options of a study, and the verdicts on the papers' claims."""
+"""Write the computed parts of the documents anew: the options of studies and replays, and the verdicts on claims."""
 
 import re
 import sys
 from pathlib import Path
 
-from validation import StudyOptions
+from validation import ReplayOptions, StudyOptions
 from validation.cli import main
 
 DOCS = Path(__file__).parent
 
 
-def with_options(page: str) -> str:
-    """``docs/studies.md`` with the table of options as the library has it."""
-    return re.sub(r"\| option \|.*?\n\n", lambda _: f"{StudyOptions.table()}\n", page, count=1, flags=re.DOTALL)
+def with_options(page: str, table: str) -> str:
+    """A page with the table of options as the library has it."""
+    return re.sub(r"\| option \|.*?\n\n", lambda _: f"{table}\n", page, count=1, flags=re.DOTALL)
 
 
 if __name__ == "__main__":
-    studies = DOCS / "studies.md"
-    studies.write_text(with_options(studies.read_text(encoding="utf-8")), encoding="utf-8")
+    for name, options in (("studies.md", StudyOptions), ("replay.md", ReplayOptions)):
+        page = DOCS / name
+        page.write_text(with_options(page.read_text(encoding="utf-8"), options.table()), encoding="utf-8")
     sys.argv[1:] = ["claims", "-o", str(DOCS / "claims.md")]
     main()

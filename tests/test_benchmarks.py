@@ -28,6 +28,11 @@ NEEDS_DATA = {
     "elasticflow.minimum_satisfactory_share.trace",
     "gavel.sharing.classes",
     "overhead.drawing",
+    "replays.afs",
+    "replays.aryl",
+    "replays.elasticflow",
+    "replays.gavel",
+    "replays.synergy",
     "synergy.placement.published",
     "synergy.tuning.large",
 }

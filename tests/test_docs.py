@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from validation import CATALOGUE, StudyOptions
+from validation import CATALOGUE, ReplayOptions, StudyOptions
 
 ROOT = Path(__file__).parents[1]
 
@@ -51,6 +51,18 @@ def test_readme_study_command_runs(tmp_path: Path) -> None:
     assert (tmp_path / "study" / "report.html").exists()
 
 
+def test_readme_replay_command_runs(tmp_path: Path) -> None:
+    (block,) = (one for one in blocks(ROOT / "README.md", "sh") if one.startswith("optgap replay"))
+    command = block.replace("\\\n", "").replace("examples/", f"{ROOT}/examples/")
+    for option in ("windows 4", "seeds 2", "ties 3"):
+        assert f"--{option}" in command
+        command = command.replace(f"--{option}", f"--{option[:-1]}1")
+    words = command.split()
+    said = run([str(Path(sys.executable).parent / words[0]), *words[1:]], tmp_path)
+    assert "jobs.csv, gandiva: jobs take" in said
+    assert (tmp_path / "replays" / "report.html").exists()
+
+
 @pytest.mark.parametrize("target", ["study", "test"])
 def test_readme_make_targets_exist(target: str) -> None:
     assert f"make {target}" in "\n".join(blocks(ROOT / "README.md", "sh"))
@@ -89,10 +101,11 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert not missing
 
 
-def test_the_options_of_a_study_are_shown_as_they_are() -> None:
-    page = (ROOT / "docs" / "studies.md").read_text(encoding="utf-8")
-    assert StudyOptions.table() in page
-    names = [one.name for one in fields(StudyOptions)]
+@pytest.mark.parametrize(("name", "options"), [("studies.md", StudyOptions), ("replay.md", ReplayOptions)])
+def test_the_options_of_a_study_are_shown_as_they_are(name: str, options: type[StudyOptions | ReplayOptions]) -> None:
+    page = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    assert options.table() in page
+    names = [one.name for one in fields(options)]
     assert re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)[: len(names)] == names
 
 

@@ -252,6 +252,27 @@ def test_workers_are_reused(jobs: int) -> None:
     assert os.getpid() not in pids
 
 
+def test_a_worker_that_asks_and_solves_is_used_once() -> None:
+    for solves, workers in ((False, 1), (True, 3)):
+        tasks = [Task((), 60.0, asks=True, solves=solves)] * 3
+        pids = [outcome.result for outcome in run_tasks(os.getpid, tasks, jobs=1)]
+        assert len(set(pids)) == workers
+        assert eventually(lambda pids=pids: not any(map(is_alive, pids)))
+
+
+def test_a_pause_comes_again_while_nothing_ends() -> None:
+    paused: list[None] = []
+    go_on = multiprocessing.get_context("fork").Event()
+
+    def pause() -> None:
+        paused.append(None)
+        if len(paused) == 3:
+            go_on.set()
+
+    (outcome,) = run_tasks(lambda: go_on.wait(60.0), [Task((), 60.0)], jobs=1, pause=pause, every=0.01)
+    assert outcome.result is True
+
+
 def test_no_more_workers_than_tasks() -> None:
     before = set(multiprocessing.active_children())
     iterator = run_tasks(lambda: os.getpid(), [Task((), 60.0)] * 2, jobs=8)

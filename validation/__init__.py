@@ -1,8 +1,8 @@
 """What is true: the catalogue, gap studies, property checks, hunts, and the command line.
 
-``gap_study`` measures heuristics against proven optima, ``merge_studies`` joins its shards, ``check_heuristic``
-puts a heuristic to the test, ``find_worst`` looks for its worst case; ``CATALOGUE`` is the library's table of
-contents, and ``register`` adds to it from outside.
+``gap_study`` measures heuristics against proven optima, ``merge_studies`` joins its shards, ``replay_study`` says what
+their gaps come to on a trace, ``check_heuristic`` puts a heuristic to the test, ``find_worst`` looks for its worst
+case; ``CATALOGUE`` is the library's table of contents, and ``register`` adds to it from outside.
 """
 
 from typing import TYPE_CHECKING
@@ -12,6 +12,9 @@ from lazy_loader import attach
 if TYPE_CHECKING:
     from validation.catalogue import CATALOGUE, Entry, Heuristic, Rescaling, named, register
     from validation.errors import CatalogueError, StudyError
+    from validation.replay.options import ReplayOptions
+    from validation.replay.results import Replays
+    from validation.replay.study import replay_study
     from validation.study.merge import merge_studies
     from validation.study.options import StudyOptions
     from validation.study.progress import Progress
@@ -47,6 +50,8 @@ __all__ = [
     "Progress",
     "Ratio",
     "Relabelled",
+    "ReplayOptions",
+    "Replays",
     "Rescaling",
     "Study",
     "StudyError",
@@ -61,6 +66,7 @@ __all__ = [
     "named",
     "parametrize_with_checks",
     "register",
+    "replay_study",
     "strategy",
 ]
 
@@ -71,6 +77,9 @@ __getattr__, __dir__, _ = attach(
     submod_attrs={
         "catalogue": ["CATALOGUE", "Entry", "Heuristic", "Rescaling", "named", "register"],
         "errors": ["CatalogueError", "StudyError"],
+        "replay.options": ["ReplayOptions"],
+        "replay.results": ["Replays"],
+        "replay.study": ["replay_study"],
         "study.merge": ["merge_studies"],
         "study.options": ["StudyOptions"],
         "study.progress": ["Progress"],

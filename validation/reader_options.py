@@ -71,7 +71,7 @@ def pairs(given: Sequence[str], option: str = "--reader") -> dict[str, Any]:
     return found
 
 
-def typed(given: Mapping[str, Any], known: Mapping[str, Any], what: str) -> dict[str, Any]:
+def typed(given: Mapping[str, Any], known: Mapping[str, Any], what: str, option: str = "reader") -> dict[str, Any]:
     """Options as a function takes them.
 
     Parameters
@@ -80,8 +80,8 @@ def typed(given: Mapping[str, Any], known: Mapping[str, Any], what: str) -> dict
         Name to value; text is read as the type of the parameter says.
     known : mapping
         Name to type, as :func:`parameters` gives them.
-    what : str
-        What takes them, for messages.
+    what, option : str
+        What takes them, and the option by which they are given, for messages.
 
     Raises
     ------
@@ -95,12 +95,12 @@ def typed(given: Mapping[str, Any], known: Mapping[str, Any], what: str) -> dict
     for name, value in given.items():
         if name not in known:
             takes = ", ".join(f"{one} ({words_of(kind)})" for one, kind in known.items()) or "none"
-            raise StudyError(f"reader: {what} has no option {quoted(name)}{nearest(name, known)}; it takes {takes}")
+            raise StudyError(f"{option}: {what} has no option {quoted(name)}{nearest(name, known)}; it takes {takes}")
         try:
             made[name] = _read(value, known[name])
         except ValueError:
             raise StudyError(
-                f"reader: {name} of {what}: got {quoted(value)}, must be {words_of(known[name])}"
+                f"{option}: {name} of {what}: got {quoted(value)}, must be {words_of(known[name])}"
             ) from None
     return made
 

@@ -40,6 +40,10 @@ from validation.isolation import (
 __all__ = ["Outcome", "Pool", "Task", "describe", "run_tasks"]
 
 
+PATIENCE = 3600.0
+"""Seconds to wait at a time at most, because the system call takes no timeout of many days."""
+
+
 @dataclass(frozen=True)
 class Task:
     """One call to make in a worker.
@@ -56,12 +60,15 @@ class Task:
     memory : int, optional
         Bytes that the worker, with all that it starts, may take beyond what it has when the task begins; above
         that it is killed.
+    solves : bool
+        Whether the call solves something, too, after what it asks: its worker is used for nothing else then.
     """
 
     arguments: tuple[Any, ...]
     time_limit: float
     asks: bool = False
     memory: int | None = None
+    solves: bool = False
 
 
 @dataclass(frozen=True)
@@ -81,6 +88,7 @@ def run_tasks(
     jobs: int,
     hidden: Path | None = None,
     pause: Callable[[], object] = lambda: None,
+    every: float = PATIENCE,
 ) -> Generator[Outcome]:
     """Call ``function(*task.arguments)`` on ``jobs`` worker processes; outcomes come as they end.
 
@@ -97,9 +105,11 @@ def run_tasks(
         Folder whose files are not to be read by the user's code.
     pause : callable, optional
         Called when no outcome is at hand, before one is waited for.
+    every : float
+        Seconds after which it is called again while none comes.
     """
     with Pool(function, hidden) as pool:
-        yield from pool.run(tasks, jobs=jobs, pause=pause)
+        yield from pool.run(tasks, jobs=jobs, pause=pause, every=every)
 
 
 class Pool:
@@ -125,7 +135,12 @@ class Pool:
         remove(self.scratch)
 
     def run(
-        self, tasks: Iterable[Task], *, jobs: int, pause: Callable[[], object] = lambda: None
+        self,
+        tasks: Iterable[Task],
+        *,
+        jobs: int,
+        pause: Callable[[], object] = lambda: None,
+        every: float = PATIENCE,
     ) -> Generator[Outcome]:
         """Outcomes of tasks as they end; to be read to the end before the next run."""
         waiting, busy = iter(tasks), self.busy
@@ -137,8 +152,7 @@ class Pool:
             # The clock is read before the pipes are: what was answered while this process was suspended is heard.
             now = time.monotonic()
             patience = max(0.0, min(worker.deadline for worker in busy) - now)
-            # An hour at most, because the system call takes no timeout of many days.
-            glance = GLANCE if any(worker.watched for worker in busy) else 3600.0
+            glance = min(every, GLANCE if any(worker.watched for worker in busy) else PATIENCE)
             ready = wait([worker.connection for worker in busy], timeout=min(patience, glance))
             for worker in list(busy):
                 # Whoever has answered is heard, however late it is.
@@ -149,7 +163,9 @@ class Pool:
                 else:
                     continue
                 busy.remove(worker)
-                if worker.process.exitcode is None:
+                if outcome.task.asks and outcome.task.solves:
+                    worker.kill()
+                elif worker.process.exitcode is None:
                     self.idle.append(worker)
                 following = next(waiting, None)
                 if following is not None:

@@ -208,7 +208,7 @@ def _unfinished(instance: ElasticSharing) -> ElasticSharing:
     jobs = np.flatnonzero(instance.work)
     if len(jobs) == instance.num_jobs:
         return instance
-    of_jobs = ("work", "throughputs", "arrivals", "requests")
+    of_jobs = ("work", "throughputs", "arrivals", "requests", "attained", "held")
     return replace(instance, **{field: getattr(instance, field)[jobs] for field in of_jobs})
 
 

@@ -19,6 +19,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated
@@ -48,6 +50,7 @@ __all__ = [
     "Turns",
     "appendix_a",
     "appendix_a_sequel",
+    "beginning",
     "bounded_linear",
     "from_frame",
     "from_trace",
@@ -109,6 +112,10 @@ class ElasticSharing(Instance[Schedule]):
     quantum : float
         Unit of time, s, after which schedulers that do not know how long jobs are take a job's turn
         for over; 2 h by default, as in section 3.3 (footnote 11).  No rule of plans.
+    attained : (n,) float
+        Time for which each job has run before, s, which such schedulers go by; 0 by default.  No rule of plans.
+    held : (n,) int
+        GPUs that each job has held until now, which some schedulers let it keep; 0 by default.  No rule of plans.
 
     ``work`` is also found as ``iterations``.
     """
@@ -125,6 +132,8 @@ class ElasticSharing(Instance[Schedule]):
     reallocation: Annotated[str, Scalar(str, choices=("at_completions", "any_time"))] = "at_completions"
     requests: Annotated[IntArray, Array(int, "n", minimum=0)] = default(lambda dims: np.zeros(dims["n"], np.int64))
     quantum: Annotated[float, Scalar(float, above=0)] = 7200.0
+    attained: Annotated[FloatArray, Array(float, "n", minimum=0)] = default(lambda dims: np.zeros(dims["n"]))
+    held: Annotated[IntArray, Array(int, "n", minimum=0)] = default(lambda dims: np.zeros(dims["n"], np.int64))
 
     def _check(self) -> None:
         table = self.throughputs
@@ -310,7 +319,7 @@ class State:
     shares : (n,) int
         GPUs that each job held until now.
     attained : (n,) float
-        Time for which each job has run so far, s.
+        Time for which each job has run so far, s, before the instance begins among it.
     """
 
     now: float
@@ -327,6 +336,22 @@ Policy = Callable[[State], IntArray]
 Turns = Callable[[IntArray, FloatArray], FloatArray]
 """From the jobs that are there, (m,) int, and how long each job has run, (n,) float, s: how long each will
 have run when its turn is over, (n,) float, s."""
+
+
+_END: ContextVar[float] = ContextVar("end", default=np.inf)
+
+
+@contextmanager
+def beginning(end: float) -> Iterator[None]:
+    """Let :func:`simulate` stop at the first event at ``end``, s, or later, for who follows schedules no further.
+
+    Such a schedule leaves work undone, which its instance does not forgive.
+    """
+    token = _END.set(end)
+    try:
+        yield
+    finally:
+        _END.reset(token)
 
 
 def simulate(instance: ElasticSharing, policy: Policy, *, turns: Turns | None = None) -> Schedule:
@@ -347,12 +372,13 @@ def simulate(instance: ElasticSharing, policy: Policy, *, turns: Turns | None = 
     """
     jobs = np.arange(instance.num_jobs)
     work, arrivals = instance.work, instance.arrivals
-    remaining, attained = work.copy(), np.zeros(len(jobs))
-    shares = np.zeros(len(jobs), np.int64)
+    remaining, attained = work.copy(), instance.attained.copy()
+    shares = instance.held
     now = float(arrivals.min()) if len(jobs) else 0.0
     times = [now]
     rows: list[IntArray] = []
-    while remaining.any():
+    end = _END.get()
+    while remaining.any() and now < end:
         active = np.flatnonzero((arrivals <= now) & (remaining > 0))
         chosen = np.zeros(len(jobs), np.int64)
         if len(active):

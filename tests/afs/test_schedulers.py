@@ -373,7 +373,8 @@ def test_a_request_that_cannot_be_met() -> None:
 def test_jobs_that_are_done_need_nothing(reallocation) -> None:
     whole = generate(1, num_jobs=4, num_gpus=4, reallocation=reallocation)
     done = replace(whole, work=whole.work * [1, 0, 1, 0], throughputs=whole.throughputs * [[1], [1], [1], [0]])
-    kept = replace(whole, work=whole.work[::2], throughputs=whole.throughputs[::2], arrivals=[0, 0], requests=[0, 0])
+    nothing = {name: [0, 0] for name in ("arrivals", "requests", "attained", "held")}
+    kept = replace(whole, work=whole.work[::2], throughputs=whole.throughputs[::2], **nothing)
     solution, less = formulations.solve(done), formulations.solve(kept)
     assert solution.status == "optimal"
     assert solution.objective == pytest.approx(less.objective / 2)

@@ -16,7 +16,15 @@ def main() -> None:
 
 
 def _run() -> int:
-    from validation.cli import bench, convert, doctor, problems, studies, testing  # noqa: F401, they add their commands
+    from validation.cli import (  # noqa: F401, they add their commands
+        bench,
+        convert,
+        doctor,
+        problems,
+        replay,
+        studies,
+        testing,
+    )
     from validation.cli.app import run
 
     return run(sys.argv[1:])

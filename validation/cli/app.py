@@ -14,10 +14,11 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from validation.formatting import printable
 
-__all__ = ["BAD_INPUT", "DISAGREEMENT", "app", "complain", "console", "run", "say", "what_is_wrong"]
+__all__ = ["BAD_INPUT", "DISAGREEMENT", "app", "complain", "console", "run", "say", "text", "what_is_wrong"]
 
 app = typer.Typer(
     name="optgap",
@@ -113,9 +114,18 @@ def what_is_wrong(error: Exception) -> str | None:
         return next((finding.text for finding in rooms() if not finding.ok), None)
     from formulations import ModelError, SolverError, SolverNotFound
     from instances.base import InstanceError, PlanError
-    from validation.errors import CatalogueError, StudyError
+    from validation.errors import CatalogueError, ReplayError, StudyError
 
-    expected = (InstanceError, PlanError, CatalogueError, StudyError, SolverNotFound, SolverError, ModelError)
+    expected = (
+        InstanceError,
+        PlanError,
+        CatalogueError,
+        StudyError,
+        ReplayError,
+        SolverNotFound,
+        SolverError,
+        ModelError,
+    )
     return str(error) if isinstance(error, expected) else None
 
 
@@ -131,6 +141,11 @@ def complain(message: str) -> None:
 def say(message: str) -> None:
     """Lines on standard output, about names and reasons that are anybody's."""
     print(printable(message))
+
+
+def text(words: str, style: str = "") -> Text:
+    """Words as they are: brackets are no markup, and what a terminal would obey is shown."""
+    return Text(printable(words), style)
 
 
 def console() -> Console:

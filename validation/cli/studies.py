@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
-from dataclasses import fields
-from operator import getitem
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
-from rich.text import Text
 
 from validation.cli import interruption
-from validation.cli.app import DISAGREEMENT, app, complain, console, say
+from validation.cli.app import DISAGREEMENT, app, complain, console, say, text
 from validation.cli.cluster import DASK
-from validation.formatting import number, printable
-from validation.study.options import StudyOptions, as_toml
+from validation.cli.options import with_options
+from validation.formatting import number
+from validation.study.options import StudyOptions
 
 if TYPE_CHECKING:
     from validation.study.results import Study
@@ -60,31 +57,17 @@ def _so_far(output: Path) -> str:
     return f"what ended is in {output}, and the same command goes on from there"
 
 
-def _with_options() -> None:
-    """Give the command the parameters of :class:`StudyOptions`, which tell them once."""
-    parameters = []
-    for one in fields(StudyOptions):
-        told = one.metadata
-        made = typer.Argument if told["argument"] else typer.Option
-        help = told["help"]
-        if not isinstance(told["default"], bool) and told["default"] is not None:
-            help = f"{help.rstrip('.')}; {as_toml(told['default'])} by default."
-        parameters.append(_parameter(one.name, told["annotation"], made(*told["names"], help=help)))
-    config = typer.Option(help="TOML file with the same options; these here win.")
-    parameters.insert(1, _parameter("config", Path, config))
-    dry_run = typer.Option("--dry-run", help="Say how many runs there are, their time and disk, and do nothing.")
-    parameters.append(_parameter("dry_run", bool, dry_run))
-    parameters.append(_parameter("dask", str, typer.Option(help=DASK)))
-    study.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    study.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-
-
-def _parameter(name: str, kind: Any, told: Any) -> inspect.Parameter:
-    annotation = getitem(Annotated, (kind | None, told))
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
-
-
-_with_options()
+with_options(
+    study,
+    StudyOptions,
+    {
+        "dry_run": (
+            bool,
+            typer.Option("--dry-run", help="Say how many runs there are, their time and disk, and do nothing."),
+        ),
+        "dask": (str, typer.Option(help=DASK)),
+    },
+)
 app.command()(study)
 
 
@@ -95,7 +78,7 @@ def _print_study(result: Study) -> None:
     failed = result.rows[result.rows["status"] == "failed"]
     if len(failed):
         page.print(
-            _text(
+            text(
                 f"{len(failed)} runs failed; the first: {failed.iloc[0]['algorithm']}: {failed.iloc[0]['reason']}",
                 "yellow",
             )
@@ -103,15 +86,15 @@ def _print_study(result: Study) -> None:
     told = result.metadata
     if not told["finished"]:
         what = f"shard {told['shard']}" if told["shard"] else "unfinished"
-        page.print(_text(f"{what}: {told['cells_ended']} of the study's {told['cells']} runs have ended", "yellow"))
+        page.print(text(f"{what}: {told['cells_ended']} of the study's {told['cells']} runs have ended", "yellow"))
     if result.verified:
-        page.print(_text(f"found once more by a second way: {result.verified}"))
-    page.print(_text(f"report: {result.report}"), soft_wrap=True)
+        page.print(text(f"found once more by a second way: {result.verified}"))
+    page.print(text(f"report: {result.report}"), soft_wrap=True)
     wrong = result.disagreements
     if len(wrong):
         for row in wrong.head(MOST_TOLD).to_dict("records"):
             page.print(
-                _text(
+                text(
                     f"oracle disagreement: {row['problem']}: {_contradiction(row)}; instance: "
                     f"{result.directory / row['file']}",
                     "bold red",
@@ -119,7 +102,7 @@ def _print_study(result: Study) -> None:
                 soft_wrap=True,
             )
         if len(wrong) > MOST_TOLD:
-            page.print(_text(f"and {len(wrong) - MOST_TOLD:,} more, see results.parquet", "bold red"))
+            page.print(text(f"and {len(wrong) - MOST_TOLD:,} more, see results.parquet", "bold red"))
         raise typer.Exit(DISAGREEMENT)
 
 
@@ -142,20 +125,15 @@ def _summary_tables(result: Study) -> list[Table]:
     for problem, group in overview.groupby("problem", sort=False):
         entry = catalogue.CATALOGUE.get(str(problem))
         title = f"{problem} (size is {entry.size})" if entry else str(problem)
-        table = Table(title=_text(title, "italic"), title_justify="left", box=None, pad_edge=False)
+        table = Table(title=text(title, "italic"), title_justify="left", box=None, pad_edge=False)
         # What is told of other problems only is no column of this one.
         columns = {"source": "from"} | {name: name for name in overview.columns[2:] if (group[name] != "").any()}
         for name, head in columns.items():
             table.add_column(head, justify="left" if name in ("source", "heuristic") else "right", no_wrap=True)
         for row in group.to_dict("records"):
-            table.add_row(*(_text(str(row[name])) for name in columns))
+            table.add_row(*(text(str(row[name])) for name in columns))
         tables.append(table)
     return tables
-
-
-def _text(words: str, style: str = "") -> Text:
-    """Words as they are: brackets are no markup, and what a terminal would obey is shown."""
-    return Text(printable(words), style)
 
 
 @app.command()
@@ -177,13 +155,16 @@ def merge(
 
 @app.command()
 def report(
-    directory: Annotated[Path, typer.Argument(help="Directory of a study, finished or not.")],
+    directory: Annotated[Path, typer.Argument(help="Directory of a study or of replays, finished or not.")],
 ) -> None:
     """Write table and report of a study anew, and print its summary."""
+    from validation.cli.replay import report_replays
     from validation.outputs import try_folder
     from validation.study.report import finish
 
     interruption.say(lambda: f"every file in {directory} is whole, and the same command writes table and report anew")
     if directory.is_dir():
         try_folder(directory)
+    if report_replays(directory):
+        return
     _print_study(finish(directory, complain))

@@ -6,14 +6,15 @@ that it imports no other room.
 
 from __future__ import annotations
 
+import inspect
 import operator
 import os
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from validation.errors import StudyError
 from validation.formatting import printable
@@ -22,7 +23,18 @@ from validation.reader_options import pairs
 if TYPE_CHECKING:
     from instances.base import Instance
 
-__all__ = ["Paths", "StudyOptions", "as_toml", "shard_of"]
+__all__ = [
+    "MOST_JOBS",
+    "Options",
+    "Paths",
+    "StudyOptions",
+    "as_toml",
+    "documented",
+    "option",
+    "refuse_odd_path",
+    "shard_of",
+    "visible",
+]
 
 Paths: TypeAlias = str | Sequence[str]
 """One path, or several."""
@@ -38,7 +50,7 @@ def option(
     argument: bool = False,
     read: Callable[[Any], Any] | None = None,
 ) -> Any:
-    """A field of :class:`StudyOptions`.
+    """A field of a class of :class:`Options`.
 
     Parameters
     ----------
@@ -129,8 +141,63 @@ _OF_THIS_RUN = ("output", "jobs", "memory_limit", "shard")
 """Options that say where and on what a study runs, not what it is."""
 
 
+class Options:
+    """What is asked, in a frozen class whose fields are made by :func:`option`: from the command line and from TOML."""
+
+    @classmethod
+    def fields(cls) -> tuple[Field[Any], ...]:
+        """The options, in order."""
+        return fields(cls)  # type: ignore[arg-type]
+
+    @classmethod
+    def given(cls, config: Path | None, **given: Any) -> Self:
+        """Options from a TOML file and from the command line, which wins."""
+        asked = _from_toml(config, cls) if config else {}
+        read = {one.name: one.metadata["read"] for one in cls.fields()}
+        asked |= {name: read[name](value) for name, value in given.items() if value is not None and value != []}
+        return cls(**asked)
+
+    @classmethod
+    def table(cls) -> str:
+        """The options as a Markdown table, as the documents show them."""
+        lines = ["| option | default | meaning |", "| --- | --- | --- |"]
+        for one in cls.fields():
+            shown = "" if one.metadata["default"] is None else f"`{as_toml(one.metadata['default'])}`"
+            lines.append(f"| `{one.name}` | {shown} | {one.metadata['help']} |")
+        return "\n".join(lines) + "\n"
+
+    def _require(self, *needed: tuple[str, str]) -> None:
+        """Refuse to do without an option; each comes with what it is called on the command line."""
+        for name, what in needed:
+            if getattr(self, name) is None:
+                raise StudyError(f"missing {what}")
+
+    def _make(self, *forms: tuple[str, Callable[[Any], Any], str]) -> None:
+        """Give numbers one form, whoever gave them, because keys are made of their text; each with what it must be."""
+        from instances.schema import quoted
+
+        for name, form, must in forms:
+            value = getattr(self, name)
+            try:
+                object.__setattr__(self, name, None if value is None else form(value))
+            except (TypeError, ValueError, OverflowError):
+                # Of infinity there is no whole number, of one of a thousand digits no float.
+                raise StudyError(f"{name}: got {quoted(value)}, must be {must}") from None
+
+    def _limit(self, *limits: tuple[str, float, float]) -> None:
+        """Refuse numbers out of their range."""
+        from instances.schema import quoted
+
+        for name, least, most in limits:
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise StudyError(f"{name}: got {value!r}, must be at least {least}")
+            if value is not None and value > most:
+                raise StudyError(f"{name}: got {quoted(value)}, must be at most {most:,}")
+
+
 @dataclass(frozen=True, kw_only=True)
-class StudyOptions:
+class StudyOptions(Options):
     """What a study is asked; :func:`validation.gap_study` takes these as keyword arguments."""
 
     problems: str | Sequence[str] | None = option(
@@ -240,38 +307,24 @@ class StudyOptions:
     )
 
     def __post_init__(self) -> None:
-        for name, what in (("problems", "a problem"), ("seed", "--seed"), ("output", "-o DIR")):
-            if getattr(self, name) is None:
-                raise StudyError(f"missing {what}")
+        self._require(("problems", "a problem"), ("seed", "--seed"), ("output", "-o DIR"))
         from instances.schema import quoted
 
         if self.repair:
             object.__setattr__(self, "reader", {**(self.reader or {}), "repair": True})
-        # One form of each number, whoever gave it, because keys are made of their text.
-        for name, form, must in (
+        self._make(
             ("seed", operator.index, "a whole number"),
             ("time_limit", float, "positive seconds"),
             ("memory_limit", int, "a number of bytes"),
-        ):
-            value = getattr(self, name)
-            try:
-                object.__setattr__(self, name, None if value is None else form(value))
-            except (ValueError, OverflowError):
-                # Of infinity there is no whole number, of one of a thousand digits no float.
-                raise StudyError(f"{name}: got {quoted(value)}, must be {must}") from None
+        )
         if not 0 < self.time_limit < float("inf"):
             raise StudyError(f"time_limit: got {self.time_limit!r}, must be positive seconds")
-        for name, least, most in (
+        self._limit(
             ("jobs", 1, MOST_JOBS),
             ("count", 1, MOST_INSTANCES),
             ("seed", 0, 2**63 - 1),
             ("memory_limit", 2**20, 2**63 - 1),
-        ):
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise StudyError(f"{name}: got {value!r}, must be at least {least}")
-            if value is not None and value > most:
-                raise StudyError(f"{name}: got {quoted(value)}, must be at most {most:,}")
+        )
         if self.shard is not None and shard_of(self.shard) is None:
             raise StudyError(f"shard: got {quoted(self.shard)}, must be i/n with i from 0 to n - 1, such as 0/16")
         for name in ("instances", *_FILES, "output"):
@@ -279,18 +332,10 @@ class StudyOptions:
             for paths in given.values() if isinstance(given, Mapping) else (given,):
                 for path in paths if name in _FILES and isinstance(paths, list) else (paths,):
                     if isinstance(path, (str, os.PathLike)):
-                        _refuse_odd_path(name, path)
+                        refuse_odd_path(name, path)
         for time in self.times or ():
             if isinstance(time, bool) or not isinstance(time, (int, float)) or not 0 <= time < float("inf"):
                 raise StudyError(f"times: got {quoted(time)}, must be seconds of at least 0")
-
-    @classmethod
-    def given(cls, config: Path | None, **given: Any) -> StudyOptions:
-        """Options from a TOML file and from the command line, which wins."""
-        asked = _from_toml(config) if config else {}
-        read = {one.name: one.metadata["read"] for one in fields(cls)}
-        asked |= {name: read[name](value) for name, value in given.items() if value is not None and value != []}
-        return cls(**asked)
 
     def asked(self, heuristics: Mapping[str, Sequence[str]], problems: Sequence[str]) -> dict[str, Any]:
         """What the metadata say was asked: every option but where it runs.
@@ -306,16 +351,36 @@ class StudyOptions:
         given = self.instances
         found["problems"], found["heuristics"] = list(problems), dict(heuristics)
         found["instances"] = str(given) if isinstance(given, (str, os.PathLike)) else given and "given"
-        return {name: _visible(value) for name, value in found.items()}
+        return {name: visible(value) for name, value in found.items()}
 
-    @classmethod
-    def table(cls) -> str:
-        """The options as a Markdown table, as ``docs/studies.md`` shows them."""
-        lines = ["| option | default | meaning |", "| --- | --- | --- |"]
-        for one in fields(cls):
-            shown = "" if one.metadata["default"] is None else f"`{as_toml(one.metadata['default'])}`"
-            lines.append(f"| `{one.name}` | {shown} | {one.metadata['help']} |")
-        return "\n".join(lines) + "\n"
+
+def documented(function: Callable[..., Any], kind: type[Options], *, required: Sequence[str]) -> None:
+    """Give a function the parameters of its options, which tell them once.
+
+    Parameters
+    ----------
+    function : callable
+        Takes the first option by position, and others by name; its docstring has a place for ``{options}``.
+    kind : type
+    required : sequence of str
+        Options that it cannot do without.
+    """
+    own = inspect.signature(function)
+    first, *rest = [one for one in own.parameters.values() if one.kind is not one.VAR_KEYWORD]
+    asked = [
+        inspect.Parameter(
+            one.name,
+            first.kind if one.name == first.name else inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if one.name in required else one.default,
+            annotation=one.type,
+        )
+        for one in kind.fields()
+    ]
+    needed = [one for one in asked if one.name in required]
+    others = [one for one in asked if one.name not in required]
+    function.__signature__ = own.replace(parameters=[*needed, *others, *rest])  # type: ignore[attr-defined]
+    lines = [f"{one.name} : {one.type}\n        {one.metadata['help']}" for one in kind.fields()]
+    function.__doc__ = (function.__doc__ or "").format(options="\n    ".join(lines))
 
 
 def shard_of(text: Any) -> tuple[int, int] | None:
@@ -327,7 +392,7 @@ def shard_of(text: Any) -> tuple[int, int] | None:
     return (number, parts) if number < parts else None
 
 
-def _refuse_odd_path(name: str, path: str | os.PathLike[str]) -> None:
+def refuse_odd_path(name: str, path: str | os.PathLike[str]) -> None:
     """Refuse what cannot be the name of a file, with a zero byte in it, or half of a character."""
     try:
         odd = b"\0" in os.fsencode(path)
@@ -337,12 +402,12 @@ def _refuse_odd_path(name: str, path: str | os.PathLike[str]) -> None:
         raise StudyError(f"{name}: {str(path)!r}: no file can have this name")
 
 
-def _visible(value: Any) -> Any:
+def visible(value: Any) -> Any:
     """Names and paths without bytes that are no text, which files cannot hold."""
     if isinstance(value, Mapping):
-        return {name: _visible(one) for name, one in value.items()}
+        return {name: visible(one) for name, one in value.items()}
     if isinstance(value, list):
-        return [_visible(one) for one in value]
+        return [visible(one) for one in value]
     return printable(value) if isinstance(value, str) else value
 
 
@@ -353,8 +418,8 @@ def as_toml(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _from_toml(path: Path) -> dict[str, Any]:
-    """Options of a study from a TOML file."""
+def _from_toml(path: Path, kind: type[Options]) -> dict[str, Any]:
+    """Options from a TOML file."""
     from instances.schema import nearest, quoted
     from instances.text import read_bytes
 
@@ -363,7 +428,7 @@ def _from_toml(path: Path) -> dict[str, Any]:
         asked = tomllib.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise StudyError(f"{path}: not valid TOML: {error}") from None
-    known = {one.name: one.metadata["kinds"] for one in fields(StudyOptions)}
+    known = {one.name: one.metadata["kinds"] for one in kind.fields()}
     for name, value in asked.items():
         if name not in known:
             raise StudyError(f"{path}: unknown option {quoted(name)}{nearest(name, known)}")

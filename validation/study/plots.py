@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,17 +18,17 @@ from validation.study.cases import EXACT
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["looks", "problem_pictures"]
+__all__ = ["COLOURS", "MARKERS", "drawn", "looks", "problem_pictures", "steps"]
 
 # Okabe and Ito's palette, which the colour-blind can tell apart; black is for the exact side.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", "#7F7F7F")
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", "#7F7F7F")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 MOST_POINTS = 200
 """Of a curve: steps of half a per cent of its instances, where it has more."""
 _MOST_TICKS = 12
 
-_STYLE: dict[Any, Any] = {
+STYLE: dict[Any, Any] = {
     "axes.grid": True,
     "axes.spines.right": False,
     "axes.spines.top": False,
@@ -64,32 +65,33 @@ def problem_pictures(rows: pd.DataFrame) -> list[tuple[str, str, str]]:
             _time_profile,
         ),
     )
-    found = []
-    for title, reading, draw in pictures:
-        with own_style(_STYLE, salt="study"):
-            from matplotlib.figure import Figure
+    return [(title, reading, drawn(title, partial(draw, rows=rows, look_of=look))) for title, reading, draw in pictures]
 
-            figure = Figure(figsize=(5.6, 3.5), layout="constrained")
-            axes = figure.add_subplot()
-            draw(axes, rows, look)
-            axes.set_title(title)
-            buffer = io.StringIO()
-            figure.savefig(buffer, format="svg", metadata={"Date": None})
-        found.append((title, reading, buffer.getvalue()))
-    return found
+
+def drawn(title: str, draw: Callable[[Axes], None]) -> str:
+    """A picture under its title, as SVG."""
+    with own_style(STYLE, salt="study"):
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(5.6, 3.5), layout="constrained")
+        axes = figure.add_subplot()
+        draw(axes)
+        axes.set_title(title)
+        buffer = io.StringIO()
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    return buffer.getvalue()
 
 
 def looks(rows: pd.DataFrame) -> dict[str, dict[str, Any]]:
     """Colour, marker and label of each algorithm, the same in all pictures of a problem."""
     names = [name for name in dict.fromkeys(rows["algorithm"]) if name != EXACT]
     found = {
-        name: {"color": _COLOURS[i % len(_COLOURS)], "marker": _MARKERS[i % len(_MARKERS)]}
-        for i, name in enumerate(names)
+        name: {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]} for i, name in enumerate(names)
     }
     return {EXACT: {"color": "black", "marker": "."}, **found}
 
 
-def _steps(values: NDArray[Any], of: int) -> tuple[NDArray[Any], NDArray[Any]]:
+def steps(values: NDArray[Any], of: int) -> tuple[NDArray[Any], NDArray[Any]]:
     """Values in order, and the share of ``of`` in per cent that is at most there."""
     values = np.sort(values)
     number = np.arange(1, len(values) + 1)
@@ -110,7 +112,7 @@ def _gap_distribution(axes: Axes, rows: pd.DataFrame, look_of: Mapping[str, Mapp
     largest = 0.0
     for name, group in rows[rows["algorithm"] != EXACT].groupby("algorithm", sort=False):
         gaps = 100 * group["gap_high"].to_numpy(float)
-        gaps, share = _steps(gaps[np.isfinite(gaps)], len(group))
+        gaps, share = steps(gaps[np.isfinite(gaps)], len(group))
         if len(gaps):
             largest = max(largest, gaps[-1])
         axes.step(
@@ -182,7 +184,7 @@ def _time_profile(axes: Axes, rows: pd.DataFrame, look_of: Mapping[str, Mapping[
 
     for name, group in rows.groupby("algorithm", sort=False):
         answered = group[group["status"].isin(["optimal"] if name == EXACT else ["feasible"])]
-        seconds, share = _steps(answered["seconds"].to_numpy(float), len(group))
+        seconds, share = steps(answered["seconds"].to_numpy(float), len(group))
         if not len(seconds):
             continue
         look = look_of[str(name)]

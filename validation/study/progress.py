@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from collections import Counter, defaultdict
@@ -26,18 +27,26 @@ def kind_of(cell: Cell) -> Kind:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a study is: cells done of the total, failures among them, seconds left."""
+    """How far a study is: cells done of the total, failures among them, seconds left, and what there is to note."""
 
     done: int
     total: int
     failed: int
     seconds_left: float | None
+    note: str = ""
 
 
 class Meter:
-    """Shows progress on one line of a terminal, or a line now and then in a log or a notebook."""
+    """Shows progress on one line of a terminal, or a line now and then in a log or a notebook.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    what : str
+        What is counted.
+    """
+
+    def __init__(self, what: str = "runs") -> None:
+        self.what = what
         self.live = sys.stderr.isatty()
         self.shown = 0.0
         self.began = time.monotonic()
@@ -52,7 +61,11 @@ class Meter:
             "" if progress.seconds_left is None or last else f", about {duration(max(1.0, progress.seconds_left))} left"
         )
         failed = f", {progress.failed} failed" if progress.failed else ""
-        line = f"{progress.done} of {progress.total} runs{failed}, {duration(now - self.began)}{left}"
+        note = f"; {progress.note}" if progress.note else ""
+        line = f"{progress.done} of {progress.total} {self.what}{failed}, {duration(now - self.began)}{left}{note}"
+        if self.live:
+            # A line that goes on in the next one could not be taken back.
+            line = line[: shutil.get_terminal_size().columns - 1]
         print(f"\r\x1b[2K{line}" if self.live else line, end="" if self.live else "\n", file=sys.stderr, flush=True)
         if last:
             self.end()

@@ -15,7 +15,29 @@ from validation.formatting import printable
 from validation.study.cases import EXACT, file_of
 from validation.study.options import shard_of
 
-__all__ = ["CELL", "LARGEST", "RUN", "Cells", "check_row", "check_run", "checked_cells", "parsed"]
+__all__ = [
+    "CELL",
+    "HASH",
+    "LARGEST",
+    "NUMBER",
+    "PROBLEM",
+    "RUN",
+    "SECONDS",
+    "TEXT",
+    "WHOLE",
+    "Cells",
+    "Kind",
+    "Schema",
+    "check_row",
+    "check_run",
+    "checked_cells",
+    "complaint",
+    "got",
+    "one_of",
+    "or_null",
+    "parsed",
+    "shown",
+]
 
 LARGEST = 1e300
 """Numbers beyond are nobody's objective, and their differences are no numbers."""
@@ -25,14 +47,14 @@ _DEEPEST = 8
 
 
 @dataclass(frozen=True)
-class _Kind:
+class Kind:
     """What an entry may be: a test, and the words for it."""
 
     fits: Callable[[Any], bool]
     words: str
 
 
-_Schema: TypeAlias = Mapping[str, _Kind]
+Schema: TypeAlias = Mapping[str, Kind]
 
 
 def _is_number(value: Any) -> bool:
@@ -70,75 +92,78 @@ def _is_plain(value: Any, depth: int = _DEEPEST) -> bool:
     return value is None or isinstance(value, bool) or _is_number(value) or _is_text(value)
 
 
-def _or_null(kind: _Kind) -> _Kind:
-    return _Kind(lambda value: value is None or kind.fits(value), f"{kind.words}, or null")
+def or_null(kind: Kind) -> Kind:
+    """The same, or nothing."""
+    return Kind(lambda value: value is None or kind.fits(value), f"{kind.words}, or null")
 
 
-def _one_of(*words: str) -> _Kind:
-    return _Kind(lambda value: isinstance(value, str) and value in words, f"one of {', '.join(words)}")
+def one_of(*words: str) -> Kind:
+    """One of these words."""
+    return Kind(lambda value: isinstance(value, str) and value in words, f"one of {', '.join(words)}")
 
 
-_NUMBER = _Kind(_is_number, "a finite number")
-_SECONDS = _Kind(lambda value: _is_number(value) and value >= 0, "seconds")
-_WHOLE = _Kind(lambda value: type(value) is int and 0 <= value < 2**63, "a whole number")
-_TEXT = _Kind(_is_text, "text")
-_HASH = _Kind(_is_hash, "a hash of 64 digits")
+NUMBER = Kind(_is_number, "a finite number")
+SECONDS = Kind(lambda value: _is_number(value) and value >= 0, "seconds")
+WHOLE = Kind(lambda value: type(value) is int and 0 <= value < 2**63, "a whole number")
+TEXT = Kind(_is_text, "text")
+HASH = Kind(_is_hash, "a hash of 64 digits")
+PROBLEM = Kind(_is_problem, "a name such as aryl.reclaim")
 
-CELL: _Schema = {
-    "key": _HASH,
-    "problem": _Kind(_is_problem, "a name such as aryl.reclaim"),
-    "sense": _one_of("min", "max"),
-    "source": _one_of("generated", "trace", "file"),
-    "size": _WHOLE,
-    "index": _WHOLE,
-    "instance": _HASH,
-    "file": _TEXT,
-    "algorithm": _TEXT,
+CELL: Schema = {
+    "key": HASH,
+    "problem": PROBLEM,
+    "sense": one_of("min", "max"),
+    "source": one_of("generated", "trace", "file"),
+    "size": WHOLE,
+    "index": WHOLE,
+    "instance": HASH,
+    "file": TEXT,
+    "algorithm": TEXT,
 }
 """What is known of a cell before it runs."""
 
 _OF_EXACT = ("optimal", "feasible", "infeasible", "unbounded", "unknown", "failed")
 _OF_HEURISTICS = ("feasible", "infeasible", "declined", "failed")
 
-_ROW: _Schema = {
-    "status": _one_of(*dict.fromkeys([*_OF_EXACT, *_OF_HEURISTICS])),
-    "reason": _TEXT,
-    "value": _or_null(_NUMBER),
-    "seconds": _SECONDS,
+_ROW: Schema = {
+    "status": one_of(*dict.fromkeys([*_OF_EXACT, *_OF_HEURISTICS])),
+    "reason": TEXT,
+    "value": or_null(NUMBER),
+    "seconds": SECONDS,
 }
-_MORE_OF_ROW: _Schema = {
-    "bound": _or_null(_NUMBER),
-    "relaxation": _or_null(_NUMBER),
-    "engine_seconds": _or_null(_NUMBER),
-    "solver": _or_null(_TEXT),
-    "plan": _or_null(_Kind(lambda value: isinstance(value, dict), "a plan")),
-    "verification": _or_null(_one_of("confirmed", "open", "contradicted")),
-    "second": _or_null(_Kind(lambda value: isinstance(value, dict) and _is_plain(value), "what a second way found")),
+_MORE_OF_ROW: Schema = {
+    "bound": or_null(NUMBER),
+    "relaxation": or_null(NUMBER),
+    "engine_seconds": or_null(NUMBER),
+    "solver": or_null(TEXT),
+    "plan": or_null(Kind(lambda value: isinstance(value, dict), "a plan")),
+    "verification": or_null(one_of("confirmed", "open", "contradicted")),
+    "second": or_null(Kind(lambda value: isinstance(value, dict) and _is_plain(value), "what a second way found")),
 }
 """What a row may do without."""
 
-RUN: _Schema = {
-    "started": _TEXT,
-    "seconds": _or_null(_SECONDS),
-    "jobs": _WHOLE,
-    "command": _TEXT,
-    "commit": _or_null(_TEXT),
-    "versions": _Kind(
+RUN: Schema = {
+    "started": TEXT,
+    "seconds": or_null(SECONDS),
+    "jobs": WHOLE,
+    "command": TEXT,
+    "commit": or_null(TEXT),
+    "versions": Kind(
         lambda value: isinstance(value, dict) and all(_is_text(one) for item in value.items() for one in item),
         "versions by name",
     ),
-    "machine": _Kind(lambda value: isinstance(value, dict) and _is_plain(value), "facts by name"),
-    "shard": _or_null(_Kind(lambda value: _is_text(value) and shard_of(value) is not None, "a shard such as 0/16")),
+    "machine": Kind(lambda value: isinstance(value, dict) and _is_plain(value), "facts by name"),
+    "shard": or_null(Kind(lambda value: _is_text(value) and shard_of(value) is not None, "a shard such as 0/16")),
 }
 """What ran."""
-_MACHINE: _Schema = {"system": _TEXT, "processor": _TEXT, "cores": _WHOLE}
-_STUDY: _Schema = {
-    "asked": _Kind(lambda value: isinstance(value, dict) and _is_plain(value), "what was asked, by name"),
-    "run": _Kind(lambda value: isinstance(value, dict), "what ran, by name"),
-    "cells": _Kind(lambda value: isinstance(value, list), "a list of cells"),
+_MACHINE: Schema = {"system": TEXT, "processor": TEXT, "cores": WHOLE}
+_STUDY: Schema = {
+    "asked": Kind(lambda value: isinstance(value, dict) and _is_plain(value), "what was asked, by name"),
+    "run": Kind(lambda value: isinstance(value, dict), "what ran, by name"),
+    "cells": Kind(lambda value: isinstance(value, list), "a list of cells"),
 }
-_MORE_OF_STUDY: _Schema = {"runs": _Kind(lambda value: isinstance(value, list), "a list of runs")}
-_ASKED: _Schema = {"seed": _WHOLE}
+_MORE_OF_STUDY: Schema = {"runs": Kind(lambda value: isinstance(value, list), "a list of runs")}
+_ASKED: Schema = {"seed": WHOLE}
 
 
 def parsed(content: bytes) -> Any:
@@ -178,22 +203,22 @@ def check_row(row: Any, cells: Cells | None = None) -> str:
     told = cells.get(row["key"]) if cells is not None and _is_text(row["key"]) else None
     # A row that says what its cell does needs no other check of that; but 1 is true, and 1.0.
     alike = told is not None and told.items() <= row.items() and type(row["size"]) is type(row["index"]) is int
-    wrong = "" if alike else _complaint(row, CELL) or _file(row)
-    wrong = wrong or _complaint(row, _ROW)
+    wrong = "" if alike else complaint(row, CELL) or _file(row)
+    wrong = wrong or complaint(row, _ROW)
     if wrong:
         return wrong
     for name, kind in _MORE_OF_ROW.items():
         # What a row does without needs no look.
         if (value := row.get(name)) is not None and not kind.fits(value):
-            return _got(name, value, kind.words)
+            return got(name, value, kind.words)
     known = _OF_EXACT if row["algorithm"] == EXACT else _OF_HEURISTICS
     if row["status"] not in known:
-        return _got("status", row["status"], f"one of {', '.join(known)}")
+        return got("status", row["status"], f"one of {', '.join(known)}")
     if (row["value"] is None) == (row["status"] in ("optimal", "feasible")) and row["status"] != "unknown":
-        return _got("value", row["value"], f"that of a plan which is {row['status']}")
+        return got("value", row["value"], f"that of a plan which is {row['status']}")
     for name in ("problem", "sense", "instance", "algorithm"):
         if told is not None and row[name] != told[name]:
-            return _got(name, row[name], f"{_shown(told[name])}, as its cell has it")
+            return got(name, row[name], f"{shown(told[name])}, as its cell has it")
     return ""
 
 
@@ -201,16 +226,16 @@ def check_run(study: Any) -> str:
     """What is wrong with the record of a study but for its cells; empty when nothing is."""
     if not isinstance(study, dict) or not _STUDY.keys() <= study.keys():
         return "not the record of a study"
-    wrong = _complaint(study, _STUDY) or _complaint(study["asked"], _ASKED, "asked.")
-    wrong = wrong or _complaint({"runs": [], **study}, _MORE_OF_STUDY)
+    wrong = complaint(study, _STUDY) or complaint(study["asked"], _ASKED, "asked.")
+    wrong = wrong or complaint({"runs": [], **study}, _MORE_OF_STUDY)
     if wrong:
         return wrong
     for name, run in [("run", study["run"]), *((f"runs[{i}]", one) for i, one in enumerate(study.get("runs", [])))]:
         if not isinstance(run, dict):
-            return _got(name, run, "what ran, by name")
+            return got(name, run, "what ran, by name")
         # Studies of a version before know of no shards.
-        wrong = wrong or _complaint({"shard": None, **run}, RUN, f"{name}.")
-        wrong = wrong or _complaint(run["machine"], _MACHINE, f"{name}.machine.")
+        wrong = wrong or complaint({"shard": None, **run}, RUN, f"{name}.")
+        wrong = wrong or complaint(run["machine"], _MACHINE, f"{name}.machine.")
     return wrong
 
 
@@ -220,7 +245,9 @@ class Cells(Sequence[dict[str, Any]]):
     Parameters
     ----------
     records : iterable of mapping
-        With the entries of :data:`CELL`, as :func:`checked_cells` gives them.
+        As :func:`checked_cells` gives them.
+    entries : iterable of str
+        Of each record, ``key`` among them.
 
     Attributes
     ----------
@@ -230,8 +257,9 @@ class Cells(Sequence[dict[str, Any]]):
         By key, the number of the cell.
     """
 
-    def __init__(self, records: Iterable[Mapping[str, Any]]) -> None:
-        self.columns: dict[str, list[Any]] = {name: [] for name in CELL if name != "file"}
+    def __init__(self, records: Iterable[Mapping[str, Any]], entries: Iterable[str] = CELL) -> None:
+        self.entries = tuple(entries)
+        self.columns: dict[str, list[Any]] = {name: [] for name in self.entries if name != "file"}
         self.numbers: dict[str, int] = {}
         words: dict[Any, Any] = {}
         for record in records:
@@ -246,7 +274,7 @@ class Cells(Sequence[dict[str, Any]]):
 
     def __getitem__(self, number: Any) -> Any:
         record: dict[str, Any] = {}
-        for name in CELL:
+        for name in self.entries:
             of_others = name == "file"
             record[name] = file_of(record["problem"], record["instance"]) if of_others else self.columns[name][number]
         return record
@@ -269,8 +297,8 @@ def checked_cells(records: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
     for number, cell in enumerate(records):
         where = f"cells[{number}]"
         if not isinstance(cell, dict):
-            raise ValueError(f"{where}: got {_shown(cell)}, must be a cell")
-        wrong = _complaint(cell, CELL, f"{where}.") or _file(cell, f"{where}.")
+            raise ValueError(f"{where}: got {shown(cell)}, must be a cell")
+        wrong = complaint(cell, CELL, f"{where}.") or _file(cell, f"{where}.")
         if wrong:
             raise ValueError(wrong)
         # Each stands in many cells.
@@ -282,27 +310,28 @@ def checked_cells(records: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
         yield cell
 
 
-def _complaint(record: Mapping[str, Any], schema: _Schema, place: str = "") -> str:
+def complaint(record: Mapping[str, Any], schema: Schema, place: str = "") -> str:
     """The first entry that is missing or is not what it must be."""
     for name, kind in schema.items():
         if name not in record:
             return f"field {place + name!r} is missing"
         if not kind.fits(record[name]):
-            return _got(place + name, record[name], kind.words)
+            return got(place + name, record[name], kind.words)
     return ""
 
 
 def _file(record: Mapping[str, Any], place: str = "") -> str:
     """A file elsewhere than in the study's directory is neither read nor linked."""
     wanted = file_of(record["problem"], record["instance"])
-    return "" if record["file"] == wanted else _got(f"{place}file", record["file"], wanted)
+    return "" if record["file"] == wanted else got(f"{place}file", record["file"], wanted)
 
 
-def _got(name: str, value: Any, words: str) -> str:
-    return f"field {name!r}: got {_shown(value)}, must be {words}"
+def got(name: str, value: Any, words: str) -> str:
+    """A complaint about an entry that is not what ``words`` say."""
+    return f"field {name!r}: got {shown(value)}, must be {words}"
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
     """A value in a message, however long it is."""
     said = printable(json.dumps(value, ensure_ascii=False)) if _is_plain(value) else f"{type(value).__name__}"
     return said if len(said) <= _LONGEST_SHOWN else f"{said[:_LONGEST_SHOWN]}..."

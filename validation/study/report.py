@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import gc
-import html
 import json
 import os
 import shlex
@@ -13,16 +11,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-import numpy as np
 import pandas as pd
 
 from instances.base import Instance, InstanceError, PlanError
 from instances.files import load, write_whole
 from validation import catalogue
 from validation.drawing import plans_side_by_side
-from validation.formatting import duration, gap_range, number, number_range, percent, printable
+from validation.formatting import duration, gap_range, number, number_range, percent
 from validation.sources import read_files, repairs, told
 from validation.study.cases import EXACT
+from validation.study.page import CSS, Markup, escape, figure, link, provenance_section, table
 from validation.study.plots import looks, problem_pictures
 from validation.study.results import Study, collect, has_zeros, read_kept
 from validation.study.store import Warn
@@ -37,8 +35,6 @@ MOST_DRAWN = 12
 """Problems of which the worst instance is drawn, the first: a page is to be sent around."""
 MOST_SOURCES = 1000
 """Instances of real data whose files are asked where they are from."""
-MOST_LINES = 200
-"""Of a table: the rest is in ``results.parquet``."""
 
 
 def finish(directory: str | os.PathLike[str], warn: Warn = warnings.warn) -> Study:
@@ -83,11 +79,11 @@ def _page(study: Study) -> str:
         for problem in problems
     ]
     contents = "".join(
-        f"<li>{_link(f'#{quote(problem)}', problem)} {_escape(_title(problem))}</li>" for problem in problems
+        f"<li>{link(f'#{quote(problem)}', problem)} {escape(_title(problem))}</li>" for problem in problems
     )
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Optimality gaps: {_escape(", ".join(problems))}</title><style>{_CSS}</style></head><body>
+<title>Optimality gaps: {escape(", ".join(problems))}</title><style>{CSS}</style></head><body>
 <h1>Optimality gaps</h1>
 {_verdict(study)}
 <ul class="contents">{contents}</ul>
@@ -96,7 +92,7 @@ def _page(study: Study) -> str:
 {"".join(sections)}
 {_failures(study)}
 {_sources(study)}
-{_provenance(study)}
+{provenance_section(study.metadata, ("results.parquet", "metadata.json"))}
 </body></html>
 """
 
@@ -126,7 +122,7 @@ def _verdict(study: Study) -> str:
     )
     if meta["shard"]:
         said += (
-            f" <b>Shard {_escape(meta['shard'])}:</b> {meta['cells_ended']} of the study's {meta['cells']} runs are "
+            f" <b>Shard {escape(meta['shard'])}:</b> {meta['cells_ended']} of the study's {meta['cells']} runs are "
             "here, and gaps are as far as these tell."
         )
     elif not meta["finished"]:
@@ -149,20 +145,16 @@ def _problem(
     worst: list[dict[str, Any]],
     plans: _Plans,
 ) -> str:
-    pictures = "".join(
-        f'<figure><img alt="{_escape(f"{title} of {problem}")}" src="{_inline(svg)}">'
-        f"<figcaption>{_escape(reading)}</figcaption></figure>"
-        for title, reading, svg in problem_pictures(rows)
-    )
+    pictures = "".join(figure(f"{title} of {problem}", reading, svg) for title, reading, svg in problem_pictures(rows))
     legend = "".join(
-        f'<span><b style="background:{look["color"]}"></b>{_escape(name)}</span>' for name, look in looks(rows).items()
+        f'<span><b style="background:{look["color"]}"></b>{escape(name)}</span>' for name, look in looks(rows).items()
     )
     sense = "smaller values are better" if rows["sense"].iloc[0] == "min" else "greater values are better"
     entry = catalogue.CATALOGUE.get(problem)
     source = f"{entry.source}; " if entry else ""
     return (
-        f'<section id="{_escape(problem)}"><h2>{_escape(problem)}</h2>'
-        f"<p>{_escape(_title(problem))} ({_escape(source)}{sense}).</p>"
+        f'<section id="{escape(problem)}"><h2>{escape(problem)}</h2>'
+        f"<p>{escape(_title(problem))} ({escape(source)}{sense}).</p>"
         f'{_summary_table(summary, problem)}<div class="legend">{legend}</div><div class="pictures">{pictures}</div>'
         f"{_relaxation(rows)}{_worst(study, worst, plans)}</section>"
     )
@@ -217,7 +209,7 @@ def _summary_table(summary: pd.DataFrame, problem: str) -> str:
         "median time",
         "exact",
     ]
-    return _table(header, lines, text_columns=(0, 2))
+    return table(header, lines, text_columns=(0, 2))
 
 
 def _relaxation(rows: pd.DataFrame) -> str:
@@ -241,7 +233,7 @@ def _relaxation(rows: pd.DataFrame) -> str:
     return (
         "<h3>Against the paper's bound</h3><p>The paper measures its heuristic against a relaxation. Part of that "
         "distance is the relaxation's own slack, which no plan can make up for. Feasible plans on instances solved to "
-        "optimality; distances are means, relative to the bound.</p>" + _table(header, lines, text_columns=(0, 2))
+        "optimality; distances are means, relative to the bound.</p>" + table(header, lines, text_columns=(0, 2))
     )
 
 
@@ -276,8 +268,8 @@ def _worst(study: Study, records: list[dict[str, Any]], plans: _Plans) -> str:
             ]
         )
     header = ["heuristic", "size", "gap", "value", "optimum", "instance", "to see it again, in the study's directory"]
-    table = _table(header, lines, text_columns=(0, 5, 6))
-    return f"<h3>Worst instances</h3>{table}{_picture_of_the_worst(study, records, plans)}"
+    shown = table(header, lines, text_columns=(0, 5, 6))
+    return f"<h3>Worst instances</h3>{shown}{_picture_of_the_worst(study, records, plans)}"
 
 
 class _Plans:
@@ -309,11 +301,8 @@ def _picture_of_the_worst(study: Study, bad: list[dict[str, Any]], plans: _Plans
             read = {name: instance.plan_type.from_dict(plan) for name, plan in drawn.items()}
             picture = plans_side_by_side(instance, read)
         except (InstanceError, PlanError, OSError) as error:
-            return f"<p>Not drawn: {_escape(caption)}: {_escape(error)}</p>"
-        return (
-            f'<figure><img src="{_inline(picture)}" alt="{_escape(caption)}">'
-            f"<figcaption>{_escape(caption)}</figcaption></figure>"
-        )
+            return f"<p>Not drawn: {escape(caption)}: {escape(error)}</p>"
+        return figure(caption, caption, picture)
     return ""
 
 
@@ -325,13 +314,13 @@ def _stored(study: Study, row: dict[str, Any]) -> Instance[Any]:
     return instance
 
 
-def _command(row: dict[str, Any], seed: int) -> _Markup:
+def _command(row: dict[str, Any], seed: int) -> Markup:
     """What runs the heuristic again; nothing for a function that the command line cannot name."""
     entry = catalogue.CATALOGUE.get(row["problem"])
     if ":" not in row["algorithm"] and (entry is None or row["algorithm"] not in entry.heuristics):
-        return _Markup()
+        return Markup()
     command = ["optgap", "solve", row["file"], "--heuristic", row["algorithm"], "--seed", str(seed)]
-    return _Markup(f"<code>{_escape(shlex.join(command))}</code>")
+    return Markup(f"<code>{escape(shlex.join(command))}</code>")
 
 
 def _disagreements(study: Study) -> str:
@@ -354,7 +343,7 @@ def _disagreements(study: Study) -> str:
     header = ["problem", "algorithm", "value", "against", "instance"]
     return (
         '<section class="bad"><h2>Oracle disagreements</h2>'
-        + _table(header, lines, text_columns=(0, 1, 3, 4))
+        + table(header, lines, text_columns=(0, 1, 3, 4))
         + "</section>"
     )
 
@@ -382,7 +371,7 @@ def _failures(study: Study) -> str:
     header = ["problem", "algorithm", "status", "runs", "reason of the first", "instance"]
     return (
         "<section><h2>Runs without a feasible plan</h2>"
-        + _table(header, lines, text_columns=(0, 1, 2, 4, 5))
+        + table(header, lines, text_columns=(0, 1, 2, 4, 5))
         + "</section>"
     )
 
@@ -421,11 +410,11 @@ def _sources(study: Study) -> str:
     header = ["file of", "name", "SHA-256", "reader", "options", "rows", "of these", "instances"]
     second = (
         "<h3>Changed or filled in for an instance</h3>"
-        + _table(["problem", "what", "instances", "jobs"], repaired, text_columns=(0, 1))
+        + table(["problem", "what", "instances", "jobs"], repaired, text_columns=(0, 1))
         if repaired
         else ""
     )
-    return f"<section><h2>Real data</h2>{rest}{_table(header, read, text_columns=(0, 1, 2, 3, 4, 6))}{second}</section>"
+    return f"<section><h2>Real data</h2>{rest}{table(header, read, text_columns=(0, 1, 2, 3, 4, 6))}{second}</section>"
 
 
 def _origin(study: Study, row: Mapping[Any, Any]) -> Mapping[str, Any] | None:
@@ -438,85 +427,5 @@ def _origin(study: Study, row: Mapping[Any, Any]) -> Mapping[str, Any] | None:
     return origin if isinstance(origin, dict) else None
 
 
-def _provenance(study: Study) -> str:
-    meta = study.metadata
-    versions = ", ".join(f"{name} {v}" for name, v in meta["versions"].items())
-    machine = meta["machine"]
-    runs = "".join(
-        f"<li>{_escape(_run_told(run))}; {_escape(run['machine']['processor'])}</li>" for run in meta["runs"]
-    )
-    facts = {
-        "Command": f"<code>{_escape(meta['command'])}</code>",
-        "Run": _escape(_run_told(meta)),
-        **({"All runs": f"<details><summary>{len(meta['runs'])}</summary><ul>{runs}</ul></details>"} if runs else {}),
-        "Versions": _escape(versions),
-        "Commit": _escape(meta["commit"] or "not in a checkout"),
-        "Machine": _escape(f"{machine['processor']}, {machine['cores']} cores, {machine['system']}"),
-        "Asked": f"<code>{_escape(json.dumps(meta['asked']))}</code>",
-        "Table": ", ".join(_link(name, name) for name in ("results.parquet", "metadata.json")),
-    }
-    lines = "".join(f"<dt>{name}</dt><dd>{fact}</dd>" for name, fact in facts.items())
-    return f"<section><h2>Where these numbers come from</h2><dl>{lines}</dl></section>"
-
-
-def _run_told(run: Mapping[str, Any]) -> str:
-    shard = f"shard {run['shard']}, " if run["shard"] else ""
-    took = f" in {duration(run['seconds'])}" if run["seconds"] is not None else ""
-    return f"{shard}started {run['started']}{took}, {run['jobs']} worker process{'es' * (run['jobs'] > 1)}"
-
-
-class _Markup(str):
-    """HTML, among words that are none."""
-
-    __slots__ = ()
-
-
-def _table(header: list[str], lines: Sequence[Sequence[str]], *, text_columns: tuple[int, ...]) -> str:
-    def cell(tag: str, column: int, content: str) -> str:
-        kind = ' class="text"' if column in text_columns else ""
-        return f"<{tag}{kind}>{_escape(content)}</{tag}>"
-
-    head = "".join(cell("th", i, name) for i, name in enumerate(header))
-    shown = lines[:MOST_LINES]
-    body = "".join("<tr>" + "".join(cell("td", i, c) for i, c in enumerate(line)) + "</tr>" for line in shown)
-    rest = f"<p>The first {MOST_LINES} of {len(lines):,}; all are in results.parquet.</p>" if lines != shown else ""
-    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{rest}'
-
-
-def _instance(row: Mapping[Any, Any] | pd.Series[Any]) -> _Markup:
-    return _link(quote(row["file"]), row["instance"][:12])
-
-
-def _link(target: str, words: str) -> _Markup:
-    return _Markup(f'<a href="{_escape(target)}">{_escape(words)}</a>')
-
-
-def _inline(svg: str) -> str:
-    return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
-
-
-def _escape(value: Any) -> _Markup:
-    """Words as HTML; nothing for what is missing."""
-    if isinstance(value, _Markup):
-        return value
-    return _Markup(html.escape(printable(str(value))) if value is not None and value is not np.nan else "")
-
-
-_CSS = """
-body{font:15px/1.5 system-ui,sans-serif;color:#1b1f24;max-width:1180px;margin:2rem auto;padding:0 1.2rem}
-h1{font-size:1.7rem;margin:0 0 .4rem} h2{font-size:1.25rem;margin:2.4rem 0 .3rem;border-bottom:1px solid #d0d7de}
-h3{font-size:1rem;margin:1.2rem 0 .3rem} a{color:#0b5cad} code{font-size:.86em}
-p{max-width:75ch} details p{margin:.6rem 0} summary{cursor:pointer;color:#0b5cad}
-.good{color:#116329;font-weight:600} .bad{color:#b00020;font-weight:600} section.bad h2{border-color:#b00020}
-ul.contents{padding-left:1.2rem;margin:.4rem 0 1rem}
-.wide{overflow-x:auto} table{border-collapse:collapse;font-variant-numeric:tabular-nums;margin:.6rem 0;font-size:.93em}
-th,td{padding:.22rem .55rem;text-align:right;border-bottom:1px solid #e4e8ec;white-space:nowrap}
-th{border-bottom:2px solid #aab2bb;font-weight:600;white-space:normal;vertical-align:bottom}
-.text{text-align:left} td.text{white-space:normal}
-.legend span{margin-right:1.1rem;font-size:.9em;white-space:nowrap}
-.legend b{display:inline-block;width:.8em;height:.8em;border-radius:2px;margin-right:.35em;vertical-align:-.05em}
-.pictures{display:grid;grid-template-columns:repeat(auto-fit,minmax(430px,1fr));gap:.6rem 1.4rem;margin:1rem 0}
-figure{margin:0} img{width:100%;height:auto} figcaption{font-size:.85em;color:#57606a;max-width:60ch}
-dl{display:grid;grid-template-columns:max-content 1fr;gap:.2rem 1rem;font-size:.9em} dt{color:#57606a} dd{margin:0}
-dd code{overflow-wrap:anywhere}
-"""
+def _instance(row: Mapping[Any, Any] | pd.Series[Any]) -> Markup:
+    return link(quote(row["file"]), row["instance"][:12])

@@ -19,14 +19,13 @@ The directory of a study holds
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import time
 import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -39,7 +38,7 @@ from validation.provenance import cores, memory_of_machine, provenance
 from validation.study.cases import Algorithm, Case, choose_algorithms, choose_cases, choose_problems
 from validation.study.cells import Cell, cell_record, cells_of, in_shard, row_of, run_cell
 from validation.study.keys import is_told
-from validation.study.options import StudyOptions
+from validation.study.options import StudyOptions, documented
 from validation.study.progress import Estimate, Meter, Progress, somebody_watches
 from validation.study.records import Cells
 from validation.study.results import Study
@@ -96,29 +95,7 @@ def gap_study(
     return run_study(StudyOptions(problems=problems, **options), progress=progress, client=client)
 
 
-def _documented() -> None:
-    """Give :func:`gap_study` the parameters of :class:`StudyOptions`, which tell them once."""
-    own = inspect.signature(gap_study).parameters
-    kinds = inspect.Parameter
-    asked = [
-        kinds(
-            one.name,
-            kinds.POSITIONAL_OR_KEYWORD if one.name == "problems" else kinds.KEYWORD_ONLY,
-            default=kinds.empty if one.name in ("problems", "seed", "output") else one.default,
-            annotation=one.type,
-        )
-        for one in fields(StudyOptions)
-    ]
-    required = [one for one in asked if one.default is kinds.empty]
-    others = [one for one in asked if one.default is not kinds.empty]
-    gap_study.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [*required, *others, own["progress"], own["client"]], return_annotation=Study
-    )
-    lines = [f"{one.name} : {one.type}\n        {one.metadata['help']}" for one in fields(StudyOptions)]
-    gap_study.__doc__ = (gap_study.__doc__ or "").format(options="\n    ".join(lines))
-
-
-_documented()
+documented(gap_study, StudyOptions, required=("problems", "seed", "output"))
 
 
 @dataclass(frozen=True)

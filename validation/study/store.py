@@ -27,7 +27,10 @@ from validation.study.cases import Case
 from validation.study.records import RUN, Cells, check_row, check_run, checked_cells, parsed
 
 __all__ = [
+    "INSTANCES",
     "LOG",
+    "STUDY",
+    "Form",
     "Line",
     "Log",
     "Record",
@@ -46,8 +49,7 @@ __all__ = [
     "write_study",
 ]
 
-RECORD, LOG, ASIDE, LOCK, INSTANCES = "study.json", "rows.jsonl", "rows.damaged.jsonl", ".lock", "instances"
-_NAMES = (RECORD, LOG, ASIDE, "results.parquet", "metadata.json", "report.html", INSTANCES)
+LOG, ASIDE, LOCK, INSTANCES = "rows.jsonl", "rows.damaged.jsonl", ".lock", "instances"
 
 LOCK_PATIENCE = 2.0
 """Seconds to wait for another run to let go of the directory: one that was killed lets go when its
@@ -57,11 +59,53 @@ Warn: TypeAlias = Callable[[str], object]
 """Takes a line about damage that a study survives."""
 
 
+@dataclass(frozen=True)
+class Form:
+    """A kind of study, told by what its directory holds.
+
+    Attributes
+    ----------
+    name : str
+        What messages call it.
+    record : str
+        Name of its record.
+    files, folders : tuple of str
+        What it writes beside record, log and lock.
+    cells : callable
+        Makes cells of the entries of a record, checked.
+    check : callable
+        Says what is wrong with a row of the log, which may be of these cells; nothing where it is empty.
+    """
+
+    name: str
+    record: str
+    files: tuple[str, ...]
+    folders: tuple[str, ...]
+    cells: Callable[[Iterable[Any]], Cells]
+    check: Callable[[Any, Cells | None], str]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What nobody else may have in the directory."""
+        return (self.record, LOG, ASIDE, *self.files, *self.folders)
+
+
+STUDY = Form(
+    "study",
+    "study.json",
+    ("results.parquet", "metadata.json", "report.html"),
+    (INSTANCES,),
+    lambda records: Cells(checked_cells(records)),
+    check_row,
+)
+"""A study of gaps."""
+
+
 # --- whose it is --------------------------------------------------------------------------------
 
 
 @contextmanager
-def locked(directory: Path) -> Iterator[Record | None]:
+def locked(directory: Path, form: Form = STUDY) -> Iterator[Record | None]:
     """Hold the study's directory, so that two runs cannot write into it at once.
 
     Yields
@@ -77,18 +121,18 @@ def locked(directory: Path) -> Iterator[Record | None]:
     lock = filelock.FileLock(directory / LOCK)
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        own_record(directory)
+        own_record(directory, form)
         lock.acquire(timeout=LOCK_PATIENCE)
     except filelock.Timeout:
-        raise StudyError(f"another study is writing to {directory}") from None
+        raise StudyError(f"another {form.name} is writing to {directory}") from None
     except OSError as error:
         raise StudyError(f"cannot write to {directory}: {error.strerror}") from None
     with lock:
         # Another run may have written one while this one waited.
-        yield read_study(directory) if (directory / RECORD).exists() else None
+        yield read_study(directory, form) if (directory / form.record).exists() else None
 
 
-def require_study(directory: Path) -> Record:
+def require_study(directory: Path, form: Form = STUDY) -> Record:
     """The record of the study that a directory holds.
 
     Raises
@@ -96,39 +140,39 @@ def require_study(directory: Path) -> Record:
     StudyError
         Where it holds no study, or something else under the names of its files.
     """
-    found = own_record(directory) if os.path.lexists(directory / RECORD) else None
+    found = own_record(directory, form) if os.path.lexists(directory / form.record) else None
     if found is None:
-        raise StudyError(f"{directory} holds no study: there is no {RECORD} in it")
+        raise StudyError(f"{directory} holds no {form.name}: there is no {form.record} in it")
     return found
 
 
-def own_record(directory: Path) -> Record | None:
+def own_record(directory: Path, form: Form = STUDY) -> Record | None:
     """The record of a study, where there is one; an error where there is anything that is no study's."""
     # What there is comes first, and the record after it: a run that begins just now writes its record first.
-    found = [name for name in _NAMES if os.path.lexists(directory / name)]
+    found = [name for name in form.names if os.path.lexists(directory / name)]
     for name in (LOCK, *found):
-        _refuse_odd(directory / name)
-    if RECORD in found:
-        return read_study(directory)
-    if found and all(line.wrong for line in lines_of(directory)):
+        _refuse_odd(directory / name, form)
+    if form.record in found:
+        return read_study(directory, form)
+    if found and all(line.wrong for line in lines_of(directory, form=form)):
         path = directory / found[0]
-        raise StudyError(f"{path} is not a study's, there is no {RECORD} beside it: choose another output")
+        raise StudyError(f"{path} is not a {form.name}'s, there is no {form.record} beside it: choose another output")
     return None
 
 
-def _refuse_odd(path: Path) -> None:
+def _refuse_odd(path: Path, form: Form) -> None:
     """Raise where a path is another kind of thing than a study writes there."""
     if not os.path.lexists(path):
         return
     found = os.lstat(path)
     if stat.S_ISLNK(found.st_mode):
-        raise StudyError(f"{path} is a symbolic link, which a study does not follow")
-    folder = path.name == INSTANCES
+        raise StudyError(f"{path} is a symbolic link, which a {form.name} does not follow")
+    folder = path.name in form.folders
     if not (stat.S_ISDIR if folder else stat.S_ISREG)(found.st_mode):
-        raise StudyError(f"{path} is not a study's: it must be a {'directory' if folder else 'file'}")
+        raise StudyError(f"{path} is not a {form.name}'s: it must be a {'directory' if folder else 'file'}")
     # Taking a lock empties its file.
     if path.name == LOCK and found.st_size:
-        raise StudyError(f"{path} is not a study's, whose lock is empty: choose another output")
+        raise StudyError(f"{path} is not a {form.name}'s, whose lock is empty: choose another output")
 
 
 # --- the record ---------------------------------------------------------------------------------
@@ -160,9 +204,9 @@ _CELLS, _END = b' "cells":[\n', b"]}\n"
 """What stands before and after the cells, which have a line each; versions before indented them."""
 
 
-def write_study(directory: Path, record: Record) -> None:
+def write_study(directory: Path, record: Record, form: Form = STUDY) -> None:
     """Write the record of a study, whole or not at all."""
-    write_whole(directory / RECORD, _pieces(record))
+    write_whole(directory / form.record, _pieces(record))
 
 
 def _pieces(record: Record) -> Iterator[bytes]:
@@ -173,7 +217,7 @@ def _pieces(record: Record) -> Iterator[bytes]:
     yield b"\n" + _END
 
 
-def read_study(directory: Path) -> Record:
+def read_study(directory: Path, form: Form = STUDY) -> Record:
     """The record of the study that a directory holds.
 
     Raises
@@ -181,17 +225,17 @@ def read_study(directory: Path) -> Record:
     StudyError
         When there is no such record, or an entry of it is not what it must be.
     """
-    path = directory / RECORD
+    path = directory / form.record
     try:
         with path.open("rb") as file:
-            return _read_record(file)
+            return _read_record(file, form)
     except (FileNotFoundError, NotADirectoryError):
-        raise StudyError(f"{directory} holds no study: there is no {RECORD} in it") from None
+        raise StudyError(f"{directory} holds no {form.name}: there is no {form.record} in it") from None
     except ValueError as error:
         raise StudyError(f"{path}: {error}") from None
 
 
-def _read_record(file: BinaryIO) -> Record:
+def _read_record(file: BinaryIO, form: Form) -> Record:
     head: list[bytes] = []
     for line in file:
         if line == _CELLS:
@@ -207,7 +251,7 @@ def _read_record(file: BinaryIO) -> Record:
         raise ValueError(wrong)
     run, *runs = ({name: one.get(name) for name in RUN} for one in (study["run"], *study.get("runs", [])))
     # What else stands there is nobody's.
-    return Record(study["asked"], run, Cells(checked_cells(cells)), runs)
+    return Record(study["asked"], run, form.cells(cells), runs)
 
 
 def _cells_by_line(file: BinaryIO) -> Iterator[Any]:
@@ -346,9 +390,9 @@ class Rows:
     damaged: list[tuple[int, str]]
 
 
-def read_log(directory: Path, cells: Cells | None = None) -> Rows:
+def read_log(directory: Path, cells: Cells | None = None, form: Form = STUDY) -> Rows:
     """What :func:`lines_of` finds, for one who wants it at once."""
-    lines = [*lines_of(directory, cells)]
+    lines = [*lines_of(directory, cells, form=form)]
     return Rows(
         [line.row for line in lines if not line.wrong], [(line.number, line.wrong) for line in lines if line.wrong]
     )
@@ -358,7 +402,9 @@ _KEY = re.compile(rb'"key": "([0-9a-f]{64})"')
 """How the library writes the key of a row."""
 
 
-def lines_of(directory: Path, cells: Cells | None = None, *, keys: Collection[str] | None = None) -> Iterator[Line]:
+def lines_of(
+    directory: Path, cells: Cells | None = None, *, keys: Collection[str] | None = None, form: Form = STUDY
+) -> Iterator[Line]:
     """The lines of a study's log, one by one, in the order in which the cells ended.
 
     A last line without its end is passed over: it is being written, or its writer was killed.
@@ -370,6 +416,8 @@ def lines_of(directory: Path, cells: Cells | None = None, *, keys: Collection[st
         Cells that the rows may be of; a row that says something else of its cell is none.
     keys : collection of str, optional
         Of the rows that are wanted; most others are not looked at.
+    form : Form
+        What kind of study it is.
     """
     start = 0
     for number, content in enumerate(_lines(directory / LOG), 1):
@@ -380,14 +428,14 @@ def lines_of(directory: Path, cells: Cells | None = None, *, keys: Collection[st
         row, wrong = {}, ""
         try:
             row = parsed(content)
-            wrong = check_row(row, cells)
+            wrong = form.check(row, cells)
         except ValueError as error:
             wrong = str(error)
         yield Line(number, start, content, {} if wrong else row, wrong)
         start += len(content)
 
 
-def mend_log(directory: Path, cells: Cells, warn: Warn) -> set[int]:
+def mend_log(directory: Path, cells: Cells, warn: Warn, form: Form = STUDY) -> set[int]:
     """Numbers of the cells that the log has a row of, failures excepted; it holds nothing but rows afterwards.
 
     A last line without its end is dropped: the run that wrote it was killed in the middle.  Lines that are
@@ -396,7 +444,7 @@ def mend_log(directory: Path, cells: Cells, warn: Warn) -> set[int]:
     log, end = directory / LOG, 0
     done: set[int] = set()
     damaged: list[Line] = []
-    for line in lines_of(directory, cells):
+    for line in lines_of(directory, cells, form=form):
         end = line.start + len(line.content)
         if line.wrong:
             damaged.append(line)

@@ -241,7 +241,7 @@ ENTRY = Entry(
     ),
     from_trace=from_trace,
     symmetric=("n",),
-    rescalings=(Rescaling(("work", "arrivals", "quantum"), 1), Rescaling(("work", "throughputs"), 0)),
+    rescalings=(Rescaling(("work", "arrivals", "quantum", "attained"), 1), Rescaling(("work", "throughputs"), 0)),
     enlarge=lambda instance: replace(
         instance,
         num_gpus=instance.num_gpus + 1,

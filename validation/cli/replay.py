@@ -1,0 +1,94 @@
+"""The command ``replay``: traces under several decision makers, and what the difference came to."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+
+from validation.cli import interruption
+from validation.cli.app import app, complain, console, text
+from validation.cli.options import with_options
+from validation.replay.options import ReplayOptions
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from validation.replay.results import Replays
+
+__all__ = ["replay", "report_replays"]
+
+MOST_TOLD = 20
+"""Sentences on the terminal."""
+
+
+def replay(config: Path | None, **given: Any) -> None:
+    """Replay traces under several decision makers; what was interrupted is resumed by the same command."""
+    options = ReplayOptions.given(config, **given)
+    from validation.outputs import folder_to_write
+    from validation.replay.study import run_replays
+    from validation.study.progress import Meter
+
+    assert options.output is not None
+    output = Path(options.output)
+    interruption.say(lambda: _so_far(output))
+    meter = Meter("replays")
+    try:
+        with folder_to_write(output):
+            result = run_replays(options, progress=meter, warn=complain)
+    finally:
+        meter.end()
+    _print_replays(result)
+
+
+with_options(replay, ReplayOptions, {})
+app.command()(replay)
+
+
+def _so_far(output: Path) -> str:
+    """Where what ended is, for one who interrupts."""
+    if not (output / "rows.jsonl").exists():
+        return "nothing had ended"
+    return f"the replays that ended are in {output}, and the same command goes on from there"
+
+
+def report_replays(directory: Path) -> bool:
+    """Write tables and report of replays anew, and print what they say; whether the directory holds any."""
+    from validation.replay.records import REPLAYS
+
+    if not os.path.lexists(directory / REPLAYS.record):
+        return False
+    from validation.replay.report import finish
+
+    _print_replays(finish(directory, complain))
+    return True
+
+
+def _print_replays(result: Replays) -> None:
+    from validation.replay.report import sentences
+
+    page = console()
+    overview = result.overview()
+    for trace, rows in overview.groupby("trace", sort=False) if len(overview) else ():
+        title = text(f"{trace}, {result.metadata['asked']['problem']}", "italic")
+        table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+        columns = [str(name) for name in overview if name != "trace"]
+        for name in columns:
+            table.add_column(text(name), justify="left" if name == "policy" else "right", no_wrap=name == "policy")
+        for row in rows.to_dict("records"):
+            table.add_row(*(text(str(row[name])) for name in columns))
+        page.print(table)
+    told = sentences(result, result.differences(), result.gaps(), result.cost_of_gaps())
+    for one in told[:MOST_TOLD]:
+        page.print(text(one), soft_wrap=True)
+    if len(told) > MOST_TOLD:
+        page.print(text(f"and {len(told) - MOST_TOLD:,} more, see the report"))
+    meta, failed = result.metadata, result.rows[result.rows["status"] == "failed"]
+    if len(failed):
+        first = failed.iloc[0]
+        page.print(text(f"{len(failed)} replays failed; the first: {first['policy']}: {first['reason']}", "yellow"))
+    if not meta["finished"]:
+        page.print(text(f"unfinished: {meta['cells_ended']} of {meta['cells']} replays have ended", "yellow"))
+    page.print(text(f"report: {result.report}"), soft_wrap=True)

@@ -1,0 +1,185 @@
+"""The pictures of a report on replays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from validation.drawing import label
+from validation.replay.results import EXACT, Replays, span
+from validation.study.plots import COLOURS, MARKERS, drawn, steps
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["looks", "trace_pictures"]
+
+_UNITS = ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes"), (1.0, "seconds"))
+
+_TICKS = (1, 10, 60, 600, 3600, 6 * 3600, 86400, 7 * 86400, 30 * 86400, 365 * 86400)
+"""Times that an axis names, s."""
+
+MOST_STEPS = 2000
+"""Of a curve over time: beyond, it is the mean over so many intervals."""
+
+
+def looks(policies: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Colour and marker of each decision maker, the same in all pictures; the exact side is black."""
+    others = [name for name in policies if name != EXACT]
+    found: dict[str, dict[str, Any]] = {
+        name: {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]} for i, name in enumerate(others)
+    }
+    return {**({EXACT: {"color": "black", "marker": "."}} if EXACT in policies else {}), **found}
+
+
+def trace_pictures(
+    study: Replays, trace: str, differences: pd.DataFrame, points: pd.DataFrame, costs: pd.DataFrame
+) -> list[tuple[str, str, str]]:
+    """Pictures of the replays of one trace: title, one sentence on how to read it, SVG.
+
+    Parameters
+    ----------
+    study : Replays
+    trace : str
+    differences, points, costs : DataFrame
+        As :class:`Replays` gives them.
+    """
+    look = looks(study.policies)
+    jobs = study.jobs[study.jobs["trace"] == trace]
+    usage = study.usage[study.usage["trace"] == trace]
+    effects = differences[
+        (differences["trace"] == trace) & (differences["measure"] == "average completion time")
+    ].dropna(subset=["value"])
+    points = points[points["trace"] == trace].dropna(subset=["gap", "cost"])
+    reference = study.reference
+    found = []
+    if len(effects):
+        found.append(
+            (
+                f"Average completion time beside {reference}",
+                f"Right of the line: longer than under {reference}. Points are means over the runs, bars their 95% "
+                "intervals; the grey band is what tie-breaks alone make.",
+                partial(_effects, effects=effects, look_of=look),
+            )
+        )
+    found.append(
+        (
+            "Completion times",
+            "Share of all jobs, of all runs, that are complete within a time of their arrival. Left is better; a curve "
+            "ends below 100% where jobs were turned away.",
+            partial(_completion_times, jobs=jobs, look_of=look),
+        )
+    )
+    if len(usage):
+        found.append(
+            (
+                "GPUs in use",
+                "In the first window with the first seed; dashed is what the cluster has.",
+                partial(_gpus, usage=usage, look_of=look),
+            )
+        )
+    if len(points):
+        slope = costs.iloc[0]["slope"] if len(costs) else np.nan
+        found.append(
+            (
+                "Gap against cost",
+                "Each point is a run: how far single decisions are from their optima, on average, and how much longer "
+                "jobs take than under exact decisions. The line is the regression through the origin, over all traces.",
+                partial(_cost, points=points, slope=slope, look_of=look),
+            )
+        )
+    return [(title, reading, drawn(label(title), draw)) for title, reading, draw in found]
+
+
+def _effects(axes: Axes, effects: pd.DataFrame, look_of: Mapping[str, Mapping[str, Any]]) -> None:
+    rows = effects.iloc[::-1].to_dict("records")
+    for at, row in enumerate(rows):
+        look = look_of[row["policy"]]
+        value = 100 * row["value"]
+        if not np.isnan(row["spread"]):
+            axes.barh(at, 200 * row["spread"], left=-100 * row["spread"], height=0.55, color="#d9dde1", zorder=1)
+        error = None
+        if not np.isnan(row["low"]):
+            error = [[value - 100 * row["low"]], [100 * row["high"] - value]]
+        axes.errorbar(value, at, xerr=error, fmt=look["marker"], color=look["color"], capsize=3, zorder=3)
+    axes.axvline(0, color="black", linewidth=0.9, zorder=2)
+    axes.set_yticks(range(len(rows)), [label(row["policy"]) for row in rows])
+    axes.set_ylim(-0.6, len(rows) - 0.4)
+    axes.margins(x=0.12)
+    axes.set_xlabel("difference, %")
+
+
+def _completion_times(axes: Axes, jobs: pd.DataFrame, look_of: Mapping[str, Mapping[str, Any]]) -> None:
+    from matplotlib.ticker import FuncFormatter, NullLocator
+
+    ended = jobs["ended"] - jobs["arrival"]
+    for policy, look in look_of.items():
+        of_policy = ended[jobs["policy"] == policy]
+        times, share = steps(of_policy.dropna().to_numpy(float), max(1, len(of_policy)))
+        # Drawn on top, the reference would hide who does as well.
+        axes.step(times, share, where="post", color=look["color"], linewidth=1.8, zorder=2 if policy == EXACT else 3)
+    positive = ended[ended > 0]
+    if len(positive):
+        least, most = positive.min() / 1.1, positive.max() * 1.1
+        axes.set_xscale("log")
+        axes.set_xlim(least, most)
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.set_xticks([tick for tick in _TICKS if least <= tick <= most])
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: span(x)))
+    axes.set_ylim(0, 104)
+    axes.set_xlabel("completion time")
+    axes.set_ylabel("jobs, %")
+
+
+def _gpus(axes: Axes, usage: pd.DataFrame, look_of: Mapping[str, Mapping[str, Any]]) -> None:
+    first = usage.iloc[0]
+    of_run = usage[(usage["window"] == first["window"]) & (usage["seed"] == first["seed"])]
+    of_run = of_run[of_run["tie"] == of_run["tie"].min()]
+    begin, end = float(of_run["time"].min()), float(of_run["time"].max())
+    size, unit = (
+        (86400.0, "days") if end - begin > 2 * 86400 else (3600.0, "hours") if end - begin > 7200 else (60.0, "minutes")
+    )
+    for policy, look in look_of.items():
+        rows = of_run[of_run["policy"] == policy]
+        if rows.empty:
+            continue
+        times, gpus = _thinned(rows["time"].to_numpy(float), rows["gpus"].to_numpy(float))
+        axes.step((times - begin) / size, gpus, where="post", color=look["color"], linewidth=1.1, alpha=0.85)
+    capacity = of_run.loc[of_run["policy"] == of_run["policy"].iloc[0]]
+    axes.step(
+        (capacity["time"] - begin) / size,
+        capacity["capacity"],
+        where="post",
+        color="#57606a",
+        linestyle="--",
+        linewidth=1,
+    )
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel(unit)
+    axes.set_ylabel("GPUs")
+
+
+def _thinned(times: Any, values: Any) -> tuple[Any, Any]:
+    """A step function, or its means over intervals where it has too many steps."""
+    if len(times) <= MOST_STEPS:
+        return times, values
+    area = np.concatenate([[0.0], np.cumsum(np.diff(times) * values[:-1])])
+    ends = np.linspace(times[0], times[-1], MOST_STEPS + 1)
+    return ends, np.append(np.diff(np.interp(ends, times, area)) / np.diff(ends), values[-1])
+
+
+def _cost(axes: Axes, points: pd.DataFrame, slope: float, look_of: Mapping[str, Mapping[str, Any]]) -> None:
+    for policy, rows in points.groupby("policy", sort=False):
+        look = look_of[str(policy)]
+        axes.plot(100 * rows["gap"], 100 * rows["cost"], linestyle="", markersize=5, alpha=0.8, **look)
+    axes.axhline(0, color="black", linewidth=0.8)
+    most = 100 * float(points["gap"].max())
+    if np.isfinite(slope) and most > 0:
+        axes.plot([0, most], [0, slope * most], color="#57606a", linewidth=1.2)
+    axes.set_xlim(left=min(0.0, -0.02 * most))
+    axes.set_xlabel("mean gap of a decision, %")
+    axes.set_ylabel("completion time beside exact, %")

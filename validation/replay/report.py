@@ -1,0 +1,329 @@
+"""The HTML report on replays: one file, with its pictures inside."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from instances.files import write_whole
+from validation import catalogue
+from validation.formatting import gap_range, percent
+from validation.replay.options import POISSON
+from validation.replay.paired import LEVEL
+from validation.replay.plots import looks, trace_pictures
+from validation.replay.records import TABLES
+from validation.replay.results import EXACT, SHOWN, Replays, collect, span
+from validation.study.page import CSS, escape, figure, provenance_section, table
+from validation.study.store import Warn
+
+__all__ = ["finish", "sentences"]
+
+
+def finish(directory: str | os.PathLike[str], warn: Warn = warnings.warn) -> Replays:
+    """Write tables, metadata and report of a study of replays, finished or not, from its log.
+
+    Parameters
+    ----------
+    directory : path
+    warn : callable, optional
+        Told of damage, which is passed over.
+
+    Raises
+    ------
+    StudyError
+        When the directory holds no such study.
+    """
+    study = collect(directory, warn)
+    write_whole(study.report, _page(study))
+    return study
+
+
+def _page(study: Replays) -> str:
+    asked = study.metadata["asked"]
+    problem = str(asked["problem"])
+    ended = study.rows[study.rows["status"] == "ended"]
+    averages, differences, gaps = study.averages(), study.differences(), study.gaps()
+    points, costs = study.gap_points(), study.cost_of_gaps()
+    legend = "".join(
+        f'<span><b style="background:{look["color"]}"></b>{escape(name)}</span>'
+        for name, look in looks(study.policies).items()
+    )
+    sections = "".join(
+        f"<section><h2>{escape(_trace_named(trace))}</h2>{_described(study, trace, ended)}"
+        f'<div class="legend">{legend}</div>'
+        f'<div class="pictures">{_pictures(study, trace, differences, points, costs)}</div>'
+        f"<h3>What became of the jobs</h3>{_averages(averages, trace)}"
+        f"<h3>Beside {escape(study.reference)}, job by job</h3>{_differences(differences, trace)}"
+        f"<h3>Gaps of single decisions</h3>{_gaps(gaps, trace)}</section>"
+        for trace in dict.fromkeys(ended["trace"])
+    )
+    entry = catalogue.CATALOGUE.get(problem)
+    title = f" ({entry.title})" if entry else ""
+    told = "".join(f"<li>{escape(one)}</li>" for one in sentences(study, differences, gaps, costs))
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Replays: {escape(problem)}</title><style>{CSS}</style></head><body>
+<h1>What deciding otherwise comes to: {escape(problem)}</h1>
+<p>Each trace was run through a cluster once for every decision maker. Whenever jobs arrive, end or a round is over,
+the jobs that are there make an instance of {escape(problem)}{escape(title)}, and the decision maker's plan for it holds
+until the next one.</p>
+{_state(study)}
+<ul class="contents">{told}</ul>
+<details><summary>How to read the numbers</summary>{_READING}</details>
+{sections}
+{_costs(costs)}
+{_failures(study)}
+{provenance_section(study.metadata, ("results.parquet", *(f"{name}.parquet" for name in TABLES), "metadata.json"))}
+</body></html>
+"""
+
+
+_READING = f"""
+<p>The <b>completion time</b> (JCT) of a job is from its arrival to its end. Decision makers are compared on <b>the
+same jobs</b>, in the same window of the same trace, under the same seed; jobs that one of the two did not complete
+are left out and counted. <b>Intervals</b> hold {LEVEL:.0%} of what the bootstrap gives: windows are drawn again with
+replacement, and seeds within each, never jobs, which wait for each other and are no independent evidence. With a
+single run there is none, and with few windows they are too narrow.</p>
+<p>Optima are degenerate: of several that are equally good one is taken, and another order of the same jobs may give
+another. The <b>spread over tie-breaks</b> is what that alone makes of the number. A difference that is no greater is
+<b>luck</b>; one that is greater, and whose interval does not hold 0, is an <b>effect</b>; between the two it is
+<b>open</b>.</p>
+<p>The <b>gap</b> of a decision is how far its value is from the proven optimum of the same instance, the one that the
+decision maker had before it, in the problem's own measure. It is known of a sample of the decisions, whose optimum
+was found after the replay, without influence on it. <b>What the gap cost</b> is the slope of a line through the
+origin: the average completion time beside the exact decision maker's, against the mean gap, run by run. It is an
+association, and may be negative: what is optimal for a decision need not be so for the trace.</p>
+<p><b>Decided by another</b> are decisions for which a decision maker had no plan, and the setting's default stepped in:
+where there are many, its numbers are the other's.</p>
+<p><b>Fairness</b> is Jain's index of the jobs' slowdowns, 1 where all are alike; <b>ρ</b> is a job's completion time
+over that on an equal share of the cluster.</p>"""
+
+
+def sentences(study: Replays, differences: pd.DataFrame, gaps: pd.DataFrame, costs: pd.DataFrame) -> list[str]:
+    """What the study found, in a sentence or three for each trace and decision maker."""
+    found = []
+    average = differences[differences["measure"] == "average completion time"]
+    of_problem = gaps.set_index(["trace", "policy"]).to_dict("index") if len(gaps) else {}
+    cost = costs.set_index("policy").to_dict("index") if len(costs) else {}
+    due = differences[differences["measure"] == "deadlines met"]
+    deadlines = due.set_index(["trace", "policy"]).to_dict("index") if len(due) else {}
+    stepped_in = study.rows.groupby(["trace", "policy"])["instead"].sum().to_dict()
+    for row in average.to_dict("records"):
+        if np.isnan(row["value"]):
+            continue
+        said = f"{_trace_named(row['trace'])}, {row['policy']}: {_longer(row['value'], study.reference)}"
+        said += f" ({_evidence(row)})."
+        met = deadlines.get((row["trace"], row["policy"]))
+        if met is not None:
+            said += f" It meets {_fewer(met['value'])} of the deadlines ({_evidence(met)})."
+        instead = stepped_in.get((row["trace"], row["policy"]), 0)
+        if instead:
+            said += f" {instead:,.0f} of its decisions were another's, because it had no plan."
+        gap = of_problem.get((row["trace"], row["policy"]))
+        if gap is not None and not np.isnan(gap["mean"]):
+            said += f" Its decisions are {percent(gap['mean'])} from their optima on average."
+        slope = cost.get(row["policy"], {}).get("slope", np.nan)
+        if not np.isnan(slope):
+            interval = _interval(cost[row["policy"]], lambda value: _signed(value / 100))
+            said += f" 1% of gap goes with {_signed(slope / 100)} of completion time{interval}."
+        found.append(said)
+    return found
+
+
+def _longer(value: float, reference: str) -> str:
+    if value == 0:
+        return f"jobs take as long as under {reference}, on average"
+    return f"jobs take {percent(abs(value))} {'longer' if value > 0 else 'less'} than under {reference}, on average"
+
+
+def _fewer(share: float) -> str:
+    return "as many" if share == 0 else f"{percent(abs(share))} {'more' if share > 0 else 'fewer'}"
+
+
+def _evidence(row: Mapping[Any, Any]) -> str:
+    said = [] if np.isnan(row["low"]) else [f"interval {_signed(row['low'])} to {_signed(row['high'])}"]
+    if not np.isnan(row["spread"]):
+        said.append(f"tie-breaks alone make {percent(row['spread'])}")
+    return "; ".join([*said, _VERDICTS[row["verdict"]]])
+
+
+_VERDICTS = {
+    "none": "no difference",
+    "luck": "no more than luck",
+    "open": "open: the interval holds 0",
+    "one run": "one run, of which nothing general follows",
+    "effect": "an effect",
+}
+
+
+def _signed(value: float) -> str:
+    """A difference in per cent, with its sign."""
+    if np.isnan(value):
+        return "–"
+    sign = "+" if value > 0 else "−" if value < 0 else ""
+    return f"{sign}{100 * abs(value):.2g}%" if 0 < abs(value) < 1e-4 else f"{sign}{percent(abs(value))}"
+
+
+def _interval(row: Mapping[Any, Any], shown: Callable[[float], str]) -> str:
+    """The interval of a number, in brackets; nothing where it has none, or no width."""
+    if np.isnan(row["low"]) or row["low"] == row["high"]:
+        return ""
+    return f" ({shown(row['low'])} to {shown(row['high'])})"
+
+
+def _trace_named(trace: str) -> str:
+    return "Jobs drawn at random" if trace == POISSON else trace
+
+
+def _state(study: Replays) -> str:
+    meta = study.metadata
+    said = f"{meta['cells_ended']} of {meta['cells']} replays have ended"
+    failed = f", {meta['failed']} of them without a result: see below" if meta["failed"] else ""
+    kept = f"; {meta['kept']:,} of the instances that were decided are kept" if meta["kept"] else ""
+    if meta["finished"] and not meta["failed"]:
+        return f'<p class="good">All {meta["cells"]} replays ran to their end{kept}.</p>'
+    return f'<p class="bad">{said}{failed}{kept}.</p>'
+
+
+def _described(study: Replays, trace: str, ended: pd.DataFrame) -> str:
+    rows = ended[ended["trace"] == trace]
+    asked = study.metadata["asked"]
+    capacity = study.usage.loc[study.usage["trace"] == trace, "capacity"]
+    facts = [
+        f"{rows['jobs'].mean():,.0f} jobs a replay" if len(rows) else "",
+        f"{capacity.max():,.0f} GPUs" if len(capacity) else "",
+        _counted(rows["window"].nunique(), "window"),
+        _counted(rows["seed"].nunique(), "seed"),
+        _counted(rows["tie"].nunique(), "tie-break"),
+        f"rounds of {span(asked['round_length'])}" if asked["round_length"] else "",
+        f"a restart costs {span(asked['restart'])}" if asked["restart"] else "",
+        f"a migration costs {span(asked['migration'])}" if asked["migration"] else "",
+    ]
+    return f"<p>{escape(', '.join(one for one in facts if one))}.</p>"
+
+
+def _counted(times: int, what: str) -> str:
+    return f"{times} {what}{'s' * (times != 1)}"
+
+
+def _pictures(study: Replays, trace: str, differences: pd.DataFrame, points: pd.DataFrame, costs: pd.DataFrame) -> str:
+    return "".join(
+        figure(f"{title}, {trace}", reading, svg)
+        for title, reading, svg in trace_pictures(study, trace, differences, points, costs)
+    )
+
+
+def _averages(averages: pd.DataFrame, trace: str) -> str:
+    rows = averages[averages["trace"] == trace]
+    policies = [*dict.fromkeys(rows["policy"])]
+    told = rows.set_index(["metric", "policy"]).to_dict("index")
+    lines = []
+    for metric, (name, shown) in SHOWN.items():
+        cells = [told.get((metric, policy)) for policy in policies]
+        if any(cells):
+            lines.append([name, *("–" if one is None else shown(one["mean"]) + _interval(one, shown) for one in cells)])
+    return table(["mean over runs", *policies], lines, text_columns=(0,))
+
+
+def _differences(differences: pd.DataFrame, trace: str) -> str:
+    rows = differences[differences["trace"] == trace]
+    if rows.empty:
+        return "<p>There is nothing to compare.</p>"
+    lines = []
+    for row in rows.to_dict("records"):
+        seconds = row["measure"].endswith(", s")
+        shown = _signed_span if seconds else _signed
+        interval = "–" if np.isnan(row["low"]) else f"{shown(row['low'])} to {shown(row['high'])}"
+        spread = "not measured" if np.isnan(row["spread"]) else (span if seconds else percent)(row["spread"])
+        lines.append(
+            [
+                row["policy"],
+                row["measure"].removesuffix(", s") + (", difference" if seconds else ""),
+                shown(row["value"]),
+                interval,
+                spread,
+                _VERDICTS[row["verdict"]],
+                f"{row['jobs']:,}",
+                str(row["left_out"]),
+                str(row["runs"]),
+            ]
+        )
+    header = ["decision maker", "what", "difference", f"{LEVEL:.0%} interval", "spread over tie-breaks", "so it is"]
+    return table([*header, "jobs", "left out", "runs"], lines, text_columns=(0, 1, 5))
+
+
+def _signed_span(value: float) -> str:
+    return span(value) if value == 0 or np.isnan(value) else f"{'+' if value > 0 else '−'}{span(abs(value))}"
+
+
+def _gaps(gaps: pd.DataFrame, trace: str) -> str:
+    rows = gaps[gaps["trace"] == trace]
+    if not rows["asked"].any():
+        return "<p>Of no decision is the optimum known: <code>--gaps</code> says of how many it is looked for.</p>"
+    lines = [
+        [
+            row["policy"],
+            f"{row['decisions']:,}",
+            f"{row['asked']:,}",
+            f"{row['proven']:,}",
+            percent(row["mean"]) + _interval(row, percent),
+            percent(row["median"]),
+            percent(row["p95"]),
+            percent(row["worst"]),
+            percent(row["optimal"]),
+            gap_range(row["least"], row["most"]),
+        ]
+        for row in rows.to_dict("records")
+    ]
+    header = ["decision maker", "decisions", "optimum looked for", "proven", "mean gap", "median", "95th percentile"]
+    header += ["worst", "without a gap", "mean of all looked for"]
+    return table(header, lines, text_columns=(0,))
+
+
+def _costs(costs: pd.DataFrame) -> str:
+    if not costs["runs"].any():
+        why = f"there are runs under {EXACT} and proven gaps of another decision maker's decisions"
+        return f"<section><h2>What the gap cost</h2><p>It is known where {why}.</p></section>"
+    lines = [
+        [
+            row["policy"],
+            percent(row["gap"]),
+            _signed(row["cost"]),
+            _signed(row["slope"] / 100),
+            "–" if np.isnan(row["low"]) else f"{_signed(row['low'] / 100)} to {_signed(row['high'] / 100)}",
+            str(row["runs"]),
+            row["reason"],
+        ]
+        for row in costs.to_dict("records")
+    ]
+    header = [
+        "decision maker",
+        "mean gap",
+        f"completion time beside {EXACT}",
+        "1% of gap goes with",
+        "interval",
+        "runs",
+    ]
+    return (
+        "<section><h2>What the gap cost</h2><p>By how many per cent the average completion time differs for each per "
+        "cent of gap: the slope of a line through the origin, over the runs of all traces.</p>"
+        + table([*header, ""], lines, text_columns=(0, 6))
+        + "</section>"
+    )
+
+
+def _failures(study: Replays) -> str:
+    bad = study.rows[study.rows["status"] == "failed"]
+    if bad.empty:
+        return ""
+    lines = [
+        [*(str(row[name]) for name in ("trace", "window", "seed", "policy", "tie")), row["reason"]]
+        for row in bad.to_dict("records")
+    ]
+    header = ["trace", "window", "seed", "decision maker", "tie-break", "reason"]
+    return "<section><h2>Replays without a result</h2>" + table(header, lines, text_columns=(0, 3, 5)) + "</section>"

@@ -1,0 +1,318 @@
+"""The results of a study of replays: its tables, and what they say of pairs of decision makers."""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import io
+import os
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from instances.files import write_whole
+from validation.formatting import percent
+from validation.replay import paired
+from validation.replay.records import CELL, ENDED, REPLAYS, TABLES, TABLES_FOLDER
+from validation.study.records import Cells
+from validation.study.store import LOG, Record, Warn, lines_of, require_study, set_aside, write_json
+
+if TYPE_CHECKING:
+    # Imported where a table is made: a process that has pandas takes twice as long to fork.
+    import pandas as pd
+
+__all__ = ["Replays", "collect", "table_file", "whole_tables"]
+
+EXACT = "exact"
+
+_WHERE = tuple(name for name in CELL if name not in ("key", "problem"))
+"""Columns of every table that say what replay a row is of."""
+
+
+@dataclass(frozen=True, repr=False)
+class Replays:
+    """The results of a study of replays.
+
+    Attributes
+    ----------
+    directory : Path
+        Where everything is stored.
+    rows : DataFrame
+        One row for each replay: what it is of, how it ended, and its metrics; see ``docs/replay.md``.
+    metadata : dict
+        Versions, machine, command, commit, counts.
+    """
+
+    directory: Path
+    rows: pd.DataFrame
+    metadata: dict[str, Any]
+
+    @property
+    def report(self) -> Path:
+        """Path of the HTML report."""
+        return self.directory / "report.html"
+
+    @cached_property
+    def jobs(self) -> pd.DataFrame:
+        """The jobs of all replays."""
+        return self._table("jobs")
+
+    @cached_property
+    def decisions(self) -> pd.DataFrame:
+        """The decisions of all replays."""
+        return self._table("decisions")
+
+    @cached_property
+    def usage(self) -> pd.DataFrame:
+        """The use of the GPUs in all replays."""
+        return self._table("usage")
+
+    def _table(self, name: str) -> pd.DataFrame:
+        import pandas as pd
+
+        return pd.read_parquet(self.directory / f"{name}.parquet")
+
+    @property
+    def policies(self) -> list[str]:
+        """Decision makers, in the order in which they were asked for."""
+        return [*self.metadata["asked"]["policies"]]
+
+    @property
+    def reference(self) -> str:
+        """The decision maker that the others are compared with."""
+        return EXACT if EXACT in self.policies else self.policies[0]
+
+    def averages(self) -> pd.DataFrame:
+        """Means of the metrics over the replays of each trace and decision maker, with their intervals.
+
+        See :func:`validation.replay.paired.averages`.
+        """
+        return paired.averages(self.rows[self.rows["status"] == ENDED], METRICS)
+
+    def differences(self) -> pd.DataFrame:
+        """What the decision makers differ by from :attr:`reference`, paired by job, for each trace.
+
+        See :func:`validation.replay.paired.differences`.
+        """
+        return _by_trace(self.jobs, lambda jobs: paired.differences(jobs, self.reference))
+
+    def gaps(self) -> pd.DataFrame:
+        """The distribution of the gaps of single decisions, for each trace.
+
+        See :func:`validation.replay.paired.gaps`.
+        """
+        asked = self.decisions[self.decisions["problem"] == self.metadata["asked"]["problem"]]
+        return _by_trace(asked, paired.gaps)
+
+    def gap_points(self) -> pd.DataFrame:
+        """For each run and decision maker, its mean gap and what it costs: :func:`validation.replay.paired.gap_points`.
+
+        Nothing without the exact model among the decision makers.
+        """
+        asked = self.decisions[self.decisions["problem"] == self.metadata["asked"]["problem"]]
+        jobs = self.jobs if self.reference == EXACT else self.jobs[:0]
+        return paired.gap_points(jobs, asked, EXACT)
+
+    def cost_of_gaps(self) -> pd.DataFrame:
+        """By how many per cent 1 % of gap changes the average completion time, over all traces.
+
+        See :func:`validation.replay.paired.cost_of_gaps`.
+        """
+        return paired.cost_of_gaps(self.gap_points(), [one for one in self.policies if one != self.reference])
+
+    def overview(self) -> pd.DataFrame:
+        """The metrics as people read them; those that are 0 everywhere are left out."""
+        import pandas as pd
+
+        found, lines = self.averages(), []
+        gaps = self.gaps().set_index(["trace", "policy"])["mean"].map(percent).to_dict()
+        some = set(found.loc[found["mean"] != 0, "metric"])
+        for (trace, policy), group in found.groupby(["trace", "policy"], sort=False):
+            means = dict(zip(group["metric"], group["mean"], strict=True))
+            shown = {SHOWN[name][0]: SHOWN[name][1](means[name]) for name in SHOWN if name in some and name in means}
+            lines.append({"trace": trace, "policy": policy, **shown, "gap": gaps.get((trace, policy), "–")})
+        return pd.DataFrame(lines).fillna("–")
+
+    def __repr__(self) -> str:
+        told = self.metadata
+        bad = f", {told['failed']} failed" if told["failed"] else ""
+        head = f"Replays: {told['cells_ended']} of {told['cells']} in {self.directory}{bad}"
+        return "\n".join([head, self.overview().to_string(index=False)])
+
+    def _repr_html_(self) -> str:
+        head = html.escape(repr(self).splitlines()[0])
+        # A colon would begin a scheme, such as javascript.
+        link = quote(os.fsencode(self.report))
+        return f'<p>{head}; <a href="{link}">report</a></p>{self.overview().to_html(index=False)}'
+
+
+def span(seconds: float) -> str:
+    """A time of the simulated clock, to three digits."""
+    if seconds != seconds:
+        return "–"
+    for size, unit in ((86400.0, "d"), (3600.0, "h"), (60.0, "min")):
+        if abs(seconds) >= 2 * size or abs(seconds) == size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds:.3g} s"
+
+
+def _three_digits(value: float) -> str:
+    return "–" if value != value else f"{value:.3g}"
+
+
+def _count(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 or value == round(value) else f"{value:.3g}"
+
+
+SHOWN: Mapping[str, tuple[str, Any]] = {
+    "average_jct": ("average JCT", span),
+    "median_jct": ("median", span),
+    "p99_jct": ("99th percentile", span),
+    "makespan": ("makespan", span),
+    "deadlines_met": ("deadlines met", percent),
+    "preemptions": ("preemptions", _count),
+    "instead": ("decided by another", _count),
+    "utilisation": ("utilisation", percent),
+    "fairness": ("fairness", _three_digits),
+    "worst_rho": ("worst ρ", _three_digits),
+}
+"""Metrics that tables show, what they call them, and how."""
+
+METRICS = tuple(SHOWN)
+
+
+def _by_trace(table: pd.DataFrame, made: Callable[[pd.DataFrame], pd.DataFrame]) -> pd.DataFrame:
+    """What is made of the rows of each trace."""
+    import pandas as pd
+
+    parts = [made(rows).assign(trace=trace) for trace, rows in table.groupby("trace", sort=False)]
+    if not parts:
+        return made(table).assign(trace=[])
+    found = pd.concat(parts, ignore_index=True)
+    return found[["trace", *(name for name in found if name != "trace")]]
+
+
+# --- from the files -----------------------------------------------------------------------------
+
+
+def table_file(key: str, name: str) -> str:
+    """Path of a table of a replay below the study's directory."""
+    return f"{TABLES_FOLDER}/{key[:32]}.{name}.parquet"
+
+
+def whole_tables(directory: Path, cells: Cells) -> dict[str, dict[str, Any]]:
+    """By key, the last row of each replay that ended and whose tables are as they were written."""
+    found: dict[str, dict[str, Any]] = {}
+    for line in lines_of(directory, cells, form=REPLAYS):
+        if not line.wrong and line.row["status"] == ENDED and line.row["key"] in cells.numbers:
+            found[line.row["key"]] = line.row
+    return {
+        key: row
+        for key, row in found.items()
+        if all(_content(directory, key, name, row["tables"][name]) is not None for name in TABLES)
+    }
+
+
+def _content(directory: Path, key: str, name: str, wanted: str) -> bytes | None:
+    """A table of a replay; None where it is not as it was written."""
+    try:
+        content = (directory / table_file(key, name)).read_bytes()
+    except OSError:
+        return None
+    return content if hashlib.sha256(content).hexdigest() == wanted else None
+
+
+def collect(directory: str | os.PathLike[str], warn: Warn = warnings.warn) -> Replays:
+    """Write tables and metadata of a study of replays, finished or not, from its log and what is stored.
+
+    Parameters
+    ----------
+    directory : path
+    warn : callable, optional
+        Told of each line of the log that is damaged, and of each replay whose tables are; both are passed over.
+
+    Raises
+    ------
+    StudyError
+        When the directory holds no such study.
+    """
+    directory = Path(directory)
+    record, damaged, rows = require_study(directory, REPLAYS), 0, dict[str, dict[str, Any]]()
+    for line in lines_of(directory, record.cells, form=REPLAYS):
+        if line.wrong:
+            damaged += 1
+            warn(
+                f"{directory / LOG}, line {line.number}: {line.wrong}; passed over, the study's command runs its "
+                "replay again"
+            )
+        elif line.row["key"] in record.cells.numbers:
+            rows[line.row["key"]] = line.row
+    parts: dict[str, list[pd.DataFrame]] = {name: [] for name in TABLES}
+    for key in [key for key in record.cells.numbers if key in rows and rows[key]["status"] == ENDED]:
+        contents = {name: _content(directory, key, name, rows[key]["tables"][name]) for name in TABLES}
+        if None in contents.values():
+            damaged += 1
+            warn(f"{directory / TABLES_FOLDER}: tables of a replay are damaged; the study's command runs it again")
+            del rows[key]
+            continue
+        for name, content in contents.items():
+            parts[name].append(_with_cell(content or b"", rows[key]))
+    ended = [rows[key] for key in record.cells.numbers if key in rows]
+    table, metadata = _rows(ended), _metadata(record, ended, damaged + set_aside(directory))
+    write_whole(directory / "results.parquet", _parquet(table))
+    for name in TABLES:
+        write_whole(directory / f"{name}.parquet", _parquet(_joined(parts[name])))
+    write_json(directory / "metadata.json", metadata)
+    return Replays(directory, table, metadata)
+
+
+def _with_cell(content: bytes, row: Mapping[str, Any]) -> pd.DataFrame:
+    import pandas as pd
+
+    table = pd.read_parquet(io.BytesIO(content))
+    where = pd.DataFrame({name: pd.Series([row[name]] * len(table)) for name in _WHERE})
+    return pd.concat([where, table], axis=1)
+
+
+def _joined(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    import pandas as pd
+
+    some = [part for part in parts if len(part)] or [*parts[:1]]
+    return pd.concat(some, ignore_index=True) if some else pd.DataFrame(columns=[*_WHERE])
+
+
+def _rows(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """One row for each replay."""
+    import pandas as pd
+
+    told = [*CELL, "status", "reason", "kept"]
+    found = [
+        {**{name: row[name] for name in told}, "replay_seconds": row["seconds"], **(row["metrics"] or {})}
+        for row in rows
+    ]
+    return pd.DataFrame(found) if found else pd.DataFrame(columns=[*told, "replay_seconds", *METRICS])
+
+
+def _parquet(table: pd.DataFrame) -> bytes:
+    buffer = io.BytesIO()
+    table.to_parquet(buffer, index=False)
+    return buffer.getvalue()
+
+
+def _metadata(record: Record, rows: Sequence[Mapping[str, Any]], damaged: int) -> dict[str, Any]:
+    ended = sum(row["status"] == ENDED for row in rows)
+    return {
+        "asked": record.asked,
+        "cells": len(record.cells),
+        "cells_ended": len(rows),
+        "failed": len(rows) - ended,
+        "kept": sum(row["kept"] for row in rows),
+        "damaged_lines": damaged,
+        "finished": len(rows) == len(record.cells),
+        **record.run,
+        "runs": list(record.runs),
+    }

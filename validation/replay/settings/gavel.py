@@ -1,0 +1,531 @@
+"""Gavel (OSDI'20): jobs share worker types in time, and if they can in space, under any of its policies.
+
+A decision is an instance of the policy: the jobs that are there and the steps that each has left.  Its allocation X is
+realised in one of two ways:
+
+exactly
+    Every job gets the throughput of X, as if time were divided without end; the ideal that section 7.5 compares with.
+    Nothing is restarted, and X is found anew at every arrival and completion.
+in rounds
+    In each round every worker runs one job or one pair (section 5): X is found anew where jobs have come or gone, and
+    an instance of ``gavel.round_assignment`` says what runs, with priorities that bring what rows have received to X.
+    What a row was to receive and has received is added up since it was first there, because jobs come and go in nearly
+    every round: with a constant X that is the printed quotient of X and f.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+
+import numpy as np
+
+from heuristics.gavel.round_assignment import priorities
+from instances.base import InstanceError
+from instances.data.gavel import read_throughputs
+from instances.data.lines import Source
+from instances.files import instance_type
+from instances.gavel import traces
+from instances.gavel.round_assignment import RoundAssignment, RoundAssignmentPlan
+from instances.gavel.sharing import Allocation, Sharing
+from instances.schema import FloatArray, IntArray, declarations
+from validation.errors import ReplayError
+from validation.replay import workloads
+from validation.replay.engine import Ask, Decide, Decision, Jobs, State
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["JITTER", "PROBLEMS", "Policy", "from_jobs", "generate"]
+
+PROBLEMS = (
+    "gavel.max_min_fairness",
+    "gavel.finish_time_fairness",
+    "gavel.fifo",
+    "gavel.shortest_job_first",
+    "gavel.makespan",
+    "gavel.total_throughput",
+    "gavel.throughput_per_dollar",
+    "gavel.cost",
+    "gavel.hierarchical_fairness",
+    "gavel.round_assignment",
+)
+
+IN_ORDER = ("gavel.fifo", "gavel.hierarchical_fairness")
+"""Policies to which the order of the jobs means that of their arrival."""
+
+JITTER = 1e-6
+"""By what part a job's weight, steps or speed is off in what the decision maker sees, where ties have a seed."""
+
+EXACT = "exact"
+
+
+@dataclass(frozen=True, eq=False)
+class Policy:
+    """Jobs on a heterogeneous pool under a policy.
+
+    Attributes
+    ----------
+    jobs : Jobs
+        Work in steps; deadlines are SLOs.
+    problem : str
+        The policy's name.
+    throughputs : (n, k) float
+        Steps/s of each job alone on each worker type, 0 where it does not run.
+    num_workers : (p,) int
+        Workers of each pool.
+    pools : (k,) int
+        Pool of each worker type.
+    scale_factors : (n,) int
+        Workers that each job holds at once.
+    kinds : (n,) int, optional
+        Job type of each job, with ``together``.
+    together : (u, u, k, 2) float, optional
+        Steps/s of either partner, for each two of u job types; without it jobs do not share workers.
+    of_jobs : mapping of str to (n,) array
+        Fields of the policy that each job has one of: ``weights``, ``entities``.
+    fields : mapping
+        Other fields of the policy: ``costs``, ``entity_weights``, ``entity_policies``, ``paid``.
+    round_length : float, optional
+        Realise allocations in rounds of so many seconds; exactly by default.
+    policy_by : str
+        Who decides the policy where nobody was named for it.
+    """
+
+    jobs: Jobs
+    problem: str
+    throughputs: FloatArray
+    num_workers: IntArray
+    pools: IntArray
+    scale_factors: IntArray
+    kinds: IntArray | None = None
+    together: FloatArray | None = None
+    of_jobs: dict[str, Any] = field(default_factory=dict)
+    fields: dict[str, Any] = field(default_factory=dict)
+    round_length: float | None = None
+    policy_by: str = EXACT
+
+    def __post_init__(self) -> None:
+        kind = instance_type(self.problem)
+        if not issubclass(kind, Sharing):
+            raise ReplayError(f"problem: got {self.problem!r}, must be a policy of Gavel")
+
+    @property
+    def name(self) -> str:
+        return f"{self.problem}, " + ("exactly" if self.round_length is None else f"rounds of {self.round_length:g} s")
+
+    @property
+    def capacity(self) -> FloatArray:
+        """(p,) float: workers of each pool."""
+        return np.asarray(self.num_workers, float)
+
+    def begin(self) -> Decide:
+        """What decides in one replay."""
+        return _Course(self).decide
+
+    def equal_rates(self, jobs: IntArray) -> FloatArray:
+        """(m,) float: steps/s of each of these jobs under X_isolated (4.1)."""
+        shares = self.num_workers / (len(jobs) * self.scale_factors[jobs, None])
+        shares = shares / np.maximum(1.0, shares.sum(axis=1, keepdims=True))
+        return np.asarray((shares * self._on_pools[jobs]).sum(axis=1))
+
+    @cached_property
+    def _on_pools(self) -> FloatArray:
+        """(n, p) float: steps/s of each job alone on each pool, at its best placement there."""
+        return Sharing(
+            throughputs=self.throughputs,
+            num_workers=self.num_workers,
+            pools=self.pools,
+            scale_factors=self.scale_factors,
+        ).pool_throughputs
+
+
+class _Course:
+    """One replay: what is remembered of it."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        n = len(policy.jobs)
+        self.kind: Any = instance_type(policy.problem)
+        self.declared = declarations(self.kind)
+        self.done, self.isolated = np.zeros(n), np.zeros(n)
+        self.isolated_rates = np.zeros(n)
+        self.instance: Sharing | None = None
+        self.plan: Allocation | None = None
+        # Of jobs alone by their number, of pairs by both: rounds that a row was to have and has had, by type.
+        self.wanted: dict[Any, FloatArray] = {}
+        self.received: dict[Any, FloatArray] = {}
+
+    def decide(self, state: State, ask: Ask) -> Decision:
+        if self.policy.round_length is not None:
+            return self._in_round(state, ask)
+        order = self._order(state)
+        instance, plan = self._allocate(state, order, ask)
+        return self._exactly(state, order, instance, plan)
+
+    def _order(self, state: State) -> IntArray:
+        """(m,) int: the jobs' places in the instance, in terms of their places in the state."""
+        if self.policy.problem in IN_ORDER:
+            return np.argsort(state.arrivals, kind="stable")
+        return np.arange(len(state.jobs))
+
+    def _allocate(self, state: State, order: IntArray, ask: Ask) -> tuple[Sharing, Allocation]:
+        policy, jobs = self.policy, state.jobs[order]
+        fields = dict(policy.fields) | {name: np.asarray(values)[jobs] for name, values in policy.of_jobs.items()}
+        fields |= self._pairs(jobs)
+        if "steps" in self.declared:
+            fields["steps"] = state.left[order]
+        if "slos" in self.declared:
+            assert policy.jobs.deadlines is not None
+            left = policy.jobs.deadlines[jobs] - state.now
+            # An SLO that is missed already asks for nothing.
+            fields["slos"] = np.where(left > 0, left, np.inf)
+        if "elapsed" in self.declared:
+            self._in_isolation(state)
+            fields["elapsed"] = state.now - state.arrivals[order]
+            fields["isolated_elapsed"] = self.isolated[jobs]
+        instance = self.kind(
+            throughputs=policy.throughputs[jobs],
+            num_workers=policy.num_workers,
+            pools=policy.pools,
+            scale_factors=policy.scale_factors[jobs],
+            **{name: value for name, value in fields.items() if name in self.declared},
+        )
+        plan = ask(instance, default=policy.policy_by, asked=self._jittered(instance, state.jitter[order]))
+        assert isinstance(plan, Allocation)
+        return instance, plan
+
+    def _pairs(self, jobs: IntArray) -> dict[str, Any]:
+        """Those of the jobs that may share workers."""
+        policy = self.policy
+        if policy.together is None or policy.kinds is None:
+            return {}
+        kinds, widths = policy.kinds[jobs], policy.scale_factors[jobs]
+        first, second = np.triu_indices(len(jobs), 1)
+        runs = policy.together.max(axis=(2, 3)) > 0
+        possible = runs[kinds[first], kinds[second]] & (widths[first] == widths[second])
+        first, second = first[possible], second[possible]
+        return {
+            "pairs": np.stack([first, second], axis=1),
+            "pair_throughputs": policy.together[kinds[first], kinds[second]],
+        }
+
+    def _jittered(self, instance: Sharing, jitter: FloatArray) -> Sharing | None:
+        """The instance with ties that fall otherwise."""
+        if not jitter.any():
+            return None
+        by = 1 + JITTER * jitter
+        for name in ("weights", "steps"):
+            if name in self.declared:
+                return replace(instance, **{name: getattr(instance, name) * by})
+        return replace(instance, throughputs=instance.throughputs * by[:, None])
+
+    def _in_isolation(self, state: State) -> None:
+        """Bring up to date how long the steps done so far would have taken each job on its share of the cluster."""
+        jobs = state.jobs
+        rates = self.isolated_rates[jobs]
+        more = np.divide(state.done - self.done[jobs], rates, out=np.zeros(len(jobs)), where=rates > 0)
+        self.isolated[jobs] += more
+        self.done[jobs] = state.done
+        self.isolated_rates[jobs] = self.policy.equal_rates(jobs)
+
+    # --- exactly ---
+
+    def _exactly(self, state: State, order: IntArray, instance: Sharing, plan: Allocation) -> Decision:
+        pools = len(instance.num_workers)
+        rates, gpus = np.zeros(len(order)), np.zeros((len(order), pools))
+        rates[order] = instance.throughput(plan)
+        held = instance.row_scale_factors[:, None] * plan.time_fractions
+        of_jobs = held[: instance.num_jobs].copy()
+        if instance.num_pairs:
+            # Partners hold half of their workers each.
+            np.add.at(of_jobs, instance.pairs.ravel(), np.repeat(held[instance.num_jobs :] / 2, 2, axis=0))
+        for kind, pool in enumerate(instance.pools.tolist()):
+            gpus[order, pool] += of_jobs[:, kind]
+        gpus[rates <= 0] = 0.0
+        # Time is divided as finely as it takes, so that nobody is restarted.
+        return Decision(rates=rates, gpus=gpus, placements=(rates > 0).astype(np.int64))
+
+    # --- in rounds ---
+
+    def _in_round(self, state: State, ask: Ask) -> Decision:
+        order = self._order(state)
+        jobs = state.jobs[order]
+        if state.changed or self.plan is None or self.instance is None:
+            self.instance, self.plan = self._allocate(state, order, ask)
+        instance = self.instance
+        names = self._names(jobs, instance)
+        nothing = np.zeros(instance.num_types)
+        target = np.maximum(self.plan.time_fractions, 0.0)
+        wanted = np.array([self.wanted.get(name, nothing) for name in names]).reshape(target.shape) + target
+        received = np.array([self.received.get(name, nothing) for name in names]).reshape(target.shape)
+        this_round = RoundAssignment(
+            scale_factors=instance.scale_factors,
+            num_workers=instance.num_workers,
+            pairs=instance.pairs,
+            priorities=np.where(instance.fits, priorities(wanted, received), 0.0),
+            pools=instance.pools,
+        )
+        plan = ask(this_round, default="greedy_priority")
+        assert isinstance(plan, RoundAssignmentPlan)
+        received = received + plan.chosen
+        # Who has left is forgotten.
+        self.wanted = dict(zip(names, wanted, strict=True))
+        self.received = dict(zip(names, received, strict=True))
+        return self._chosen(order, instance, plan)
+
+    def _names(self, jobs: IntArray, instance: Sharing) -> list[Any]:
+        pairs = np.sort(jobs[instance.pairs], axis=1).tolist()
+        return [*jobs.tolist(), *map(tuple, pairs)]
+
+    def _chosen(self, order: IntArray, instance: Sharing, plan: RoundAssignmentPlan) -> Decision:
+        m, n = len(order), instance.num_jobs
+        rates, gpus = np.zeros(m), np.zeros((m, len(instance.num_workers)))
+        placements = np.zeros(m, np.int64)
+        rows, kinds = np.nonzero(plan.chosen)
+        alone = rows < n
+        jobs = order[rows[alone]]
+        rates[jobs] = instance.throughputs[rows[alone], kinds[alone]]
+        gpus[jobs, instance.pools[kinds[alone]]] = instance.scale_factors[rows[alone]]
+        placements[jobs] = 1 + kinds[alone]
+        pair, kind = rows[~alone] - n, kinds[~alone]
+        for partner in (0, 1):
+            jobs = order[instance.pairs[pair, partner]]
+            rates[jobs] = instance.pair_throughputs[pair, kind, partner]
+            gpus[jobs, instance.pools[kind]] = instance.row_scale_factors[n + pair] / 2
+            placements[jobs] = 1 + kind
+        return Decision(rates=rates, gpus=gpus, placements=placements)
+
+
+# --- from tables and traces ------------------------------------------------------------------------
+
+
+class ClusterChoice(TypedDict, total=False):
+    """What both ways to make a setting take.
+
+    Attributes
+    ----------
+    worker_types, unconsolidated
+        As in :func:`instances.gavel.traces.cluster`.
+    num_workers : int or sequence of int
+        Workers of each type; 36 by default, as in section 7.3.
+    share_space : bool
+        Whether jobs may share workers; not by default.
+    reference : str
+        Worker type on which durations are told; "v100" by default.
+    prices, entities_by, num_entities
+        As in :func:`instances.gavel.traces.from_trace`.
+    round_length, policy_by
+        As of :class:`Policy`.
+    """
+
+    worker_types: Sequence[str] | None
+    num_workers: int | Sequence[int]
+    unconsolidated: bool
+    share_space: bool
+    reference: str
+    prices: Mapping[str, float] | None
+    entities_by: str | None
+    num_entities: int
+    round_length: float | None
+    policy_by: str
+
+
+def generate(
+    rng: np.random.Generator | int,
+    *,
+    problem: str = PROBLEMS[0],
+    throughputs: Source,
+    num_jobs: int = 1000,
+    per_hour: float = 4.0,
+    multi_worker: bool = False,
+    high_priority: float = 0.0,
+    **choice: Unpack[ClusterChoice],
+) -> Policy:
+    """Jobs that arrive at random, as section 7.1 draws them.
+
+    Job types are uniform among those of the table that have the job's number of workers, durations on the reference
+    type those of :func:`validation.replay.workloads.durations`.
+
+    Parameters
+    ----------
+    rng : Generator or int
+        Source of randomness, or its seed.
+    problem : str
+    throughputs : path, open file or DataFrame
+        As from :func:`instances.data.gavel.read_throughputs`.
+    num_jobs : int
+    per_hour : float
+        Jobs that arrive in an hour, on the average; 0 for all at once, a static trace.
+    multi_worker : bool
+        Whether jobs have several workers ("continuous-multiple").
+    high_priority : float
+        Part of the jobs whose weight is 5.
+    **choice
+        As in :class:`ClusterChoice`.
+    """
+    import pandas as pd
+
+    rng = np.random.default_rng(rng)
+    table = read_throughputs(throughputs)
+    arrivals = workloads.poisson(rng, num_jobs, per_hour) if per_hour else np.zeros(num_jobs)
+    widths = workloads.scale_factors(rng, num_jobs) if multi_worker else np.ones(num_jobs, np.int64)
+    alone = table[table["partner"] == ""]
+    of_width = {width: sorted(set(some["model"])) for width, some in alone.groupby("scale_factor")}
+    models = []
+    for width in widths.tolist():
+        if width not in of_width:
+            raise InstanceError(f"scale factor {width}: the table has no such job type")
+        models.append(of_width[width][int(rng.integers(len(of_width[width])))])
+    jobs = pd.DataFrame(
+        {
+            "job_id": [str(job) for job in range(num_jobs)],
+            "submit_time": arrivals,
+            "model": models,
+            "num_gpus": widths,
+            "duration": workloads.durations(rng, num_jobs),
+            "priority": np.where(rng.random(num_jobs) < high_priority, 5.0, 1.0),
+        }
+    )
+    return from_jobs(jobs, problem=problem, rng=rng, throughputs=table, **choice)
+
+
+def from_jobs(
+    jobs: pd.DataFrame,
+    *,
+    problem: str = PROBLEMS[0],
+    rng: np.random.Generator | int = 0,
+    throughputs: Source,
+    only_listed: bool = False,
+    **choice: Unpack[ClusterChoice],
+) -> Policy:
+    """The jobs of a table as jobs of Gavel's.
+
+    A job whose model the table of throughputs has, with its number of GPUs, is of that type; any other gets a type of
+    that number of workers, or of the nearest smaller one, drawn.  Its steps are those of the job table, else what it
+    does in the table's duration on the reference type.  SLOs are the table's deadlines, weights its priorities.
+
+    Parameters
+    ----------
+    jobs : DataFrame
+        A job table (:func:`validation.replay.workloads.read_jobs`).
+    problem : str
+        A policy, or "gavel.round_assignment" for rounds of max-min fairness.
+    rng : Generator or int
+        Source of randomness, or its seed.
+    throughputs : path, open file or DataFrame
+        As from :func:`instances.data.gavel.read_throughputs`.
+    only_listed : bool
+        Leave out jobs whose type the table lacks, instead of drawing one.
+    **choice
+        As in :class:`ClusterChoice`.
+
+    Raises
+    ------
+    InstanceError
+        When the table is malformed, or lacks a worker type.
+    ReplayError
+        When a job has neither steps nor a duration, or runs nowhere.
+    """
+    rng = np.random.default_rng(rng)
+    table = read_throughputs(throughputs)
+    jobs = workloads.in_order(jobs)
+    typed = jobs.assign(scale_factor=jobs["num_gpus"], model=jobs.get("model", ""))
+    if only_listed:
+        typed = jobs = traces.listed_jobs(typed, table)
+    else:
+        typed = _typed(typed, table, rng)
+    worker_types = choice.get("worker_types")
+    options: dict[str, Any] = {
+        "worker_types": worker_types,
+        "num_workers": choice.get("num_workers", 36),
+        "unconsolidated": choice.get("unconsolidated", False),
+    }
+    fields = traces.cluster(typed, table, **options, share_space=False)
+    known = worker_types or sorted({name for name in table["worker_type"] if not name.endswith(traces.UNCONSOLIDATED)})
+    reference = choice.get("reference", "v100")
+    if reference not in known:
+        raise ReplayError(f"reference: got {reference!r}, must be one of {', '.join(known)}")
+    speed = fields["throughputs"][:, list(known).index(reference)]
+    steps = np.asarray(typed["iterations"], float) if "iterations" in typed else np.full(len(typed), np.nan)
+    # Steps of a model that the table does not have are steps of another.
+    told = np.isfinite(steps) & (typed["model"].to_numpy() == typed.get("told_model", typed["model"]).to_numpy())
+    work = np.where(told, steps, np.ceil(typed["duration"].to_numpy(float) * speed))
+    lacking = np.flatnonzero(~np.isfinite(work))
+    if lacking.size:
+        raise ReplayError(f"job {typed['job_id'].iloc[lacking[0]]} has neither steps nor a duration")
+    kinds, together = _together(typed, table, options) if choice.get("share_space", False) else (None, None)
+    fits = fields["scale_factors"][:, None] <= fields["num_workers"][fields["pools"]][None, :]
+    fastest = np.where(fits, fields["throughputs"], 0.0).max(axis=1)
+    if together is not None and kinds is not None:
+        fastest = np.maximum(fastest, together[:, :, :, 0].max(axis=(1, 2))[kinds])
+    of_jobs: dict[str, Any] = {}
+    if "priority" in typed:
+        of_jobs["weights"] = typed["priority"].to_numpy(float)
+    others: dict[str, Any] = {}
+    policy = "gavel.max_min_fairness" if problem == "gavel.round_assignment" else problem
+    if "costs" in declarations(instance_type(policy)):
+        others["costs"] = traces.price_of_each(known, choice.get("prices"))[fields["pools"]]
+    rule = choice.get("entities_by")
+    if rule is not None:
+        owned = traces.entities_of(typed, rule, choice.get("num_entities", 3), rng)
+        of_jobs["entities"] = owned.pop("entities")
+        others |= owned
+    deadlines = typed["deadline"].to_numpy(float) if "deadline" in typed else np.full(len(typed), np.inf)
+    return Policy(
+        jobs=Jobs(
+            names=typed["job_id"].tolist(),
+            arrivals=typed["submit_time"].to_numpy(float),
+            work=work,
+            fastest=fastest,
+            deadlines=np.where(np.isnan(deadlines), np.inf, deadlines),
+            columns={"model": typed["model"].to_numpy(object), "workers": fields["scale_factors"], **of_jobs},
+        ),
+        problem=policy,
+        throughputs=fields["throughputs"],
+        num_workers=np.asarray(fields["num_workers"]),
+        pools=fields["pools"],
+        scale_factors=fields["scale_factors"],
+        kinds=kinds,
+        together=together,
+        of_jobs=of_jobs,
+        fields=others,
+        round_length=choice.get("round_length", traces.ROUND_SECONDS if problem == "gavel.round_assignment" else None),
+        policy_by=choice.get("policy_by", EXACT),
+    )
+
+
+def _typed(jobs: pd.DataFrame, table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    """The jobs, each of a type that the table has."""
+    alone = table[table["partner"] == ""]
+    listed = set(zip(alone["model"], alone["scale_factor"], strict=True))
+    of_width: dict[int, list[str]] = {}
+    for kind, workers in sorted(listed):
+        of_width.setdefault(int(workers), []).append(kind)
+    models, widths = [], []
+    for model, width in zip(jobs["model"].tolist(), jobs["scale_factor"].tolist(), strict=True):
+        if (model, width) not in listed:
+            width = max((one for one in of_width if one <= width), default=min(of_width))
+            if (model, width) not in listed:
+                model = of_width[width][int(rng.integers(len(of_width[width])))]
+        models.append(model)
+        widths.append(width)
+    return jobs.assign(told_model=jobs["model"], model=models, scale_factor=widths)
+
+
+def _together(typed: pd.DataFrame, table: pd.DataFrame, options: Mapping[str, Any]) -> tuple[IntArray, FloatArray]:
+    """(n,) int: type of each job; (u, u, k, 2) float: steps/s of two of them together."""
+    pairs = list(zip(typed["model"], typed["scale_factor"], strict=True))
+    number = {kind: place for place, kind in enumerate(dict.fromkeys(pairs))}
+    # Two of each type, so that a type meets itself.
+    twice = typed.drop_duplicates(["model", "scale_factor"])
+    twice = twice.loc[np.repeat(twice.index.to_numpy(), 2)]
+    fields = traces.cluster(twice, table, **options, share_space=True)
+    u, k = len(number), fields["throughputs"].shape[1]
+    together = np.zeros((u, u, k, 2))
+    first, second = (fields["pairs"] // 2).T
+    together[first, second] = fields["pair_throughputs"]
+    together[second, first] = fields["pair_throughputs"][:, :, ::-1]
+    return np.array([number[kind] for kind in pairs], np.int64), together

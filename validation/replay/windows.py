@@ -1,0 +1,143 @@
+"""Which jobs a replay is of: windows of a trace, or jobs that are drawn and arrive at random."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from validation.errors import StudyError
+from validation.reader_options import parameters, typed
+from validation.replay import settings
+from validation.replay.engine import Setting
+from validation.replay.options import POISSON, ReplayOptions
+from validation.replay.workloads import in_order, read_jobs
+
+__all__ = ["Workload", "workload"]
+
+_OWN = ("problem", "rng", "num_jobs")
+"""Parameters of settings that are not told by their names."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A trace, and what a setting makes of it.
+
+    Attributes
+    ----------
+    name : str
+        As tables have it.
+    trace : str
+        Path of a job table, or "poisson".
+    problem : str
+    length : int, optional
+        Jobs of a window.
+    options : mapping
+        Of the function that makes the setting.
+    digests : mapping
+        Hashes of the files that are read.
+    """
+
+    name: str
+    trace: str
+    problem: str
+    length: int | None
+    options: Mapping[str, Any]
+    digests: Mapping[str, str]
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What a replay of it depends on: what the files hold, wherever they are."""
+        options = {name: self.digests.get(name, value) for name, value in self.options.items()}
+        return {"trace": self.digests.get("trace", POISSON), "length": self.length, "options": options}
+
+    @property
+    def files(self) -> list[str]:
+        """Paths that are read."""
+        return [path for path in (self.trace, self.options.get("throughputs")) if path not in (None, POISSON)]
+
+    def refuse_missing(self, window: int) -> None:
+        """Refuse a window that the trace does not have.
+
+        Raises
+        ------
+        StudyError
+        """
+        if self.trace == POISSON:
+            return
+        found = len(read_jobs(self.trace))
+        if self.length is None and window:
+            raise StudyError(f"windows: one window of {self.name} is all of it: give the length of a window")
+        if self.length is not None and (window + 1) * self.length > found:
+            raise StudyError(
+                f"{self.name} has {found:,} jobs, which are {found // self.length:,} windows of {self.length:,}: "
+                f"there is no window {window}"
+            )
+
+    def setting(self, window: int, seed: int) -> Setting:
+        """The cluster and the jobs of a window, where what is drawn is drawn by a seed."""
+        module, rng = settings.module_of(self.problem), np.random.default_rng([seed, window])
+        if self.trace == POISSON:
+            size = {} if self.length is None else {"num_jobs": self.length}
+            drawn: Setting = module.generate(rng, **size, **self.options)
+            return drawn
+        jobs = read_jobs(self.trace)
+        if self.length is not None:
+            jobs = in_order(jobs.iloc[window * self.length : (window + 1) * self.length])
+        made: Setting = module.from_jobs(jobs, rng=rng, **self.options)
+        return made
+
+
+def workload(trace: str, module: ModuleType, options: ReplayOptions) -> Workload:
+    """What is replayed of a trace.
+
+    Raises
+    ------
+    StudyError
+        When a file cannot be read, or the setting has no such option.
+    """
+    drawn = trace == POISSON
+    makes = getattr(module, "generate" if drawn else "from_jobs", None)
+    paper = module.__name__.rpartition(".")[2]
+    if makes is None:
+        raise StudyError(f"{trace}: {paper} draws no jobs: give a trace")
+    takes = inspect.signature(makes).parameters
+    kinds = parameters(makes)
+    known = {name: kind for name, kind in kinds.items() if name not in _OWN}
+    given, digests = typed(options.setting or {}, known, paper, "setting"), dict[str, str]()
+    if "problem" in kinds:
+        given["problem"] = options.problem
+    if options.round_length is not None and "round_length" in known:
+        given["round_length"] = options.round_length
+    if options.throughputs is not None:
+        if "throughputs" not in takes:
+            raise StudyError(f"throughputs: {paper} reads none")
+        given["throughputs"] = os.fspath(options.throughputs)
+        digests["throughputs"] = _digest(Path(options.throughputs))
+    if not drawn:
+        digests["trace"] = _digest(Path(trace))
+    for name, one in takes.items():
+        if one.kind is one.KEYWORD_ONLY and one.default is one.empty and name not in (*given, "num_jobs"):
+            how = "--throughputs PATH" if name == "throughputs" else f"--setting {name}=..."
+            raise StudyError(f"{paper} needs {name}: {how}")
+    return Workload(Path(trace).name, trace, str(options.problem), options.length, given, digests)
+
+
+def _digest(path: Path) -> str:
+    """Hash of a file, or of all files in a folder."""
+    digest = hashlib.sha256()
+    try:
+        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+            if file != path and not file.is_file():
+                continue
+            digest.update(file.name.encode(errors="surrogateescape") + file.read_bytes())
+    except OSError as error:
+        raise StudyError(f"cannot read {path}: {error.strerror}") from None
+    return digest.hexdigest()
