@@ -7,6 +7,7 @@ from fractions import Fraction
 from functools import cache
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from validation.errors import ConservationError, ReplayError
@@ -46,6 +47,14 @@ def test_least_left_by_hand() -> None:
     assert done.jobs["ended"].tolist() == [4, 6, 2, 8, 10]
     assert done.jobs["preemptions"].tolist() == [1, 0, 0, 0, 0]
     assert done.jobs["restarts"].tolist() == [1, 0, 0, 0, 0]
+
+
+def test_the_least_that_a_gap_may_be_is_no_gap() -> None:
+    done = replay(Queue(FIVE))
+    row = {"optimum": 4.0, "gap": 0.25, "gap_most": 0.25, "instead": False, "seconds": 0.0}
+    decisions = pd.DataFrame([row, row | {"gap": 0.75}, row | {"optimum": np.nan, "gap": 0.5, "gap_most": np.inf}])
+    metrics = replace(done, decisions=decisions).metrics()
+    assert (metrics["average_gap"], metrics["worst_gap"]) == (0.5, 0.75)
 
 
 def test_restarts_cost_time_and_no_work() -> None:
