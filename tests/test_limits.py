@@ -1,5 +1,6 @@
 """A time limit is for the whole solve, whichever stage it ends in, and what is said then is true."""
 
+import contextlib
 import math
 import time
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import pytest
 import formulations
 from formulations import Session, translate
 from formulations.engine import clock
+from instances import InstanceError
 from instances.aryl import reclaim
 from instances.aryl.reclaim import Reclaim, ReclaimPlan
 from validation.catalogue import CATALOGUE
@@ -20,6 +22,31 @@ from validation.catalogue import CATALOGUE
 from .small_models import knapsack
 
 AT_ONCE = 1e-9
+ARRAYS = ("cost", "col_lower", "col_upper", "integer", "indptr", "index", "value", "row_lower", "row_upper")
+
+
+@pytest.mark.parametrize("problem", CATALOGUE)
+def test_a_model_that_is_built_in_time_is_that_of_no_limit(problem: str) -> None:
+    entry = CATALOGUE[problem]
+    # The least size, too, at which sets are empty.
+    for size in (1, 2, entry.sizes[0]):
+        with contextlib.suppress(InstanceError):
+            instance = entry.generate(np.random.default_rng(3), **{entry.size: size})
+            unlimited = translate(formulations.build(instance))
+            with clock.within(600):
+                built = translate(formulations.build(instance))
+            for name in (
+                "cost",
+                "col_lower",
+                "col_upper",
+                "integer",
+                "indptr",
+                "index",
+                "value",
+                "row_lower",
+                "row_upper",
+            ):
+                assert np.array_equal(getattr(built, name), getattr(unlimited, name))
 
 
 @pytest.mark.parametrize("problem", CATALOGUE)

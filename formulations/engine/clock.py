@@ -80,11 +80,12 @@ _members, _fill, _call = _FiniteSetMixin.__iter__, FiniteSetData.update, Indexed
 
 _calls = itertools.count(1)
 SEVERAL = 100
-"""Calls of rules between two looks at the clock, and members of a set that is handed out without one."""
+"""Calls of rules, and members of a set, between two looks at the clock."""
 
 
 def _members_in_time(of: Any) -> Iterator[Any]:
-    return ticking(_members(of), every=SEVERAL) if len(of) > SEVERAL else _members(of)
+    # Not by its length, for which some sets ask for their members.
+    return ticking(_members(of), every=SEVERAL)
 
 
 def _fill_in_time(of: Any, values: Any) -> None:

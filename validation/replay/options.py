@@ -88,7 +88,10 @@ class ReplayOptions(Options):
     )
     length: int | None = option("Jobs of each window; all that there are by default.", (int,), annotation=int)
     seeds: int = option(
-        "How often what is drawn for a window is drawn anew: seed, seed + 1 and so on", (int,), annotation=int, default=1
+        "How often what is drawn for a window is drawn anew: seed, seed + 1 and so on.",
+        (int,),
+        annotation=int,
+        default=1,
     )
     seed: int = option("The first of the seeds.", (int,), annotation=int, default=0)
     ties: int = option(

@@ -30,6 +30,7 @@ def strategy(draw: st.DrawFn, *, max_jobs: int = 3, max_gpus: int = 4, max_work:
     table = np.concatenate([np.zeros((n, 1)), np.cumsum(steps, axis=1)], axis=1)
     # A job that nothing makes run gets one iteration/s on all GPUs.
     table[:, -1] = np.maximum(table[:, -1], 1)
+    held = draw(st.just(np.zeros(n, np.int64)) | integers(n, 0, num_gpus))
     return ElasticSharing(
         num_gpus=num_gpus,
         work=draw(whole_floats(n, 0, max_work)),
@@ -38,6 +39,9 @@ def strategy(draw: st.DrawFn, *, max_jobs: int = 3, max_gpus: int = 4, max_work:
         reallocation=draw(st.sampled_from(("at_completions", "any_time"))),
         requests=draw(integers(n, 0, num_gpus)),
         quantum=float(draw(st.integers(1, max_work))),
+        attained=draw(st.just(np.zeros(n)) | whole_floats(n, 0, max_work)),
+        # No more than there are.
+        held=np.diff(np.minimum(np.cumsum(held), num_gpus), prepend=0),
     )
 
 
