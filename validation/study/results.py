@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Study", "collect", "has_zeros", "read_kept", "summarize"]
 
 
-GROUP = 10_000
+GROUP = 2_500
 """Rows of the table that its file has together."""
 
 
@@ -320,8 +320,11 @@ def summarize(rows: pd.DataFrame) -> pd.DataFrame:
     groups = []
     ends = [f"{kind}_{end}" for kind in ("gap", "difference") for end in ("low", "high")]
     told = ["exact_status", "status", *ends, "seconds", "exact_seconds", "disagreement"]
-    of_heuristics = rows.loc[rows["algorithm"] != EXACT, ["problem", "source", "size", "algorithm", *told]]
-    for key, group in of_heuristics.groupby(["problem", "source", "size", "algorithm"], sort=False):
+    names = ["problem", "source", "size", "algorithm"]
+    # Columns are shared with the table; a choice of rows would copy them.
+    for key, group in rows[[*names, *told]].groupby(names, sort=False):
+        if key[-1] == EXACT:
+            continue
         entry = dict(zip(("problem", "source", "size", "heuristic"), key, strict=True))
         entry["instances"] = len(group)
         entry["proven"] = int((group["exact_status"] == "optimal").sum())

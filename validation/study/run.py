@@ -19,6 +19,7 @@ The directory of a study holds
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import time
@@ -209,8 +210,9 @@ def run_study(
             # A call that found all rows there leaves word of the one that computed them.
             record = replace(record, run=earlier.run, runs=earlier.runs)
         write_study(directory, record)
-        # The report reads what it needs from the files.
+        # The report reads what it needs from the files; what is in cycles is given back, too.
         del planned, cells, mine, record, done, todo
+        gc.collect()
         # It brings Matplotlib, which neither the workers nor what else uses this module should load.
         from validation.study.report import finish
 
