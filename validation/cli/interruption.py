@@ -2,8 +2,9 @@
 
 The first of them is raised as :class:`Interrupted` wherever the command is, so that it can save what it has; a
 second one ends the command at once.  Either way there is one line on standard error, the exit code is 128 and the
-number of the first signal, and no process, temporary folder or half-written file is left behind.  A signal that
-is ignored from the start, as under ``nohup``, stays ignored.
+number of the first signal, and no process, temporary folder or half-written file is left behind.  Two signals that
+come while Python is in C code are heard in the order of their numbers.  A signal that is ignored from the start, as
+under ``nohup``, stays ignored.
 
 Nothing heavy is imported here, because the handlers are to be there before anything heavy is.
 """
