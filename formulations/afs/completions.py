@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from formulations.engine import clock
 from formulations.engine.linear import FEASIBILITY_TOLERANCE, LinearProgram, csr
 from formulations.engine.options import Options
 from instances.schema import FloatArray, IntArray
@@ -51,23 +50,24 @@ def shares_in_order(rates: FloatArray, num_gpus: int, options: Options) -> IntAr
     # At first one job after the other, each alone on the fewest GPUs on which it is fastest.
     vectors = [np.diag(rates.argmax(axis=1))[k] for k in range(n)]
     slots = list(range(n))
+    known = {(k, vector.tobytes()) for k, vector in enumerate(vectors)}
     session = options.session()
     while True:
-        clock.check()
         result = session.run(_program(rates, np.array(vectors), np.array(slots)))
         if result.status != "optimal" or result.x is None or result.certificate is None:
             return None
         prices = result.certificate.row_duals
-        found = False
+        before = len(known)
         for k in range(n):
             vector = _best_vector(rates[k:] * prices[k:, None] * WHOLE, num_gpus)
             shares = np.concatenate([np.zeros(k, np.int64), vector])
             worth = float(prices @ rates[np.arange(n), shares]) * WHOLE
-            if worth > (n - k) * (1 + FEASIBILITY_TOLERANCE):
+            # What is known already is worth more by the solver's tolerance only.
+            if worth > (n - k) * (1 + FEASIBILITY_TOLERANCE) and (k, shares.tobytes()) not in known:
+                known.add((k, shares.tobytes()))
                 vectors.append(shares)
                 slots.append(k)
-                found = True
-        if not found:
+        if len(known) == before:
             return _one_each(n, np.array(vectors), np.array(slots), result.x)
 
 

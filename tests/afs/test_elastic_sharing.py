@@ -11,6 +11,7 @@ import pytest
 import formulations
 from formulations.afs.completions import shares_in_order
 from formulations.afs.elastic_sharing import BY_ORDER, bound
+from formulations.engine import clock
 from formulations.engine.options import Options
 from instances.afs.elastic_sharing import ElasticSharing, bounded_linear, generate, simulate
 from instances.base import OPTIMALITY_TOLERANCE
@@ -141,6 +142,21 @@ def test_the_order_and_then_the_shares_are_worth_what_the_one_model_is():
         assert solution.objective == pytest.approx(bound(instance, whole.objective), rel=1e-6)
         methods.add(solution.method)
     assert BY_ORDER in methods
+
+
+def test_the_bound_outlives_the_time(monkeypatch):
+    instance = generate(1, num_jobs=4, num_gpus=4)
+    optimum = formulations.solve(instance).objective
+    begun = formulations.afs.elastic_sharing.shares_in_order
+
+    def late(*arguments):
+        monkeypatch.setattr(clock, "left", lambda: 0.0)
+        return begun(*arguments)
+
+    monkeypatch.setattr(formulations.afs.elastic_sharing, "shares_in_order", late)
+    solution = formulations.solve(instance, time_limit=600)
+    assert solution.status in ("unknown", "feasible")
+    assert solution.bound == pytest.approx(optimum, rel=1e-6)
 
 
 def test_any_time_equals_enumeration_for_concave_curves():
