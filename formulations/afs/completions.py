@@ -23,10 +23,14 @@ from formulations.engine.linear import FEASIBILITY_TOLERANCE, LinearProgram, csr
 from formulations.engine.options import Options
 from instances.schema import FloatArray, IntArray
 
-__all__ = ["shares_in_order"]
+__all__ = ["WHOLE", "shares_in_order"]
 
 WHOLE = 1e4
-"""A job's work in the program, whose tolerances are absolute."""
+"""A job's work in the models.
+
+The solver's tolerance is absolute.  With 1 in its place it was seen to return, for jobs of 2 s and
+35 h, a schedule 3e-6 worse than the best.
+"""
 
 
 def shares_in_order(rates: FloatArray, num_gpus: int, options: Options) -> IntArray | None:

@@ -52,7 +52,7 @@ from itertools import pairwise
 import numpy as np
 import pyomo.environ as pyo
 
-from formulations.afs.completions import shares_in_order
+from formulations.afs.completions import WHOLE, shares_in_order
 from formulations.engine.highs import Result, Status, version
 from formulations.engine.linear import ModelError, weighted_sum
 from formulations.engine.options import Options
@@ -64,13 +64,6 @@ from instances.base import Plan, agree
 from instances.schema import FloatArray, IntArray
 
 __all__ = ["FORMULATION", "bound", "build", "explain", "read", "solve"]
-
-WHOLE = 1e4
-"""A job's work in the model.
-
-The solver's tolerance is absolute.  With 1 in its place it was seen to return, for jobs of 2 s and
-35 h, a schedule 3e-6 worse than the best.
-"""
 
 BY_ORDER = "the order of completions, then the shares"
 """What ``Solution.method`` says where the order comes from the program with changes at any time."""
