@@ -3,6 +3,7 @@
 #     make study    environment, installation, and the main study with its report
 #     make test     environment, installation with test tools, and the test suite (EFFORT=10 draws ten times as much)
 #
+# make test-slow runs the tests that take longer than seconds (notebooks, every command of the pages, clusters, searches);
 # make doctor looks at the installation, make lint at style and types; make docs writes the computed parts of the
 # documents anew, make bench measures what the library itself costs, make mutants how many planted bugs the checks of
 # heuristics find, make faults does all the harm it can and counts what comes of it, make constraints pins what CI runs with.
@@ -21,13 +22,16 @@ BENCH := $(if $(wildcard $(GAVEL)/simulation_throughputs.json),--throughputs $(G
 QUICK := aryl.elastic_allocation.times aryl.placement.heuristic aryl.reclaim.heuristics afs.network_packing gavel.max_min_fairness.times gavel.finish_time_fairness synergy.allocation elasticflow.allocation.times
 REAL  := $(if $(wildcard $(GAVEL)/simulation_throughputs.json),--throughputs gavel=$(GAVEL)/simulation_throughputs.json --trace gavel=$(GAVEL)/msr_seed0_0e4a51.trace)
 
-.PHONY: study test doctor lint format docs bench mutants faults constraints clean
+.PHONY: study test test-slow doctor lint format docs bench mutants faults constraints clean
 
 study: $(VENV)/.installed
 	$(BIN)/optgap study aryl.reclaim aryl.elastic_allocation gavel.max_min_fairness --seed $(SEED) $(REAL) -o $(OUT)
 
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n auto --dist worksteal
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
+
+test-slow: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -n auto --dist worksteal -m slow
 
 doctor: $(VENV)/.installed
 	$(BIN)/optgap doctor

@@ -58,6 +58,7 @@ def lines(name: str, data: Path | None) -> list[str]:
     return list(markdown(BENCHMARKS[name], Setup(quick=True, repeats=1, data=data)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(set(BENCHMARKS) - NEEDS_DATA))
 def test_runs_at_its_smallest_size(name: str) -> None:
     assert BENCHMARKS[name].summary.endswith((".", ")."))
@@ -66,6 +67,7 @@ def test_runs_at_its_smallest_size(name: str) -> None:
     assert {line.count(" | ") for line in (head, rule)} == {len(BENCHMARKS[name].columns) - 1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(NEEDS_DATA))
 def test_runs_on_public_data(name: str, data: Path) -> None:
     assert len(lines(name, data)) > 2
@@ -86,6 +88,7 @@ def test_the_entrance_lists_and_runs() -> None:
     assert "got aryl.two, must be one of those that" in " ".join(re.sub("[│╭╮╰╯─]", " ", said.output).split())
 
 
+@pytest.mark.slow
 def test_the_entrance_is_a_module() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks"], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
@@ -165,6 +168,7 @@ def test_growth_goes_by_the_sizes_of_the_catalogue() -> None:
     assert growth.grown({"10": {"n": 5, "k": 3}, "100": {"n": 50, "k": 3}}) == "n to 50 (power 1.0), k = 3"
 
 
+@pytest.mark.slow
 def test_growth_writes_a_page_and_measures_nothing_twice(tmp_path: Path) -> None:
     asked = ["aryl.two_job", "--most", "2", "--folder", str(tmp_path / "kept"), "--docs", str(tmp_path)]
     said = CliRunner().invoke(growth.app, asked)

@@ -26,6 +26,7 @@ def run(command: list[str], folder: Path, **environment: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(3))
 def test_readme_python_runs(number: int, tmp_path: Path) -> None:
     snippets = blocks(ROOT / "README.md", "python")
@@ -37,6 +38,7 @@ def test_readme_python_runs(number: int, tmp_path: Path) -> None:
     assert expected in said
 
 
+@pytest.mark.slow
 def test_readme_study_command_runs(tmp_path: Path) -> None:
     commands = [
         line
@@ -51,6 +53,7 @@ def test_readme_study_command_runs(tmp_path: Path) -> None:
     assert (tmp_path / "study" / "report.html").exists()
 
 
+@pytest.mark.slow
 def test_readme_replay_command_runs(tmp_path: Path) -> None:
     (block,) = (one for one in blocks(ROOT / "README.md", "sh") if one.startswith("optgap replay"))
     command = block.replace("\\\n", "").replace("examples/", f"{ROOT}/examples/")

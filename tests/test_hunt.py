@@ -32,6 +32,7 @@ def witness() -> Witness:
     return find_worst("aryl.reclaim", last_servers, seed=1, budget=12)
 
 
+@pytest.mark.slow
 def test_a_bad_heuristic_is_caught_and_its_instance_shrunk(witness: Witness, tmp_path: Path) -> None:
     """Taking the last servers can preempt a job where none has to be: one job, two servers."""
     assert witness.worst_gap == np.inf
@@ -225,6 +226,7 @@ def test_instances_are_drawn_from_the_strategy_given(monkeypatch: pytest.MonkeyP
     assert witness.judged.instance == only
 
 
+@pytest.mark.slow
 def test_a_hunt_that_is_interrupted_keeps_what_it_found() -> None:
     found: list[float] = []
 

@@ -16,6 +16,7 @@ def named(problem: str, bug: str) -> Mutant:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("problem", "bug"),
     [

@@ -94,6 +94,7 @@ def test_the_page_shows_the_example() -> None:
     assert blocks("toml")[0] in (EXAMPLE / "pyproject.toml").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_page(module: Path) -> None:
     commands = [line.split() for line in blocks("sh")[0].splitlines()]
     assert [command[3] for command in commands] == ["list", "study", "check", "hunt"]
@@ -112,6 +113,7 @@ def test_the_commands_of_the_page(module: Path) -> None:
     assert "status     optimal" in run([*OPTGAP, "solve", str(witness), "--load", "one_server"], module)
 
 
+@pytest.mark.slow
 def test_the_script_of_the_page(module: Path) -> None:
     (module / "script.py").write_text(SCRIPT, encoding="utf-8")
     said = run([sys.executable, "-W", "error", "script.py"], module)
@@ -120,6 +122,7 @@ def test_the_script_of_the_page(module: Path) -> None:
     assert "gap_worst_high" in said
 
 
+@pytest.mark.slow
 def test_inside_the_library_it_is_the_same_parts_in_four_files(tmp_path: Path) -> None:
     rooms = ("instances", "formulations", "heuristics", "validation")
     for room in rooms:
@@ -157,6 +160,7 @@ def test_inside_the_library_it_is_the_same_parts_in_four_files(tmp_path: Path) -
     assert "demo/__init__.py is missing beside demo/one_server.py" in said
 
 
+@pytest.mark.slow
 def test_an_installed_package_is_found_without_a_word(installed: Path, tmp_path: Path) -> None:
     drawn = "in/demo.one_server-6-1-0.json"
     study = ["--sizes", "6", "--count", "3", "--seed", "1", "-o", "s"]
@@ -193,6 +197,7 @@ def test_an_installed_package_is_found_without_a_word(installed: Path, tmp_path:
     assert "no claims of 'dmo' (did you mean 'demo'?)" in refused[1]
 
 
+@pytest.mark.slow
 def test_the_packages_own_tests_pass(installed: Path, tmp_path: Path) -> None:
     tests = shutil.copytree(EXAMPLE / "tests", tmp_path / "tests")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(tmp_path), str(tests)]
@@ -261,6 +266,7 @@ def test_what_cannot_be_loaded_is_one_line_and_2(module: Path) -> None:
         assert words in said
 
 
+@pytest.mark.slow
 def test_registering_again_replaces(module: Path) -> None:
     script = """
 from dataclasses import replace

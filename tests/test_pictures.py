@@ -391,6 +391,7 @@ def test_a_witness_without_a_plan(witness: Witness) -> None:
     assert "<!-- first" not in alone._repr_html_()
 
 
+@pytest.mark.slow
 def test_the_page_of_a_large_witness_leaves_out_the_numbers(witness: Witness, tmp_path: Any) -> None:
     small = witness.save(tmp_path).with_suffix(".html").read_text(encoding="utf-8")
     assert small.count("<svg") == 2

@@ -76,6 +76,7 @@ def test_a_log_becomes_a_placement_table(tmp_path: Path) -> None:
     assert read_placements(tmp_path / "p.csv").to_dict("list") == made.to_dict("list")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("problem", [name for name, entry in CATALOGUE.items() if entry.from_placements is not None])
 def test_instances_of_what_ran(problem: str, tmp_path: Path) -> None:
     entry = CATALOGUE[problem]

@@ -99,6 +99,7 @@ def test_brute_forces_agree_where_they_must():
     assert best_any_time(2, [[0, 0, 1], [0, 0, 1]], [3, 2]) == Fraction(2 + 5, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("concave", [True, False])
 def test_at_completions_equals_enumeration(concave):
     rng = np.random.default_rng(1 + concave)
@@ -131,6 +132,7 @@ def test_the_best_schedule_of_an_order():
     assert several < 20
 
 
+@pytest.mark.slow
 def test_the_order_and_then_the_shares_are_worth_what_the_one_model_is():
     rng = np.random.default_rng(9)
     methods = set()
@@ -159,6 +161,7 @@ def test_the_bound_outlives_the_time(monkeypatch):
     assert solution.bound == pytest.approx(optimum, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_any_time_equals_enumeration_for_concave_curves():
     rng = np.random.default_rng(3)
     for _ in rounds(50):
@@ -168,6 +171,7 @@ def test_any_time_equals_enumeration_for_concave_curves():
         assert solution.objective == pytest.approx(float(best_any_time(*case)), rel=1e-7), case
 
 
+@pytest.mark.slow
 def test_any_time_is_a_bound_for_other_curves_and_says_so():
     rng = np.random.default_rng(4)
     loose = 0
@@ -208,6 +212,7 @@ def test_scip_agrees(reallocation):
         assert first.objective == pytest.approx(second.objective, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_equal_jobs_and_equal_curves_do_not_lose_the_optimum_to_symmetry_breaking():
     rng = np.random.default_rng(6)
     for _ in range(25):

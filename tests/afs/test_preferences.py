@@ -55,6 +55,7 @@ def test_the_claim_finds_it() -> None:
     assert verdict.why.startswith("on 1, 1 and 0 GPUs, job 0 is preferred to job 1, job 1 to job 2")
 
 
+@pytest.mark.slow
 def test_one_way_round_formula_3_is_transitive() -> None:
     verdict = examine(next(claim for claim in claims("afs") if claim.name == "formula_3_transitive"), seconds=300)
     assert verdict.held

@@ -485,6 +485,7 @@ def test_optimus_and_aryl_are_two():
 # --- all schedulers, all instances ----------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(cases)
 @settings(max_examples=80)
 def test_schedules_are_feasible_repeatable_and_leave_the_instance_alone(instance):

@@ -50,6 +50,7 @@ def made(work, throughputs, alone=(0, 0)):
     return AfsTwoJob(work=np.array(work, float), throughputs=np.array(throughputs, float), alone=np.array(alone, float))
 
 
+@pytest.mark.slow
 def test_value_and_optimum_equal_the_simulation():
     for case in whole_cases(400, 0):
         instance = made(*case)
@@ -79,6 +80,7 @@ def test_formulas_1_and_2_are_differences_of_what_the_simulation_gives():
     assert overtakes > 50
 
 
+@pytest.mark.slow
 def test_formula_3_is_what_the_afs_assumption_makes_of_formulas_1_and_2():
     seen = set()
     for work, throughputs, _ in whole_cases(600, 2):

@@ -152,6 +152,7 @@ def test_rounded_times_are_no_overlap():
     assert broken == ["starts_at_least_0[0] by 1", "capacity[2] by 1"]
 
 
+@pytest.mark.slow
 @given(queues())
 def test_start_plan(instance):
     model = formulations.build(instance)

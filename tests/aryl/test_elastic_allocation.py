@@ -189,6 +189,7 @@ def test_a_start_is_not_lost_in_the_core():
     assert late.objective == pytest.approx(best.objective, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_more_jobs_than_a_model_takes():
     """Hundreds of thousands of choices; what the price of the relaxation proves is not asked of the solver."""
     instance = generate(0, num_jobs=6_000, max_extra=100)

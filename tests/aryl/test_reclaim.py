@@ -89,6 +89,7 @@ def test_optimum_equals_enumeration(first):
         assert solution.objective == instance.objective(solution.plan)
 
 
+@pytest.mark.slow
 def test_scip_agrees():
     for seed in range(5):
         instance = generate(seed, num_servers=14, spread=0.9, demand=5)
@@ -403,6 +404,7 @@ def test_generated_clusters(seed):
     assert generate(seed, num_servers=1).demand == 1
 
 
+@pytest.mark.slow
 def test_spread_is_a_hardness_dial():
     """Without spread Algorithm 1 is optimal; with it, it errs on most instances."""
     misses = {0.0: 0, 1.0: 0}

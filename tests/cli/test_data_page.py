@@ -32,6 +32,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("placements.csv").write_text(f"job_id,machine,gpus,start,end\n{held}", encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("files")
 def test_the_commands_of_the_page_are_studies(optgap: Optgap) -> None:
     found = commands()

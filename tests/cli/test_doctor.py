@@ -43,6 +43,7 @@ def test_doctor_names_who_else_installed_a_package(optgap: Optgap, monkeypatch: 
     ).replace("BAD   ", "BAD  ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", ["formulations", "heuristics", "instances"])
 def test_doctor_reports_a_mix_up(room: str, tmp_path: Path) -> None:
     """Another package of the same name comes first on the path."""
@@ -64,6 +65,7 @@ def test_doctor_reports_a_mix_up(room: str, tmp_path: Path) -> None:
     assert other.stderr == f"optgap: {words}: another package has its name\n"
 
 
+@pytest.mark.slow
 def test_bench_overhead_prints_a_table(optgap: Optgap) -> None:
     said = optgap("bench", "overhead", "--repeats", 1)
     assert (said.code, said.err) == (0, "")

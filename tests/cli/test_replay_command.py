@@ -20,6 +20,7 @@ UNDRAWN = "from validation.replay import report; report.trace_pictures = lambda 
 UNDRAWN += "from validation.cli import main; main()"
 
 
+@pytest.mark.slow
 def test_the_command_line_toml_and_python_are_one(optgap: Optgap, tmp_path: Path) -> None:
     said = optgap("replay", *SMALL, "--seeds", 2, "--gaps", "all")
     assert said.code == 0
@@ -52,6 +53,7 @@ def test_the_command_line_toml_and_python_are_one(optgap: Optgap, tmp_path: Path
     assert (tmp_path / "out" / "report.html").exists()
 
 
+@pytest.mark.slow
 def test_settings_are_given_by_name(optgap: Optgap, tmp_path: Path) -> None:
     assert optgap("replay", *SMALL, "--setting", "num_servers=2", "--setting", "loaned=1").code == 0
     asked = json.loads((tmp_path / "out" / "metadata.json").read_text(encoding="utf-8"))["asked"]
@@ -84,6 +86,7 @@ def test_bad_input_is_one_line(arguments: tuple[str, ...], words: str, optgap: O
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="signals are sent as on Linux")
 def test_interrupted_replays_go_on(tmp_path: Path) -> None:
     command = [sys.executable, "-c", UNDRAWN, "replay", *SMALL[:-2], "--seeds", "15", "-o", "out", "--jobs", "1"]

@@ -3,12 +3,14 @@
 from pathlib import Path
 
 import pandas as pd
+import pytest
 
 from validation import gap_study
 
 from .commands import SMALL, Optgap
 
 
+@pytest.mark.slow
 def test_shards_and_merge(optgap: Optgap, tmp_path: Path) -> None:
     # So many cells that some are in either part, whatever the keys of today's code are.
     asked = ["--sizes", "4,5", "--count", 10, "--seed", 1, "--heuristic", "random", "-o"]

@@ -18,6 +18,7 @@ from validation import CATALOGUE, gap_study
 from .commands import SMALL, UNDRAWN, Optgap
 
 
+@pytest.mark.slow
 def test_study_from_options(optgap: Optgap, tmp_path: Path) -> None:
     said = optgap("study", "aryl", *SMALL, "--jobs", 2, "--time-limit", 30, "--solver", "highs")
     assert said.code == 0
@@ -159,6 +160,7 @@ def doctor_the_log(directory: Path) -> str:
     return str(row["file"])
 
 
+@pytest.mark.slow
 def test_an_oracle_disagreement_ends_in_1(optgap: Optgap, tmp_path: Path) -> None:
     assert optgap("study", "aryl.reclaim", *SMALL).code == 0
     file = doctor_the_log(tmp_path / "study")
@@ -173,6 +175,7 @@ def test_an_oracle_disagreement_ends_in_1(optgap: Optgap, tmp_path: Path) -> Non
         assert "Oracle disagreements" in (tmp_path / "study" / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_a_disagreement_is_red_on_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     output = tmp_path / "study"
     with without_pictures():
@@ -189,6 +192,7 @@ def test_a_disagreement_is_red_on_a_terminal(tmp_path: Path, monkeypatch: pytest
     assert "\x1b[1;31moracle disagreement" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="signals are sent as on Linux")
 def test_an_interrupted_study_goes_on(tmp_path: Path, mine: str) -> None:
     slow = tmp_path / "slow_one.py"
@@ -219,6 +223,7 @@ def test_an_interrupted_study_goes_on(tmp_path: Path, mine: str) -> None:
     assert len(log.read_bytes().splitlines()) == 32
 
 
+@pytest.mark.slow
 def test_a_damaged_log_is_named(optgap: Optgap, tmp_path: Path) -> None:
     optgap("study", "aryl.reclaim", *SMALL)
     log = tmp_path / "study" / "rows.jsonl"

@@ -12,6 +12,7 @@ import pytest
 from .commands import MAIN, MINE, Optgap
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "names",
     [
@@ -61,6 +62,7 @@ def test_searches_that_end_early_are_told(optgap: Optgap, tmp_path: Path) -> Non
     assert re.findall("^ended early (.*)$", hunted.out, re.MULTILINE) == failures
 
 
+@pytest.mark.slow
 def test_an_interrupted_hunt_saves_what_it_found(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(textwrap.dedent(MINE), encoding="utf-8")
     command = [*MAIN, "hunt", "aryl.reclaim", "mine:first", "--seed", "1", "--budget", "300s", "-o", "found"]

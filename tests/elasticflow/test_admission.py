@@ -91,6 +91,7 @@ def test_both_models_agree_on_concave_curves(brute):
         assert values[0] == values[1]
 
 
+@pytest.mark.slow
 def test_shares_alone_change_no_optimum(brute):
     """With the rows and without, on curves that need the model slot by slot; they lift the relaxation."""
     lifted = 0
@@ -323,6 +324,7 @@ def test_bad_fields_are_named(field, value, message):
         instances.read({**greedy_arrival().to_dict(), field: value})
 
 
+@pytest.mark.slow
 def test_the_generator_obeys_its_dial():
     most = [
         sum(formulations.solve(generate(seed, tightness=tightness)).objective for seed in range(10))

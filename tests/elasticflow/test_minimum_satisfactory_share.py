@@ -63,6 +63,7 @@ def test_half_the_small_instances_have_no_plan(brute):
     assert 130 < sum(feasible) < 300
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", rounds(100)[::100])
 def test_both_models_agree_on_concave_curves(brute, first):
     for seed in range(first, first + 100):
@@ -565,6 +566,7 @@ def test_bad_fields_are_named(field, value, message):
     assert "MinimumSatisfactoryShare." in str(error.value)
 
 
+@pytest.mark.slow
 def test_the_generator_obeys_its_dial():
     statuses = [
         [formulations.solve(generate(seed, tightness=tightness)).status for seed in range(20)]

@@ -230,6 +230,7 @@ def test_the_generator_obeys_its_dial():
         assert instance.sizes.sum() <= instance.num_gpus == 12
 
 
+@pytest.mark.slow
 def test_ten_thousand_jobs():
     """As many as the cluster holds, all new, and after churn with moves."""
     fresh = generate(0, num_servers=5000, churn=1.0)

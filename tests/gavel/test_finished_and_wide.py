@@ -88,6 +88,7 @@ def test_a_finished_job_has_met_its_slo(policy):
 # --- jobs that run nowhere ------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fields", [TOO_WIDE, {**TWO_TYPES, "throughputs": [[4.0, 1.0], [0.0, 0.0], [2.0, 1.0]]}])
 def test_a_job_that_runs_nowhere(fields):
     assert best(MaxMinFairness(**fields)) == 0

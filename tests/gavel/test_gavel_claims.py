@@ -72,6 +72,7 @@ def test_the_fairest_optimum_is_an_optimum(policy: type[Sharing]) -> None:
         assert share == pytest.approx(received.min(), abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", POLICIES)
 def test_no_optimal_allocation_on_a_grid_is_fairer(policy: type[Sharing]) -> None:
     priced = {"costs": (1.0, 2.0)} if issubclass(policy, PricedSharing) else {}

@@ -140,6 +140,7 @@ def by_corners(brute: Any, instance: HierarchicalFairness) -> np.ndarray:
     return levels
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", rounds(100)[::100])
 def test_equals_the_definition_by_corners(brute: Any, first: int) -> None:
     """On several types, with pairs, wide jobs, zeros, ties and empty pools."""
@@ -151,6 +152,7 @@ def test_equals_the_definition_by_corners(brute: Any, first: int) -> None:
         assert step_by_step.vector == pytest.approx(expected, abs=1e-5), seed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"unconsolidated": True}, {"weight_spread": 100.0}, {"fifo_fraction": 1.0}])
 def test_equals_the_definition_step_by_step(options: dict[str, Any]) -> None:
     for seed in range(4):
@@ -431,6 +433,7 @@ def test_jobs_that_wait_have_no_rate() -> None:
     assert two_entities().rates(np.ones(4, bool)) == pytest.approx([0, 0, 0, 0])
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(hierarchical_fairness())
 def test_equals_the_definition_step_by_step_by_another_solver(instance: HierarchicalFairness) -> None:

@@ -236,6 +236,7 @@ def test_the_potential_of_columns_outside_bounds_what_they_add(monkeypatch):
 # --- what is the same in all policies ------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(ANY_POLICY)
 def test_heuristics_never_beat_a_proven_optimum(instance):

@@ -59,6 +59,7 @@ def best_by_enumeration(instance: RoundAssignment) -> float:
     return best
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(round_assignment())
 def test_optimum_equals_enumeration(instance: RoundAssignment) -> None:
@@ -226,6 +227,7 @@ def on_one_pool(seed: int, *, wide: bool) -> RoundAssignment:
     )
 
 
+@pytest.mark.slow
 def test_matching_is_optimal_for_narrow_jobs_on_one_pool() -> None:
     """The bound at the price leaves no gap: exact optimum, value and bound are one number."""
     prices = 0

@@ -128,6 +128,7 @@ def nine_decades(seed):
         return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["session", "scip"])
 def test_nine_decades_of_data(how):
     """Steps and throughputs span 18 decades between them, more than a solver takes in one row."""

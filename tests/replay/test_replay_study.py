@@ -130,6 +130,7 @@ def test_the_same_call_runs_nothing_again(tmp_path: Path) -> None:
     assert (output / "report.html").read_bytes() == report
 
 
+@pytest.mark.slow
 def test_a_wider_study_runs_what_is_new(tmp_path: Path) -> None:
     output = tmp_path / "study"
     replayed(output)
@@ -186,6 +187,7 @@ def test_windows_of_a_trace(tmp_path: Path) -> None:
         replay_study(**{**asked, "windows": 3}, output=tmp_path / "other")
 
 
+@pytest.mark.slow
 def test_a_trace_elsewhere_is_the_same_trace(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()

@@ -204,6 +204,7 @@ def test_the_first_round_of_the_exact_model_is_worth_the_most(seed: int) -> None
     assert first["exact"] >= max(first["tune"], first["proportional"]) * (1 - 1e-9)
 
 
+@pytest.mark.slow
 def test_published_profiles_make_a_trace(data: Path) -> None:
     profiles = data / "synergy" / "sensitivity_profiles.json"
     setting = synergy.derived(0, throughputs=profiles, num_jobs=20, num_servers=1)

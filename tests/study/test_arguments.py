@@ -88,6 +88,7 @@ def test_a_directory_that_cannot_be_written(tmp_path: Path) -> None:
     assert (tmp_path / "file").read_bytes() == b""
 
 
+@pytest.mark.slow
 def test_two_studies_in_one_directory_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("validation.study.store.LOCK_PATIENCE", 0.2)
     with open(tmp_path / ".lock", "w") as other:

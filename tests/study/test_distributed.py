@@ -31,7 +31,8 @@ from validation.workers import Task
 
 from .studies import FORKED, first_servers, log_of, returns_nothing, servers_from, without_times
 
-pytestmark = [FORKED, pytest.mark.filterwarnings("default")]  # Dask's own warnings are not this library's.
+# Dask's own warnings are not this library's.
+pytestmark = [FORKED, pytest.mark.slow, pytest.mark.filterwarnings("default")]
 
 ROOT = Path(__file__).parents[2]
 SMALL: dict[str, Any] = {"problems": "aryl.reclaim", "seed": 3, "sizes": [4, 6], "count": 2, "progress": False}

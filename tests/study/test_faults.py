@@ -18,6 +18,7 @@ def _few_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(ASKED, "count", 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "count"),
     [

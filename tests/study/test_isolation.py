@@ -116,6 +116,7 @@ def test_a_plan_worth_infinity_is_a_failure(tmp_path: Path, monkeypatch: pytest.
     assert (row["status"], row["reason"]) == ("failed", "the plan is worth inf")
 
 
+@pytest.mark.slow
 def test_failures_are_tried_again(tmp_path: Path) -> None:
     flag = tmp_path / "flag"
 

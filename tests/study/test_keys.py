@@ -98,6 +98,7 @@ def test_a_heuristic_that_cannot_be_told_is_never_taken_for_another() -> None:
         assert heuristic_code(lambda instance: lock) != heuristic_code(lambda instance: lock)
 
 
+@pytest.mark.slow
 def test_keys_do_not_depend_on_what_else_is_imported() -> None:
     script = """
 import sys
@@ -163,6 +164,7 @@ OTHERS = """
 """
 
 
+@pytest.mark.slow
 def test_numbers_are_what_they_are_worth(tmp_path: Path) -> None:
     """Whether they come from Python, NumPy, or a command line that reads 60 as 60.0."""
     assert len(computed(tmp_path, time_limit=60)) == 24
@@ -172,6 +174,7 @@ def test_numbers_are_what_they_are_worth(tmp_path: Path) -> None:
     assert (asked["seed"], asked["sizes"], asked["count"], asked["time_limit"]) == (3, [5], 3, 60.0)
 
 
+@pytest.mark.slow
 def test_a_changed_source_is_computed_again(module: Callable[[str, str], ModuleType], tmp_path: Path) -> None:
     module("helper_of_mine", HELPER)
     module("mine", MINE)

@@ -20,7 +20,7 @@ from validation.isolation import landlock
 
 from .studies import FORKED
 
-pytestmark = FORKED
+pytestmark = [FORKED, pytest.mark.slow]
 
 RUN = {name: one for name, one in CHEATS.items() if landlock() >= 6 or not one.walled}
 """What this kernel can keep from what it tries."""

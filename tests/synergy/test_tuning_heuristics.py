@@ -268,6 +268,7 @@ def full_clusters(seed: int) -> Iterator[Tuning]:
         )
 
 
+@pytest.mark.slow
 def test_tune_keeps_its_promise_on_full_clusters() -> None:
     for instance in itertools.islice(full_clusters(0), len(rounds(1000))):
         floor = instance.objective(proportional(instance))
