@@ -16,6 +16,7 @@ import formulations
 from benchmarks.second_way import CASES, Row, compare, draw, main, run
 from formulations import LinearProgram, Options, Result, Session, SolverDisagreement, solve
 from formulations.engine import external, highs
+from formulations.engine.solving import solve_one_model
 from instances.aryl.reclaim import Reclaim
 from instances.gavel.shortest_job_first import generate as shortest_job_first
 from instances.synergy.allocation import generate as allocation
@@ -178,7 +179,7 @@ def test_a_wrong_first_run_on_an_instance_is_caught(monkeypatch: pytest.MonkeyPa
 
     planted(monkeypatch, two_alone)
     with pytest.warns(SolverDisagreement):
-        assert solve(six_servers()).objective == optimum
+        assert solve_one_model(six_servers(), Options()).objective == optimum
 
 
 def test_a_plan_where_there_was_said_to_be_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,8 @@
           returned[i] in {0, 1},  0 <= preempted[j] <= 1.
 
 One row per pair of job and host (disaggregated) gives a far tighter relaxation than one row per
-job would, and makes ``preempted`` whole by itself.
+job would, and makes ``preempted`` whole by itself.  HiGHS is not asked to search this model, unless in a session or as
+the second way: it sees too few servers at a time, and :mod:`formulations.aryl.branching` does it by parts.
 """
 
 from __future__ import annotations
@@ -14,11 +15,15 @@ from __future__ import annotations
 import numpy as np
 import pyomo.environ as pyo
 
+from formulations.aryl.branching import search
 from formulations.engine.linear import weighted_sum
+from formulations.engine.options import Options
 from formulations.engine.protocol import Formulation
+from formulations.engine.solution import Solution
+from formulations.engine.solving import solve_one_model
 from instances.aryl.reclaim import Reclaim, ReclaimPlan
 
-__all__ = ["FORMULATION", "build", "first_servers", "read", "too_many", "write"]
+__all__ = ["FORMULATION", "build", "first_servers", "read", "solve", "too_many", "write"]
 
 
 def build(instance: Reclaim) -> pyo.ConcreteModel:
@@ -69,6 +74,11 @@ def first_servers(instance: Reclaim) -> ReclaimPlan:
     return ReclaimPlan(servers=np.arange(min(instance.demand, instance.num_servers)))
 
 
+def solve(instance: Reclaim, options: Options) -> Solution:
+    """Search by parts; where too many servers are demanded, the model says so."""
+    return solve_one_model(instance, options) if too_many(instance) else search(instance, options)
+
+
 def too_many(instance: Reclaim) -> str | None:
     """That more servers are demanded than there are."""
     if instance.demand <= instance.num_servers:
@@ -76,4 +86,4 @@ def too_many(instance: Reclaim) -> str | None:
     return f"demand is {instance.demand} servers, there are {instance.num_servers}"
 
 
-FORMULATION = Formulation(build=build, read=read, write=write, explain=too_many, trivial=first_servers)
+FORMULATION = Formulation(build=build, read=read, write=write, solve=solve, explain=too_many, trivial=first_servers)

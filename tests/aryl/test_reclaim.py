@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import formulations
+from formulations.aryl.branching import relaxation
+from formulations.engine.highs import Session
 from heuristics.aryl import reclaim as heuristics
 from instances import InstanceError, PlanError
 from instances.aryl.reclaim import Reclaim, ReclaimPlan, figure_5, generate, six_servers, wide_job
@@ -87,6 +89,43 @@ def test_optimum_equals_enumeration(first):
         assert solution.objective == brute_force(instance)
         assert instance.violations(solution.plan) == []
         assert solution.objective == instance.objective(solution.plan)
+
+
+@pytest.mark.parametrize("first", rounds(12)[::12])
+def test_plans_in_parts_equal_enumeration(first):
+    """Wide jobs anywhere: many parts, and plans by swaps; stopped early, what is said holds as well."""
+    parts = 0
+    for seed in range(first, first + 12):
+        instance = generate(seed, num_servers=13, spread=1.0, locality=seed % 3 / 2, demand=3 + seed % 5)
+        best = brute_force(instance)
+        solution = formulations.solve(instance)
+        assert (solution.status, solution.objective, solution.bound) == ("optimal", best, best)
+        parts = max(parts, int(solution.message.split()[0]))
+        early = formulations.solve(instance, mip_gap=0.3)
+        assert early.bound <= best <= early.objective
+        assert early.gap <= 0.3
+    assert parts > 8
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_relaxation_of_parts_is_that_of_the_model(seed):
+    instance = generate(seed, num_servers=30, spread=0.9, demand=9)
+    model = formulations.build(instance)
+    for variable in model.returned.values():
+        variable.domain = pyo.UnitInterval
+    value = Session().run(relaxation(instance)).bound
+    assert formulations.solve(model, solver="scip").objective == pytest.approx(value, rel=1e-6)
+
+
+def test_a_bound_within_the_time():
+    """The start is never lost, and the bound of a short search is below the plan of a longer one."""
+    instance = generate(1, num_servers=60, demand=18, locality=0.0)
+    start = heuristics.local_search(instance)
+    early = formulations.solve(instance, start=start, time_limit=0.1)
+    later = formulations.solve(instance, start=start, mip_gap=0.05)
+    assert early.objective <= instance.objective(start)
+    assert early.bound <= later.objective
+    assert later.gap <= 0.05
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import json
 from fractions import Fraction
+from itertools import combinations, permutations, product
 from typing import Any
 
 import numpy as np
@@ -334,6 +335,93 @@ def least_overload(instance: HierarchicalFairness, levels: np.ndarray) -> float:
     solved = Session(tolerance=1e-10).run(program)
     assert solved.status == "optimal"
     return float(solved.bound)
+
+
+def cheapest(instance: HierarchicalFairness, job: int, level: Fraction, each: list[Fraction]) -> Fraction | None:
+    """What a job pays for its level at prices of workers: the least over all mixes of two types, or idleness."""
+    worth = Fraction(float(instance.level_per_throughput[job]))
+    types = [(Fraction(0), Fraction(0))]
+    for j in np.flatnonzero(instance.fits[job]).tolist():
+        paid = int(instance.scale_factors[job]) * each[int(instance.pools[j])]
+        types.append((Fraction(float(instance.throughputs[job, j])) * worth, paid))
+    costs = [paid for speed, paid in types if speed == level]
+    for (slow, less), (fast, more) in permutations(types, 2):
+        if slow <= level <= fast and slow < fast:
+            part = (level - slow) / (fast - slow)
+            costs.append(less + part * (more - less))
+    return min(costs, default=None)
+
+
+def overload_at(instance: HierarchicalFairness, levels: list[Fraction], each: list[Fraction]) -> Fraction:
+    """What prices prove: what all jobs pay beyond what all workers cost, as a part of that."""
+    paid = [cheapest(instance, job, level, each) for job, level in enumerate(levels)]
+    workers = [int(count) for count in instance.num_workers]
+    return sum(paid) / sum(count * price for count, price in zip(workers, each, strict=True)) - 1
+
+
+def least_overload_exactly(instance: HierarchicalFairness, levels: list[Fraction]) -> Fraction:
+    """The most that prices of two pools prove, in fractions.
+
+    It is concave in the one price that is free and linear but where a job changes its mix, so greatest at such a price.
+    """
+    first, second = (Fraction(1, int(count)) for count in instance.num_workers)
+
+    def at(part: Fraction) -> Fraction:
+        return overload_at(instance, levels, [part * first, (1 - part) * second])
+
+    kinks = {Fraction(0), Fraction(1)}
+    for job, level in enumerate(levels):
+        # What a job pays by each of its mixes is linear in the part; it changes its mix where two are equal.
+        worth = Fraction(float(instance.level_per_throughput[job]))
+        ends = [(Fraction(0), Fraction(0), Fraction(0))]
+        for j in np.flatnonzero(instance.fits[job]).tolist():
+            width, pool = int(instance.scale_factors[job]), int(instance.pools[j])
+            speed = Fraction(float(instance.throughputs[job, j])) * worth
+            ends.append((speed, width * first if pool == 0 else Fraction(0), width * second if pool else Fraction(0)))
+        lines = []
+        for slow, fast in permutations(ends, 2):
+            if slow[0] <= level <= fast[0] and slow[0] < fast[0]:
+                part = (level - slow[0]) / (fast[0] - slow[0])
+                lines.append([low + part * (high - low) for low, high in zip(slow[1:], fast[1:], strict=True)])
+        for (a, b), (c, d) in combinations(lines, 2):
+            if (a - b) != (c - d):
+                kinks.add((d - b) / ((a - b) - (c - d)))
+    return max(at(part) for part in kinks if 0 <= part <= 1)
+
+
+def test_bounds_and_mixes_of_plans_in_fractions() -> None:
+    """What prices are said to prove is what they prove, no more than is true, and no mix has less."""
+    missed = 0
+    for seed in rounds(60):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(1, 6))
+        instance = HierarchicalFairness(
+            throughputs=rng.uniform(0.1, 10, (n, 3)) * (rng.random((n, 3)) < 0.8),
+            num_workers=rng.integers(1, 4, 2),
+            pools=[0, 1, 1],
+            scale_factors=rng.integers(1, 3, n),
+            entities=np.zeros(n, int),
+            entity_weights=[1.0],
+            entity_policies=["fairness"],
+        )
+        levels = rng.uniform(0, 1, n) * 0.99 * instance.ceilings
+        found = Mixing(instance, Options()).at(levels, tolerance=1e-9)
+        assert found is not None
+        exact_levels = [Fraction(level) for level in levels.tolist()]
+        least = least_overload_exactly(instance, exact_levels)
+        proven = overload_at(instance, exact_levels, [Fraction(price) for price in found.pool_prices.tolist()])
+        assert proven <= least
+        assert abs(proven - Fraction(found.proven)) <= Fraction(1, 10**12)
+        x = [[Fraction(part) for part in row] for row in found.allocation.time_fractions.tolist()]
+        used = [Fraction(0), Fraction(0)]
+        for job, j in product(range(n), range(3)):
+            used[int(instance.pools[j])] += x[job][j] * int(instance.scale_factors[job])
+        overload = max(part / int(count) for part, count in zip(used, instance.num_workers, strict=True)) - 1
+        assert overload >= least - Fraction(1, 10**12)
+        assert abs(overload - Fraction(found.overload)) <= Fraction(1, 10**12)
+        missed += found.missed
+        assert found.missed == (least > Fraction(1, 10**9)) or abs(least) <= Fraction(1, 10**9)
+    assert 10 <= missed <= 50
 
 
 def test_filling_stops_where_the_definition_does_step_by_step() -> None:
