@@ -29,36 +29,53 @@ which follows from ``full``, but takes a search of up to a minute to find.
 The servers are identical, so every placement exists in s! copies; the order of the servers by
 their jobs of one class, the one with the largest demands, removes many of them.  Deactivate
 ``order`` before adding constraints that tell servers apart.
+
+On full servers a search of the model finds no good plans.  Where it does not end soon, they come from walks of swaps
+(:mod:`formulations.synergy.walking`), and it begins once more from the best (:func:`solve`).
 """
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
+
 import numpy as np
 import pyomo.environ as pyo
 
-from formulations.engine.highs import Session, SolverError
+from formulations.engine import clock
+from formulations.engine.highs import Result, Session, SolverError
 from formulations.engine.linear import refuse_large, translate, weighted_sum
+from formulations.engine.options import Options
 from formulations.engine.polishing import PRECISE, widened
 from formulations.engine.protocol import Formulation
+from formulations.engine.solution import Solution, judged
+from formulations.engine.solving import solve_one_model
 from formulations.synergy.classes import equal_rows
+from formulations.synergy.walking import NEGLIGIBLE, improved
+from instances.base import agree
 from instances.schema import BoolArray, FloatArray
 from instances.synergy.placement import RESOURCES, SynergyPlacement, SynergyPlacementPlan
 
 __all__ = [
     "FORMULATION",
     "NEGLIGIBLE",
+    "WALKS",
     "bound",
     "build",
     "explain",
-    "nothing_fragmented",
+    "larger_than_a_server",
     "read",
     "second_stage",
+    "solve",
     "vertex",
     "write",
 ]
 
-NEGLIGIBLE = 1e-10
-"""Shares up to this are rounding of the solver's, not places where a job runs."""
+WALKS = "one model, and walks of swaps"
+"""``Solution.method`` where plans were looked for by walks."""
+
+FIRST_SECONDS = 2.0
+"""For the first search of the model, or a quarter of the limit if that is less."""
 
 
 def build(instance: SynergyPlacement) -> pyo.ConcreteModel:
@@ -80,7 +97,7 @@ def build(instance: SynergyPlacement) -> pyo.ConcreteModel:
     model.unit = units.tolist()
     model.gpus = demands[:, 0].tolist()
     counts = [len(jobs) for jobs in model.jobs]
-    fits: BoolArray = np.asarray((demands <= _widest(instance)).all(axis=1))
+    fits = ~_oversized(instance)[[jobs[0] for jobs in model.jobs]]
     model.CLASSES = pyo.RangeSet(0, len(counts) - 1)
     model.SERVERS = pyo.RangeSet(0, instance.num_servers - 1)
     model.RESOURCES = pyo.Set(initialize=RESOURCES)
@@ -283,11 +300,57 @@ def explain(instance: SynergyPlacement) -> str | None:
     return None
 
 
-def nothing_fragmented(instance: SynergyPlacement) -> float:
-    """No plan fragments fewer jobs than none."""
-    return 0.0
+def _oversized(instance: SynergyPlacement) -> BoolArray:
+    """(n,) bool: the jobs that no server holds."""
+    return np.asarray((instance.demands > _widest(instance)).any(axis=1))
+
+
+def larger_than_a_server(instance: SynergyPlacement) -> float:
+    """No plan fragments fewer jobs than are larger than a server."""
+    return float(_oversized(instance).sum())
+
+
+def solve(instance: SynergyPlacement, options: Options) -> Solution:
+    """Solve the one model; where that takes long, look for plans by walks, then solve it from the best of them.
+
+    Walks end when a plan meets the bound; whole GPUs they do not know.
+    """
+    began = time.perf_counter()
+    if instance.integral_gpus:
+        return solve_one_model(instance, options)
+    with clock.within(min(FIRST_SECONDS, clock.left() / 4)):
+        first = solve_one_model(instance, options)
+    if first.status in ("optimal", "infeasible") or first.gap <= options.mip_gap or clock.left() <= 0:
+        return first
+    known = first.plan if isinstance(first.plan, SynergyPlacementPlan) else None
+    with clock.within(clock.left() / 2):
+        plan = improved(instance, known, _oversized(instance), first.bound, options.seed)
+    if plan is not None and agree(instance.objective(plan), first.bound):
+        why = "a plan of a walk meets the bound"
+        return judged(
+            instance,
+            plan,
+            Result("optimal", None, first.bound, None, first.solve_seconds, why, first.proof),
+            began=began,
+            solver=first.solver,
+            solver_version=first.solver_version,
+            method=WALKS,
+        )
+    last = solve_one_model(instance, replace(options, start=plan))
+    better = max(first, last, key=lambda search: search.bound)
+    seconds = first.solve_seconds + last.solve_seconds
+    met = last.objective is not None and agree(last.objective, better.bound)
+    return replace(
+        last,
+        status="optimal" if met else last.status,
+        bound=better.bound,
+        proof=better.proof,
+        method=WALKS,
+        build_seconds=time.perf_counter() - began - seconds,
+        solve_seconds=seconds,
+    )
 
 
 FORMULATION = Formulation(
-    build=build, read=read, write=write, bound=bound, explain=explain, trivial_bound=nothing_fragmented
+    build=build, read=read, write=write, bound=bound, solve=solve, explain=explain, trivial_bound=larger_than_a_server
 )

@@ -11,8 +11,10 @@ import pyomo.environ as pyo
 import pytest
 
 import formulations
+from formulations.engine import clock
 from formulations.engine.highs import Result
-from formulations.synergy.placement import second_stage, vertex
+from formulations.synergy.placement import WALKS, larger_than_a_server, second_stage, vertex
+from formulations.synergy.walking import improved
 from heuristics.synergy.placement import swap_fit
 from instances.synergy.allocation import from_mix
 from instances.synergy.placement import SynergyPlacement, SynergyPlacementPlan, from_trace, generate, shared_middle
@@ -124,6 +126,7 @@ def test_optimum_agrees_with_brute_force() -> None:
         seen[fewest] = seen.get(fewest, 0) + 1
         assert (solution.status == "infeasible") == (fewest is None)
         if fewest is not None:
+            assert larger_than_a_server(instance) <= fewest
             assert solution.status == "optimal"
             assert (solution.objective, solution.bound) == (fewest, fewest)
             assert instance.violations(solution.plan) == []
@@ -297,6 +300,77 @@ def test_a_start_without_fragments_needs_no_search() -> None:
     assert optimum.objective == 0
     again = formulations.solve(instance, start=optimum.plan)
     assert (again.status, again.plan, again.method) == ("optimal", optimum.plan, "at hand")
+
+
+# --- walks of swaps -----------------------------------------------------------------------------
+
+
+def oversized(instance: SynergyPlacement) -> np.ndarray:
+    return (instance.demands > instance.capacity).any(axis=1)
+
+
+def test_walks_come_to_what_brute_force_finds_and_never_below() -> None:
+    rng = np.random.default_rng(9)
+    met = missed = 0
+    for _ in rounds(40):
+        fields = tiny(rng)
+        instance, fewest = SynergyPlacement(**fields), brute_fewest(fields)
+        if fewest is None:
+            continue
+        plan = improved(instance, None, oversized(instance), fewest, seed=0)
+        if plan is not None:
+            assert instance.violations(plan) == []
+            assert instance.objective(plan) >= fewest
+        if fewest < instance.num_jobs:
+            met += plan is not None and instance.objective(plan) == fewest
+            missed += plan is None or instance.objective(plan) > fewest
+    assert met > max(10, 4 * missed)
+
+
+def test_walks_on_full_servers_fragment_fewer_jobs_than_swaps_alone() -> None:
+    instance = generate(12, num_servers=16, fill=1.0)
+    start = swap_fit(instance)
+    plan = improved(instance, start, oversized(instance), float(oversized(instance).sum()), seed=0)
+    assert instance.violations(plan) == []
+    assert oversized(instance).sum() <= instance.objective(plan) < instance.objective(start)
+    again = improved(instance, start, oversized(instance), float(oversized(instance).sum()), seed=0)
+    assert plan == again
+
+
+def test_walks_keep_the_plan_that_they_do_not_improve() -> None:
+    instance = generate(12, num_servers=16, fill=1.0)
+    start = swap_fit(instance)
+    with clock.within(1e-9):
+        assert improved(instance, start, oversized(instance), 0.0, seed=0) is start
+    assert improved(instance, start, oversized(instance), instance.objective(start), seed=0) is start
+    assert improved(instance, None, oversized(instance), float(instance.num_jobs), seed=0) is None
+
+
+@pytest.mark.parametrize("started", [False, True])
+def test_a_plan_of_a_walk_that_meets_the_bound_is_optimal(monkeypatch: pytest.MonkeyPatch, started: bool) -> None:
+    monkeypatch.setattr(formulations.synergy.placement, "FIRST_SECONDS", 0.1)
+    instance = generate(12, num_servers=16, fill=1.0)
+    solution = formulations.solve(instance, start=swap_fit(instance) if started else None)
+    assert (solution.status, solution.method) == ("optimal", WALKS)
+    assert solution.objective == solution.bound == oversized(instance).sum()
+    assert instance.violations(solution.plan) == []
+
+
+def test_whole_gpus_are_not_for_walks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(formulations.synergy.placement, "FIRST_SECONDS", 1e-9)
+    instance = generate(0, num_servers=4, fill=0.7, integral_gpus=True)
+    assert formulations.solve(instance, time_limit=3).method != WALKS
+
+
+def test_jobs_larger_than_a_server_are_a_bound_without_a_search() -> None:
+    """A plan that fragments nothing else needs no model."""
+    instance = SynergyPlacement(
+        num_servers=2, server_gpus=2, server_cpus=4, server_memory=4, demands=[[2, 8, 2], [1, 0, 3], [1, 0, 3]]
+    )
+    solution = formulations.solve(instance)
+    assert solution.objective == larger_than_a_server(instance) == 1
+    again = formulations.solve(instance, start=solution.plan)
+    assert (again.status, again.method, again.proof) == ("optimal", "at hand", "argument")
 
 
 # --- Theorem A.2 --------------------------------------------------------------------------------
