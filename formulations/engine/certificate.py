@@ -104,7 +104,13 @@ class Certificate:
 
     @classmethod
     def of(
-        cls, program: LinearProgram, x: FloatArray, row_duals: FloatArray, *, scaling: Scaling | None = None
+        cls,
+        program: LinearProgram,
+        x: FloatArray,
+        row_duals: FloatArray,
+        *,
+        scaling: Scaling | None = None,
+        infeasibility: float | None = None,
     ) -> Certificate:
         """Check point ``x`` and prices ``row_duals`` against ``program``.
 
@@ -115,6 +121,8 @@ class Certificate:
         row_duals : (rows,) float
         scaling : Scaling, optional
             The units that suit the program, where they are known.
+        infeasibility : float, optional
+            That of the point in these units, where it is known.
         """
         if scaling is None:
             program, scaling = scaled(program)
@@ -128,24 +136,25 @@ class Certificate:
         rows = np.where(y > 0, program.row_lower, program.row_upper)
         # A price that faces an infinite limit proves nothing; dropping it keeps the bound valid.
         facing = np.isinf(rows)
-        y, rows = np.where(facing, 0.0, y), np.where(facing, 0.0, rows)
+        if facing.any():
+            y, rows = np.where(facing, 0.0, y), np.where(facing, 0.0, rows)
         reduced = sign * program.cost - program.column_products(y)
         limit = np.where(reduced > 0, program.col_lower, program.col_upper)
         open_side = np.isinf(limit)
-        bound = sign * program.offset + float(np.sum(y * rows))
-        infeasibility = 0.0
+        bound = sign * program.offset + float((y * rows).sum())
+        dual_infeasibility = 0.0
         if open_side.any():
             scale = np.maximum(1.0, np.abs(program.cost[open_side]))
-            infeasibility = float((np.abs(reduced[open_side]) / scale).max())
+            dual_infeasibility = float((np.abs(reduced[open_side]) / scale).max())
             limit = np.where(open_side, 0.0, limit)
-        bound += float(np.sum(reduced * limit))
-        if infeasibility > DUAL_TOLERANCE:
+        bound += float((reduced * limit).sum())
+        if dual_infeasibility > DUAL_TOLERANCE:
             bound = -math.inf
         return cls(
             primal_objective=scaling.inverse.value(program.objective(x)),
             dual_objective=scaling.inverse.value(sign * bound),
-            primal_infeasibility=program.infeasibility(x),
-            dual_infeasibility=infeasibility,
+            primal_infeasibility=program.infeasibility(x) if infeasibility is None else infeasibility,
+            dual_infeasibility=dual_infeasibility,
             row_duals=given,
             size=scaling.size,
         )

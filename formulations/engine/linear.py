@@ -225,10 +225,10 @@ def csr(
 
     Entries of a row keep their order.
     """
-    nonzero = np.flatnonzero(values)
-    order = nonzero[np.argsort(rows[nonzero], kind="stable")]
-    counts = np.bincount(rows[order], minlength=num_rows)
-    indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+    (nonzero,) = values.nonzero()
+    order = nonzero[rows[nonzero].argsort(kind="stable")]
+    indptr = np.zeros(num_rows + 1, np.int32)
+    indptr[1:] = np.bincount(rows[order], minlength=num_rows).cumsum()
     return indptr, columns[order].astype(np.int32), values[order]
 
 
@@ -296,9 +296,10 @@ class LinearProgram:
 
     def column_products(self, y: FloatArray) -> FloatArray:
         """A' y, by NumPy alone."""
-        rows = np.repeat(y, np.diff(self.indptr))
-        products: FloatArray = np.bincount(self.index, weights=self.value * rows, minlength=self.num_cols).astype(float)
-        return products
+        rows = y.repeat(self.indptr[1:] - self.indptr[:-1])
+        products = np.bincount(self.index, weights=self.value * rows, minlength=self.num_cols)
+        # Without entries they would be whole numbers.
+        return products.astype(float, copy=False)
 
     def objective(self, x: FloatArray) -> float:
         return float(self.offset + self.cost @ x)
@@ -313,11 +314,12 @@ class LinearProgram:
             (activities, self.row_lower, self.row_upper),
             (x, self.col_lower, self.col_upper),
         ):
-            for excess, bound in ((lower - values, lower), (values - upper, upper)):
-                if excess.size and excess.max() > 0:
-                    finite = np.isfinite(bound)
-                    scaled = excess[finite] / np.maximum(1.0, np.abs(bound[finite]))
-                    worst = max(worst, float(scaled.max(initial=0.0)))
+            for outside, bound in ((values < lower, lower), (values > upper, upper)):
+                if outside.any():
+                    outside &= np.isfinite(bound)
+                    limit = bound[outside]
+                    excess = np.abs(values[outside] - limit) / np.maximum(1.0, np.abs(limit))
+                    worst = max(worst, float(excess.max(initial=0.0)))
         return worst
 
     def missed_row(self, x: FloatArray) -> tuple[int, float] | None:
@@ -671,7 +673,7 @@ def refuse_non_numbers(program: LinearProgram) -> None:
     ModelError
         With the name of the constraint or variable.
     """
-    _refuse(program, program, lambda sizes: ~np.isfinite(sizes))
+    _refuse(program, program, np.isfinite)
     if not math.isfinite(program.offset):
         raise ModelError(f"objective: constant {program.offset:g} is not a finite number")
     for kind, name, lower, upper in _limits(program):
@@ -679,9 +681,9 @@ def refuse_non_numbers(program: LinearProgram) -> None:
             fine = np.abs(bounds) < INFINITE_BOUND
             if fine.all():
                 continue
-            wrong = np.flatnonzero(~(fine | (bounds == open_side)))
-            if wrong.size:
-                at = int(wrong[0])
+            fine |= bounds == open_side
+            if not fine.all():
+                at = int(fine.argmin())
                 raise ModelError(f"{kind} {name(at)!r}: bound {bounds[at]:g} is not a number that the solver can take")
 
 
@@ -700,7 +702,7 @@ def refuse_extreme_numbers(program: LinearProgram, taken: LinearProgram) -> None
     ModelError
         With the name of the constraint or variable, and the number that the program has.
     """
-    _refuse(program, taken, lambda sizes: (sizes >= LARGEST_COEFFICIENT) | _vanishing(sizes))
+    _refuse(program, taken, _taken_at_their_value)
     if taken is program:
         # Limits are no larger, or they would be no numbers.
         return
@@ -712,8 +714,10 @@ def refuse_extreme_numbers(program: LinearProgram, taken: LinearProgram) -> None
                 raise ModelError(f"{kind} {name(at)!r}: bound {own[at]:g} is too large beside the coefficients")
 
 
-def _vanishing(sizes: FloatArray) -> NDArray[np.bool_]:
-    return (sizes > 0) & (sizes <= SMALLEST_COEFFICIENT)
+def _taken_at_their_value(coefficients: FloatArray) -> NDArray[np.bool_]:
+    sizes = np.abs(coefficients)
+    taken: NDArray[np.bool_] = (sizes < LARGEST_COEFFICIENT) & ((sizes > SMALLEST_COEFFICIENT) | (sizes == 0))
+    return taken
 
 
 def _limits(program: LinearProgram) -> list[tuple[str, Callable[[int], str], FloatArray, FloatArray]]:
@@ -723,19 +727,19 @@ def _limits(program: LinearProgram) -> list[tuple[str, Callable[[int], str], Flo
     ]
 
 
-def _refuse(program: LinearProgram, taken: LinearProgram, bad: Callable[[FloatArray], NDArray[np.bool_]]) -> None:
-    """Raise for the first coefficient whose size is bad in the program that the solver gets."""
-    entries = np.flatnonzero(bad(np.abs(taken.value)))
-    if entries.size:
-        entry = int(entries[0])
+def _refuse(program: LinearProgram, taken: LinearProgram, good: Callable[[FloatArray], NDArray[np.bool_]]) -> None:
+    """Raise for the first coefficient that is not good in the program that the solver gets."""
+    entries = good(taken.value)
+    if not entries.all():
+        entry = int(entries.argmin())
         row = int(np.searchsorted(program.indptr, entry, side="right")) - 1
         raise ModelError(
             f"constraint {program.row_name(row)!r}, variable {program.column_name(int(program.index[entry]))!r}: "
             f"coefficient {program.value[entry]:g} {_why(taken.value[entry])}"
         )
-    columns = np.flatnonzero(bad(np.abs(taken.cost)))
-    if columns.size:
-        column = int(columns[0])
+    columns = good(taken.cost)
+    if not columns.all():
+        column = int(columns.argmin())
         raise ModelError(
             f"objective, variable {program.column_name(column)!r}: "
             f"coefficient {program.cost[column]:g} {_why(taken.cost[column])}"

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -64,7 +65,7 @@ class Scaling:
     columns: Exponents
     objective: int
 
-    @property
+    @cached_property
     def trivial(self) -> bool:
         """Whether all units are 1."""
         return not (self.objective or self.rows.any() or self.columns.any())
@@ -174,12 +175,11 @@ def unit(values: Any) -> float:
 def _ordinary(program: LinearProgram) -> bool:
     """Whether a look at all numbers together shows that they need no other units."""
     size = np.abs(program.value)
-    return (
-        (not size.size or bool(size.min() >= 2.0**COLUMN_LOW and size.max() <= 2.0**COLUMN_HIGH))
-        and not _of_rows(program).any()
-        and not _of_objective(program.cost)
-        and (program.is_mip or not _of_limits(program))
-    )
+    least, most = (float(size.min()), float(size.max())) if size.size else (1.0, 1.0)
+    if not 2.0**COLUMN_LOW <= least <= most <= 2.0**COLUMN_HIGH:
+        return False
+    rows_fit = 2.0**ROW_LOW <= least <= most <= 2.0**ROW_HIGH or not _of_rows(program).any()
+    return rows_fit and not _of_objective(program.cost) and (program.is_mip or not _of_limits(program))
 
 
 def _of_objective(cost: FloatArray) -> int:
@@ -195,7 +195,7 @@ def _of_objective(cost: FloatArray) -> int:
 
 
 def _of_rows(program: LinearProgram) -> Exponents:
-    filled = np.diff(program.indptr) > 0
+    filled = program.indptr[1:] > program.indptr[:-1]
     exponents = np.zeros(program.num_rows, np.int32)
     if not filled.any():
         return exponents
@@ -203,9 +203,10 @@ def _of_rows(program: LinearProgram) -> Exponents:
     if size.min() >= 2.0**ROW_LOW and size.max() <= 2.0**ROW_HIGH:
         return exponents
     least, most = _extremes(size, program.indptr[:-1][filled])
-    limit = largest_limit(program.row_lower[filled], program.row_upper[filled])
-    low = ((most < 2.0**ROW_LOW) & (limit < 2.0**ROW_LOW)) | (most < 2.0**ROW_VANISHING)
-    high = least > 2.0**ROW_HIGH
+    low, high = most < 2.0**ROW_LOW, least > 2.0**ROW_HIGH
+    if low.any():
+        limit = largest_limit(program.row_lower[filled], program.row_upper[filled])
+        low &= (limit < 2.0**ROW_LOW) | (most < 2.0**ROW_VANISHING)
     if low.any() or high.any():
         top, bottom = _exponents(most), _exponents(least)
         exponents[filled] = np.where(low, -top, np.where(high, -((top + bottom) // 2), 0))

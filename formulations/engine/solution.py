@@ -16,7 +16,7 @@ from formulations.engine.certificate import Certificate
 from formulations.engine.highs import Proof, Result, SolverError, Status
 from formulations.engine.linear import LinearProgram
 from formulations.engine.protocol import formulation
-from instances.base import Instance, Plan, Sense, agree
+from instances.base import Instance, Plan, Sense, Violation, agree
 from instances.schema import FloatArray
 
 __all__ = ["ONE_MODEL", "Solution", "judged", "relative_gap", "write_point"]
@@ -182,6 +182,7 @@ def judged(
     method: str = ONE_MODEL,
     program: LinearProgram | None = None,
     start: Plan | None = None,
+    broken: list[Violation] | None = None,
 ) -> Solution:
     """The solution of an instance: its own verdict on the plan beside the proven bound.
 
@@ -199,6 +200,8 @@ def judged(
         What was solved, for the prices by name.
     start : Plan, optional
         What the search was given to start from, for one that ends with less.
+    broken : list of Violation, optional
+        The instance's verdict on the plan, where it has been asked.
     """
     status: Status = result.status
     message, objective = result.message, None
@@ -209,8 +212,11 @@ def judged(
         except clock.TimeIsUp:
             why = None  # The proof is there.
         message = f"{message}; {why}" if why and why not in message else message
-    broken = [] if plan is None else instance.violations(plan)
-    if plan is not None:
+    if plan is None:
+        broken = []
+    else:
+        if broken is None:
+            broken = instance.violations(plan)
         if broken:
             message += f"; the plan read from the model breaks {', '.join(map(str, broken[:3]))} and is not used"
             status, plan = "unknown", None

@@ -132,12 +132,13 @@ def solve_program(
     if bound is not None:
         result = replace(result, bound=bound(instance, result.bound))
     plan = _plan(instance, result, finish)
-    if stricter is not None and plan is not None and instance.violations(plan):
+    broken = None if plan is None else instance.violations(plan)
+    if stricter is not None and broken:
         policy = stricter()
         generation = ColumnGeneration(policy, policy.arrays(), options, covering=covering, tolerance=PRECISE)
         again = generation.run()
         result = replace(result, x=again.x, seconds=result.seconds + again.seconds)
-        plan = _plan(instance, result, finish)
+        plan, broken = _plan(instance, result, finish), None
     return judged(
         instance,
         plan,
@@ -147,6 +148,7 @@ def solve_program(
         solver_version=highs.version(),
         method=method,
         program=program,
+        broken=broken,
     )
 
 
@@ -159,7 +161,8 @@ def _plan(instance: Sharing, result: Result, finish: Callable[[Any, FloatArray],
 def _alike(instance: Sharing) -> bool:
     """Whether jobs may be alike in large numbers, to judge by the sums of some of their throughputs."""
     sums = instance.throughputs[:: -(-instance.num_jobs // ALIKE)].sum(axis=1)
-    return len(np.unique(sums)) <= LARGEST_SHARE * len(sums)
+    sums.sort()
+    return 1 + int((sums[1:] != sums[:-1]).sum()) <= LARGEST_SHARE * len(sums)
 
 
 def _over_classes(folding: Folding, options: Options, interior_rows: int) -> Result | None:
@@ -250,8 +253,10 @@ class ColumnGeneration:
             except ModelError:
                 _refuse_bad_numbers(self._policy, self._whole)
                 raise
+            if not self.generates:
+                return result
             seconds += result.seconds
-            if not self.generates or not self._outside().size:
+            if not self._outside().size:
                 break
             if result.status == "infeasible":
                 # There are no prices, and the columns outside may make the program feasible.

@@ -65,6 +65,8 @@ class Incidence:
 def incidence(instance: Sharing) -> Incidence:
     """Which entries of X give which job how much."""
     n, k, q = instance.num_jobs, instance.num_types, instance.num_pairs
+    if not q:
+        return Incidence(np.arange(n).repeat(k), np.arange(n * k), instance.throughputs.ravel())
     job = np.concatenate([np.arange(n), instance.pairs.T.ravel()])
     row = np.concatenate([np.arange(n), np.tile(n + np.arange(q), 2)])
     throughput = np.concatenate(
@@ -169,9 +171,10 @@ class SharingProgram:
             self.variable("t", lower=1)
         entries, rows = self.entries, len(instance.fits)
         self._limit("job_time", "JOBS", entries.job, entries.column, np.ones(len(entries.job)), np.ones(n))
-        workers = np.repeat(instance.row_scale_factors.astype(float), k)
-        pools = np.tile(instance.pools, rows)
-        self._limit("pool_capacity", "POOLS", pools, np.arange(rows * k), workers, instance.num_workers.astype(float))
+        columns = np.arange(rows * k)
+        workers = instance.row_scale_factors.astype(float).repeat(k)
+        pools = instance.pools[columns % k]
+        self._limit("pool_capacity", "POOLS", pools, columns, workers, instance.num_workers.astype(float))
 
     # --- what a policy adds ----------------------------------------------------------------------
 
@@ -252,8 +255,7 @@ class SharingProgram:
 
     def _add(self, name: str, over: str | None, matrix: Any, lower: Any, upper: Any) -> None:
         count = len(matrix[0]) - 1
-        lower, upper = (np.array(np.broadcast_to(limit, count), float) for limit in (lower, upper))
-        self._blocks.append(_Block(name, over, matrix, lower, upper))
+        self._blocks.append(_Block(name, over, matrix, np.full(count, lower, float), np.full(count, upper, float)))
 
     @property
     def stated(self) -> Stated:
@@ -275,7 +277,7 @@ class SharingProgram:
         _, cost, variable = self._objective
         limits = np.array(list(self._variables.values()), float).reshape(-1, 2)
         blocks = self._blocks
-        counts = np.concatenate([np.diff(b.matrix[0]) for b in blocks])
+        counts = np.concatenate([b.matrix[0][1:] - b.matrix[0][:-1] for b in blocks])
         return LinearProgram(
             sense="max",
             offset=0.0,

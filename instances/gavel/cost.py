@@ -16,6 +16,7 @@ steps either, and is worth 0.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated
@@ -28,6 +29,9 @@ from instances.gavel.synthetic import three_jobs_on_two_types
 from instances.schema import FloatArray, Scalar
 
 __all__ = ["Cost", "from_frame", "from_trace", "generate", "three_jobs"]
+
+ORDINARY = -100
+"""Exponent of two of a plan's largest share from which on its numbers keep their digits in products."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -61,10 +65,11 @@ class Cost(PricedSharing):
     def _value(self, plan: Allocation) -> float:
         """Steps/s per $/h."""
         # A ratio does not change with the plan's size, but numbers near 0 lose their last digits.
-        _, exponent = np.frexp(plan.time_fractions.max(initial=0.0))
-        scaled = Allocation(time_fractions=np.ldexp(plan.time_fractions, -exponent))
-        spending = self.spending(scaled)
-        return float(self.throughput(scaled).sum()) / spending if spending > 0 else 0.0
+        _, exponent = math.frexp(plan.time_fractions.max(initial=0.0))
+        if exponent < ORDINARY:
+            plan = Allocation(time_fractions=np.ldexp(plan.time_fractions, -exponent))
+        spending = self.spending(plan)
+        return float(self.throughput(plan).sum()) / spending if spending > 0 else 0.0
 
 
 generate = Cost.generate

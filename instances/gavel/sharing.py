@@ -192,7 +192,8 @@ class Sharing(Instance[Allocation]):
         """(n,) float: time of each job over all rows; (p,) float: workers of each pool in use."""
         row_time = plan.time_fractions.sum(axis=1)
         job_time = row_time[: self.num_jobs].copy()
-        np.add.at(job_time, self.pairs.ravel(), np.repeat(row_time[self.num_jobs :], 2))
+        if self.num_pairs:
+            np.add.at(job_time, self.pairs.ravel(), np.repeat(row_time[self.num_jobs :], 2))
         type_workers = self.row_scale_factors @ plan.time_fractions
         workers: FloatArray = np.bincount(self.pools, weights=type_workers, minlength=len(self.num_workers)).astype(
             float
