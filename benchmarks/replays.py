@@ -2,17 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
-from benchmarks.tables import Row, Setup, benchmark
+from benchmarks.tables import Row, Setup, benchmark, seconds, timed
+from formulations.engine.highs import Session
 from validation.replay import Costs, Replayed, decider, replay
-from validation.replay.settings import aryl, elasticflow, synergy
+from validation.replay.settings import aryl, elasticflow, gavel, synergy
 from validation.replay.workloads import read_jobs
 
-__all__ = ["aryl_loans", "elasticflow_deadlines", "synergy_rounds"]
+__all__ = ["aryl_loans", "elasticflow_deadlines", "gavel_setup", "synergy_rounds"]
+
+
+# --- Gavel ---------------------------------------------------------------------------------------
+
+
+@benchmark("replays.setup", "jobs", "programs", "jobs in one", "processor time", "of it set-up of the solver", "share")
+def gavel_setup(setup: Setup) -> Iterator[Row]:
+    """What sessions kept between decisions would save: a solver made and a program handed over for each."""
+    if setup.data is None:
+        return
+    setting = gavel.generate(
+        0,
+        throughputs=setup.data / "gavel" / "simulation_throughputs.json",
+        num_jobs=setup.size(1200, 20),
+        per_hour=5.6,
+    )
+    spent = [0.0]
+
+    def counted(call: Callable[..., Any]) -> Callable[..., Any]:
+        def timed_call(*arguments: Any, **options: Any) -> Any:
+            began = time.process_time()
+            result = call(*arguments, **options)
+            spent[0] += time.process_time() - began
+            return result
+
+        return timed_call
+
+    with ExitStack() as stack:
+        for name in ("__init__", "_push"):
+            stack.enter_context(patch.object(Session, name, counted(getattr(Session, name))))
+        replayed, took = timed(replay, setting, decider(setting.problem, "exact"))
+    sizes = replayed.decisions["jobs"]
+    yield (
+        len(setting.jobs),
+        len(sizes),
+        f"{sizes.mean():.0f}",
+        seconds(took),
+        seconds(spent[0]),
+        f"{spent[0] / took:.0%}",
+    )
 
 
 # --- Synergy -------------------------------------------------------------------------------------

@@ -14,12 +14,14 @@ import instances
 import validation.replay.study
 from benchmarks.faults.studies import without_pictures
 from instances.aryl.elastic_allocation import ElasticAllocation
+from instances.base import InstanceError
 from validation import ReplayOptions, Replays, StudyError, replay_study
 from validation.catalogue import entry
 from validation.errors import CatalogueError, ReplayError
 from validation.gaps import gap_to
 from validation.replay import decider, replay, settings
-from validation.replay.records import REPLAYS
+from validation.replay.offline import offline
+from validation.replay.records import OFFLINE, REPLAYS
 from validation.replay.report import finish
 from validation.study.store import read_log
 
@@ -32,6 +34,7 @@ SMALL: dict[str, Any] = {
     "length": 6,
     "jobs": 2,
     "gaps": "all",
+    "offline": 2.0,
     "progress": False,
 }
 
@@ -59,11 +62,11 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Replays:
 
 
 def replayed(output: Path, **options: Any) -> list[tuple[Any, ...]]:
-    """What a call adds to the log: window, seed, decision maker and tie-break."""
+    """Replays that a call adds to the log: window, seed, decision maker and tie-break."""
     before = len(read_log(output, form=REPLAYS).rows) if output.exists() else 0
     replay_study(**{**SMALL, "output": output, **options})
     rows = read_log(output, form=REPLAYS).rows[before:]
-    return sorted((row["window"], row["seed"], row["policy"], row["tie"]) for row in rows)
+    return sorted((row["window"], row["seed"], row["policy"], row["tie"]) for row in rows if row["policy"] != OFFLINE)
 
 
 # --- what is stored ---
@@ -158,9 +161,11 @@ def test_a_damaged_line_is_set_aside_and_run_again(tmp_path: Path) -> None:
     replayed(output)
     log = output / "rows.jsonl"
     lines = log.read_text(encoding="utf-8").splitlines()
-    log.write_text("\n".join([lines[0].replace("ended", "over"), lines[1]]) + "\n", encoding="utf-8")
-    with pytest.warns(UserWarning, match="line 1: field 'status'"):
-        assert len(replayed(output)) == 1
+    number = next(at for at, line in enumerate(lines) if json.loads(line)["policy"] == "gandiva")
+    lines[number] = lines[number].replace("ended", "over")
+    log.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    with pytest.warns(UserWarning, match=f"line {number + 1}: field 'status'"):
+        assert replayed(output) == [(0, 0, "gandiva", 0)]
 
 
 def test_what_is_somebody_elses_stays(tmp_path: Path) -> None:
@@ -203,6 +208,94 @@ def test_what_is_read_does_not_lie_where_the_study_writes(tmp_path: Path) -> Non
     (tmp_path / "mine.csv").write_text(TRACE, encoding="utf-8")
     with pytest.raises(StudyError, match=r"mine\.csv, which is to be read, is in"):
         replay_study(**{**SMALL, "traces": tmp_path / "mine.csv"}, output=tmp_path)
+
+
+def test_a_reader_takes_its_options(tmp_path: Path) -> None:
+    """Other names of columns, and rows that cannot be read; what is read so is another trace."""
+    (tmp_path / "mine.csv").write_text(TRACE, encoding="utf-8")
+    odd = TRACE.replace("job_id", "JobNumber").replace("j3,1000,1,780", "j3,soon,1,780")
+    (tmp_path / "odd.csv").write_text(odd, encoding="utf-8")
+    asked = {**SMALL, "traces": tmp_path / "odd.csv", "length": 9, "offline": 0, "policies": ["gandiva"]}
+    with pytest.raises(InstanceError, match="job_id"):
+        replay_study(**asked, output=tmp_path / "none")
+    reader = {"columns": {"job_id": "JobNumber"}, "skip_bad_rows": "true"}
+    study = replay_study(**asked, reader=reader, output=tmp_path / "study")
+    assert list(study.jobs["job"]) == [f"j{number}" for number in range(10) if number != 3]
+    assert study.metadata["asked"]["reader"]["columns"] == {"job_id": "JobNumber"}
+    assert study.metadata["asked"]["read"] == {"odd.csv": {"rows": 10, "skipped": 1, "jobs": 9}}
+    page = study.report.read_text(encoding="utf-8")
+    assert "the first 9 of the trace&#x27;s 9 jobs (1 of its 10 rows were skipped)" in page
+    # Of two traces, each takes what its reader knows.
+    both = {**asked, "traces": [tmp_path / "odd.csv", tmp_path / "mine.csv"], "reader": {"skip_bad_rows": True}}
+    with pytest.raises(InstanceError, match="job_id"):
+        replay_study(**both, output=tmp_path / "none")
+    with pytest.raises(
+        StudyError, match=r"reader: .*odd\.csv has no option 'skip_rows' \(did you mean 'skip_bad_rows'"
+    ):
+        replay_study(**{**asked, "reader": {"skip_rows": True}}, output=tmp_path / "none")
+
+
+# --- what hindsight could do ---
+
+
+def test_what_hindsight_could_do_is_told_once_for_all_decision_makers(small: Replays) -> None:
+    found = small.offline
+    assert len(found) == 2 * len(["average_jct", "makespan"])
+    for row in found.to_dict("records"):
+        of_run = small.rows[small.rows["seed"] == row["seed"]].set_index("policy")[row["metric"]]
+        assert row["best"] == of_run.min()
+        assert row["best"] == of_run.loc[row["policy"]].min()
+        assert row["bound"] <= row["best"] * (1 + 1e-6)
+        setting = settings.module_of(PROBLEM).generate(np.random.default_rng([row["seed"], 0]), num_jobs=6)
+        assert row["bound"] >= offline(setting, time_limit=0)[row["metric"]].value * (1 - 1e-9)
+        attained = row["best"] <= row["bound"] * (1 + 1e-6)
+        assert row["kind"] == ("offline optimum" if attained else "offline bound")
+    beside = small.beside_offline().set_index(["metric", "policy"])
+    mean = small.rows[small.rows["policy"] == "gandiva"]["makespan"].mean()
+    bound = found[found["metric"] == "makespan"]["bound"].mean()
+    assert beside.loc[("makespan", "gandiva"), "excess"] == pytest.approx(mean / bound - 1)
+    assert [*small.overview()["policy"]][:2] == ["exact", "gandiva"]
+    assert [*small.overview()["policy"]][2].startswith("offline ")
+
+
+def test_bounds_depend_on_what_they_are_of(tmp_path: Path) -> None:
+    def bounded(**options: Any) -> int:
+        before = len(read_log(tmp_path, form=REPLAYS).rows) if (tmp_path / "rows.jsonl").exists() else 0
+        replay_study(**{**SMALL, "policies": ["gandiva"], "length": 3, "output": tmp_path, **options})
+        return sum(row["policy"] == OFFLINE for row in read_log(tmp_path, form=REPLAYS).rows[before:])
+
+    assert bounded() == 1
+    assert bounded(policies=["gandiva", "marginal_greedy"], gaps=0, ties=2) == 0
+    assert bounded(offline=0) == 1
+    assert bounded(seeds=2) == 1
+
+
+@FORKED
+def test_a_replay_that_beats_a_bound_is_called_a_defect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = {"average_jct": {"value": 1e9, "exact": False, "proof": "argument"}}
+    monkeypatch.setattr("validation.replay.study.bound_cell", lambda cell: told)
+    study = replay_study(**SMALL, output=tmp_path / "study")
+    assert list(study.offline["kind"]) == ["contradicted"]
+    assert "a replay is better than what is proven to be possible" in study.report.read_text(encoding="utf-8")
+
+
+@FORKED
+def test_where_nothing_ended_there_is_a_report_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaks(*_: Any) -> Any:
+        raise ReplayError("no job runs at 7 s")
+
+    for name in ("run_cell", "bound_cell"):
+        monkeypatch.setattr(f"validation.replay.study.{name}", breaks)
+    study = replay_study(**SMALL, output=tmp_path / "study")
+    assert (study.metadata["failed"], study.metadata["bounds_failed"], len(study.offline)) == (2, 1, 0)
+    assert "Replays without a result" in study.report.read_text(encoding="utf-8")
+
+
+def test_rounds_of_a_setting_are_its_own(tmp_path: Path) -> None:
+    asked = {"problem": "synergy.tuning", "policies": ["proportional"], "length": 3, "round_length": 600.0}
+    study = replay_study(**{**SMALL, **asked}, output=tmp_path)
+    assert set(study.rows["status"]) == {"ended"}
+    assert (study.decisions["time"] % 600 == 0).all()
 
 
 # --- decision makers of the user's ---
@@ -276,6 +369,9 @@ def test_a_failure_is_a_row_and_is_tried_again(tmp_path: Path, monkeypatch: pyte
         ({"gaps": "most"}, StudyError, "gaps: got 'most', must be a whole number or all"),
         ({"time_limit": 0}, StudyError, "time_limit: got 0.0, must be positive seconds"),
         ({"throughputs": "x.json"}, StudyError, "throughputs: aryl reads none"),
+        ({"offline": -1}, StudyError, "offline: got -1.0, must be seconds of at least 0"),
+        ({"policies": {"offline": "gandiva"}}, StudyError, "offline is the name of what hindsight could do"),
+        ({"reader": {"skip_bad_rows": "true"}}, StudyError, "reader: poisson has no option 'skip_bad_rows'"),
     ],
 )
 def test_what_cannot_be_run_is_refused_before_anything_is_written(
@@ -322,8 +418,9 @@ def test_gaps_and_their_cost_are_those_of_the_tables(small: Replays) -> None:
 def test_progress_tells_the_simulated_clock(tmp_path: Path) -> None:
     told: list[Any] = []
     replay_study(**{**SMALL, "progress": told.append, "jobs": 1}, output=tmp_path / "study")
-    assert (told[0].done, told[0].total) == (0, 2)
-    assert (told[-1].done, told[-1].failed, told[-1].seconds_left) == (2, 0, 0.0)
+    # Two replays, and what hindsight could do.
+    assert (told[0].done, told[0].total) == (0, 3)
+    assert (told[-1].done, told[-1].failed, told[-1].seconds_left) == (3, 0, 0.0)
 
 
 def test_options_are_told_once() -> None:

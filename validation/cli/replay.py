@@ -34,7 +34,7 @@ def replay(config: Path | None, **given: Any) -> None:
     assert options.output is not None
     output = Path(options.output)
     interruption.say(lambda: _so_far(output))
-    meter = Meter("replays")
+    meter = Meter("replays and bounds")
     try:
         with folder_to_write(output):
             result = run_replays(options, progress=meter, warn=complain)

@@ -77,6 +77,13 @@ class ReplayOptions(Options):
         annotation=list[str],
         read=_setting,
     )
+    reader: Mapping[str, Any] | None = option(
+        "How the traces are read: NAME=VALUE or NAME.ENTRY=VALUE, such as columns.job_id=JobID or skip_bad_rows=true; "
+        "traces whose reader has no such parameter do without.",
+        (dict,),
+        annotation=list[str],
+        read=pairs,
+    )
     throughputs: str | os.PathLike[str] | None = option(
         "Measured throughputs, where the setting reads some.", (str,), annotation=Path
     )
@@ -114,6 +121,13 @@ class ReplayOptions(Options):
         annotation=str,
         default=20,
         read=_some("gaps"),
+    )
+    offline: float = option(
+        "Limit for what hindsight could do with the jobs of each window and seed, s for each program; with 0 there are "
+        "bounds by argument alone.",
+        (int, float),
+        annotation=float,
+        default=10.0,
     )
     keep: Some = option(
         "How many instances of each replay are kept as JSON, a sample: a number, or all.",
@@ -161,7 +175,7 @@ class ReplayOptions(Options):
             *((name, operator.index, whole) for name in ("windows", "length", "seeds", "seed", "ties")),
             *(
                 (name, float, seconds)
-                for name in ("restart", "migration", "round_length", "time_limit", "replay_limit")
+                for name in ("restart", "migration", "round_length", "offline", "time_limit", "replay_limit")
             ),
             *((name, _whole_or_all, "a whole number or all") for name in ("gaps", "keep")),
             ("memory_limit", int, "a number of bytes"),
@@ -170,7 +184,7 @@ class ReplayOptions(Options):
             value = getattr(self, name)
             if value is not None and not 0 < value < float("inf"):
                 raise StudyError(f"{name}: got {value!r}, must be positive seconds")
-        for name in ("restart", "migration"):
+        for name in ("restart", "migration", "offline"):
             if not 0 <= getattr(self, name) < float("inf"):
                 raise StudyError(f"{name}: got {getattr(self, name)!r}, must be seconds of at least 0")
         for name in ("gaps", "keep"):

@@ -23,7 +23,7 @@ from validation.study.records import (
 )
 from validation.study.store import INSTANCES, Form
 
-__all__ = ["CELL", "ENDED", "REPLAYS", "TABLES", "TABLES_FOLDER", "cells"]
+__all__ = ["CELL", "ENDED", "OFFLINE", "REPLAYS", "TABLES", "TABLES_FOLDER", "cells"]
 
 TABLES = ("jobs", "decisions", "usage")
 """Of each replay."""
@@ -31,6 +31,9 @@ TABLES_FOLDER = "replays"
 """Where those of each replay are."""
 
 ENDED = "ended"
+
+OFFLINE = "offline"
+"""In place of a decision maker: what hindsight could do."""
 
 CELL: Schema = {
     "key": HASH,
@@ -53,6 +56,18 @@ _HASHES = Kind(
     lambda value: isinstance(value, dict) and set(value) == set(TABLES) and all(map(HASH.fits, value.values())),
     "a hash of each table",
 )
+_BOUND: Schema = {
+    "value": NUMBER,
+    "exact": Kind(lambda value: isinstance(value, bool), "true or false"),
+    "proof": TEXT,
+}
+_BOUNDS = Kind(
+    lambda value: (
+        isinstance(value, dict)
+        and all(TEXT.fits(name) and isinstance(one, dict) and not complaint(one, _BOUND) for name, one in value.items())
+    ),
+    "bounds by name",
+)
 _ROW: Schema = {
     **CELL,
     "status": one_of(ENDED, "failed"),
@@ -61,6 +76,7 @@ _ROW: Schema = {
     "metrics": or_null(_BY_NAME),
     "tables": or_null(_HASHES),
     "kept": WHOLE,
+    "bounds": or_null(_BOUNDS),
 }
 
 
@@ -70,8 +86,9 @@ def _check_row(row: Any, cells: Cells | None = None) -> str:
     wrong = complaint(row, _ROW)
     if wrong:
         return wrong
-    for name in ("metrics", "tables"):
-        if (row[name] is None) == (row["status"] == ENDED):
+    ended, hindsight = row["status"] == ENDED, row["policy"] == OFFLINE
+    for name in ("metrics", "tables", "bounds"):
+        if (row[name] is not None) != (ended and hindsight == (name == "bounds")):
             return got(name, row[name], f"that of a replay which has {row['status']}")
     told = cells.get(row["key"]) if cells is not None else None
     for name in CELL:
@@ -109,7 +126,7 @@ def cells(records: Iterable[Any]) -> Cells:
 REPLAYS = Form(
     "replay",
     "replay.json",
-    ("results.parquet", *(f"{name}.parquet" for name in TABLES), "metadata.json", "report.html"),
+    ("results.parquet", *(f"{name}.parquet" for name in (*TABLES, OFFLINE)), "metadata.json", "report.html"),
     (INSTANCES, TABLES_FOLDER),
     cells,
     _check_row,

@@ -16,8 +16,8 @@ from validation.formatting import gap_range, percent
 from validation.replay.options import POISSON
 from validation.replay.paired import LEVEL
 from validation.replay.plots import looks, trace_pictures
-from validation.replay.records import TABLES
-from validation.replay.results import EXACT, SHOWN, Replays, collect, span
+from validation.replay.records import ENDED, OFFLINE, TABLES
+from validation.replay.results import CONTRADICTED, DEADLINES, EXACT, SHOWN, Replays, collect, span
 from validation.study.page import CSS, escape, figure, provenance_section, table
 from validation.study.store import Warn
 
@@ -46,9 +46,9 @@ def finish(directory: str | os.PathLike[str], warn: Warn = warnings.warn) -> Rep
 def _page(study: Replays) -> str:
     asked = study.metadata["asked"]
     problem = str(asked["problem"])
-    ended = study.rows[study.rows["status"] == "ended"]
+    ended = study.rows[study.rows["status"] == ENDED]
     averages, differences, gaps = study.averages(), study.differences(), study.gaps()
-    points, costs = study.gap_points(), study.cost_of_gaps()
+    points, costs, beside = study.gap_points(), study.cost_of_gaps(), study.beside_offline()
     legend = "".join(
         f'<span><b style="background:{look["color"]}"></b>{escape(name)}</span>'
         for name, look in looks(study.policies).items()
@@ -58,6 +58,7 @@ def _page(study: Replays) -> str:
         f'<div class="legend">{legend}</div>'
         f'<div class="pictures">{_pictures(study, trace, differences, points, costs)}</div>'
         f"<h3>What became of the jobs</h3>{_averages(averages, trace)}"
+        f"<h3>Beside what hindsight could do</h3>{_offline(beside, trace)}"
         f"<h3>Beside {escape(study.reference)}, job by job</h3>{_differences(differences, trace)}"
         f"<h3>Gaps of single decisions</h3>{_gaps(gaps, trace)}</section>"
         for trace in dict.fromkeys(ended["trace"])
@@ -78,7 +79,7 @@ until the next one.</p>
 {sections}
 {_costs(costs)}
 {_failures(study)}
-{provenance_section(study.metadata, ("results.parquet", *(f"{name}.parquet" for name in TABLES), "metadata.json"))}
+{provenance_section(study.metadata, (*(f"{name}.parquet" for name in ("results", *TABLES, OFFLINE)), "metadata.json"))}
 </body></html>
 """
 
@@ -98,6 +99,9 @@ decision maker had before it, in the problem's own measure. It is known of a sam
 was found after the replay, without influence on it. <b>What the gap cost</b> is the slope of a line through the
 origin: the average completion time beside the exact decision maker's, against the mean gap, run by run. It is an
 association, and may be negative: what is optimal for a decision need not be so for the trace.</p>
+<p>An <b>offline optimum</b> is the best of all schedules of the same jobs, whoever decides, by one who knows all
+arrivals; an <b>offline bound</b> is a number that none of these schedules beats and that may not be attained. Either is
+proven: by prices or two runs of the solver, by one run, or by an argument without one.</p>
 <p><b>Decided by another</b> are decisions for which a decision maker had no plan, and the setting's default stepped in:
 where there are many, its numbers are the other's.</p>
 <p><b>Fairness</b> is Jain's index of the jobs' slowdowns, 1 where all are alike; <b>ρ</b> is a job's completion time
@@ -112,7 +116,9 @@ def sentences(study: Replays, differences: pd.DataFrame, gaps: pd.DataFrame, cos
     cost = costs.set_index("policy").to_dict("index") if len(costs) else {}
     due = differences[differences["measure"] == "deadlines met"]
     deadlines = due.set_index(["trace", "policy"]).to_dict("index") if len(due) else {}
-    stepped_in = study.rows.groupby(["trace", "policy"])["instead"].sum().to_dict()
+    found += _hindsight(study)
+    ended = study.rows[study.rows["status"] == ENDED]
+    stepped_in = ended.groupby(["trace", "policy"])["instead"].sum().to_dict() if len(ended) else {}
     for row in average.to_dict("records"):
         if np.isnan(row["value"]):
             continue
@@ -133,6 +139,51 @@ def sentences(study: Replays, differences: pd.DataFrame, gaps: pd.DataFrame, cos
             said += f" 1% of gap goes with {_signed(slope / 100)} of completion time{interval}."
         found.append(said)
     return found
+
+
+def _hindsight(study: Replays) -> list[str]:
+    """What hindsight could do, in a sentence for each trace."""
+    found = []
+    beside = study.beside_offline()
+    for trace, rows in beside.groupby("trace", sort=False):
+        metric = DEADLINES if DEADLINES in set(rows["metric"]) else "average_jct"
+        rows = rows[rows["metric"] == metric]
+        if rows.empty:
+            continue
+        first = rows.iloc[0]
+        name, shown = SHOWN[metric]
+        if first["kind"] == CONTRADICTED:
+            found.append(
+                f"{_trace_named(str(trace))}: a replay is better than what is proven to be possible: a defect."
+            )
+            continue
+        away = ", ".join(f"{row['policy']} {_away(row)}" for row in rows.to_dict("records"))
+        what = "more" if metric == DEADLINES else "less"
+        found.append(
+            f"{_trace_named(str(trace))}: no schedule of these jobs has {what} than {shown(first['bound'])} of {name} "
+            f"({first['kind']}, {first['proof']}): {away}."
+        )
+    return found
+
+
+def _away(row: Mapping[Any, Any]) -> str:
+    """How far a decision maker is from what hindsight could do."""
+    return percent(max(0.0, row["excess"])) + (" fewer" if row["metric"] == DEADLINES else " above")
+
+
+def _offline(beside: pd.DataFrame, trace: str) -> str:
+    rows = beside[beside["trace"] == trace]
+    if rows.empty:
+        return "<p>There is no bound on all schedules of these jobs.</p>"
+    policies = [*dict.fromkeys(rows["policy"])]
+    lines = []
+    for metric, of_metric in rows.groupby("metric", sort=False):
+        name, shown = SHOWN[str(metric)]
+        told = of_metric.set_index("policy").to_dict("index")
+        first = of_metric.iloc[0]
+        away = [_away({"metric": metric, **told[policy]}) if policy in told else "–" for policy in policies]
+        lines.append([name, first["kind"], shown(first["bound"]), first["proof"], *away])
+    return table(["what", "", "no schedule beats", "proof", *policies], lines, text_columns=(0, 1, 3))
 
 
 def _longer(value: float, reference: str) -> str:
@@ -196,6 +247,7 @@ def _described(study: Replays, trace: str, ended: pd.DataFrame) -> str:
     capacity = study.usage.loc[study.usage["trace"] == trace, "capacity"]
     facts = [
         f"{rows['jobs'].mean():,.0f} jobs a replay" if len(rows) else "",
+        _read(asked, trace),
         f"{capacity.max():,.0f} GPUs" if len(capacity) else "",
         _counted(rows["window"].nunique(), "window"),
         _counted(rows["seed"].nunique(), "seed"),
@@ -205,6 +257,16 @@ def _described(study: Replays, trace: str, ended: pd.DataFrame) -> str:
         f"a migration costs {span(asked['migration'])}" if asked["migration"] else "",
     ]
     return f"<p>{escape(', '.join(one for one in facts if one))}.</p>"
+
+
+def _read(asked: Mapping[str, Any], trace: str) -> str:
+    """How many of the trace's jobs that is, and of how many rows they were read."""
+    read = asked["read"].get(trace)
+    if not read:
+        return ""
+    used = read["jobs"] if asked["length"] is None else asked["windows"] * asked["length"]
+    skipped = f" ({read['skipped']:,} of its {read['rows']:,} rows were skipped)" if read["skipped"] else ""
+    return f"the first {used:,} of the trace's {read['jobs']:,} jobs{skipped}"
 
 
 def _counted(times: int, what: str) -> str:

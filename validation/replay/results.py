@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+import numpy as np
+
 from instances.files import write_whole
 from validation.formatting import percent
 from validation.replay import paired
-from validation.replay.records import CELL, ENDED, REPLAYS, TABLES, TABLES_FOLDER
+from validation.replay.records import CELL, ENDED, OFFLINE, REPLAYS, TABLES, TABLES_FOLDER
 from validation.study.records import Cells
 from validation.study.store import LOG, Record, Warn, lines_of, require_study, set_aside, write_json
 
@@ -28,6 +30,15 @@ if TYPE_CHECKING:
 __all__ = ["Replays", "collect", "table_file", "whole_tables"]
 
 EXACT = "exact"
+
+OPTIMUM, BOUND, CONTRADICTED = "offline optimum", "offline bound", "contradicted"
+"""What a bound on all schedules is."""
+
+DEADLINES = "deadlines_met"
+"""The metric of which more is better."""
+
+ROUNDING = 1e-6
+"""Part of a bound by which a replay may be beyond it, or short of it and still attain it: the solver's tolerance."""
 
 _WHERE = tuple(name for name in CELL if name not in ("key", "problem"))
 """Columns of every table that say what replay a row is of."""
@@ -70,6 +81,45 @@ class Replays:
     def usage(self) -> pd.DataFrame:
         """The use of the GPUs in all replays."""
         return self._table("usage")
+
+    @cached_property
+    def offline(self) -> pd.DataFrame:
+        """What hindsight could do with the jobs of each trace, window and seed (:mod:`validation.replay.offline`).
+
+        A row for each ``metric``: the ``bound`` that no schedule beats and its ``proof``, the ``best`` of the replays
+        and its ``policy``, and ``kind``: "offline optimum" where the bound is proven to be attained, or a replay
+        attains it, "contradicted" where one beats it (one of the two is wrong), else "offline bound".
+        """
+        return self._table(OFFLINE)
+
+    def beside_offline(self) -> pd.DataFrame:
+        """How far the decision makers are from what hindsight could do, on average over the runs of each trace.
+
+        Returns
+        -------
+        DataFrame
+            For each trace, metric and decision maker whose replays have all ended: ``value``, ``bound``, ``excess``
+            (what lies between, relative to the bound; of deadlines met the difference), ``kind`` (that of a bound
+            where it is of one run, or contradicted) and ``proof`` (each once).
+        """
+        import pandas as pd
+
+        found = []
+        told = self.rows[self.rows["status"] == ENDED]
+        for (trace, metric), bounds in self.offline.groupby(["trace", "metric"], sort=False):
+            kinds = set(bounds["kind"])
+            kind = next(one for one in (CONTRADICTED, BOUND, OPTIMUM) if one in kinds)
+            bound = float(bounds["bound"].mean())
+            for policy, rows in told[told["trace"] == trace].groupby("policy", sort=False):
+                of_runs = rows.groupby(["window", "seed"])[str(metric)].mean()
+                if len(of_runs) < len(bounds) or of_runs.isna().any():
+                    continue
+                value = float(of_runs.mean())
+                beyond = bound - value if metric == DEADLINES else value - bound
+                excess = beyond if metric == DEADLINES or bound == 0 else beyond / bound
+                proof = ", ".join(dict.fromkeys(bounds["proof"]))
+                found.append([trace, metric, policy, value, bound, excess, kind, proof])
+        return pd.DataFrame(found, columns=["trace", "metric", "policy", "value", "bound", "excess", "kind", "proof"])
 
     def _table(self, name: str) -> pd.DataFrame:
         import pandas as pd
@@ -135,7 +185,29 @@ class Replays:
             means = dict(zip(group["metric"], group["mean"], strict=True))
             shown = {SHOWN[name][0]: SHOWN[name][1](means[name]) for name in SHOWN if name in some and name in means}
             lines.append({"trace": trace, "policy": policy, **shown, "gap": gaps.get((trace, policy), "–")})
+        for line in self._offline_lines(found, some):
+            last = max(
+                (at for at, other in enumerate(lines) if other["trace"] == line["trace"]), default=len(lines) - 1
+            )
+            lines.insert(last + 1, line)
         return pd.DataFrame(lines).fillna("–")
+
+    def _offline_lines(self, averages: pd.DataFrame, some: set[str]) -> list[dict[str, str]]:
+        """What hindsight could do, a line for each trace, as people read it: a bound has the sign of one."""
+        lines = []
+        runs = averages.groupby("trace")["runs"].max()
+        for trace, bounds in self.offline.groupby("trace", sort=False):
+            shown = {}
+            optimum = (bounds["kind"] == OPTIMUM).all()
+            for metric, of_metric in bounds.groupby("metric", sort=False):
+                # Of fewer runs than the decision makers' it would be a mean of others.
+                if metric in some and len(of_metric) == runs.get(trace):
+                    name, words = SHOWN[str(metric)]
+                    sign = "" if (of_metric["kind"] == OPTIMUM).all() else "≤ " if metric == DEADLINES else "≥ "
+                    shown[name] = sign + words(float(of_metric["bound"].mean()))
+            if shown:
+                lines.append({"trace": str(trace), "policy": OPTIMUM if optimum else BOUND, **shown, "gap": "–"})
+        return lines
 
     def __repr__(self) -> str:
         told = self.metadata
@@ -213,7 +285,8 @@ def whole_tables(directory: Path, cells: Cells) -> dict[str, dict[str, Any]]:
     return {
         key: row
         for key, row in found.items()
-        if all(_content(directory, key, name, row["tables"][name]) is not None for name in TABLES)
+        if row["tables"] is None
+        or all(_content(directory, key, name, row["tables"][name]) is not None for name in TABLES)
     }
 
 
@@ -252,7 +325,7 @@ def collect(directory: str | os.PathLike[str], warn: Warn = warnings.warn) -> Re
         elif line.row["key"] in record.cells.numbers:
             rows[line.row["key"]] = line.row
     parts: dict[str, list[pd.DataFrame]] = {name: [] for name in TABLES}
-    for key in [key for key in record.cells.numbers if key in rows and rows[key]["status"] == ENDED]:
+    for key in [key for key in record.cells.numbers if key in rows and rows[key]["tables"] is not None]:
         contents = {name: _content(directory, key, name, rows[key]["tables"][name]) for name in TABLES}
         if None in contents.values():
             damaged += 1
@@ -262,10 +335,12 @@ def collect(directory: str | os.PathLike[str], warn: Warn = warnings.warn) -> Re
         for name, content in contents.items():
             parts[name].append(_with_cell(content or b"", rows[key]))
     ended = [rows[key] for key in record.cells.numbers if key in rows]
-    table, metadata = _rows(ended), _metadata(record, ended, damaged + set_aside(directory))
+    table = _rows(row for row in ended if row["policy"] != OFFLINE)
+    metadata = _metadata(record, ended, damaged + set_aside(directory))
     write_whole(directory / "results.parquet", _parquet(table))
+    write_whole(directory / f"{OFFLINE}.parquet", _parquet(_bounds(ended, table)))
     for name in TABLES:
-        write_whole(directory / f"{name}.parquet", _parquet(_joined(parts[name])))
+        write_whole(directory / f"{name}.parquet", _parquet(_joined(name, parts[name])))
     write_json(directory / "metadata.json", metadata)
     return Replays(directory, table, metadata)
 
@@ -278,11 +353,35 @@ def _with_cell(content: bytes, row: Mapping[str, Any]) -> pd.DataFrame:
     return pd.concat([where, table], axis=1)
 
 
-def _joined(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
+def _joined(name: str, parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
     import pandas as pd
 
+    from validation.replay import replayed
+
     some = [part for part in parts if len(part)] or [*parts[:1]]
-    return pd.concat(some, ignore_index=True) if some else pd.DataFrame(columns=[*_WHERE])
+    columns = [*_WHERE, *getattr(replayed, name.upper())]
+    return pd.concat(some, ignore_index=True) if some else pd.DataFrame(columns=columns)
+
+
+def _bounds(rows: Iterable[Mapping[str, Any]], replays: pd.DataFrame) -> pd.DataFrame:
+    """What hindsight could do, and what the replays make of it."""
+    import pandas as pd
+
+    found = []
+    for row in rows:
+        run = [row[name] for name in ("trace", "window", "seed")]
+        of_run = replays[(replays[["trace", "window", "seed"]] == run).all(axis=1) & (replays["status"] == ENDED)]
+        for metric, told in (row["bounds"] or {}).items():
+            sign = -1 if metric == DEADLINES else 1
+            known = of_run[of_run[metric].notna()] if metric in of_run else of_run[:0]
+            first = known.sort_values(metric, ascending=sign == 1, kind="stable").iloc[:1]
+            best, policy = (float(first[metric].iloc[0]), first["policy"].iloc[0]) if len(first) else (np.nan, "")
+            short = sign * (best - told["value"])
+            slack = ROUNDING * max(abs(told["value"]), abs(best))
+            kind = CONTRADICTED if short < -slack else OPTIMUM if told["exact"] or short <= slack else BOUND
+            found.append([*run, metric, told["value"], told["proof"], best, policy, kind])
+    columns = ["trace", "window", "seed", "metric", "bound", "proof", "best", "policy", "kind"]
+    return pd.DataFrame(found, columns=columns)
 
 
 def _rows(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
@@ -304,12 +403,13 @@ def _parquet(table: pd.DataFrame) -> bytes:
 
 
 def _metadata(record: Record, rows: Sequence[Mapping[str, Any]], damaged: int) -> dict[str, Any]:
-    ended = sum(row["status"] == ENDED for row in rows)
+    replays = [row for row in rows if row["policy"] != OFFLINE]
     return {
         "asked": record.asked,
-        "cells": len(record.cells),
-        "cells_ended": len(rows),
-        "failed": len(rows) - ended,
+        "cells": sum(policy != OFFLINE for policy in record.cells.columns["policy"]),
+        "cells_ended": len(replays),
+        "failed": sum(row["status"] != ENDED for row in replays),
+        "bounds_failed": sum(row["status"] != ENDED for row in rows) - sum(row["status"] != ENDED for row in replays),
         "kept": sum(row["kept"] for row in rows),
         "damaged_lines": damaged,
         "finished": len(rows) == len(record.cells),

@@ -3,7 +3,8 @@
 A study is a set of *cells*, one for each trace, window, seed, decision maker and tie-break.  Each is a replay that
 stands by itself: it runs in a worker process, its tables are stored, and its row is appended to a log, under a key made
 of its content, as in :mod:`validation.study.run`.  So a study can be killed at any moment, and the same call finishes
-it.
+it.  One more cell for each trace, window and seed, "offline" in place of a decision maker, bounds them all
+(:mod:`validation.replay.offline`).
 
 The directory of a study of replays holds
 
@@ -13,6 +14,7 @@ The directory of a study of replays holds
     rows.jsonl        the log, one line for each replay that ended
     results.parquet   the metrics: one row for each replay
     jobs.parquet, decisions.parquet, usage.parquet   the tables of all replays
+    offline.parquet   what hindsight could do with the jobs of each trace, window and seed
     metadata.json     versions, machine, command, commit, counts
     report.html       the report, with its pictures inside
 """
@@ -50,9 +52,9 @@ from validation.replay import settings
 from validation.replay.deciders import EXACT, decider
 from validation.replay.engine import Costs, Setting, replay
 from validation.replay.options import ReplayOptions
-from validation.replay.records import CELL, ENDED, REPLAYS, TABLES, TABLES_FOLDER
+from validation.replay.records import CELL, ENDED, OFFLINE, REPLAYS, TABLES, TABLES_FOLDER
 from validation.replay.results import Replays, table_file, whole_tables
-from validation.replay.windows import Workload, workload
+from validation.replay.windows import Workload, readings, workload
 from validation.study.cases import file_of
 from validation.study.keys import exact_code, heuristic_code
 from validation.study.options import documented
@@ -128,6 +130,10 @@ class Policy:
         return not isinstance(self.given, str) or isinstance(self.heuristic.function, Imported)
 
 
+HINDSIGHT = Policy(OFFLINE, None, None)
+"""Stands where a decision maker does in the cells that bound them all."""
+
+
 @dataclass(frozen=True)
 class Cell:
     """One replay.
@@ -154,7 +160,8 @@ class Cell:
     @cached_property
     def key(self) -> str:
         """Hash of all that its row depends on."""
-        told = ("problem", "restart", "migration", "round_length", "gaps", "keep", "time_limit", "solver")
+        told = ["problem", "restart", "migration", "round_length"]
+        told += ["offline"] if self.policy == HINDSIGHT else ["gaps", "keep", "time_limit", "solver"]
         content = {
             "workload": self.workload.told,
             "window": self.window,
@@ -223,21 +230,23 @@ def plan(options: ReplayOptions) -> Planned:
     if options.solver != "highs":
         formulations.find_solver(options.solver)
     policies = _policies(options.problem, options.policies)
-    loads = [workload(trace, module, options) for trace in options.traces]
+    how = readings(options)
+    loads = [workload(trace, module, options, how[trace]) for trace in options.traces]
     paper = options.problem.split(".")[0]
     code = [_code_of_replays(paper), *exact_code(options.problem, options.solver)]
     code_of = {one.name: [] if one.heuristic is None else heuristic_code(one.heuristic.function) for one in policies}
     cells = [
-        Cell(load, window, seed, policy, tie, options, [*code, *code_of[policy.name]])
+        Cell(load, window, seed, policy, tie, options, [*code, *code_of.get(policy.name, [])])
         for load in loads
         for window in range(options.windows)
         for seed in range(options.seed, options.seed + options.seeds)
-        for policy in policies
-        for tie in range(options.ties)
+        for policy in [*policies, HINDSIGHT]
+        for tie in range(1 if policy == HINDSIGHT else options.ties)
     ]
+    read = {load.name: load.counted() for load in loads}
     for load in loads:
         for window in range(options.windows):
-            load.refuse_missing(window)
+            load.refuse_missing(window, read[load.name].get("jobs", 0))
             # What a setting refuses is known before anything runs.
             load.setting(window, options.seed)
     for load in loads:
@@ -247,7 +256,8 @@ def plan(options: ReplayOptions) -> Planned:
                 raise StudyError(f"output: {path}, which is to be read, is in {options.output}: choose another")
     jobs = options.jobs or cores()
     memory = options.memory_limit or memory_of_machine() // (2 * jobs)
-    return Planned(Path(options.output), options.asked([one.name for one in policies]), cells, jobs, memory)
+    asked = {**options.asked([one.name for one in policies]), "read": read}
+    return Planned(Path(options.output), asked, cells, jobs, memory)
 
 
 def _policies(problem: str, given: Any) -> list[Policy]:
@@ -258,6 +268,8 @@ def _policies(problem: str, given: Any) -> list[Policy]:
         exact = isinstance(one, str) and one == EXACT
         own, heuristic = (EXACT, None) if exact else catalogue.heuristic(problem, one)
         policy = Policy(str(name or own), one, heuristic)
+        if policy.name == OFFLINE:
+            raise StudyError(f"policies: {OFFLINE} is the name of what hindsight could do: choose another")
         if printable(policy.name) != policy.name:
             raise StudyError(f"policies: got {policy.name!r}, must be a name in visible characters")
         if found.setdefault(policy.name, policy).heuristic != heuristic:
@@ -301,7 +313,7 @@ def run_replays(
     planned = plan(options)
     directory, cells = planned.directory, planned.cells
     if progress is None and somebody_watches():
-        progress = Meter("replays")
+        progress = Meter("replays and bounds")
     with locked(directory, REPLAYS) as earlier:
         run = {**provenance(planned.jobs), "shard": None}
         record = Record(planned.asked, run, Cells((cell.record for cell in cells), CELL))
@@ -391,10 +403,12 @@ def _task(number: int, cell: Cell, planned: Planned) -> Task:
 
 def _stored(directory: Path, cell: Cell, outcome: Outcome) -> dict[str, Any]:
     """The row of a cell that has ended, its tables and instances on the disk."""
-    row = {**cell.record, "seconds": outcome.seconds, "metrics": None, "tables": None, "kept": 0}
+    row = {**cell.record, "seconds": outcome.seconds, "metrics": None, "tables": None, "kept": 0, "bounds": None}
     if outcome.reason:
         return {**row, "status": "failed", "reason": printable(outcome.reason)}
-    result, hashes = outcome.result, {}
+    result, hashes = outcome.result, dict[str, str]()
+    if cell.policy == HINDSIGHT:
+        return {**row, "status": ENDED, "reason": "", "bounds": result}
     (directory / TABLES_FOLDER).mkdir(exist_ok=True)
     for name in TABLES:
         content = result["tables"][name]
@@ -424,7 +438,22 @@ def _take(directory: Path, parcel: str) -> int:
 
 
 def _run_number(cells: Sequence[Cell], clocks: _Clocks, number: int) -> dict[str, Any]:
+    if cells[number].policy == HINDSIGHT:
+        return bound_cell(cells[number])
     return run_cell(cells[number], partial(clocks.tell, number))
+
+
+def bound_cell(cell: Cell) -> dict[str, Any]:
+    """What no schedule of the cell's jobs beats, by metric."""
+    from validation.replay.offline import offline
+
+    found = offline(
+        cell.setting(),  # type: ignore[arg-type]
+        costs=Costs(cell.options.restart, cell.options.migration),
+        round_length=None if cell.workload.round_length else cell.options.round_length,
+        time_limit=cell.options.offline,
+    )
+    return {name: {**one._asdict(), "value": float(one.value)} for name, one in found.items()}
 
 
 def run_cell(cell: Cell, tell: Callable[[int, float, int], None]) -> dict[str, Any]:
@@ -458,7 +487,8 @@ def run_cell(cell: Cell, tell: Callable[[int, float, int], None]) -> dict[str, A
             # The first goes by the order of arrival.
             ties=None if cell.tie == 0 else cell.tie,
             costs=Costs(options.restart, options.migration),
-            round_length=options.round_length,
+            # A setting that was told of the rounds has them for its own.
+            round_length=None if cell.workload.round_length else options.round_length,
             gaps=options.gaps,
             exact_limit=options.time_limit,
             keep=options.keep,

@@ -18,9 +18,9 @@ from validation.reader_options import parameters, typed
 from validation.replay import settings
 from validation.replay.engine import Setting
 from validation.replay.options import POISSON, ReplayOptions
-from validation.replay.workloads import in_order, read_jobs
+from validation.replay.workloads import in_order, read_jobs, reader_of
 
-__all__ = ["Workload", "workload"]
+__all__ = ["Workload", "readings", "workload"]
 
 _OWN = ("problem", "rng", "num_jobs")
 """Parameters of settings that are not told by their names."""
@@ -41,6 +41,8 @@ class Workload:
         Jobs of a window.
     options : mapping
         Of the function that makes the setting.
+    reading : mapping
+        Options of the trace's reader.
     digests : mapping
         Hashes of the files that are read.
     """
@@ -50,21 +52,36 @@ class Workload:
     problem: str
     length: int | None
     options: Mapping[str, Any]
+    reading: Mapping[str, Any]
     digests: Mapping[str, str]
 
     @property
     def told(self) -> dict[str, Any]:
         """What a replay of it depends on: what the files hold, wherever they are."""
         options = {name: self.digests.get(name, value) for name, value in self.options.items()}
-        return {"trace": self.digests.get("trace", POISSON), "length": self.length, "options": options}
+        trace = self.digests.get("trace", POISSON)
+        return {"trace": trace, "length": self.length, "options": options, "reading": dict(self.reading)}
+
+    @property
+    def round_length(self) -> float | None:
+        """Of a setting that was told to decide in rounds, their length, s."""
+        return self.options.get("round_length")
 
     @property
     def files(self) -> list[str]:
         """Paths that are read."""
         return [path for path in (self.trace, self.options.get("throughputs")) if path not in (None, POISSON)]
 
-    def refuse_missing(self, window: int) -> None:
-        """Refuse a window that the trace does not have.
+    def counted(self) -> dict[str, int]:
+        """How many rows the trace has, how many of them were passed over, and how many jobs that leaves."""
+        if self.trace == POISSON:
+            return {}
+        jobs = read_jobs(self.trace, **self.reading)
+        reading = jobs.attrs["reading"]
+        return {"rows": reading["rows"], "skipped": reading["skipped"], "jobs": len(jobs)}
+
+    def refuse_missing(self, window: int, found: int) -> None:
+        """Refuse a window that the trace, of so many jobs, does not have.
 
         Raises
         ------
@@ -72,7 +89,6 @@ class Workload:
         """
         if self.trace == POISSON:
             return
-        found = len(read_jobs(self.trace))
         if self.length is None and window:
             raise StudyError(f"windows: one window of {self.name} is all of it: give the length of a window")
         if self.length is not None and (window + 1) * self.length > found:
@@ -88,15 +104,36 @@ class Workload:
             size = {} if self.length is None else {"num_jobs": self.length}
             drawn: Setting = module.generate(rng, **size, **self.options)
             return drawn
-        jobs = read_jobs(self.trace)
+        jobs = read_jobs(self.trace, **self.reading)
         if self.length is not None:
             jobs = in_order(jobs.iloc[window * self.length : (window + 1) * self.length])
         made: Setting = module.from_jobs(jobs, rng=rng, **self.options)
         return made
 
 
-def workload(trace: str, module: ModuleType, options: ReplayOptions) -> Workload:
-    """What is replayed of a trace.
+def readings(options: ReplayOptions) -> dict[str, dict[str, Any]]:
+    """For each trace the options that its reader takes, as it takes them.
+
+    Raises
+    ------
+    StudyError
+        When no trace's reader takes one, or a value is not of its type.
+    """
+    assert isinstance(options.traces, list)
+    given = options.reader or {}
+    known = {trace: {} if trace == POISSON else parameters(reader_of(trace)) for trace in options.traces}
+    for name in given:
+        if not any(name in takes for takes in known.values()):
+            # Whoever is first says what there is.
+            typed({name: given[name]}, next(iter(known.values())), next(iter(known)))
+    return {
+        trace: typed({name: one for name, one in given.items() if name in takes}, takes, trace)
+        for trace, takes in known.items()
+    }
+
+
+def workload(trace: str, module: ModuleType, options: ReplayOptions, reading: Mapping[str, Any]) -> Workload:
+    """What is replayed of a trace, with the options of its reader.
 
     Raises
     ------
@@ -127,7 +164,7 @@ def workload(trace: str, module: ModuleType, options: ReplayOptions) -> Workload
         if one.kind is one.KEYWORD_ONLY and one.default is one.empty and name not in (*given, "num_jobs"):
             how = "--throughputs PATH" if name == "throughputs" else f"--setting {name}=..."
             raise StudyError(f"{paper} needs {name}: {how}")
-    return Workload(Path(trace).name, trace, str(options.problem), options.length, given, digests)
+    return Workload(Path(trace).name, trace, str(options.problem), options.length, given, reading, digests)
 
 
 def _digest(path: Path) -> str:

@@ -7,7 +7,8 @@ column; they tell steps and no durations.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,28 +22,36 @@ from validation.errors import ReplayError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["HOUR", "durations", "in_order", "poisson", "rate_at", "read_jobs", "scale_factors"]
+__all__ = ["HOUR", "durations", "in_order", "poisson", "rate_at", "read_jobs", "reader_of", "scale_factors"]
 
 HOUR = 3600.0
 """Seconds."""
 
 
-def read_jobs(trace: Source) -> pd.DataFrame:
+def reader_of(trace: Source) -> Callable[..., pd.DataFrame]:
+    """What reads a trace: Gavel's tab-separated form where the file's name ends in ``.trace``, else a job table."""
+    of_gavel = isinstance(trace, (str, os.PathLike)) and os.fspath(trace).endswith(".trace")
+    return gavel.read_trace if of_gavel else read_trace
+
+
+def read_jobs(trace: Source, **options: Any) -> pd.DataFrame:
     """The jobs of a trace in order of submission, on a clock that begins with the first.
 
     Parameters
     ----------
     trace : path, open file or DataFrame
-        A job table, or a trace of Gavel's tab-separated form (a file whose name ends in ``.trace``).
+        A job table, or a trace of Gavel's (:func:`reader_of`).
+    **options
+        Of its reader: ``skip_bad_rows``, and of job tables ``columns``.
 
     Raises
     ------
     InstanceError
         When a line is malformed, or there is no job.
     """
-    if isinstance(trace, (str, os.PathLike)) and os.fspath(trace).endswith(".trace"):
-        return in_order(_of_gavel(gavel.read_trace(trace)))
-    return in_order(read_trace(trace))
+    read = reader_of(trace)
+    jobs = read(trace, **options)
+    return in_order(_of_gavel(jobs) if read is gavel.read_trace else jobs)
 
 
 def _of_gavel(jobs: pd.DataFrame) -> pd.DataFrame:

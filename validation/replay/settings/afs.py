@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from instances.afs.curves import curves
-from instances.afs.elastic_sharing import ElasticSharing, Schedule, beginning
+from instances.afs.elastic_sharing import EXACT, ElasticSharing, Schedule, beginning
 from instances.base import InstanceError
 from instances.data.lines import Source
 from instances.schema import FloatArray, IntArray
 from validation.replay.engine import Ask, Decide, Decision, Jobs, State
+from validation.replay.ways import Ways, corners_of
 from validation.replay.workloads import durations, in_order, poisson, rate_at, scale_factors
 
 if TYPE_CHECKING:
@@ -76,19 +77,20 @@ class Elastic:
         """What decides in one replay."""
         return _Course(self).decide
 
-    def offline(self) -> ElasticSharing:
-        """The whole trace as one instance: no replay has a lower average completion time than its bound.
+    all_run = True
 
-        ``formulations.solve(setting.offline()).bound`` finds one, of few jobs in reasonable time.
-        """
-        return ElasticSharing(
-            num_gpus=self.num_gpus,
-            work=self.jobs.work,
-            throughputs=self.throughputs,
-            arrivals=self.jobs.arrivals,
-            reallocation="any_time",
-            requests=self.requests,
+    def ways(self) -> Ways:
+        """Each job on some GPUs; on concave curves turns make any average share."""
+        concave = bool((np.diff(self.throughputs, n=2, axis=1) <= EXACT * self.throughputs[:, -1:]).all())
+        corners = enumerate(map(corners_of, self.throughputs))
+        return Ways.alone(
+            self.capacity,
+            ((job, float(self.throughputs[job, gpus]), (gpus,)) for job, some in corners for gpus in some),
+            attained=concave and self.reallocation == "any_time" and self.preemption,
         )
+
+    def slots(self) -> None:
+        """Nobody has a deadline that counts."""
 
     def equal_rates(self, jobs: IntArray) -> FloatArray:
         """(m,) float: iterations/s of each on an m-th of the GPUs, between the whole numbers of them in proportion."""

@@ -50,6 +50,7 @@ from instances.schema import BoolArray, FloatArray, IntArray
 from validation.errors import ReplayError
 from validation.replay.engine import Ask, Decide, Decision, Jobs, State
 from validation.replay.plans import accepted
+from validation.replay.ways import Ways
 from validation.replay.workloads import in_order, poisson
 
 if TYPE_CHECKING:
@@ -225,8 +226,23 @@ class Aryl:
         """(s,) float: GPUs of each server, those of the training cluster first."""
         return np.full(self.num_servers + self.loanable, float(self.server_gpus))
 
+    all_run = True
+
     def begin(self) -> Decide:
         return _Scheduler(self)
+
+    def ways(self) -> Ways:
+        """Each job on its most workers, on training servers or on all servers that are ever on loan."""
+        most, size, speed = self.max_workers.tolist(), self.gpus_per_worker.tolist(), self.inference_speed
+        on_training = ((job, float(many), (many * size[job], 0)) for job, many in enumerate(most))
+        on_loan = ((job, many * speed, (0, many * size[job])) for job, many in enumerate(most))
+        return Ways.alone(
+            self.server_gpus * np.array([self.num_servers, self.loanable]),
+            [*on_training, *(on_loan if self.loanable else ())],
+        )
+
+    def slots(self) -> None:
+        """Nobody has a deadline that counts."""
 
     def equal_rates(self, jobs: IntArray) -> FloatArray:
         """(m,) float: workers of each on an m-th of the training GPUs, at most its maximum."""

@@ -53,6 +53,7 @@ from instances.schema import BoolArray, FloatArray, IntArray
 from validation.errors import ReplayError
 from validation.replay.engine import Ask, Decide, Decision, Jobs, State
 from validation.replay.plans import acceptable
+from validation.replay.ways import Slots, Ways, corners_of
 from validation.replay.workloads import HOUR, in_order, poisson
 
 if TYPE_CHECKING:
@@ -70,6 +71,9 @@ PROBLEMS = (
 
 SLOT = 300.0
 """Length of a slot, s; the paper gives none."""
+
+CRUMB = 1e-6
+"""Part of a slot that is rounding, where schedules are bounded; it is counted in their favour."""
 
 
 class Deadlines(TypedDict, total=False):
@@ -154,8 +158,39 @@ class ElasticFlow:
             return self.throughputs
         return self.throughputs[:, power_of_two_below(np.arange(self.num_gpus + 1))]
 
+    @property
+    def all_run(self) -> bool:
+        """Whether every job is run to its end."""
+        return not self.admission_control or self.turned_away == "best_effort"
+
     def begin(self) -> Decide:
         return _Slots(self)
+
+    def ways(self) -> Ways:
+        """Each job on some GPUs."""
+        corners = enumerate(map(corners_of, self.curves))
+        return Ways.alone(
+            self.capacity, ((job, float(self.curves[job, gpus]), (gpus,)) for job, some in corners for gpus in some)
+        )
+
+    def slots(self) -> Slots:
+        """Slots from the first beginning at which a job is there to its deadline.
+
+        An admitted job gets no GPUs in a slot that its deadline cuts; any other may still be done in it.
+        """
+        jobs, start = self.jobs, float(self.jobs.arrivals[0])
+        assert jobs.deadlines is not None
+        counts = np.isfinite(jobs.deadlines)
+        there = (jobs.arrivals - start) / self.slot_seconds
+        due = (np.where(counts, jobs.deadlines, start) - start) / self.slot_seconds
+        return Slots(
+            num_gpus=self.num_gpus,
+            curves=self.slot_seconds * self.curves,
+            first=np.ceil(there - CRUMB).astype(np.int64),
+            last=(np.ceil(due - CRUMB) if self.all_run else np.floor(due + CRUMB)).astype(np.int64),
+            counts=counts,
+            attained=not self.all_run and self.server_gpus is None,
+        )
 
     def equal_rates(self, jobs: IntArray) -> FloatArray:
         """(m,) float: iterations/s of each on an m-th of the GPUs, between the whole numbers of them in proportion."""

@@ -34,6 +34,7 @@ from instances.schema import FloatArray, IntArray, declarations
 from validation.errors import ReplayError
 from validation.replay import workloads
 from validation.replay.engine import Ask, Decide, Decision, Jobs, State
+from validation.replay.ways import Ways
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,6 +61,9 @@ JITTER = 1e-6
 """By what part a job's weight, steps or speed is off in what the decision maker sees, where ties have a seed."""
 
 EXACT = "exact"
+
+MOST_SHARING = 100
+"""Jobs of which every pair is a way to run, where schedules are bounded."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,9 +125,43 @@ class Policy:
         """(p,) float: workers of each pool."""
         return np.asarray(self.num_workers, float)
 
+    all_run = True
+
     def begin(self) -> Decide:
         """What decides in one replay."""
         return _Course(self).decide
+
+    def ways(self) -> Ways:
+        """Each job on each type, and with each partner there; of many jobs with its best one, which pays for half."""
+        fits = self.scale_factors[:, None] <= self.num_workers[self.pools][None, :]
+        job, kind = np.nonzero(fits & (self.throughputs > 0))
+        way, rate, width = np.arange(len(job)), self.throughputs[job, kind], self.scale_factors[job].astype(float)
+        sharing = self.together is not None and self.kinds is not None
+        each_pair = len(self.jobs) <= MOST_SHARING
+        if sharing and each_pair:
+            fields = pairs_of(self, np.arange(len(self.jobs)))
+            pairs, rates = fields["pairs"], fields["pair_throughputs"]
+            pair, kind_of_pair = np.nonzero(fits[pairs].all(axis=1) & rates.any(axis=2))
+            way = np.append(way, (len(way) + np.arange(len(pair))).repeat(2))
+            job, rate = np.append(job, pairs[pair]), np.append(rate, rates[pair, kind_of_pair])
+            kind = np.append(kind, kind_of_pair)
+            width = np.append(width, self.scale_factors[pairs[pair, 0]])
+        elif sharing:
+            assert self.together is not None
+            best = self.together[..., 0].max(axis=1)[self.kinds]
+            shares, kind_of_share = np.nonzero(fits & (best > 0))
+            way = np.append(way, len(way) + np.arange(len(shares)))
+            job, rate = np.append(job, shares), np.append(rate, best[shares, kind_of_share])
+            kind = np.append(kind, kind_of_share)
+            width = np.append(width, self.scale_factors[shares] / 2)
+        takes = np.zeros((len(kind), len(self.num_workers)))
+        takes[np.arange(len(kind)), self.pools[kind]] = width
+        some = rate > 0
+        attained = self.round_length is None and (each_pair or not sharing)
+        return Ways(self.capacity, takes, way[some], job[some], rate[some], attained=attained)
+
+    def slots(self) -> None:
+        """SLOs are told, and no more than that."""
 
     def equal_rates(self, jobs: IntArray) -> FloatArray:
         """(m,) float: steps/s of each of these jobs under X_isolated (4.1)."""
@@ -140,6 +178,21 @@ class Policy:
             pools=self.pools,
             scale_factors=self.scale_factors,
         ).pool_throughputs
+
+
+def pairs_of(policy: Policy, jobs: IntArray) -> dict[str, Any]:
+    """Those of the jobs that may share workers."""
+    if policy.together is None or policy.kinds is None:
+        return {}
+    kinds, widths = policy.kinds[jobs], policy.scale_factors[jobs]
+    first, second = np.triu_indices(len(jobs), 1)
+    runs = policy.together.max(axis=(2, 3)) > 0
+    possible = runs[kinds[first], kinds[second]] & (widths[first] == widths[second])
+    first, second = first[possible], second[possible]
+    return {
+        "pairs": np.stack([first, second], axis=1),
+        "pair_throughputs": policy.together[kinds[first], kinds[second]],
+    }
 
 
 class _Course:
@@ -174,7 +227,7 @@ class _Course:
     def _allocate(self, state: State, order: IntArray, ask: Ask) -> tuple[Sharing, Allocation]:
         policy, jobs = self.policy, state.jobs[order]
         fields = dict(policy.fields) | {name: np.asarray(values)[jobs] for name, values in policy.of_jobs.items()}
-        fields |= self._pairs(jobs)
+        fields |= pairs_of(policy, jobs)
         if "steps" in self.declared:
             fields["steps"] = state.left[order]
         if "slos" in self.declared:
@@ -196,21 +249,6 @@ class _Course:
         plan = ask(instance, default=policy.policy_by, asked=self._jittered(instance, state.jitter[order]))
         assert isinstance(plan, Allocation)
         return instance, plan
-
-    def _pairs(self, jobs: IntArray) -> dict[str, Any]:
-        """Those of the jobs that may share workers."""
-        policy = self.policy
-        if policy.together is None or policy.kinds is None:
-            return {}
-        kinds, widths = policy.kinds[jobs], policy.scale_factors[jobs]
-        first, second = np.triu_indices(len(jobs), 1)
-        runs = policy.together.max(axis=(2, 3)) > 0
-        possible = runs[kinds[first], kinds[second]] & (widths[first] == widths[second])
-        first, second = first[possible], second[possible]
-        return {
-            "pairs": np.stack([first, second], axis=1),
-            "pair_throughputs": policy.together[kinds[first], kinds[second]],
-        }
 
     def _jittered(self, instance: Sharing, jitter: FloatArray) -> Sharing | None:
         """The instance with ties that fall otherwise."""

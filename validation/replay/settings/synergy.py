@@ -39,7 +39,7 @@ from instances.schema import FloatArray, IntArray
 from instances.synergy import queue as queues
 from instances.synergy.allocation import SynergyAllocation
 from instances.synergy.profiles import TASKS, draw_tasks
-from instances.synergy.sensitivity import THROUGHPUT
+from instances.synergy.sensitivity import CPU, MEMORY, THROUGHPUT
 from instances.synergy.synthetic import SERVER_GPUS, SERVER_MEMORY
 from instances.synergy.traces import profiled
 from instances.synergy.tuning import Tuning, four_jobs
@@ -48,6 +48,7 @@ from validation.errors import ReplayError
 from validation.replay.engine import Ask, Decide, Decision, Jobs, State
 from validation.replay.plans import accepted
 from validation.replay.settings.gavel import JITTER
+from validation.replay.ways import Ways
 from validation.replay.workloads import durations, in_order, poisson, scale_factors
 
 if TYPE_CHECKING:
@@ -126,8 +127,26 @@ class Synergy:
         servers = 1 if self.problem == "synergy.allocation" else self.cluster.num_servers
         return np.full(servers, self.cluster.num_gpus / servers)
 
+    all_run = True
+
     def begin(self) -> Decide:
         return self._round
+
+    def ways(self) -> Ways:
+        """Each job at each configuration that may be worth it, on the cluster as one super-machine."""
+        cluster, found = self.cluster, []
+        for job, gpus in enumerate(cluster.gpu_demands.tolist()):
+            rows = np.intersect1d(cluster.undominated[job], np.flatnonzero(cluster.usable_configs[job]))
+            found += [
+                (job, one[THROUGHPUT], (gpus, one[CPU], one[MEMORY])) for one in cluster.configs[job][rows].tolist()
+            ]
+        servers = cluster.num_servers
+        return Ways.alone(
+            np.array([cluster.num_gpus, servers * cluster.server_cpus, servers * cluster.server_memory]), found
+        )
+
+    def slots(self) -> None:
+        """Nobody has a deadline that counts."""
 
     def equal_rates(self, jobs: IntArray) -> FloatArray:
         """Fair throughputs, for the part of the time in which so many jobs of its size would have the GPUs."""
