@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from benchmarks import afs, aryl, dask_overhead, elasticflow, engine, gavel, mutants, overhead, replays, synergy
+from benchmarks import afs, aryl, dask_overhead, elasticflow, engine, gavel, judge, mutants, overhead, replays, synergy
 from benchmarks.tables import BENCHMARKS, Setup, machine, markdown
 
 __all__ = ["MODULES", "app", "main"]
 
-MODULES = (overhead, dask_overhead, engine, gavel, synergy, aryl, afs, elasticflow, replays, mutants)
+MODULES = (overhead, dask_overhead, engine, gavel, synergy, aryl, afs, elasticflow, replays, mutants, judge)
 """What enters the benchmarks."""
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)

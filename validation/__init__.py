@@ -2,7 +2,8 @@
 
 ``gap_study`` measures heuristics against proven optima, ``merge_studies`` joins its shards, ``replay_study`` says what
 their gaps come to on a trace, ``check_heuristic`` puts a heuristic to the test, ``find_worst`` looks for its worst
-case; ``CATALOGUE`` is the library's table of contents, and ``register`` adds to it from outside.
+case, ``judge`` gives it one number; ``CATALOGUE`` is the library's table of contents, and ``register`` adds to it from
+outside.
 """
 
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from lazy_loader import attach
 if TYPE_CHECKING:
     from validation.catalogue import CATALOGUE, Entry, Heuristic, Rescaling, named, register
     from validation.errors import CatalogueError, StudyError
+    from validation.judgement.judging import Judgement, judge
     from validation.replay.options import ReplayOptions
     from validation.replay.results import Replays
     from validation.replay.study import replay_study
@@ -45,6 +47,7 @@ __all__ = [
     "Entry",
     "Heuristic",
     "Holds",
+    "Judgement",
     "Monotone",
     "NeverWorseThan",
     "Progress",
@@ -62,6 +65,7 @@ __all__ = [
     "examine",
     "find_worst",
     "gap_study",
+    "judge",
     "merge_studies",
     "named",
     "parametrize_with_checks",
@@ -77,6 +81,7 @@ __getattr__, __dir__, _ = attach(
     submod_attrs={
         "catalogue": ["CATALOGUE", "Entry", "Heuristic", "Rescaling", "named", "register"],
         "errors": ["CatalogueError", "StudyError"],
+        "judgement.judging": ["Judgement", "judge"],
         "replay.options": ["ReplayOptions"],
         "replay.results": ["Replays"],
         "replay.study": ["replay_study"],

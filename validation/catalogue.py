@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 IMPORT_SECONDS = 60.0
 """For a module of the user's to be imported."""
 
+READY = ("formulations", "networkx", "pandas")
+"""Modules that a heuristic given by a reference may ask to have ready."""
+
 __all__ = [
     "CATALOGUE",
     "Catalogue",
@@ -359,8 +362,10 @@ def _imported(reference: str, declines: bool) -> Heuristic:
     with Apart(_looked_at) as apart:
         answer = apart.ask(reference, seconds=IMPORT_SECONDS)
     found = _well(reference, answer)
-    # None of its processes should have to import so much of its own.
-    known = found["known"] or {"declines": declines, "imports": ("pandas",) if found["pandas"] else ()}
+    known = found["known"] or {"declines": declines, "imports": ["pandas"] if found["pandas"] else []}
+    # None of its processes should have to import so much of its own; but what else a module of the user's names would
+    # run in the process that judges it.
+    known["imports"] = tuple(one for one in known["imports"] if one in READY)
     return Heuristic(Imported(reference, bool(found["random"])), **known)
 
 

@@ -1,8 +1,8 @@
-"""What the user got wrong: one line that names the culprit."""
+"""What the user got wrong: one line that names the culprit; and what no user can get wrong."""
 
 from __future__ import annotations
 
-__all__ = ["CatalogueError", "ConservationError", "ReplayError", "StudyError"]
+__all__ = ["CatalogueError", "ConservationError", "OracleDisagreementError", "ReplayError", "StudyError"]
 
 
 class CatalogueError(ValueError):
@@ -11,6 +11,10 @@ class CatalogueError(ValueError):
 
 class StudyError(ValueError):
     """A study, a check or a hunt cannot be run as asked; the message names what is wrong."""
+
+
+class OracleDisagreementError(AssertionError):
+    """A feasible plan beats a proven bound: a model, a bound or a judge is wrong."""
 
 
 class ReplayError(ValueError):

@@ -46,6 +46,7 @@ __all__ = [
     "Apart",
     "become_keeper",
     "children",
+    "confine",
     "death",
     "descendants",
     "describe",
@@ -380,7 +381,7 @@ def _answer(
         resource.setrlimit(resource.RLIMIT_FSIZE, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if LINUX:
-        _confine(places)
+        confine(places)
     me = os.getpid()
     while True:
         os.write(answers.fileno(), struct.pack("<d", time.monotonic()))
@@ -573,14 +574,15 @@ def _restrict(handled: int, allowed: Iterable[tuple[str, int]], *, scoped: bool 
     os.close(ruleset)
 
 
-def _confine(places: list[str]) -> None:
-    """Write below these folders only, and signal nobody outside."""
+def confine(places: list[str], *, shared: bool = True) -> None:
+    """Write below these folders only, and signal nobody outside; ``shared`` says whether into ``/dev/shm``, too."""
     version = landlock()
     into = _WRITE_FILE | (_TRUNCATE if version >= 3 else 0)
     writing = into | _CHANGES | (_REFER if version >= 2 else 0)
     # Into devices, whose place nothing may take: with a file there, /dev/null answers with what others threw away.
-    shared = [("/dev", into), ("/dev/shm", writing), ("/proc/self", _WRITE_FILE)]
-    _restrict(writing, [*((place, writing) for place in places), *shared], scoped=True)
+    devices = [("/dev", into), ("/dev/shm", writing)] if shared else [("/dev/null", into), ("/dev/zero", into)]
+    beside = [*devices, ("/proc/self", _WRITE_FILE)]
+    _restrict(writing, [*((place, writing) for place in places), *beside], scoped=True)
 
 
 def hide(folder: Path) -> None:

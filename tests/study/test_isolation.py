@@ -140,3 +140,20 @@ def test_failures_are_tried_again(tmp_path: Path) -> None:
     assert len(after.rows) == 9
     gap_study(**arguments)
     assert len(log_of(output)) == 15
+
+
+def test_modules_that_a_reference_declares_do_not_run_where_it_is_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "in_the_judge.py").write_text(
+        "from instances.aryl.reclaim import Reclaim\nReclaim.objective = lambda self, plan: 0.0\n"
+    )
+    (tmp_path / "declares.py").write_text(
+        "from heuristics.aryl.reclaim import server_fraction\nfrom validation.catalogue import Heuristic\n"
+        "mine = Heuristic(server_fraction, imports=('in_the_judge', 'networkx'))\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    heuristics = {"mine": f"{tmp_path}/declares.py:mine", "theirs": "server_fraction"}
+    rows = gap_study(**{**SMALL, "count": 1}, heuristics=heuristics, output=tmp_path / "study").rows
+    values = rows.set_index("algorithm")["value"]
+    assert values["mine"] == values["theirs"] > 0

@@ -20,6 +20,7 @@ def _run() -> int:
         bench,
         convert,
         doctor,
+        judge,
         problems,
         replay,
         studies,

@@ -38,6 +38,7 @@ __all__ = [
     "cell_record",
     "cells_of",
     "in_shard",
+    "judged",
     "row_of",
     "run_cell",
     "solve_exactly",
@@ -111,7 +112,7 @@ def run_cell(cell: Cell, instance: AnyInstance) -> dict[str, Any]:
     algorithm = cell.algorithm
     if algorithm.heuristic is None:
         return solve_exactly(instance, algorithm.options["solver"], cell.time_limit, verify=algorithm.verifies)
-    return _judged(instance, algorithm.heuristic, cell)
+    return judged(instance, algorithm.heuristic, cell.seed, seconds=cell.time_limit, memory=cell.memory)
 
 
 def solve_exactly(instance: AnyInstance, solver: str, time_limit: float, *, verify: bool) -> dict[str, Any]:
@@ -241,9 +242,11 @@ def _plan_of(instance: AnyInstance, content: Mapping[str, Any]) -> tuple[Plan | 
         return None, str(error)
 
 
-def _judged(instance: AnyInstance, heuristic: Heuristic, cell: Cell) -> dict[str, Any]:
+def judged(
+    instance: AnyInstance, heuristic: Heuristic, seed: int, *, seconds: float, memory: int | None
+) -> dict[str, Any]:
     """Row entries of a heuristic on an instance: its plan is judged by the instance."""
-    asked = ask(instance, heuristic, cell.seed, seconds=cell.time_limit, memory=cell.memory)
+    asked = ask(instance, heuristic, seed, seconds=seconds, memory=memory)
     plan = asked.plan
     entries: dict[str, Any] = {"seconds": asked.seconds, "value": None, "reason": asked.reason}
     if asked.reason:

@@ -28,7 +28,7 @@ import formulations
 from instances.base import Instance
 from validation import catalogue
 from validation.catalogue import Heuristic
-from validation.errors import StudyError
+from validation.errors import OracleDisagreementError, StudyError
 from validation.gaps import beats, gap_to
 from validation.node import memory_share
 from validation.provenance import cores, memory_of_machine
@@ -64,10 +64,6 @@ INTERRUPTED = "interrupted: the instance is as it was found"
 
 CUT_SHORT = "the time ended before all restarts had: another run may find another instance"
 """What a witness says whose restarts did not all end."""
-
-
-class OracleDisagreementError(AssertionError):
-    """A feasible plan beats a proven bound: a model, a bound or a judge is wrong."""
 
 
 class HeuristicFailedError(Exception):

@@ -1,0 +1,1 @@
+"""One number for a heuristic, from a judge that it cannot reach: ``judge``, ``optgap judge``."""
