@@ -13,6 +13,7 @@ from benchmarks.tables import Row, Setup, benchmark, between, gap, median_second
 from formulations.elasticflow import admission as admission_models
 from formulations.elasticflow import minimum_satisfactory_share as share_models
 from formulations.engine.solution import Solution
+from formulations.worst_case.elasticflow import minimum_satisfactory_share as worst_shares
 from heuristics.elasticflow.admission import edf as edf_admission
 from heuristics.elasticflow.admission import edf_condition, edf_with_admission, edf_with_elastic_scaling
 from heuristics.elasticflow.admission import progressive_filling as filling_admission
@@ -39,6 +40,7 @@ __all__ = [
     "share_stretches",
     "share_time_indexed",
     "share_trace",
+    "share_turned_away",
 ]
 
 
@@ -333,6 +335,34 @@ def share_gaps(setup: Setup) -> Iterator[Row]:
             cells += [len(gaps), f"{statistics.mean(gaps):.2%}, {max(gaps):.0%}" if gaps else ""]
         with_plan = sum(best.status == "optimal" for _, best in solved)
         yield tightness, with_plan, *cells, sum(not one.violations(edf(one)) for one in drawn)
+
+
+@benchmark(
+    "elasticflow.minimum_satisfactory_share.turned_away",
+    "jobs",
+    "slots",
+    "GPUs",
+    "last deadline",
+    "work that is missing",
+    "proof",
+    "time",
+)
+def share_turned_away(setup: Setup) -> Iterator[Row]:
+    """The most work, in GPU-slots, that the last job of a feasible set lacks when Algorithm 1 comes to it."""
+    none_is = [(2, 3, 3), (2, 4, 4), (3, 1, 4), (3, 1, 8), (3, 4, 1), (4, 6, 1)]
+    any_deadlines = [(*sizes, False) for sizes in (*none_is, (3, 2, 2), (3, 2, 3), (3, 3, 3))]
+    last_is_later = [(*sizes, True) for sizes in ((3, 2, 2), (3, 2, 3), (3, 3, 2), (3, 3, 3))]
+    for jobs, slots, gpus, later in setup.size([*any_deadlines, *last_is_later], [(3, 2, 2, False)]):
+        model = worst_shares.turned_away(num_jobs=jobs, num_slots=slots, num_gpus=gpus, later=later)
+        solution, time = timed(formulations.solve, model, time_limit=setup.seconds(600), verify=True)
+        if solution.objective is not None and solution.objective > 0.5:
+            solution.load()
+            instance = worst_shares.read(model)
+            assert progressive_filling(instance) is None
+            assert formulations.solve(instance).status == "optimal"
+        # GPU-slots are whole.
+        missing = f"{round(solution.bound)}" if solution.status == "optimal" else f"at most {solution.bound:.4g}"
+        yield jobs, slots, gpus, "later" if later else "any", missing, solution.proof, seconds(time)
 
 
 @benchmark("elasticflow.placement.times", "GPUs", "jobs", "what", "time", "jobs moved")

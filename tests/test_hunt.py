@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import formulations
 import instances
+from formulations.worst_case import Measure
 from heuristics.aryl.reclaim import server_fraction
 from instances.aryl.reclaim import Reclaim, ReclaimPlan
 from instances.aryl.two_job import generate as generate_two
@@ -20,7 +21,9 @@ from validation import StudyError, catalogue, find_worst
 from validation.catalogue import CatalogueError, Heuristic
 from validation.study.cells import Asking
 from validation.testing import hunt as hunting
+from validation.testing.family import Family
 from validation.testing.hunt import OracleDisagreementError, Witness, judge
+from validation.testing.witness import Judged
 
 
 def last_servers(instance: Reclaim) -> ReclaimPlan:
@@ -34,23 +37,47 @@ def witness() -> Witness:
 
 @pytest.mark.slow
 def test_a_bad_heuristic_is_caught_and_its_instance_shrunk(witness: Witness, tmp_path: Path) -> None:
-    """Taking the last servers can preempt a job where none has to be: one job, two servers."""
-    assert witness.worst_gap == np.inf
-    smallest = witness.judged.instance
-    assert isinstance(smallest, Reclaim)
-    assert smallest.hosts.tolist() == [[False, True]]
+    """Taking the last servers can preempt a job where none has to be; an instance that has a ratio tells more."""
+    assert 0 < witness.judged.gap < np.inf
+    assert witness.judged.gap >= 0.9 * witness.worst_gap
+    assert witness.judged.optimum >= 1
     path = witness.save(tmp_path)
     told = json.loads(path.read_text(encoding="utf-8"))
     replayed = instances.read(told["instance"])
     assert replayed.objective(last_servers(replayed)) == told["value"]  # type: ignore[arg-type]
+    assert told["difference"] == told["value"] - told["optimum"]
     assert formulations.solve(replayed).objective == told["optimum"]
     page = path.with_suffix(".html").read_text(encoding="utf-8")
     assert "<svg" in page
     assert "last_servers" in page
 
 
-def test_an_infinite_gap_is_null_in_json(witness: Witness) -> None:
-    assert witness.to_dict()["gap"] is None
+ONLY = Reclaim(hosts=np.array([[False, True]]), gpus=np.array([[0, 1]]), demand=1)
+"""Where the last server preempts one job, and none has to be."""
+
+
+def test_an_infinite_gap_is_null_in_json() -> None:
+    only = Judged(ONLY, ReclaimPlan(servers=[1]), 1.0, ReclaimPlan(servers=[0]), 0.0, np.inf)
+    witness = Witness("aryl.reclaim", "last_servers", only, np.inf, "luck", 1, 1, ())
+    told = witness.to_dict()
+    assert (told["gap"], told["worst_gap"], told["worst_difference"]) == (None, None, None)
+    assert (told["difference"], told["value"], told["optimum"]) == (1.0, 1.0, 0.0)
+
+
+def test_an_instance_that_has_a_ratio_is_worse_than_one_that_has_none() -> None:
+    """Of a greater difference, by which it would be the worse."""
+    plan = ReclaimPlan(servers=[1])
+    without, with_ratio = Judged(ONLY, plan, 9.0, plan, 0.0, np.inf), Judged(ONLY, plan, 2.0, plan, 1.0, 1.0)
+    good, declined = Judged(ONLY, plan, 1.0, plan, 1.0, 0.0), Judged(ONLY, None, None, plan, 1.0, np.inf)
+    falling: dict[Measure, list[Judged]] = {
+        "ratio": [declined, with_ratio, without, good],
+        "difference": [declined, without, with_ratio, good],
+    }
+    for measure, order in falling.items():
+        for worse, better in itertools.pairwise(order):
+            assert hunting._worse(worse, better, measure)
+            assert not hunting._worse(better, worse, measure)
+        assert hunting.badness(order[-1], measure) == 0
 
 
 def test_a_heuristic_that_crashes_does_not_stop_the_hunt() -> None:
@@ -87,7 +114,7 @@ def test_a_disagreement_is_not_lost_when_time_runs_out(monkeypatch: pytest.Monke
 
     only = Reclaim(hosts=np.array([[False, True]]), gpus=np.array([[0, 1]]), demand=1)
     asking = Asking(Heuristic(server_fraction), 0)
-    search = hunting._Search("aryl.reclaim", asking, 0, st.just(only), 0, 3.0)
+    search = hunting._Search(Family("aryl.reclaim", strategy=st.just(only)), asking, 0, "ratio", 0, 3.0)
     monkeypatch.setattr(hunting, "judge", disagree)
     with pytest.raises(OracleDisagreementError):
         hunting._hypothesis_search(search, None)
@@ -95,7 +122,7 @@ def test_a_disagreement_is_not_lost_when_time_runs_out(monkeypatch: pytest.Monke
 
 def searches(problem: str, heuristic: str) -> hunting._Search:
     asking = Asking(catalogue.heuristic(problem, heuristic)[1], 0)
-    return hunting._Search(problem, asking, 0, st.nothing(), 0, 1.0)
+    return hunting._Search(Family(problem), asking, 0, "ratio", 0, 1.0)
 
 
 def test_a_size_that_the_generator_refuses_is_drawn_again() -> None:
@@ -169,7 +196,7 @@ def test_shrinking_that_is_cut_keeps_how_far_it_came(monkeypatch: pytest.MonkeyP
         return replace(worst, instance=instance)
 
     monkeypatch.setattr(hunting, "judge", until_two)
-    small = hunting._shrink(Heuristic(last_servers), 0, 10**9, 5.0, worst, 0.9, 60.0)
+    small = hunting._shrink(Family("aryl.reclaim"), "ratio", Heuristic(last_servers), 0, 10**9, 5.0, worst, 0.9, 60.0)
     assert small.instance == judgements[0] != large
 
 
@@ -221,9 +248,51 @@ def test_a_witness_is_an_instance_file(witness: Witness, tmp_path: Path) -> None
 
 def test_instances_are_drawn_from_the_strategy_given(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("validation.testing.hunt.METHODS", (hunting._hypothesis_search,))
-    only = Reclaim(hosts=np.array([[False, True]]), gpus=np.array([[0, 1]]), demand=1)
-    witness = find_worst("aryl.reclaim", last_servers, seed=1, budget=2, strategy=st.just(only))
-    assert witness.judged.instance == only
+    witness = find_worst("aryl.reclaim", last_servers, seed=1, budget=2, strategy=st.just(ONLY))
+    assert witness.judged.instance == ONLY
+
+
+def demands_two(instance: Reclaim) -> bool:
+    return instance.demand == 2
+
+
+@pytest.mark.parametrize("restriction", [{"fix": {"num_servers": 4}}, {"where": demands_two}])
+def test_a_hunt_keeps_to_its_family(restriction: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the method, and shrinking too."""
+    monkeypatch.setattr(hunting, "RESTART", 6)
+    witness = find_worst("aryl.reclaim", last_servers, seed=1, restarts=5, budget=120, jobs=1, **restriction)
+    family = Family("aryl.reclaim", **{{"fix": "fixed"}.get(name, name): one for name, one in restriction.items()})
+    assert family.has(witness.judged.instance)
+    assert witness.judged.gap > 0
+    assert not witness.failures
+
+
+def test_what_instances_do_not_tell_is_kept_by_drawing_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A neighbour would leave the family unnoticed."""
+    methods = set()
+
+    def taken(search: Any, tasks: Any, *, jobs: int) -> Any:
+        methods.update(task.arguments[0] for task in itertools.islice(tasks, 10))
+        return iter(())
+
+    monkeypatch.setattr(hunting, "run_tasks", taken)
+    with pytest.raises(StudyError, match="no instance could be judged"):
+        find_worst("aryl.reclaim", last_servers, seed=1, budget=60, fix={"locality": 0.5})
+    assert methods == {hunting._random_search, hunting._hypothesis_search}
+
+
+@pytest.mark.parametrize(
+    ("restriction", "words"),
+    [
+        ({"fix": {"demad": 2}}, r"has no 'demad' \(did you mean 'demand'\?\)"),
+        ({"measure": "gap"}, "measure: got 'gap', must be ratio or difference"),
+        ({"fix": {"jobs_per_server": "many"}}, "generate refuses every num_servers from 2 to 12"),
+        ({"where": lambda instance: False}, "none of 1000 instances that generate made belongs"),
+    ],
+)
+def test_a_family_that_cannot_be(restriction: dict[str, Any], words: str) -> None:
+    with pytest.raises(StudyError, match=words):
+        find_worst("aryl.reclaim", last_servers, seed=1, restarts=1, budget=20, jobs=1, **restriction)
 
 
 @pytest.mark.slow

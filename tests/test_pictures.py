@@ -371,7 +371,7 @@ def witness() -> Witness:
 def test_a_witness_in_a_few_lines(witness: Witness) -> None:
     lines = str(witness).splitlines()
     assert lines == [
-        "aryl.reclaim, first: gap 100%",
+        "aryl.reclaim, first: gap 100%, difference 2",
         "4 where the optimum is 2 (jobs preempted)",
         "instance: n = 6, s = 6, demand = 3",
         "found by random search, seed 3, 12 instances judged; worst before shrinking 150%",

@@ -2,8 +2,8 @@
 
 ``gap_study`` measures heuristics against proven optima, ``merge_studies`` joins its shards, ``replay_study`` says what
 their gaps come to on a trace, ``check_heuristic`` puts a heuristic to the test, ``find_worst`` looks for its worst
-case, ``judge`` gives it one number; ``CATALOGUE`` is the library's table of contents, and ``register`` adds to it from
-outside.
+case, ``worst_case`` proves how bad it gets, ``judge`` gives it one number; ``CATALOGUE`` is the library's table of
+contents, and ``register`` adds to it from outside.
 """
 
 from typing import TYPE_CHECKING
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from validation.testing.hunt import find_worst
     from validation.testing.strategies import strategy
     from validation.testing.witness import Witness
+    from validation.testing.worst_case import WorstCase, worst_case
 
 __all__ = [
     "CATALOGUE",
@@ -61,6 +62,7 @@ __all__ = [
     "StudyOptions",
     "Verdict",
     "Witness",
+    "WorstCase",
     "check_heuristic",
     "examine",
     "find_worst",
@@ -72,6 +74,7 @@ __all__ = [
     "register",
     "replay_study",
     "strategy",
+    "worst_case",
 ]
 
 # Imported when asked for: the command line starts at once, and can tell of other packages that have
@@ -105,5 +108,6 @@ __getattr__, __dir__, _ = attach(
         "testing.hunt": ["find_worst"],
         "testing.strategies": ["strategy"],
         "testing.witness": ["Witness"],
+        "testing.worst_case": ["WorstCase", "worst_case"],
     },
 )

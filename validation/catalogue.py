@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
     from formulations.engine.protocol import Formulation
+    from formulations.worst_case.proving import WorstCaseModel
     from validation.isolation import Answer
     from validation.testing.promises import Promise
 
@@ -73,6 +74,9 @@ class Heuristic:
         What else is promised of it, and checked (:mod:`validation.testing.promises`).
     imports : tuple of str
         Modules that it imports when it is called.  A study has them ready, so that its time is its own.
+    worst_case : WorstCaseModel, optional
+        What its worst case is proven by, of a heuristic from outside the library; those of the library's own are in
+        ``formulations.worst_case``.
     """
 
     function: Callable[..., Any]
@@ -81,6 +85,7 @@ class Heuristic:
     infeasible_because: str = ""
     promises: tuple[Promise, ...] = ()
     imports: tuple[str, ...] = ()
+    worst_case: WorstCaseModel | None = None
 
     @property
     def name(self) -> str:
@@ -389,7 +394,9 @@ def _looked_at(reference: str) -> dict[str, Any]:
         return {"refused": str(error)}
     known = None
     if isinstance(found, Heuristic):
-        known = {one.name: getattr(found, one.name) for one in fields(found) if one.name != "function"}
+        # A model does not travel; who needs it imports the module itself.
+        told = [one.name for one in fields(found) if one.name not in ("function", "worst_case")]
+        known = {name: getattr(found, name) for name in told}
         found = found.function
     if not callable(found):
         place, _, name = reference.rpartition(":")

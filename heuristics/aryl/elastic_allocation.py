@@ -146,7 +146,9 @@ def marginal_greedy(instance: ElasticAllocation) -> ElasticAllocationPlan:
     of gain per GPU (ties go to the lowest job).  A step that does not fit ends its job; the
     others go on.
 
-    Guarantee: at least :func:`lp_bound` minus the largest gain of a single step of the hulls.
+    Guarantee: at least :func:`lp_bound` minus the largest gain of a single step of the hulls.  Where jobs
+    scale linearly and no worker needs more than G <= capacity GPUs, at least (capacity - G + 1) / capacity
+    of the optimum, and no more on some (docs/worst-cases.md).
     Complexity: O(C log C) for C choices in all.
 
     References

@@ -37,7 +37,8 @@ def server_fraction(instance: Reclaim, *, order: Sequence[int] | IntArray | None
     servers fall when a job is preempted, because its workers are gone from them too (lines 10 to
     16).  When one server is demanded, the server with the fewest jobs is taken (lines 18 to 20).
 
-    Guarantee: none known; optimal when one server is demanded, and where no job spans two servers.
+    Guarantee: none known; optimal when one server is demanded, and where no job spans two servers.  It
+    can preempt s - demand times as many jobs as needed (docs/worst-cases.md).
     Complexity: O((n + demand) * s).
 
     Parameters
@@ -111,7 +112,8 @@ def gpu_fraction(instance: Reclaim, *, order: Sequence[int] | IntArray | None = 
 def smallest_count_first(instance: Reclaim, *, order: Sequence[int] | IntArray | None = None) -> ReclaimPlan:
     """The servers that host the fewest jobs, as counted before any is returned (the paper's SCF baseline).
 
-    Guarantee: none known; optimal when one server is demanded, and where no job spans two servers.
+    Guarantee: at most ``demand`` times as many jobs as needed, because each of its servers hosts at most as
+    many as some server of any other plan; optimal where no job spans two servers.
     Complexity: O(s * (n + log s)).
 
     Parameters

@@ -1,13 +1,15 @@
-"""Commands that look for what is wrong: ``check``, ``hunt``, ``claims``."""
+"""Commands that look for what is wrong: ``check``, ``hunt``, ``worst-case``, ``claims``."""
 
 from __future__ import annotations
 
+import functools
 import json
+import math
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -20,11 +22,12 @@ from validation.formatting import duration, gap_range, number
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
+    from formulations.worst_case.proving import Measure
     from validation.testing.checks import CheckReport
     from validation.testing.claims import Verdict
     from validation.testing.witness import Witness
 
-__all__ = ["check", "claims", "hunt"]
+__all__ = ["check", "claims", "hunt", "worst_case"]
 
 
 @app.command()
@@ -156,6 +159,9 @@ def hunt(
     ] = None,
     problem: Annotated[str | None, typer.Option(help="The problem, where HEURISTIC alone is given.")] = None,
     strategy: Annotated[str | None, typer.Option(help="Draw instances from this, too: module:strategy.")] = None,
+    measure: Annotated[str, typer.Option(help="What is to be greatest: ratio (the gap) or difference.")] = "ratio",
+    fix: Annotated[list[str] | None, typer.Option(help="NAME=VALUE of the generator, strategy or instances.")] = None,
+    where: Annotated[str | None, typer.Option(help="Only instances of which this is true: module:function.")] = None,
     dask: Annotated[str | None, typer.Option(help=DASK)] = None,
     output: Annotated[Path, typer.Option("-o", "--output", help="Directory for what is found.")] = Path("hunt"),
 ) -> None:
@@ -171,6 +177,7 @@ def hunt(
     problem, heuristic = _problem_and_heuristic(names, problem)
     for path in paths_of(output, problem, heuristic):
         refuse_foreign(path, problem)
+    fixed = _dials(fix)
     interruption.say(lambda: "nothing had been found")
     with folder_to_write(output), cluster(dask) as client:
         try:
@@ -183,7 +190,10 @@ def hunt(
                 jobs=jobs,
                 restarts=restarts,
                 strategy=_strategy(strategy),
-                progress=_show_hunt,
+                measure=cast("Measure", measure),
+                fix=fixed,
+                where=_predicate(where),
+                progress=functools.partial(_show_hunt, measure),
                 client=client,
             )
         except OracleDisagreementError as error:
@@ -201,16 +211,44 @@ def hunt(
 def _print_hunt(found: Witness) -> None:
     judged = found.judged
     value = "no feasible plan" if judged.value is None else number(judged.value)
-    say(f"worst gap   {gap_range(found.worst_gap, found.worst_gap)}, found by {found.found_by}")
+    worst = f"{gap_range(found.worst_gap, found.worst_gap)}, difference {number(found.worst_difference)}"
+    say(f"worst gap   {worst}, found by {found.found_by}")
     say(
-        f"smallest    gap {gap_range(judged.gap, judged.gap)}: {found.heuristic} {value}, "
-        f"optimum {number(judged.optimum)}"
+        f"smallest    gap {gap_range(judged.gap, judged.gap)}, difference {number(judged.difference)}: "
+        f"{found.heuristic} {value}, optimum {number(judged.optimum)}"
     )
     # Before anything is written, so that it is not lost where nothing can be.
     say(f"instance    {json.dumps(judged.instance.to_dict())}")
     say(f"judged      {found.evaluated} instances")
     for failure in found.failures:
         say(f"ended early {failure}")
+
+
+def _dials(given: list[str] | None) -> dict[str, Any]:
+    """``NAME=VALUE`` by name; a number or a truth value where the text is one."""
+    from validation.reader_options import pairs
+
+    return {name: _plain_value(value) for name, value in pairs(given or [], "--fix").items()}
+
+
+def _plain_value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _predicate(reference: str | None) -> Callable[[Any], bool] | None:
+    """What "module:function" names, which says whether an instance belongs."""
+    if reference is None:
+        return None
+    from validation.catalogue import import_tried
+
+    found = import_tried(reference)
+    if not callable(found):
+        raise StudyError(f"--where: {reference!r} is no function, but {type(found).__name__}")
+    wanted: Callable[[Any], bool] = found
+    return wanted
 
 
 def _seconds(text: str) -> float:
@@ -222,14 +260,82 @@ def _seconds(text: str) -> float:
         raise StudyError(f"--budget: got {text!r}, must be a time such as 60s or 5m") from None
 
 
-def _show_hunt(seconds: float, worst: float, evaluated: int) -> None:
+def _show_hunt(measure: str, seconds: float, worst: float, evaluated: int) -> None:
     end = "\r" if sys.stderr.isatty() else "\n"
+    said = f"gap {gap_range(worst, worst)}" if measure == "ratio" else f"difference {number(worst)}"
     print(
-        f"{duration(seconds)}: worst gap {gap_range(worst, worst)} on {evaluated} instances   ",
+        f"{duration(seconds)}: worst {said} on {evaluated} instances   ",
         end=end,
         file=sys.stderr,
         flush=True,
     )
+
+
+@app.command("worst-case")
+def worst_case(
+    names: Annotated[
+        list[str],
+        typer.Argument(metavar="PROBLEM HEURISTIC", help="A problem, and a heuristic whose worst case has a model."),
+    ],
+    size: Annotated[int, typer.Option(min=1, help="How large the instances are.")],
+    fix: Annotated[list[str] | None, typer.Option(help="NAME=VALUE: what else chooses the instances.")] = None,
+    measure: Annotated[str, typer.Option(help="ratio or difference, of the heuristic's value and the optimum.")] = (
+        "ratio"
+    ),
+    time_limit: Annotated[float | None, typer.Option(help="Limit for the proof, s.")] = None,
+    verify: Annotated[bool, typer.Option("--verify", help="Search every program a second way, too.")] = False,
+    problem: Annotated[str | None, typer.Option(help="The problem, where HEURISTIC alone is given.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Directory for the witness and its page.")
+    ] = None,
+) -> None:
+    """Prove how bad a heuristic gets on all instances of a size, and show the instance on which it does."""
+    import contextlib
+
+    from validation.isolation import Apart
+    from validation.outputs import folder_to_write, refuse_foreign
+    from validation.testing.worst_case import witness_paths
+
+    problem, heuristic = _problem_and_heuristic(names, problem)
+    dials = _dials(fix)
+    options = {"size": size, "measure": measure, "time_limit": time_limit, "verify": verify or None, **dials}
+    interruption.say(lambda: "nothing had been proven")
+    if output is not None:
+        for path in witness_paths(output, problem, heuristic, size, dials):
+            refuse_foreign(path, problem)
+    with contextlib.nullcontext() if output is None else folder_to_write(output):
+        # Apart, because a solver does not hear that it is interrupted.
+        with Apart(functools.partial(_proven, problem, heuristic, output, options), writable=output) as apart:
+            answer = apart.ask(seconds=math.inf)
+        said = {"refused": f"the proof: {answer.reason}"} if answer.content is None else answer.content
+        if "refused" in said:
+            raise StudyError(said["refused"])
+        if "wrong" in said:
+            complain(f"the model of the worst case is wrong: {said['wrong']}")
+            raise typer.Exit(DISAGREEMENT)
+        say(json.dumps(said["json"], allow_nan=False) if as_json else said["words"])
+    if said["path"] and not as_json:
+        path = Path(said["path"])
+        say(f"saved      {path}\npage       {path.with_suffix('.html')}")
+        say(f"again      optgap solve {path} [--heuristic {heuristic}]")
+
+
+def _proven(problem: str, heuristic: str, output: Path | None, options: dict[str, Any]) -> dict[str, Any]:
+    """A worst case as JSON and in words, or why there is none."""
+    from instances import InstanceError
+    from validation.errors import CatalogueError
+    from validation.testing.hunt import OracleDisagreementError
+    from validation.testing.worst_case import WitnessRefutedError, worst_case
+
+    try:
+        found = worst_case(problem, heuristic, **options)
+        path = "" if output is None or found.judged is None else str(found.save(output))
+    except (StudyError, CatalogueError, InstanceError) as error:
+        return {"refused": str(error)}
+    except (WitnessRefutedError, OracleDisagreementError) as error:
+        return {"wrong": str(error)}
+    return {"json": found.to_dict(), "words": str(found), "path": path}
 
 
 @app.command()

@@ -14,10 +14,9 @@ from __future__ import annotations
 import functools
 import json
 import math
-import pickle
 import time
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, get_args
 
 import hypothesis
 import numpy as np
@@ -25,6 +24,7 @@ from hypothesis import HealthCheck, Phase, Verbosity, given, settings, target
 from hypothesis.strategies import SearchStrategy
 
 import formulations
+from formulations.worst_case import Measure
 from instances.base import Instance
 from validation import catalogue
 from validation.catalogue import Heuristic
@@ -33,7 +33,7 @@ from validation.gaps import beats, gap_to
 from validation.node import memory_share
 from validation.provenance import cores, memory_of_machine
 from validation.study.cells import Asking
-from validation.testing import strategies
+from validation.testing.family import Family
 from validation.testing.neighbours import neighbour, shrunk
 from validation.testing.witness import Judged, Witness
 from validation.workers import Outcome, Task, describe, run_tasks
@@ -132,6 +132,9 @@ def find_worst(
     jobs: int | None = None,
     restarts: int | None = None,
     strategy: SearchStrategy[Any] | None = None,
+    measure: Measure = "ratio",
+    fix: Mapping[str, Any] | None = None,
+    where: Callable[[Any], bool] | None = None,
     progress: Callable[[float, float, int], None] | None = None,
     client: Client | None = None,
 ) -> Witness:
@@ -154,8 +157,16 @@ def find_worst(
         the time is up: what they find depends on the seed alone, unless ``budget`` ends before them.
     strategy : SearchStrategy, optional
         What Hypothesis, one of the methods, draws from; the problem's own by default.
+    measure : "ratio" or "difference"
+        What is greatest on the worst instance: the gap, which is a ratio, or the difference of the two values.  An
+        optimum of 0 has no ratio: such an instance is the worst only where no other has a gap.
+    fix : mapping, optional
+        Dials by their names that are to have one value: of the generator, the strategy or the instances, such as
+        ``num_jobs``.  What instances do not tell is kept by drawing alone, without neighbours and without shrinking.
+    where : callable, optional
+        ``where(instance) -> bool``: only such instances are judged.
     progress : callable, optional
-        Called with seconds so far, worst gap so far and instances judged.
+        Called with seconds so far, worst gap (or difference) so far and instances judged.
     client : distributed.Client, optional
         Of a Dask cluster whose workers make the restarts, 64 by default, in place of ``jobs``.
 
@@ -178,7 +189,9 @@ def find_worst(
         raise StudyError(f"keep: got {keep!r}, must be above 0 and at most 1")
     if restarts is not None and restarts < 1:
         raise StudyError(f"restarts: got {restarts!r}, must be at least 1")
-    drawn: SearchStrategy[Any] | bytes | None = strategy
+    if measure not in get_args(Measure):
+        raise StudyError(f"measure: got {measure!r}, must be {' or '.join(get_args(Measure))}")
+    family = Family(problem, fix or {}, where, strategy)
     if client is not None:
         if jobs is not None:
             raise StudyError("jobs: the threads of the Dask workers say how many run at once")
@@ -186,7 +199,12 @@ def find_worst(
 
         modules = modules_of([problem])
         subject, restarts = carried(subject, modules), restarts or RESTARTS
-        drawn = None if strategy is None else by_value(strategy, "the strategy", modules.names)
+        family = Family(
+            problem,
+            family.fixed,
+            None if where is None else by_value(where, "the predicate", modules.names),
+            None if strategy is None else by_value(strategy, "the strategy", modules.names),
+        )
     began = time.monotonic()
     end = began + 0.75 * budget
     slice_seconds = max(0.5, min(5.0, budget / 12))
@@ -197,10 +215,12 @@ def find_worst(
     found_by, found_in, evaluated = "", 0, 0
     failures: list[tuple[int, str]] = []
 
+    methods = METHODS if family.told else tuple(one for one in METHODS if one not in NEIGHBOURLY)
+
     def tasks() -> Iterator[Task]:
         turn = 0
         while time.monotonic() < end and (restarts is None or turn < restarts):
-            method, left = METHODS[turn % len(METHODS)], max(0.1, end - time.monotonic())
+            method, left = methods[turn % len(methods)], max(0.1, end - time.monotonic())
             if restarts is None:
                 seconds = min(slice_seconds, left)
                 start = worst.instance if worst is not None else None
@@ -210,7 +230,7 @@ def find_worst(
             turn += 1
 
     # The heuristic reaches the workers with the function, so that it need not be picklable.
-    search = functools.partial(_search, problem, subject, seed, memory, drawn, limit)
+    search = functools.partial(_search, family, measure, subject, seed, memory, limit)
     interrupted = False
     try:
         for outcome in _outcomes(client, problem, search, tasks(), jobs, restarts, end + GRACE):
@@ -227,11 +247,13 @@ def find_worst(
             evaluated += number
             # Of two that are as bad the one of the earlier turn, whichever has come first.
             if found is not None and (
-                worst is None or _worse(found, worst) or (turn < found_in and not _worse(worst, found))
+                worst is None
+                or _worse(found, worst, measure)
+                or (turn < found_in and not _worse(worst, found, measure))
             ):
                 worst, found_by, found_in = found, method, turn
             if progress is not None:
-                progress(time.monotonic() - began, 0.0 if worst is None else worst.gap, evaluated)
+                progress(time.monotonic() - began, 0.0 if worst is None else badness(worst, measure), evaluated)
     except KeyboardInterrupt:
         if worst is None:
             raise
@@ -244,9 +266,9 @@ def find_worst(
         whys.append(CUT_SHORT)
     left = max(1.0, began + budget - time.monotonic())
     small = worst
-    shrink = functools.partial(_shrink, subject, seed, memory, limit)
+    shrink = functools.partial(_shrink, family, measure, subject, seed, memory, limit)
     try:
-        last = [] if interrupted else [Task((worst, keep, left), left + GRACE, asks=True)]
+        last = [] if interrupted or not family.told else [Task((worst, keep, left), left + GRACE, asks=True)]
         for outcome in _outcomes(client, problem, shrink, last, 1, 1, math.inf):
             if outcome.reason:
                 whys.append(f"shrinking: {outcome.reason}")
@@ -257,7 +279,8 @@ def find_worst(
     if interrupted:
         whys.append(INTERRUPTED)
     # A heuristic that raises ends every search alike.
-    return Witness(problem, name, small, worst.gap, found_by, evaluated, seed, tuple(dict.fromkeys(whys)))
+    ended_early = tuple(dict.fromkeys(whys))
+    return Witness(problem, name, small, worst.gap, found_by, evaluated, seed, ended_early, measure, worst.difference)
 
 
 def _outcomes(
@@ -277,11 +300,24 @@ def _outcomes(
     return cluster.run_tasks(client, function, tasks, total=total, problems=[problem], until=until)
 
 
-def _worse(one: Judged, other: Judged) -> bool:
-    """A greater gap; of two infinite ones, the smaller instance."""
-    if one.gap == other.gap:
+def badness(judged: Judged, measure: Measure) -> float:
+    """What a search makes greater: the difference, or the gap, which is 0 here where the optimum is 0 and has no ratio.
+
+    Without a feasible plan it is infinite.
+    """
+    if judged.value is None:
+        return math.inf
+    if measure == "difference":
+        return judged.difference
+    return judged.gap if math.isfinite(judged.gap) else 0.0
+
+
+def _worse(one: Judged, other: Judged, measure: Measure) -> bool:
+    """A greater gap or difference; of two that are as bad, the smaller instance."""
+    bad, than = (badness(one, measure), one.gap), (badness(other, measure), other.gap)
+    if bad == than:
         return _weight(one.instance) < _weight(other.instance)
-    return one.gap > other.gap
+    return bad > than
 
 
 def _weight(instance: AnyInstance) -> int:
@@ -299,18 +335,17 @@ class _Search:
 
     def __init__(
         self,
-        problem: str,
+        family: Family,
         asking: Asking,
         seed: int,
-        drawn: SearchStrategy[Any] | bytes | None,
+        measure: Measure,
         turn: int,
         seconds: float,
         limit: float = SOLVE_LIMIT,
         until: float = math.inf,
         most: int | None = None,
     ) -> None:
-        self.entry = catalogue.entry(problem)
-        self.drawn = drawn
+        self.family, self.measure = family, measure
         self.asking = asking
         self.limit = limit
         self.until = until
@@ -339,29 +374,26 @@ class _Search:
         except Exception as error:
             self.error = error
             raise
-        if found is not None and (self.worst is None or _worse(found, self.worst)):
+        if found is not None and (self.worst is None or _worse(found, self.worst, self.measure)):
             self.worst = found
         return found
 
     def fresh(self) -> AnyInstance:
         """A generated instance of a small size, one that the generator takes."""
-        refused = None
-        sizes = list(range(2, MAX_MEMBERS + 1))
-        while sizes:
-            size = sizes.pop(int(self.rng.integers(len(sizes))))
-            try:
-                return self.entry.generate(self.rng, **{self.entry.size: size})
-            except ValueError as error:
-                refused = error
-        raise StudyError(f"generate refuses every {self.entry.size} from 2 to {MAX_MEMBERS}, the last for: {refused}")
+        return self.family.generated(self.rng, MAX_MEMBERS)
+
+    def beside(self, here: Judged) -> Judged | None:
+        """A neighbour of the family, judged; None where there is none, or nothing is proven of it."""
+        changed = neighbour(here.instance, self.rng, max_members=MAX_MEMBERS)
+        return self.judge(changed) if changed is not None and self.family.has(changed) else None
 
 
 def _search(
-    problem: str,
+    family: Family,
+    measure: Measure,
     subject: Heuristic,
     seed: int,
     memory: int | None,
-    drawn: SearchStrategy[Any] | bytes | None,
     limit: float,
     method: Callable[[_Search, AnyInstance | None], None],
     start: AnyInstance | None,
@@ -372,7 +404,7 @@ def _search(
 ) -> Found:
     until = time.monotonic() + left
     with Asking(subject, seed, memory=memory or memory_share()) as asking:
-        search = _Search(problem, asking, seed, drawn, turn, seconds, limit, until, most)
+        search = _Search(family, asking, seed, measure, turn, seconds, limit, until, most)
         try:
             method(search, start)
         except OracleDisagreementError:
@@ -398,11 +430,13 @@ def _hill_climbing(search: _Search, start: AnyInstance | None) -> None:
         if here is None or idle > 200:
             here, idle = search.judge(search.fresh()), 0
             continue
-        changed = neighbour(here.instance, search.rng, max_members=MAX_MEMBERS)
-        found = search.judge(changed) if changed is not None else None
+        found = search.beside(here)
         idle += 1
-        if found is not None and found.gap >= here.gap:
-            idle = idle if found.gap == here.gap else 0
+        if found is None:
+            continue
+        bad, than = badness(found, search.measure), badness(here, search.measure)
+        if bad >= than:
+            idle = idle if bad == than else 0
             here = found
 
 
@@ -412,20 +446,16 @@ def _simulated_annealing(search: _Search, start: AnyInstance | None) -> None:
         if here is None:
             here = search.judge(search.fresh())
             continue
-        changed = neighbour(here.instance, search.rng, max_members=MAX_MEMBERS)
-        found = search.judge(changed) if changed is not None else None
+        found = search.beside(here)
         if found is None:
             continue
+        bad, than = badness(found, search.measure), badness(here, search.measure)
         temperature = max(1e-9, 0.2 * (1 - search.used))
-        if found.gap >= here.gap or search.rng.random() < math.exp(max(-700.0, (found.gap - here.gap) / temperature)):
+        if bad >= than or search.rng.random() < math.exp(max(-700.0, (bad - than) / temperature)):
             here = found
 
 
 def _hypothesis_search(search: _Search, start: AnyInstance | None) -> None:
-    drawn = search.drawn
-    if not isinstance(drawn, SearchStrategy):
-        drawn = strategies.strategy(search.entry.problem) if drawn is None else pickle.loads(drawn)
-
     @hypothesis.seed(int(search.rng.integers(2**32)))
     @settings(
         max_examples=10**9,
@@ -435,13 +465,13 @@ def _hypothesis_search(search: _Search, start: AnyInstance | None) -> None:
         suppress_health_check=list(HealthCheck),
         verbosity=Verbosity.quiet,
     )
-    @given(drawn)
+    @given(search.family.drawn())
     def look(instance: AnyInstance) -> None:
         if search.over:
             raise TimeoutError
         found = search.judge(instance)
         if found is not None:
-            target(min(found.gap, 1e6), label="gap")
+            target(min(badness(found, search.measure), 1e6), label=search.measure)
 
     try:
         look()
@@ -454,23 +484,37 @@ def _hypothesis_search(search: _Search, start: AnyInstance | None) -> None:
 
 
 METHODS = (_random_search, _hill_climbing, _hypothesis_search, _simulated_annealing, _hill_climbing)
+NEIGHBOURLY = (_hill_climbing, _simulated_annealing)
+"""Methods that go from an instance to its neighbours."""
 
 
 def _shrink(
-    subject: Heuristic, seed: int, memory: int | None, limit: float, worst: Judged, keep: float, seconds: float
+    family: Family,
+    measure: Measure,
+    subject: Heuristic,
+    seed: int,
+    memory: int | None,
+    limit: float,
+    worst: Judged,
+    keep: float,
+    seconds: float,
 ) -> Judged:
-    """The smallest instance that keeps the given fraction of the gap."""
-    best, threshold, until = worst, keep * worst.gap, time.monotonic() + seconds
+    """The smallest instance that keeps the given fraction of the gap or the difference."""
+    best, until = worst, time.monotonic() + seconds
+    # Of an optimum of 0 the gap is infinite, and is kept as that.
+    threshold = (keep * badness(worst, measure), keep * worst.gap if measure == "ratio" else 0.0)
 
     with Asking(subject, seed, memory=memory or memory_share()) as asking:
 
         def keeps(instance: AnyInstance) -> bool:
             nonlocal best
+            if not family.has(instance):
+                return False
             try:
                 found = judge(instance, asking, seconds=limit, until=until)
             except (HeuristicFailedError, OutOfTimeError):
                 return False
-            if found is None or found.gap < threshold:
+            if found is None or badness(found, measure) < threshold[0] or found.gap < threshold[1]:
                 return False
             best = found
             return True

@@ -6,9 +6,10 @@ import html
 import json
 import math
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +21,14 @@ from instances.schema import Scalar, declarations
 from validation import catalogue
 from validation.drawing import as_svg, label, own_style, plans_side_by_side
 from validation.formatting import number, percent
+from validation.gaps import difference_interval
 from validation.provenance import version
 from validation.sources import read_files, repairs, told
 
-__all__ = ["Judged", "Witness", "paths_of"]
+__all__ = ["Judged", "Witness", "facts_of", "page", "paths_of"]
+
+if TYPE_CHECKING:
+    from formulations.worst_case.proving import Measure
 
 AnyInstance = Instance[Any]
 MOST_ARRAYS = 12
@@ -45,6 +50,11 @@ class Judged:
     optimum: float
     gap: float
 
+    @property
+    def difference(self) -> float:
+        """``|value - optimum|``; infinite without a feasible plan."""
+        return math.inf if self.value is None else difference_interval(self.value, self.optimum, self.optimum)[0]
+
 
 @dataclass(frozen=True)
 class Witness:
@@ -64,6 +74,10 @@ class Witness:
     seed : int
     failures : tuple of str
         Reasons of searches that ended early, such as a heuristic that crashed.
+    measure : "ratio" or "difference"
+        What was searched for.
+    worst_difference : float, optional
+        Difference of the two values where the gap, or the difference, was greatest.
     """
 
     problem: str
@@ -74,13 +88,15 @@ class Witness:
     evaluated: int
     seed: int
     failures: tuple[str, ...]
+    measure: Measure = "ratio"
+    worst_difference: float = math.nan
 
     def __str__(self) -> str:
         judged = self.judged
         sizes = [f"{name} = {size}" for name, size in judged.instance.dims.items() if not name.isdigit()]
         numbers = _scalars(judged.instance)
         return (
-            f"{self.problem}, {self.heuristic}: gap {percent(judged.gap)}\n"
+            f"{self.problem}, {self.heuristic}: gap {percent(judged.gap)}, difference {number(judged.difference)}\n"
             f"{_value(judged)} where the optimum is {number(judged.optimum)} ({judged.instance.measure})\n"
             f"instance: {', '.join(sizes + [numbers] * bool(numbers))}\n"
             f"found by {self.found_by}, seed {self.seed}, {self.evaluated} instances judged; "
@@ -88,7 +104,7 @@ class Witness:
         )
 
     def _repr_html_(self) -> str:
-        return _facts(self) + _plans_picture(self)
+        return _list(_facts(self)) + _plans_picture(self.heuristic, self.judged)
 
     def to_dict(self) -> dict[str, Any]:
         """The witness as JSON; infinite gaps are None."""
@@ -98,6 +114,9 @@ class Witness:
             "heuristic": self.heuristic,
             "gap": judged.gap if math.isfinite(judged.gap) else None,
             "worst_gap": self.worst_gap if math.isfinite(self.worst_gap) else None,
+            "measure": self.measure,
+            "difference": judged.difference if math.isfinite(judged.difference) else None,
+            "worst_difference": self.worst_difference if math.isfinite(self.worst_difference) else None,
             "value": judged.value,
             "optimum": judged.optimum,
             "plan": None if judged.plan is None else judged.plan.to_dict(),
@@ -113,9 +132,9 @@ class Witness:
     def save(self, directory: str | os.PathLike[str]) -> Path:
         """Write ``<problem>-<heuristic>.json`` and ``.html`` into a directory; returns the JSON's path."""
         Path(directory).mkdir(parents=True, exist_ok=True)
-        data, page = paths_of(directory, self.problem, self.heuristic)
+        data, described = paths_of(directory, self.problem, self.heuristic)
         write_whole(data, json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n")
-        write_whole(page, _page(self))
+        write_whole(described, page(self.problem, self.heuristic, self.judged, _facts(self)))
         return data
 
 
@@ -125,38 +144,56 @@ def paths_of(directory: str | os.PathLike[str], problem: str, heuristic: str) ->
     return Path(directory) / f"{name}.json", Path(directory) / f"{name}.html"
 
 
-def _page(witness: Witness) -> str:
-    """The witness as one HTML file."""
-    content = html.escape(json.dumps(witness.to_dict()["instance"]))
-    arrays = _arrays_picture(witness)
+def page(problem: str, heuristic: str, judged: Judged, facts: Mapping[str, str]) -> str:
+    """A bad instance as one HTML file: facts, the problem's own picture, and all numbers.
+
+    Parameters
+    ----------
+    problem, heuristic : str
+    judged : Judged
+    facts : mapping
+        What stands above the picture, by its name.
+    """
+    content = html.escape(json.dumps(judged.instance.to_dict()))
+    arrays = _arrays_picture(heuristic, judged)
     return f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>{html.escape(witness.problem)}: worst case of
-{html.escape(witness.heuristic)}</title><style>{_CSS}</style></head><body>
-<h1>Worst case of {html.escape(witness.heuristic)}</h1>
-{_facts(witness)}
-{_plans_picture(witness)}
+<html lang="en"><head><meta charset="utf-8"><title>{html.escape(problem)}: worst case of
+{html.escape(heuristic)}</title><style>{_CSS}</style></head><body>
+<h1>Worst case of {html.escape(heuristic)}</h1>
+{_list(facts)}
+{_plans_picture(heuristic, judged)}
 {f"<h2>All numbers</h2><p>Rows and columns count from 0.</p>{arrays}" if arrays else ""}
 <h2>The instance</h2><pre>{content}</pre></body></html>
 """
 
 
-def _facts(witness: Witness) -> str:
-    judged = witness.judged
-    entry = catalogue.entry(witness.problem)
-    facts = {
-        "Problem": f"{witness.problem}: {entry.title} ({entry.source})",
-        "Heuristic": f"{witness.heuristic}: {_value(judged)}",
+def _list(facts: Mapping[str, str]) -> str:
+    return f"<dl>{''.join(f'<dt>{name}</dt><dd>{html.escape(fact)}</dd>' for name, fact in facts.items())}</dl>"
+
+
+def facts_of(problem: str, heuristic: str, judged: Judged) -> dict[str, str]:
+    """What is to be said of a bad instance, however it was found."""
+    entry = catalogue.entry(problem)
+    return {
+        "Problem": f"{problem}: {entry.title} ({entry.source})",
+        "Heuristic": f"{heuristic}: {_value(judged)}",
         "Optimum": number(judged.optimum),
-        "Gap": f"{percent(judged.gap)} (worst before shrinking {percent(witness.worst_gap)})",
         "Numbers": _scalars(judged.instance) or "none beside the arrays",
-        "Found by": f"{witness.found_by}, seed {witness.seed}, {witness.evaluated} instances judged",
     }
+
+
+def _facts(witness: Witness) -> dict[str, str]:
+    judged = witness.judged
+    facts = facts_of(witness.problem, witness.heuristic, judged)
+    facts["Gap"] = f"{percent(judged.gap)} (worst before shrinking {percent(witness.worst_gap)})"
+    facts["Difference"] = f"{number(judged.difference)} (worst before shrinking {number(witness.worst_difference)})"
+    facts["Found by"] = f"{witness.found_by}, seed {witness.seed}, {witness.evaluated} instances judged"
     origin = judged.instance.origin
     for what, reading in read_files(origin):
         facts[f"Real {what}"] = "; ".join([str(reading["source"]), *told(reading)])
     if changed := repairs(origin):
         facts["Repairs"] = "; ".join(f"{what}: {count} jobs" for what, count in changed.items())
-    return f"<dl>{''.join(f'<dt>{name}</dt><dd>{html.escape(fact)}</dd>' for name, fact in facts.items())}</dl>"
+    return facts
 
 
 def _value(judged: Judged) -> str:
@@ -168,17 +205,15 @@ def _scalars(record: Record) -> str:
     return ", ".join(f"{name} = {getattr(record, name)}" for name in fields)
 
 
-def _plans_picture(witness: Witness) -> str:
-    judged = witness.judged
-    plans = {} if judged.plan is None else {witness.heuristic: judged.plan}
+def _plans_picture(heuristic: str, judged: Judged) -> str:
+    plans = {} if judged.plan is None else {heuristic: judged.plan}
     return plans_side_by_side(judged.instance, {**plans, "optimal": judged.exact_plan})
 
 
-def _arrays_picture(witness: Witness) -> str:
+def _arrays_picture(heuristic: str, judged: Judged) -> str:
     """Every array of the instance and of both plans as tables of numbers, as SVG; empty where they are too large."""
-    judged = witness.judged
     columns: list[tuple[str, Record]] = [("instance", judged.instance)]
-    columns += [(witness.heuristic, judged.plan)] if judged.plan is not None else []
+    columns += [(heuristic, judged.plan)] if judged.plan is not None else []
     columns += [("optimal", judged.exact_plan)]
     panels = [_arrays(record) for _, record in columns]
     rows = max(len(panel) for panel in panels)

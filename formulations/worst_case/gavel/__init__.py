@@ -1,0 +1,1 @@
+"""Worst cases of Gavel's heuristics."""

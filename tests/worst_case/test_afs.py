@@ -1,0 +1,69 @@
+"""Worst cases of AFS's two-job rules against enumeration, and the families that they tend to."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from heuristics.afs import two_job
+from instances.afs.two_job import AfsTwoJob, AfsTwoJobPlan
+from validation import worst_case
+
+RULES = {"pairwise_rule": two_job.pairwise_rule, "shorter_first": two_job.shorter_first}
+
+
+def ratio(instance, rule):
+    best = min(instance.objective(AfsTwoJobPlan(receiver=job)) for job in (0, 1))
+    return instance.objective(RULES[rule](instance)) / best
+
+
+def pairs(most):
+    return [(now, then) for now, then in product(range(1, most + 1), repeat=2) if now <= then]
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("apathetic", [False, True])
+def test_two_job_worst_case_is_that_of_whole_work(rule, apathetic):
+    most, worst = 3, 1.0
+    for a, b in product(pairs(most), repeat=2):
+        for work in product(range(1, 7), repeat=2):
+            instance = AfsTwoJob(work=np.array(work, float), throughputs=np.array([a, b], float))
+            worst = max(worst, ratio(instance.apathetic() if apathetic else instance, rule))
+    found = worst_case("afs.two_job", rule, size=most, apathetic=apathetic)
+    assert found.proof == "prices"
+    assert found.value == pytest.approx(worst, rel=1e-9)
+
+
+def test_the_pairwise_rule_is_optimal_under_its_assumption():
+    assert worst_case("afs.two_job", "pairwise_rule", size=3, apathetic=True).value == 1
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_concave_curves_keep_the_rules_near(rule):
+    # One more GPU at most doubles a throughput on a concave curve.
+    found = worst_case("afs.two_job", rule, size=4, max_speedup=2)
+    assert found.value == pytest.approx({"pairwise_rule": 9 / 8, "shorter_first": 4 / 3}[rule], rel=1e-9)
+    rng = np.random.default_rng(3)
+    for _ in range(400):
+        now = rng.uniform(0.5, 4, 2)
+        instance = AfsTwoJob(
+            work=rng.uniform(0.5, 10, 2), throughputs=np.column_stack([now, now * rng.uniform(1, 2, 2)])
+        )
+        assert ratio(instance, rule) <= found.value * (1 + 1e-12)
+
+
+def faster(rule, times):
+    """Two jobs of one length, of which the one that does not receive the GPU would be ``times`` as fast with it."""
+    return AfsTwoJob(
+        work=np.array([2.0 * times, 2.0 * times]),
+        throughputs=np.array([[1, 2 if rule == "pairwise_rule" else 1], [1, times]], float),
+    )
+
+
+@pytest.mark.parametrize("times", [3, 4, 1000])
+@pytest.mark.parametrize("rule", RULES)
+def test_both_rules_tend_to_twice_the_optimum(rule, times):
+    value = (2 * times + 1) / (times + 3) if rule == "pairwise_rule" else 2 * times / (times + 1)
+    assert ratio(faster(rule, times), rule) == pytest.approx(value, rel=1e-12)
+    if times < 5:
+        assert worst_case("afs.two_job", rule, size=times).value == pytest.approx(value, rel=1e-9)
