@@ -167,8 +167,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "afs.elastic_sharing",
         "aryl_two_phase",
         "GPUs of running jobs not taken off",
-        "low[holds]\n    left = instance.num_gpus - int(shares.sum())",
-        "low[holds]\n    left = instance.num_gpus",
+        "left = instance.num_gpus - int(shares.sum())\n    waiting = state.active[~runs]",
+        "left = instance.num_gpus\n    waiting = state.active[~runs]",
     ),
     Mutant(
         "afs.elastic_sharing",

@@ -221,6 +221,20 @@ def test_rounding_is_no_disagreement() -> None:
     assert highs.reconciled(arrays, first, second).proof == "two runs"
 
 
+def test_rounding_beside_an_optimum_of_zero_is_no_disagreement() -> None:
+    # The least is 0; one run's point is below it by what a sum of floats may be.
+    arrays = replace(program(), offset=0.0, cost=np.ones(12), sense="min", integer=np.zeros(12, bool))
+    first = Result("optimal", np.zeros(12), 0.0, None, 0.0, "Optimal", "one run")
+    second = replace(first, x=np.where(np.arange(12) == 1, -2e-14, 0.0), bound=-2e-14)
+    assert highs.reconciled(arrays, first, second).proof == "two runs"
+    # So much is no rounding, and whole variables have none.
+    for wrong, integer in ((1e-5, False), (1.0, True)):
+        beside = replace(arrays, integer=np.full(12, integer))
+        better = replace(second, x=np.where(np.arange(12) == 1, -wrong, 0.0), bound=-wrong)
+        with pytest.warns(SolverDisagreement):
+            assert highs.reconciled(beside, first, better).bound == -wrong
+
+
 def test_other_solvers_are_checked_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(external, "run", lambda model, arrays, options: (worse(arrays), "scip", "9"))
     assert solve(knapsack(12, 3), solver="scip").objective == 0.0

@@ -625,7 +625,10 @@ def _refuted(program: LinearProgram, claimed: Result, found: Result) -> bool:
 def _reaches(program: LinearProgram, x: FloatArray, bound: float) -> bool:
     """Whether a point's value is the bound, as far as a point that keeps to its rows within a tolerance can tell."""
     value = program.objective(x)
-    return agree(value, bound) or abs(value - bound) <= POINT_TOLERANCE * float(np.abs(program.cost * x).sum())
+    cost, terms = np.abs(program.cost), np.abs(program.cost * x)
+    # A continuous variable that is 0 is so but for rounding.
+    size = float(np.where(program.integer, terms, np.maximum(terms, cost)).sum())
+    return agree(value, bound, size=size) or abs(value - bound) <= POINT_TOLERANCE * float(terms.sum())
 
 
 def _claim(program: LinearProgram, result: Result) -> str:

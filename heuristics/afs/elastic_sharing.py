@@ -466,10 +466,10 @@ def aryl_two_phase(instance: ElasticSharing) -> Schedule | None:
     """Aryl's two phases: base demands by shortest job first, then the spare GPUs by knapsack.
 
     A job's minimum and maximum are read from its table: the fewest GPUs on which it runs, and the
-    fewest on which it is as fast as it can be.  Jobs that run keep their minimum.  Phase one starts waiting
-    jobs at their minimum, in order of running time there, each if it fits.  Phase two gives the GPUs that
-    are left to the running jobs so that the sum of their running times falls the most, exactly
-    (:func:`heuristics.aryl.elastic_allocation.dynamic_program`).
+    fewest on which it is as fast as it can be.  Jobs that run keep their minimum; one that holds fewer GPUs than that
+    does not run.  Phase one starts waiting jobs at their minimum, in order of running time there, each if it fits.
+    Phase two gives the GPUs that are left to the running jobs so that the sum of their running times falls the most,
+    exactly (:func:`heuristics.aryl.elastic_allocation.dynamic_program`).
 
     Guarantee: none known on JCT.  It differs from :func:`optimus` where not all jobs get a GPU (there short jobs
     start first here, and the lowest there), and where a step of several GPUs is worth more than smaller ones:
@@ -485,10 +485,10 @@ def aryl_two_phase(instance: ElasticSharing) -> Schedule | None:
 def _two_phases(instance: ElasticSharing, state: State) -> IntArray:
     low, high = instance.min_shares, instance.max_shares
     shares = np.zeros(instance.num_jobs, np.int64)
-    holds = state.active[state.shares[state.active] > 0]
-    shares[holds] = low[holds]
+    runs = state.shares[state.active] >= low[state.active]
+    shares[state.active[runs]] = low[state.active[runs]]
     left = instance.num_gpus - int(shares.sum())
-    waiting = state.active[state.shares[state.active] == 0]
+    waiting = state.active[~runs]
     base_times = state.remaining[waiting] / instance.throughputs[waiting, low[waiting]]
     for job in waiting[np.argsort(base_times, kind="stable")]:
         if low[job] <= left:

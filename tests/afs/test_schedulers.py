@@ -482,6 +482,16 @@ def test_optimus_and_aryl_are_two():
     assert schedulers.aryl_two_phase(bent).shares[0].tolist() == [3, 1]
 
 
+def test_a_job_that_holds_fewer_gpus_than_it_runs_on_does_not_run():
+    tables = [[0, 0, 0, 0, 4], [0, 4, 4, 5, 9], [0, 1, 3, 5, 7]]
+    instance = ElasticSharing(
+        num_gpus=4, work=[2, 2, 2], throughputs=tables, held=[1, 3, 0], requests=[4, 2, 1], arrivals=[0, 0, 0]
+    )
+    for name, scheduler in ALL.items():
+        assert instance.violations(scheduler(instance)) == [], name
+    assert schedulers.aryl_two_phase(instance).shares[0].tolist() == [0, 1, 3]
+
+
 # --- all schedulers, all instances ----------------------------------------------------------------
 
 
