@@ -70,6 +70,7 @@ def boundaries(problem: str) -> list[Any]:
     return list(found.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("problem", list(CATALOGUE))
 def test_both_solvers_agree_at_the_boundaries(problem: str) -> None:
     ways: list[dict[str, Any]] = [{"solver": "scip"}]

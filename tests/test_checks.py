@@ -141,6 +141,7 @@ def test_a_known_failure_is_expected() -> None:
     assert statuses["feasible"].reason == "it is a joke"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("problem", "name"), [(problem, name) for problem, entry in CATALOGUE.items() for name in entry.heuristics]
 )
@@ -295,6 +296,7 @@ def left_out(instance: instances.Instance[Any], name: str) -> Any:
         return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("problem", "name"), OPTIONAL)
 def test_every_optional_field_is_drawn_and_left_out(problem: str, name: str) -> None:
     declared = declarations(CATALOGUE[problem].instance)[name]

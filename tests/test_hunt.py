@@ -242,6 +242,7 @@ def test_unknown_names() -> None:
         find_worst("aryl.reclaim", "server_fractio", seed=1)
 
 
+@pytest.mark.slow
 def test_a_witness_is_an_instance_file(witness: Witness, tmp_path: Path) -> None:
     assert instances.load(witness.save(tmp_path)) == witness.judged.instance
 

@@ -131,6 +131,7 @@ def test_a_broken_plan(problem: str, change: Any) -> None:
     assert labelled(axes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("problem", CATALOGUE)
 def test_a_large_instance(problem: str) -> None:
     """What is too many to name is not named, and nothing warns."""

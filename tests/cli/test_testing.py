@@ -43,6 +43,7 @@ def test_a_strategy_of_ones_own_on_the_command_line(optgap: Optgap, tmp_path: Pa
     assert (bad.code, bad.err) == (2, "optgap: --strategy: 'drawn:three' is no Hypothesis strategy, but int\n")
 
 
+@pytest.mark.slow
 def test_searches_that_end_early_are_told(optgap: Optgap, tmp_path: Path) -> None:
     crashing = """
     from heuristics.aryl.reclaim import server_fraction

@@ -245,6 +245,7 @@ def test_time_that_runs_out_leaves_a_plan_and_a_true_bound(monkeypatch: pytest.M
     assert solution.bound == pytest.approx(0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"weight_spread": 100.0, "workers_per_pool": 28}, {"fifo_fraction": 1.0}])
 def test_mixes_of_plans_end_in_the_same_vector(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(6):

@@ -127,6 +127,7 @@ def test_the_search_has_the_heuristics_of_the_catalogue_within_reach(example: An
             assert greedy.by_weights(drawn, weights).servers.tolist() == same(drawn).servers.tolist()
 
 
+@pytest.mark.slow
 def test_openevolve_gets_a_score_whatever_the_program_is(
     example: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -78,6 +78,7 @@ def heuristic(instance):
 """
 
 
+@pytest.mark.slow
 @WALLED
 @pytest.mark.parametrize("given", ["a file", "a number"])
 def test_nothing_that_a_heuristic_can_read_holds_the_hidden_seed(given: str, tmp_path: Path) -> None:
@@ -296,6 +297,7 @@ def trial(tmp_path_factory: pytest.TempPathFactory) -> Trial:
         return Trial(tmp_path_factory.mktemp("judge"))
 
 
+@pytest.mark.slow
 def test_a_cheat_would_have_something_to_gain(trial: Trial) -> None:
     assert trial.bad.score < trial.honest.score <= 1.0
 

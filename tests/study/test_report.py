@@ -29,6 +29,7 @@ from .studies import (
 pytestmark = FORKED
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("pictures")
 def test_the_report_stands_alone(tmp_path: Path) -> None:
     study = gap_study(

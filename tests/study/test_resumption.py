@@ -30,6 +30,7 @@ def test_the_same_call_again_computes_nothing(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(again.summary(), first.summary())
 
 
+@pytest.mark.slow
 def test_only_what_changed_is_computed(tmp_path: Path) -> None:
     both = {"heuristics": ["server_fraction", "random"]}
     assert len(computed(tmp_path, **both)) == 9
@@ -55,6 +56,7 @@ def test_the_table_holds_what_was_asked_last(tmp_path: Path) -> None:
     assert len(log_of(tmp_path)) == 24
 
 
+@pytest.mark.slow
 def test_a_torn_last_line_is_dropped(tmp_path: Path) -> None:
     whole = gap_study(**SMALL, output=tmp_path)
     log = tmp_path / "rows.jsonl"
@@ -222,6 +224,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_killed_and_resumed(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT, encoding="utf-8")

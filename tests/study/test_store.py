@@ -232,6 +232,7 @@ def test_words_are_words_on_a_terminal(study: Path) -> None:
 # --- odd places -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_files_of_the_current_directory_change_nothing(study: Path, tmp_path: Path) -> None:
     for name in ("html.py", "json.py", "numpy.py", "random.py", "filelock.py", "validation.py"):
         (tmp_path / name).write_text("raise SystemExit('taken for another')\n", encoding="utf-8")
@@ -272,6 +273,7 @@ def test_settings_of_matplotlib_change_nothing(tmp_path: Path) -> None:
     assert b"<svg" in pictures[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [b"[bold] {x} %41 'a\" &", b"caf\xe9", b"javascript:alert(1)", "文\u202e".encode()])
 def test_odd_names_of_directories(name: bytes, study: Path, tmp_path: Path) -> None:
     target = os.fsencode(tmp_path) + b"/" + name
@@ -292,6 +294,7 @@ def test_a_path_with_a_nul(tmp_path: Path) -> None:
 # --- a full disk ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_full_disk_ends_a_study_in_one_line(study: Path, tmp_path: Path) -> None:
     whole = finish(study).rows
     command = ["study", "aryl.reclaim", "--seed", 3, "--sizes", 5, "--count", 2, "--heuristic", "random", "-o", "full"]

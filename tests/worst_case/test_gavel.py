@@ -249,6 +249,7 @@ def test_specialists(kinds: int, workers: int, spread: float, name: str) -> None
     assert fairness(instance, name) == pytest.approx(kinds * spread / (kinds + spread - 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("workers", "widest", "jobs"), [(3, 2, 5), (4, 3, 6), (5, 4, 7), (5, 2, 7)])
 def test_the_widths_of_the_family_are_the_worst_at_small_sizes(workers: int, widest: int, jobs: int) -> None:
     found = worst_case(*ROUNDS, size=jobs, num_workers=workers, widest=widest)

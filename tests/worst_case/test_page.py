@@ -93,6 +93,7 @@ print(json.dumps({"proven": told, "tried": tried, "witnesses": witnesses}))
 """
 
 
+@pytest.mark.slow
 def test_longest_processing_time_first_is_as_bad_as_graham_says() -> None:
     """In a process of its own, because the example registers a problem; with it its witnesses of the table."""
     rows = [row for row in ROWS if row not in OWN]
