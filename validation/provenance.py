@@ -15,7 +15,7 @@ from typing import Any
 
 from validation.formatting import printable
 
-__all__ = ["cores", "memory_of_machine", "provenance", "version"]
+__all__ = ["cores", "memory_of_machine", "provenance", "today", "version"]
 
 
 @cache
@@ -25,6 +25,11 @@ def version(distribution: str) -> str:
         return importlib_metadata.version(distribution)
     except importlib_metadata.PackageNotFoundError:
         return "not installed"
+
+
+def today() -> str:
+    """The date, such as "2026-11-22"; what is measured looks at a clock that nobody sets."""
+    return datetime.now(UTC).date().isoformat()
 
 
 def provenance(jobs: int) -> dict[str, Any]:

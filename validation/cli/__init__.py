@@ -18,6 +18,7 @@ def main() -> None:
 def _run() -> int:
     from validation.cli import (  # noqa: F401, they add their commands
         bench,
+        collection,
         convert,
         doctor,
         judge,

@@ -25,7 +25,7 @@ EXPLAIN_SECONDS = 30.0
 HEURISTIC_SECONDS = 600.0
 """For a heuristic on one instance, unless told otherwise."""
 
-__all__ = ["generate", "list_problems", "solve"]
+__all__ = ["generate", "list_problems", "solve", "solve_apart"]
 
 
 @app.command("list")
@@ -117,7 +117,7 @@ def solve(
     found = (
         _by_heuristic(instance, heuristic, seed, time_limit)
         if heuristic
-        else _exactly(instance, solver, time_limit, verify)
+        else solve_apart(instance, solver, time_limit, verify)
     )
     if as_json:
         if found["objective"] is not None and not math.isfinite(found["objective"]):
@@ -159,7 +159,8 @@ def _or_none(value: float | None) -> str:
     return "none" if value is None else number(value)
 
 
-def _exactly(instance: Any, solver: str, time_limit: float | None, verify: bool) -> dict[str, Any]:
+def solve_apart(instance: Any, solver: str, time_limit: float | None, verify: bool) -> dict[str, Any]:
+    """The exact side of an instance as JSON, from a process of its own."""
     import formulations  # noqa: F401, the time for that is not the solver's
     from validation.isolation import Apart
 

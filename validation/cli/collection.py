@@ -1,0 +1,232 @@
+"""Commands ``collection``: the instances with the best plans and bounds that are known."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from validation.cli import interruption
+from validation.cli.app import DISAGREEMENT, app, console, say, text
+from validation.errors import StudyError
+from validation.formatting import number, percent
+
+__all__ = ["list_instances", "show", "solve", "submit"]
+
+collection_app = typer.Typer(help="Instances with the best plans and bounds that are known.")
+app.add_typer(collection_app, name="collection")
+
+Where = Annotated[
+    Path | None,
+    typer.Option("--collection", help="Folder of the collection; else $SCHEDULING_COLLECTION, else the checkout's."),
+]
+Name = Annotated[str, typer.Argument(help="Of an instance, such as aryl.reclaim-g03.")]
+
+
+@collection_app.command("list")
+def list_instances(
+    problem: Annotated[str | None, typer.Option(help="Only of this problem, or of this paper's.")] = None,
+    kind: Annotated[str | None, typer.Option("--class", help="Only of this class: easy, hard or open.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    folder: Where = None,
+) -> None:
+    """List the instances: what the best plan is worth, the bound, and what proves it."""
+    from instances.schema import nearest
+    from validation.collection.store import CLASSES, load
+
+    collection = load(folder)
+    if kind is not None and kind not in CLASSES:
+        raise StudyError(f"--class: got {kind!r}{nearest(kind, CLASSES)}, must be one of {', '.join(CLASSES)}")
+    frame = collection.frame()
+    if problem is not None:
+        known = sorted(set(frame["problem"]))
+        frame = frame[[f"{one}.".startswith(f"{problem}.") for one in frame["problem"]]]
+        if frame.empty:
+            raise StudyError(f"--problem: no instance is of {problem!r}{nearest(problem, known)}")
+    if kind is not None:
+        frame = frame[frame["class"] == kind]
+    if as_json:
+        # Numbers that JSON does not have are null.
+        rows = json.loads(frame.reset_index().to_json(orient="records", double_precision=15))
+        print(json.dumps(rows, allow_nan=False))
+        return
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for name in ("name", "class", "origin", "jobs", "value", "bound", "gap", "proof"):
+        table.add_column(name, justify="right" if name in ("jobs", "value", "bound", "gap") else "left")
+    for instance, row in frame.to_dict("index").items():
+        jobs = "" if math.isnan(row["jobs"]) else f"{row['jobs']:.0f}"
+        numbers = [jobs, number(row["value"]), number(row["bound"]), percent(row["gap"])]
+        table.add_row(*map(text, [str(instance), row["class"], row["origin"], *numbers, row["proof"]]))
+    console().print(table)
+    say(f"{len(frame)} instances of collection {collection.version}")
+
+
+@collection_app.command()
+def show(
+    name: Name,
+    plot: Annotated[Path | None, typer.Option(help="Picture of the best plan to write: a .png, .svg or .pdf.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the record as JSON.")] = False,
+    folder: Where = None,
+) -> None:
+    """Show what is known of an instance."""
+    from validation.collection.store import load
+
+    collection = load(folder)
+    record, instance, plan = collection.record(name), collection.instance(name), collection.plan(name)
+    if plot is not None:
+        _write_picture(instance, plan, plot)
+    if as_json:
+        print(json.dumps(record, allow_nan=False))
+        return
+    best, bound = record["best"], record["bound"]
+    lines = {
+        "name": name,
+        "problem": f"{record['problem']} ({'smaller' if record['sense'] == 'min' else 'greater'} is better)",
+        "class": record["class"],
+        "origin": _told(record["origin"]),
+        "licence": record["licence"],
+        "size": ", ".join(f"{dimension} = {length}" for dimension, length in record["size"].items()),
+        "best": f"{number(best['value'])} (exactly {best['exact']}), by {best['found_by']}, {best['date']}",
+        "bound": "none" if bound["value"] is None else f"{number(bound['value'])}, {_proven(bound['proof'])}",
+        "digest": record["digest"],
+        "files": f"{collection.file(name, 'instance')}, {collection.file(name, 'plan')}",
+        "plan": repr(plan),
+        "picture": "" if plot is None else str(plot),
+        "history": "; ".join(f"until {one['date']}: {_replaced(one)}" for one in record["history"]),
+    }
+    for heading, value in lines.items():
+        if value:
+            say(f"{heading:<8} {value}")
+    say("heuristics:")
+    for heuristic, one in record["heuristics"].items():
+        worth = one["status"] if one["value"] is None else number(one["value"])
+        say(f"    {heuristic:<28} {worth:<14} {'' if one['gap'] is None else 'gap ' + percent(one['gap'])}".rstrip())
+
+
+@collection_app.command()
+def solve(
+    name: Name,
+    time_limit: Annotated[float | None, typer.Option(help="Limit for the solver, s.")] = None,
+    solver: Annotated[str, typer.Option(help="Solver of the exact model.")] = "highs",
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="File for the plan that is found.")] = None,
+    folder: Where = None,
+) -> None:
+    """Solve an instance again, and say how that compares with what is known."""
+    from instances.files import write_whole
+    from validation.cli.problems import solve_apart
+    from validation.collection.store import load
+    from validation.gaps import beats
+    from validation.outputs import try_file
+
+    if time_limit is not None and not time_limit > 0:
+        raise typer.BadParameter(f"got {time_limit}, must be positive seconds", param_hint="--time-limit")
+    collection = load(folder)
+    record, instance = collection.record(name), collection.instance(name)
+    if output is not None:
+        try_file(output)
+    interruption.say(lambda: "nothing had been solved")
+    found = solve_apart(instance, solver, time_limit, False)
+    value, bound = found["objective"], found["bound"]
+    best, known = record["best"]["value"], record["bound"]["value"]
+    say(f"status   {found['status']}, {found['build_seconds'] + found['solve_seconds']:.3g} s")
+    say(f"value    {'none' if value is None else number(value)}, {_than(record['sense'], value, best)} {number(best)}")
+    other = "max" if record["sense"] == "min" else "min"
+    than = "none is known" if known is None else f"{_than(other, bound, known)} {number(known)}"
+    say(f"bound    {'none' if bound is None else number(bound)}, {than}")
+    if output is not None and found["plan"] is not None:
+        write_whole(output, json.dumps(found["plan"], allow_nan=False) + "\n")
+        say(f"plan     {output}")
+    if value is not None and known is not None and beats(record["sense"], value, known):
+        say("The plan is beyond the bound that is known: one of the two is wrong.")
+        raise typer.Exit(DISAGREEMENT)
+
+
+@collection_app.command()
+def submit(
+    name: Name,
+    plan: Annotated[Path | None, typer.Argument(help="Plan as JSON.")] = None,
+    prices: Annotated[Path | None, typer.Option(help="Prices as JSON, which prove a bound.")] = None,
+    run: Annotated[Path | None, typer.Option(help="A solver run as JSON, which claims a bound.")] = None,
+    by: Annotated[str, typer.Option(help="Who or what found the plan.")] = "submitted",
+    folder: Where = None,
+) -> None:
+    """Check a plan, or a bound with its proof, and take it into the collection if it is better; else exit with 1."""
+    from instances.files import instance_type
+    from instances.text import as_json, read_text
+    from validation.collection import submission
+    from validation.collection.store import load
+
+    given = [file for file in (plan, prices, run) if file is not None]
+    if len(given) != 1:
+        raise StudyError("give one of a plan, --prices FILE and --run FILE")
+    collection = load(folder)
+    record = collection.record(name)
+    data = as_json(read_text(given[0]), f"{given[0]}")
+    if not isinstance(data, Mapping):
+        raise StudyError(f"{given[0]}: must be a JSON object")
+    if plan is not None:
+        made = instance_type(record["problem"]).plan_type.from_dict(data)
+        done = submission.submit_plan(collection, name, made, by=by)
+    elif prices is not None:
+        done = submission.submit_prices(collection, name, data)
+    else:
+        done = submission.submit_run(collection, name, data)
+    say(f"{done.verdict}: {done.message}")
+    if not done.taken:
+        raise typer.Exit(DISAGREEMENT)
+
+
+def _than(sense: str, value: float | None, known: float) -> str:
+    from instances.base import agree
+
+    if value is None:
+        return "where there is"
+    if agree(value, known, size=1.0):
+        return "as good as the"
+    return "better than the" if (value < known if sense == "min" else value > known) else "worse than the"
+
+
+def _told(origin: Mapping[str, Any]) -> str:
+    files = ", ".join(origin.get("files", []))
+    return f"{origin['kind']}: {origin['call']}" + (f", from {files}" if files else "")
+
+
+def _proven(proof: Mapping[str, Any]) -> str:
+    if proof["kind"] == "runs":
+        told = [f"{run['solver']} {run['version']} ({run['status']}, {run['seconds']:.3g} s)" for run in proof["runs"]]
+        return f"on the word of {', '.join(told)}"
+    if proof["kind"] == "argument":
+        return f"by argument: {proof['why']}"
+    return f"proven by {proof['kind']}"
+
+
+def _replaced(entry: Mapping[str, Any]) -> str:
+    what = next(name for name in ("best", "bound") if name in entry)
+    value = entry[what]["value"]
+    return f"{what} {'none' if value is None else number(value)}"
+
+
+def _write_picture(instance: Any, plan: Any, file: Path) -> None:
+    from instances.files import write_whole
+    from validation.drawing import own_style
+    from validation.outputs import try_file
+
+    form = file.suffix.removeprefix(".")
+    if form not in ("png", "svg", "pdf"):
+        raise StudyError(f"--plot: got {file}, must end in .png, .svg or .pdf")
+    try_file(file)
+    drawn = io.BytesIO()
+    with own_style({}, salt="collection"):
+        from matplotlib.figure import Figure
+
+        figure = Figure(layout="constrained")
+        instance.plot(plan, ax=figure.subplots())
+        figure.savefig(drawn, format=form)
+    write_whole(file, drawn.getvalue())
