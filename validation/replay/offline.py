@@ -44,6 +44,7 @@ import heapq
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -51,7 +52,7 @@ import numpy as np
 from formulations.engine.highs import Result, Session
 from formulations.engine.linear import LinearProgram, csr
 from instances.base import TOLERANCE, Sense
-from instances.schema import FloatArray
+from instances.schema import FloatArray, IntArray
 from validation.errors import ReplayError
 from validation.replay.engine import Costs, Jobs
 from validation.replay.ways import Hindsight, Slots, Ways, corners_of
@@ -169,6 +170,31 @@ class _Trace:
         self.unit = float(self.alone.sum()) / WHOLE or 1.0
         self.worth = self._worth()
 
+    @cached_property
+    def share(self) -> FloatArray:
+        """(e,) float: what each entry of the ways does in a ``unit`` of time, of ``WHOLE`` that its job has to do."""
+        share: FloatArray = self.ways.rate * self.unit / self.work[self.ways.job] * WHOLE
+        return share
+
+    @cached_property
+    def size(self) -> FloatArray:
+        """(r,) float: what the resources are measured in; 1 of what there is nothing of."""
+        return np.where(self.ways.capacity > 0, self.ways.capacity, 1.0)
+
+    @cached_property
+    def of_way(self) -> list[list[tuple[int, float]]]:
+        """For each way, its jobs with their shares."""
+        of_way: list[list[tuple[int, float]]] = [[] for _ in self.ways.takes]
+        for way, job, share in zip(self.ways.way.tolist(), self.ways.job.tolist(), self.share.tolist(), strict=True):
+            of_way[way].append((job, share))
+        return of_way
+
+    def _there_from(self, interval: IntArray) -> IntArray:
+        """(w,) int: the interval from which each way can be had, when all that are in it are there."""
+        first = np.zeros(len(self.ways.takes), np.int64)
+        np.maximum.at(first, self.ways.way, interval[self.ways.job])
+        return first
+
     def _worth(self) -> FloatArray:
         """(n,) float: seconds of all resources that each job's work costs at least, by prices of the resources.
 
@@ -178,10 +204,8 @@ class _Trace:
         rows = np.concatenate([ways.job, *(np.full(len(ways.takes), n + one) for one in range(r)), n + np.arange(r)])
         every = np.arange(len(ways.takes))
         columns = np.concatenate([ways.way, *([every] * r), np.full(r, len(every))])
-        share = ways.rate * self.unit / self.work[ways.job] * WHOLE
-        size = np.where(ways.capacity > 0, ways.capacity, 1.0)
         values = np.concatenate(
-            [share, *(ways.takes[:, one] / size[one] for one in range(r)), -1.0 * (ways.capacity > 0)]
+            [self.share, *(ways.takes[:, one] / self.size[one] for one in range(r)), -1.0 * (ways.capacity > 0)]
         )
         prices, told = np.where(ways.capacity > 0, 1 / r, 0.0), np.zeros(n)
         if r > 1 and len(every) <= MOST:
@@ -194,7 +218,7 @@ class _Trace:
             if certificate is not None and (certificate.row_duals[n:] < 0).any():
                 prices = np.maximum(-certificate.row_duals[n:], 0.0)
                 told = np.maximum(certificate.row_duals[:n], 0.0) / self.work
-        price = prices / size / prices.sum()
+        price = prices / self.size / prices.sum()
         cost = ways.takes @ price
         # Partners in a way pay for it alike, or as the program has it, scaled until no way gives more than it costs.
         each = np.full(n, np.inf)
@@ -228,12 +252,7 @@ class _Trace:
         of_slot = [(i, k) for i in range(lasts) for k in range(min(int(present[i]) + 1, n))]
         if not n or not time_limit or len(ways.takes) * len(of_slot) > MOST:
             return None
-        # A way can be had when all that are in it are there.
-        from_interval = np.zeros(len(ways.takes), np.int64)
-        np.maximum.at(from_interval, ways.way, interval[ways.job])
-        of_way: list[list[tuple[int, float]]] = [[] for _ in ways.takes]
-        for way, job, rate in zip(ways.way.tolist(), ways.job.tolist(), ways.rate.tolist(), strict=True):
-            of_way[way].append((job, rate * self.unit / self.work[job] * WHOLE))
+        from_interval = self._there_from(interval)
         most = self._serial() / self.unit
         program = _Program()
         length = {
@@ -250,7 +269,6 @@ class _Trace:
             for k in range(1, min(int(present[i]), n - 1) + 1)
         }
         done: dict[tuple[int, int], list[tuple[int, float]]] = {(j, k): [] for j in range(n) for k in range(n)}
-        size = np.where(ways.capacity > 0, ways.capacity, 1.0)
         for i, k in of_slot:
             if k == present[i]:
                 continue
@@ -260,8 +278,8 @@ class _Trace:
                 column = program.column()
                 for resource in range(r):
                     if ways.takes[way, resource]:
-                        taken[resource].append((column, ways.takes[way, resource] / size[resource]))
-                for job, share in of_way[way]:
+                        taken[resource].append((column, ways.takes[way, resource] / self.size[resource]))
+                for job, share in self.of_way[way]:
                     busy[job].append((column, 1.0))
                     done[job, k].append((column, share))
             for row in (*taken, *busy):
@@ -324,17 +342,10 @@ class _Trace:
         ways, n, r, lasts = self.ways, len(self.work), len(self.ways.capacity), len(begins)
         if len(ways.takes) * lasts > MOST:
             return None
-        interval = np.searchsorted(begins, self.releases)
-        from_interval = np.zeros(len(ways.takes), np.int64)
-        np.maximum.at(from_interval, ways.way, interval[ways.job])
-        share = ways.rate * self.unit / self.work[ways.job] * WHOLE
-        size = np.where(ways.capacity > 0, ways.capacity, 1.0)
+        from_interval = self._there_from(np.searchsorted(begins, self.releases))
         program = _Program()
         rest = program.column(cost=1)
         done: list[list[tuple[int, float]]] = [[] for _ in range(n)]
-        of_way: list[list[int]] = [[] for _ in ways.takes]
-        for entry, way in enumerate(ways.way.tolist()):
-            of_way[way].append(entry)
         for i in range(lasts):
             span = (begins[i + 1] - begins[i]) / self.unit if i + 1 < lasts else 0.0
             open_end = [(rest, -1.0)] if i + 1 == lasts else []
@@ -343,10 +354,10 @@ class _Trace:
             for way in np.flatnonzero(from_interval <= i).tolist():
                 column = program.column()
                 for resource in np.flatnonzero(ways.takes[way]).tolist():
-                    taken[resource].append((column, ways.takes[way, resource] / size[resource]))
-                for entry in of_way[way]:
-                    busy[ways.job[entry]].append((column, 1.0))
-                    done[ways.job[entry]].append((column, float(share[entry])))
+                    taken[resource].append((column, ways.takes[way, resource] / self.size[resource]))
+                for job, share in self.of_way[way]:
+                    busy[job].append((column, 1.0))
+                    done[job].append((column, share))
             for resource, row in enumerate(taken):
                 there = float(ways.capacity[resource] > 0)
                 program.row([*row, *((column, there * value) for column, value in open_end)], upper=span * there)
