@@ -160,14 +160,15 @@ def _picture() -> str:
     with own_style({}, salt="worst cases"):
         from matplotlib.figure import Figure
 
-        figure = Figure(figsize=(10.0, 4.2), layout="constrained")
+        figure = Figure(figsize=(10.0, 5.6), layout="constrained")
         for axes, (counted, curves) in zip(figure.subplots(1, len(CURVES)), CURVES.items(), strict=True):
             for name, (heuristic, dials, sizes) in curves.items():
                 values = [validation.worst_case(*heuristic, size=size, **dials).value for size in sizes]
                 axes.plot(sizes, [float("nan") if value is None else value for value in values], marker="o", label=name)
             axes.set_xlabel(counted)
             axes.set_ylabel("worst ratio, proven")
-            axes.legend(fontsize="small")
+            # Below: there is a curve everywhere else.
+            axes.legend(fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.13))
         return as_svg(figure)
 
 
