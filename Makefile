@@ -3,10 +3,11 @@
 #     make study    environment, installation, and the main study with its report
 #     make test     environment, installation with test tools, and the test suite (EFFORT=10 draws ten times as much)
 #
-# make test-slow runs the tests that take longer than seconds (notebooks, every command of the pages, clusters, searches);
-# make doctor looks at the installation, make lint at style and types; make docs writes the computed parts of the
-# documents anew, make bench measures what the library itself costs, make mutants how many planted bugs the checks of
-# heuristics find, make faults does all the harm it can and counts what comes of it, make constraints pins what CI runs with.
+# make docs builds the site in docs/_build/html, with the notebooks run. make test-slow runs the tests that take longer
+# than seconds (every command of the pages, clusters, searches); make doctor looks at the installation, make lint at style
+# and types; make pages writes the computed parts of the pages anew, make results the results of a release, make bench
+# measures what the library itself costs, make mutants how many planted bugs the checks of heuristics find, make faults
+# does all the harm it can and counts what comes of it, make constraints pins what CI runs with.
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -22,7 +23,7 @@ BENCH := $(if $(wildcard $(GAVEL)/simulation_throughputs.json),--throughputs $(G
 QUICK := aryl.elastic_allocation.times aryl.placement.heuristic aryl.reclaim.heuristics afs.network_packing gavel.max_min_fairness.times gavel.finish_time_fairness synergy.allocation elasticflow.allocation.times
 REAL  := $(if $(wildcard $(GAVEL)/simulation_throughputs.json),--throughputs gavel=$(GAVEL)/simulation_throughputs.json --trace gavel=$(GAVEL)/msr_seed0_0e4a51.trace)
 
-.PHONY: study test test-slow doctor lint format docs bench mutants faults constraints clean
+.PHONY: study test test-slow doctor lint format docs pages results bench mutants faults constraints clean
 
 study: $(VENV)/.installed
 	$(BIN)/optgap study aryl.reclaim aryl.elastic_allocation gavel.max_min_fairness --seed $(SEED) $(REAL) -o $(OUT)
@@ -36,9 +37,16 @@ test-slow: $(VENV)/.installed-test
 doctor: $(VENV)/.installed
 	$(BIN)/optgap doctor
 
-# What the documents hold that is computed: the options of a study, and the verdicts on the papers' claims.
-docs: $(VENV)/.installed
+# Warnings are errors; a notebook that raises is one.
+docs: $(VENV)/.installed-docs
+	$(BIN)/python -m sphinx -W -n --keep-going docs docs/_build/html
+
+# What the pages hold that is computed: the options of a study, the collection, the verdicts on the papers' claims.
+pages: $(VENV)/.installed
 	$(BIN)/python docs/write.py
+
+results: $(VENV)/.installed
+	$(BIN)/python -m benchmarks.results -o docs/results
 
 # The quick ones, and how times grow (docs/growth.md, some 25 minutes); `python -m benchmarks` lists all tables.
 bench: $(VENV)/.installed
@@ -69,7 +77,7 @@ format: $(VENV)/.installed-dev
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) $(OUT) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(OUT) dist build docs/_build docs/notebooks/*.ipynb .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 to 3.13 is needed, PYTHON=$(PYTHON) is " + sys.version.split()[0] if not (3, 11) <= sys.version_info < (3, 14) else 0)'
@@ -79,10 +87,14 @@ $(VENV)/.installed: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	touch $@
 
+$(VENV)/.installed-docs: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	touch $@ $(VENV)/.installed
+
 $(VENV)/.installed-test: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
-	touch $@ $(VENV)/.installed
+	touch $@ $(VENV)/.installed $(VENV)/.installed-docs
 
 $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
-	touch $@ $(VENV)/.installed $(VENV)/.installed-test
+	touch $@ $(VENV)/.installed $(VENV)/.installed-docs $(VENV)/.installed-test

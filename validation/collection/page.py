@@ -12,7 +12,7 @@ from validation.gaps import gap_to
 
 __all__ = ["MARK", "tables"]
 
-MARK = "<!-- What follows is written by `make docs` from collection/. -->\n"
+MARK = "<!-- What follows is written by `make pages` from collection/. -->\n"
 """Where the computed part of the page begins."""
 
 HOW = {

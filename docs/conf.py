@@ -1,0 +1,53 @@
+"""The site: `make docs` writes it to docs/_build/html, and a warning fails it."""
+
+import os
+import shutil
+import sys
+import tomllib
+from pathlib import Path
+
+DOCS = Path(__file__).parent
+ROOT = DOCS.parent
+ABOUT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+project = ABOUT["name"]
+version = release = ABOUT["version"]
+author = copyright = ABOUT["authors"][0]["name"]
+
+# Each file of _ext is an extension of this site.
+sys.path.insert(0, str(DOCS / "_ext"))
+extensions = ["myst_nb", "sphinx_design", *sorted(path.stem for path in (DOCS / "_ext").glob("*.py"))]
+exclude_patterns = ["_build"]
+
+myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
+myst_heading_anchors = 3
+
+# The notebooks stay at the top of the repository. Their copies run here; one that raises fails the build.
+for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+    copy = DOCS / "notebooks" / path.name
+    if not copy.exists() or copy.read_bytes() != path.read_bytes():
+        shutil.copy(path, copy)
+for copy in (DOCS / "notebooks").glob("*.ipynb"):
+    if not (ROOT / "notebooks" / copy.name).exists():
+        copy.unlink()
+os.environ.setdefault("SCHEDULING_DATA", str(ROOT.parent / "shared" / "data"))
+nb_execution_mode = "force"
+nb_execution_timeout = 300
+nb_execution_raise_on_error = True
+nb_merge_streams = True
+
+html_theme = "pydata_sphinx_theme"
+html_title = project
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_sidebars = {"index": []}
+html_theme_options = {
+    "header_links_before_dropdown": 7,
+    "navbar_align": "left",
+    "navigation_with_keys": False,
+    "show_toc_level": 2,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
