@@ -97,8 +97,17 @@ def _seconds(call: Callable[[Any], Any], instance: Instance[Any]) -> tuple[Any, 
     return result, time.process_time() - began
 
 
-def run(problem: str, algorithm: str, size: int, limit: float) -> dict[str, Any]:
+def run(problem: str, algorithm: str, size: int, limit: float, *, enough: float = ENOUGH) -> dict[str, Any]:
     """Processor time of an algorithm at one size, s, and whether it proved what it had to.
+
+    Parameters
+    ----------
+    problem, algorithm : str
+    size : int
+    limit : float
+        Of each proof, s.
+    enough : float
+        Seconds of runs after which no further instance, of three, is tried.
 
     Returns
     -------
@@ -129,7 +138,7 @@ def run(problem: str, algorithm: str, size: int, limit: float) -> dict[str, Any]
         times.append([took])
         while sum(times[-1]) < ENOUGH / 10 and len(times[-1]) < 5:
             times[-1].append(_seconds(call, instance)[1])
-        if sum(map(sum, times)) > ENOUGH:
+        if sum(map(sum, times)) > enough:
             break
     # What says no is over soon.
     median = statistics.median(map(statistics.median, times)) if times else None

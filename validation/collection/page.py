@@ -32,10 +32,14 @@ def tables(collection: Collection) -> str:
         f"## Collection {collection.version}: {len(records):,} instances\n",
         _lines(_by_problem(records)),
         "## Open instances\n",
+        "`optgap collection list --class open` lists them; the gap is what lies between best and bound, relative to "
+        "the best.\n",
         _lines(_open(records)),
         "## Heuristics on closed instances\n",
         "Gaps are to the optimum. Where the optimum is 0 and the plan is worth more the gap is infinite: such "
-        "instances are counted under ∞ and not in the mean.\n",
+        "instances are counted under ∞ and not in the mean. These are the values that the records hold "
+        "(`optgap collection show NAME` has those of an instance); [the results](results/collection.md) have what the "
+        "heuristics of this version make of all instances, the open ones among them.\n",
         _lines(_heuristics(records)),
     ]
     return "\n".join(parts)

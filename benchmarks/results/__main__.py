@@ -1,0 +1,129 @@
+"""``python -m benchmarks.results -o docs/results``: measure, and write the pages."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from benchmarks import growth
+from benchmarks.results import collection, faults, real, replay, times
+from benchmarks.results.kept import Asked
+from benchmarks.results.page import Page, Part, prose, table
+from instances.files import write_whole
+from validation.catalogue import CATALOGUE
+from validation.provenance import provenance
+
+__all__ = ["PARTS", "app", "main"]
+
+ROOT = Path(__file__).parents[2]
+PARTS = (
+    Part(
+        "collection", "Gaps on the collection", "every heuristic on every instance of the collection", collection.make
+    ),
+    Part("real", "Gaps on real data", "every heuristic on instances drawn from public traces", real.make),
+    Part("times", "Times", "every heuristic and every exact model at the sizes of the catalogue", times.make),
+    Part("replay", "A replay", "what gaps cost the jobs of a made trace", replay.make),
+    Part("faults", "Faults", "what comes of harm done to files, studies and processes", faults.make),
+)
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+
+@app.command()
+def main(
+    output: Annotated[Path, typer.Option("-o", "--output", help="Where the pages are written.")],
+    only: Annotated[
+        str | None, typer.Option(help="Only these parts, such as times,replay; the index is left as it is then.")
+    ] = None,
+    problem: Annotated[
+        list[str] | None, typer.Option(help="Only these problems, of the parts collection and times; to try it out.")
+    ] = None,
+    beside: Annotated[
+        str | None, typer.Option("--with", help="growth: docs/growth.md is measured anew, too, some 25 minutes.")
+    ] = None,
+    data: Annotated[
+        Path, typer.Option(envvar="SCHEDULING_DATA", help="Folder of public data (docs/data.md).")
+    ] = ROOT.parent / "shared" / "data",
+    kept: Annotated[Path, typer.Option(help="Where measurements are kept.")] = Path("results"),
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes at once, where no times are measured.")] = None,
+) -> None:
+    """Measure the results of a release, and write their pages."""
+    names = only.split(",") if only else [part.name for part in PARTS]
+    for name in names:
+        if name not in {part.name for part in PARTS}:
+            raise typer.BadParameter(f"--only: got {name}, must be of {', '.join(part.name for part in PARTS)}")
+    for name in problem or []:
+        if name not in CATALOGUE:
+            raise typer.BadParameter(f"--problem: got {name}, must be a problem that `optgap list` shows")
+    if beside not in (None, "growth"):
+        raise typer.BadParameter(f"--with: got {beside}, must be growth")
+    asked = Asked(kept, data if data.is_dir() else None, problems=problem or None)
+    if jobs is not None:
+        asked = replace(asked, jobs=jobs)
+    pages: dict[Part, Page] = {}
+    for part in PARTS:
+        if part.name in names:
+            page = part.make(asked)
+            if page is None:
+                print(f"{part.name}: left out, because there are no public data in {data} (docs/data.md)", flush=True)
+            else:
+                pages[part] = page
+    if beside == "growth":
+        growth.main(None, limit=3.0, again=True)
+    # All at the end, so that no page is of another state of the sources than the others.
+    for part in PARTS:
+        if part.name in names:
+            for old in output.glob(f"{part.name}[.-]*"):
+                old.unlink()
+    for part, page in pages.items():
+        write_whole(_made(output) / f"{part.name}.md", page.text)
+        for file, content in page.files.items():
+            write_whole(output / file, content)
+    if not only:
+        write_whole(_made(output) / "index.md", index(pages))
+
+
+def index(pages: dict[Part, Page]) -> str:
+    """The page that leads to the others."""
+    told = provenance(1)
+    machine, version = told["machine"], told["versions"]["scheduling-formulations"]
+    where = f"{machine['processor'] or machine['system']} ({machine['cores']} cores)"
+    rows = [
+        (f"[{part.title}]({part.name}.md)", part.what, f"`python -m benchmarks.results --only {part.name}`")
+        for part in pages
+    ]
+    rows += [
+        ("[How times grow](../growth.md)", "heuristics over three decades of size", "`python -m benchmarks.growth`"),
+        ("[All faults](../faults.md)", "a whole run of what the page above has a share of", "`make faults`"),
+    ]
+    names = "\n".join(part.name for part in pages)
+    return "\n".join(
+        [
+            "# Results\n",
+            prose(
+                f"What version {version} measures, on {where}. Each page says when it was measured, at which commit, "
+                "with which versions, and how busy the machine was; its table stands beside it as CSV. All of it "
+                "comes from one command, which goes on where it was stopped:"
+            ),
+            "```sh\nmake results    # python -m benchmarks.results -o docs/results\n```\n",
+            table(("page", "what", "command"), rows),
+            prose(
+                "A gap is a number only where the optimum is proven, and an interval elsewhere. What else was "
+                "measured stands on the page that it is about, with its command: `python -m benchmarks` lists these "
+                "tables. Proven worst cases and the papers' claims, tried, are [evidence](../evidence.md) of other "
+                "kinds."
+            ),
+            f"```{{toctree}}\n:hidden:\n\n{names}\n```\n",
+        ]
+    )
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+if __name__ == "__main__":
+    app(prog_name="python -m benchmarks.results")

@@ -1,0 +1,64 @@
+"""A small replay: the example's trace under the exact model and under the heuristics."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from benchmarks.results.kept import Asked
+from benchmarks.results.page import Page, as_csv, prose, stamp, table
+from validation import replay_study
+from validation.replay.report import sentences
+
+__all__ = ["make", "measured"]
+
+ROOT = Path(__file__).parents[2]
+TRACE = Path("examples", "replay", "jobs.csv")
+ASKED: dict[str, Any] = {
+    "problem": "aryl.elastic_allocation",
+    "policies": ["exact", "afs", "gandiva", "marginal_greedy"],
+    "windows": 4,
+    "length": 20,
+    "seeds": 2,
+    "ties": 3,
+    "setting": {"num_servers": 3, "loaned": 0, "elastic": 0.6, "scaling": 4},
+}
+"""What is replayed; the command of the front page."""
+
+
+def make(asked: Asked) -> Page:
+    """Replay, and make the page."""
+    kept = asked.once("replay", partial(measured, asked), **ASKED)
+    rows, told = kept.content["rows"], kept.content["sentences"]
+    setting = " ".join(f"--setting {name}={value}" for name, value in ASKED["setting"].items())
+    policies = " ".join(f"--policy {name}" for name in ASKED["policies"])
+    numbers = " ".join(f"--{name} {ASKED[name]}" for name in ("windows", "length", "seeds", "ties"))
+    command = f"optgap replay {TRACE.as_posix()} --problem {ASKED['problem']} {policies} {numbers} {setting} -o replays"
+    parts = [
+        "# A replay\n",
+        stamp([kept], "replay"),
+        prose(
+            "The made trace of 80 jobs that comes with the library, cut into four windows, each replayed under the "
+            "exact model and under each heuristic, with three orders of equal jobs. [replay.md](../replay.md) says "
+            "what the columns and the words mean. The same by itself, with a report:"
+        ),
+        f"```sh\n{command}\n```\n",
+        table(list(rows[0]), (list(row.values()) for row in rows)),
+        "".join(f"- {sentence}\n" for sentence in told),
+        "All means, with their intervals and all digits: [replay.csv](replay.csv).\n",
+    ]
+    return Page("\n".join(parts), {"replay.csv": as_csv(kept.content["averages"])})
+
+
+def measured(asked: Asked) -> dict[str, Any]:
+    """The overview of the replays as the terminal shows it, and the sentences below it."""
+    study = replay_study(ROOT / TRACE, **ASKED, jobs=asked.jobs, output=asked.folder / "replay", progress=False)
+    if study.metadata["failed"]:
+        raise RuntimeError(f"{study.directory}: {study.metadata['failed']} replays failed, see {study.report}")
+    return {
+        "averages": json.loads(study.averages().to_json(orient="records")),
+        "rows": study.overview().to_dict("records"),
+        "sentences": sentences(study, study.differences(), study.gaps(), study.cost_of_gaps()),
+    }
