@@ -1,11 +1,16 @@
-"""Write the computed parts of the documents anew: options, the collection, verdicts on claims."""
+"""Write the computed parts of the documents anew: commands, options, sizes, the collection, verdicts on claims."""
 
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from validation import ReplayOptions, StudyOptions
-from validation.cli import main
+from typer.main import get_command
+
+from validation import CATALOGUE, ReplayOptions, StudyOptions
+from validation.cli import commands, main
+from validation.cli.app import EXIT_CODES
 from validation.collection import load
 from validation.collection.page import MARK, tables
 
@@ -17,12 +22,77 @@ def with_options(page: str, table: str) -> str:
     return re.sub(r"\| option \|.*?\n\n", lambda _: f"{table}\n", page, count=1, flags=re.DOTALL)
 
 
+def with_sizes(page: str, growth: str) -> str:
+    """The table of problems, whose last column says what the page on growth proved."""
+
+    def row(found: re.Match[str]) -> str:
+        problem = found[2]
+        series = re.search(rf"^### {problem}$.*?^\| exact model \| \S+ to (\S+) \|", growth, re.MULTILINE | re.DOTALL)
+        assert series, f"{problem} is not in growth.md"
+        return f"{found[1]}| `{CATALOGUE[problem].size}={series[1].replace(',', '')}` |"
+
+    return re.sub(r"^(\| .*\[(\w+\.\w+)\]\(problems/.*)\|[^|]*\|$", row, page, flags=re.MULTILINE)
+
+
+def with_commands(page: str) -> str:
+    """The page of the command line with its exit codes and all commands as they are."""
+    kept = page.partition("## Exit codes\n")[0]
+    codes = "".join(f"| {code} | {meaning} |\n" for code, meaning in EXIT_CODES.items())
+    told = "\n".join(_command(name, command) for name, command in _commands("optgap", get_command(commands())))
+    return f"{kept}## Exit codes\n\n| code | meaning |\n| --- | --- |\n{codes}\n{told}"
+
+
+def _commands(name: str, command: Any) -> Iterator[tuple[str, Any]]:
+    """All commands of a group by their full names."""
+    for short, member in sorted(getattr(command, "commands", {}).items()):
+        yield from _commands(f"{name} {short}", member)
+    if not hasattr(command, "commands"):
+        yield name, command
+
+
+def _command(name: str, command: Any) -> str:
+    shown = [one for one in command.params if not getattr(one, "hidden", False) and one.name != "help"]
+    needed = [_called(one) for one in shown if one.required]
+    lines = [f"## {name}", "", command.help.partition("\n\n")[0].replace("\n", " "), "", "```text"]
+    lines += [" ".join([name, *needed, "[OPTIONS]"]), "```", ""]
+    if shown:
+        lines += ["| option | meaning | default |", "| --- | --- | --- |"]
+        lines += [f"| {_names(one)} | {_escaped(one.help or '')} | {_default(one)} |" for one in shown]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _called(one: Any) -> str:
+    """An argument, or an option that must be given, as it is typed."""
+    return one.metavar or one.name.upper() if one.param_type_name == "argument" else f"{one.opts[0]} {one.name.upper()}"
+
+
+def _names(one: Any) -> str:
+    names = [one.metavar or one.name.upper()] if one.param_type_name == "argument" else one.opts
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _default(one: Any) -> str:
+    if one.required:
+        return "must be given"
+    nothing = one.default is None or one.default in (False, ()) or callable(one.default)
+    return "" if nothing else f"`{one.default}`"
+
+
+def _escaped(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+
+
 if __name__ == "__main__":
     for name, options in (("studies.md", StudyOptions), ("replay.md", ReplayOptions)):
         page = DOCS / name
         page.write_text(with_options(page.read_text(encoding="utf-8"), options.table()), encoding="utf-8")
+    page, growth = DOCS / "which-problem.md", DOCS / "growth.md"
+    page.write_text(with_sizes(page.read_text(encoding="utf-8"), growth.read_text(encoding="utf-8")), encoding="utf-8")
+    page = DOCS / "command-line.md"
+    page.write_text(with_commands(page.read_text(encoding="utf-8")), encoding="utf-8")
     page = DOCS / "collection.md"
     kept = page.read_text(encoding="utf-8").partition(MARK)[0]
     page.write_text(f"{kept}{MARK}\n{tables(load())}", encoding="utf-8")
-    sys.argv[1:] = ["claims", "-o", str(DOCS / "claims.md")]
+    sys.argv[1:] = ["claims", "-o", str(DOCS / "claims")]
     main()

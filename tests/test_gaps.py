@@ -58,20 +58,45 @@ def test_values_within_the_tolerance_have_no_gap() -> None:
         # The optimum may be 0.
         (2.0, 1.0, 0.0, (1.0, math.inf)),
         (0.0, 0.0, 0.0, (0.0, 0.0)),
+        # It may lie on either side of 0, where a gap is as great as one likes; of -100 it would be 1.02.
+        (2.0, 1.0, -1.0, (1.0, math.inf)),
+        (2.0, 0.5, -100.0, (1.02, math.inf)),
+        (1.0, 1.0, -1.0, (0.0, math.inf)),
+        (-2.0, -1.0, 4.0, (1.0, math.inf)),
+        # Far off it would be 1, however far the best plan is.
+        (12.0, 4.0, -math.inf, (1.0, math.inf)),
+        # The best known is 0, and so is the optimum, or it is less.
+        (3.0, 0.0, -1.0, (4.0, math.inf)),
+        (0.0, 0.0, -1.0, (0.0, 1.0)),
+        # The value and the optimum are of two signs: the gap is greatest to the best plan.
+        (3.0, -1.0, -3.0, (2.0, 4.0)),
+        (-3.0, 1.0, 3.0, (2.0, 4.0)),
     ],
 )
 def test_gap_interval(value: float, best: float, bound: float, interval: tuple[float, float]) -> None:
     assert gap_interval(value, best, bound) == interval
 
 
-@given(finite, finite, finite, st.floats(0, 1))
-def test_the_interval_holds_the_true_gap(a: float, b: float, c: float, share: float) -> None:
-    """Of a minimum anywhere between bound and best, as long as no sign changes on the way."""
-    bound, best, value = sorted((abs(a) + 1, abs(b) + 1, abs(c) + 1))
-    optimum = min(max(bound + share * (best - bound), bound), best)
+@given(finite, finite, finite, st.floats(0, 1), st.sampled_from(["min", "max"]))
+def test_the_interval_holds_the_true_gap(a: float, b: float, c: float, share: float, sense: str) -> None:
+    """Of an optimum anywhere between bound and best, on whatever side of 0 they are."""
+    bound, best, value = sorted((a, b, c), reverse=sense == "max")
+    optimum = bound + share * (best - bound)
     low, high = gap_interval(value, best, bound)
     assert 0 <= low <= high
-    assert low - 2e-6 <= (value - optimum) / optimum <= high + 2e-6
+    # Nearer to 0 than values are told apart, a gap is what it likes.
+    if abs(optimum) > 1e-3:
+        true = abs(value - optimum) / abs(optimum)
+        slack = 4e-6 * max(1.0, abs(value / optimum))
+        assert low - slack <= true <= high + slack
+
+
+@given(finite, finite)
+def test_without_a_bound_nothing_is_exact(a: float, b: float) -> None:
+    best, value = sorted((a, b))
+    low, high = gap_interval(value, best, -math.inf)
+    assert 0 <= low <= 1
+    assert high == math.inf
 
 
 @pytest.mark.parametrize(

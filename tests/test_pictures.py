@@ -31,6 +31,7 @@ from instances.schema import Scalar, declarations
 from instances.synergy.allocation import SynergyAllocationPlan
 from instances.synergy.allocation import generate as generate_synergy
 from validation import CATALOGUE
+from validation.drawing import own_style, plans_side_by_side
 from validation.testing.witness import Judged, Witness
 
 
@@ -382,14 +383,14 @@ def test_a_witness_in_a_few_lines(witness: Witness) -> None:
 def test_a_witness_shows_both_plans(witness: Witness) -> None:
     page = witness._repr_html_()
     assert page.count("<svg") == 1
-    for said in ("<!-- the data", "<!-- first", "<!-- jobs preempted: 4 -->", "<!-- jobs preempted: 2 -->"):
+    for said in (">the data<", ">first<", ">jobs preempted: 4<", ">jobs preempted: 2<"):
         assert said in page
 
 
 def test_a_witness_without_a_plan(witness: Witness) -> None:
     alone = replace(witness, judged=replace(witness.judged, plan=None, value=None, gap=np.inf))
     assert "no feasible plan where the optimum is 2" in str(alone)
-    assert "<!-- first" not in alone._repr_html_()
+    assert ">first<" not in alone._repr_html_()
 
 
 @pytest.mark.slow
@@ -401,3 +402,22 @@ def test_the_page_of_a_large_witness_leaves_out_the_numbers(witness: Witness, tm
     judged = replace(witness.judged, instance=instance, plan=ReclaimPlan(servers=[0]), exact_plan=ReclaimPlan([1]))
     large = replace(witness, judged=judged).save(tmp_path).with_suffix(".html").read_text(encoding="utf-8")
     assert large.count("<svg") == 1
+
+
+def test_a_style_of_our_own_leaves_the_windows_of_a_notebook_alone() -> None:
+    """Matplotlib's defaults have a backend and no interactive mode, which are the caller's to choose."""
+    with mpl.rc_context({"backend": "svg", "interactive": True, "font.size": 31.0}):
+        before = dict(mpl.rcParams)
+        with own_style({"font.size": 9.5}, salt="mine"):
+            assert (mpl.get_backend(), mpl.is_interactive()) == ("svg", True)
+            assert mpl.rcParams["font.size"] == 9.5
+            assert plans_side_by_side(six_servers(), {}).startswith("<svg")
+        assert dict(mpl.rcParams) == before
+
+
+def test_the_data_can_be_left_out() -> None:
+    instance = six_servers()
+    plan = server_fraction(instance)
+    both, alone = (plans_side_by_side(instance, {"mine": plan}, data=data) for data in (True, False))
+    assert (both.count(">the data<"), alone.count(">the data<")) == (1, 0)
+    assert both.count(">mine<") == alone.count(">mine<") == 1

@@ -47,7 +47,7 @@ def is_alive(pid: int) -> bool:
     return status.rpartition(")")[2].split()[0] not in "ZX"
 
 
-def eventually(condition: Callable[[], Any], patience: float = 30.0) -> Any:
+def eventually(condition: Callable[[], Any], patience: float = 120.0) -> Any:
     """The first true value of ``condition``."""
     deadline = time.monotonic() + patience
     while not (value := condition()):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from validation.replay.options import ReplayOptions
     from validation.replay.results import Replays
     from validation.replay.study import replay_study
+    from validation.study.compare import Comparison, compare_studies
     from validation.study.merge import merge_studies
     from validation.study.options import StudyOptions
     from validation.study.progress import Progress
@@ -45,6 +46,7 @@ __all__ = [
     "CatalogueError",
     "CheckReport",
     "Claim",
+    "Comparison",
     "Entry",
     "Heuristic",
     "Holds",
@@ -64,6 +66,7 @@ __all__ = [
     "Witness",
     "WorstCase",
     "check_heuristic",
+    "compare_studies",
     "examine",
     "find_worst",
     "gap_study",
@@ -88,6 +91,7 @@ __getattr__, __dir__, _ = attach(
         "replay.options": ["ReplayOptions"],
         "replay.results": ["Replays"],
         "replay.study": ["replay_study"],
+        "study.compare": ["Comparison", "compare_studies"],
         "study.merge": ["merge_studies"],
         "study.options": ["StudyOptions"],
         "study.progress": ["Progress"],

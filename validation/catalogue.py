@@ -181,6 +181,7 @@ class Entry:
 
     @property
     def problem(self) -> str:
+        """Name of the problem, <paper>.<problem>."""
         return self.instance.problem
 
 
@@ -224,6 +225,7 @@ def _own_entry(problem: str) -> Entry:
 
 
 CATALOGUE = Catalogue()
+"""All problems, by name: ``CATALOGUE["aryl.reclaim"]`` is an :class:`Entry`."""
 
 
 def register(added: Entry | Heuristic | Callable[..., Any] | Any, *, problem: str | None = None) -> None:

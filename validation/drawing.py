@@ -58,10 +58,20 @@ def label(name: str) -> str:
     return printable(name).replace("$", r"\$")
 
 
-def plans_side_by_side(instance: Instance[Any], plans: Mapping[str, Plan]) -> str:
-    """The problem's own picture of the data, then of each plan under its name, as SVG."""
-    drawn: dict[str, Plan | None] = {"the data": None, **plans}
-    with own_style({}, salt="plans"):
+def plans_side_by_side(instance: Instance[Any], plans: Mapping[str, Plan], *, data: bool = True) -> str:
+    """The problem's own picture of the data, then of each plan under its name, as SVG.
+
+    Parameters
+    ----------
+    instance : Instance
+    plans : mapping
+        Plan by name.
+    data : bool, optional
+        Whether the data without a plan are drawn, too.
+    """
+    drawn: dict[str, Plan | None] = {**({"the data": None} if data else {}), **plans}
+    # Words that stay words are searched, and take less room than their outlines.
+    with own_style({"svg.fonttype": "none"}, salt="plans"):
         # Matplotlib is loaded when something is looked at, not by the workers that look for it.
         from matplotlib.figure import Figure
 
@@ -76,6 +86,9 @@ def plans_side_by_side(instance: Instance[Any], plans: Mapping[str, Plan]) -> st
 
 def as_svg(figure: Figure) -> str:
     """A figure as an SVG element; to be called where it was drawn, in :func:`own_style`."""
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
     buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None})
+    # What ``savefig`` calls, without drawing the figure once more to find its layout.
+    FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None})  # type: ignore[no-untyped-call]
     return buffer.getvalue()[buffer.getvalue().index("<svg") :]

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["duration", "gap_range", "number", "percent", "printable"]
+__all__ = [
+    "difference_range",
+    "duration",
+    "gap_range",
+    "number",
+    "number_range",
+    "percent",
+    "printable",
+    "ratio_range",
+]
 
 
 def percent(gap: float) -> str:
@@ -33,6 +42,29 @@ def gap_range(low: float, high: float) -> str:
     if low == high or (math.isnan(low) and math.isnan(high)):
         return percent(high)
     return f"{percent(low)} to {percent(high)}"
+
+
+def difference_range(low: float, high: float) -> str:
+    """A difference of gaps with its sign, or the interval that it lies in."""
+
+    def signed(difference: float) -> str:
+        said = percent(abs(difference))
+        return said if difference == 0 or math.isnan(difference) else f"{'−' if difference < 0 else '+'}{said}"
+
+    if math.isnan(low) or math.isnan(high):
+        return "–"
+    return signed(low) if low == high else f"{signed(low)} to {signed(high)}"
+
+
+def ratio_range(low: float, high: float) -> str:
+    """How many times as much, or the interval that it lies in."""
+
+    def times(ratio: float) -> str:
+        return f"{ratio:.3g} ×"
+
+    if math.isnan(low) or math.isnan(high):
+        return "–"
+    return times(low) if low == high else f"{times(low)} to {times(high)}"
 
 
 def duration(seconds: float) -> str:

@@ -2,8 +2,9 @@
 
 For an instance whose optimum v* is proven, the gap of a feasible value v is ``|v - v*| / |v*|``.
 Where optimality was not proven, v* lies between the bound and the best feasible value that any
-algorithm found, and the gap is an interval, from the gap to the best value to the gap to the
-bound.  Of an optimum of 0 the gap is infinite however near a plan is to it: there the difference,
+algorithm found, and the gap is an interval: that of its values for all v* there.  Between two
+numbers of one sign its ends are the gaps to the best value and to the bound; where v* may lie on either side
+of 0 it has no upper end.  Of an optimum of 0 the gap is infinite however near a plan is to it: there the difference,
 ``|v - v*|`` in the measure of the values, says more.  A value that beats a proven bound is never a
 negative gap: it means that a model, a bound or a judge is wrong, and is reported as an oracle
 disagreement.
@@ -39,8 +40,11 @@ def gap_interval(value: float, best: float, bound: float) -> tuple[float, float]
     bound : float
         Proven bound; equal to ``best`` when the optimum is proven.
     """
-    low = gap_to(value, best)
-    return low, max(low, gap_to(value, bound))
+    to_best, to_bound = gap_to(value, best), gap_to(value, bound)
+    # Toward an optimum without end the gap tends to 1.
+    low = min(to_best, 1.0 if math.isinf(bound) else to_bound)
+    either_side = min(best, bound) < 0 < max(best, bound)
+    return low, math.inf if either_side else max(to_best, to_bound)
 
 
 def difference_interval(value: float, best: float, bound: float) -> tuple[float, float]:

@@ -64,7 +64,9 @@ __all__ = [
 # reaches them, a lambda or one from a notebook too.  Elsewhere forking is unsafe, so functions must
 # be importable there.
 LINUX = sys.platform == "linux"
+"""Whether processes are forked."""
 CONTEXT: Any = multiprocessing.get_context("fork" if LINUX else "spawn")
+"""How processes are started: forked on Linux, spawned elsewhere."""
 _LIBC: Any = ctypes.CDLL(None) if LINUX else None
 
 LARGEST_ANSWER = 2**31

@@ -9,11 +9,11 @@ from __future__ import annotations
 import inspect
 import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from validation.errors import StudyError
 
-__all__ = ["pairs", "parameters", "typed", "words_of"]
+__all__ = ["is_list", "pairs", "parameters", "typed", "words_of"]
 
 _SOURCES = ("throughputs", "trace", "placements")
 """Parameters that say what is read, not how."""
@@ -107,9 +107,16 @@ def typed(given: Mapping[str, Any], known: Mapping[str, Any], what: str, option:
 
 def _members(kind: Any) -> list[Any]:
     """The types of a union but for None; else the type."""
+    if get_origin(kind) is Annotated:
+        return _members(get_args(kind)[0])
     if get_origin(kind) in (Union, types.UnionType):
-        return [one for one in get_args(kind) if one is not type(None)]
+        return [member for one in get_args(kind) if one is not type(None) for member in _members(one)]
     return [kind]
+
+
+def is_list(kind: Any) -> bool:
+    """Whether an option of a type takes several values at once."""
+    return any(get_origin(one) is Sequence for one in _members(kind))
 
 
 def _read(value: Any, kind: Any) -> Any:

@@ -37,8 +37,10 @@ from validation.isolation import (
     silence,
 )
 
-__all__ = ["Outcome", "Pool", "Task", "describe", "run_tasks"]
+__all__ = ["LIMITS", "Outcome", "Pool", "Task", "describe", "run_tasks"]
 
+LIMITS = ("time limit", "memory limit")
+"""How the reason begins why a task was stopped, and did not end by itself."""
 
 PATIENCE = 3600.0
 """Seconds to wait at a time at most, because the system call takes no timeout of many days."""
@@ -237,11 +239,11 @@ class _Worker:
         """Which limit the task has run past; empty where it has not."""
         assert self.task is not None
         if now >= self.deadline:
-            return f"time limit: stopped after {self.task.time_limit:g} s"
+            return f"{LIMITS[0]}: stopped after {self.task.time_limit:g} s"
         if self.task.memory is not None:
             taken = self._taken() - self.taken_before
             if taken > self.task.memory:
-                return f"memory limit: stopped at {taken / 1e9:.3g} GB"
+                return f"{LIMITS[1]}: stopped at {taken / 1e9:.3g} GB"
         return ""
 
     def _taken(self) -> int:

@@ -128,8 +128,9 @@ STUDY = ("study", "aryl.reclaim", "--seed", 1, "-o", "study")
         ((*HUNT, "-o", "six.json/x"), "cannot write to six.json/x: Not a directory"),
         ((*CHECK, "-o", "six.json/x"), "cannot write to six.json/x: Not a directory"),
         (("claims", "aryl", "-o", "six.json/x"), "cannot write to six.json/x: Not a directory"),
-        (("claims", "aryl", "-o", "x/claims.md"), "cannot write to x/claims.md: No such file or directory"),
-        (("claims", "aryl", "-o", "."), "cannot write to .: it is a directory"),
+        (("claims", "aryl", "-o", "six.json"), "cannot write to six.json: File exists"),
+        (("claims", "aryl", "-o", "x/claims.md"),
+         "--output: got 'x/claims.md', must be a directory, which gets a page for each claim"),
     ],
     ids=lambda value: " ".join(map(str, value))[:60] if isinstance(value, tuple) else "",
 )  # fmt: skip

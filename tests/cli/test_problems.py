@@ -30,7 +30,7 @@ def test_list_names_everything(optgap: Optgap) -> None:
         assert all(name in said.out for name in entry.heuristics)
 
 
-@pytest.mark.parametrize("arguments", [(), ("--help",), ("study", "--help"), ("bench", "--help")])
+@pytest.mark.parametrize("arguments", [("--help",), ("study", "--help"), ("bench", "--help")])
 def test_help(optgap: Optgap, arguments: tuple[str, ...]) -> None:
     said = optgap(*arguments)
     assert (said.code, said.err) == (0, "")

@@ -13,7 +13,8 @@ import pytest
 
 import instances
 from benchmarks.faults.studies import without_pictures
-from validation import CATALOGUE, gap_study
+from validation import CATALOGUE, Study, gap_study
+from validation.cli.app import FAILED
 
 from .commands import SMALL, UNDRAWN, Optgap
 
@@ -121,7 +122,9 @@ def test_study_of_files_with_a_function(optgap: Optgap, mine: str, tmp_path: Pat
         "study", "aryl.reclaim", "--instances", "in", "--heuristic", f"{mine}:first", "--heuristic", f"{mine}:a_number",
         "--seed", 1, "-o", "study",
     )  # fmt: skip
-    assert said.code == 0
+    # Failures are told by the exit code; so are they by every command that prints them again.
+    assert said.code == FAILED
+    assert optgap("report", "study").code == FAILED
     rows = pd.read_parquet(tmp_path / "study" / "results.parquet")
     assert set(rows["source"]) == {"file"}
     assert list(rows["algorithm"]) == ["exact", f"{mine}:first", f"{mine}:a_number"] * 2
@@ -133,7 +136,7 @@ def test_study_of_files_with_a_function(optgap: Optgap, mine: str, tmp_path: Pat
         "study", "aryl.reclaim", "--instances", "in", "--heuristic", f"{mine}:first", "--heuristic", f"{mine}:a_number",
         "--seed", 1, "-o", "study",
     )  # fmt: skip
-    assert again.code == 0
+    assert again.code == FAILED
     assert len(log.read_bytes().splitlines()) == before + 2
 
 
@@ -148,6 +151,39 @@ def test_report_prints_what_the_study_printed(optgap: Optgap, tmp_path: Path) ->
     assert (tmp_path / "study" / "results.parquet").exists()
     # Where the numbers come from is the study, whoever prints them again.
     assert (tmp_path / "study" / "metadata.json").read_text(encoding="utf-8") == meta
+
+
+def test_a_sweep_and_its_tables(optgap: Optgap, mine: str, tmp_path: Path) -> None:
+    asked = ("aryl.reclaim", "--sizes", 4, "--count", 1, "--sweep", "spread=0.2,0.8", "-o", "study")
+    said = optgap("study", *asked, "--seed", 1, "--heuristic", "all", "--heuristic", f"{mine}:first")
+    assert said.code == 0
+    head = said.out.splitlines()[1].split()
+    assert head[:4] == ["from", "num_servers", "spread", "heuristic"]
+    lines = [line.split() for line in said.out.splitlines() if line.startswith("generated")]
+    names = [*CATALOGUE["aryl.reclaim"].heuristics, f"{mine}:first"]
+    assert [line[2:4] for line in lines] == [[value, name] for value in ("0.2", "0.8") for name in names]
+    said = optgap("report", "study", "--latex", "--csv")
+    assert (said.code, said.err) == (0, "")
+    assert said.out.splitlines()[-3:] == [
+        "table: study/summary.tex",
+        "table: study/summary.csv",
+        "report: study/report.html",
+    ]
+    table = pd.read_csv(tmp_path / "study" / "summary.csv")
+    assert table.to_dict("list") == Study.load(tmp_path / "study").summary().to_dict("list")
+    latex = (tmp_path / "study" / "summary.tex").read_text(encoding="utf-8")
+    assert r"generated & 4 & 0.8 & server\_fraction & 1 &" in latex
+    # Another seed is told before, and when it is done.
+    for more in (("--dry-run",), ()):
+        said = optgap("study", *asked, "--seed", 2, "--heuristic", "random", *more)
+        told = [line for line in said.err.splitlines() if line.startswith("optgap: ")]
+        assert len(told) == 1
+        assert told[0].startswith("optgap: study: another study was here: heuristics was ")
+        assert told[0].endswith(
+            "; seed was 1 and is 2; 18 of its 18 runs are out of the table now, and stay in the log"
+        )
+    said = optgap("report", ".", "--csv")
+    assert (said.code, said.err) == (2, "optgap: . holds no study: there is no study.json in it\n")
 
 
 def doctor_the_log(directory: Path) -> str:

@@ -71,7 +71,7 @@ def optgap(folder: Path, *arguments: str) -> subprocess.Popen[str]:
     )
 
 
-def eventually(condition: Callable[[], Any], patience: float = 30.0) -> Any:
+def eventually(condition: Callable[[], Any], patience: float = 120.0) -> Any:
     deadline = time.monotonic() + patience
     while not (value := condition()):
         assert time.monotonic() < deadline, "it did not happen in time"
@@ -98,6 +98,7 @@ def test_the_table_is_that_of_one_machine(client: distributed.Client, tmp_path: 
     asked: dict[str, Any] = {
         **SMALL,
         "sizes": [5],
+        "sweep": {"spread": [0.5]},
         "heuristics": {
             "paper": "server_fraction",
             "random": "random",
@@ -162,7 +163,7 @@ def own_problem(tmp_path: Path) -> None:
             return "" if used == instance.capacity else f"{instance.capacity - used} GPUs are left over"
 
         register(Claim("no_gpu_left", "an example", "All GPUs are used.", "", draws, left_over, "three jobs",
-                       problem="demo.one_server"))
+                       problem="demo.one_server", assumptions="none", relaxed=""))
     """
     (tmp_path / "one_server.py").write_text(module + textwrap.dedent(claim), encoding="utf-8")
     (tmp_path / "mine.py").write_text(

@@ -15,7 +15,7 @@ import pytest
 import instances
 from instances.aryl import reclaim
 from validation import gap_study
-from validation.study.plots import _gap_by_size
+from validation.study.plots import plot_sizes
 from validation.study.results import summarize
 
 from .studies import FORKED, constant, one_job_each, stub_exact
@@ -192,8 +192,8 @@ def test_a_mean_is_drawn_where_all_gaps_are_finite() -> None:
 
     axes = Figure().add_subplot()
     gaps = {4: [0.1, 0.3], 5: [0.0, math.inf]}
-    rows = pd.DataFrame([("mine", size, gap) for size, some in gaps.items() for gap in some])
-    _gap_by_size(axes, rows.set_axis(["algorithm", "size", "gap_high"], axis=1), {"mine": {}})
+    rows = pd.DataFrame([("aryl.reclaim", "mine", size, gap) for size, some in gaps.items() for gap in some])
+    plot_sizes(axes, rows.set_axis(["problem", "algorithm", "size", "gap_high"], axis=1))
     assert axes.lines[0].get_ydata() == pytest.approx([20.0])
 
 

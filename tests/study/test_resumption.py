@@ -38,20 +38,31 @@ def test_only_what_changed_is_computed(tmp_path: Path) -> None:
     assert computed(tmp_path, **both, sizes=[5, 6], count=3) == sorted(
         [("exact", 6), ("random", 6), ("server_fraction", 6)] * 3
     )
-    assert computed(tmp_path, **both, count=4) == [("exact", 5), ("random", 5), ("server_fraction", 5)]
-    assert computed(tmp_path, heuristics=["gpu_fraction"]) == [("gpu_fraction", 5)] * 3
+    # Those of the other size are out of the table, and that is told; so it is of whatever takes some out.
+    with pytest.warns(UserWarning, match=r"sizes was \[5, 6\] and is \[5\]; count was 3 and is 4; 9 of its 18 runs"):
+        assert computed(tmp_path, **both, count=4) == [("exact", 5), ("random", 5), ("server_fraction", 5)]
+    with pytest.warns(UserWarning, match="heuristics was"):
+        assert computed(tmp_path, heuristics=["gpu_fraction"]) == [("gpu_fraction", 5)] * 3
     # Another time limit may change what the exact side says, and nothing else.
-    assert computed(tmp_path, **both, time_limit=59) == [("exact", 5)] * 3
+    with pytest.warns(UserWarning, match="out of the table"):
+        assert computed(tmp_path, **both, time_limit=59) == [("exact", 5)] * 3
     # Another seed draws other instances; on given instances it is only what random heuristics draw.
-    assert len(computed(tmp_path, **both, seed=4)) == 9
+    with pytest.warns(UserWarning, match="seed was 3 and is 4"):
+        assert len(computed(tmp_path, **both, seed=4)) == 9
     given = [generate("aryl.reclaim", 3, 5, index) for index in range(3)]
-    assert computed(tmp_path, **both, instances=given, count=None) == []
-    assert computed(tmp_path, **both, instances=given, count=None, seed=4) == [("random", 5)] * 3
+    with pytest.warns(UserWarning, match="seed was 4 and is 3"):
+        assert computed(tmp_path, **both, instances=given, count=None) == []
+    with pytest.warns(UserWarning, match="seed was 3 and is 4; runs of another seed are out of the table"):
+        assert computed(tmp_path, **both, instances=given, count=None, seed=4) == [("random", 5)] * 3
 
 
 def test_the_table_holds_what_was_asked_last(tmp_path: Path) -> None:
     assert len(gap_study(**SMALL, output=tmp_path).rows) == 24
-    narrow = gap_study(**{**SMALL, "count": 1}, heuristics=["random"], output=tmp_path)
+    with pytest.warns(UserWarning, match="another study was here") as warned:
+        narrow = gap_study(**{**SMALL, "count": 1}, heuristics=["random"], output=tmp_path)
+    (said,) = [str(one.message) for one in warned]
+    assert said.startswith(f"{tmp_path}: another study was here: ")
+    assert "; count was 3 and is 1; 22 of its 24 runs are out of the table now, and stay in the log" in said
     assert list(narrow.rows["algorithm"]) == ["exact", "random"]
     assert len(log_of(tmp_path)) == 24
 
@@ -212,8 +223,8 @@ from instances.aryl.reclaim import ReclaimPlan
 from validation import gap_study
 
 import validation.study.report
-validation.study.report.problem_pictures = lambda rows: []
-validation.study.report.plans_side_by_side = lambda *_: ""
+validation.study.report.problem_pictures = lambda *_: []
+validation.study.report.plans_side_by_side = lambda *_, **__: "<svg></svg>"
 
 def slow(instance):
     time.sleep(0.03)

@@ -92,6 +92,7 @@ def test_metadata(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "problems": ["aryl.reclaim"],
         "heuristics": {"aryl.reclaim": HEURISTICS},
         "sizes": [5],
+        "sweep": None,
         "count": 3,
         "seed": 3,
         "instances": None,

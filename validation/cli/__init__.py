@@ -3,9 +3,15 @@
 Nothing is imported before signals are waited for (:mod:`validation.cli.interruption`).
 """
 
-import sys
+from __future__ import annotations
 
-__all__ = ["main"]
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typer import Typer
+
+__all__ = ["commands", "main"]
 
 
 def main() -> None:
@@ -15,10 +21,12 @@ def main() -> None:
     sys.exit(guarded(_run))
 
 
-def _run() -> int:
+def commands() -> Typer:
+    """All commands, as what Typer calls an app."""
     from validation.cli import (  # noqa: F401, they add their commands
         bench,
         collection,
+        compare,
         convert,
         doctor,
         judge,
@@ -27,6 +35,13 @@ def _run() -> int:
         studies,
         testing,
     )
+    from validation.cli.app import app
+
+    return app
+
+
+def _run() -> int:
+    commands()
     from validation.cli.app import run
 
     return run(sys.argv[1:])

@@ -1,16 +1,18 @@
 """The ``optgap`` command as a whole: what all commands share.
 
 Every command is a thin shell around a function of the library.  Bad input ends in one line that
-names the culprit and exit code 2; a study with an oracle disagreement ends in exit code 1.
+names the culprit and exit code 2; :data:`EXIT_CODES` has the others.
 """
 
 from __future__ import annotations
 
 import io
+import json
+import math
 import os
 import sys
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -18,18 +20,76 @@ from rich.text import Text
 
 from validation.formatting import printable
 
-__all__ = ["BAD_INPUT", "DISAGREEMENT", "app", "complain", "console", "run", "say", "text", "what_is_wrong"]
+__all__ = [
+    "BAD_INPUT",
+    "DISAGREEMENT",
+    "EXIT_CODES",
+    "FAILED",
+    "JSON",
+    "AsJson",
+    "app",
+    "complain",
+    "console",
+    "is_quiet",
+    "run",
+    "say",
+    "say_json",
+    "text",
+    "what_is_wrong",
+]
 
 app = typer.Typer(
     name="optgap",
     help="Exact optima, heuristics, and the gap between them, for GPU-cluster scheduling problems.",
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+"""The command ``optgap``, to which each module of commands adds its own."""
 
-BAD_INPUT = 2
 DISAGREEMENT = 1
+"""Exit code when something was refuted: a check, a submission, an oracle."""
+BAD_INPUT = 2
+"""Exit code when a command was asked for what cannot be."""
+FAILED = 3
+"""Exit code when some runs failed: a heuristic raised, or ran past its limit, or an exact solve died."""
+EXIT_CODES = {
+    0: "all is well",
+    DISAGREEMENT: (
+        "what was examined is not well: a heuristic is better than a proven bound (an oracle disagreement), a check "
+        "failed, a submission was not taken, or the installation is not sound"
+    ),
+    BAD_INPUT: "bad input; one line on standard error names the culprit",
+    FAILED: "some runs failed: a heuristic raised, ran past its limit or returned no plan, or an exact solve died",
+    130: "interrupted by Ctrl-C; 143 by SIGTERM, 129 by the end of the terminal (128 and the number of the signal)",
+}
+"""What the code says that a command ends with."""
+
+FIRST_STEPS = """\
+Exact optima, heuristics, and the gap between them: GPU-cluster scheduling.
+
+A first gap study, heuristics against proven optima:
+
+    optgap study aryl.reclaim --sizes 10,20 --count 10 --seed 1 -o study
+
+One instance, and its optimum with the proof:
+
+    optgap generate gavel.max_min_fairness --seed 1 > one.json
+    optgap solve one.json
+
+A heuristic of your own, a function in a file:
+
+    optgap check aryl.reclaim mine.py:my_heuristic
+
+optgap list      the problems and their heuristics
+optgap doctor    is this installation sound?
+optgap --help    all commands; optgap COMMAND --help the options of one"""
+
+JSON = typer.Option("--json", help="Print one JSON document instead of words.")
+"""The option, for commands that say more about it."""
+AsJson = Annotated[bool, JSON]
+"""The option of every command that prints results."""
+
+_quiet = False
 
 
 def _version(asked: bool) -> None:
@@ -47,19 +107,24 @@ def options(
     ] = False,
     load: Annotated[
         list[str] | None,
-        typer.Option(help="Module that registers problems, heuristics or claims, or module:problem; anywhere."),
+        typer.Option(help="Module that registers problems, heuristics or claims, or module:problem."),
     ] = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="Print only warnings and errors, and JSON where it is asked for.")
+    ] = False,
 ) -> None:
     """Exact optima, heuristics, and the gap between them, for GPU-cluster scheduling problems."""
 
 
 def run(given: Sequence[str]) -> int:
     """The exit code of the command; what the user got wrong becomes one line on standard error."""
+    global _quiet
+    _quiet = False
     # What a terminal cannot show, such as a path of other bytes, is no reason to lose the rest.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        arguments, loads = _split_loads(given)
+        arguments, loads, _quiet = _split_globals(given)
         for argument in arguments:
             if "\0" in argument:
                 raise typer.BadParameter(f"got {argument!r}, must have no zero byte in it")
@@ -68,7 +133,10 @@ def run(given: Sequence[str]) -> int:
 
             for reference in loads:
                 catalogue.load(reference)
-        code = app(arguments or ["--help"], prog_name="optgap", standalone_mode=False)
+        if not arguments and "_OPTGAP_COMPLETE" not in os.environ:
+            say(FIRST_STEPS)
+            return 0
+        code = app(arguments, prog_name="optgap", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader of a pipe went away, as in ``optgap list | head``.
@@ -83,10 +151,11 @@ def run(given: Sequence[str]) -> int:
     return int(code or 0)
 
 
-def _split_loads(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Take ``--load X`` out of the arguments, wherever it stands: what it names must be known to every command."""
+def _split_globals(arguments: Sequence[str]) -> tuple[list[str], list[str], bool]:
+    """Take ``--load X`` and ``--quiet`` out of the arguments, wherever they stand: they are of every command."""
     rest: list[str] = []
     loads: list[str] = []
+    quiet = False
     waiting = iter(arguments)
     for argument in waiting:
         if argument == "--load":
@@ -96,9 +165,11 @@ def _split_loads(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
             loads.append(reference)
         elif argument.startswith("--load="):
             loads.append(argument.removeprefix("--load="))
+        elif argument == "--quiet":
+            quiet = True
         else:
             rest.append(argument)
-    return rest, loads
+    return rest, loads, quiet
 
 
 def what_is_wrong(error: Exception) -> str | None:
@@ -138,9 +209,30 @@ def complain(message: str) -> None:
     print("optgap:", printable(" ".join(message.split())), file=sys.stderr)
 
 
+def is_quiet() -> bool:
+    """Whether the command is to say nothing but what is wrong."""
+    return _quiet
+
+
 def say(message: str) -> None:
     """Lines on standard output, about names and reasons that are anybody's."""
-    print(printable(message))
+    if not _quiet:
+        print(printable(message))
+
+
+def say_json(data: Any) -> None:
+    """One JSON document on standard output; what JSON has no number for, such as an infinite gap, is null."""
+    print(json.dumps(_finite(data), allow_nan=False))
+
+
+def _finite(data: Any) -> Any:
+    if isinstance(data, float) and not math.isfinite(data):
+        return None
+    if isinstance(data, Mapping):
+        return {name: _finite(value) for name, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [_finite(value) for value in data]
+    return data
 
 
 def text(words: str, style: str = "") -> Text:
@@ -152,6 +244,6 @@ def console() -> Console:
     """Where tables go."""
     # A table that is cut to a narrow terminal, or to the 80 columns of a pipe, loses its numbers; and words
     # in brackets are words, such as those of a path.
-    made = Console(highlight=False, markup=False, emoji=False)
+    made = Console(highlight=False, markup=False, emoji=False, quiet=_quiet)
     made.width = max(made.width, 150)
     return made

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
-from validation.cli.app import app, console
+from validation.cli.app import AsJson, app, console, say_json
 from validation.errors import StudyError
 from validation.formatting import duration
 
@@ -30,14 +32,15 @@ def _benchmarks(module: str) -> ModuleType:
 @bench_app.command()
 def overhead(
     repeats: Annotated[int, typer.Option(min=1, help="Timed repetitions of each side.")] = 7,
+    as_json: AsJson = False,
 ) -> None:
     """Whole time of a solve against handing HiGHS the same arrays."""
-    table = Table(box=None, pad_edge=False)
-    for name in ("jobs", "whole", "HiGHS on the arrays", "ratio", "at most"):
-        table.add_column(name, justify="right")
-    for row in _benchmarks("overhead").overhead(repeats):
-        table.add_row(str(row.jobs), duration(row.whole), duration(row.raw), f"{row.ratio:.2f}", f"{row.limit:.2f}")
-    console().print(table)
+
+    def cells(row: Any) -> tuple[str, ...]:
+        return str(row.jobs), duration(row.whole), duration(row.raw), f"{row.ratio:.2f}", f"{row.limit:.2f}"
+
+    head = ("jobs", "whole", "HiGHS on the arrays", "ratio", "at most")
+    _show(_benchmarks("overhead").overhead(repeats), head, cells, as_json)
 
 
 @bench_app.command()
@@ -45,13 +48,25 @@ def gavel(
     repeats: Annotated[int, typer.Option(min=1, help="Timed repetitions of each side.")] = 5,
     throughputs: Annotated[Path | None, typer.Option(help="Published throughput table.")] = None,
     trace: Annotated[Path | None, typer.Option(help="Published trace.")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Times of Gavel's policies, against HiGHS on the same arrays where there is one program."""
-    table = Table(box=None, pad_edge=False)
-    for name in ("what", "whole", "ratio", "at most"):
-        table.add_column(name, justify="left" if name == "what" else "right")
-    files = {"throughputs": str(throughputs), "trace": str(trace)} if throughputs and trace else {}
-    for row in _benchmarks("gavel").gavel(repeats, **files):
+
+    def cells(row: Any) -> tuple[str, ...]:
         limit = f"{row.limit:.2f}" if row.ratio is not None else duration(row.limit)
-        table.add_row(row.what, duration(row.seconds), "" if row.ratio is None else f"{row.ratio:.2f}", limit)
+        return row.what, duration(row.seconds), "" if row.ratio is None else f"{row.ratio:.2f}", limit
+
+    files = {"throughputs": str(throughputs), "trace": str(trace)} if throughputs and trace else {}
+    _show(_benchmarks("gavel").gavel(repeats, **files), ("what", "whole", "ratio", "at most"), cells, as_json)
+
+
+def _show(rows: Iterable[Any], head: Sequence[str], cells: Callable[[Any], tuple[str, ...]], as_json: bool) -> None:
+    if as_json:
+        say_json([asdict(row) for row in rows])
+        return
+    table = Table(box=None, pad_edge=False)
+    for name in head:
+        table.add_column(name, justify="left" if name == "what" else "right")
+    for row in rows:
+        table.add_row(*cells(row))
     console().print(table)

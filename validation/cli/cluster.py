@@ -8,12 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from validation.cli.app import is_quiet
+
 if TYPE_CHECKING:
     from distributed import Client
 
 __all__ = ["DASK", "cluster"]
 
 DASK = "Address of a Dask scheduler whose workers do the work, such as tcp://host:8786."
+"""Help of the option ``--dask``."""
 
 
 @contextmanager
@@ -29,9 +32,7 @@ def cluster(address: str | None) -> Iterator[Client | None]:
         logging.getLogger("distributed").setLevel(logging.CRITICAL + 1)
         threads = threads_of(client)
         workers = len(client.nthreads())
-        print(
-            f"Dask: {workers} workers with {threads} threads, dashboard {client.dashboard_link}",
-            file=sys.stderr,
-            flush=True,
-        )
+        if not is_quiet():
+            told = f"Dask: {workers} workers with {threads} threads, dashboard {client.dashboard_link}"
+            print(told, file=sys.stderr, flush=True)
         yield client

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from validation.cli import interruption
-from validation.cli.app import DISAGREEMENT, app, console, say, text
+from validation.cli.app import DISAGREEMENT, AsJson, app, complain, console, say, say_json, text
 from validation.errors import StudyError
 from validation.formatting import number, percent
 
@@ -32,7 +32,7 @@ Name = Annotated[str, typer.Argument(help="Of an instance, such as aryl.reclaim-
 def list_instances(
     problem: Annotated[str | None, typer.Option(help="Only of this problem, or of this paper's.")] = None,
     kind: Annotated[str | None, typer.Option("--class", help="Only of this class: easy, hard or open.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
     folder: Where = None,
 ) -> None:
     """List the instances: what the best plan is worth, the bound, and what proves it."""
@@ -51,9 +51,7 @@ def list_instances(
     if kind is not None:
         frame = frame[frame["class"] == kind]
     if as_json:
-        # Numbers that JSON does not have are null.
-        rows = json.loads(frame.reset_index().to_json(orient="records", double_precision=15))
-        print(json.dumps(rows, allow_nan=False))
+        say_json(frame.reset_index().to_dict("records"))
         return
     from rich.table import Table
 
@@ -72,7 +70,7 @@ def list_instances(
 def show(
     name: Name,
     plot: Annotated[Path | None, typer.Option(help="Picture of the best plan to write: a .png, .svg or .pdf.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the record as JSON.")] = False,
+    as_json: AsJson = False,
     folder: Where = None,
 ) -> None:
     """Show what is known of an instance."""
@@ -83,7 +81,7 @@ def show(
     if plot is not None:
         _write_picture(instance, plan, plot)
     if as_json:
-        print(json.dumps(record, allow_nan=False))
+        say_json(record)
         return
     best, bound = record["best"], record["bound"]
     lines = {
@@ -116,6 +114,7 @@ def solve(
     time_limit: Annotated[float | None, typer.Option(help="Limit for the solver, s.")] = None,
     solver: Annotated[str, typer.Option(help="Solver of the exact model.")] = "highs",
     output: Annotated[Path | None, typer.Option("-o", "--output", help="File for the plan that is found.")] = None,
+    as_json: AsJson = False,
     folder: Where = None,
 ) -> None:
     """Solve an instance again, and say how that compares with what is known."""
@@ -135,16 +134,22 @@ def solve(
     found = solve_apart(instance, solver, time_limit, False)
     value, bound = found["objective"], found["bound"]
     best, known = record["best"]["value"], record["bound"]["value"]
-    say(f"status   {found['status']}, {found['build_seconds'] + found['solve_seconds']:.3g} s")
-    say(f"value    {'none' if value is None else number(value)}, {_than(record['sense'], value, best)} {number(best)}")
-    other = "max" if record["sense"] == "min" else "min"
-    than = "none is known" if known is None else f"{_than(other, bound, known)} {number(known)}"
-    say(f"bound    {'none' if bound is None else number(bound)}, {than}")
-    if output is not None and found["plan"] is not None:
-        write_whole(output, json.dumps(found["plan"], allow_nan=False) + "\n")
-        say(f"plan     {output}")
+    written = output if found["plan"] is not None else None
+    if written is not None:
+        write_whole(written, json.dumps(found["plan"], allow_nan=False) + "\n")
+    if as_json:
+        say_json({"name": name, "known": {"value": best, "bound": known}, **found})
+    else:
+        than = f"{_than(record['sense'], value, best)} {number(best)}"
+        say(f"status   {found['status']}, {found['build_seconds'] + found['solve_seconds']:.3g} s")
+        say(f"value    {'none' if value is None else number(value)}, {than}")
+        other = "max" if record["sense"] == "min" else "min"
+        than = "none is known" if known is None else f"{_than(other, bound, known)} {number(known)}"
+        say(f"bound    {'none' if bound is None else number(bound)}, {than}")
+        if written is not None:
+            say(f"plan     {written}")
     if value is not None and known is not None and beats(record["sense"], value, known):
-        say("The plan is beyond the bound that is known: one of the two is wrong.")
+        complain(f"{name}: the plan is beyond the bound that is known: one of the two is wrong")
         raise typer.Exit(DISAGREEMENT)
 
 
@@ -155,11 +160,12 @@ def submit(
     prices: Annotated[Path | None, typer.Option(help="Prices as JSON, which prove a bound.")] = None,
     run: Annotated[Path | None, typer.Option(help="A solver run as JSON, which claims a bound.")] = None,
     by: Annotated[str, typer.Option(help="Who or what found the plan.")] = "submitted",
+    as_json: AsJson = False,
     folder: Where = None,
 ) -> None:
     """Check a plan, or a bound with its proof, and take it into the collection if it is better; else exit with 1."""
+    from instances import text as files
     from instances.files import instance_type
-    from instances.text import as_json, read_text
     from validation.collection import submission
     from validation.collection.store import load
 
@@ -168,7 +174,7 @@ def submit(
         raise StudyError("give one of a plan, --prices FILE and --run FILE")
     collection = load(folder)
     record = collection.record(name)
-    data = as_json(read_text(given[0]), f"{given[0]}")
+    data = files.as_json(files.read_text(given[0]), f"{given[0]}")
     if not isinstance(data, Mapping):
         raise StudyError(f"{given[0]}: must be a JSON object")
     if plan is not None:
@@ -178,7 +184,10 @@ def submit(
         done = submission.submit_prices(collection, name, data)
     else:
         done = submission.submit_run(collection, name, data)
-    say(f"{done.verdict}: {done.message}")
+    if as_json:
+        say_json({"name": name, "verdict": done.verdict, "taken": done.taken, "message": done.message})
+    else:
+        say(f"{done.verdict}: {done.message}")
     if not done.taken:
         raise typer.Exit(DISAGREEMENT)
 

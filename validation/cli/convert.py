@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from validation.cli import interruption
-from validation.cli.app import app, say
+from validation.cli.app import AsJson, app, say, say_json
 from validation.errors import StudyError
 from validation.reader_options import pairs, parameters, typed
 from validation.sources import told
@@ -67,8 +67,9 @@ def convert(
             "skip_bad_rows=true, columns.job_id=JobID or gpu_type=rtx; those of writing, such as cpus_per_gpu=3."
         ),
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Convert published data into a file that the library reads; what was left out or filled in is counted."""
+    """Convert published data into a file that the library reads. What was left out or filled in is counted."""
     from instances.files import write_whole
     from instances.schema import nearest
     from validation.outputs import try_file
@@ -92,6 +93,9 @@ def convert(
     written = write(made, **{name: value for name, value in asked.items() if name in of_writing})
     write_whole(output, written)
     reading, kept = made.attrs["reading"], len(made.throughputs) if form == "synergy-profiles" else len(made)
+    if as_json:
+        say_json({"file": str(output), "rows": kept, "reading": reading})
+        return
     for line in [f"{kept:,} rows from {reading['rows']:,} of {reading['source']}", *told(reading)]:
         say(line)
     say(str(output))

@@ -1,23 +1,43 @@
-"""The command ``doctor``."""
+"""Commands about the installation: ``doctor`` and ``selftest``."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import asdict
+
 import typer
-from rich.text import Text
 
-from validation.cli.app import app, console
-from validation.cli.installation import examine
+from validation.cli.app import DISAGREEMENT, AsJson, app, console, say_json, text
+from validation.selftest import Finding
 
-__all__ = ["doctor"]
+__all__ = ["doctor", "selftest"]
 
 
 @app.command()
-def doctor() -> None:
-    """Check the installation: packages, solvers, and a solve whose answer is known."""
-    findings = examine()
-    page = console()
+def doctor(as_json: AsJson = False) -> None:
+    """Check the installation. It looks at packages, solvers, and a solve whose answer is known."""
+    from validation.cli.installation import examine
+
+    _show(examine(), as_json)
+
+
+@app.command()
+def selftest(as_json: AsJson = False) -> None:
+    """Try every problem, its heuristics, and a study once. This is for an installation without the test suite."""
+    from validation.selftest import selftest
+
+    _show(selftest(), as_json)
+
+
+def _show(findings: Iterable[Finding], as_json: bool) -> None:
+    """Tell findings as they come; end with 1 where one is bad."""
+    page, told = console(), []
     for finding in findings:
-        mark = Text("ok  " if finding.ok else "BAD ", "green" if finding.ok else "bold red")
-        page.print(mark + Text(finding.text), soft_wrap=True)
-    if not all(finding.ok for finding in findings):
-        raise typer.Exit(1)
+        told.append(finding)
+        if not as_json:
+            mark = text("ok  " if finding.ok else "BAD ", "green" if finding.ok else "bold red")
+            page.print(mark + text(finding.text), soft_wrap=True)
+    if as_json:
+        say_json([asdict(finding) for finding in told])
+    if not all(finding.ok for finding in told):
+        raise typer.Exit(DISAGREEMENT)

@@ -5,21 +5,16 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import importlib.util
-from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["DISTRIBUTION", "ROOMS", "Finding", "examine", "rooms"]
+from validation.selftest import Finding
+
+__all__ = ["DISTRIBUTION", "ROOMS", "examine", "rooms"]
 
 ROOMS = ("formulations", "heuristics", "instances", "validation")
+"""Packages whose names other distributions have taken too."""
 DISTRIBUTION = "scheduling-formulations"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing that was looked at, and whether it is as it should be."""
-
-    ok: bool
-    text: str
+"""Name of this distribution."""
 
 
 def examine() -> list[Finding]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import tempfile
@@ -12,7 +11,8 @@ from typing import Annotated, NoReturn
 import typer
 
 from validation.cli import interruption
-from validation.cli.app import DISAGREEMENT, app, complain, say
+from validation.cli.app import DISAGREEMENT, AsJson, app, complain, say, say_json
+from validation.cli.completion import problem_names
 
 __all__ = ["judge"]
 
@@ -22,16 +22,18 @@ def judge(
     heuristic: Annotated[
         str, typer.Argument(help="A name of the catalogue, module:function or file.py:function.", show_default=False)
     ],
-    problem: Annotated[str, typer.Option(help="Name of a problem, such as aryl.reclaim.")],
+    problem: Annotated[
+        str, typer.Option(help="Name of a problem, such as aryl.reclaim.", autocompletion=problem_names)
+    ],
     split: Annotated[
         str, typer.Option(help="public; hidden:FILE, drawn from the seed in a file; or hidden:SEED.")
     ] = "public",
     budget: Annotated[float, typer.Option(help="Seconds for an instance, by the clock.")] = 10.0,
     jobs: Annotated[int | None, typer.Option(min=1, help="Instances at once; one for each core by default.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
     forget: Annotated[bool, typer.Option("--forget", hidden=True)] = False,
 ) -> None:
-    """Give a heuristic one number: its plans against proven optima on a fixed set, asked where it can reach nothing."""
+    """Give a heuristic one number. Its plans on a fixed set are compared with proven optima that it cannot reach."""
     kind, _, seed = split.partition(":")
     if kind == "hidden" and seed.isdecimal() and not Path(seed).exists():
         _begin_anew(split, seed)
@@ -48,7 +50,7 @@ def judge(
         if forget:
             Path(seed).unlink()
     if as_json:
-        print(json.dumps(found.to_dict(), allow_nan=False))
+        say_json(found.to_dict())
     else:
         say(str(found))
 

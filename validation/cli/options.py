@@ -10,9 +10,17 @@ from typing import Annotated, Any
 
 import typer
 
+from validation.cli.completion import heuristic_names, problem_names
 from validation.study.options import Options, as_toml
 
 __all__ = ["with_options"]
+
+COMPLETED: dict[str, Callable[..., Any]] = {
+    "problem": problem_names,
+    "problems": problem_names,
+    "heuristics": heuristic_names,
+}
+"""Options whose values a shell can complete."""
 
 
 def with_options(command: Callable[..., None], kind: type[Options], others: Mapping[str, tuple[Any, Any]]) -> None:
@@ -32,8 +40,11 @@ def with_options(command: Callable[..., None], kind: type[Options], others: Mapp
         help = told["help"]
         if not isinstance(told["default"], bool) and told["default"] is not None:
             help = f"{help.rstrip('.')}; {as_toml(told['default'])} by default."
-        parameters.append(_parameter(one.name, told["annotation"], made(*told["names"], help=help)))
-    config = typer.Option(help="TOML file with the same options; these here win.")
+        completed = COMPLETED.get(one.name)
+        parameters.append(
+            _parameter(one.name, told["annotation"], made(*told["names"], help=help, autocompletion=completed))
+        )
+    config = typer.Option(help="TOML file with the same options; options given here win.")
     parameters.insert(1, _parameter("config", Path, config))
     parameters += [_parameter(name, *told) for name, told in others.items()]
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

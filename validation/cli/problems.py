@@ -15,7 +15,8 @@ from typing import Annotated, Any
 import typer
 
 from validation.cli import interruption
-from validation.cli.app import DISAGREEMENT, app, say, what_is_wrong
+from validation.cli.app import DISAGREEMENT, AsJson, app, say, say_json, what_is_wrong
+from validation.cli.completion import heuristic_names, problem_names
 from validation.errors import StudyError
 from validation.formatting import gap_range, number
 
@@ -29,17 +30,28 @@ __all__ = ["generate", "list_problems", "solve", "solve_apart"]
 
 
 @app.command("list")
-def list_problems() -> None:
+def list_problems(as_json: AsJson = False) -> None:
     """List the problems and their heuristics."""
     from validation.catalogue import CATALOGUE
 
+    if as_json:
+        told = ("problem", "title", "source", "size", "sizes")
+        say_json(
+            [
+                {name: getattr(entry, name) for name in told} | {"heuristics": [*entry.heuristics]}
+                for entry in CATALOGUE.values()
+            ]
+        )
+        return
     for entry in CATALOGUE.values():
-        print(f"{entry.problem}\n    {entry.title} ({entry.source})\n    heuristics: {', '.join(entry.heuristics)}")
+        say(f"{entry.problem}\n    {entry.title} ({entry.source})\n    heuristics: {', '.join(entry.heuristics)}")
 
 
 @app.command()
 def generate(
-    problem: Annotated[str, typer.Argument(help="Name of a problem, such as aryl.reclaim.")],
+    problem: Annotated[
+        str, typer.Argument(help="Name of a problem, such as aryl.reclaim.", autocompletion=problem_names)
+    ],
     seed: Annotated[int, typer.Option(min=0, help="Seed of the instances.")],
     size: Annotated[int | None, typer.Option(min=1, help="Size; the smallest of the catalogue by default.")] = None,
     count: Annotated[int, typer.Option(min=1, help="How many instances.")] = 1,
@@ -51,8 +63,9 @@ def generate(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Directory for the files; one instance is printed without.")
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Generate instances, or draw them from real data, as JSON: the ones that a study with this seed would use."""
+    """Generate instances as JSON, or draw them from real data. A study with this seed would use the same ones."""
     from instances.files import save
     from validation import catalogue
     from validation.outputs import folder_to_write, refuse_foreign, writing
@@ -73,6 +86,7 @@ def generate(
     if output is None:
         if len(numbers) > 1:
             raise StudyError("more than one instance needs a directory: -o DIR")
+        # Written, not said: it is what the command makes where no directory is given.
         print(json.dumps(make(0).to_dict(), allow_nan=False))
         return
     paths = [output / f"{name}-{index}.json" for index in numbers]
@@ -86,14 +100,20 @@ def generate(
             with writing(output):
                 save(made, path)
             done += 1
-            say(str(path))
+            if not as_json:
+                say(str(path))
+    if as_json:
+        say_json({"problem": problem, "files": [str(path) for path in paths]})
 
 
 @app.command()
 def solve(
     file: Annotated[Path, typer.Argument(help="Instance as JSON.")],
     heuristic: Annotated[
-        str | None, typer.Option(help="A heuristic of the catalogue or module:function; exact without.")
+        str | None,
+        typer.Option(
+            help="A heuristic of the catalogue or module:function; exact without.", autocompletion=heuristic_names
+        ),
     ] = None,
     solver: Annotated[str, typer.Option(help="Solver of the exact model.")] = "highs",
     time_limit: Annotated[
@@ -103,7 +123,7 @@ def solve(
     verify: Annotated[
         bool, typer.Option("--verify", help="Find the optimum once more, by a second way, within the same limit.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Solve one instance, exactly or by a heuristic."""
     from instances.files import load
@@ -120,9 +140,7 @@ def solve(
         else solve_apart(instance, solver, time_limit, verify)
     )
     if as_json:
-        if found["objective"] is not None and not math.isfinite(found["objective"]):
-            found["objective"] = None
-        print(json.dumps({"problem": instance.problem, "instance": instance.digest, **found}, allow_nan=False))
+        say_json({"problem": instance.problem, "instance": instance.digest, **found})
         _end_if_contradicted(found)
         return
     gap = found["gap"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from validation.cli import interruption
-from validation.cli.app import app, complain, console, text
+from validation.cli.app import JSON, app, complain, console, is_quiet, say_json, text
 from validation.cli.options import with_options
 from validation.replay.options import ReplayOptions
 
@@ -24,8 +24,8 @@ MOST_TOLD = 20
 """Sentences on the terminal."""
 
 
-def replay(config: Path | None, **given: Any) -> None:
-    """Replay traces under several decision makers; what was interrupted is resumed by the same command."""
+def replay(config: Path | None, as_json: bool | None, **given: Any) -> None:
+    """Replay traces under several decision makers. What was interrupted is resumed by the same command."""
     options = ReplayOptions.given(config, **given)
     from validation.outputs import folder_to_write
     from validation.replay.study import run_replays
@@ -34,16 +34,16 @@ def replay(config: Path | None, **given: Any) -> None:
     assert options.output is not None
     output = Path(options.output)
     interruption.say(lambda: _so_far(output))
-    meter = Meter("replays and bounds")
+    meter = Meter("replays and bounds", is_quiet())
     try:
         with folder_to_write(output):
             result = run_replays(options, progress=meter, warn=complain)
     finally:
         meter.end()
-    _print_replays(result)
+    _print_replays(result, as_json)
 
 
-with_options(replay, ReplayOptions, {})
+with_options(replay, ReplayOptions, {"as_json": (bool, JSON)})
 app.command()(replay)
 
 
@@ -54,7 +54,7 @@ def _so_far(output: Path) -> str:
     return f"the replays that ended are in {output}, and the same command goes on from there"
 
 
-def report_replays(directory: Path) -> bool:
+def report_replays(directory: Path, as_json: bool = False) -> bool:
     """Write tables and report of replays anew, and print what they say; whether the directory holds any."""
     from validation.replay.records import REPLAYS
 
@@ -62,13 +62,33 @@ def report_replays(directory: Path) -> bool:
         return False
     from validation.replay.report import finish
 
-    _print_replays(finish(directory, complain))
+    _print_replays(finish(directory, complain), as_json)
     return True
 
 
-def _print_replays(result: Replays) -> None:
+def _print_replays(result: Replays, as_json: bool | None) -> None:
     from validation.replay.report import sentences
 
+    differences, gaps, costs = result.differences(), result.gaps(), result.cost_of_gaps()
+    told = sentences(result, differences, gaps, costs)
+    meta, failed = result.metadata, result.rows[result.rows["status"] == "failed"]
+    if as_json:
+        say_json(
+            {
+                "directory": str(result.directory),
+                "report": str(result.report),
+                "finished": meta["finished"],
+                "replays": meta["cells"],
+                "ended": meta["cells_ended"],
+                "failed": len(failed),
+                "averages": result.averages().to_dict("records"),
+                "differences": differences.to_dict("records"),
+                "gaps": gaps.to_dict("records"),
+                "offline": result.offline.to_dict("records"),
+                "sentences": told,
+            }
+        )
+        return
     page = console()
     overview = result.overview()
     for trace, rows in overview.groupby("trace", sort=False) if len(overview) else ():
@@ -80,12 +100,10 @@ def _print_replays(result: Replays) -> None:
         for row in rows.to_dict("records"):
             table.add_row(*(text(str(row[name])) for name in columns))
         page.print(table)
-    told = sentences(result, result.differences(), result.gaps(), result.cost_of_gaps())
     for one in told[:MOST_TOLD]:
         page.print(text(one), soft_wrap=True)
     if len(told) > MOST_TOLD:
         page.print(text(f"and {len(told) - MOST_TOLD:,} more, see the report"))
-    meta, failed = result.metadata, result.rows[result.rows["status"] == "failed"]
     if len(failed):
         first = failed.iloc[0]
         page.print(text(f"{len(failed)} replays failed; the first: {first['policy']}: {first['reason']}", "yellow"))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +11,19 @@ import typer
 from rich.table import Table
 
 from validation.cli import interruption
-from validation.cli.app import DISAGREEMENT, app, complain, console, say, text
+from validation.cli.app import (
+    DISAGREEMENT,
+    FAILED,
+    JSON,
+    AsJson,
+    app,
+    complain,
+    console,
+    is_quiet,
+    say,
+    say_json,
+    text,
+)
 from validation.cli.cluster import DASK
 from validation.cli.options import with_options
 from validation.formatting import number
@@ -23,15 +36,24 @@ __all__ = ["merge", "report", "study"]
 
 MOST_TOLD = 20
 """Oracle disagreements on the terminal."""
+WIDEST = 10_000
+"""Characters of a line, of which a table takes as many as it needs."""
 
 
-def study(config: Path | None, dry_run: bool | None, dask: str | None, **given: Any) -> None:
-    """Measure heuristics against proven optima; an interrupted study is resumed by the same command."""
+def study(config: Path | None, dry_run: bool | None, dask: str | None, as_json: bool | None, **given: Any) -> None:
+    """Measure heuristics against proven optima. An interrupted study is resumed by the same command.
+
+    Ends with 3 where runs failed: a heuristic raised, ran past its limit or returned no plan, or an exact solve died.
+    """
     options = StudyOptions.given(config, **given)
     if dry_run:
         from validation.study.forecast import forecast
 
-        say(str(forecast(options)))
+        found = forecast(options, complain)
+        if as_json:
+            say_json(asdict(found))
+        else:
+            say(str(found))
         return
     from validation.cli.cluster import cluster
     from validation.outputs import folder_to_write
@@ -41,13 +63,13 @@ def study(config: Path | None, dry_run: bool | None, dask: str | None, **given: 
     assert options.output is not None
     output = Path(options.output)
     interruption.say(lambda: _so_far(output))
-    meter = Meter()
+    meter = Meter(quiet=is_quiet())
     try:
         with folder_to_write(output), cluster(dask) as client:
             result = run_study(options, progress=meter, client=client, warn=complain)
     finally:
         meter.end()
-    _print_study(result)
+    _tell_study(result, as_json)
 
 
 def _so_far(output: Path) -> str:
@@ -66,44 +88,56 @@ with_options(
             typer.Option("--dry-run", help="Say how many runs there are, their time and disk, and do nothing."),
         ),
         "dask": (str, typer.Option(help=DASK)),
+        "as_json": (bool, JSON),
     },
 )
 app.command()(study)
 
 
-def _print_study(result: Study) -> None:
+def _tell_study(result: Study, as_json: bool | None, written: Sequence[Path] = ()) -> None:
+    """Tell what a study found, and end with the code that says whether all is well."""
+    wrong = [
+        f"oracle disagreement: {row['problem']}: {_contradiction(row)}; instance: {result.directory / row['file']}"
+        for row in result.disagreements.head(MOST_TOLD).to_dict("records")
+    ]
+    if len(result.disagreements) > MOST_TOLD:
+        wrong.append(f"and {len(result.disagreements) - MOST_TOLD:,} more oracle disagreements, see results.parquet")
+    if as_json:
+        say_json({**result.to_dict(), "written": [str(path) for path in written]})
+    else:
+        _print_study(result, written)
+    for line in wrong:
+        # Where no words are wanted, what is wrong is told all the same.
+        if as_json or is_quiet():
+            complain(line)
+        else:
+            console().print(text(line, "bold red"), soft_wrap=True)
+    if wrong:
+        raise typer.Exit(DISAGREEMENT)
+    if len(result.failures):
+        raise typer.Exit(FAILED)
+
+
+def _print_study(result: Study, written: Sequence[Path]) -> None:
     page = console()
     for table in _summary_tables(result):
+        # A column that does not fit would be cut.
+        page.width = max(page.width, page.measure(table, options=page.options.update(width=WIDEST)).maximum)
         page.print(table)
-    failed = result.rows[result.rows["status"] == "failed"]
-    if len(failed):
-        page.print(
-            text(
-                f"{len(failed)} runs failed; the first: {failed.iloc[0]['algorithm']}: {failed.iloc[0]['reason']}",
-                "yellow",
-            )
-        )
+    failed, stopped = result.failures, result.stopped
+    for what, rows in (("runs failed", failed), ("exact solves were stopped at a limit", stopped)):
+        if len(rows):
+            first = rows.iloc[0]
+            page.print(text(f"{len(rows)} {what}; the first: {first['algorithm']}: {first['reason']}", "yellow"))
     told = result.metadata
     if not told["finished"]:
         what = f"shard {told['shard']}" if told["shard"] else "unfinished"
         page.print(text(f"{what}: {told['cells_ended']} of the study's {told['cells']} runs have ended", "yellow"))
     if result.verified:
         page.print(text(f"found once more by a second way: {result.verified}"))
+    for path in written:
+        page.print(text(f"table: {path}"), soft_wrap=True)
     page.print(text(f"report: {result.report}"), soft_wrap=True)
-    wrong = result.disagreements
-    if len(wrong):
-        for row in wrong.head(MOST_TOLD).to_dict("records"):
-            page.print(
-                text(
-                    f"oracle disagreement: {row['problem']}: {_contradiction(row)}; instance: "
-                    f"{result.directory / row['file']}",
-                    "bold red",
-                ),
-                soft_wrap=True,
-            )
-        if len(wrong) > MOST_TOLD:
-            page.print(text(f"and {len(wrong) - MOST_TOLD:,} more, see results.parquet", "bold red"))
-        raise typer.Exit(DISAGREEMENT)
 
 
 def _contradiction(row: Mapping[Any, Any]) -> str:
@@ -124,10 +158,10 @@ def _summary_tables(result: Study) -> list[Table]:
         return []
     for problem, group in overview.groupby("problem", sort=False):
         entry = catalogue.CATALOGUE.get(str(problem))
-        title = f"{problem} (size is {entry.size})" if entry else str(problem)
-        table = Table(title=text(title, "italic"), title_justify="left", box=None, pad_edge=False)
+        table = Table(title=text(str(problem), "italic"), title_justify="left", box=None, pad_edge=False)
         # What is told of other problems only is no column of this one.
-        columns = {"source": "from"} | {name: name for name in overview.columns[2:] if (group[name] != "").any()}
+        columns = {name: name for name in overview.columns[1:] if (group[name] != "").any()}
+        columns |= {"source": "from"} | ({"size": entry.size} if entry else {})
         for name, head in columns.items():
             table.add_column(head, justify="left" if name in ("source", "heuristic") else "right", no_wrap=True)
         for row in group.to_dict("records"):
@@ -142,29 +176,60 @@ def merge(
     output: Annotated[
         Path, typer.Option("-o", "--output", help="Directory of the study that they make; new, or of the same study.")
     ],
+    as_json: AsJson = False,
 ) -> None:
-    """Join shards of a study, or interrupted copies of it, into one."""
+    """Join shards or interrupted copies of a study into one. Ends with 3 where runs failed."""
     from validation.outputs import folder_to_write
     from validation.study.merge import merge_studies
 
     interruption.say(lambda: f"every file in {output} is whole, and the same command goes on from there")
     with folder_to_write(output):
         result = merge_studies(directories, output, warn=complain)
-    _print_study(result)
+    _tell_study(result, as_json)
 
 
 @app.command()
 def report(
     directory: Annotated[Path, typer.Argument(help="Directory of a study or of replays, finished or not.")],
+    latex: Annotated[
+        bool, typer.Option("--latex", help="Write the summary of a study as a LaTeX table, too: summary.tex.")
+    ] = False,
+    csv: Annotated[
+        bool, typer.Option("--csv", help="Write the summary of a study with all digits, too: summary.csv.")
+    ] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Write table and report of a study anew, and print its summary."""
+    """Write a study's table and report anew, and print its summary. Ends with 3 where runs failed."""
     from validation.cli.replay import report_replays
     from validation.outputs import try_folder
     from validation.study.report import finish
+    from validation.study.store import require_study
 
     interruption.say(lambda: f"every file in {directory} is whole, and the same command writes table and report anew")
     if directory.is_dir():
         try_folder(directory)
-    if report_replays(directory):
+    if latex or csv:
+        require_study(directory)  # Replays have no such table.
+    if report_replays(directory, as_json):
         return
-    _print_study(finish(directory, complain))
+    result = finish(directory, complain)
+    written = [one for wanted, one in ((latex, _write_latex), (csv, _write_csv)) if wanted]
+    _tell_study(result, as_json, [write(result) for write in written])
+
+
+def _write_latex(result: Study) -> Path:
+    """The summary as people read it, for a paper."""
+    from instances.files import write_whole
+
+    path = result.directory / "summary.tex"
+    write_whole(path, str(result.overview().to_latex()))
+    return path
+
+
+def _write_csv(result: Study) -> Path:
+    """The summary, for another program."""
+    from instances.files import write_whole
+
+    path = result.directory / "summary.csv"
+    write_whole(path, result.summary().to_csv(index=False))
+    return path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import math
@@ -14,8 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from validation.cli import interruption
-from validation.cli.app import DISAGREEMENT, app, complain, say
+from validation.cli.app import DISAGREEMENT, AsJson, app, complain, is_quiet, say, say_json
 from validation.cli.cluster import DASK, cluster
+from validation.cli.completion import problem_and_heuristic, problem_names
 from validation.errors import StudyError
 from validation.formatting import duration, gap_range, number
 
@@ -29,6 +31,12 @@ if TYPE_CHECKING:
 
 __all__ = ["check", "claims", "hunt", "worst_case"]
 
+ProblemOption = Annotated[
+    str | None, typer.Option(help="The problem, where HEURISTIC alone is given.", autocompletion=problem_names)
+]
+SEARCH: dict[str, Any] = {"instances": None, "seconds": 20.0, "seed": 0}
+"""How claims are searched, unless told otherwise."""
+
 
 @app.command()
 def check(
@@ -37,9 +45,10 @@ def check(
         typer.Argument(
             metavar="PROBLEM HEURISTIC",
             help="A problem such as aryl.reclaim; then a name of the catalogue, module:function or file.py:function.",
+            autocompletion=problem_and_heuristic,
         ),
     ],
-    problem: Annotated[str | None, typer.Option(help="The problem, where HEURISTIC alone is given.")] = None,
+    problem: ProblemOption = None,
     ratio: Annotated[float | None, typer.Option(help="Promise: within this factor of the optimum.")] = None,
     monotone: Annotated[bool, typer.Option("--monotone", help="Promise: more resources never hurt.")] = False,
     relabelled: Annotated[bool, typer.Option("--relabelled", help="Promise: renumbering changes nothing.")] = False,
@@ -48,8 +57,9 @@ def check(
     strategy: Annotated[str | None, typer.Option(help="Draw instances from this: module:strategy.")] = None,
     time_limit: Annotated[float, typer.Option(help="Limit for all checks, s.")] = 600.0,
     output: Annotated[Path, typer.Option("-o", "--output", help="Directory for failing instances.")] = Path("failures"),
+    as_json: AsJson = False,
 ) -> None:
-    """Look for an instance on which a heuristic breaks a rule or a promise."""
+    """Look for an instance on which a heuristic breaks a rule. What it promises beyond that can be checked as well."""
     from validation.isolation import Apart
     from validation.outputs import folder_to_write
     from validation.provenance import memory_of_machine
@@ -64,7 +74,7 @@ def check(
     promises += [Relabelled()] if relabelled else []
     problem, heuristic = _problem_and_heuristic(names, problem)
     options = {"promises": promises, "max_examples": max_examples, "seed": seed, "strategy": strategy}
-    report, ok = "", False
+    report: dict[str, Any] = {}
     interruption.say(lambda: "what had been checked is above" if report else "nothing had been checked")
     end = time.monotonic() + time_limit
     # Apart: a heuristic that hangs or ends the process must not pass for one that is well.
@@ -78,23 +88,25 @@ def check(
                 said = {"error": answer.reason} if answer.content is None else answer.content
                 if "report" not in said:
                     break
-                report, ok = str(said["report"]), bool(said["ok"])
+                report = said
         finally:
             # Also where it is cut short, by whatever.
-            if report:
-                say(report)
+            if report and as_json:
+                say_json(report["json"])
+            elif report:
+                say(report["report"])
     if "refused" in said:
         raise StudyError(said["refused"])
     if "error" in said:
         late = answer.reason.startswith("time limit")
         why = f"time limit: stopped after {time_limit:g} s" if late else said["error"]
         complain(f"{heuristic}: {why}{'; what had been checked is above' if report else ''}")
-    if "error" in said or not ok:
-        raise typer.Exit(1)
+    if "error" in said or not report["json"]["ok"]:
+        raise typer.Exit(DISAGREEMENT)
 
 
 class _Checks:
-    """Answers with the report so far, in words, after one more check; in the end with nothing."""
+    """Answers with the report so far, in words and as JSON, after one more check; in the end with nothing."""
 
     def __init__(self, problem: str, heuristic: str, output: Path, options: dict[str, Any]) -> None:
         self.asked = (problem, heuristic, output, options)
@@ -114,7 +126,7 @@ class _Checks:
             report = next(self.reports, None)
         except (StudyError, CatalogueError, InstanceError, SolverNotFound) as error:
             return {"refused": str(error)}
-        return {} if report is None else {"report": str(report), "ok": report.ok}
+        return {} if report is None else {"report": str(report), "json": report.to_dict()}
 
 
 def _problem_and_heuristic(names: list[str], problem: str | None) -> tuple[str, str]:
@@ -147,6 +159,7 @@ def hunt(
         typer.Argument(
             metavar="PROBLEM HEURISTIC",
             help="A problem such as aryl.reclaim; then a name of the catalogue, module:function or file.py:function.",
+            autocompletion=problem_and_heuristic,
         ),
     ],
     seed: Annotated[int, typer.Option(min=0, help="Seed of the search.")],
@@ -157,15 +170,16 @@ def hunt(
         int | None,
         typer.Option(min=1, help="Make so many searches of 200 instances each, so that the seed alone decides."),
     ] = None,
-    problem: Annotated[str | None, typer.Option(help="The problem, where HEURISTIC alone is given.")] = None,
+    problem: ProblemOption = None,
     strategy: Annotated[str | None, typer.Option(help="Draw instances from this, too: module:strategy.")] = None,
     measure: Annotated[str, typer.Option(help="What is to be greatest: ratio (the gap) or difference.")] = "ratio",
     fix: Annotated[list[str] | None, typer.Option(help="NAME=VALUE of the generator, strategy or instances.")] = None,
     where: Annotated[str | None, typer.Option(help="Only instances of which this is true: module:function.")] = None,
     dask: Annotated[str | None, typer.Option(help=DASK)] = None,
     output: Annotated[Path, typer.Option("-o", "--output", help="Directory for what is found.")] = Path("hunt"),
+    as_json: AsJson = False,
 ) -> None:
-    """Search for the instance on which a heuristic does worst, and shrink it."""
+    """Search for the instance on which a heuristic does worst. The one found is made as small as possible."""
     began = time.monotonic()
     allowed = _seconds(budget)
     from validation.outputs import folder_to_write, refuse_foreign, writing
@@ -193,19 +207,23 @@ def hunt(
                 measure=cast("Measure", measure),
                 fix=fixed,
                 where=_predicate(where),
-                progress=functools.partial(_show_hunt, measure),
+                progress=None if is_quiet() else functools.partial(_show_hunt, measure),
                 client=client,
             )
         except OracleDisagreementError as error:
             complain(f"oracle disagreement: {error}")
             raise typer.Exit(DISAGREEMENT) from None
         interruption.say(lambda: "the worst instance so far is above")
-        _print_hunt(found)
+        if as_json:
+            say_json(found.to_dict())
+        else:
+            _print_hunt(found)
         with writing(output):
             path = found.save(output)
     interruption.say(lambda: f"the worst instance so far is in {path}")
-    say(f"witness     {path}\npage        {path.with_suffix('.html')}")
-    say(f"again       optgap solve {path} [--heuristic {heuristic}]")
+    if not as_json:
+        say(f"saved       {path}\npage        {path.with_suffix('.html')}")
+        say(f"again       optgap solve {path} [--heuristic {heuristic}]")
 
 
 def _print_hunt(found: Witness) -> None:
@@ -219,7 +237,7 @@ def _print_hunt(found: Witness) -> None:
     )
     # Before anything is written, so that it is not lost where nothing can be.
     say(f"instance    {json.dumps(judged.instance.to_dict())}")
-    say(f"judged      {found.evaluated} instances")
+    say(f"tried       {found.evaluated} instances")
     for failure in found.failures:
         say(f"ended early {failure}")
 
@@ -275,7 +293,11 @@ def _show_hunt(measure: str, seconds: float, worst: float, evaluated: int) -> No
 def worst_case(
     names: Annotated[
         list[str],
-        typer.Argument(metavar="PROBLEM HEURISTIC", help="A problem, and a heuristic whose worst case has a model."),
+        typer.Argument(
+            metavar="PROBLEM HEURISTIC",
+            help="A problem, and a heuristic whose worst case has a model.",
+            autocompletion=problem_and_heuristic,
+        ),
     ],
     size: Annotated[int, typer.Option(min=1, help="How large the instances are.")],
     fix: Annotated[list[str] | None, typer.Option(help="NAME=VALUE: what else chooses the instances.")] = None,
@@ -284,15 +306,13 @@ def worst_case(
     ),
     time_limit: Annotated[float | None, typer.Option(help="Limit for the proof, s.")] = None,
     verify: Annotated[bool, typer.Option("--verify", help="Search every program a second way, too.")] = False,
-    problem: Annotated[str | None, typer.Option(help="The problem, where HEURISTIC alone is given.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    problem: ProblemOption = None,
+    as_json: AsJson = False,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Directory for the witness and its page.")
     ] = None,
 ) -> None:
-    """Prove how bad a heuristic gets on all instances of a size, and show the instance on which it does."""
-    import contextlib
-
+    """Prove how bad a heuristic gets on all instances of a size. The instance on which it does is shown."""
     from validation.isolation import Apart
     from validation.outputs import folder_to_write, refuse_foreign
     from validation.testing.worst_case import witness_paths
@@ -314,7 +334,10 @@ def worst_case(
         if "wrong" in said:
             complain(f"the model of the worst case is wrong: {said['wrong']}")
             raise typer.Exit(DISAGREEMENT)
-        say(json.dumps(said["json"], allow_nan=False) if as_json else said["words"])
+        if as_json:
+            say_json(said["json"])
+        else:
+            say(said["words"])
     if said["path"] and not as_json:
         path = Path(said["path"])
         say(f"saved      {path}\npage       {path.with_suffix('.html')}")
@@ -342,22 +365,24 @@ def _proven(problem: str, heuristic: str, output: Path | None, options: dict[str
 def claims(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="PAPER_OR_PROBLEM", help="Only the claims of this paper, or of this problem."),
+        typer.Argument(metavar="NAME", help="Only the claims of this paper or problem, or the claim of this name."),
     ] = None,
     instances: Annotated[
         int | None,
         typer.Option(min=1, help="Most instances for each claim; 500, or all of a finite set, by default."),
     ] = None,
-    seconds: Annotated[float, typer.Option(help="Time for each claim.")] = 20.0,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of random instances.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the verdicts as one JSON list instead.")] = False,
+    seconds: Annotated[float, typer.Option(help="Time for each claim.")] = SEARCH["seconds"],
+    seed: Annotated[int, typer.Option(min=0, help="Seed of random instances.")] = SEARCH["seed"],
+    as_json: AsJson = False,
     dask: Annotated[str | None, typer.Option(help=DASK)] = None,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Also write a Markdown page.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Directory for an index and a page for each of these claims.")
+    ] = None,
 ) -> None:
     """Put the papers' formal statements to the test."""
-    from instances.files import write_whole
-    from validation.outputs import try_file, writing
+    from validation.outputs import folder_to_write, writing
     from validation.testing import claims as found
+    from validation.testing.claim_pages import folder_of_pages, write_pages
 
     wanted = found.claims(name)
     verdicts: list[Verdict] = []
@@ -367,23 +392,24 @@ def claims(
         return f"{len(verdicts)} of {len(wanted)} claims had been examined{unwritten}"
 
     interruption.say(so_far)
-    if output is not None:
-        try_file(output)
     options: dict[str, Any] = {"instances": instances, "seconds": seconds, "seed": seed}
-    try:
-        with cluster(dask) as client:
-            for verdict in (
-                (found.examine(claim, **options) for claim in wanted)
-                if client is None
-                else found.examine_all(wanted, client=client, **options)
-            ):
-                verdicts.append(verdict)
-                if not as_json:
-                    print(f"{verdict}\n", flush=True)
-    finally:
-        # Also of an interruption, the verdicts so far; the page is of all claims or it is not written.
-        if as_json:
-            print(json.dumps([verdict.to_dict() for verdict in verdicts], indent=2))
-    if output is not None:
-        with writing(output):
-            write_whole(output, found.page(verdicts))
+    with contextlib.nullcontext() if output is None else folder_to_write(folder_of_pages(output)):
+        try:
+            with cluster(dask) as client:
+                for verdict in (
+                    (found.examine(claim, **options) for claim in wanted)
+                    if client is None
+                    else found.examine_all(wanted, client=client, **options)
+                ):
+                    verdicts.append(verdict)
+                    if not as_json:
+                        say(f"{verdict}\n")
+                        sys.stdout.flush()
+        finally:
+            # Also of an interruption, the verdicts so far; pages are of all these claims or they are not written.
+            if as_json:
+                say_json([verdict.to_dict() for verdict in verdicts])
+        if output is not None:
+            given = [f"--{name} {value}" for name, value in options.items() if value != SEARCH[name]]
+            with writing(output):
+                write_pages(verdicts, output, " ".join(given))

@@ -222,6 +222,8 @@ Decide = Callable[[State, Ask], Decision]
 class Setting(Protocol):
     """A cluster, its jobs, and what a paper does with them.
 
+    One that decides in rounds or slots of its own also tells their length, ``round_length``, in seconds.
+
     Attributes
     ----------
     name : str
@@ -229,18 +231,19 @@ class Setting(Protocol):
     capacity : (s,) float
         GPUs of each pool, within which they are alike: a worker type, a server, or the whole cluster.
     jobs : Jobs
-    round_length : float, optional
-        Of a setting that decides in rounds or slots of its own, their length, s.
     """
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """What tables call the setting."""
 
     @property
-    def capacity(self) -> FloatArray: ...
+    def capacity(self) -> FloatArray:
+        """GPUs of each pool, (s,) float."""
 
     @property
-    def jobs(self) -> Jobs: ...
+    def jobs(self) -> Jobs:
+        """The jobs that are replayed."""
 
     def begin(self) -> Decide:
         """What decides in one replay; it may remember what it did, and a setting serves any number of replays."""

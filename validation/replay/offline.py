@@ -8,7 +8,7 @@ setting (``attained``), the optimum of the division is that of the schedules.
 
 Average completion time
     Between two releases i and i+1, with k jobs complete, A_i - k jobs wait: slot (i, k), of a length to be decided.
-    With x[w, i, k] the time that way w has in it,
+    With x[w, i, k] the time that way w has in it::
 
         min   sum_{i,k} (A_i - k) * length[i, k]
         s.t.  sum_k length[i, k] = what lies between the releases                     but for the last

@@ -150,7 +150,7 @@ class ReplayOptions(Options):
         annotation=float,
     )
     jobs: int | None = option("Worker processes; one for each core by default.", (int,), annotation=int)
-    solver: str = option("Solver of the exact side.", (str,), annotation=str, default="highs")
+    solver: str = option("Solver of the exact models.", (str,), annotation=str, default="highs")
     output: str | os.PathLike[str] | None = option(
         "Directory of the replays; those that it already holds for the same content are not run again, failures "
         "excepted. Required.",

@@ -40,6 +40,7 @@ _RUN = ["trace", "window", "seed"]
 """What two decision makers have in common that are compared."""
 
 RESAMPLES = 2000
+"""Samples of the bootstrap."""
 LEVEL = 0.95
 """Of the intervals."""
 
@@ -297,7 +298,7 @@ def differences(
     Returns
     -------
     DataFrame
-        For each decision maker but the reference and each of :data:`MEASURES` (deadlines where there are some):
+        For each decision maker but the reference and each of ``MEASURES`` (deadlines where there are some):
         ``value``, the ends ``low`` and ``high`` of its interval (NaN for a single run), ``spread`` (the most that the
         values with one tie-break in place of all of a decision maker's lie apart; NaN where there are not two),
         ``verdict`` (:func:`verdict`), ``jobs`` and ``runs`` that it is made of, and ``left_out``, jobs that one of the

@@ -11,12 +11,12 @@ import pandas as pd
 
 from validation.drawing import label
 from validation.replay.results import EXACT, Replays, span
-from validation.study.plots import COLOURS, MARKERS, drawn, steps
+from validation.study.plots import COLOURS, INK, MARKERS, Value, drawn, steps, thinned
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["looks", "trace_pictures"]
+__all__ = ["trace_pictures"]
 
 _UNITS = ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes"), (1.0, "seconds"))
 
@@ -27,13 +27,13 @@ MOST_STEPS = 2000
 """Of a curve over time: beyond, it is the mean over so many intervals."""
 
 
-def looks(policies: Sequence[str]) -> dict[str, dict[str, Any]]:
+def _looks(policies: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Colour and marker of each decision maker, the same in all pictures; the exact side is black."""
     others = [name for name in policies if name != EXACT]
     found: dict[str, dict[str, Any]] = {
         name: {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]} for i, name in enumerate(others)
     }
-    return {**({EXACT: {"color": "black", "marker": "."}} if EXACT in policies else {}), **found}
+    return {**({EXACT: {"color": INK, "marker": "."}} if EXACT in policies else {}), **found}
 
 
 def trace_pictures(
@@ -48,7 +48,7 @@ def trace_pictures(
     differences, points, costs : DataFrame
         As :class:`Replays` gives them.
     """
-    look = looks(study.policies)
+    look = _looks(study.policies)
     jobs = study.jobs[study.jobs["trace"] == trace]
     usage = study.usage[study.usage["trace"] == trace]
     effects = differences[
@@ -92,36 +92,43 @@ def trace_pictures(
                 partial(_cost, points=points, slope=slope, look_of=look),
             )
         )
-    return [(title, reading, drawn(label(title), draw)) for title, reading, draw in found]
+    return [(title, reading, drawn(draw)) for title, reading, draw in found]
 
 
-def _effects(axes: Axes, effects: pd.DataFrame, look_of: Mapping[str, Mapping[str, Any]]) -> None:
+def _effects(axes: Axes, effects: pd.DataFrame, look_of: Mapping[str, Mapping[str, Any]]) -> list[Value]:
+    told = []
     rows = effects.iloc[::-1].to_dict("records")
     for at, row in enumerate(rows):
         look = look_of[row["policy"]]
         value = 100 * row["value"]
         if not np.isnan(row["spread"]):
-            axes.barh(at, 200 * row["spread"], left=-100 * row["spread"], height=0.55, color="#d9dde1", zorder=1)
+            axes.barh(at, 200 * row["spread"], left=-100 * row["spread"], height=0.55, color=INK, alpha=0.15, zorder=1)
         error = None
         if not np.isnan(row["low"]):
             error = [[value - 100 * row["low"]], [100 * row["high"] - value]]
         axes.errorbar(value, at, xerr=error, fmt=look["marker"], color=look["color"], capsize=3, zorder=3)
-    axes.axvline(0, color="black", linewidth=0.9, zorder=2)
+        told.append(Value(value, at, f"{row['policy']}: {value:+.3g}%"))
+    axes.axvline(0, color=INK, linewidth=0.9, zorder=2)
     axes.set_yticks(range(len(rows)), [label(row["policy"]) for row in rows])
     axes.set_ylim(-0.6, len(rows) - 0.4)
     axes.margins(x=0.12)
     axes.set_xlabel("difference, %")
+    return told
 
 
-def _completion_times(axes: Axes, jobs: pd.DataFrame, look_of: Mapping[str, Mapping[str, Any]]) -> None:
+def _completion_times(axes: Axes, jobs: pd.DataFrame, look_of: Mapping[str, Mapping[str, Any]]) -> list[Value]:
     from matplotlib.ticker import FuncFormatter, NullLocator
 
+    told = []
     ended = jobs["ended"] - jobs["arrival"]
     for policy, look in look_of.items():
         of_policy = ended[jobs["policy"] == policy]
         times, share = steps(of_policy.dropna().to_numpy(float), max(1, len(of_policy)))
         # Drawn on top, the reference would hide who does as well.
-        axes.step(times, share, where="post", color=look["color"], linewidth=1.8, zorder=2 if policy == EXACT else 3)
+        behind = 2 if policy == EXACT else 3
+        axes.step(times, share, where="post", color=look["color"], linewidth=1.8, zorder=behind, label=label(policy))
+        for time, part in thinned(times, share):
+            told.append(Value(time, part, f"{policy}: {part:.3g}% of the jobs complete within {span(time)}"))
     positive = ended[ended > 0]
     if len(positive):
         least, most = positive.min() / 1.1, positive.max() * 1.1
@@ -131,11 +138,14 @@ def _completion_times(axes: Axes, jobs: pd.DataFrame, look_of: Mapping[str, Mapp
         axes.set_xticks([tick for tick in _TICKS if least <= tick <= most])
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: span(x)))
     axes.set_ylim(0, 104)
-    axes.set_xlabel("completion time")
-    axes.set_ylabel("jobs, %")
+    axes.set_xlabel("completion time t")
+    axes.set_ylabel("share of jobs complete within t, %")
+    axes.legend(fontsize="small", framealpha=0.7, loc="lower right")
+    return told
 
 
-def _gpus(axes: Axes, usage: pd.DataFrame, look_of: Mapping[str, Mapping[str, Any]]) -> None:
+def _gpus(axes: Axes, usage: pd.DataFrame, look_of: Mapping[str, Mapping[str, Any]]) -> list[Value]:
+    told = []
     first = usage.iloc[0]
     of_run = usage[(usage["window"] == first["window"]) & (usage["seed"] == first["seed"])]
     of_run = of_run[of_run["tie"] == of_run["tie"].min()]
@@ -148,19 +158,25 @@ def _gpus(axes: Axes, usage: pd.DataFrame, look_of: Mapping[str, Mapping[str, An
         if rows.empty:
             continue
         times, gpus = _thinned(rows["time"].to_numpy(float), rows["gpus"].to_numpy(float))
-        axes.step((times - begin) / size, gpus, where="post", color=look["color"], linewidth=1.1, alpha=0.85)
+        at = (times - begin) / size
+        axes.step(at, gpus, where="post", color=look["color"], linewidth=1.1, alpha=0.85, label=label(policy))
+        for time, number in thinned(at, gpus):
+            told.append(Value(time, number, f"{policy}: {number:.3g} GPUs in use from {time:.3g} {unit} on"))
     capacity = of_run.loc[of_run["policy"] == of_run["policy"].iloc[0]]
     axes.step(
         (capacity["time"] - begin) / size,
         capacity["capacity"],
         where="post",
-        color="#57606a",
+        color=INK,
+        alpha=0.6,
         linestyle="--",
         linewidth=1,
     )
     axes.set_ylim(bottom=0)
-    axes.set_xlabel(unit)
-    axes.set_ylabel("GPUs")
+    axes.set_xlabel(f"time since the first job, {unit}")
+    axes.set_ylabel("GPUs in use")
+    axes.legend(fontsize="small", framealpha=0.7)
+    return told
 
 
 def _thinned(times: Any, values: Any) -> tuple[Any, Any]:
@@ -172,14 +188,27 @@ def _thinned(times: Any, values: Any) -> tuple[Any, Any]:
     return ends, np.append(np.diff(np.interp(ends, times, area)) / np.diff(ends), values[-1])
 
 
-def _cost(axes: Axes, points: pd.DataFrame, slope: float, look_of: Mapping[str, Mapping[str, Any]]) -> None:
+def _cost(axes: Axes, points: pd.DataFrame, slope: float, look_of: Mapping[str, Mapping[str, Any]]) -> list[Value]:
+    told = []
     for policy, rows in points.groupby("policy", sort=False):
         look = look_of[str(policy)]
-        axes.plot(100 * rows["gap"], 100 * rows["cost"], linestyle="", markersize=5, alpha=0.8, **look)
-    axes.axhline(0, color="black", linewidth=0.8)
+        axes.plot(
+            100 * rows["gap"],
+            100 * rows["cost"],
+            linestyle="",
+            markersize=5,
+            alpha=0.8,
+            label=label(str(policy)),
+            **look,
+        )
+        for gap, cost in zip((100 * rows["gap"]).tolist(), (100 * rows["cost"]).tolist(), strict=True):
+            told.append(Value(gap, cost, f"{policy}: mean gap {gap:.3g}%, completion time {cost:+.3g}%"))
+    axes.axhline(0, color=INK, linewidth=0.8)
     most = 100 * float(points["gap"].max())
     if np.isfinite(slope) and most > 0:
-        axes.plot([0, most], [0, slope * most], color="#57606a", linewidth=1.2)
+        axes.plot([0, most], [0, slope * most], color=INK, alpha=0.6, linewidth=1.2)
     axes.set_xlim(left=min(0.0, -0.02 * most))
     axes.set_xlabel("mean gap of a decision, %")
     axes.set_ylabel("completion time beside exact, %")
+    axes.legend(fontsize="small", framealpha=0.7)
+    return told

@@ -31,6 +31,7 @@ TABLES_FOLDER = "replays"
 """Where those of each replay are."""
 
 ENDED = "ended"
+"""Status of a replay that came to its end."""
 
 OFFLINE = "offline"
 """In place of a decision maker: what hindsight could do."""
@@ -112,8 +113,8 @@ def _checked(records: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
         yield cell
 
 
-def cells(records: Iterable[Any]) -> Cells:
-    """The cells of a study of replays, checked.
+def cells(asked: Mapping[str, Any], records: Iterable[Any]) -> Cells:
+    """The cells of a study of replays, checked; what was asked says no more of them.
 
     Raises
     ------

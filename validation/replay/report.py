@@ -15,10 +15,10 @@ from validation import catalogue
 from validation.formatting import gap_range, percent
 from validation.replay.options import POISSON
 from validation.replay.paired import LEVEL
-from validation.replay.plots import looks, trace_pictures
+from validation.replay.plots import trace_pictures
 from validation.replay.records import ENDED, OFFLINE, TABLES
 from validation.replay.results import CONTRADICTED, DEADLINES, EXACT, SHOWN, Replays, collect, span
-from validation.study.page import CSS, escape, figure, provenance_section, table
+from validation.study.page import Cell, document, escape, figure, provenance_section, section, table
 from validation.study.store import Warn
 
 __all__ = ["finish", "sentences"]
@@ -49,39 +49,40 @@ def _page(study: Replays) -> str:
     ended = study.rows[study.rows["status"] == ENDED]
     averages, differences, gaps = study.averages(), study.differences(), study.gaps()
     points, costs, beside = study.gap_points(), study.cost_of_gaps(), study.beside_offline()
-    legend = "".join(
-        f'<span><b style="background:{look["color"]}"></b>{escape(name)}</span>'
-        for name, look in looks(study.policies).items()
-    )
-    sections = "".join(
-        f"<section><h2>{escape(_trace_named(trace))}</h2>{_described(study, trace, ended)}"
-        f'<div class="legend">{legend}</div>'
-        f'<div class="pictures">{_pictures(study, trace, differences, points, costs)}</div>'
-        f"<h3>What became of the jobs</h3>{_averages(averages, trace)}"
-        f"<h3>Beside what hindsight could do</h3>{_offline(beside, trace)}"
-        f"<h3>Beside {escape(study.reference)}, job by job</h3>{_differences(differences, trace)}"
-        f"<h3>Gaps of single decisions</h3>{_gaps(gaps, trace)}</section>"
-        for trace in dict.fromkeys(ended["trace"])
-    )
+    sections = ""
+    for number, trace in enumerate(dict.fromkeys(ended["trace"]), 1):
+        of_trace = {
+            "jobs": ("What became of the jobs", _averages(averages, trace)),
+            "hindsight": ("Beside what hindsight could do", _offline(beside, trace)),
+            "differences": (f"Beside {study.reference}, job by job", _differences(differences, trace)),
+            "gaps": ("Gaps of single decisions", _gaps(gaps, trace)),
+        }
+        sections += section(
+            _trace_named(trace),
+            f"{_described(study, trace, ended)}"
+            f'<div class="pictures">{_pictures(study, trace, differences, points, costs)}</div>'
+            + "".join(
+                section(title, content, id=f"trace-{number}-{name}", level=3)
+                for name, (title, content) in of_trace.items()
+            ),
+            id=f"trace-{number}",
+        )
     entry = catalogue.CATALOGUE.get(problem)
     title = f" ({entry.title})" if entry else ""
     told = "".join(f"<li>{escape(one)}</li>" for one in sentences(study, differences, gaps, costs))
-    return f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Replays: {escape(problem)}</title><style>{CSS}</style></head><body>
-<h1>What deciding otherwise comes to: {escape(problem)}</h1>
+    files = [*(f"{name}.parquet" for name in ("results", *TABLES, OFFLINE)), "metadata.json"]
+    body = f"""<h1>What deciding otherwise comes to: {escape(problem)}</h1>
 <p>Each trace was run through a cluster once for every decision maker. Whenever jobs arrive, end or a round is over,
 the jobs that are there make an instance of {escape(problem)}{escape(title)}, and the decision maker's plan for it holds
 until the next one.</p>
 {_state(study)}
-<ul class="contents">{told}</ul>
+<ul>{told}</ul>
 <details><summary>How to read the numbers</summary>{_READING}</details>
 {sections}
 {_costs(costs)}
 {_failures(study)}
-{provenance_section(study.metadata, (*(f"{name}.parquet" for name in ("results", *TABLES, OFFLINE)), "metadata.json"))}
-</body></html>
-"""
+{provenance_section(study.metadata, files)}"""
+    return document(f"Replays: {problem}", body)
 
 
 _READING = f"""
@@ -183,7 +184,8 @@ def _offline(beside: pd.DataFrame, trace: str) -> str:
         first = of_metric.iloc[0]
         away = [_away({"metric": metric, **told[policy]}) if policy in told else "–" for policy in policies]
         lines.append([name, first["kind"], shown(first["bound"]), first["proof"], *away])
-    return table(["what", "", "no schedule beats", "proof", *policies], lines, text_columns=(0, 1, 3))
+    header = ["what", "kind", "no schedule beats", "proof", *policies]
+    return table(header, lines, name=f"Beside what hindsight could do, {trace}", text_columns=(0, 1, 3))
 
 
 def _longer(value: float, reference: str) -> str:
@@ -289,7 +291,8 @@ def _averages(averages: pd.DataFrame, trace: str) -> str:
         cells = [told.get((metric, policy)) for policy in policies]
         if any(cells):
             lines.append([name, *("–" if one is None else shown(one["mean"]) + _interval(one, shown) for one in cells)])
-    return table(["mean over runs", *policies], lines, text_columns=(0,))
+    header = ["mean over runs", *policies]
+    return table(header, lines, name=f"What became of the jobs, {trace}", text_columns=(0,))
 
 
 def _differences(differences: pd.DataFrame, trace: str) -> str:
@@ -306,9 +309,9 @@ def _differences(differences: pd.DataFrame, trace: str) -> str:
             [
                 row["policy"],
                 row["measure"].removesuffix(", s") + (", difference" if seconds else ""),
-                shown(row["value"]),
+                Cell(shown(row["value"]), row["value"]),
                 interval,
-                spread,
+                Cell(spread, row["spread"]),
                 _VERDICTS[row["verdict"]],
                 f"{row['jobs']:,}",
                 str(row["left_out"]),
@@ -316,7 +319,8 @@ def _differences(differences: pd.DataFrame, trace: str) -> str:
             ]
         )
     header = ["decision maker", "what", "difference", f"{LEVEL:.0%} interval", "spread over tie-breaks", "so it is"]
-    return table([*header, "jobs", "left out", "runs"], lines, text_columns=(0, 1, 5))
+    header += ["jobs", "left out", "runs"]
+    return table(header, lines, name=f"Beside the reference, {trace}", text_columns=(0, 1, 5))
 
 
 def _signed_span(value: float) -> str:
@@ -330,33 +334,28 @@ def _gaps(gaps: pd.DataFrame, trace: str) -> str:
     lines = [
         [
             row["policy"],
-            f"{row['decisions']:,}",
-            f"{row['asked']:,}",
-            f"{row['proven']:,}",
-            percent(row["mean"]) + _interval(row, percent),
-            percent(row["median"]),
-            percent(row["p95"]),
-            percent(row["worst"]),
-            percent(row["optimal"]),
-            gap_range(row["least"], row["most"]),
+            *(Cell(f"{row[name]:,}", row[name]) for name in ("decisions", "asked", "proven")),
+            Cell(percent(row["mean"]) + _interval(row, percent), row["mean"]),
+            *(Cell(percent(row[name]), row[name]) for name in ("median", "p95", "worst", "optimal")),
+            Cell(gap_range(row["least"], row["most"]), row["most"]),
         ]
         for row in rows.to_dict("records")
     ]
     header = ["decision maker", "decisions", "optimum looked for", "proven", "mean gap", "median", "95th percentile"]
     header += ["worst", "without a gap", "mean of all looked for"]
-    return table(header, lines, text_columns=(0,))
+    return table(header, lines, name=f"Gaps of single decisions, {trace}", text_columns=(0,))
 
 
 def _costs(costs: pd.DataFrame) -> str:
     if not costs["runs"].any():
         why = f"there are runs under {EXACT} and proven gaps of another decision maker's decisions"
-        return f"<section><h2>What the gap cost</h2><p>It is known where {why}.</p></section>"
+        return section("What the gap cost", f"<p>It is known where {why}.</p>", id="costs")
     lines = [
         [
             row["policy"],
-            percent(row["gap"]),
-            _signed(row["cost"]),
-            _signed(row["slope"] / 100),
+            Cell(percent(row["gap"]), row["gap"]),
+            Cell(_signed(row["cost"]), row["cost"]),
+            Cell(_signed(row["slope"] / 100), row["slope"]),
             "–" if np.isnan(row["low"]) else f"{_signed(row['low'] / 100)} to {_signed(row['high'] / 100)}",
             str(row["runs"]),
             row["reason"],
@@ -371,12 +370,12 @@ def _costs(costs: pd.DataFrame) -> str:
         "interval",
         "runs",
     ]
-    return (
-        "<section><h2>What the gap cost</h2><p>By how many per cent the average completion time differs for each per "
-        "cent of gap: the slope of a line through the origin, over the runs of all traces.</p>"
-        + table([*header, ""], lines, text_columns=(0, 6))
-        + "</section>"
+    said = (
+        "<p>By how many per cent the average completion time differs for each per cent of gap: the slope of a line "
+        "through the origin, over the runs of all traces.</p>"
     )
+    shown = table([*header, "remark"], lines, name="What the gap cost", text_columns=(0, 6))
+    return section("What the gap cost", said + shown, id="costs")
 
 
 def _failures(study: Replays) -> str:
@@ -388,4 +387,5 @@ def _failures(study: Replays) -> str:
         for row in bad.to_dict("records")
     ]
     header = ["trace", "window", "seed", "decision maker", "tie-break", "reason"]
-    return "<section><h2>Replays without a result</h2>" + table(header, lines, text_columns=(0, 3, 5)) + "</section>"
+    shown = table(header, lines, name="Replays without a result", text_columns=(0, 3, 5))
+    return section("Replays without a result", shown, id="failures")

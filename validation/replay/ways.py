@@ -99,10 +99,12 @@ class Hindsight(Protocol):
     """
 
     @property
-    def jobs(self) -> Jobs: ...
+    def jobs(self) -> Jobs:
+        """The jobs that are replayed."""
 
     @property
-    def all_run(self) -> bool: ...
+    def all_run(self) -> bool:
+        """Whether all jobs complete, whatever is decided."""
 
     def ways(self) -> Ways:
         """In which ways its jobs can run."""

@@ -6,7 +6,7 @@ import hashlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -22,8 +22,10 @@ from validation.errors import CatalogueError, StudyError
 from validation.formatting import printable
 from validation.study.options import StudyOptions
 from validation.study.real import choose_draws, stream
+from validation.study.sweeps import Label, choose_settings
 
 __all__ = [
+    "ALL",
     "EXACT",
     "Algorithm",
     "Case",
@@ -39,6 +41,9 @@ AnyInstance = Instance[Any]
 
 EXACT = "exact"
 """Name of the algorithm that solves the problem's formulation."""
+
+ALL = "all"
+"""In place of a heuristic's name: every one of the catalogue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,8 @@ class Case:
         SHA-256 of its JSON.
     text_bytes : int
         Length of its JSON.
+    swept : mapping
+        The value of each parameter that the study sweeps; None for an instance that was not generated with it.
     """
 
     origin: Callable[[int, int], AnyInstance]
@@ -75,6 +82,7 @@ class Case:
     index: int
     text_hash: bytes
     text_bytes: int
+    swept: Mapping[str, Label] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -84,6 +92,7 @@ class Case:
         source: Literal["generated", "trace", "file"],
         size: int,
         index: int,
+        swept: Mapping[str, Label],
     ) -> Case:
         """The case of an instance, which ``origin`` can make again."""
         text = text_of(instance).encode()
@@ -97,6 +106,7 @@ class Case:
             index,
             hashlib.sha256(text).digest(),
             len(text),
+            swept,
         )
 
     @property
@@ -198,6 +208,11 @@ def choose_algorithms(
         given = [(None, one) for one in ([heuristics] if isinstance(heuristics, str) else heuristics)]
     algorithms = {problem: {EXACT: exact} for problem in problems}
     for name, reference in given:
+        if name is None and isinstance(reference, str) and reference == ALL:
+            for problem, found in algorithms.items():
+                for own, heuristic in catalogue.entry(problem).heuristics.items():
+                    found.setdefault(own, Algorithm(own, heuristic, {}))
+            continue
         of_catalogue = isinstance(reference, str) and ":" not in reference
         mine = [p for p in problems if not of_catalogue or reference in catalogue.entry(p).heuristics]
         for problem in mine or problems:
@@ -218,35 +233,41 @@ def choose_cases(problems: Sequence[str], options: StudyOptions) -> list[Case]:
 def _all_cases(problems: Sequence[str], options: StudyOptions) -> Iterator[Case]:
     seed, sizes, count, given = options.seed, options.sizes, options.count, options.instances
     assert seed is not None
+    settings, unswept = choose_settings(problems, options.sweep), dict.fromkeys(options.sweep or ())
     if given is not None:
-        yield from _given_cases(problems, given)
+        yield from _given_cases(problems, given, unswept)
     if isinstance(sizes, Mapping):
         for name in sizes:
             if name not in problems:
                 raise StudyError(f"sizes are given for {name!r}, which is not studied{nearest(name, problems)}")
     if not options.real_only and (given is None or count is not None):
         for problem in problems:
-            origin = partial(generate, problem, seed)
-            for size in _sizes_of(problem, sizes):
-                for index in range(count or 10):
-                    yield Case.of(origin(size, index), origin, "generated", size, index)
+            for setting in settings[problem]:
+                origin = partial(generate, problem, seed, options=setting.options)
+                for size in _sizes_of(problem, sizes):
+                    for index in range(count or 10):
+                        yield Case.of(origin(size, index), origin, "generated", size, index, setting.labels)
+    elif options.sweep:
+        raise StudyError("sweep: nothing is generated that could be swept; give --count beside --instances")
     for problem, draws in choose_draws(problems, options).items():
         for size in [0] if draws.snapshots else _sizes_of(problem, sizes):
             for index in draws.numbers(count or 10):
                 instance = draws.instance(size, index)
-                yield Case.of(instance, draws.instance, "trace", size or size_of(instance), index)
+                yield Case.of(instance, draws.instance, "trace", size or size_of(instance), index, unswept)
 
 
 def _without_repeats(cases: Iterable[Case]) -> Iterator[Case]:
-    """Each instance once: a second copy would count the same evidence twice."""
-    seen: set[str] = set()
+    """Each instance once, for each value that is swept: a second copy would count the same evidence twice."""
+    seen: set[tuple[Label, ...]] = set()
     for case in cases:
-        if case.digest not in seen:
-            seen.add(case.digest)
+        if (one := (case.digest, *case.swept.values())) not in seen:
+            seen.add(one)
             yield case
 
 
-def _given_cases(problems: Sequence[str], given: str | os.PathLike[str] | Sequence[AnyInstance]) -> Iterator[Case]:
+def _given_cases(
+    problems: Sequence[str], given: str | os.PathLike[str] | Sequence[AnyInstance], unswept: Mapping[str, Label]
+) -> Iterator[Case]:
     if isinstance(given, (str, os.PathLike)):
         folder = Path(given)
         if not folder.is_dir():
@@ -271,7 +292,7 @@ def _given_cases(problems: Sequence[str], given: str | os.PathLike[str] | Sequen
         counts[instance.problem, size] += 1
         mine = numbered.setdefault(instance.problem, {})
         mine[size, index] = member
-        yield Case.of(instance, partial(_numbered, mine), "file", size, index)
+        yield Case.of(instance, partial(_numbered, mine), "file", size, index, unswept)
     if not counts:
         raise StudyError(f"{where}: no instance of {', '.join(problems)}")
 
@@ -305,8 +326,17 @@ def _sizes_of(problem: str, sizes: Sequence[int] | Mapping[str, Sequence[int]] |
     return [int(size) for size in wanted]
 
 
-def generate(problem: str, seed: int, size: int, index: int = 0) -> AnyInstance:
+def generate(
+    problem: str, seed: int, size: int, index: int = 0, options: Mapping[str, Any] | None = None
+) -> AnyInstance:
     """Instance number ``index`` of a size, the same for the same seed whatever else is generated.
+
+    Parameters
+    ----------
+    problem : str
+    seed, size, index : int
+    options : mapping, optional
+        What else the generator is given.
 
     Raises
     ------
@@ -314,13 +344,18 @@ def generate(problem: str, seed: int, size: int, index: int = 0) -> AnyInstance:
         When there is no instance of that size, or none that can be held.
     """
     entry = catalogue.entry(problem)
+    given = {entry.size: size, **(options or {})}
+    what = f"cannot generate {problem} with {', '.join(f'{name} = {value}' for name, value in given.items())}"
     if size > LONGEST:
-        raise StudyError(f"cannot generate {problem} with {entry.size} = {size}: must be at most {LONGEST:,}")
+        raise StudyError(f"{what}: must be at most {LONGEST:,}")
     try:
-        return entry.generate(stream(problem, seed, size, index), **{entry.size: size})
+        return entry.generate(stream(problem, seed, size, index), **given)
     except MemoryError:
-        raise StudyError(
-            f"cannot generate {problem} with {entry.size} = {size}: it needs more memory than there is"
-        ) from None
+        raise StudyError(f"{what}: it needs more memory than there is") from None
     except ValueError as error:
-        raise StudyError(f"cannot generate {problem} with {entry.size} = {size}: {error}") from error
+        raise StudyError(f"{what}: {error}") from error
+    except (LookupError, ArithmeticError) as error:
+        if not options:
+            raise
+        # A generator need not check all that it can be given.
+        raise StudyError(f"{what}: {type(error).__name__}: {error}") from error

@@ -299,6 +299,7 @@ def cell_record(cell: Cell) -> dict[str, Any]:
         "instance": cell.case.digest,
         "file": cell.case.file,
         "algorithm": cell.algorithm.name,
+        **cell.case.swept,
     }
 
 
@@ -321,4 +322,8 @@ def _key(case: Case, algorithm: Algorithm, code: list[str], seed: int) -> str:
         "seed": seed if algorithm.heuristic is not None and algorithm.heuristic.random else None,
         "code": code,
     }
+    # Two values may make the same instance, of which each has its rows; where nothing is swept keys are what they were.
+    swept = {name: value for name, value in case.swept.items() if value is not None}
+    if swept:
+        content["swept"] = swept
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 
-from validation.study.cells import cell_record
 from validation.study.options import StudyOptions
 from validation.study.progress import Kind, kind_of
-from validation.study.records import Cells
-from validation.study.run import plan
-from validation.study.store import lines_of, own_record
+from validation.study.run import left_out, plan
+from validation.study.store import Warn, lines_of, own_record
 
 __all__ = ["Forecast", "forecast"]
 
@@ -30,7 +29,7 @@ class Forecast:
     longest : float
         Seconds of the rest, if each cell takes all of its limit.
     expected : float
-        Seconds of those cells of the rest of whose problem, size and algorithm the log has rows.
+        Seconds of those cells of the rest of whose problem, size, algorithm and swept values the log has rows.
     unknown : int
         The others.
     disk : int
@@ -65,8 +64,14 @@ def _hours(seconds: float) -> str:
     return f"{seconds / 3600:,.1f} hours" if seconds >= 360 else f"{seconds:,.0f} s"
 
 
-def forecast(options: StudyOptions) -> Forecast:
+def forecast(options: StudyOptions, warn: Warn = warnings.warn) -> Forecast:
     """What the study would take; nothing is run or written.
+
+    Parameters
+    ----------
+    options : StudyOptions
+    warn : callable, optional
+        Told when the study would take runs of another out of the table.
 
     Raises
     ------
@@ -75,15 +80,18 @@ def forecast(options: StudyOptions) -> Forecast:
     """
     planned = plan(options)
     cells = [planned.cells[number] for number in planned.mine]
-    own_record(planned.directory)
-    known = Cells(map(cell_record, planned.cells))
+    found = own_record(planned.directory)
+    if found is not None and (said := left_out(found, planned)):
+        warn(f"{planned.directory}: {said}")
+    del found
+    known, swept = planned.records(), planned.asked["sweep"] or ()
     done: set[int] = set()
     rows, row_bytes = Counter[Kind](), 0
     seconds: defaultdict[Kind, float] = defaultdict(float)
     for line in lines_of(planned.directory, known):
         if line.row and line.row["status"] != "failed":
             row = line.row
-            kind = row["problem"], row["size"], row["algorithm"]
+            kind = row["problem"], row["size"], row["algorithm"], tuple(row.get(name) for name in swept)
             done.add(known.numbers.get(row["key"], -1))
             rows[kind] += 1
             row_bytes += len(line.content)

@@ -119,8 +119,10 @@ def _refuse_other(record: Record, first: Path, other: Record, source: Path) -> N
     for number, (mine, theirs) in enumerate(zip(record.cells, other.cells, strict=False)):
         if mine == theirs:
             continue
-        named = ", ".join(f"{name} {mine[name]}" for name in ("problem", "source", "size", "index"))
-        for name in ("problem", "sense", "source", "size", "index", "algorithm"):
+        named = ", ".join(
+            f"{name} {mine[name]}" for name in ("problem", "source", "size", "index", *record.cells.swept)
+        )
+        for name in ("problem", "sense", "source", "size", "index", *record.cells.swept, "algorithm"):
             if mine[name] != theirs[name]:
                 refuse(f"cells[{number}].{name}", mine[name], theirs[name])
         if mine["instance"] != theirs["instance"]:

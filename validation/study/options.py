@@ -95,6 +95,19 @@ def _sizes(given: Sequence[str]) -> list[int] | dict[str, list[int]]:
     return named or plain
 
 
+def _sweep(given: Sequence[str]) -> dict[str, list[str]]:
+    """``spread=0.1,0.5``: the text of each time that a parameter is named."""
+    from instances.schema import quoted
+
+    found: dict[str, list[str]] = {}
+    for one in given:
+        name, equals, values = one.partition("=")
+        if not equals or not name or not values:
+            raise StudyError(f"--sweep: got {quoted(one)}, must be NAME=VALUE,VALUE such as spread=0.1,0.5,0.9")
+        found.setdefault(name, []).append(values)
+    return found
+
+
 def _whole_numbers(text: str) -> list[int]:
     try:
         return [int(part) for part in text.split(",")]
@@ -207,8 +220,8 @@ class StudyOptions(Options):
         argument=True,
     )
     heuristics: Any = option(
-        "Only these: names of the catalogue or module:function; in Python also functions, or a mapping from "
-        "new names to such. All of the catalogue's by default.",
+        "Only these: names of the catalogue, all for every one of them, or module:function; in Python also functions, "
+        "or a mapping from new names to such. All of the catalogue's by default.",
         (list,),
         annotation=list[str],
         names=("--heuristic",),
@@ -219,6 +232,13 @@ class StudyOptions(Options):
         (list, dict),
         annotation=list[str],
         read=_sizes,
+    )
+    sweep: Mapping[str, Sequence[Any]] | None = option(
+        "Values of a parameter of the generators, such as spread=0.1,0.5,0.9: count instances for each, drawn from the "
+        "same seeds. Several parameters: every combination. Problems that have no such parameter do without.",
+        (dict,),
+        annotation=list[str],
+        read=_sweep,
     )
     count: int | None = option("Instances for each size and source, 10 by default.", (int,), annotation=int)
     seed: int | None = option("Seed of instances and random heuristics. Required.", (int,), annotation=int)
@@ -283,7 +303,7 @@ class StudyOptions(Options):
         annotation=float,
     )
     jobs: int | None = option("Worker processes; one for each core by default.", (int,), annotation=int)
-    solver: str = option("Solver of the exact side.", (str,), annotation=str, default="highs")
+    solver: str = option("Solver of the exact models.", (str,), annotation=str, default="highs")
     verify: bool = option(
         "Find every optimum once more, by a second way, within the same limit; two that contradict each other are an "
         "oracle disagreement.",
@@ -294,7 +314,7 @@ class StudyOptions(Options):
     )
     shard: str | None = option(
         "i/n, with i from 0 to n - 1: run only that part of the study, to be joined with the others by optgap merge. "
-        "Parts are told by the cells' keys.",
+        "Which run belongs to which part follows from what it computes.",
         (str,),
         annotation=str,
     )
@@ -337,7 +357,9 @@ class StudyOptions(Options):
             if isinstance(time, bool) or not isinstance(time, (int, float)) or not 0 <= time < float("inf"):
                 raise StudyError(f"times: got {quoted(time)}, must be seconds of at least 0")
 
-    def asked(self, heuristics: Mapping[str, Sequence[str]], problems: Sequence[str]) -> dict[str, Any]:
+    def asked(
+        self, heuristics: Mapping[str, Sequence[str]], problems: Sequence[str], sweep: Mapping[str, Sequence[Any]]
+    ) -> dict[str, Any]:
         """What the metadata say was asked: every option but where it runs.
 
         Parameters
@@ -346,10 +368,12 @@ class StudyOptions(Options):
             Names of each problem's heuristics, after whatever was given for them.
         problems : sequence of str
             Names of the problems, papers resolved.
+        sweep : mapping
+            Values of each parameter that is swept, as the table has them.
         """
         found = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in _OF_THIS_RUN}
         given = self.instances
-        found["problems"], found["heuristics"] = list(problems), dict(heuristics)
+        found["problems"], found["heuristics"], found["sweep"] = list(problems), dict(heuristics), dict(sweep) or None
         found["instances"] = str(given) if isinstance(given, (str, os.PathLike)) else given and "given"
         return {name: visible(value) for name, value in found.items()}
 

@@ -1,18 +1,39 @@
-"""What the pages of studies share: their style, tables, words that are escaped, and where the numbers come from."""
+"""What the pages of studies share: frame and style, sections, tables, pictures, and where the numbers come from.
+
+A page is one file that asks the network for nothing.  All of it is there without JavaScript, which sorts and filters
+tables and tells the values of plots (``page.js``).
+"""
 
 from __future__ import annotations
 
 import base64
+import functools
+import hashlib
 import html
 import json
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from importlib import resources
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from validation.formatting import duration, printable
 
-__all__ = ["CSS", "MOST_LINES", "Markup", "escape", "figure", "link", "provenance_section", "table"]
+__all__ = [
+    "MOST_LINES",
+    "Cell",
+    "Markup",
+    "document",
+    "escape",
+    "figure",
+    "link",
+    "picture",
+    "provenance_section",
+    "scrolled",
+    "section",
+    "table",
+]
 
 MOST_LINES = 200
 """Of a table: the rest is in a file beside the page."""
@@ -24,10 +45,85 @@ class Markup(str):
     __slots__ = ()
 
 
+class Cell(NamedTuple):
+    """Words of a table, and the number that their column is sorted by."""
+
+    words: str
+    key: float
+
+
+def document(title: str, body: str) -> str:
+    """A whole page.
+
+    Parameters
+    ----------
+    title : str
+        What the browser calls it.
+    body : str
+        HTML, which begins with the heading of the first order.
+    """
+    style, script = _file("page.css"), _file("page.js")
+    # The browser runs this script and no other, and fetches nothing, whatever words are in the page.
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<style>{style}</style></head>
+<body><main>
+{body}
+</main>
+<script>{script}</script></body></html>
+"""
+
+
+@functools.cache
+def _file(name: str) -> str:
+    return (resources.files(__package__) / name).read_text(encoding="utf-8")
+
+
+def section(title: str, content: str, *, id: str, level: int = 2) -> str:
+    """A heading that links to itself, and what stands under it.
+
+    Parameters
+    ----------
+    title : str
+    content : str
+        HTML.
+    id : str
+        Names the section in links, once in a page.
+    level : int, optional
+        Order of the heading.
+    """
+    words, mark = escape(title), escape(id)
+    permalink = f'<a class="permalink" href="#{mark}" aria-label="Link to this section: {words}">#</a>'
+    return f'<section id="{mark}"><h{level}>{words}{permalink}</h{level}>\n{content}</section>\n'
+
+
 def figure(title: str, reading: str, svg: str) -> str:
     """A picture, what it is and how it is read."""
-    source = "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
-    return f'<figure><img alt="{escape(title)}" src="{source}"><figcaption>{escape(reading)}</figcaption></figure>'
+    return f"<figure>{picture(title, svg)}<figcaption><b>{escape(title)}.</b> {escape(reading)}</figcaption></figure>\n"
+
+
+def picture(title: str, svg: str) -> str:
+    """An SVG as part of a page, of whose names each is the picture's own."""
+    of_page = hashlib.sha256(svg.encode()).hexdigest()[:8]
+    svg = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
+    used = set(re.findall(r"(?:href=\"|url\()#([^\")]+)", svg))
+
+    def without_waste(found: re.Match[str]) -> str:
+        tag = re.sub(r' id="([^"]*)"', lambda at: f' id="{of_page}{at[1]}"' if at[1] in used else "", found[0])
+        tag = re.sub(r"(href=\"|url\()#", rf"\1#{of_page}", tag)
+        # Hundredths of a point cannot be seen.
+        tag = re.sub(r' (?:d|x|y|width|height)="[^"]*"', lambda at: re.sub(r"(\.\d\d)\d+", r"\1", at[0]), tag)
+        return tag.replace("xlink:href", "href").replace("; ", ";")
+
+    svg = re.sub(r"<[^<>]*>", without_waste, svg)
+    head = re.match(r'<svg[^>]*?(viewBox="[^"]*")[^>]*>', svg)
+    if head is None:
+        return ""
+    return f'<svg role="img" aria-label="{escape(title)}" {head[1]}>{svg[head.end() :]}'
 
 
 def provenance_section(meta: Mapping[str, Any], tables: Sequence[str]) -> str:
@@ -54,7 +150,7 @@ def provenance_section(meta: Mapping[str, Any], tables: Sequence[str]) -> str:
         "Table": ", ".join(link(name, name) for name in tables),
     }
     lines = "".join(f"<dt>{name}</dt><dd>{fact}</dd>" for name, fact in facts.items())
-    return f"<section><h2>Where these numbers come from</h2><dl>{lines}</dl></section>"
+    return section("Where these numbers come from", f"<dl>{lines}</dl>", id="provenance")
 
 
 def _run_told(run: Mapping[str, Any]) -> str:
@@ -65,22 +161,48 @@ def _run_told(run: Mapping[str, Any]) -> str:
 
 def table(
     header: Sequence[str],
-    lines: Sequence[Sequence[str]],
+    lines: Sequence[Sequence[str | Cell]],
     *,
+    name: str,
     text_columns: tuple[int, ...],
     rest_in: str = "results.parquet",
 ) -> str:
-    """A table of words, the first lines of it where it is long; the rest is in a file."""
+    """A table of words, the first lines of it where it is long; the rest is in a file.
 
-    def cell(tag: str, column: int, content: str) -> str:
-        kind = ' class="text"' if column in text_columns else ""
-        return f"<{tag}{kind}>{escape(content)}</{tag}>"
+    Parameters
+    ----------
+    header : sequence of str
+    lines : sequence of sequence of str or Cell
+    name : str
+        What it is, for those who do not see where it stands.
+    text_columns : tuple of int
+        Columns of words, not of numbers.
+    rest_in : str, optional
+        The file.
+    """
 
-    head = "".join(cell("th", i, name) for i, name in enumerate(header))
+    def cell(tag: str, column: int, content: str | Cell) -> str:
+        attributes = ' class="text"' if column in text_columns else ""
+        if tag == "th":
+            attributes += ' scope="col"'
+        if isinstance(content, Cell):
+            content, key = content
+            # As JavaScript writes numbers.
+            attributes += "" if np.isnan(key) else f' data-key="{repr(float(key)).replace("inf", "Infinity")}"'
+        return f"<{tag}{attributes}>{escape(content)}</{tag}>"
+
+    # A column without a name is none to sort by, and no heading.
+    head = "".join(cell("th" if title else "td", i, title) for i, title in enumerate(header))
     shown = lines[:MOST_LINES]
-    body = "".join("<tr>" + "".join(cell("td", i, c) for i, c in enumerate(line)) + "</tr>" for line in shown)
+    body = "".join("<tr>" + "".join(cell("td", i, c) for i, c in enumerate(line)) + "</tr>\n" for line in shown)
     rest = f"<p>The first {MOST_LINES} of {len(lines):,}; all are in {escape(rest_in)}.</p>" if lines != shown else ""
-    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{rest}'
+    content = f"<table><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table>"
+    return f"{scrolled(name, content)}{rest}"
+
+
+def scrolled(name: str, content: str, kind: str = "wide") -> str:
+    """What may be wider than a phone: it is scrolled by itself, with the keyboard too."""
+    return f'<div class="{kind}" role="group" tabindex="0" aria-label="{escape(name)}">{content}</div>'
 
 
 def link(target: str, words: str) -> Markup:
@@ -93,23 +215,3 @@ def escape(value: Any) -> Markup:
     if isinstance(value, Markup):
         return value
     return Markup(html.escape(printable(str(value))) if value is not None and value is not np.nan else "")
-
-
-CSS = """
-body{font:15px/1.5 system-ui,sans-serif;color:#1b1f24;max-width:1180px;margin:2rem auto;padding:0 1.2rem}
-h1{font-size:1.7rem;margin:0 0 .4rem} h2{font-size:1.25rem;margin:2.4rem 0 .3rem;border-bottom:1px solid #d0d7de}
-h3{font-size:1rem;margin:1.2rem 0 .3rem} a{color:#0b5cad} code{font-size:.86em}
-p{max-width:75ch} details p{margin:.6rem 0} summary{cursor:pointer;color:#0b5cad}
-.good{color:#116329;font-weight:600} .bad{color:#b00020;font-weight:600} section.bad h2{border-color:#b00020}
-ul.contents{padding-left:1.2rem;margin:.4rem 0 1rem}
-.wide{overflow-x:auto} table{border-collapse:collapse;font-variant-numeric:tabular-nums;margin:.6rem 0;font-size:.93em}
-th,td{padding:.22rem .55rem;text-align:right;border-bottom:1px solid #e4e8ec;white-space:nowrap}
-th{border-bottom:2px solid #aab2bb;font-weight:600;white-space:normal;vertical-align:bottom}
-.text{text-align:left} td.text{white-space:normal}
-.legend span{margin-right:1.1rem;font-size:.9em;white-space:nowrap}
-.legend b{display:inline-block;width:.8em;height:.8em;border-radius:2px;margin-right:.35em;vertical-align:-.05em}
-.pictures{display:grid;grid-template-columns:repeat(auto-fit,minmax(430px,1fr));gap:.6rem 1.4rem;margin:1rem 0}
-figure{margin:0} img{width:100%;height:auto} figcaption{font-size:.85em;color:#57606a;max-width:60ch}
-dl{display:grid;grid-template-columns:max-content 1fr;gap:.2rem 1rem;font-size:.9em} dt{color:#57606a} dd{margin:0}
-dd code{overflow-wrap:anywhere}
-"""

@@ -13,16 +13,17 @@ from typing import Any, TypeAlias
 from validation.formatting import duration
 from validation.study.cases import EXACT
 from validation.study.cells import Cell
+from validation.study.sweeps import Label
 
 __all__ = ["Estimate", "Kind", "Meter", "Progress", "kind_of"]
 
-Kind: TypeAlias = tuple[str, int, str]
-"""Problem, size and algorithm: cells of one kind take about as long."""
+Kind: TypeAlias = tuple[str, int, str, tuple[Label, ...]]
+"""Problem, size, algorithm and what is swept: cells of one kind take about as long."""
 
 
 def kind_of(cell: Cell) -> Kind:
     """What kind a cell is of."""
-    return cell.case.problem, cell.case.size, cell.algorithm.name
+    return cell.case.problem, cell.case.size, cell.algorithm.name, tuple(cell.case.swept.values())
 
 
 @dataclass(frozen=True)
@@ -43,18 +44,21 @@ class Meter:
     ----------
     what : str
         What is counted.
+    quiet : bool
+        Show nothing.
     """
 
-    def __init__(self, what: str = "runs") -> None:
+    def __init__(self, what: str = "runs", quiet: bool = False) -> None:
         self.what = what
-        self.live = sys.stderr.isatty()
+        self.quiet = quiet
+        self.live = sys.stderr.isatty() and not quiet
         self.shown = 0.0
         self.began = time.monotonic()
 
     def __call__(self, progress: Progress) -> None:
         now = time.monotonic()
         last = progress.done == progress.total
-        if not last and now - self.shown < (0.1 if self.live else 5.0):
+        if self.quiet or (not last and now - self.shown < (0.1 if self.live else 5.0)):
             return
         self.shown = now
         left = (
@@ -92,6 +96,7 @@ class Estimate:
         self.seconds_of: defaultdict[tuple[Any, ...], float] = defaultdict(float)
 
     def ended(self, cell: Cell, seconds: float) -> None:
+        """Count a cell that took so many seconds."""
         kind = kind_of(cell)
         self.left[kind] -= 1
         for like in self._alike(kind):
@@ -101,11 +106,12 @@ class Estimate:
     @staticmethod
     def _alike(kind: Kind) -> list[tuple[Any, ...]]:
         """What a kind's time is told by, the best first."""
-        problem, _, algorithm = kind
+        problem, _, algorithm, _ = kind
         # Exact solves of another size say more than heuristics do.
         return [kind, *([(problem, EXACT)] if algorithm == EXACT else []), ()]
 
     def seconds_left(self) -> float | None:
+        """Seconds that the cells that are left will take; None while nothing is known."""
         total = 0.0
         for kind, number in self.left.items():
             like = next(one for one in self._alike(kind) if self.ended_of[one])

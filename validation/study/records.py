@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from validation.formatting import printable
 from validation.study.cases import EXACT, file_of
 from validation.study.options import shard_of
+from validation.study.sweeps import TAKEN, is_label
 
 __all__ = [
     "CELL",
@@ -55,6 +56,7 @@ class Kind:
 
 
 Schema: TypeAlias = Mapping[str, Kind]
+"""Names of fields to what may stand in them."""
 
 
 def _is_number(value: Any) -> bool:
@@ -90,6 +92,14 @@ def _is_plain(value: Any, depth: int = _DEEPEST) -> bool:
     if isinstance(value, list):
         return depth > 0 and all(_is_plain(one, depth - 1) for one in value)
     return value is None or isinstance(value, bool) or _is_number(value) or _is_text(value)
+
+
+def _is_sweep(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and all(name.isidentifier() and name not in TAKEN for name in value)
+        and all(isinstance(labels, list) and all(map(is_label, labels)) for labels in value.values())
+    )
 
 
 def or_null(kind: Kind) -> Kind:
@@ -164,6 +174,7 @@ _STUDY: Schema = {
 }
 _MORE_OF_STUDY: Schema = {"runs": Kind(lambda value: isinstance(value, list), "a list of runs")}
 _ASKED: Schema = {"seed": WHOLE}
+_MORE_OF_ASKED: Schema = {"sweep": or_null(Kind(_is_sweep, "values by the names of parameters"))}
 
 
 def parsed(content: bytes) -> Any:
@@ -216,8 +227,8 @@ def check_row(row: Any, cells: Cells | None = None) -> str:
         return got("status", row["status"], f"one of {', '.join(known)}")
     if (row["value"] is None) == (row["status"] in ("optimal", "feasible")) and row["status"] != "unknown":
         return got("value", row["value"], f"that of a plan which is {row['status']}")
-    for name in ("problem", "sense", "instance", "algorithm"):
-        if told is not None and row[name] != told[name]:
+    for name in ("problem", "sense", "instance", "algorithm", *(cells.swept if cells is not None else ())):
+        if told is not None and row.get(name) != told[name]:
             return got(name, row[name], f"{shown(told[name])}, as its cell has it")
     return ""
 
@@ -227,6 +238,7 @@ def check_run(study: Any) -> str:
     if not isinstance(study, dict) or not _STUDY.keys() <= study.keys():
         return "not the record of a study"
     wrong = complaint(study, _STUDY) or complaint(study["asked"], _ASKED, "asked.")
+    wrong = wrong or complaint({"sweep": None, **study["asked"]}, _MORE_OF_ASKED, "asked.")
     wrong = wrong or complaint({"runs": [], **study}, _MORE_OF_STUDY)
     if wrong:
         return wrong
@@ -247,7 +259,7 @@ class Cells(Sequence[dict[str, Any]]):
     records : iterable of mapping
         As :func:`checked_cells` gives them.
     entries : iterable of str
-        Of each record, ``key`` among them.
+        Of each record, ``key`` among them; those of a study are :data:`CELL` and the names of what is swept.
 
     Attributes
     ----------
@@ -265,8 +277,9 @@ class Cells(Sequence[dict[str, Any]]):
         for record in records:
             for name, column in self.columns.items():
                 value = record[name]
-                # Names and digests stand in many cells.
-                column.append(value if name == "key" else words.setdefault(value, value))
+                # Names and digests stand in many cells; of the values that are swept, 1.0 and true are not 1.
+                shared = name != "key" and not isinstance(value, (float, bool))
+                column.append(words.setdefault(value, value) if shared else value)
             self.numbers[record["key"]] = len(self.numbers)
 
     def __len__(self) -> int:
@@ -279,30 +292,47 @@ class Cells(Sequence[dict[str, Any]]):
             record[name] = file_of(record["problem"], record["instance"]) if of_others else self.columns[name][number]
         return record
 
+    @property
+    def swept(self) -> tuple[str, ...]:
+        """Names of the parameters that a study sweeps."""
+        return self.entries[len(CELL) :]
+
     def get(self, key: str) -> dict[str, Any] | None:
         """The record of the cell with a key; None where there is none."""
         number = self.numbers.get(key)
         return None if number is None else self[number]
 
 
-def checked_cells(records: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
+def checked_cells(asked: Mapping[str, Any], records: Iterable[Any]) -> Cells:
     """The cells that a record of a study has, each of them checked.
+
+    Parameters
+    ----------
+    asked : mapping
+        What was asked, checked.
+    records : iterable
 
     Raises
     ------
     ValueError
         When one is not what it must be.
     """
+    swept = tuple(asked.get("sweep") or ())
+    return Cells(_checked(records, swept), (*CELL, *swept))
+
+
+def _checked(records: Iterable[Any], swept: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+    schema = {**CELL, **dict.fromkeys(swept, Kind(is_label, "a value"))}
     keys, pairs = set(), set()
     for number, cell in enumerate(records):
         where = f"cells[{number}]"
         if not isinstance(cell, dict):
             raise ValueError(f"{where}: got {shown(cell)}, must be a cell")
-        wrong = complaint(cell, CELL, f"{where}.") or _file(cell, f"{where}.")
+        wrong = complaint(cell, schema, f"{where}.") or _file(cell, f"{where}.")
         if wrong:
             raise ValueError(wrong)
         # Each stands in many cells.
-        pair = sys.intern(cell["instance"]), sys.intern(cell["algorithm"])
+        pair = (sys.intern(cell["instance"]), sys.intern(cell["algorithm"]), *(cell[name] for name in swept))
         if cell["key"] in keys or pair in pairs:
             raise ValueError(f"{where}: another cell has the same key, or the same instance and algorithm")
         keys.add(cell["key"])

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
+import numpy as np
 import pandas as pd
 
 from instances.base import Instance, InstanceError, PlanError
@@ -20,8 +21,20 @@ from validation.drawing import plans_side_by_side
 from validation.formatting import duration, gap_range, number, number_range, percent
 from validation.sources import read_files, repairs, told
 from validation.study.cases import EXACT
-from validation.study.page import CSS, Markup, escape, figure, link, provenance_section, table
-from validation.study.plots import looks, problem_pictures
+from validation.study.page import (
+    Cell,
+    Markup,
+    document,
+    escape,
+    figure,
+    link,
+    picture,
+    provenance_section,
+    scrolled,
+    section,
+    table,
+)
+from validation.study.plots import problem_pictures
 from validation.study.results import Study, collect, has_zeros, read_kept
 from validation.study.store import Warn
 
@@ -31,8 +44,8 @@ WORST = 2
 """Instances listed for each heuristic."""
 LARGEST_DRAWN = 40
 """Size up to which an instance is drawn: beyond, a picture says little."""
-MOST_DRAWN = 12
-"""Problems of which the worst instance is drawn, the first: a page is to be sent around."""
+MOST_DRAWN = 24
+"""Pictures of worst instances, one for each heuristic of a problem: more would take longer than all the rest."""
 MOST_SOURCES = 1000
 """Instances of real data whose files are asked where they are from."""
 
@@ -64,7 +77,7 @@ def finish(directory: str | os.PathLike[str], warn: Warn = warnings.warn) -> Stu
 def _page(study: Study) -> str:
     problems = list(dict.fromkeys(study.rows["problem"]))
     worst = _worst_of(study.rows)
-    plans = _Plans(study, [row for problem in problems[:MOST_DRAWN] for row in worst.get(problem, [])])
+    drawings = _Drawings(study, [row for rows in worst.values() for row in rows])
     summary = study.summary()
     sections = [
         # Rows of a single problem are not copied.
@@ -74,27 +87,22 @@ def _page(study: Study) -> str:
             study.rows[study.rows["problem"] == problem] if len(problems) > 1 else study.rows,
             summary,
             worst.get(problem, []),
-            plans,
+            drawings,
         )
         for problem in problems
     ]
-    contents = "".join(
-        f"<li>{link(f'#{quote(problem)}', problem)} {escape(_title(problem))}</li>" for problem in problems
-    )
-    return f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Optimality gaps: {escape(", ".join(problems))}</title><style>{CSS}</style></head><body>
-<h1>Optimality gaps</h1>
+    contents = "".join(f"<li>{link(f'#{quote(one)}', one)} {escape(_title(one))}</li>" for one in problems)
+    body = f"""<h1>Optimality gaps</h1>
 {_verdict(study)}
-<ul class="contents">{contents}</ul>
+<nav aria-label="Problems"><ul>{contents}</ul></nav>
 <details><summary>How to read the numbers</summary>{_READING}</details>
+{_glance(study.rows, worst, study.swept)}
 {_disagreements(study)}
 {"".join(sections)}
 {_failures(study)}
 {_sources(study)}
-{provenance_section(study.metadata, ("results.parquet", "metadata.json"))}
-</body></html>
-"""
+{provenance_section(study.metadata, ("results.parquet", "metadata.json"))}"""
+    return document(f"Optimality gaps: {', '.join(problems)}", body)
 
 
 _READING = """
@@ -137,26 +145,99 @@ def _verdict(study: Study) -> str:
     return f'<p class="good">No oracle disagreement: no heuristic beats a proven bound.</p><p>{said}</p>'
 
 
+def _glance(rows: pd.DataFrame, worst: Mapping[str, Sequence[Mapping[str, Any]]], swept: Sequence[str]) -> str:
+    """A line for each heuristic of a problem, over all sizes."""
+    lines: list[list[str | Cell]] = []
+    # By numbers: groups of rows would be copies of them.
+    group = rows.groupby(["problem", *swept, "algorithm"], sort=False, dropna=False).ngroup().to_numpy()
+    feasible, proven = rows["status"].eq("feasible").to_numpy(bool), rows["exact_status"].eq("optimal").to_numpy(bool)
+    least, most = rows["gap_low"].to_numpy(float), rows["gap_high"].to_numpy(float)
+    for number_of, first in enumerate(np.unique(group, return_index=True)[1].tolist()):
+        problem, *values, name = (_word(rows[one].iloc[first]) for one in ("problem", *swept, "algorithm"))
+        if name == EXACT:
+            continue
+        mine = group == number_of
+        judged = mine & feasible & ~np.isnan(most)
+        low, high, count = least[judged], most[judged], int(mine.sum())
+        some = len(high) > 0
+        optimal = float((high == 0).sum() / count)
+        lines.append(
+            [
+                link(f"#{quote(problem)}", problem),
+                *values,
+                name,
+                str(count),
+                str((mine & proven).sum()),
+                str((mine & feasible).sum()),
+                Cell(percent(optimal), optimal),
+                _gap(low.mean(), high.mean()) if some else "–",
+                _to_the_worst(_gap(low.max(), high.max()), [*values, name], worst.get(problem, ()), swept)
+                if some
+                else "–",
+            ]
+        )
+    if not lines:
+        return ""
+    header = ["problem", *swept, "heuristic", "instances", "optimum proven", "feasible plans", "optimal plans"]
+    shown = table(
+        [*header, "mean gap", "worst gap"],
+        lines,
+        name="Each heuristic at a glance",
+        text_columns=(0, *range(1, len(swept) + 2)),
+    )
+    said = (
+        "<p>Over all sizes; gaps are those of the feasible plans. Optimal are plans whose gap is proven to be 0. A "
+        "worst gap leads to its instance.</p>"
+    )
+    return section("At a glance", said + shown, id="glance")
+
+
+def _word(value: Any) -> str:
+    """A value in a table; nothing where a sweep is not about its row."""
+    return "" if pd.isna(value) else str(value)
+
+
+def _gap(low: float, high: float) -> Cell:
+    return Cell(gap_range(low, high), high)
+
+
+def _to_the_worst(gap: Cell, line: Sequence[str], worst: Sequence[Mapping[str, Any]], swept: Sequence[str]) -> Cell:
+    """A gap that leads to the heuristic's worst instance, if that is in this line of a sweep."""
+    for at, name in enumerate(dict.fromkeys(row["algorithm"] for row in worst)):
+        row = next(row for row in worst if row["algorithm"] == name)
+        if [*(_word(row[one]) for one in swept), name] == [*line]:
+            return Cell(link(f"#{quote(_mark(row['problem'], at))}", gap.words), gap.key)
+    return gap
+
+
+def _mark(problem: str, number: int) -> str:
+    """Name of the place of a heuristic's worst instance; names of heuristics are anybody's."""
+    return f"{problem}-worst-{number + 1}"
+
+
 def _problem(
     study: Study,
     problem: str,
     rows: pd.DataFrame,
     summary: pd.DataFrame,
     worst: list[dict[str, Any]],
-    plans: _Plans,
+    drawings: _Drawings,
 ) -> str:
-    pictures = "".join(figure(f"{title} of {problem}", reading, svg) for title, reading, svg in problem_pictures(rows))
-    legend = "".join(
-        f'<span><b style="background:{look["color"]}"></b>{escape(name)}</span>' for name, look in looks(rows).items()
+    swept = [name for name in study.swept if rows[name].notna().any()]
+    pictures = "".join(
+        figure(f"{title} of {problem}", reading, svg) for title, reading, svg in problem_pictures(rows, swept)
     )
     sense = "smaller values are better" if rows["sense"].iloc[0] == "min" else "greater values are better"
     entry = catalogue.CATALOGUE.get(problem)
     source = f"{entry.source}; " if entry else ""
-    return (
-        f'<section id="{escape(problem)}"><h2>{escape(problem)}</h2>'
+    return section(
+        problem,
         f"<p>{escape(_title(problem))} ({escape(source)}{sense}).</p>"
-        f'{_summary_table(summary, problem)}<div class="legend">{legend}</div><div class="pictures">{pictures}</div>'
-        f"{_relaxation(rows)}{_worst(study, worst, plans)}</section>"
+        + _summary_table(summary, problem, swept)
+        + section("Plots", f'<div class="pictures">{pictures}</div>', id=f"{problem}-plots", level=3)
+        + _relaxation(rows, problem)
+        + _worst(study, problem, worst, drawings, swept),
+        id=problem,
     )
 
 
@@ -165,23 +246,23 @@ def _title(problem: str) -> str:
     return entry.title if entry else ""
 
 
-def _summary_table(summary: pd.DataFrame, problem: str) -> str:
+def _summary_table(summary: pd.DataFrame, problem: str, swept: Sequence[str]) -> str:
     if summary.empty:
         return "<p>No heuristic was run.</p>"
-    lines = []
+    lines: list[list[str | Cell]] = []
     mine = summary[summary["problem"] == problem]
     records: list[dict[str, Any]] = mine.to_dict("records")  # type: ignore[assignment]
     without, zeros = bool(mine["without_plan"].any()), has_zeros(mine)
     for row in records:
-        gaps = [gap_range(row[f"gap_{kind}_low"], row[f"gap_{kind}_high"]) for kind in ("mean", "p95", "worst")]
+        gaps = [_gap(row[f"gap_{kind}_low"], row[f"gap_{kind}_high"]) for kind in ("mean", "p95", "worst")]
         if zeros:
-            gaps += [
-                number_range(row[f"difference_{kind}_low"], row[f"difference_{kind}_high"])
-                for kind in ("mean", "worst")
-            ]
+            for kind in ("mean", "worst"):
+                low, high = row[f"difference_{kind}_low"], row[f"difference_{kind}_high"]
+                gaps.append(Cell(number_range(low, high), high))
         lines.append(
             [
                 row["source"],
+                *(_word(row[name]) for name in swept),
                 str(row["size"]),
                 row["heuristic"],
                 str(row["instances"]),
@@ -189,13 +270,13 @@ def _summary_table(summary: pd.DataFrame, problem: str) -> str:
                 *([str(row["without_plan"])] if without else []),
                 str(row["feasible"]),
                 *gaps,
-                duration(row["median_seconds"]),
-                duration(row["exact_median_seconds"]),
+                *(Cell(duration(row[name]), row[name]) for name in ("median_seconds", "exact_median_seconds")),
             ]
         )
     entry = catalogue.CATALOGUE.get(problem)
     header = [
         "instances from",
+        *swept,
         entry.size if entry else "size",
         "heuristic",
         "instances",
@@ -203,16 +284,16 @@ def _summary_table(summary: pd.DataFrame, problem: str) -> str:
         *(["without a plan"] if without else []),
         "feasible",
         "gap, mean",
-        "95th percentile",
-        "worst",
-        *(["difference, mean", "worst"] if zeros else []),
+        "gap, 95th percentile",
+        "gap, worst",
+        *(["difference, mean", "difference, worst"] if zeros else []),
         "median time",
-        "exact",
+        "median time, exact",
     ]
-    return table(header, lines, text_columns=(0, 2))
+    return table(header, lines, name=f"Gaps and times of {problem}", text_columns=(0, 2 + len(swept)))
 
 
-def _relaxation(rows: pd.DataFrame) -> str:
+def _relaxation(rows: pd.DataFrame, problem: str) -> str:
     """How far heuristics are from the paper's own bound, and how much of that the optimum is too."""
     known = rows[
         (rows["status"] == "feasible") & rows["exact_relaxation"].notna() & (rows["exact_status"] == "optimal")
@@ -224,17 +305,20 @@ def _relaxation(rows: pd.DataFrame) -> str:
         distance=(known["exact_relaxation"] - known["value"]).abs() / scale,
         slack=(known["exact_relaxation"] - known["exact_value"]).abs() / scale,
     )
-    lines = []
+    lines: list[list[str | Cell]] = []
     for (source, size, name), group in known.groupby(["source", "size", "algorithm"], sort=False):
         distance, slack = float(group["distance"].mean()), float(group["slack"].mean())
-        share = percent(slack / distance) if distance > 0 else "–"
-        lines.append([str(source), str(size), str(name), str(len(group)), percent(distance), percent(slack), share])
+        share = slack / distance if distance > 0 else float("nan")
+        shares = [Cell(percent(one), one) for one in (distance, slack, share)]
+        lines.append([str(source), str(size), str(name), str(len(group)), *shares])
     header = ["instances from", "size", "heuristic", "instances", "to the bound", "optimum to the bound", "of it slack"]
-    return (
-        "<h3>Against the paper's bound</h3><p>The paper measures its heuristic against a relaxation. Part of that "
-        "distance is the relaxation's own slack, which no plan can make up for. Feasible plans on instances solved to "
-        "optimality; distances are means, relative to the bound.</p>" + table(header, lines, text_columns=(0, 2))
+    said = (
+        "<p>The paper measures its heuristic against a relaxation. Part of that distance is the relaxation's own "
+        "slack, which no plan can make up for. Feasible plans on instances solved to optimality; distances are means, "
+        "relative to the bound.</p>"
     )
+    shown = table(header, lines, name=f"Distances to the bound of {problem}", text_columns=(0, 2))
+    return section("Against the paper's bound", said + shown, id=f"{problem}-bound", level=3)
 
 
 def _worst_of(rows: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
@@ -247,9 +331,10 @@ def _worst_of(rows: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
-def _worst(study: Study, records: list[dict[str, Any]], plans: _Plans) -> str:
+def _worst(study: Study, problem: str, records: list[dict[str, Any]], drawings: _Drawings, swept: Sequence[str]) -> str:
+    title, mark = "Worst instances", f"{problem}-worst"
     if not records:
-        return "<p>No feasible plan was worse than the optimum.</p>"
+        return section(title, "<p>No feasible plan was worse than the optimum.</p>", id=mark, level=3)
     seed = study.metadata["asked"]["seed"]
     lines = []
     for row in records:
@@ -259,51 +344,71 @@ def _worst(study: Study, records: list[dict[str, Any]], plans: _Plans) -> str:
         lines.append(
             [
                 row["algorithm"],
+                *(_word(row[name]) for name in swept),
                 str(row["size"]),
-                gap_range(row["gap_low"], row["gap_high"]),
+                _gap(row["gap_low"], row["gap_high"]),
                 number(row["value"]),
                 exact,
                 _instance(row),
                 _command(row, seed),
             ]
         )
-    header = ["heuristic", "size", "gap", "value", "optimum", "instance", "to see it again, in the study's directory"]
-    shown = table(header, lines, text_columns=(0, 5, 6))
-    return f"<h3>Worst instances</h3>{shown}{_picture_of_the_worst(study, records, plans)}"
+    header = ["heuristic", *swept, "size", "gap", "value", "optimum", "instance"]
+    header += ["to see it again, in the study's directory"]
+    last = len(header) - 1
+    shown = table(header, lines, name=f"Worst instances of {problem}", text_columns=(0, last - 1, last))
+    by_heuristic: dict[str, list[dict[str, Any]]] = {}
+    for row in records:
+        by_heuristic.setdefault(row["algorithm"], []).append(row)
+    pictures = "".join(
+        f"<details><summary>{escape(name)}: a gap of {gap_range(rows[0]['gap_low'], rows[0]['gap_high'])} on an "
+        f"instance of size {rows[0]['size']}</summary>"
+        f'<div id="{escape(_mark(problem, at))}">{drawings.of(rows)}</div></details>\n'
+        for at, (name, rows) in enumerate(by_heuristic.items())
+    )
+    return section(title, shown + pictures, id=mark, level=3)
 
 
-class _Plans:
-    """The plans that the log keeps of some rows, and of the exact side on their instances."""
+class _Drawings:
+    """Pictures of worst instances: the heuristic's plan beside the best one known, both as the log keeps them."""
 
     def __init__(self, study: Study, rows: Sequence[Mapping[str, Any]]) -> None:
+        self.study, self.left = study, MOST_DRAWN
+        rows = [row for row in rows if int(row["size"]) <= LARGEST_DRAWN]
         wanted = study.rows[study.rows["instance"].isin({row["instance"] for row in rows})]
         exact = wanted[wanted["algorithm"] == EXACT]
         self.exact_keys = dict(zip(exact["instance"], exact["key"], strict=True))
         keys = [*(row["key"] for row in rows), *self.exact_keys.values()]
         self.plans = read_kept(study.directory, "plan", keys) if keys else {}
 
-    def of(self, row: Mapping[str, Any]) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
-        """The plan of a row, and the exact side's."""
-        return self.plans.get(row["key"]), self.plans.get(self.exact_keys.get(row["instance"], ""))
+    def of(self, rows: Sequence[dict[str, Any]]) -> str:
+        """The first of a heuristic's worst instances that can be drawn, or why there is none."""
+        for row in rows:
+            plan = self.plans.get(row["key"])
+            best = self.plans.get(self.exact_keys.get(row["instance"], ""))
+            if plan is None or best is None:
+                continue
+            if not self.left:
+                return f"<p>Not drawn: a report has {MOST_DRAWN} such pictures at most.</p>"
+            self.left -= 1
+            return self._drawn(row, plan, best)
+        if all(int(row["size"]) > LARGEST_DRAWN for row in rows):
+            return f"<p>Not drawn: of an instance of more than size {LARGEST_DRAWN} a picture says little.</p>"
+        return "<p>Not drawn: the log keeps no plans of both sides there.</p>"
 
-
-def _picture_of_the_worst(study: Study, bad: list[dict[str, Any]], plans: _Plans) -> str:
-    """The worst instance whose plans the log keeps: the data, the heuristic's plan, and the best one found."""
-    for row in bad:
-        plan, best = plans.of(row)
-        if plan is None or best is None or int(row["size"]) > LARGEST_DRAWN:
-            continue
+    def _drawn(self, row: dict[str, Any], plan: dict[str, Any], best: dict[str, Any]) -> str:
         found = "optimal" if row["exact_status"] == "optimal" else "best found"
-        caption = f"{row['algorithm']} where it does worst, beside the {found} plan ({row['file']})"
+        name, gap = row["algorithm"], gap_range(row["gap_low"], row["gap_high"])
+        title = f"The plan of {name} beside the {found} one, on the same instance"
+        reading = f"A gap of {gap}, on {row['file']}."
         try:
-            instance = _stored(study, row)
-            drawn = {row["algorithm"]: plan, found: best}
-            read = {name: instance.plan_type.from_dict(plan) for name, plan in drawn.items()}
-            picture = plans_side_by_side(instance, read)
+            instance = _stored(self.study, row)
+            read = {one: instance.plan_type.from_dict(of) for one, of in ((name, plan), (found, best))}
+            svg = plans_side_by_side(instance, read, data=False)
         except (InstanceError, PlanError, OSError) as error:
-            return f"<p>Not drawn: {escape(caption)}: {escape(error)}</p>"
-        return figure(caption, caption, picture)
-    return ""
+            return f"<p>Not drawn: {escape(title)}: {escape(error)}</p>"
+        plans = scrolled(f"Plans of {name} and {found}", picture(title, svg), "wide plans")
+        return f"<figure>{plans}<figcaption><b>{escape(title)}.</b> {escape(reading)}</figcaption></figure>"
 
 
 def _stored(study: Study, row: dict[str, Any]) -> Instance[Any]:
@@ -341,11 +446,8 @@ def _disagreements(study: Study) -> str:
         for row in rows.to_dict("records")
     ]
     header = ["problem", "algorithm", "value", "against", "instance"]
-    return (
-        '<section class="bad"><h2>Oracle disagreements</h2>'
-        + table(header, lines, text_columns=(0, 1, 3, 4))
-        + "</section>"
-    )
+    shown = table(header, lines, name="Oracle disagreements", text_columns=(0, 1, 3, 4))
+    return section("Oracle disagreements", shown, id="disagreements")
 
 
 def _failures(study: Study) -> str:
@@ -369,11 +471,8 @@ def _failures(study: Study) -> str:
             ]
         )
     header = ["problem", "algorithm", "status", "runs", "reason of the first", "instance"]
-    return (
-        "<section><h2>Runs without a feasible plan</h2>"
-        + table(header, lines, text_columns=(0, 1, 2, 4, 5))
-        + "</section>"
-    )
+    shown = table(header, lines, name="Runs without a feasible plan", text_columns=(0, 1, 2, 4, 5))
+    return section("Runs without a feasible plan", shown, id="failures")
 
 
 def _sources(study: Study) -> str:
@@ -409,12 +508,17 @@ def _sources(study: Study) -> str:
     rest = f"<p>Of the first {MOST_SOURCES} instances of {len(real):,}.</p>" if len(real) > MOST_SOURCES else ""
     header = ["file of", "name", "SHA-256", "reader", "options", "rows", "of these", "instances"]
     second = (
-        "<h3>Changed or filled in for an instance</h3>"
-        + table(["problem", "what", "instances", "jobs"], repaired, text_columns=(0, 1))
+        section(
+            "Changed or filled in for an instance",
+            table(["problem", "what", "instances", "jobs"], repaired, name="Repairs", text_columns=(0, 1)),
+            id="repairs",
+            level=3,
+        )
         if repaired
         else ""
     )
-    return f"<section><h2>Real data</h2>{rest}{table(header, read, text_columns=(0, 1, 2, 3, 4, 6))}{second}</section>"
+    first = table(header, read, name="Files of real data", text_columns=(0, 1, 2, 3, 4, 6))
+    return section("Real data", rest + first + second, id="sources")
 
 
 def _origin(study: Study, row: Mapping[Any, Any]) -> Mapping[str, Any] | None:

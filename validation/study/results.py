@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import html
 import io
 import itertools
@@ -10,7 +11,7 @@ import math
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,16 +20,23 @@ from urllib.parse import quote
 import numpy as np
 
 from instances.files import write_whole
+from instances.schema import nearest, quoted
+from validation.errors import StudyError
 from validation.formatting import duration, gap_range, number_range
 from validation.gaps import beats, difference_interval, gap_interval
 from validation.study.cases import EXACT, file_of
 from validation.study.records import CELL, Cells
 from validation.study.store import LOG, Record, Warn, lines_of, require_study, set_aside, write_json
+from validation.study.sweeps import Label
+from validation.workers import LIMITS
 
 if TYPE_CHECKING:
     # Imported where a table is made: a process that has pandas takes twice as long to fork, and a study forks one
     # for every run of a heuristic.
     import pandas as pd
+    from matplotlib.axes import Axes
+
+    from validation.latex import Table
 
 __all__ = ["Study", "collect", "has_zeros", "read_kept", "summarize"]
 
@@ -55,6 +63,38 @@ class Study:
     rows: pd.DataFrame
     metadata: dict[str, Any]
 
+    @classmethod
+    def load(cls, directory: str | os.PathLike[str], warn: Warn = warnings.warn) -> Study:
+        """The study that a directory holds, finished or not; nothing is written.
+
+        Parameters
+        ----------
+        directory : path
+        warn : callable, optional
+            Told of each line of the log that is damaged, and passed over.
+
+        Raises
+        ------
+        StudyError
+            When the directory holds no study.
+        """
+        directory = Path(directory)
+        record, damaged = require_study(directory), 0
+        number, table = len(record.cells), _Table(record.cells)
+        for line in lines_of(directory, record.cells):
+            if line.wrong:
+                damaged += 1
+                warn(
+                    f"{directory / LOG}, line {line.number}: {line.wrong}; passed over, the study's command computes "
+                    "its cell again"
+                )
+            else:
+                table.add(line.row)
+        record = replace(record, cells=Cells([]))
+        with _memory_given_back():
+            rows = table.rows()
+        return cls(directory, rows, _metadata(record, number, rows, damaged + set_aside(directory)))
+
     @property
     def report(self) -> Path:
         """Path of the HTML report."""
@@ -70,19 +110,60 @@ class Study:
         """How many optima second ways confirmed, left open and contradicted; empty where none was asked for."""
         return ", ".join(f"{times} {verdict}" for verdict, times in self.metadata["verification"].items())
 
-    def summary(self) -> pd.DataFrame:
-        """For each problem, source, size and heuristic: counts, gaps and times."""
-        return summarize(self.rows)
+    @property
+    def failures(self) -> pd.DataFrame:
+        """Rows of runs that went wrong; an exact solve that was stopped at a limit is not among them."""
+        return self.rows[(self.rows["status"] == "failed") & ~self._stopped]
 
-    def overview(self) -> pd.DataFrame:
-        """The summary as people read it: gaps in per cent, intervals where optimality was not proven."""
+    @property
+    def stopped(self) -> pd.DataFrame:
+        """Rows of exact solves that had to be stopped at a limit of time or memory, and found nothing."""
+        return self.rows[self._stopped]
+
+    @property
+    def _stopped(self) -> pd.Series[bool]:
+        failed = (self.rows["algorithm"] == EXACT) & (self.rows["status"] == "failed")
+        return failed & self.rows["reason"].str.startswith(LIMITS).fillna(False).astype(bool)
+
+    @property
+    def swept(self) -> tuple[str, ...]:
+        """Names of the parameters of generators that the study sweeps."""
+        return tuple(self.metadata["asked"].get("sweep") or ())
+
+    def summary(self) -> Table:
+        """For each problem, source, size, value of what is swept, and heuristic: counts, gaps and times."""
+        return summarize(self.rows, self.swept)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What the study found as data: counts, where its files are, and the summary's rows; infinite gaps stay so."""
         summary = self.summary()
-        shown = summary[[name for name in ("problem", "source", "size", "heuristic") if name in summary]].copy()
+        return {
+            "directory": str(self.directory),
+            "report": str(self.report),
+            "finished": self.metadata["finished"],
+            "runs": self.metadata["cells"],
+            "ended": self.metadata["cells_ended"],
+            "failed": len(self.failures),
+            "stopped": len(self.stopped),
+            "disagreements": len(self.disagreements),
+            "verification": self.metadata["verification"],
+            "summary": summary.astype(object).where(summary.notna(), None).to_dict("records"),
+        }
+
+    def overview(self) -> Table:
+        """The summary as people read it: gaps in per cent, intervals where optimality was not proven."""
+        import pandas as pd
+
+        summary = self.summary()
+        names = ("problem", "source", "size", *self.swept, "heuristic")
+        shown = summary[[name for name in names if name in summary]].copy()
         if len(summary):
+            for name in self.swept:
+                shown[name] = ["" if pd.isna(label) else str(label) for label in summary[name]]
             for name in ("instances", "proven", "without_plan", "feasible"):
                 if name != "without_plan" or summary[name].any():
                     shown[name.replace("_", " ")] = summary[name]
-            for name, kind in (("gap mean", "mean"), ("95%", "p95"), ("worst", "worst")):
+            for name, kind in (("gap mean", "mean"), ("95th percentile", "p95"), ("worst", "worst")):
                 low, high = summary[f"gap_{kind}_low"], summary[f"gap_{kind}_high"]
                 shown[name] = [gap_range(*ends) for ends in zip(low, high, strict=True)]
             zeros = summary["problem"].isin({name for name, one in summary.groupby("problem") if has_zeros(one)})
@@ -90,13 +171,61 @@ class Study:
                 low, high = summary["difference_mean_low"], summary["difference_mean_high"]
                 differences = [number_range(*ends) for ends in zip(low, high, strict=True)]
                 shown["difference mean"] = np.where(zeros, differences, "")
-            shown["time"] = summary["median_seconds"].map(duration)
-            shown["exact"] = summary["exact_median_seconds"].map(duration)
+            shown["median time"] = summary["median_seconds"].map(duration)
+            shown["exact time"] = summary["exact_median_seconds"].map(duration)
         return shown
+
+    def plot(self, kind: str = "gaps", *, problem: str | None = None, ax: Axes | None = None) -> Axes:
+        """Draw a picture of the study, with a legend.
+
+        Parameters
+        ----------
+        kind : str
+            "gaps", on what share of the instances each heuristic is at most how far from the optimum; "sizes", its mean
+            and worst gap at each size; "times", the median times at each size; "profile", on what share of the
+            instances each side answers within what time.  The name of a swept parameter: as "sizes", along its values.
+        problem : str, optional
+            Which one, where several were studied.
+        ax : Axes, optional
+            Where to draw; without, on a figure of its own, which pyplot knows nothing of.  ``study.plot().figure`` is
+            that figure, with ``savefig("gaps.pdf")``.
+
+        Raises
+        ------
+        StudyError
+            When there is no such kind or problem.
+        """
+        # They bring Matplotlib.
+        from matplotlib.figure import Figure
+
+        from validation.study.plots import KINDS, plot_sizes
+
+        rows = self._of(problem)
+        if kind not in KINDS and kind not in self.swept:
+            there = ", ".join(map(repr, (*KINDS, *self.swept)))
+            raise StudyError(f"kind: got {quoted(kind)}{nearest(str(kind), KINDS)}, must be one of {there}")
+        draw = KINDS.get(kind) or functools.partial(plot_sizes, along=kind)
+        ax = ax or Figure(layout="constrained").add_subplot()
+        draw(ax, rows, by=self.swept)
+        return ax
+
+    def _of(self, problem: str | None) -> pd.DataFrame:
+        """The rows of the one problem that is meant."""
+        problems = list(dict.fromkeys(self.rows["problem"]))
+        if not problems:
+            raise StudyError(f"{self.directory}: no run has ended that could be drawn")
+        if problem is None and len(problems) > 1:
+            raise StudyError(f"problem: name the one to be drawn, there are {', '.join(problems)}")
+        if problem is not None and problem not in problems:
+            raise StudyError(
+                f"problem: got {quoted(problem)}{nearest(problem, problems)}, there are {', '.join(problems)}"
+            )
+        return self.rows[self.rows["problem"] == problem] if problem else self.rows
 
     def __repr__(self) -> str:
         told = self.metadata
-        head = f"Study of {told['cells_ended']} of {told['cells']} cells in {self.directory}"
+        unfinished = "" if told["finished"] else ", unfinished"
+        head = f"Study of {told['cells_ended']} of {told['cells']} cells in {self.directory}{unfinished}"
         bad = [f"{told[name]} {word}" for name, word in _BAD.items() if told[name]]
         return "\n".join([f"{head}{''.join(f', {one}' for one in bad)}", self.overview().to_string(index=False)])
 
@@ -124,25 +253,11 @@ def collect(directory: str | os.PathLike[str], warn: Warn = warnings.warn) -> St
     StudyError
         When the directory holds no study.
     """
-    directory = Path(directory)
-    record, damaged = require_study(directory), 0
-    number, table = len(record.cells), _Table(record.cells)
-    for line in lines_of(directory, record.cells):
-        if line.wrong:
-            damaged += 1
-            warn(
-                f"{directory / LOG}, line {line.number}: {line.wrong}; passed over, the study's command computes its "
-                "cell again"
-            )
-        else:
-            table.add(line.row)
-    record = replace(record, cells=Cells([]))
+    study = Study.load(directory, warn)
     with _memory_given_back():
-        rows = table.rows()
-        metadata = _metadata(record, number, rows, damaged + set_aside(directory))
-        write_whole(directory / "results.parquet", [_parquet(rows)])
-    write_json(directory / "metadata.json", metadata)
-    return Study(directory, rows, metadata)
+        write_whole(study.directory / "results.parquet", [_parquet(study.rows)])
+    write_json(study.directory / "metadata.json", study.metadata)
+    return study
 
 
 def read_kept(directory: Path, entry: str, keys: Iterable[str]) -> dict[str, dict[str, Any]]:
@@ -216,6 +331,7 @@ class _Table:
         """One row for each cell that has ended, with its gaps; the cells, and what was added, are given away."""
         import pandas as pd
 
+        swept = self.cells.swept
         columns = {**self.cells.columns, **self.columns}
         del self.cells, self.columns
         ended = [number for number, status in enumerate(columns["status"]) if status is not None]
@@ -223,10 +339,11 @@ class _Table:
         files = {instance: file_of(problem, instance) for instance, problem in instances.items()}
         columns["file"] = [files[instance] for instance in columns["instance"]]
         frame: dict[str, Any] = {}
-        for name, kind in _COLUMNS.items():
+        for name in (*_OF_INSTANCE, *swept, *(name for name in _COLUMNS if name not in _OF_INSTANCE)):
             column = columns.pop(name)
+            kind = _COLUMNS[name] if name in _COLUMNS else _kind_of(column)
             frame[name] = pd.array([column[number] for number in ended], dtype=kind)  # type: ignore[call-overload]
-        return _with_gaps(pd.DataFrame(frame, copy=False))
+        return _with_gaps(pd.DataFrame(frame, copy=False), swept)
 
 
 _COLUMNS = {
@@ -251,21 +368,36 @@ _COLUMNS = {
 }
 
 
-def _with_gaps(rows: pd.DataFrame) -> pd.DataFrame:
+_OF_INSTANCE = ("problem", "sense", "source", "size")
+"""What stands before the values that are swept."""
+
+
+def _kind_of(labels: Sequence[Label]) -> str:
+    """Type of a column of values that are swept."""
+    kinds = {type(label) for label in labels} - {type(None)}
+    if kinds <= {int, float}:
+        return "Int64" if kinds <= {int} else "float64"
+    return "boolean" if kinds == {bool} else "string"
+
+
+def _with_gaps(rows: pd.DataFrame, swept: Sequence[str]) -> pd.DataFrame:
     """Add the exact side and the gap to the row of each heuristic."""
     import pandas as pd
 
     # By numbers of instances: joins on their digests would copy them all several times.
-    instance, instances = pd.factorize(rows["instance"])
+    instance, _ = pd.factorize(rows["instance"])
+    for name in swept:
+        label, labels = pd.factorize(rows[name])
+        instance = np.unique(instance * (len(labels) + 1) + label, return_inverse=True)[1]
     is_exact = (rows["algorithm"] == EXACT).to_numpy(bool)
-    row_of = np.full(len(instances), -1)
+    row_of = np.full(instance.max(initial=-1) + 1, -1)
     row_of[instance[is_exact]] = np.flatnonzero(is_exact)
     exact = row_of[instance]
     for name in ("status", "value", "bound", "relaxation", "seconds"):
         rows[f"exact_{name}"] = rows[name].array.take(exact, allow_fill=True)
     rows["exact_status"], rows["verification"] = rows["exact_status"].fillna(""), rows["verification"].fillna("")
     known, values = rows["status"].isin(["feasible", "optimal"]).to_numpy(bool), rows["value"].to_numpy(float)
-    least, greatest = np.full(len(instances), np.inf), np.full(len(instances), -np.inf)
+    least, greatest = np.full(len(row_of), np.inf), np.full(len(row_of), -np.inf)
     np.minimum.at(least, instance[known], values[known])
     np.maximum.at(greatest, instance[known], values[known])
     best = np.where(rows["sense"] == "min", least[instance], greatest[instance])
@@ -305,8 +437,8 @@ def has_zeros(summary: pd.DataFrame) -> bool:
     return bool((np.isinf(gaps) & np.isfinite(differences)).any())
 
 
-def summarize(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row for each problem, source, size and heuristic.
+def summarize(rows: pd.DataFrame, swept: Sequence[str] = ()) -> Table:
+    """One row for each problem, source, size, value of what is swept, and heuristic.
 
     Columns: instances; proven (optima proven by the exact side); without_plan (instances that it
     proved to have no plan, on which a heuristic that declines is right); feasible, infeasible, declined
@@ -315,17 +447,15 @@ def summarize(rows: pd.DataFrame) -> pd.DataFrame:
     least and the greatest that the proven bounds allow; the median times of both sides, s.  The
     percentile is an observed gap: the smallest that at least 95% of the instances do not exceed.
     """
-    import pandas as pd
-
     groups = []
     ends = [f"{kind}_{end}" for kind in ("gap", "difference") for end in ("low", "high")]
     told = ["exact_status", "status", *ends, "seconds", "exact_seconds", "disagreement"]
-    names = ["problem", "source", "size", "algorithm"]
+    names = ["problem", "source", "size", *swept]
     # Columns are shared with the table; a choice of rows would copy them.
-    for key, group in rows[[*names, *told]].groupby(names, sort=False):
+    for key, group in rows[[*names, "algorithm", *told]].groupby([*names, "algorithm"], sort=False, dropna=False):
         if key[-1] == EXACT:
             continue
-        entry = dict(zip(("problem", "source", "size", "heuristic"), key, strict=True))
+        entry = dict(zip((*names, "heuristic"), key, strict=True))
         entry["instances"] = len(group)
         entry["proven"] = int((group["exact_status"] == "optimal").sum())
         without = group["exact_status"] == "infeasible"
@@ -343,7 +473,9 @@ def summarize(rows: pd.DataFrame) -> pd.DataFrame:
         entry["exact_median_seconds"] = group["exact_seconds"].median()
         entry["disagreements"] = int(group["disagreement"].sum())
         groups.append(entry)
-    return pd.DataFrame(groups)
+    from validation.latex import Table
+
+    return Table(groups).astype({name: rows[name].dtype for name in swept if groups})
 
 
 def _metadata(record: Record, cells: int, rows: pd.DataFrame, damaged: int) -> dict[str, Any]:

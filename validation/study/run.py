@@ -41,18 +41,20 @@ from validation.study.cells import Cell, cell_record, cells_of, in_shard, row_of
 from validation.study.keys import is_told
 from validation.study.options import StudyOptions, documented
 from validation.study.progress import Estimate, Meter, Progress, somebody_watches
-from validation.study.records import Cells
+from validation.study.records import CELL, Cells, shown
 from validation.study.results import Study
 from validation.study.store import (
     INSTANCES,
     Log,
     Record,
     Warn,
+    as_stored,
     locked,
     mend_log,
     save_instances,
     write_study,
 )
+from validation.study.sweeps import choose_settings, labels_of
 from validation.workers import Task, run_tasks
 
 if TYPE_CHECKING:
@@ -122,6 +124,10 @@ class Planned:
     mine: Sequence[int]
     jobs: int
 
+    def records(self) -> Cells:
+        """The records of all cells."""
+        return Cells(map(cell_record, self.cells), (*CELL, *(self.asked["sweep"] or ())))
+
 
 def plan(options: StudyOptions, client: Client | None = None) -> Planned:
     """What a study would do; nothing is run or written.
@@ -156,7 +162,35 @@ def plan(options: StudyOptions, client: Client | None = None) -> Planned:
         _refuse_untold(algorithms)
         mine = [number for number in mine if in_shard(cells[number].key, options.shard)]
     names = {problem: [a.name for a in found if a.heuristic] for problem, found in algorithms.items()}
-    return Planned(directory, options.asked(names, chosen), cells, mine, jobs)
+    swept = labels_of(choose_settings(chosen, options.sweep))
+    return Planned(directory, options.asked(names, chosen, swept), cells, mine, jobs)
+
+
+def left_out(found: Record, planned: Planned) -> str:
+    """What a study that was asked otherwise takes out of the table of the one before it; empty where nothing.
+
+    Rows that are computed again, because a time limit or the code has changed, are in the table still.
+    """
+    if found.cells.numbers.keys() <= {cell.key for cell in planned.cells}:
+        return ""
+    before, now = found.asked, as_stored(planned.asked)
+    kept = {_run_of(one) for one in map(cell_record, planned.cells)}
+    lost = sum(_run_of(one) not in kept for one in found.cells)
+    if not lost and before["seed"] == now["seed"]:
+        return ""
+    differ = [
+        f"{name} was {shown(before.get(name))} and is {shown(now[name])}"
+        for name in now
+        if before.get(name) != now[name]
+    ]
+    why = "; ".join(differ) or "the same was asked, of other instances"
+    of = f"{lost} of its {len(found.cells)} runs" if lost else "runs of another seed"
+    return f"another study was here: {why}; {of} are out of the table now, and stay in the log"
+
+
+def _run_of(cell: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What a run is, whatever it was computed by."""
+    return tuple(value for name, value in cell.items() if name not in ("key", "source", "size", "index"))
 
 
 def _threads(client: Client, options: StudyOptions) -> int:
@@ -192,12 +226,14 @@ def run_study(
     if progress is None and somebody_watches():
         progress = Meter()
     with locked(directory) as found:
+        if found is not None and (said := left_out(found, planned)):
+            warn(f"{directory}: {said}")
         # Of what is there already, the runs are to be kept, and not the cells, which may be many.
         earlier = None if found is None else replace(found, cells=Cells([]))
         del found
         run = {**provenance(planned.jobs), "shard": options.shard}
         runs = [*earlier.runs, run] if earlier is not None and earlier.runs else []
-        record = Record(planned.asked, run, Cells(map(cell_record, cells)), runs)
+        record = Record(planned.asked, run, planned.records(), runs)
         # The record comes first: by it the rest is known as a study's.
         write_study(directory, record)
         save_instances(directory, {cells[number].case.digest: cells[number].case for number in mine}.values())

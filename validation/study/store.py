@@ -36,6 +36,7 @@ __all__ = [
     "Record",
     "Rows",
     "Warn",
+    "as_stored",
     "lines_of",
     "locked",
     "mend_log",
@@ -50,6 +51,7 @@ __all__ = [
 ]
 
 LOG, ASIDE, LOCK, INSTANCES = "rows.jsonl", "rows.damaged.jsonl", ".lock", "instances"
+"""Names in the directory of a study."""
 
 LOCK_PATIENCE = 2.0
 """Seconds to wait for another run to let go of the directory: one that was killed lets go when its
@@ -72,7 +74,7 @@ class Form:
     files, folders : tuple of str
         What it writes beside record, log and lock.
     cells : callable
-        Makes cells of the entries of a record, checked.
+        Makes cells of what was asked and the entries of a record, checked.
     check : callable
         Says what is wrong with a row of the log, which may be of these cells; nothing where it is empty.
     """
@@ -81,7 +83,7 @@ class Form:
     record: str
     files: tuple[str, ...]
     folders: tuple[str, ...]
-    cells: Callable[[Iterable[Any]], Cells]
+    cells: Callable[[Mapping[str, Any], Iterable[Any]], Cells]
     check: Callable[[Any, Cells | None], str]
 
     @property
@@ -95,7 +97,7 @@ STUDY = Form(
     "study.json",
     ("results.parquet", "metadata.json", "report.html"),
     (INSTANCES,),
-    lambda records: Cells(checked_cells(records)),
+    checked_cells,
     check_row,
 )
 """A study of gaps."""
@@ -251,7 +253,7 @@ def _read_record(file: BinaryIO, form: Form) -> Record:
         raise ValueError(wrong)
     run, *runs = ({name: one.get(name) for name in RUN} for one in (study["run"], *study.get("runs", [])))
     # What else stands there is nobody's.
-    return Record(study["asked"], run, form.cells(cells), runs)
+    return Record(study["asked"], run, form.cells(study["asked"], cells), runs)
 
 
 def _cells_by_line(file: BinaryIO) -> Iterator[Any]:
@@ -271,6 +273,11 @@ def _cells_by_line(file: BinaryIO) -> Iterator[Any]:
 def write_json(path: Path, content: Any) -> None:
     """Write a JSON file, whole or not at all."""
     write_whole(path, json.dumps(content, indent=1, default=_plain) + "\n")
+
+
+def as_stored(content: Any) -> Any:
+    """Content as it comes back from a file of a study."""
+    return json.loads(json.dumps(content, default=_plain))
 
 
 def _plain(value: Any) -> Any:
@@ -325,7 +332,7 @@ class Line:
 
 
 class Log:
-    """The log while it is written: what :meth:`append` adds is on the disk, whole, when :meth:`sync` returns.
+    """The log while it is written: what :meth:`Log.append` adds is on the disk, whole, when :meth:`Log.sync` returns.
 
     To be used as a context.
     """

@@ -82,6 +82,7 @@ class CheckError(AssertionError):
 
 
 CheckStatus = Literal["passed", "failed", "expected failure", "skipped"]
+"""What came of a check; a failure is expected where the entry says so."""
 
 
 class Oracle:
@@ -252,7 +253,26 @@ class CheckReport:
 
     @property
     def failed(self) -> tuple[CheckResult, ...]:
+        """The checks that failed."""
         return tuple(result for result in self.results if result.status == "failed")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as JSON; a plan is JSON where it is one, else its text."""
+        results = [
+            {
+                "name": one.name,
+                "statement": one.statement,
+                "status": one.status,
+                "examples": one.examples,
+                "without_plan": one.without_plan,
+                "reason": one.reason,
+                "instance": None if one.instance is None else one.instance.to_dict(),
+                "plan": one.plan.to_dict() if isinstance(one.plan, Plan) else one.plan and _shown(one.plan),
+                "path": None if one.path is None else str(one.path),
+            }
+            for one in self.results
+        ]
+        return {"problem": self.problem, "heuristic": self.heuristic, "ok": self.ok, "results": results}
 
     def __str__(self) -> str:
         lines = [f"{self.heuristic} on {self.problem}"]

@@ -484,6 +484,7 @@ def _hypothesis_search(search: _Search, start: AnyInstance | None) -> None:
 
 
 METHODS = (_random_search, _hill_climbing, _hypothesis_search, _simulated_annealing, _hill_climbing)
+"""Ways to search for the worst case, which take turns."""
 NEIGHBOURLY = (_hill_climbing, _simulated_annealing)
 """Methods that go from an instance to its neighbours."""
 

@@ -103,6 +103,7 @@ class Holds:
 
 
 Promise = Ratio | Monotone | Relabelled | NeverWorseThan | BreaksOnly | Holds
+"""What an entry of the catalogue promises of a heuristic."""
 
 
 def optimum(where: Condition | None = None, when: str = "") -> Ratio:

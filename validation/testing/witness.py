@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import math
 import os
@@ -24,6 +23,7 @@ from validation.formatting import number, percent
 from validation.gaps import difference_interval
 from validation.provenance import version
 from validation.sources import read_files, repairs, told
+from validation.study.page import document, escape, picture, scrolled, section
 
 __all__ = ["Judged", "Witness", "facts_of", "page", "paths_of"]
 
@@ -154,21 +154,26 @@ def page(problem: str, heuristic: str, judged: Judged, facts: Mapping[str, str])
     facts : mapping
         What stands above the picture, by its name.
     """
-    content = html.escape(json.dumps(judged.instance.to_dict()))
-    arrays = _arrays_picture(heuristic, judged)
-    return f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>{html.escape(problem)}: worst case of
-{html.escape(heuristic)}</title><style>{_CSS}</style></head><body>
-<h1>Worst case of {html.escape(heuristic)}</h1>
+    plans = _drawn("The data and the plans", _plans_picture(heuristic, judged))
+    numbers = _arrays_picture(heuristic, judged)
+    if numbers:
+        said = "<p>Rows and columns count from 0.</p>"
+        numbers = section("All numbers", said + _drawn("All numbers", numbers), id="numbers")
+    content = escape(json.dumps(judged.instance.to_dict()))
+    body = f"""<h1>Worst case of {escape(heuristic)}</h1>
 {_list(facts)}
-{_plans_picture(heuristic, judged)}
-{f"<h2>All numbers</h2><p>Rows and columns count from 0.</p>{arrays}" if arrays else ""}
-<h2>The instance</h2><pre>{content}</pre></body></html>
-"""
+{plans}
+{numbers}
+{section("The instance", f"<pre>{content}</pre>", id="instance")}"""
+    return document(f"{problem}: worst case of {heuristic}", body)
+
+
+def _drawn(name: str, svg: str) -> str:
+    return f"<figure>{scrolled(name, picture(name, svg), 'wide plans')}</figure>"
 
 
 def _list(facts: Mapping[str, str]) -> str:
-    return f"<dl>{''.join(f'<dt>{name}</dt><dd>{html.escape(fact)}</dd>' for name, fact in facts.items())}</dl>"
+    return f"<dl>{''.join(f'<dt>{name}</dt><dd>{escape(fact)}</dd>' for name, fact in facts.items())}</dl>"
 
 
 def facts_of(problem: str, heuristic: str, judged: Judged) -> dict[str, str]:
@@ -219,7 +224,7 @@ def _arrays_picture(heuristic: str, judged: Judged) -> str:
     rows = max(len(panel) for panel in panels)
     if any(array.size > MOST_WRITTEN for panel in panels for _, array in panel) or rows > MOST_ARRAYS:
         return ""
-    with own_style({}, salt="plans"):
+    with own_style({"svg.fonttype": "none"}, salt="plans"):
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(4.6 * len(columns), 1.0 + 1.7 * rows), layout="constrained")
@@ -250,8 +255,3 @@ def _arrays(record: Record) -> list[tuple[str, NDArray[Any]]]:
                 label = f"{name}[{position}]" if isinstance(value, tuple) else name
                 found.append((f"{label} ({' × '.join(axes)})", np.atleast_2d(part)))
     return found
-
-
-_CSS = """body{font:15px/1.5 system-ui,sans-serif;color:#1b1f24;max-width:1180px;margin:2rem auto;padding:0 1.2rem}
-dl{display:grid;grid-template-columns:max-content 1fr;gap:.2rem 1rem} dt{color:#57606a} dd{margin:0}
-svg{max-width:100%;height:auto} pre{white-space:pre-wrap;overflow-wrap:anywhere;font-size:.85em}"""

@@ -57,6 +57,8 @@ class Elastic:
         Unit of time of schedulers that do not know how long jobs are, s.
     preemption : bool
         Whether a job that runs may lose all its GPUs.
+    name : str
+        What tables call the setting.
     """
 
     jobs: Jobs

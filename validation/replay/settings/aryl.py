@@ -175,6 +175,8 @@ class Aryl:
         Whose decision maker is compared.
     overtake : bool
         Whether a waiting job that the idle GPUs cannot hold lets others pass.
+    name : str
+        What tables call the setting.
 
     Raises
     ------
@@ -229,6 +231,7 @@ class Aryl:
     all_run = True
 
     def begin(self) -> Decide:
+        """What decides in one replay."""
         return _Scheduler(self)
 
     def ways(self) -> Ways:
@@ -453,7 +456,7 @@ def generate(
     loaned : int
         Most servers on loan (:func:`daily`), where ``loans`` is not given.
     **cluster
-        As in :class:`Cluster`; 4 training servers by default.
+        As in ``Cluster``; 4 training servers by default.
     """
     rng = np.random.default_rng(rng)
     workers = rng.integers(1, 5, num_jobs)

@@ -139,6 +139,7 @@ class ElasticFlow:
 
     @property
     def name(self) -> str:
+        """What tables call the setting."""
         return "elasticflow" if self.admission_control else "elasticflow without admission"
 
     @property
@@ -164,6 +165,7 @@ class ElasticFlow:
         return not self.admission_control or self.turned_away == "best_effort"
 
     def begin(self) -> Decide:
+        """What decides in one replay."""
         return _Slots(self)
 
     def ways(self) -> Ways:

@@ -118,6 +118,7 @@ class Policy:
 
     @property
     def name(self) -> str:
+        """What tables call the setting."""
         return f"{self.problem}, " + ("exactly" if self.round_length is None else f"rounds of {self.round_length:g} s")
 
     @property

@@ -119,6 +119,7 @@ class Synergy:
 
     @property
     def name(self) -> str:
+        """What tables call the setting."""
         return f"synergy {self.queue}"
 
     @cached_property
@@ -130,6 +131,7 @@ class Synergy:
     all_run = True
 
     def begin(self) -> Decide:
+        """What decides in one replay."""
         return self._round
 
     def ways(self) -> Ways:

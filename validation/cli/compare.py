@@ -1,0 +1,107 @@
+"""The command ``compare``: two studies side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from validation.cli import interruption
+from validation.cli.app import DISAGREEMENT, AsJson, app, complain, console, say, say_json, text
+from validation.formatting import difference_range, gap_range, ratio_range
+
+if TYPE_CHECKING:
+    from validation.study.compare import Comparison
+
+__all__ = ["compare"]
+
+MOST_TOLD = 20
+"""Oracle disagreements on the terminal."""
+
+
+@app.command()
+def compare(
+    a: Annotated[Path, typer.Argument(metavar="A", help="Directory of the study that is compared with.")],
+    b: Annotated[Path, typer.Argument(metavar="B", help="Directory of the study that is compared.")],
+    as_json: AsJson = False,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Also write one HTML file.")] = None,
+) -> None:
+    """Compare two studies, run by run. Only runs that both have are compared."""
+    from instances.files import write_whole
+    from validation.outputs import try_file, writing
+    from validation.study.compare import compare_studies
+
+    interruption.say(lambda: "nothing had been compared")
+    if output is not None:
+        try_file(output)
+    found = compare_studies(a, b, warn=complain)
+    if as_json:
+        say_json(found.to_dict())
+    else:
+        _print(found)
+    if output is not None:
+        from validation.study.compare_page import page
+
+        with writing(output):
+            write_whole(output, page(found))
+        if not as_json:
+            say(f"page: {output}")
+    wrong = found.disagreements.to_dict("records")
+    for row in wrong[:MOST_TOLD]:
+        complain(f"oracle disagreement: {row['problem']}, instance {row['instance'][:12]}: {row['why']}")
+    if len(wrong) > MOST_TOLD:
+        complain(f"and {len(wrong) - MOST_TOLD:,} more oracle disagreements")
+    if wrong:
+        raise typer.Exit(DISAGREEMENT)
+
+
+def _print(found: Comparison) -> None:
+    out = console()
+    for name, study in (("A", found.a), ("B", found.b)):
+        told = study.metadata
+        solvers = ", ".join(f"{one} {told['versions'][one]}" for one in told["versions"])
+        machine = f"{told['machine']['processor']}, {told['machine']['cores']} cores"
+        unfinished = "" if told["finished"] else f"; unfinished: {told['cells_ended']} of {told['cells']} runs"
+        out.print(text(f"{name}  {study.directory}: {solvers}; {machine}{unfinished}"), soft_wrap=True)
+    for problem, mine in found.heuristics.groupby("problem", sort=False):
+        columns = ["pairs", "only A", "only B", "gap A", "worst", "gap B", "worst", "B less A", "95%"]
+        shown = _table(str(problem), ["heuristic", *columns, "better", "same", "worse"])
+        for row in mine.to_dict("records"):
+            gaps = [
+                gap_range(row[f"gap_{side}_{kind}_low"], row[f"gap_{side}_{kind}_high"])
+                for side in "ab"
+                for kind in ("mean", "worst")
+            ]
+            shown.add_row(
+                text(str(row["heuristic"])),
+                *(str(row[name]) for name in ("pairs", "only_a", "only_b")),
+                *gaps,
+                difference_range(row["difference_low"], row["difference_high"]),
+                difference_range(row["low"], row["high"]),
+                *(str(row[name]) for name in ("better", "same", "worse")),
+            )
+        out.print(shown)
+    if len(found.exact):
+        columns = ["instances", "proven in both", "only A", "only B", "time B / A", "95%"]
+        shown = _table("the exact side", ["problem", *columns])
+        for row in found.exact.to_dict("records"):
+            shown.add_row(
+                text(str(row["problem"])),
+                *(str(row[name]) for name in ("instances", "both", "only_a", "only_b")),
+                ratio_range(row["ratio"], row["ratio"]),
+                ratio_range(row["low"], row["high"]),
+            )
+        out.print(shown)
+    for (where, what), mine in found.alone.groupby(["study", "what"], sort=False):
+        names = [] if what == "instance" else list(dict.fromkeys(mine["name"]))
+        listed = f": {', '.join(names)}" if names else ""
+        out.print(text(f"only in {where}: {len(mine):,} {what}{'s' * (len(mine) > 1)}{listed}"), soft_wrap=True)
+
+
+def _table(title: str, header: list[str]) -> Table:
+    made = Table(title=text(title, "italic"), title_justify="left", box=None, pad_edge=False)
+    for number, name in enumerate(header):
+        made.add_column(name, justify="right" if number else "left", no_wrap=True)
+    return made
