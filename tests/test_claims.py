@@ -25,7 +25,8 @@ from instances.aryl.reclaim import generate as generate_reclaim
 from instances.files import problems
 from validation import StudyError, cli
 from validation.claims.aryl import base_allocation, elastic_allocation, placement, reclaim, two_job
-from validation.testing.claims import Claim, Reading, claims, examine, page, papers
+from validation.testing.claim_pages import write_pages
+from validation.testing.claims import Claim, Reading, claims, examine, papers
 
 # --- the frame, on made-up claims -----------------------------------------------------------------
 
@@ -53,6 +54,8 @@ def claim(stream: Iterable[Reclaim], most_jobs: float = np.inf, **changes: Any) 
         instances=lambda rng: stream,
         breaks=breaks,
         scope="made up",
+        assumptions="jobs are whole.",
+        relaxed="",
     )
     return replace(made, **changes)
 
@@ -143,10 +146,11 @@ def test_a_verdict_as_json() -> None:
         "problem": "",
         "source": "Nobody, section 1",
         "statement": "Clusters are small.",
-        "assumptions": "",
+        "assumptions": "jobs are whole.",
         "scope": "made up",
         "outcome": "refuted",
         "reading": "small is few jobs.",
+        "relaxed": "",
         "held": False,
         "tried": 2,
         "exhausted": False,
@@ -161,7 +165,8 @@ def test_a_verdict_in_words() -> None:
     refuted = examine(claim(growing(), most_jobs=1, exhaustive=True, statement=long))
     *lines, content = str(refuted).splitlines()
     assert lines[0] == "refuted: few_jobs (Nobody, section 1)"
-    assert " ".join(map(str.strip, lines[1:-3])) == long.strip()
+    assert " ".join(map(str.strip, lines[1:-4])) == long.strip()
+    assert lines[-4] == "    Assumptions kept: jobs are whole."
     assert lines[-3:] == [
         "    Read as: small is few jobs.",
         "    Tried on the first 2: made up",
@@ -172,8 +177,36 @@ def test_a_verdict_in_words() -> None:
     assert str(examine(claim([cluster(1)], reading=""))).splitlines() == [
         "held: few_jobs (Nobody, section 1)",
         "    Clusters are small.",
+        "    Assumptions kept: jobs are whole.",
         "    Tried on all 1: made up",
     ]
+
+
+def test_a_claim_says_which_assumptions_it_keeps_and_relaxes() -> None:
+    told = {"name": "few_jobs", "source": "Nobody, section 1", "statement": "Clusters are small.", "reading": ""}
+    search: Any = {"instances": lambda rng: growing(), "breaks": few_servers, "scope": "made up"}
+    for missing in ("assumptions", "relaxed"):
+        others = {name: "" for name in ("assumptions", "relaxed") if name != missing}
+        with pytest.raises(TypeError, match=f"'{missing}'"):
+            Claim(**told, **search, **others)
+    with pytest.raises(StudyError, match="claim 'few_jobs': assumptions are missing"):
+        Claim(**told, **search, assumptions="", relaxed="")
+
+
+def test_a_reading_may_keep_or_relax_other_assumptions() -> None:
+    others = (
+        Reading("small is few servers.", few_servers),
+        Reading("small is none.", no_jobs, relaxed=""),
+        Reading("small is few.", few_servers, lambda rng: [cluster(1)], relaxed="clusters are random."),
+    )
+    verdict = examine(claim([cluster(1)], relaxed="jobs are small.", others=others))
+    relaxed = [read.claim.relaxed for read in verdict.readings]
+    assert relaxed == ["jobs are small.", "jobs are small.", "", "clusters are random."]
+    assert [again["relaxed"] for again in verdict.to_dict()["others"]] == relaxed[1:]
+    said = [line.strip() for line in str(verdict).splitlines() if "relaxed" in line]
+    assert said == ["Assumptions relaxed: jobs are small."] * 2 + ["Assumptions relaxed: clusters are random."]
+    scopes = [read.claim.scope for read in verdict.readings]
+    assert scopes == ["made up", "made up", "made up", "the instances that this reading names"]
 
 
 def few_servers(instance: Reclaim) -> str:
@@ -203,30 +236,12 @@ def test_a_claim_is_refuted_only_under_all_its_readings(most_jobs: int, other: A
     assert [(again["reading"], again["held"]) for again in written] == [("small is few servers.", other is few_servers)]
     assert str(verdict).startswith(f"{outcome}: few_jobs")
     assert "Read as: small is few servers." in str(verdict)
-    assert "Read as: small is few servers." in page([verdict])
 
 
 def test_another_reading_may_need_other_instances() -> None:
     wide = Reading("small is few servers.", few_servers, lambda rng: [cluster(1, 4)])
     verdict = examine(claim([cluster(1)], exhaustive=True, others=(wide,)))
     assert [again.counterexample for again in verdict.others] == [cluster(1, 4)]
-
-
-def test_the_page_has_every_verdict() -> None:
-    held = claim([cluster(1)], name="other", source="Somebody, section 2", scope="|n| = 1", reading="")
-    verdicts = [examine(claim(growing(), most_jobs=1, exhaustive=True)), examine(held)]
-    written = page(verdicts)
-    first, second = written.index("## Nobody\n"), written.index("## Somebody\n")
-    row = "| [few_jobs](#few_jobs) | Nobody, section 1 | **refuted** | the first 2: made up |"
-    assert first < written.index(row) < written.index("### few_jobs\n") < second
-    assert r"| [other](#other) | Somebody, section 2 | held | all 1: \|n\| = 1 |" in written
-    assert "Read as: small is few jobs." in written[first:second]
-    assert "Verdict: refuted: 2 jobs." in written[first:second]
-    assert "Read as" not in written[second:]
-    assert "Verdict: held on all 1 instances." in written[second:]
-    content = written[first:second].split("```json\n")[1].split("\n```")[0]
-    assert instances.read(json.loads(content)) == cluster(2)
-    assert "```" not in written[second:]
 
 
 # --- the claims of the papers ---------------------------------------------------------------------
@@ -252,10 +267,16 @@ def test_claims_of_one_problem() -> None:
         claims("aryl.reclaims")
 
 
+def test_a_claim_by_its_name() -> None:
+    assert [each.name for each in claims("reclaim_one_server")] == ["reclaim_one_server"]
+    with pytest.raises(StudyError, match=r"'reclaim_one_sever' \(did you mean 'reclaim_one_server'\?\)"):
+        claims("reclaim_one_sever")
+
+
 def test_names_of_claims_tell_them_apart() -> None:
     names = [each.name for each in claims()]
     assert len(set(names)) == len(names)
-    # They are the anchors of the page.
+    # They are the names of pages.
     assert all(re.fullmatch(r"[a-z0-9_-]+", name) for name in names)
 
 
@@ -277,6 +298,10 @@ def test_claim(paper: str, tested: Claim) -> None:
         assert tested.breaks(again) == verdict.why
 
 
+def written(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 @pytest.fixture
 def optgap(monkeypatch: pytest.MonkeyPatch) -> Any:
     def run(*arguments: object) -> int:
@@ -288,13 +313,16 @@ def optgap(monkeypatch: pytest.MonkeyPatch) -> Any:
     return run
 
 
-def test_the_command_prints_verdicts_and_writes_the_page(
+def test_the_command_prints_verdicts_and_writes_pages(
     optgap: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert optgap("claims", "aryl", "--instances", 3, "--seconds", 10, "-o", tmp_path / "claims.md") == 0
-    verdicts = [examine(each, instances=3, seconds=10) for each in claims("aryl")]
+    found, again = tmp_path / "found", tmp_path / "again"
+    assert optgap("claims", "aryl.base_allocation", "--instances", 3, "--seconds", 10, "-o", found) == 0
+    verdicts = [examine(each, instances=3, seconds=10) for each in claims("aryl.base_allocation")]
     assert capsys.readouterr().out == "".join(f"{verdict}\n\n" for verdict in verdicts)
-    assert (tmp_path / "claims.md").read_text(encoding="utf-8") == page(verdicts)
+    write_pages(verdicts, again, "--instances 3 --seconds 10.0")
+    assert written(found) == written(again)
+    assert "aryl/base_allocation/phase_one_order.md" in written(found)
 
 
 def test_the_command_prints_json(optgap: Any, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,15 +15,15 @@ import pickle
 import pkgutil
 import textwrap
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 import validation.claims as library
 from instances import files, outside
-from instances.base import Instance
+from instances.base import Instance, Plan
 from instances.schema import nearest
 from validation.errors import StudyError
 from validation.testing.neighbours import shrunk
@@ -36,13 +36,13 @@ __all__ = [
     "RANDOM_INSTANCES",
     "Claim",
     "Outcome",
+    "Plans",
     "Reading",
     "Verdict",
     "add",
     "claims",
     "examine",
     "examine_all",
-    "page",
     "papers",
 ]
 
@@ -56,6 +56,10 @@ GRACE = 60.0
 """Seconds that the examination of a claim on a cluster gets beyond its time, before it is stopped."""
 
 Outcome = Literal["held", "refuted", "depends on the reading"]
+"""What came of a claim."""
+
+Plans = Callable[[Any], Mapping[str, Plan]]
+"""``plans(instance)``: plans by name, in the order in which they are shown."""
 
 
 @dataclass(frozen=True)
@@ -70,11 +74,17 @@ class Reading:
         As that of a claim.
     instances : callable, optional
         As that of a claim, where this reading needs others.
+    relaxed : str, optional
+        As that of a claim, where this reading keeps more or fewer of the paper's assumptions.
+    plans : callable, optional
+        As that of a claim, where this reading shows others.
     """
 
     text: str
     breaks: Callable[[Any], str]
     instances: Callable[[np.random.Generator], Iterable[AnyInstance]] | None = None
+    relaxed: str | None = None
+    plans: Plans | None = None
 
 
 @dataclass(frozen=True)
@@ -107,10 +117,19 @@ class Claim:
     problem : str
         The problem that it is about, the first of several; a claim of the library is given that
         whose name its module has.
-    assumptions : str
-        Which of the paper's assumptions the instances keep, and which they relax.
     others : tuple of Reading
         The other ways to read it.
+    plans : callable, optional
+        The plans that show how a counterexample breaks the claim; by default its data are shown alone.
+    assumptions : str
+        Those of the paper that all instances keep.
+    relaxed : str
+        Those of the paper that not all instances keep, and in what they differ; empty where all are kept.
+
+    Raises
+    ------
+    StudyError
+        When it does not say which assumptions are kept.
     """
 
     name: str
@@ -123,8 +142,14 @@ class Claim:
     exhaustive: bool = False
     shrink: bool = True
     problem: str = ""
-    assumptions: str = ""
     others: tuple[Reading, ...] = ()
+    plans: Plans | None = None
+    assumptions: str = field(kw_only=True)
+    relaxed: str = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not self.assumptions:
+            raise StudyError(f"claim {self.name!r}: assumptions are missing: which of the paper's the instances keep")
 
 
 @dataclass(frozen=True)
@@ -156,9 +181,14 @@ class Verdict:
     others: tuple[Verdict, ...] = ()
 
     @property
+    def readings(self) -> tuple[Verdict, ...]:
+        """The verdict under each reading, the first one's before the others'."""
+        return (self, *self.others)
+
+    @property
     def outcome(self) -> Outcome:
         """What is said of the claim: refuted only where it is so however it is read."""
-        readings = {self.held, *(other.held for other in self.others)}
+        readings = {one.held for one in self.readings}
         if len(readings) > 1:
             return "depends on the reading"
         return "held" if self.held else "refuted"
@@ -179,9 +209,10 @@ class Verdict:
         claim = self.claim
         lines = [f"{self.outcome}: {claim.name} ({claim.source})"]
         lines += _wrapped(claim.statement)
-        lines += _wrapped(f"Assumptions: {claim.assumptions}") if claim.assumptions else []
-        for verdict in (self, *self.others):
+        lines += _wrapped(f"Assumptions kept: {claim.assumptions}")
+        for verdict in self.readings:
             lines += _wrapped(f"Read as: {verdict.claim.reading}") if verdict.claim.reading else []
+            lines += _wrapped(f"Assumptions relaxed: {verdict.claim.relaxed}") if verdict.claim.relaxed else []
             found = ("Held, tried" if verdict.held else "Refuted, tried") if self.others else "Tried"
             lines += _wrapped(f"{found} on {verdict.extent}: {claim.scope}")
             if verdict.counterexample is not None:
@@ -208,6 +239,7 @@ class Verdict:
     def _under_its_reading(self) -> dict[str, Any]:
         return {
             "reading": self.claim.reading,
+            "relaxed": self.claim.relaxed,
             "held": self.held,
             "tried": self.tried,
             "exhausted": self.exhausted,
@@ -239,25 +271,30 @@ def papers() -> list[str]:
 
 
 def claims(name: str | None = None) -> list[Claim]:
-    """The claims of one paper, such as ``"aryl"``, of one problem, such as ``"aryl.reclaim"``, or all.
+    """The claims of a paper, such as ``"aryl"``, of a problem, such as ``"aryl.reclaim"``, one by its name, or all.
 
     Raises
     ------
     StudyError
-        When there are no claims of that paper or problem.
+        When there are no claims of that name.
     """
     every = _all()
     if name is None:
         return every
-    found = [claim for claim in every if name in (_paper(claim), claim.problem)]
+    found = [claim for claim in every if name in _names(claim)]
     if not found:
-        known = dict.fromkeys(known for claim in every for known in (_paper(claim), claim.problem))
+        known = dict.fromkeys(known for claim in every for known in _names(claim))
         raise StudyError(f"there are no claims of {name!r}{nearest(name, known)}")
     return found
 
 
 def _paper(claim: Claim) -> str:
     return claim.problem.split(".")[0]
+
+
+def _names(claim: Claim) -> tuple[str, str, str]:
+    """What it is found by."""
+    return _paper(claim), claim.problem, claim.name
 
 
 def _all() -> list[Claim]:
@@ -346,7 +383,16 @@ def _about(verdict: Verdict, claim: Claim | None) -> Verdict:
 def _readings(claim: Claim) -> list[Claim]:
     """A claim under each of its other readings."""
     return [
-        replace(claim, reading=other.text, breaks=other.breaks, instances=other.instances or claim.instances, others=())
+        replace(
+            claim,
+            reading=other.text,
+            breaks=other.breaks,
+            instances=other.instances or claim.instances,
+            scope="the instances that this reading names" if other.instances else claim.scope,
+            relaxed=claim.relaxed if other.relaxed is None else other.relaxed,
+            plans=other.plans or claim.plans,
+            others=(),
+        )
         for other in claim.others
     ]
 
@@ -373,38 +419,6 @@ def _examine(claim: Claim, instances: int | None, seconds: float, seed: int) -> 
 def _smallest(claim: Claim, instance: AnyInstance, seconds: float) -> AnyInstance:
     end = time.monotonic() + seconds
     return shrunk(instance, lambda smaller: bool(claim.breaks(smaller)), stop=lambda: time.monotonic() > end)
-
-
-def page(verdicts: Sequence[Verdict]) -> str:
-    """The verdicts as a Markdown page."""
-    lines = [
-        "# The papers' claims, put to the test",
-        "",
-        "Written by `optgap claims -o docs/claims.md`; every verdict is computed, none is written by hand. A claim",
-        "that held was tried on the instances named; one that is refuted comes with the smallest counterexample",
-        "found, which can be saved to a file and solved with `optgap solve FILE`. Where the print can be read in",
-        "several ways, every reading is tried: a claim is refuted only when it is so under all of them.",
-        "",
-    ]
-    for paper in dict.fromkeys(verdict.claim.source.split(",")[0] for verdict in verdicts):
-        lines += [f"## {paper}", "", "| claim | source | verdict | tried on |", "| --- | --- | --- | --- |"]
-        mine = [verdict for verdict in verdicts if verdict.claim.source.split(",")[0] == paper]
-        for verdict in mine:
-            claim = verdict.claim
-            said = f"**{verdict.outcome}**" if verdict.outcome == "refuted" else verdict.outcome
-            cells = (f"[{claim.name}](#{claim.name})", claim.source, said, f"{verdict.extent}: {claim.scope}")
-            lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
-        lines.append("")
-        for verdict in mine:
-            claim = verdict.claim
-            lines += [f"### {claim.name}", "", f"*{claim.source}.* {claim.statement}", ""]
-            lines += [f"Assumptions: {claim.assumptions}", ""] if claim.assumptions else []
-            for read in (verdict, *verdict.others):
-                lines += [f"Read as: {read.claim.reading}", ""] if read.claim.reading else []
-                lines += [f"Verdict: {read.text}.", ""]
-                if read.counterexample is not None:
-                    lines += ["```json", json.dumps(read.counterexample.to_dict()), "```", ""]
-    return "\n".join(lines)
 
 
 def _wrapped(text: str) -> list[str]:

@@ -27,6 +27,7 @@ from heuristics.afs.elastic_sharing import (
 from heuristics.afs.preferences import hand_out, preference_cycles
 from instances.afs.elastic_sharing import HOUR, ElasticSharing, Schedule, appendix_a, appendix_a_sequel, generate
 from instances.base import agree
+from validation.claims.plans import OPTIMAL, plans_of
 from validation.claims.words import listed
 from validation.gaps import beats
 from validation.testing.claims import Claim, Reading
@@ -103,6 +104,9 @@ def _triples(most_throughput: int, most_work: int, *, ordinary: bool = False) ->
         if len(set(work / one)) == 3:
             table = np.stack([0 * one, one, two, two, two], axis=1)
             yield ElasticSharing(num_gpus=4, work=work, throughputs=table)
+
+
+_IDLE_GPUS = "a further GPU may add nothing, where Appendix B has 1 < f."
 
 
 # --- two jobs: section 3.2 -----------------------------------------------------------------------
@@ -231,11 +235,14 @@ _TWO_JOBS = [
         exhaustive=True,
         assumptions="two jobs that are there at once, of known length, and no others; identical GPUs; shares change "
         "when a job completes, at no cost.",
+        relaxed=_IDLE_GPUS,
+        plans=plans_of("two_job_rule", OPTIMAL),
         others=(
             Reading(
                 "every further GPU helps, and the second adds less than the first (Appendix B: 1 < f <= 2).",
                 _rule_loses,
                 lambda rng: _sharings((2,), (2, 3), 3, _sublinear, 5),
+                relaxed="",
             ),
             Reading(
                 "the optimum is that among shares of at least one GPU for each job, where the rule leads to such.",
@@ -256,6 +263,7 @@ _TWO_JOBS = [
         exhaustive=True,
         assumptions="contention decreases: jobs are there at once, and none arrive. The AFS assumption is broken on "
         "purpose, as the text says.",
+        relaxed="",
     ),
 ]
 
@@ -303,7 +311,7 @@ def _sequels(numbers: range) -> Iterator[ElasticSharing]:
         yield appendix_a_sequel(1 + part / 20, num_future=number)
 
 
-_A_KEPT = "all of Appendix A's: 2 GPUs, its jobs and times, shares that change at no cost."
+_A_KEPT = "2 GPUs, the appendix's jobs and times, shares that change at no cost."
 
 _APPENDIX_A = [
     Claim(
@@ -316,6 +324,7 @@ _APPENDIX_A = [
         scope="the jobs A and B on 2 GPUs",
         exhaustive=True,
         assumptions=_A_KEPT,
+        relaxed="",
     ),
     Claim(
         name="appendix_a_1_25_hours",
@@ -327,6 +336,8 @@ _APPENDIX_A = [
         scope="the jobs A and B on 2 GPUs",
         exhaustive=True,
         assumptions=_A_KEPT,
+        relaxed="",
+        plans=plans_of("srtf"),
         others=(Reading("what is averaged is how long each job runs.", _not_1_25_hours_of_running),),
     ),
     Claim(
@@ -340,8 +351,10 @@ _APPENDIX_A = [
         breaks=_equal_shares_lose,
         scope="x from 1.05 to 1.95 h in steps of 0.05 h",
         exhaustive=True,
-        assumptions="Appendix A's jobs, times and GPUs. It assumes no more jobs than GPUs, which its own sequence does "
-        "not keep; who waits then is a choice of the reading.",
+        assumptions=_A_KEPT,
+        relaxed="the appendix assumes no more jobs than GPUs, which its own sequence does not keep; who waits then is "
+        "a choice of the reading.",
+        plans=plans_of("max_min", "srtf"),
         others=(
             Reading("there are 1 to 10 jobs after A and B.", _equal_shares_lose, lambda rng: _sequels(range(1, 11))),
         ),
@@ -399,6 +412,8 @@ def _goes_round(instance: ElasticSharing) -> str:
     return ""
 
 
+_MANY_KEPT = "lengths are known; identical GPUs; throughputs concave. Jobs are there at once."
+
 _MANY_JOBS = [
     Claim(
         name="afs_l_stage_one",
@@ -411,12 +426,15 @@ _MANY_JOBS = [
         breaks=_stage_one_errs,
         scope="2 or 3 jobs of whole work up to 3, on 2 or 3 GPUs with concave curves whose steps are at most 3",
         exhaustive=True,
-        assumptions="lengths are known; identical GPUs; throughputs concave. Jobs are there at once.",
+        assumptions=_MANY_KEPT,
+        relaxed="",
         others=(
             Reading(
                 "the second GPU may add as much as the first (Appendix B: f <= 2), or nothing.",
                 _stage_one_errs,
                 lambda rng: _sharings((2, 3), (2, 3), 3, _concave, 3),
+                relaxed=_IDLE_GPUS,
+                plans=plans_of("afs_l"),
             ),
         ),
     ),
@@ -432,6 +450,7 @@ _MANY_JOBS = [
         "twice that on two",
         exhaustive=True,
         assumptions="lengths are known; a second GPU adds no more than the first.",
+        relaxed=_IDLE_GPUS,
     ),
     Claim(
         name="priority_comparison_transitive",
@@ -444,13 +463,15 @@ _MANY_JOBS = [
         breaks=_goes_round,
         scope="three jobs of whole work up to 2, on 2 or 3 GPUs with concave curves whose steps are at most 3",
         exhaustive=True,
-        assumptions="lengths are known; identical GPUs; throughputs concave. Jobs are there at once.",
+        assumptions=_MANY_KEPT,
+        relaxed=_IDLE_GPUS,
         others=(
             Reading(
                 "the same where nothing is equal: three jobs of different lengths on 4 GPUs, whose second GPU helps, "
                 "less than the first, and whose gains all differ.",
                 _goes_round,
                 lambda rng: _triples(7, 2, ordinary=True),
+                relaxed="the third and the fourth GPU add nothing; the comparisons that are shown do not look at them.",
             ),
         ),
     ),
@@ -517,6 +538,7 @@ _LINEAR = [
         scope="2 or 3 jobs that take 1 to 3 s on all of 1 to 3 GPUs and arrive within 3 s, at whole seconds",
         exhaustive=True,
         assumptions="lengths are known; identical GPUs; shares change at no cost.",
+        relaxed="",
     ),
 ]
 
@@ -559,8 +581,8 @@ def _sooner(scheduler: Scheduler, other: Scheduler, title: str, than: str, secti
         breaks=_later(scheduler, other),
         scope="traces of concave curves under moderate to heavy contention, of jobs that ask for up to their maximum",
         shrink=False,
-        assumptions="jobs arrive over time and ask for GPUs; identical GPUs; shares change at no cost. Relaxed: "
-        "traces, curves and requests are random, not the paper's.",
+        assumptions="jobs arrive over time and ask for GPUs; identical GPUs; shares change at no cost.",
+        relaxed="traces, curves and requests are random, not the paper's.",
     )
 
 

@@ -85,7 +85,8 @@ CLAIMS: list[Claim] = [
         breaks=_placement_fails,
         scope="all sets of regulated shares on up to 4 machines of 1, 2, 4 or 8 GPUs",
         exhaustive=True,
-        assumptions="homogeneous machines of a power of two of GPUs each. Relaxed: GPUs may be left over.",
+        assumptions="homogeneous machines of a power of two of GPUs each.",
+        relaxed="GPUs may be left over, where Appendix E has shares that add up to all GPUs.",
     ),
     Claim(
         name="migration_is_needed",
@@ -98,5 +99,6 @@ CLAIMS: list[Claim] = [
         scope="three jobs on two machines of 4 GPUs",
         exhaustive=True,
         assumptions="homogeneous machines of a power of two of GPUs each.",
+        relaxed="",
     ),
 ]

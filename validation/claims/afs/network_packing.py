@@ -12,6 +12,7 @@ import numpy as np
 
 from heuristics.afs.network_packing import floor_and_grow_nearest
 from instances.afs.network_packing import NetworkPacking, NetworkPackingPlan
+from validation.claims.plans import OPTIMAL, plans_of
 from validation.claims.words import listed
 from validation.testing.claims import Claim, Reading
 
@@ -106,8 +107,13 @@ def _farther(instance: NetworkPacking, shares: tuple[int, ...]) -> str:
     return f"{listed(shares)} GPUs are {distance} away from what is wanted, {least} is possible"
 
 
+def _farthest(instance: NetworkPacking) -> tuple[int, ...]:
+    """The shares at which the construction can end that are farthest from those wanted."""
+    return max(sorted(_grown(instance)), key=lambda shares: _distance(instance, shares))
+
+
 def _construction_not_nearest(instance: NetworkPacking) -> str:
-    return _farther(instance, max(_grown(instance), key=lambda shares: _distance(instance, shares)))
+    return _farther(instance, _farthest(instance))
 
 
 def _nearest_step_not_nearest(instance: NetworkPacking) -> str:
@@ -147,7 +153,12 @@ def _can_be_far_off(instance: NetworkPacking) -> str:
     return ""
 
 
+def _far(instance: NetworkPacking) -> NetworkPackingPlan:
+    return NetworkPackingPlan(regulated=np.array(_farthest(instance)))
+
+
 REGULATED = "0, a power of two below the GPUs of a machine, or whole machines"
+"""The shares that the algorithm makes, in words."""
 
 _KEPT = (
     "homogeneous machines of a power of two of GPUs each; whole shares that add up to all GPUs, as Appendix E has it."
@@ -164,6 +175,7 @@ CLAIMS: list[Claim] = [
         scope="all shares of up to 16 GPUs in equal machines, up to numbering",
         exhaustive=True,
         assumptions=_KEPT,
+        relaxed="",
     ),
     Claim(
         name="proposition_2_construction",
@@ -176,6 +188,7 @@ CLAIMS: list[Claim] = [
         scope="all shares of up to 16 GPUs in equal machines, up to numbering",
         exhaustive=True,
         assumptions=_KEPT,
+        relaxed="",
     ),
     Claim(
         name="regulation_least_difference",
@@ -188,6 +201,8 @@ CLAIMS: list[Claim] = [
         scope="all shares of up to 12 GPUs in equal machines, up to numbering",
         exhaustive=True,
         assumptions=f"{_KEPT} Least is among the shares that Proposition 2 allows.",
+        relaxed="",
+        plans=plans_of(("a construction", _far), OPTIMAL),
         others=(
             Reading("the job grows that adds the least to the difference.", _nearest_step_not_nearest),
             Reading("for some choice of the jobs that grow.", _no_choice_nearest),
@@ -204,6 +219,8 @@ CLAIMS: list[Claim] = [
         scope="all shares of up to 16 GPUs in equal machines, up to numbering",
         exhaustive=True,
         assumptions=_KEPT,
+        relaxed="",
+        plans=plans_of(("a construction", _far)),
         others=(
             Reading(
                 "nor gains more, if the jobs that grow are chosen well.",

@@ -13,6 +13,7 @@ import numpy as np
 
 from heuristics.aryl.two_job import closed_form
 from instances.aryl.two_job import ArylTwoJob, ArylTwoJobPlan, smaller_maximum_first, smaller_workload_first
+from validation.claims.plans import OPTIMAL, plans_of
 from validation.claims.words import listed
 from validation.gaps import beats
 from validation.testing.claims import Claim, Reading
@@ -124,7 +125,7 @@ def _smaller_first_is_best(instance: ArylTwoJob) -> str:
     return f"the smaller job first, {listed(_smaller_first(instance).gpus)} GPUs, is as good as any split"
 
 
-WITHIN = "linear scaling, whole GPUs, no queueing, the survivor at its maximum, and formula (2): all kept."
+WITHIN = "linear scaling, whole GPUs, no queueing, the survivor at its maximum, and formula (2)."
 """What Appendix C assumes."""
 
 CLAIMS: list[Claim] = [
@@ -139,6 +140,7 @@ CLAIMS: list[Claim] = [
         scope="pairs of jobs of 1 to 6 GPU-seconds on up to 8 GPUs within formula (2)",
         exhaustive=True,
         assumptions=WITHIN,
+        relaxed="",
         others=(
             Reading(
                 "any minima that leave the favoured job its maximum, on up to 6 GPUs.",
@@ -157,8 +159,14 @@ CLAIMS: list[Claim] = [
         scope="pairs of jobs of different work, 1 to 6 GPU-seconds, on up to 8 GPUs within formula (2)",
         exhaustive=True,
         assumptions=WITHIN + " The bound that formulas (5c) and (6c) take from the minima is left out of the summary.",
+        relaxed="",
+        plans=plans_of("closed_form"),
         others=(
-            Reading("the favoured job gets as much as the other's minimum leaves, and no split is better.", _rule_errs),
+            Reading(
+                "the favoured job gets as much as the other's minimum leaves, and no split is better.",
+                _rule_errs,
+                plans=plans_of("closed_form", OPTIMAL),
+            ),
             Reading(
                 "minima that keep the favoured job from its maximum are not meant; with the others, on up to 6 GPUs, "
                 "no split is better.",
@@ -179,6 +187,7 @@ CLAIMS: list[Claim] = [
         scope="pairs of jobs of 1 to 6 GPU-seconds on up to 6 GPUs within formula (2)",
         exhaustive=True,
         assumptions=WITHIN + " Minima may bind.",
+        relaxed="",
     ),
     Claim(
         name="two_job_smaller_first",
@@ -190,6 +199,7 @@ CLAIMS: list[Claim] = [
         scope="the example",
         exhaustive=True,
         assumptions="the printed data; a worker counts as a GPU.",
+        relaxed="",
         others=(
             Reading(
                 "of any two jobs of equal minima and equal maxima within formula (2), on up to 10 GPUs, the one of the "
@@ -210,5 +220,6 @@ CLAIMS: list[Claim] = [
         scope="the example",
         exhaustive=True,
         assumptions="the printed data; a worker counts as a GPU.",
+        relaxed="",
     ),
 ]

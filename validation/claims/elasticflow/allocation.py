@@ -13,6 +13,7 @@ from heuristics.elasticflow.filling import fill_job, fill_jobs
 from instances.elasticflow.allocation import ElasticFlowAllocation, overrun, overrun_by_moment
 from instances.elasticflow.sharing import SlotPlan
 from validation.claims.elasticflow.sharing import least_gpu_time, sets_of_one_curve
+from validation.claims.plans import OPTIMAL, plans_of
 from validation.testing.claims import Claim, Reading
 from validation.testing.transform import take
 
@@ -24,6 +25,8 @@ Method = Callable[[ElasticFlowAllocation], SlotPlan | None]
 _BY_SLOT = greedy_marginal_return
 _BY_MOMENT = partial(greedy_marginal_return, finish="moment")
 _BY_RATE = partial(greedy_marginal_return, finish="rate", free="all_jobs")
+_BY_RATE_AND_ORDER = partial(_BY_RATE, free="earlier_jobs")
+_ALGORITHM = "Algorithm 2, so read"
 
 _SLOT = (
     "as printed, lines 10 and 23 comparing the last slots in which a job works, and line 15 reading the G that lines 4 "
@@ -38,7 +41,8 @@ _FRESH = "the same, and every priority and plan is computed anew before a job is
 
 _KEPT = (
     "concave curves that rise with every GPU, jobs all of whose deadlines can be met, no new arrivals, no cost of "
-    "changing GPUs: all are kept."
+    "changing GPUs. A job may have any number of GPUs, as in (4) to (7); powers of two come with placement, in section "
+    "4.3."
 )
 
 
@@ -172,18 +176,24 @@ CLAIMS: list[Claim] = [
         statement="Whatever Algorithm 2 gives out, all jobs meet their deadlines.",
         reading=f"{_SLOT}: its plan keeps (5) and (6), at least for some way of breaking ties.",
         assumptions=_KEPT,
+        relaxed="",
         instances=lambda rng: itertools.chain([overrun(), overrun_by_moment()], itertools.islice(_some(rng), 200)),
         breaks=lambda instance: _misses(instance, _BY_SLOT),
         scope="two sets of 4 jobs on 3 and 4 GPUs, with deadlines of up to 8 slots; random: 2 or 3 jobs on 2 to 4 "
         "GPUs, with deadlines of 1 to 5 slots; all of concave curves",
         shrink=False,
         others=(
-            Reading(f"{_MOMENT}.", lambda instance: _misses(instance, _BY_MOMENT)),
+            Reading(
+                f"{_MOMENT}.",
+                lambda instance: _misses(instance, _BY_MOMENT),
+                plans=plans_of((_ALGORITHM, _BY_MOMENT)),
+            ),
             Reading(f"{_RATE}.", lambda instance: _misses(instance, _BY_RATE)),
             Reading(
                 "lines 10 and 23 asking whether a job is faster with one more GPU, and line 15 as printed, with the G "
                 "of all GPUs.",
-                lambda instance: _misses(instance, partial(_BY_RATE, free="earlier_jobs")),
+                lambda instance: _misses(instance, _BY_RATE_AND_ORDER),
+                plans=plans_of((_ALGORITHM, _BY_RATE_AND_ORDER)),
             ),
         ),
     ),
@@ -193,12 +203,18 @@ CLAIMS: list[Claim] = [
         statement="Algorithm 2 leaves no GPU idle in the next slot that would speed up a job.",
         reading=f"{_SLOT}: its plan keeps (7), at least for some way of breaking ties.",
         assumptions=_KEPT,
+        relaxed="",
         instances=lambda rng: _alike(),
         breaks=lambda instance: _idles(instance, _BY_SLOT),
         scope=_ALIKE,
         exhaustive=True,
+        plans=plans_of((_ALGORITHM, _BY_SLOT)),
         others=(
-            Reading(f"{_MOMENT}.", lambda instance: _idles(instance, _BY_MOMENT)),
+            Reading(
+                f"{_MOMENT}.",
+                lambda instance: _idles(instance, _BY_MOMENT),
+                plans=plans_of((_ALGORITHM, _BY_MOMENT)),
+            ),
             Reading(f"{_RATE}.", lambda instance: _idles(instance, _BY_RATE)),
         ),
     ),
@@ -209,14 +225,28 @@ CLAIMS: list[Claim] = [
         reading=f"{_SLOT}: its plan keeps (5) to (7) and no other that does takes fewer GPU-slots, at least for some "
         "way of breaking ties.",
         assumptions=_KEPT,
+        relaxed="",
         instances=lambda rng: _alike(),
         breaks=lambda instance: _not_optimal(instance, _BY_SLOT),
         scope=_ALIKE,
         exhaustive=True,
+        plans=plans_of((_ALGORITHM, _BY_SLOT), OPTIMAL),
         others=(
-            Reading(f"{_MOMENT}.", lambda instance: _not_optimal(instance, _BY_MOMENT)),
-            Reading(f"{_RATE}.", lambda instance: _not_optimal(instance, _BY_RATE)),
-            Reading(f"{_FRESH}.", lambda instance: _not_optimal(instance, greedy_marginal_return_repaired)),
+            Reading(
+                f"{_MOMENT}.",
+                lambda instance: _not_optimal(instance, _BY_MOMENT),
+                plans=plans_of((_ALGORITHM, _BY_MOMENT), OPTIMAL),
+            ),
+            Reading(
+                f"{_RATE}.",
+                lambda instance: _not_optimal(instance, _BY_RATE),
+                plans=plans_of((_ALGORITHM, _BY_RATE), OPTIMAL),
+            ),
+            Reading(
+                f"{_FRESH}.",
+                lambda instance: _not_optimal(instance, greedy_marginal_return_repaired),
+                plans=plans_of("greedy_marginal_return_repaired", OPTIMAL),
+            ),
         ),
     ),
     Claim(
@@ -227,10 +257,12 @@ CLAIMS: list[Claim] = [
         "are always up to date, and only where the shares of Algorithm 1, from which it starts, meet the deadlines at "
         "the least GPU time.",
         assumptions=_KEPT,
+        relaxed="",
         instances=lambda rng: _pairs(),
         breaks=_loses_the_optimum,
         scope=_PAIRS,
         exhaustive=True,
+        plans=plans_of("greedy_marginal_return_repaired", OPTIMAL),
         others=(
             Reading(
                 "a weaker one still: the same against other ways of handing out the idle GPUs of slot 0 only, with "

@@ -16,6 +16,7 @@ from instances.elasticflow.minimum_satisfactory_share import MinimumSatisfactory
 from instances.elasticflow.sharing import DeadlineJobs, SlotPlan
 from instances.schema import FloatArray, IntArray
 from validation.claims.elasticflow.sharing import least_gpu_time, sets, sets_of_one_curve
+from validation.claims.plans import OPTIMAL, plans_of
 from validation.testing.claims import Claim, Reading
 from validation.testing.transform import take
 
@@ -79,7 +80,7 @@ def _linear(
 _THEOREM_1 = "With linear scaling curves, all jobs can meet their deadlines if, and only if, for each job the GPU time \
 of the jobs due no later than it fits into the cluster before its deadline."
 
-_LINEAR_KEPT = "linear curves, all jobs known at the start, no cost of changing GPUs: all of the theorem's are kept."
+_LINEAR_KEPT = "linear curves, all jobs known at the start, no cost of changing GPUs."
 
 _FRACTIONS = (
     "a job may hold a fraction of a GPU in a slot, as the M / (k D) GPUs of the text are, that is, a GPU for a part "
@@ -103,6 +104,7 @@ _LINEAR = [
         statement=_THEOREM_1,
         reading=f"only if: wherever there is a plan, the condition holds; {_FRACTIONS}.",
         assumptions=_LINEAR_KEPT,
+        relaxed="",
         instances=lambda rng: _small_linear(),
         breaks=lambda instance: _unnecessary(instance, fractions=True),
         scope=_SMALL_LINEAR,
@@ -119,6 +121,7 @@ _LINEAR = [
         statement=_THEOREM_1,
         reading=f"if: wherever the condition holds, there is a plan; {_FRACTIONS}.",
         assumptions=_LINEAR_KEPT,
+        relaxed="",
         instances=lambda rng: _small_linear(),
         breaks=lambda instance: _insufficient(instance, fractions=True),
         scope=_SMALL_LINEAR,
@@ -218,11 +221,10 @@ _THREE_ALIKE = (
     "on 2 GPUs"
 )
 
-_KEPT = "concave curves that rise with every GPU, all jobs known at the start, no cost of changing GPUs: all are kept."
+_KEPT = "concave curves that rise with every GPU, all jobs known at the start, no cost of changing GPUs."
 
 _FLAT_TOO = (
-    "concave curves, all jobs known at the start, no cost of changing GPUs: all are kept; curves may end flat, "
-    "which is concave too."
+    "concave curves, all jobs known at the start, no cost of changing GPUs. Curves may end flat, which is concave too."
 )
 
 _DECIDES = (
@@ -237,6 +239,7 @@ _PROGRESSIVE_FILLING = [
         statement="Jobs that admission control admits meet their deadlines.",
         reading="whatever plan Algorithm 1 finds does all the work in time on the GPUs there are.",
         assumptions=_FLAT_TOO,
+        relaxed="",
         instances=lambda rng: itertools.chain(_three_alike(), _concave(2)),
         breaks=_late,
         scope=_THREE_ALIKE + "; up to 2 jobs of concave curves whose first GPU does 1 or 2 iterations per slot, with "
@@ -250,10 +253,12 @@ _PROGRESSIVE_FILLING = [
         reading="as printed, with slots filled from the deadline backwards (line 14), it finds a plan whenever there "
         "is one, at least for some way of breaking ties between deadlines.",
         assumptions=_KEPT,
+        relaxed="",
         instances=lambda rng: _three_alike(),
         breaks=_finds_none,
         scope=_THREE_ALIKE,
         exhaustive=True,
+        plans=plans_of(OPTIMAL),
         others=(
             Reading(
                 "the same, with slots filled from the first one to the deadline.",
@@ -268,6 +273,7 @@ _PROGRESSIVE_FILLING = [
         reading="with linear curves, from which the text takes its intuition, it finds a plan of whole GPUs whenever "
         "there is one.",
         assumptions=_LINEAR_KEPT,
+        relaxed="",
         instances=lambda rng: itertools.chain(_linear(2, 2, 2), _linear(3, 3, 1, fewest_jobs=3)),
         breaks=_finds_none,
         scope="up to 2 jobs of linear curves of 1 or 2 iterations per GPU and slot, with deadlines of 1 or 2 slots, or "
@@ -286,6 +292,7 @@ _PROGRESSIVE_FILLING = [
         statement=_DECIDES,
         reading="for a job that has the cluster to itself, it finds a plan whenever there is one.",
         assumptions=_FLAT_TOO,
+        relaxed="",
         instances=lambda rng: _concave(1, 4, 3),
         breaks=_finds_none,
         scope="a job of a concave curve whose first GPU does 1 or 2 iterations per slot, with a deadline of 1 to 3 "
@@ -299,6 +306,7 @@ _PROGRESSIVE_FILLING = [
         reading="of each job by itself: on what the jobs before it have left, no other plan for it takes fewer "
         "GPU-slots.",
         assumptions=_KEPT,
+        relaxed="",
         instances=lambda rng: _three_alike(),
         breaks=_one_job_wastes,
         scope=_THREE_ALIKE,
@@ -308,6 +316,7 @@ _PROGRESSIVE_FILLING = [
                 "of all jobs together: where Algorithm 1 finds a plan, no other plan takes fewer GPU-slots, at least "
                 "for some way of breaking ties between deadlines.",
                 _wastes,
+                plans=plans_of("progressive_filling", OPTIMAL),
             ),
         ),
     ),
@@ -318,6 +327,7 @@ _PROGRESSIVE_FILLING = [
         reading="the levels of Algorithm 1 are powers of two, and min() is rounded down to one.",
         assumptions="concave curves of which only powers of two are used; the cluster's number of GPUs is a power of "
         "two, as in the paper.",
+        relaxed="",
         instances=lambda rng: _concave_on_four(),
         breaks=lambda instance: _other_numbers(instance, rounded=True),
         scope="up to 2 jobs whose first GPU does 1 or 2 iterations per slot, on a concave curve, with a deadline of "

@@ -9,6 +9,7 @@ import numpy as np
 
 from heuristics.elasticflow.placement import buddy_repack
 from instances.elasticflow.placement import ElasticFlowPlacement, ElasticFlowPlacementPlan
+from validation.claims.plans import plans_of
 from validation.testing.claims import Claim, Reading
 
 __all__ = ["CLAIMS"]
@@ -119,9 +120,9 @@ _BUDDY = (
     "whenever there are enough idle GPUs."
 )
 
-_KEPT = (
-    "jobs of powers of two of GPUs, which can be moved: kept; the cluster is a binary tree of servers, as in Figure 5."
-)
+_KEPT = "jobs of powers of two of GPUs, which can be moved; the cluster is a binary tree of servers, as in Figure 5."
+
+_NO_TREE = "the GPUs are no whole binary tree, as those of Figure 5 are."
 
 CLAIMS: list[Claim] = [
     Claim(
@@ -130,6 +131,7 @@ CLAIMS: list[Claim] = [
         statement=_BUDDY,
         reading="the cluster has a power of two of GPUs, and any running job may move.",
         assumptions=_KEPT,
+        relaxed="",
         instances=lambda rng: _arrivals((1, 2, 4, 8)),
         breaks=lambda instance: _fragmented(instance, buddy_repack),
         scope="all blocks of running jobs on 1, 2, 4 and 8 GPUs, and all new jobs for which there are enough idle GPUs",
@@ -141,6 +143,7 @@ CLAIMS: list[Claim] = [
         statement=_BUDDY,
         reading="as before, when the sizes of running jobs have changed, so that their blocks overlap.",
         assumptions=_KEPT,
+        relaxed="",
         instances=lambda rng: _resized((1, 2, 4)),
         breaks=lambda instance: _fragmented(instance, buddy_repack),
         scope="running jobs anywhere on 1, 2 and 4 GPUs that are enough for them",
@@ -152,7 +155,8 @@ CLAIMS: list[Claim] = [
         statement=_BUDDY,
         reading="any running job may move, and the cluster has a number of GPUs that is no power of two: servers of "
         "the largest power of two that divides it.",
-        assumptions="jobs of powers of two of GPUs, which can be moved: kept; a cluster whose tree is whole: relaxed.",
+        assumptions="jobs of powers of two of GPUs, which can be moved.",
+        relaxed=_NO_TREE,
         instances=lambda rng: _arrivals((3, 5, 6, 7)),
         breaks=lambda instance: _fragmented(instance, buddy_repack),
         scope="all blocks of running jobs on 3, 5, 6 and 7 GPUs, and all new jobs for which there are enough idle GPUs",
@@ -164,7 +168,8 @@ CLAIMS: list[Claim] = [
         statement=_BUDDY,
         reading="two servers of a power of two of GPUs, as Figure 5's of 8 are, and each job on one of them, "
         "wherever on it.",
-        assumptions=_KEPT + " The second reading relaxes the tree.",
+        assumptions=_KEPT,
+        relaxed="",
         instances=lambda rng: _two_servers((1, 2, 4, 8)),
         breaks=_splits_a_job,
         scope="two servers of so many GPUs, and all jobs of powers of two up to the server's that have enough GPUs",
@@ -176,6 +181,7 @@ CLAIMS: list[Claim] = [
                 "them.",
                 _splits_a_job,
                 lambda rng: _two_servers((3, 5, 6, 7)),
+                relaxed=_NO_TREE,
             ),
         ),
     ),
@@ -188,6 +194,7 @@ CLAIMS: list[Claim] = [
         reading="of subtrees with the same number of idle GPUs, the smallest is taken.",
         assumptions="a job of a power of two of GPUs; others that hold GPUs anywhere, as jobs of any size do before "
         "buddy allocation is added.",
+        relaxed="",
         instances=lambda rng: _anywhere(8),
         breaks=lambda instance: _wider(instance, smallest=True),
         scope="one server of 8 GPUs in a binary tree, any of them held, and a job of 2 or 4",
@@ -196,6 +203,7 @@ CLAIMS: list[Claim] = [
             Reading(
                 "any of them may be taken, as nothing is said of ties.",
                 lambda instance: _wider(instance, smallest=False),
+                plans=plans_of("buddy_best_fit"),
             ),
         ),
     ),

@@ -44,6 +44,7 @@ POLICIES: tuple[type[Sharing], ...] = (
     Cost,
     ThroughputPerDollar,
 )
+"""The policies that are linear programs over times on types."""
 
 
 def _or(values: tuple[float, ...]) -> str:
@@ -160,17 +161,21 @@ def drawn(*policies: type[Sharing], **options: Any) -> Callable[[np.random.Gener
 
 
 DRAWN_ON_ONE_TYPE = "random jobs, up to 5 of up to 4 workers on up to 4 of one type"
+"""Of what the random instances on one type of worker are, in words."""
 DRAWN = "random jobs, up to 5 of up to 4 workers on up to 3 types, with pairs and placements"
+"""Of what the random instances are, in words."""
 
 DRAWN_ASSUMPTIONS = (
-    "kept: throughputs are known and do not change, time is divided without loss, at most two jobs share workers. "
-    "Relaxed: clusters and throughputs are small whole numbers, not those of section 7, and a job gets no time on a "
-    "type with fewer workers than it holds."
+    "throughputs are known and do not change, time is divided without loss, at most two jobs share workers. What is "
+    "stated of policies names no cluster; here clusters and throughputs are small whole numbers. A job gets no time on "
+    "a type with fewer workers than it holds, which the paper leaves open."
 )
+"""Which of the paper's assumptions random instances keep."""
 FAMILY_ASSUMPTIONS = (
-    "kept: throughputs are known and do not change, time is divided without loss. Relaxed: the clusters are smaller "
-    "than any of section 7, so that jobs compete for every worker; no space sharing."
+    "throughputs are known and do not change, time is divided without loss. What is stated of policies names no "
+    "cluster; here clusters are small, so that jobs compete for every worker, and no space is shared."
 )
+"""Which of the paper's assumptions the families of small clusters keep."""
 
 ONE_WORKER = Family(MaxMinFairness, 3, (1, 2, 3))
 """Jobs of one worker."""

@@ -38,5 +38,6 @@ CLAIMS: list[Claim] = [
         breaks=_not_one_program,
         scope=DRAWN,
         assumptions=DRAWN_ASSUMPTIONS,
+        relaxed="",
     ),
 ]

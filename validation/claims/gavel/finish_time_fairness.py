@@ -15,6 +15,7 @@ from instances.gavel.finish_time_fairness import FinishTimeFairness
 from validation.claims.gavel.clusters import FAMILY_ASSUMPTIONS, Family
 from validation.claims.gavel.optima import optimum, run
 from validation.claims.gavel.properties import homogeneous, job_incentive, objective_incentive
+from validation.claims.plans import OPTIMAL, plans_of
 from validation.testing.claims import Claim, Reading
 
 __all__ = ["CLAIMS"]
@@ -86,12 +87,14 @@ CLAIMS: list[Claim] = [
         scope=_NEW.scope,
         exhaustive=True,
         assumptions=FAMILY_ASSUMPTIONS,
+        relaxed="",
         others=(
             Reading(
                 "of finish-time fairness with a past: its optimum is a fraction of small whole numbers where the data "
                 "are whole, as that of a linear program is.",
                 _no_fraction,
                 _with_a_past,
+                plans=plans_of(OPTIMAL),
             ),
         ),
     ),

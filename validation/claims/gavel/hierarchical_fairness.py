@@ -15,6 +15,7 @@ from instances.schema import FloatArray
 from validation.claims.gavel.clusters import FAMILY_ASSUMPTIONS, Family
 from validation.claims.gavel.optima import optimum
 from validation.claims.gavel.properties import wasteful
+from validation.claims.plans import OPTIMAL, plans_of
 from validation.testing.claims import Claim, Reading
 
 __all__ = ["CLAIMS"]
@@ -50,14 +51,19 @@ def _example(instance: HierarchicalFairness) -> str:
 
 def _by_weight(instance: HierarchicalFairness) -> str:
     """How the printed steps can end in other levels than the weights give, by a choice that they leave open."""
+    levels, other = _levels(instance), _other_end(instance)
+    if other is None:
+        return ""
+    listed = ", ".join(f"{max(0.0, round(float(level), 4)):g}" for level in other.normalized_throughputs)
+    by_weight = ", ".join(f"{round(float(level), 4):g}" for level in levels)
+    return f"jobs can end at {listed}; by their weights they rise to {by_weight}"
+
+
+def _other_end(instance: HierarchicalFairness) -> HierarchicalAllocation | None:
+    """Where the printed steps can end in other levels than the weights give."""
     levels = _levels(instance)
-    for job in range(instance.num_jobs):
-        end = printed_water_filling(instance, favoured=job).normalized_throughputs
-        if np.abs(end - levels).max() > PRECISION:
-            listed = ", ".join(f"{max(0.0, round(float(level), 4)):g}" for level in end)
-            by_weight = ", ".join(f"{round(float(level), 4):g}" for level in levels)
-            return f"jobs can end at {listed}; by their weights they rise to {by_weight}"
-    return ""
+    ends = (printed_water_filling(instance, favoured=job) for job in range(instance.num_jobs))
+    return next((end for end in ends if np.abs(end.normalized_throughputs - levels).max() > PRECISION), None)
 
 
 def _filled_by_hand(instance: HierarchicalFairness) -> str:
@@ -93,6 +99,7 @@ CLAIMS: list[Claim] = [
         scope=_SMALL.scope,
         exhaustive=True,
         assumptions=FAMILY_ASSUMPTIONS,
+        relaxed="",
     ),
     Claim(
         name="water_filling_of_one_level",
@@ -105,6 +112,7 @@ CLAIMS: list[Claim] = [
         scope=_SMALL.scope,
         exhaustive=True,
         assumptions=FAMILY_ASSUMPTIONS,
+        relaxed="",
     ),
     Claim(
         name="water_filling_example",
@@ -116,7 +124,8 @@ CLAIMS: list[Claim] = [
         breaks=_example,
         scope="the example",
         exhaustive=True,
-        assumptions="kept: those of the example.",
+        assumptions="those of the example.",
+        relaxed="",
     ),
     Claim(
         name="water_filling_by_weight",
@@ -130,11 +139,13 @@ CLAIMS: list[Claim] = [
         scope=_WEIGHTED.scope,
         exhaustive=True,
         assumptions=FAMILY_ASSUMPTIONS,
+        relaxed="",
         others=(
             Reading(
                 "each step starts from the throughputs that jobs had in the step before, as t_m is printed, whichever "
                 "of a step's optimal allocations those are.",
                 _by_weight,
+                plans=plans_of(("the printed steps", _other_end), OPTIMAL),
             ),
         ),
     ),

@@ -9,7 +9,7 @@ import numpy as np
 
 from heuristics.gavel.sharing import heterogeneity_agnostic
 from instances.gavel.max_min_fairness import MaxMinFairness
-from instances.gavel.sharing import Sharing
+from instances.gavel.sharing import Allocation, Sharing
 from instances.schema import FloatArray
 from validation.claims.gavel.clusters import (
     DRAWN,
@@ -23,17 +23,22 @@ from validation.claims.gavel.clusters import (
 )
 from validation.claims.gavel.optima import best_of_the_optima, optimum
 from validation.claims.gavel.properties import homogeneous, job_incentive, objective_incentive
+from validation.claims.plans import plans_of
 from validation.gaps import beats
 from validation.testing.claims import Claim, Reading
 
 __all__ = ["CLAIMS"]
 
 
-def _split_infeasible(instance: Sharing) -> str:
-    """How 1/n of the time of every pool, whatever a job's workers, is no allocation."""
+def _split(instance: Sharing) -> Allocation:
+    """1/n of the time of every pool, whatever a job's workers."""
     shares = np.tile(instance.num_workers / instance.num_jobs, (instance.num_jobs, 1))
-    plan = instance.on_best_placement(shares / np.maximum(1.0, shares.sum(axis=1, keepdims=True)))
-    broken = instance.violations(plan)
+    return instance.on_best_placement(shares / np.maximum(1.0, shares.sum(axis=1, keepdims=True)))
+
+
+def _split_infeasible(instance: Sharing) -> str:
+    """How that is no allocation."""
+    broken = instance.violations(_split(instance))
     return f"it breaks {broken[0].rule} by {broken[0].amount:.6g}" if broken else ""
 
 
@@ -56,10 +61,12 @@ def _feasible_split(name: str, jobs: str, family: Family) -> Claim:
         scope=family.scope,
         exhaustive=True,
         assumptions=FAMILY_ASSUMPTIONS,
+        relaxed="",
         others=(
             Reading(
                 f"of the time: fractions of num_workers / n on every type, whatever workers a job holds; {jobs}.",
                 _split_infeasible,
+                plans=plans_of(("1/n of the time", _split)),
             ),
         ),
     )
@@ -120,7 +127,8 @@ CLAIMS: list[Claim] = [
         breaks=_no_gain,
         scope="two jobs on two types of 1 and 2 workers",
         exhaustive=True,
-        assumptions="kept: each job is a user, and throughputs are what users report.",
+        assumptions="each job is a user, and throughputs are what users report.",
+        relaxed="",
     ),
     # Of all policies in turn, of which this is the first.
     Claim(
@@ -133,6 +141,7 @@ CLAIMS: list[Claim] = [
         breaks=_colocation_hurts,
         scope=f"the policies in turn; {DRAWN}, and for the cost policies SLOs",
         assumptions=DRAWN_ASSUMPTIONS,
+        relaxed="",
     ),
     homogeneous(
         "max_min_fairness",

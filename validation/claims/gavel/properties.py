@@ -22,6 +22,7 @@ from validation.claims.gavel.clusters import (
     drawn,
 )
 from validation.claims.gavel.optima import fairest_optimum, optimum, run
+from validation.claims.plans import OPTIMAL, plans_of
 from validation.claims.words import listed
 from validation.gaps import beats
 from validation.testing.claims import Claim, Reading
@@ -62,6 +63,11 @@ def _job_below_isolation(instance: Sharing) -> str:
     )
 
 
+def _fairest(instance: Sharing) -> Allocation | None:
+    found = fairest_optimum(instance)
+    return None if found is None else found[1]
+
+
 def _title(policy: type[Sharing]) -> str:
     return policy.problem.split(".")[1]
 
@@ -92,6 +98,8 @@ def objective_incentive(policy: type[Sharing], *, slos: bool = False) -> Claim:
         breaks=_below_feasible_split if slos else _below_isolation,
         scope=DRAWN + (", half of them with SLOs of 1 to 60 s" if slos else ""),
         assumptions=DRAWN_ASSUMPTIONS,
+        relaxed="",
+        plans=plans_of("isolated", OPTIMAL),
         others=(Reading(f"{whatever[:-1]}; it counts even where it misses SLOs.", _below_isolation),) if slos else (),
     )
 
@@ -117,11 +125,13 @@ def job_incentive(family: Family, suffix: str = "", jobs: str = "") -> Claim:
         scope=family.scope,
         exhaustive=True,
         assumptions=FAMILY_ASSUMPTIONS,
+        relaxed="",
         others=(
             Reading(
                 "of each user, as the work that the section cites for the term has it; each job is a user: under "
                 f"{about}, some optimal allocation gives every job at least its throughput under X_isolated.",
                 _job_below_isolation,
+                plans=plans_of(("the fairest optimum", _fairest), "isolated"),
             ),
         ),
     )
@@ -181,5 +191,7 @@ def homogeneous(
         scope=DRAWN_ON_ONE_TYPE if family is None else family.scope,
         exhaustive=family is not None,
         assumptions=DRAWN_ASSUMPTIONS if family is None else FAMILY_ASSUMPTIONS,
+        relaxed="",
+        plans=None if other is None else plans_of(("the baseline", other[0]), OPTIMAL),
         others=() if other is None else (Reading(said + other[1], lambda instance: _differs(instance, other[0])),),
     )

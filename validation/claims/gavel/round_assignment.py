@@ -15,8 +15,9 @@ from instances.gavel.max_min_fairness import MaxMinFairness
 from instances.gavel.round_assignment import RoundAssignment, RoundAssignmentPlan, highest_apart
 from instances.gavel.sharing import Sharing
 from instances.schema import FloatArray
-from validation.claims.gavel.clusters import FAMILY_ASSUMPTIONS, Family
+from validation.claims.gavel.clusters import Family
 from validation.claims.gavel.optima import optimum
+from validation.claims.plans import OPTIMAL, plans_of
 from validation.testing.claims import Claim, Reading
 
 __all__ = ["CLAIMS"]
@@ -37,6 +38,13 @@ OPTIMA, STARVING = (
     f"the max-min fair allocation that the exact model finds, {rounds} rounds of Algorithm 1 without arrivals, "
     "completions or the time to load and save a job"
     for rounds in (ROUNDS, LONG)
+)
+
+
+_ROUNDS_KEPT = "throughputs are known and do not change, no space is shared, and an allocation is kept for all rounds."
+_SMALL = (
+    "the clusters are smaller than any of section 7, on which rounds are measured: a job of two workers can be half of "
+    "a type."
 )
 
 
@@ -119,7 +127,9 @@ def _short(suffix: str, jobs: str, family: Family) -> Claim:
         breaks=_falls_short(priorities),
         scope=family.scope,
         exhaustive=True,
-        assumptions=FAMILY_ASSUMPTIONS + " On clusters this small a job of two workers can be half of a type.",
+        assumptions=_ROUNDS_KEPT,
+        relaxed=_SMALL,
+        plans=plans_of(OPTIMAL),
         others=(
             Reading(
                 read + "f, the time that a row has had on a type over all rows' there (the formula of section 5).",
@@ -144,7 +154,8 @@ def _no_starvation(suffix: str, jobs: str, family: Family) -> Claim:
         breaks=_starves(priorities),
         scope=family.scope,
         exhaustive=True,
-        assumptions=FAMILY_ASSUMPTIONS,
+        assumptions=_ROUNDS_KEPT,
+        relaxed=_SMALL,
         others=(
             Reading(
                 read + "f, the time that a row has had on a type over all rows' there (the formula of section 5).",
@@ -216,10 +227,8 @@ def _ends(instance: RoundAssignment) -> str:
     return ", ".join(map(str, instance.violations(greedy_priority(instance))))
 
 
-_SINGLE = (
-    "kept: jobs of one worker, no space sharing, as the section asks for. Relaxed: priorities are any whole numbers, "
-    "not those that a mechanism comes to."
-)
+_SINGLE = "jobs of one worker, no space sharing, as the section asks for."
+_ANY_PRIORITIES = "priorities are any whole numbers, not those that a mechanism comes to."
 _EXACT = (
     "A round is solved exactly by the jobs of highest priority if jobs request single accelerators and space is not "
     "shared."
@@ -239,6 +248,7 @@ CLAIMS: list[Claim] = [
         breaks=_worth_less,
         scope="random rounds of up to 4 jobs on one type of up to 3 workers",
         assumptions=_SINGLE,
+        relaxed=_ANY_PRIORITIES,
     ),
     Claim(
         name="highest_priorities_across_types",
@@ -252,11 +262,13 @@ CLAIMS: list[Claim] = [
         "workers",
         shrink=False,
         assumptions=_SINGLE,
+        relaxed=_ANY_PRIORITIES,
         others=(
             Reading(
                 "on several types: no choice has a higher total priority, which is what the section's multiple-choice "
                 "knapsack maximises, than that of Algorithm 1.",
                 _worth_less,
+                plans=plans_of("greedy_priority", OPTIMAL),
             ),
         ),
     ),
@@ -269,10 +281,12 @@ CLAIMS: list[Claim] = [
         breaks=_ends,
         scope="random rounds of up to 4 jobs on up to 3 types of up to 3 workers",
         assumptions=_SINGLE,
+        relaxed=_ANY_PRIORITIES,
         others=(
             Reading(
                 "to the letter: line 4 alone ends the loop, and line 5 always finds a combination.",
                 _printed_loop,
+                plans=plans_of("greedy_priority"),
             ),
         ),
     ),

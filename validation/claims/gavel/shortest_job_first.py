@@ -8,9 +8,11 @@ from formulations.gavel.sharing import SharingProgram
 from instances.base import agree
 from instances.gavel.sharing import Allocation
 from instances.gavel.shortest_job_first import ShortestJobFirst
+from instances.schema import FloatArray
 from validation.claims.gavel.clusters import FAMILY_ASSUMPTIONS, Family
 from validation.claims.gavel.optima import optimum, run
 from validation.claims.gavel.properties import homogeneous, job_incentive, objective_incentive
+from validation.claims.plans import OPTIMAL, plans_of
 from validation.testing.claims import Claim, Reading
 
 __all__ = ["CLAIMS"]
@@ -36,16 +38,26 @@ def _not_the_shortest(instance: ShortestJobFirst) -> str:
     return "" if agree(value, best[0]) else f"the program attains {value:.6g}, the optimum is {best[0]:.6g}"
 
 
-def _worse_in_between(instance: ShortestJobFirst) -> str:
-    """How the mean of two optimal allocations, each of one job on its fastest type, is not optimal."""
+def _one_job_each(instance: ShortestJobFirst) -> FloatArray:
+    """(a, r, k) float: the optimal allocations of one job on its fastest type."""
     times = instance.steps / instance.fastest_throughputs
     first = np.flatnonzero(times == times.min())
     alone = np.zeros((len(first), *instance.throughputs.shape))
     alone[np.arange(len(first)), first, instance.throughputs[first].argmax(axis=1)] = 1.0
-    value = instance.objective(Allocation(time_fractions=alone.mean(axis=0)))
-    if agree(value, float(times.min())):
+    return alone
+
+
+def _mean(instance: ShortestJobFirst) -> Allocation:
+    return Allocation(time_fractions=_one_job_each(instance).mean(axis=0))
+
+
+def _worse_in_between(instance: ShortestJobFirst) -> str:
+    """How the mean of two optimal allocations, each of one job on its fastest type, is not optimal."""
+    least = float((instance.steps / instance.fastest_throughputs).min())
+    value = instance.objective(_mean(instance))
+    if agree(value, least):
         return ""
-    return f"{len(first)} allocations are worth {times.min():.6g} s, their mean {value:.6g} s"
+    return f"{len(_one_job_each(instance))} allocations are worth {least:.6g} s, their mean {value:.6g} s"
 
 
 _SMALL = Family(ShortestJobFirst, 3, (1, 2), jobs={"steps": (1.0, 2.0)})
@@ -65,11 +77,13 @@ CLAIMS: list[Claim] = [
         scope=_SMALL.scope,
         exhaustive=True,
         assumptions=FAMILY_ASSUMPTIONS,
+        relaxed="",
         others=(
             Reading(
                 "of the printed objective, over X: what lies between two optimal allocations is optimal too, as in a "
                 "linear program.",
                 _worse_in_between,
+                plans=plans_of(OPTIMAL, ("the mean of optimal ones", _mean)),
             ),
         ),
     ),

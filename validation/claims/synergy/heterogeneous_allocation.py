@@ -12,6 +12,7 @@ import formulations
 from instances.schema import BoolArray, FloatArray
 from instances.synergy.allocation import SynergyAllocationPlan
 from instances.synergy.heterogeneous_allocation import HeterogeneousAllocation
+from validation.claims.plans import OPTIMAL, plans_of
 from validation.gaps import beats
 from validation.testing.claims import Claim, Reading
 
@@ -94,14 +95,16 @@ CLAIMS: list[Claim] = [
         scope="up to 3 jobs of one GPU, on the second of two machines 1, 2 or 3 times as fast as on the first, of 1 "
         "or 2 GPUs and 1 or 2 cores for each",
         exhaustive=True,
-        assumptions="kept: jobs on one type each, no more GPUs wanted than there are in all, the server cap of section "
-        "6; relaxed: the oracle's fair throughput is the least of those with the shares of each type, and profiles "
-        "are small whole numbers",
+        assumptions="jobs on one type each, no more GPUs wanted than there are in all, the server cap of section 6. "
+        "The oracle's fair throughput, which the paper leaves open, is the least of those with the shares of each "
+        "type.",
+        relaxed="",
         others=(
             Reading(
                 "literally, without a limit on the GPUs of each type: at least one of its optima, found by trying "
                 "everything, fits the GPUs of every type, where any choice does.",
                 _cannot_be_placed,
+                plans=plans_of(OPTIMAL),
             ),
         ),
     ),

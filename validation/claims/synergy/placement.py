@@ -12,6 +12,7 @@ import pyomo.environ as pyo
 import formulations
 from formulations.synergy.placement import NEGLIGIBLE, second_stage, vertex
 from instances.synergy.placement import SynergyPlacement, SynergyPlacementPlan
+from validation.claims.plans import OPTIMAL, plans_of
 from validation.testing.claims import Claim, Reading
 
 __all__ = ["CLAIMS"]
@@ -64,9 +65,13 @@ def _vertex_fragments(instance: SynergyPlacement) -> str:
     return _too_many(instance, plan)
 
 
-def _even_spread_fragments(instance: SynergyPlacement) -> str:
+def _even_spread(instance: SynergyPlacement) -> SynergyPlacementPlan:
     shares = np.full((instance.num_jobs, instance.num_servers), 1 / instance.num_servers)
-    return _too_many(instance, SynergyPlacementPlan(shares=shares))
+    return SynergyPlacementPlan(shares=shares)
+
+
+def _even_spread_fragments(instance: SynergyPlacement) -> str:
+    return _too_many(instance, _even_spread(instance))
 
 
 def _on_every_server(instance: SynergyPlacement) -> str:
@@ -118,7 +123,7 @@ def _cannot_be_placed(instance: SynergyPlacement, configs: int = 1) -> str:
     return f"with {configs} configurations for each job, {cpus:g} cores and {memory:g} GB are counted"
 
 
-JOBS_OF_A_SERVER = "kept: homogeneous servers, no job demands more of any resource than one server has; "
+JOBS_OF_A_SERVER = "homogeneous servers, no job demands more of any resource than one server has."
 
 CLAIMS: list[Claim] = [
     Claim(
@@ -130,7 +135,9 @@ CLAIMS: list[Claim] = [
         instances=lambda rng: itertools.islice(_filled_servers(rng), 200),
         breaks=_vertex_fragments,
         scope="random: up to 3 servers that hold up to 24 jobs with next to nothing to spare",
-        assumptions=f"{JOBS_OF_A_SERVER}relaxed: demands are drawn, not those of a first program",
+        shrink=False,
+        assumptions=JOBS_OF_A_SERVER,
+        relaxed="demands are drawn, not those of a first program.",
         others=(
             Reading(
                 "of a vertex, with (18) as printed: the shares of a job are at least 1 in all.",
@@ -141,12 +148,14 @@ CLAIMS: list[Claim] = [
                 "an optimum. The one tried spreads every job evenly. Up to 24 equal jobs that fill up to 3 servers.",
                 _even_spread_fragments,
                 lambda rng: _equal_jobs(),
+                plans=plans_of(("spread evenly", _even_spread), OPTIMAL),
             ),
             Reading(
                 "with (19) as printed: all shares are above 0, so that every job is on every server. Up to 24 equal "
                 "jobs that fill up to 3 servers.",
                 _on_every_server,
                 lambda rng: _equal_jobs(),
+                plans=plans_of(("spread evenly", _even_spread), OPTIMAL),
             ),
         ),
     ),
@@ -159,7 +168,8 @@ CLAIMS: list[Claim] = [
         breaks=_cannot_be_placed,
         scope="up to 3 jobs of 1 or 2 GPUs, that fit up to 2 servers of 2 GPUs, 2 cores and 2 GB in total",
         exhaustive=True,
-        assumptions=f"{JOBS_OF_A_SERVER}relaxed: demands are small whole numbers",
+        assumptions=JOBS_OF_A_SERVER,
+        relaxed="demands are small whole numbers, not those of a first program.",
         others=(
             Reading(
                 "literally: a job's CPUs and memory are added up once for each configuration of its profile, of which "

@@ -48,8 +48,11 @@ Kind = tuple[int, Demand]
 """GPUs of a job and its best case."""
 
 INSENSITIVE = Demand(1, 1, 1)
+"""A job that needs less than its share."""
 AT_SHARE = Demand(2, 2, 1)
+"""A job that needs its share."""
 SENSITIVE = (Demand(3, 1, 2), Demand(1, 3, 2), Demand(3, 3, 2))
+"""Jobs that need more than their share of a resource."""
 EXCHANGING = (Demand(3, 1, 2, whole_share=True), Demand(1, 3, 2, whole_share=True))
 """Jobs to which cores can stand in for memory: at their share they need more of one of the two than at their best."""
 
@@ -170,6 +173,7 @@ Without the points that are slower than the GPU-proportional share, and those th
 """
 
 FULL_ROUND = "128 GPUs in use on 16 servers of 8 GPUs, 24 cores and 500 GB, by published models in the mix (20, 70, 10)"
+"""Of what the random full rounds are, in words."""
 
 
 def published(rng: np.random.Generator, *, multi_gpu: bool = False) -> Iterator[Tuning]:
@@ -190,3 +194,4 @@ def published(rng: np.random.Generator, *, multi_gpu: bool = False) -> Iterator[
 
 
 WANTS = "want 1 or 3 cores and 1 or 3 GB per GPU where the share is 2 and 2"
+"""What jobs of the families want, in words."""

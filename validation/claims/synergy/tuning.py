@@ -16,6 +16,7 @@ from instances.base import agree
 from instances.schema import FloatArray, IntArray
 from instances.synergy.sensitivity import CPU, MEMORY, THROUGHPUT
 from instances.synergy.tuning import Tuning, TuningPlan, generate
+from validation.claims.plans import plans_of
 from validation.claims.synergy.rounds import (
     AT_SHARE,
     EXCHANGING,
@@ -175,7 +176,7 @@ def _far(value: float, best: float) -> str:
     gap = gap_to(value, best)
     if value >= best or gap <= 0.1 or agree(gap, 0.1):
         return ""
-    return f"it trains at {value:g} in all, the best allocation at {best:g}: {100 * gap:.0f}% are lost"
+    return f"it trains at {value:g} in all, the best allocation at {best:g}: {100 * gap:.3g}% are lost"
 
 
 def _idle(instance: Tuning) -> IntArray:
@@ -212,9 +213,16 @@ def _no_gain(instance: Tuning) -> str:
     return "" if uncapped > capped else f"the best tuning trains at {capped:g} with the cap and at {uncapped:g} without"
 
 
+def _by_both(instance: Tuning) -> TuningPlan:
+    """Tune, where more than the share is more in both CPU cores and memory."""
+    return tune(instance, greater="all")
+
+
 KINDS = (INSENSITIVE, AT_SHARE, *SENSITIVE)
-KEPT = "kept: homogeneous servers, fixed GPU demands, runnable jobs that hold all GPUs, the server cap of section 6; "
-MADE_UP = "relaxed: profiles are small whole numbers, not measured ones"
+KEPT = (
+    "homogeneous servers, fixed GPU demands, runnable jobs that hold all GPUs, the server cap of section 6. Profiles "
+    "are given, as the paper has them; here they are small whole numbers."
+)
 
 CLAIMS: list[Claim] = [
     Claim(
@@ -226,13 +234,14 @@ CLAIMS: list[Claim] = [
         breaks=_falls_below_share,
         scope=f"jobs that hold all of up to 5 GPUs on up to 3 servers, and {WANTS}{OR_EXCHANGING}",
         exhaustive=True,
-        assumptions=f"{KEPT}relaxed: jobs to which cores can stand in for memory are without the cap, and profiles are "
-        "small whole numbers, not measured ones",
+        assumptions=KEPT.replace(", the server cap of section 6", ""),
+        relaxed="jobs to which cores can stand in for memory are without the server cap of section 6.",
         others=(
             Reading(
                 "when jobs may be split; more than the share is more in both CPU cores and memory, for a job that is "
                 "to be reduced as for one that is to be reverted.",
                 lambda instance: _falls_below_share(instance, "all"),
+                plans=plans_of(("tune", _by_both), "proportional"),
             ),
         ),
     ),
@@ -246,8 +255,9 @@ CLAIMS: list[Claim] = [
         scope="random, by turns: tasks in the mix (20, 70, 10) on 1 to 4 servers of 8 GPUs, with shares on and between "
         "configurations; and jobs that hold all of 1 to 4 servers of 2 to 8 GPUs, at best with anything up to twice "
         "their share of cores, and of memory",
-        assumptions="kept: homogeneous servers, fixed GPU demands, runnable jobs that hold all GPUs; relaxed: half of "
-        "the second kind are without the server cap of section 6, and shares may lie between configurations",
+        assumptions="homogeneous servers, fixed GPU demands, runnable jobs that hold all GPUs.",
+        relaxed="half of the second kind are without the server cap of section 6, and shares may lie between "
+        "configurations.",
     ),
     Claim(
         name="tune_construction",
@@ -261,7 +271,8 @@ CLAIMS: list[Claim] = [
         scope="jobs that hold all of up to 5 GPUs on up to 3 servers, and want 1 core and 1 GB, 2 and 2, or 3 of "
         "either or both per GPU where the share is 2 and 2",
         exhaustive=True,
-        assumptions=KEPT + MADE_UP,
+        assumptions=KEPT,
+        relaxed="",
         others=(
             Reading(
                 f"{ANY}; jobs of several GPUs, where no single server has the job's GPUs, so that it is split. No "
@@ -271,10 +282,13 @@ CLAIMS: list[Claim] = [
                 "share than at their best are without the cap.",
                 lambda instance: _nothing_to_revert(instance, "any", split=True),
                 lambda rng: _small((INSENSITIVE, SENSITIVE[0], SENSITIVE[2])),
+                relaxed="jobs that need more of one resource at their share than at their best are without the server "
+                "cap of section 6.",
             ),
             Reading(
                 "more than the share is more in both CPU cores and memory; jobs of one GPU.",
                 lambda instance: _nothing_to_revert(instance, "all", split=False),
+                plans=plans_of(("tune", _by_both), "proportional"),
             ),
         ),
     ),
@@ -287,12 +301,14 @@ CLAIMS: list[Claim] = [
         breaks=lambda instance: _no_server_for_gpus(instance, several=True),
         scope="jobs that hold all of up to 6 GPUs on up to 3 servers, and want less than their shares",
         exhaustive=True,
-        assumptions=KEPT + MADE_UP,
+        assumptions=KEPT,
+        relaxed="",
         others=(
             Reading(
                 "a single server always has them, as step 2 (a) words it, for every job that a server without other "
                 "jobs could hold.",
                 lambda instance: _no_server_for_gpus(instance, several=False),
+                plans=plans_of("tune"),
             ),
         ),
     ),
@@ -307,8 +323,9 @@ CLAIMS: list[Claim] = [
         breaks=_later,
         scope=f"random: {FULL_ROUND}, one GPU each",
         shrink=False,
-        assumptions="kept: the paper's servers and cluster of 128 GPUs, its mix of tasks and its published profiles, "
-        "the server cap of section 6; relaxed: one round, not a trace, and all jobs run to their end in it",
+        assumptions="the paper's servers and cluster of 128 GPUs, its mix of tasks and its published profiles, the "
+        "server cap of section 6.",
+        relaxed="one round, not a trace, and all jobs run to their end in it.",
         others=(
             Reading(
                 "the total throughput of a round, which the programs maximise.",
@@ -331,7 +348,8 @@ CLAIMS: list[Claim] = [
         breaks=_nothing_idles,
         scope=f"of jobs that hold all of up to 4 GPUs on up to 3 servers, and {WANTS}, the first in which GPUs idle",
         exhaustive=True,
-        assumptions=KEPT + MADE_UP,
+        assumptions=KEPT,
+        relaxed="",
     ),
     Claim(
         name="splitting_can_pay",
@@ -343,7 +361,7 @@ CLAIMS: list[Claim] = [
         breaks=_no_gain,
         scope=f"of jobs that hold all of up to 4 GPUs on up to 3 servers, and {WANTS}, the first that gains",
         exhaustive=True,
-        assumptions="kept: homogeneous servers, fixed GPU demands; relaxed: the server cap of section 6 is what the "
-        "claim lifts, and communication between servers is free",
+        assumptions="homogeneous servers, fixed GPU demands. The server cap of section 6 is what the claim lifts.",
+        relaxed="communication between servers is free.",
     ),
 ]
