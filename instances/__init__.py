@@ -3,7 +3,7 @@
 One module per problem, ``instances.<paper>.<problem>``, with the instance's class, the plan's
 class, a generator and the paper's worked examples; ``instances.data`` reads public tables and
 traces.  This package imports NumPy and nothing of
-the library's other rooms, so instances can be made and plans judged without any solver.
+the library's other packages, so instances can be made and plans judged without any solver.
 """
 
 from pkgutil import iter_modules

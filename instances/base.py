@@ -424,7 +424,7 @@ class Instance(Record, Generic[P]):
     measure: ClassVar[str] = "value"
     """What the objective is, with its unit, as the titles of pictures say it: "average completion time, s"."""
     rows: ClassVar[str] = "n"
-    """Dimension whose members are the rows of :meth:`to_frame`."""
+    """Dimension whose members are the rows of :meth:`Instance.to_frame`."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -559,7 +559,7 @@ class Instance(Record, Generic[P]):
 
     @classmethod
     def from_frame(cls, frame: pd.DataFrame, **others: Any) -> Self:
-        """An instance from a table with a row for each job, as :meth:`to_frame` writes it.
+        """An instance from a table with a row for each job, as :meth:`Instance.to_frame` writes it.
 
         Jobs are numbered by their rows, whatever the index, or a column ``job`` from a file, says.
 
@@ -683,6 +683,7 @@ class Instance(Record, Generic[P]):
         return ""
 
     def to_dict(self) -> dict[str, Any]:
+        """The JSON form, with the problem's name and, where it is known, the origin."""
         told = {} if self.origin is None else {"origin": self.origin}
         return {"problem": self.problem, **super().to_dict(), **told}
 

@@ -35,6 +35,7 @@ __all__ = [
 ]
 
 AnyInstance = Instance[Any]
+"""An instance of any problem."""
 
 _REGISTERED: dict[str, type[AnyInstance]] = {}
 """Instance classes of problems from outside the library."""

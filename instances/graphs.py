@@ -155,7 +155,7 @@ def pairs(instance: Sharing, gains: ArrayLike, plan: Allocation | None = None, a
     instance : Sharing
         Jobs of any of Gavel's policies.
     gains : (q,) float
-        What packing gains each pair, such as :func:`heuristics.gavel.sharing.packing_worth`; pairs
+        What packing gains each pair, such as ``heuristics.gavel.sharing.packing_worth``; pairs
         that gain nothing have no line.
     plan : Allocation, optional
         Pairs to which it gives time are marked, whatever they gain.

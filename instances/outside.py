@@ -19,6 +19,7 @@ from importlib.metadata import EntryPoint, entry_points
 __all__ = ["GROUP", "load"]
 
 GROUP = "scheduling_formulations"
+"""Entry points of packages that add problems."""
 
 _LOADED: set[EntryPoint] = set()
 

@@ -46,9 +46,10 @@ __all__ = [
     "whole_numbers",
 ]
 
-# Okabe and Ito's palette, which the colour-blind can tell apart, and two more.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8C6D31", "#7F7F7F")
+"""Okabe and Ito's palette, which the colour-blind can tell apart, and two more."""
 OUTLINE = "#57606a"
+"""Colour of what there is, such as the GPUs of a server."""
 Look = Mapping[str, Any]
 """Properties of a Matplotlib patch."""
 HATCHED: Look = {"facecolor": "white", "edgecolor": OUTLINE, "hatch": "////"}

@@ -45,9 +45,13 @@ __all__ = [
 ]
 
 FloatArray = NDArray[np.float64]
+"""An array of 64-bit floating-point numbers."""
 IntArray = NDArray[np.int64]
+"""An array of 64-bit whole numbers."""
 BoolArray = NDArray[np.bool_]
+"""An array of truth values."""
 StrArray = NDArray[np.str_]
+"""An array of words."""
 
 JOBS = "n"
 """The dimension that counts jobs, in the shapes of all problems."""
@@ -117,6 +121,7 @@ class Scalar(_Range):
         object.__setattr__(self, "choices", choices)
 
     def read(self, value: Any, dims: dict[str, int]) -> Any:
+        """The value as it is kept, checked; ``dims`` learns the lengths that it tells."""
         if self.kind is str:
             if not isinstance(value, str) or value not in self.choices:
                 raise ValueError(f"got {quoted(value)}, must be one of {', '.join(self.choices)}")
@@ -130,6 +135,7 @@ class Scalar(_Range):
         return _frozen(array).item()
 
     def write(self, value: Any) -> Any:
+        """The value as it stands in JSON."""
         return None if isinstance(value, float) and math.isinf(value) else value
 
 
@@ -169,6 +175,7 @@ class Array(_Range):
         object.__setattr__(self, "choices", choices)
 
     def read(self, value: Any, dims: dict[str, int]) -> NDArray[Any]:
+        """The value as it is kept, checked; ``dims`` learns the lengths that it tells."""
         array = _words(value, self.choices) if self.kind is str else _numbers(value, self.kind, self.infinite)
         wanted = self.shape.split()
         missing = [dim for dim, got in zip(wanted, array.shape, strict=False) if got == 0]
@@ -195,6 +202,7 @@ class Array(_Range):
         return _frozen(array)
 
     def write(self, value: NDArray[Any]) -> Any:
+        """The value as it stands in JSON."""
         if value.dtype.kind == "f" and np.isinf(value).any():
             listed = value.astype(object)
             listed[np.isinf(value)] = None
@@ -206,6 +214,7 @@ class Ragged(Array):
     """One array per job (or server, ...): the first dimension counts them, the second may differ."""
 
     def read(self, value: Any, dims: dict[str, int]) -> Any:
+        """The value as it is kept, checked; ``dims`` learns the lengths that it tells."""
         listed = value.ndim > 0 if isinstance(value, np.ndarray) else isinstance(value, Sequence)
         if not listed or isinstance(value, (str, bytes)):
             raise ValueError(f"got {type(value).__name__}, must be a sequence of arrays")
@@ -231,6 +240,7 @@ class Ragged(Array):
         return tuple(rows)
 
     def write(self, value: Any) -> Any:
+        """The value as it stands in JSON."""
         return [super(Ragged, self).write(row) for row in value]
 
 

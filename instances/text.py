@@ -14,6 +14,7 @@ from instances.base import InstanceError
 __all__ = ["OpenFile", "PathLike", "Text", "as_json", "read_bytes", "read_source", "read_text"]
 
 PathLike = str | os.PathLike[str]
+"""Where a file is."""
 
 OpenFile = IO[str] | IO[bytes]
 """A file that is open for reading."""

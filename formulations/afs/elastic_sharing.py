@@ -369,7 +369,7 @@ def solve(instance: ElasticSharing, options: Options) -> Solution:
     """Build and solve once, and say where the model is no more than a bound.
 
     Where jobs arrive over time there is no exact model; the Solution then has status "unknown", no
-    plan, and the bound of :func:`_bound_with_arrivals`.
+    plan, and the bound of ``_bound_with_arrivals``.
     """
     if not instance.work.any():
         # Nothing is to be decided, whenever jobs arrive.

@@ -4,7 +4,7 @@ The jobs come in some order, and each takes what it needs of the GPUs that those
 with which it is done by its deadline, where in each slot it holds that level or what is left.  Of a curve that falls
 somewhere, the best number of GPUs up to a level counts.
 
-Where not all can be served, jobs are also admitted one by one (:class:`_Admitted`), each if it can be served together
+Where not all can be served, jobs are also admitted one by one (``_Admitted``), each if it can be served together
 with those admitted before, all of them anew in order of their deadlines.
 """
 

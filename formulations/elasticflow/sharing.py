@@ -57,6 +57,7 @@ class Terms:
     work: list[float] = field(default_factory=list)
 
     def add(self, variable: Any, gpus: float, work: float) -> None:
+        """Add a variable, with the GPUs and the work that one unit of it is."""
         self.variables.append(variable)
         self.gpus.append(gpus)
         self.work.append(work)

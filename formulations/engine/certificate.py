@@ -77,6 +77,9 @@ def _contradicted(program: LinearProgram, extreme: FloatArray, limits: FloatArra
 class Certificate:
     """A primal point, row prices, and what they prove together.
 
+    Both infeasibilities are measured in units that suit the program (:mod:`formulations.engine.scaling`), so that
+    they say the same whatever its own are; values and prices are in its own.
+
     Attributes
     ----------
     primal_objective, dual_objective : float
@@ -90,9 +93,6 @@ class Certificate:
         Price of each row: change of the objective per unit of its limit, in the program's sense.
     size : float
         What counts as an ordinary value of the objective.
-
-    Both infeasibilities are measured in units that suit the program (:mod:`formulations.engine.scaling`), so that
-    they say the same whatever its own are; values and prices are in its own.
     """
 
     primal_objective: float

@@ -49,8 +49,10 @@ __all__ = [
 ]
 
 IndexArray = NDArray[np.int32]
+"""Row and column numbers, as HiGHS takes them."""
 
 LARGEST_COEFFICIENT = 1e15
+"""HiGHS refuses rows with entries of at least this."""
 SMALLEST_COEFFICIENT = 1e-9
 """HiGHS refuses rows with entries of at least the first and drops entries up to the second."""
 INFINITE_BOUND = 1e20
@@ -180,6 +182,7 @@ class Rows(IndexedConstraint):  # type: ignore[misc]
         return self._arrays
 
     def construct(self, data: Any = None) -> None:
+        """What Pyomo calls when the rows are given to a model."""
         if not self.__dict__.get("_constructed"):
             for index_set in self._anonymous_sets or ():
                 index_set.construct()
@@ -280,14 +283,17 @@ class LinearProgram:
 
     @property
     def num_cols(self) -> int:
+        """Columns, that is variables."""
         return len(self.cost)
 
     @property
     def num_rows(self) -> int:
+        """Rows, that is constraints."""
         return len(self.row_lower)
 
     @property
     def is_mip(self) -> bool:
+        """Whether some variable must be whole."""
         return bool(self.integer.any())
 
     def row_activities(self, x: FloatArray) -> FloatArray:
@@ -302,6 +308,7 @@ class LinearProgram:
         return products.astype(float, copy=False)
 
     def objective(self, x: FloatArray) -> float:
+        """The objective's value at a point, (num_cols,) float."""
         return float(self.offset + self.cost @ x)
 
     def infeasibility(self, x: FloatArray) -> float:
@@ -376,10 +383,12 @@ class LinearProgram:
         ]
 
     def row_name(self, row: int) -> str:
+        """Name of a row, for messages."""
         names = self.row_names()
         return names[row] if row < len(names) else f"row {row}"
 
     def column_name(self, column: int) -> str:
+        """Name of a column, for messages."""
         return str(self.variables[column].name) if column < len(self.variables) else f"column {column}"
 
 

@@ -45,6 +45,7 @@ class Options:
             raise ValueError(f"seed: got {self.seed!r}, must be a whole number, at least 0 and below 2**31")
 
     def session(self, tolerance: float = FEASIBILITY_TOLERANCE) -> Session:
+        """A HiGHS session with these limits."""
         return Session(
             time_limit=self.time_limit,
             mip_gap=self.mip_gap,

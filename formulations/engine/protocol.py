@@ -23,7 +23,7 @@ __all__ = ["Formulation", "formulation", "register"]
 
 @dataclass(frozen=True)
 class Formulation:
-    """The exact side of one problem.
+    """The exact model of one problem: how it is built, and how a plan is read from it.
 
     Attributes
     ----------

@@ -112,10 +112,12 @@ class Jobs:
 
     @property
     def num_jobs(self) -> int:
+        """Number of jobs, n."""
         return len(self.widths)
 
     @property
     def num_types(self) -> int:
+        """Number of worker types, k."""
         return len(self.pools)
 
     def within(self, g: float) -> float:

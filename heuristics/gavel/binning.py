@@ -34,7 +34,7 @@ def bins(instance: HierarchicalFairness, alpha: float, least_worth: float) -> tu
     """(b,) upper ends of the bins, heights, and ``epsilon``.
 
     The first bin ends at the least height of X_isolated, below which nobody's first level is, the last one at or
-    above the greatest height of all, or :data:`HIGHEST` times as high as the first.
+    above the greatest height of all, or ``HIGHEST`` times as high as the first.
 
     Raises
     ------

@@ -74,15 +74,15 @@ def multiplicative_weights(instance: MaxMinFairness, *, epsilon: float = 0.05) -
 
     Where a job can have no level, the optimum is 0, and the isolated share is returned.
 
+    Guarantee: value >= (1 - epsilon) * optimum, on every instance: it returns only when its own
+    prices prove it.  Complexity: O((n + q) * k) per step, in O(log(n k) / epsilon) steps where the
+    steps stay as large as they start; no bound is known where they must shrink.
+
     Parameters
     ----------
     instance : MaxMinFairness
     epsilon : float
         Less than 1, and at least 1e-9: rounding would keep a smaller one from being proven.
-
-    Guarantee: value >= (1 - epsilon) * optimum, on every instance: it returns only when its own
-    prices prove it.  Complexity: O((n + q) * k) per step, in O(log(n k) / epsilon) steps where the
-    steps stay as large as they start; no bound is known where they must shrink.
 
     Raises
     ------
@@ -172,15 +172,15 @@ def adaptive_waterfiller(instance: MaxMinFairness, *, passes: int = 10) -> Alloc
     After a pass, each job's split is what its throughput is made of; types on which it is slow, or hardly runs,
     fade.  Pairs are not used.
 
+    Guarantee: where a pass leaves the split as it was, the parts' worker times over weight are max-min fair for
+    a split that agrees with itself; passes need not come to that, and none is known on levels: more passes may
+    be worse.  Complexity: that of :func:`approximate_waterfiller` for each pass.
+
     Parameters
     ----------
     instance : MaxMinFairness
     passes : int
         At least 1, which is :func:`approximate_waterfiller`.
-
-    Guarantee: where a pass leaves the split as it was, the parts' worker times over weight are max-min fair for
-    a split that agrees with itself; passes need not come to that, and none is known on levels: more passes may
-    be worse.  Complexity: that of :func:`approximate_waterfiller` for each pass.
 
     Raises
     ------
@@ -202,6 +202,11 @@ def geometric_binner(
     The first bin ends at the least level of X_isolated, each further end is ``alpha`` times as high.  A level in
     bin b is worth ``epsilon ** b``, the last bin ``least_worth``.
 
+    Guarantee: with E the highest end of a bin that is not above the optimum, which makes E at least the optimum
+    over ``alpha``, all that levels fall short of E, added up, is at most ``epsilon`` times all that levels exceed
+    it, added up; so the least level approaches E as ``epsilon`` goes to 0.  Complexity: that of a linear program of
+    (n + q) * k + n * b columns and 2 * n + p rows, with b bins.
+
     Parameters
     ----------
     instance : MaxMinFairness
@@ -212,11 +217,6 @@ def geometric_binner(
         Above 1.
     least_worth : float
         Between 0 and 1.
-
-    Guarantee: with E the highest end of a bin that is not above the optimum, which makes E at least the optimum
-    over ``alpha``, all that levels fall short of E, added up, is at most ``epsilon`` times all that levels exceed
-    it, added up; so the least level approaches E as ``epsilon`` goes to 0.  Complexity: that of a linear program of
-    (n + q) * k + n * b columns and 2 * n + p rows, with b bins.
 
     Raises
     ------

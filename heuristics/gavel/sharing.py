@@ -101,7 +101,7 @@ def random_packing(instance: Sharing, *, rng: np.random.Generator | int = 0) -> 
 def matched_packing(instance: Sharing) -> Allocation:
     """The partners that gain most in all: a maximum-weight matching of the jobs (ours).
 
-    The weight of a pair is its :func:`packing_worth`.  While the jobs want more workers than there
+    The weight of a pair is its ``packing_worth``.  While the jobs want more workers than there
     are, the pairs of the matching are packed, the heaviest first, ties to the lowest pair.  Time is
     then shared as in :func:`random_packing`, which packs any partners for whom it pays.
 

@@ -20,6 +20,7 @@ SMALLEST_STEP = 1e-14
 """What a move or swap must lower the overload by; less is rounding, and could go round in circles."""
 
 NOWHERE = -1
+"""Server of a job that is not placed yet."""
 
 
 def best_fit(instance: SynergyPlacement) -> SynergyPlacementPlan:

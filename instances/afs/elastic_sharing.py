@@ -93,6 +93,8 @@ class Schedule(Plan):
 class ElasticSharing(Instance[Schedule]):
     """Jobs of known work and speed that share GPUs.
 
+    ``work`` is also found as ``iterations``.
+
     Attributes
     ----------
     num_gpus : int
@@ -116,8 +118,6 @@ class ElasticSharing(Instance[Schedule]):
         Time for which each job has run before, s, which such schedulers go by; 0 by default.  No rule of plans.
     held : (n,) int
         GPUs that each job has held until now, which some schedulers let it keep; 0 by default.  No rule of plans.
-
-    ``work`` is also found as ``iterations``.
     """
 
     problem = "afs.elastic_sharing"
@@ -157,6 +157,7 @@ class ElasticSharing(Instance[Schedule]):
 
     @property
     def num_jobs(self) -> int:
+        """Number of jobs, n."""
         return self.dims["n"]
 
     @property

@@ -53,6 +53,8 @@ class GpuPlacementPlan(Plan):
 class GpuPlacement(Instance[GpuPlacementPlan]):
     """Regulated shares, and where the jobs have run so far.
 
+    Machines are servers: ``num_servers`` and ``server_gpus`` are ``num_machines`` and ``gpus_per_machine``.
+
     Attributes
     ----------
     regulated : (n,) int
@@ -64,8 +66,6 @@ class GpuPlacement(Instance[GpuPlacementPlan]):
         GPUs of each machine, a power of two of at most 10,000,000.
     previous : (n, m) int
         GPUs that each job has held on each machine, m = ``num_machines``; 0 for new jobs.
-
-    Machines are servers: ``num_servers`` and ``server_gpus`` are ``num_machines`` and ``gpus_per_machine``.
     """
 
     problem = "afs.gpu_placement"
@@ -106,10 +106,12 @@ class GpuPlacement(Instance[GpuPlacementPlan]):
 
     @property
     def num_jobs(self) -> int:
+        """Number of jobs, n."""
         return self.dims["n"]
 
     @property
     def num_gpus(self) -> int:
+        """GPUs of all servers."""
         return self.num_machines * self.gpus_per_machine
 
     @property

@@ -104,6 +104,8 @@ class NetworkPackingPlan(Plan):
 class NetworkPacking(Instance[NetworkPackingPlan]):
     """Shares to be regulated.
 
+    Machines are servers: ``num_servers`` and ``server_gpus`` are ``num_machines`` and ``gpus_per_machine``.
+
     Attributes
     ----------
     shares : (n,) int
@@ -115,8 +117,6 @@ class NetworkPacking(Instance[NetworkPackingPlan]):
         GPUs of each machine, a power of two of at most 10,000,000.
     floor_guarantee : bool
         Whether no job may get less than its floor, the guarantee of Proposition 2 (the default).
-
-    Machines are servers: ``num_servers`` and ``server_gpus`` are ``num_machines`` and ``gpus_per_machine``.
     """
 
     problem = "afs.network_packing"
@@ -137,10 +137,12 @@ class NetworkPacking(Instance[NetworkPackingPlan]):
 
     @property
     def num_jobs(self) -> int:
+        """Number of jobs, n."""
         return self.dims["n"]
 
     @property
     def num_gpus(self) -> int:
+        """GPUs of all servers."""
         return self.num_machines * self.gpus_per_machine
 
     @property

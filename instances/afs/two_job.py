@@ -48,6 +48,8 @@ class AfsTwoJobPlan(Plan):
 class AfsTwoJob(Instance[AfsTwoJobPlan]):
     """Two running jobs.
 
+    ``work`` is also found as ``iterations``, and ``num_jobs`` is 2.
+
     Attributes
     ----------
     work : (2,) float
@@ -57,8 +59,6 @@ class AfsTwoJob(Instance[AfsTwoJobPlan]):
         p may be 0 (a share of no GPUs).
     alone : (2,) float
         Iterations/s of each job once the other is done, p'_2; where it is 0, the default, that is p'.
-
-    ``work`` is also found as ``iterations``, and ``num_jobs`` is 2.
     """
 
     problem = "afs.two_job"

@@ -70,6 +70,7 @@ class BaseAllocation(Instance[BaseAllocationPlan]):
 
     @property
     def num_jobs(self) -> int:
+        """Number of jobs, n."""
         return self.dims["n"]
 
     @property

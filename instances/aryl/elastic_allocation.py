@@ -139,6 +139,7 @@ class ElasticAllocation(Instance[ElasticAllocationPlan]):
 
     @property
     def num_jobs(self) -> int:
+        """Number of jobs, n."""
         return self.dims["n"]
 
     @property

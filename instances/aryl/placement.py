@@ -57,6 +57,8 @@ class ArylPlacementPlan(Plan):
 class ArylPlacement(Instance[ArylPlacementPlan]):
     """Workers to place, and the servers of both clusters.
 
+    ``num_gpus`` is the sum of ``server_gpus``.
+
     Attributes
     ----------
     gpus_per_worker : (n,) int
@@ -76,8 +78,6 @@ class ArylPlacement(Instance[ArylPlacementPlan]):
     heterogeneous : (n,) bool
         Whether the job can run on both kinds of GPUs at once; none by default.  Its base workers then
         prefer training servers though it is elastic (section 6).
-
-    ``num_gpus`` is the sum of ``server_gpus``.
     """
 
     problem = "aryl.placement"
@@ -100,10 +100,12 @@ class ArylPlacement(Instance[ArylPlacementPlan]):
 
     @property
     def num_jobs(self) -> int:
+        """Number of jobs, n."""
         return self.dims["n"]
 
     @property
     def num_servers(self) -> int:
+        """Number of servers, s."""
         return self.dims["s"]
 
     @property

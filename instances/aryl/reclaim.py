@@ -79,10 +79,12 @@ class Reclaim(Instance[ReclaimPlan]):
 
     @property
     def num_jobs(self) -> int:
+        """Number of jobs, n."""
         return self.dims["n"]
 
     @property
     def num_servers(self) -> int:
+        """Number of servers, s."""
         return self.dims["s"]
 
     @property

@@ -57,6 +57,8 @@ class ArylTwoJobPlan(Plan):
 class ArylTwoJob(Instance[ArylTwoJobPlan]):
     """Two elastic jobs and the GPUs that they share.
 
+    ``num_jobs`` is 2.
+
     Attributes
     ----------
     num_gpus : int
@@ -66,8 +68,6 @@ class ArylTwoJob(Instance[ArylTwoJobPlan]):
     min_gpus, max_gpus : (2,) int
         Fewest and most GPUs of each job; 1 <= min <= max.  Where both minima do not fit together
         there is no plan.
-
-    ``num_jobs`` is 2.
     """
 
     problem = "aryl.two_job"

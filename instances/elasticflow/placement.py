@@ -65,6 +65,8 @@ class ElasticFlowPlacementPlan(Plan):
 class ElasticFlowPlacement(Instance[ElasticFlowPlacementPlan]):
     """A cluster, the sizes of the jobs, and where the running ones are.
 
+    ``gpus_per_server`` is also found as ``server_gpus``, and ``num_servers`` follows from it.
+
     Attributes
     ----------
     num_gpus : int
@@ -76,8 +78,6 @@ class ElasticFlowPlacement(Instance[ElasticFlowPlacementPlan]):
     previous_offsets : (n,) float
         First GPU of each running job's block so far, a whole number; infinite (in JSON ``null``)
         for a new job.
-
-    ``gpus_per_server`` is also found as ``server_gpus``, and ``num_servers`` follows from it.
     """
 
     problem = "elasticflow.placement"
@@ -111,6 +111,7 @@ class ElasticFlowPlacement(Instance[ElasticFlowPlacementPlan]):
 
     @property
     def num_jobs(self) -> int:
+        """Number of jobs, n."""
         return self.dims["n"]
 
     @property

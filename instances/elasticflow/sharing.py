@@ -78,6 +78,7 @@ class DeadlineJobs(Instance[P]):
 
     @property
     def num_jobs(self) -> int:
+        """Number of jobs, n."""
         return self.dims["n"]
 
     @property

@@ -95,6 +95,7 @@ class HierarchicalFairness(Sharing):
 
     @property
     def num_entities(self) -> int:
+        """Number of entities."""
         return self.dims["e"]
 
     def rates(self, frozen: BoolArray) -> FloatArray:

@@ -94,14 +94,17 @@ class RoundAssignment(Instance[RoundAssignmentPlan]):
 
     @property
     def num_jobs(self) -> int:
+        """Number of jobs, n."""
         return self.dims["n"]
 
     @property
     def num_pairs(self) -> int:
+        """Number of pairs, q."""
         return len(self.pairs)
 
     @property
     def num_types(self) -> int:
+        """Number of worker types, k."""
         return self.dims["k"]
 
     @cached_property

@@ -95,14 +95,17 @@ class Sharing(Instance[Allocation]):
 
     @property
     def num_jobs(self) -> int:
+        """Number of jobs, n."""
         return self.dims["n"]
 
     @property
     def num_types(self) -> int:
+        """Number of worker types, k."""
         return self.dims["k"]
 
     @property
     def num_pairs(self) -> int:
+        """Number of pairs, q."""
         return len(self.pairs)
 
     @cached_property

@@ -66,7 +66,7 @@ UNCONSOLIDATED = "_unconsolidated"
 
 
 class ClusterChoice(TypedDict, total=False):
-    """The keyword arguments of :func:`cluster`, which every reader of real input takes."""
+    """The keyword arguments of ``cluster``, which every reader of real input takes."""
 
     worker_types: Sequence[str] | None
     num_workers: int | Sequence[int] | None
@@ -343,7 +343,7 @@ def jobs_from_trace(
     skip_bad_rows : bool
         As in :func:`instances.data.gavel.read_trace`.
     **choice
-        Worker types, their numbers and placements, and space sharing, as in :func:`cluster`.
+        Worker types, their numbers and placements, and space sharing, as in ``cluster``.
 
     Returns
     -------
@@ -536,7 +536,7 @@ def from_trace(
     slowdown : float
         How the jobs have run so far; see :func:`active_jobs`.
     worker_types, num_workers, unconsolidated, share_space
-        As in :func:`cluster`.
+        As in ``cluster``.
     only_listed : bool
         Whether jobs whose type the table lacks are left out; otherwise they are an error.
     prices : mapping, optional

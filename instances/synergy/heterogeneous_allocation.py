@@ -58,6 +58,8 @@ if TYPE_CHECKING:
 class HeterogeneousAllocation(Instance[SynergyAllocationPlan]):
     """Jobs that divide CPUs, memory and GPUs of several machine types.
 
+    ``num_gpus`` is the sum of ``num_servers * server_gpus`` over the types.
+
     Attributes
     ----------
     num_servers : (k,) int
@@ -78,8 +80,6 @@ class HeterogeneousAllocation(Instance[SynergyAllocationPlan]):
     server_cap : bool
         Whether a job is given at most one server's CPUs and memory on the types of which one server holds
         its GPUs (section 6).  True by default.
-
-    ``num_gpus`` is the sum of ``num_servers * server_gpus`` over the types.
     """
 
     problem = "synergy.heterogeneous_allocation"
@@ -131,6 +131,7 @@ class HeterogeneousAllocation(Instance[SynergyAllocationPlan]):
 
     @property
     def num_jobs(self) -> int:
+        """Number of jobs, n."""
         return self.dims["n"]
 
     @property
@@ -140,6 +141,7 @@ class HeterogeneousAllocation(Instance[SynergyAllocationPlan]):
 
     @property
     def num_types(self) -> int:
+        """Number of worker types, k."""
         return self.dims["k"]
 
     @cached_property

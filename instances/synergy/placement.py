@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 RESOURCES = ("gpus", "cpus", "memory")
+"""What servers have and jobs demand, in the order of rows and columns."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +73,8 @@ class SynergyPlacementPlan(Plan):
 class SynergyPlacement(Instance[SynergyPlacementPlan]):
     """Jobs of given demands, and identical servers.
 
+    ``num_gpus`` is ``num_servers * server_gpus``.
+
     Attributes
     ----------
     num_servers : int
@@ -84,8 +87,6 @@ class SynergyPlacement(Instance[SynergyPlacementPlan]):
         GPUs (whole), CPU cores and memory (GB) of each job.
     integral_gpus : bool
         Whether a server must carry whole GPUs of each job.  False by default.
-
-    ``num_gpus`` is ``num_servers * server_gpus``.
     """
 
     problem = "synergy.placement"
@@ -109,6 +110,7 @@ class SynergyPlacement(Instance[SynergyPlacementPlan]):
 
     @property
     def num_jobs(self) -> int:
+        """Number of jobs, n."""
         return self.dims["n"]
 
     @property

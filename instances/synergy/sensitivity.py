@@ -173,6 +173,8 @@ P = TypeVar("P", bound=Plan)
 class SensitiveJobs(Instance[P]):
     """Resource-sensitive jobs on identical servers.
 
+    ``num_gpus`` is ``num_servers * server_gpus``.
+
     Attributes
     ----------
     num_servers : int
@@ -192,8 +194,6 @@ class SensitiveJobs(Instance[P]):
     server_cap : bool
         Whether a job whose GPUs one server can hold is given at most one server's CPUs and memory, as
         section 6 assumes.  True by default; :meth:`uncapped` is the problem without the cap.
-
-    ``num_gpus`` is ``num_servers * server_gpus``.
     """
 
     num_servers: Annotated[int, Scalar(int, minimum=1)]
@@ -242,6 +242,7 @@ class SensitiveJobs(Instance[P]):
 
     @property
     def num_jobs(self) -> int:
+        """Number of jobs, n."""
         return self.dims["n"]
 
     @property

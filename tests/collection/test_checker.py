@@ -5,7 +5,6 @@ import contextlib
 import copy
 import gzip
 import hashlib
-import importlib.util
 import json
 import math
 import random
@@ -16,7 +15,6 @@ from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -32,6 +30,7 @@ from validation.collection.prices import prices
 from validation.testing.strategies import strategy
 
 from ..effort import EFFORT, rounds
+from ..files import module_of
 
 WHOLE = Path(__file__).parents[2] / "collection"
 LINEAR = sorted(name for name in CATALOGUE if name.startswith("gavel.") and name != "gavel.round_assignment")
@@ -39,17 +38,7 @@ BOUNDS_ONLY = {"synergy.placement", "synergy.tuning"}
 """Problems whose search gives a bound that need not be the optimum."""
 
 
-def loaded() -> ModuleType:
-    """``check.py`` as a module."""
-    spec = importlib.util.spec_from_file_location("collection_check", WHOLE / "check.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-CHECK = loaded()
+CHECK = module_of(WHOLE / "check.py")
 COMMON = sys.modules["checker.common"]
 PROBLEMS: dict[str, Any] = sys.modules["checker"].PROBLEMS  # type: ignore[attr-defined]
 

@@ -9,7 +9,7 @@ blocked by entries that come before it: by one of the same job, or by entries of
 
 Such a plan is what the heuristic ends with where it takes, of entries that are worth as much, those of the plan first.
 With one type that is the order of the jobs, which may be numbered so.  With several, ties go either way, and where
-the heuristic's own rule is the other way :func:`worths` raises what is taken by :data:`AHEAD`.
+the heuristic's own rule is the other way :func:`worths` raises what is taken by ``AHEAD``.
 
 No row needs a constant that is merely large: worths are at most 1, scale factors at most the workers.
 """
@@ -103,7 +103,7 @@ def adjacent(entries: list[Entry]) -> list[tuple[Entry, Entry]]:
 
 
 def blocked_by(entries: list[Entry], num_types: int) -> list[tuple[Entry, Entry]]:
-    """Entries that may block another; with one type only those of lower numbers (:func:`_number`)."""
+    """Entries that may block another; with one type only those of lower numbers (``_number``)."""
     return [(f, e) for f, e in adjacent(entries) if num_types > 1 or f < e]
 
 

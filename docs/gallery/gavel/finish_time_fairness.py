@@ -1,0 +1,20 @@
+"""Three jobs on a V100 (type 0) and a K80 (type 1): all can finish sooner than in isolation."""
+
+from matplotlib import pyplot
+
+import formulations
+from heuristics.gavel.finish_time_fairness import isolated
+from instances.gavel.finish_time_fairness import three_jobs
+from validation.gaps import gap_to
+
+instance = three_jobs()
+plan, optimum = isolated(instance), formulations.solve(instance)
+gap = gap_to(instance.objective(plan), optimum.objective)
+
+figure, (above, below) = pyplot.subplots(2, 1, figsize=(6, 6.4), layout="constrained", sharex=True)
+instance.plot(plan, ax=above)
+above.set_title(f"isolated: {instance.objective(plan):.4g}, a gap of {gap:.0%}")
+instance.plot(optimum.plan, ax=below)
+below.set_title(f"{optimum.status}: {optimum.objective:.4g}")
+figure.suptitle(f"{instance.problem}\n{instance.measure}")
+figure.savefig("finish_time_fairness.svg")
