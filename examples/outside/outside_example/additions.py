@@ -46,5 +46,7 @@ register(
         scope="two jobs of 1 to 3 GPUs worth 1 to 3, on up to 4 GPUs",
         exhaustive=True,
         problem="demo.one_server",
+        assumptions="values and GPUs are whole numbers.",
+        relaxed="",
     )
 )
