@@ -4,4 +4,7 @@
 module for each paper with the tables of its pages.
 """
 
-__all__: list[str] = []
+__all__ = ["PAPERS"]
+
+PAPERS = {"afs": "AFS", "aryl": "Aryl", "elasticflow": "ElasticFlow", "gavel": "Gavel", "synergy": "Synergy"}
+"""The papers as headings name them."""

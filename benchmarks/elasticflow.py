@@ -11,6 +11,7 @@ import pyomo.environ as pyo
 import formulations
 from benchmarks.tables import Row, Setup, benchmark, between, gap, median_seconds, seconds, timed
 from formulations.elasticflow import admission as admission_models
+from formulations.elasticflow import flow
 from formulations.elasticflow import minimum_satisfactory_share as share_models
 from formulations.engine.solution import Solution
 from formulations.worst_case.elasticflow import minimum_satisfactory_share as worst_shares
@@ -33,6 +34,7 @@ __all__ = [
     "best_effort_gaps",
     "placement_moves",
     "placement_times",
+    "share_flows",
     "share_gaps",
     "share_heuristic",
     "share_milp",
@@ -309,6 +311,21 @@ def share_heuristic(setup: Setup) -> Iterator[Row]:
     one = minimum_satisfactory_share.generate(0, num_jobs=jobs, num_gpus=gpus, horizon=slots, tightness=0.1)
     took = median_seconds(setup.repeats, progressive_filling, one)
     yield f"{jobs}, {gpus:,}, {slots:,}", seconds(took)
+
+
+@benchmark("elasticflow.minimum_satisfactory_share.flows", "jobs, GPUs, slots", "a plan", "a refusal", "jobs in it")
+def share_flows(setup: Setup) -> Iterator[Row]:
+    """Processor time of `shares_by_flow` where there is a plan and of `refusal` where there is none; linear curves."""
+    for jobs, gpus, slots, few, many in setup.few(((8, 16, 20, 0.3, 1.5), (100, 128, 10_000, 0.3, 1.5))):
+        size: dict[str, Any] = {"num_jobs": jobs, "num_gpus": gpus, "horizon": slots, "curves": "linear"}
+        possible, impossible = (
+            minimum_satisfactory_share.generate(0, tightness=tightness, **size) for tightness in (few, many)
+        )
+        assert not isinstance(flow.shares_by_flow(possible), flow.Cut)
+        took = median_seconds(setup.repeats, flow.shares_by_flow, possible)
+        cut, refused = timed(flow.refusal, impossible)
+        assert cut is not None
+        yield f"{jobs}, {gpus}, {slots:,}", seconds(took), seconds(refused), len(cut.jobs)
 
 
 @benchmark(

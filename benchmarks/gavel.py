@@ -23,8 +23,9 @@ from formulations.engine.solution import Solution
 from formulations.gavel import prices as prices_of_jobs
 from formulations.gavel.hierarchical_fairness import _step_by_step, water_filling
 from heuristics.gavel.max_min_fairness import multiplicative_weights
-from heuristics.gavel.sharing import equal_share, heterogeneity_agnostic, isolated, random_packing
-from instances.gavel import cost, finish_time_fairness, hierarchical_fairness, max_min_fairness
+from heuristics.gavel.round_assignment import matching_round
+from heuristics.gavel.sharing import equal_share, heterogeneity_agnostic, isolated, matched_packing, random_packing
+from instances.gavel import cost, finish_time_fairness, hierarchical_fairness, max_min_fairness, round_assignment
 from validation import catalogue
 from validation.replay import decider, replay
 from validation.replay.settings import gavel as replayed
@@ -41,12 +42,15 @@ __all__ = [
     "gavel",
     "hierarchical_fairness_times",
     "hierarchies_compared",
+    "matchings",
     "max_min_fairness_gaps",
     "max_min_fairness_times",
+    "packed",
     "pairs",
     "peers",
     "prices",
     "replays",
+    "rounds",
     "small",
 ]
 
@@ -184,6 +188,74 @@ def gaps(setup: Setup) -> Iterator[Row]:
             cells.append(f"{statistics.mean(found):.0%} ({max(found):.0%})")
         first = "; ".join(f"`{function}` {cell}" for function, cell in zip(functions, cells, strict=False))
         yield f"`{name}`", first, *cells[len(functions) :]
+
+
+@benchmark(
+    "gavel.sharing.packed",
+    "policy",
+    "without pairs (`heterogeneity_agnostic`)",
+    "`random_packing`",
+    "`matched_packing`",
+)
+def packed(setup: Setup) -> Iterator[Row]:
+    """Mean gap over 20 clusters where workers are short: `num_jobs=16, workers_per_pool=2, pair_fraction=1.0`."""
+    for name in setup.few(
+        ("max_min_fairness", "finish_time_fairness", "fifo", "makespan", "total_throughput", "shortest_job_first")
+    ):
+        drawn = [
+            _generate(name)(seed, num_jobs=16, workers_per_pool=2, pair_fraction=1.0) for seed in setup.few(range(20))
+        ]
+        best = [_value(formulations.solve(one)) for one in drawn]
+        shared = (heterogeneity_agnostic, random_packing, matched_packing)
+        found = [
+            [gap(one.objective(heuristic(one)), most) for one, most in zip(drawn, best, strict=True)]
+            for heuristic in shared
+        ]
+        yield f"`{name}`", *(f"{statistics.mean(gaps):.0%}" for gaps in found)
+
+
+@benchmark("gavel.sharing.matchings", "jobs", "pairs", "`matched_packing`")
+def matchings(setup: Setup) -> Iterator[Row]:
+    """Processor time of matching jobs with all pairs of equal scale factor."""
+    for jobs in setup.few((128, 256)):
+        one = max_min_fairness.generate(0, num_jobs=jobs, pair_fraction=1.0)
+        yield jobs, f"{len(one.pairs):,}", seconds(median_seconds(1, matched_packing, one))
+
+
+@benchmark(
+    "gavel.round_assignment.matchings", "rounds", "`matching_round`: optimal", "worst gap", "its time", "exact model"
+)
+def rounds(setup: Setup) -> Iterator[Row]:
+    """`matching_round` on one pool: 100 rounds of 2 to 8 jobs with wide ones, and one of 512 narrow jobs."""
+    drawn = [
+        round_assignment.generate(
+            seed,
+            num_jobs=2 + seed % 7,
+            num_types=1,
+            workers_per_pool=1 + seed % (2 + seed % 7),
+            wide=0.6,
+            pair_fraction=0.6,
+        )
+        for seed in setup.size(range(100), range(3))
+    ]
+    large = round_assignment.generate(0, num_jobs=setup.size(512, 16), num_types=1, wide=0.0)
+    for what, some in (
+        (f"{len(drawn)} small ones", drawn),
+        (f"{large.num_jobs} jobs, {len(large.pairs):,} pairs", [large]),
+    ):
+        exact = [timed(formulations.solve, one) for one in some]
+        answers = [timed(matching_round, one) for one in some]
+        found = [
+            gap(one.objective(plan), _value(solution))
+            for one, (plan, _), (solution, _) in zip(some, answers, exact, strict=True)
+            if plan is not None
+        ]
+        yield (
+            what,
+            f"{sum(value < 1e-6 for value in found)} of {len(some)}",
+            f"{max(found):.0%}",
+            *(seconds(sum(took for _, took in side)) for side in (answers, exact)),
+        )
 
 
 def _value(solution: Solution) -> float:

@@ -27,6 +27,7 @@ import numpy as np
 import typer
 
 import formulations
+from benchmarks import PAPERS
 from instances.base import Instance
 from instances.files import write_whole
 from validation.catalogue import CATALOGUE, Entry
@@ -55,7 +56,7 @@ processor times of one core, medians of up to three generated instances with the
 said at the problem; the exact model's are those of `formulations.solve`, whole, with its second way. The exponent is
 the slope of the logarithms over the last decade of sizes; of a model that branches it says little, since its time
 depends on the instance more than on the size, and the limit of a proof is by the clock, so that other work on the
-machine ends these series early. Beside it stands what the docstring says, in its own letters; the line
+machine ends these series early. Beside it stands what the docstring says, with its own symbols; the line
 above each table says what grows with the size.
 """
 BESIDE: dict[str, Callable[[int], dict[str, Any]]] = {
@@ -248,7 +249,7 @@ def page(results: Mapping[str, Mapping[str, Any]]) -> str:
         f"NumPy {versions['numpy']}, Python {versions['python']}.",
     ]
     for paper in sorted({problem.partition(".")[0] for problem in results}):
-        lines += ["", f"## {paper.capitalize()}", "", f"![Times of the problems of {paper}](growth/{paper}.png)"]
+        lines += ["", f"## {PAPERS[paper]}", "", f"![Times of the problems of {paper}](growth/{paper}.png)"]
         for problem, found in results.items():
             if not problem.startswith(f"{paper}."):
                 continue

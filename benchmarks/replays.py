@@ -17,7 +17,7 @@ from validation.replay import Costs, Replayed, decider, replay
 from validation.replay.settings import aryl, elasticflow, gavel, synergy
 from validation.replay.workloads import read_jobs
 
-__all__ = ["aryl_loans", "elasticflow_deadlines", "gavel_setup", "synergy_rounds"]
+__all__ = ["aryl_loans", "elasticflow_deadlines", "gavel_setup", "large", "synergy_rounds"]
 
 
 # --- Gavel ---------------------------------------------------------------------------------------
@@ -58,6 +58,35 @@ def gavel_setup(setup: Setup) -> Iterator[Row]:
         seconds(spent[0]),
         f"{spent[0] / took:.0%}",
     )
+
+
+@benchmark(
+    "replays.large", "jobs", "jobs/h", "who decides", "decisions", "jobs at a time: mean", "most", "processor time"
+)
+def large(setup: Setup) -> Iterator[Row]:
+    """Replays of thousands of jobs under max-min fairness, on 36 workers of each of three types."""
+    if setup.data is None:
+        return
+    for jobs, per_hour, who in setup.few(
+        ((5000, 5.6, "exact"), (5000, 5.6, "heterogeneity_agnostic"), (10_000, 4.0, "heterogeneity_agnostic"))
+    ):
+        setting = gavel.generate(
+            0,
+            throughputs=setup.data / "gavel" / "simulation_throughputs.json",
+            num_jobs=setup.size(jobs, 20),
+            per_hour=per_hour,
+        )
+        replayed, took = timed(replay, setting, decider(setting.problem, who))
+        sizes = replayed.decisions["jobs"]
+        yield (
+            f"{len(setting.jobs):,}",
+            per_hour,
+            f"`{who}`",
+            f"{len(sizes):,}",
+            f"{sizes.mean():.0f}",
+            int(sizes.max()),
+            seconds(took),
+        )
 
 
 # --- Synergy -------------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ NEEDS_DATA = {
     "replays.aryl",
     "replays.elasticflow",
     "replays.gavel",
+    "replays.large",
     "replays.setup",
     "replays.synergy",
     "synergy.placement.published",

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from benchmarks.results import collection, page, real, times
-from benchmarks.results.__main__ import app
+from benchmarks.results.__main__ import PARTS, app, index
 from benchmarks.results.kept import Asked
 from formulations import solve
 from validation import CATALOGUE
@@ -56,9 +56,11 @@ def test_gaps_of_open_instances_are_intervals() -> None:
     assert (row["mean_low"], row["mean_high"]) == pytest.approx((0.0025, 0.01))
     assert (row["worst_low"], row["worst_high"]) == (0.5, math.inf)
     assert (row["within_low"], row["within_high"]) == (0.25, 0.5)
-    shown = cells(page.gaps_shown([row], {"problem": "problem", "heuristic": "heuristic"}))
-    assert shown[0][2:] == ["instances", "plan", "proven", "optimal", "within 1%", "mean gap", "worst gap", "∞"]
-    assert shown[2] == ["`p.q`", "`h`", "4", "3", "1", "1", "25% to 50%", "0.25% to 1%", "50% to ∞", "1"]
+    title, text = page.gaps_shown([row], ("heuristic",))
+    assert title == "### [p.q](../problems/p/q.md)\n"
+    shown = cells(text)
+    assert shown[0][1:] == ["instances", "plan", "proven", "optimal", "within 1%", "mean gap", "worst gap", "∞"]
+    assert shown[2] == ["`h`", "4", "3", "1", "1", "25% to 50%", "0.25% to 1%", "50% to ∞", "1"]
 
 
 def test_without_a_plan_there_is_no_gap() -> None:
@@ -124,7 +126,7 @@ def test_the_page_of_the_collection_has_the_gaps(made: Path) -> None:
     known = load()
     instances = [known.instance(name) for name, record in known.records.items() if record["problem"] == PROBLEM]
     optima = [float(solve(instance).objective or math.nan) for instance in instances]
-    rows = {line[1]: line for line in cells((made / "collection.md").read_text(encoding="utf-8"))[2:]}
+    rows = {line[0]: line for line in cells((made / "collection.md").read_text(encoding="utf-8"))[2:]}
     numbers = {row["heuristic"]: row for row in csv_rows((made / "collection.csv").read_text(encoding="utf-8"))}
     heuristics = CATALOGUE[PROBLEM].heuristics
     assert set(numbers) == set(heuristics)
@@ -133,10 +135,10 @@ def test_the_page_of_the_collection_has_the_gaps(made: Path) -> None:
         gaps = [abs(value - optimum) / optimum for value, optimum in zip(values, optima, strict=True)]
         gaps = [0.0 if gap < 1e-9 else gap for gap in gaps]
         row = rows[f"`{name}`"]
-        assert row[:5] == [f"`{PROBLEM}`", f"`{name}`", *3 * [str(len(instances))]][:5]
-        assert row[5] == str(gaps.count(0.0))
-        assert row[6] == f"{sum(gap <= 0.01 for gap in gaps) / len(gaps):.0%}"
-        assert row[7] == ("0%" if not any(gaps) else f"{100 * sum(gaps) / len(gaps):.3g}%")
+        assert row[:4] == [f"`{name}`", *3 * [str(len(instances))]]
+        assert row[4] == str(gaps.count(0.0))
+        assert row[5] == f"{sum(gap <= 0.01 for gap in gaps) / len(gaps):.0%}"
+        assert row[6] == ("0%" if not any(gaps) else f"{100 * sum(gaps) / len(gaps):.3g}%")
         assert float(numbers[name]["mean_high"]) == pytest.approx(sum(gaps) / len(gaps))
         assert float(numbers[name]["worst_low"]) == float(numbers[name]["worst_high"]) == pytest.approx(max(gaps))
 
@@ -166,7 +168,8 @@ def test_real_data_are_a_page_or_none(data: Path, tmp_path: Path) -> None:
     assert {row["problem"] for row in rows} == {
         name for name, entry in CATALOGUE.items() if name.startswith("synergy.") and entry.from_trace
     }
-    assert len(cells(made.text)) == 3 + 2 + len(rows)
+    # The table of the sources, and a head and a rule above the rows of each problem.
+    assert len(cells(made.text)) == 3 + 2 * made.text.count("\n### ") + len(rows)
     assert "real-synergy.svg" in made.files
 
 
@@ -192,3 +195,12 @@ def test_open_optima_have_no_time() -> None:
     assert times._cell(row) == "2 of 3 open"
     assert times._cell({**row, "open": 0, "seconds": None}) == "no plan"
     assert times._cell({**row, "open": 0, "seconds": 0.25}) == "250 ms"
+
+
+def test_the_index_leads_to_the_pages_that_there_are() -> None:
+    with_data, without = index(dict.fromkeys(PARTS, page.Page(""))), index({PARTS[0]: page.Page("")})
+    for part in PARTS:
+        assert f"]({part.name}.md)" in with_data
+        assert f"`python -m benchmarks.results --only {part.name}`" in with_data
+    assert re.findall(r"\]\((\w+)\.md\)", without) == [PARTS[0].name]
+    assert f":hidden:\n\n{PARTS[0].name}\n```" in without

@@ -133,7 +133,7 @@ def _study(directory: Path, prepare: Callable[[], None], asked: dict[str, Any]) 
 def without_pictures() -> Iterator[None]:
     """Reports without pictures, which take most of a small study's time."""
     with (
-        mock.patch.multiple(report, problem_pictures=lambda rows: [], plans_side_by_side=lambda *_: ""),
+        mock.patch.multiple(report, problem_pictures=lambda *_: [], plans_side_by_side=lambda *_, **__: "<svg></svg>"),
         mock.patch("validation.replay.report.trace_pictures", return_value=[]),
     ):
         yield

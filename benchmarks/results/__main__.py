@@ -16,7 +16,7 @@ from instances.files import write_whole
 from validation.catalogue import CATALOGUE
 from validation.provenance import provenance
 
-__all__ = ["PARTS", "app", "main"]
+__all__ = ["PARTS", "app", "index", "main"]
 
 ROOT = Path(__file__).parents[2]
 PARTS = (
@@ -25,7 +25,7 @@ PARTS = (
     ),
     Part("real", "Gaps on real data", "every heuristic on instances drawn from public traces", real.make),
     Part("times", "Times", "every heuristic and every exact model at the sizes of the catalogue", times.make),
-    Part("replay", "A replay", "what gaps cost the jobs of a made trace", replay.make),
+    Part("replay", "A replay", "what gaps cost the jobs of a generated trace", replay.make),
     Part("faults", "Faults", "what comes of harm done to files, studies and processes", faults.make),
 )
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -96,7 +96,7 @@ def index(pages: dict[Part, Page]) -> str:
     ]
     rows += [
         ("[How times grow](../growth.md)", "heuristics over three decades of size", "`python -m benchmarks.growth`"),
-        ("[All faults](../faults.md)", "a whole run of what the page above has a share of", "`make faults`"),
+        ("[All faults](../faults.md)", "the whole run, of which the page above shows a part", "`make faults`"),
     ]
     names = "\n".join(part.name for part in pages)
     return "\n".join(

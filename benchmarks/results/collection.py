@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from typing import Any
 
+from benchmarks import PAPERS
 from benchmarks.results.kept import Asked
 from benchmarks.results.page import GAPS, Page, as_csv, by_paper, gaps_drawn, gaps_shown, prose, stamp, summarized
 from instances.base import agree
@@ -37,37 +38,42 @@ def make(asked: Asked) -> Page:
     ]
     found = [one for kept in measured for one in kept.content]
     rows = summarized(found, ("problem", "heuristic"))
-    open_ = sum(record["class"] == "open" for record in collection.records.values())
-    other = [one for one in found if not one["as_recorded"]]
+    # What closes each instance, or that nothing does.
+    rests = [
+        "open" if record["class"] == "open" else record["bound"]["proof"]["kind"]
+        for record in collection.records.values()
+    ]
     parts = [
         "# Gaps on the collection\n",
         stamp(measured, "collection"),
         prose(
             "Every heuristic is asked about every instance of [the collection](../collection.md) (version "
             f"{collection.version}), with {SECONDS:g} s for each answer, and its plan is judged by the instance. "
-            f"Optima and bounds are the collection's, which its checker proves again; {open_} of its instances are "
-            f"open. {GAPS}"
+            f"Optima and bounds are the collection's: {len(rests) - rests.count('open'):,} of its {len(rests):,} "
+            f"instances are closed, that is, their optima are proven, {rests.count('runs')} of them by solvers' word "
+            f"and the others by proofs that its checker does again. {GAPS}"
         ),
-        "The numbers of the table, with all digits: [collection.csv](collection.csv). "
-        + (
-            "All values are those that the collection's records hold."
-            if not other
-            else f"{len(other)} of {len(found):,} values are others than the collection's records hold, of "
-            + ", ".join(f"`{name}`" for name in sorted({one["heuristic"] for one in other}))
-            + "."
-        )
-        + "\n",
+        prose(f"The numbers of the table, with all digits: [collection.csv](collection.csv). {_beside_records(found)}"),
     ]
     files = {"collection.csv": as_csv(rows)}
     for paper, mine in by_paper(rows):
         picture = f"collection-{paper}.svg"
         files[picture] = gaps_drawn([one for one in found if one["problem"].startswith(f"{paper}.")], picture)
         parts += [
-            f"## {paper.capitalize()}\n",
+            f"## {PAPERS[paper]}\n",
             f"![Gaps of the heuristics of {paper} on the closed instances]({picture})\n",
-            gaps_shown(mine, {"problem": "problem", "heuristic": "heuristic"}),
+            *gaps_shown(mine, ("heuristic",)),
         ]
     return Page("\n".join(parts), files)
+
+
+def _beside_records(found: Sequence[Mapping[str, Any]]) -> str:
+    """Whether the heuristics still make the values that the records hold."""
+    other = [one for one in found if not one["as_recorded"]]
+    if not other:
+        return f"All {len(found):,} answers are worth what the collection's records hold."
+    names = ", ".join(f"`{name}`" for name in sorted({one["heuristic"] for one in other}))
+    return f"{len(other):,} of {len(found):,} answers are worth something else than the records hold, of {names}."
 
 
 def answers(collection: Collection, problem: str, jobs: int) -> list[dict[str, Any]]:

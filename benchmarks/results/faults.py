@@ -25,7 +25,7 @@ def make(asked: Asked) -> Page:
             "The harm of [faults.md](../faults.md), each kind once or a fiftieth of its times; that page says what "
             f"each column counts, and has a whole run. The output of `python {' '.join(COMMAND)}`:"
         ),
-        kept.content,
+        kept.content.replace("\nWrong:", "\n\nWrong:"),
     ]
     return Page("\n".join(parts))
 

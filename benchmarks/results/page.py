@@ -19,7 +19,19 @@ from validation.formatting import gap_range
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Page", "Part", "as_csv", "by_paper", "gaps_drawn", "gaps_shown", "prose", "stamp", "summarized", "table"]
+__all__ = [
+    "Page",
+    "Part",
+    "as_csv",
+    "by_paper",
+    "gaps_drawn",
+    "gaps_shown",
+    "heading",
+    "prose",
+    "stamp",
+    "summarized",
+    "table",
+]
 
 NEAR = 0.01
 """Gap up to which a plan counts as close to the optimum."""
@@ -28,7 +40,8 @@ GAPS = (
     "the gap is an interval. *instances*: those asked about; *plan*: with a feasible one; *proven*: of these, with a "
     "proven optimum; *optimal*: plans that are proven to be; *within 1%*: the share of the instances on which the "
     "plan is that close or closer. *∞*: plans whose gap has no finite bound, because the optimum is 0 or no bound is "
-    "known; the mean is that of the others, the worst is that of all."
+    "known; the mean is that of the others, the worst is that of all. Two ends that look alike differ in a digit that "
+    "is not shown."
 )
 """What the columns of a table of gaps mean."""
 
@@ -120,6 +133,11 @@ def by_paper(rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, list[Mapp
         yield paper, [row for row in rows if row["problem"].startswith(f"{paper}.")]
 
 
+def heading(problem: str) -> str:
+    """The heading of a problem's section, which leads to its page."""
+    return f"### [{problem}](../problems/{problem.replace('.', '/')}.md)\n"
+
+
 # --- gaps of many instances ---------------------------------------------------------------------
 
 
@@ -164,9 +182,15 @@ def _endless(gap: float | None) -> float:
     return math.inf if gap is None else gap
 
 
-def gaps_shown(rows: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> str:
-    """Summarized gaps as a table; ``names`` are the entries that tell the rows, with their heads."""
-    columns = [*names.values(), "instances", "plan", "proven", "optimal", "within 1%", "mean gap", "worst gap", "∞"]
+def gaps_shown(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Iterator[str]:
+    """Summarized gaps, a section and a table for each problem; ``names`` are the entries that tell its rows."""
+    for problem in dict.fromkeys(row["problem"] for row in rows):
+        yield heading(problem)
+        yield _gaps([row for row in rows if row["problem"] == problem], names)
+
+
+def _gaps(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
+    columns = [*names, "instances", "plan", "proven", "optimal", "within 1%", "mean gap", "worst gap", "∞"]
     return table(
         columns,
         (

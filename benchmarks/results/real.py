@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks import PAPERS
 from benchmarks.results.kept import Asked
 from benchmarks.results.page import (
     GAPS,
@@ -121,11 +122,10 @@ def make(asked: Asked) -> Page | None:
     for paper, mine in by_paper(rows):
         picture = f"real-{paper}.svg"
         files[picture] = gaps_drawn([one for one in found if one["problem"].startswith(f"{paper}.")], picture)
-        heads = {name: name for name in ("problem", "trace", "size", "heuristic")}
         parts += [
-            f"## {paper.capitalize()}\n",
+            f"## {PAPERS[paper]}\n",
             f"![Gaps of the heuristics of {paper} on real data, where the optimum is proven]({picture})\n",
-            gaps_shown(mine, heads),
+            *gaps_shown(mine, ("trace", "size", "heuristic")),
         ]
     return Page("\n".join(parts), files)
 

@@ -40,8 +40,8 @@ def make(asked: Asked) -> Page:
         "# A replay\n",
         stamp([kept], "replay"),
         prose(
-            "The made trace of 80 jobs that comes with the library, cut into four windows, each replayed under the "
-            "exact model and under each heuristic, with three orders of equal jobs. [replay.md](../replay.md) says "
+            "The generated trace of 80 jobs that comes with the library, cut into four windows, each replayed under "
+            "the exact model and under each heuristic, with three orders of equal jobs. [replay.md](../replay.md) says "
             "what the columns and the words mean. The same by itself, with a report:"
         ),
         f"```sh\n{command}\n```\n",

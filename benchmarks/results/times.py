@@ -6,9 +6,10 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from benchmarks import PAPERS
 from benchmarks.growth import EXACT, MEMORY, beside, run
 from benchmarks.results.kept import Asked
-from benchmarks.results.page import Page, as_csv, by_paper, prose, stamp, table
+from benchmarks.results.page import Page, as_csv, by_paper, heading, prose, stamp, table
 from validation.catalogue import CATALOGUE
 from validation.drawing import as_svg, own_style
 from validation.formatting import duration
@@ -46,11 +47,11 @@ def make(asked: Asked) -> Page:
     for paper, mine in by_paper(rows):
         picture = f"times-{paper}.svg"
         files[picture] = _drawn([row for row in mine if row["seconds"] is not None and not row["open"]], picture)
-        parts += [f"## {paper.capitalize()}\n", f"![Times of the algorithms of {paper}]({picture})\n"]
+        parts += [f"## {PAPERS[paper]}\n", f"![Times of the algorithms of {paper}]({picture})\n"]
         for problem in dict.fromkeys(row["problem"] for row in mine):
             entry, own = CATALOGUE[problem], [row for row in mine if row["problem"] == problem]
             others = ", ".join(f"`{name}`" for name in beside(problem, 1))
-            parts.append(f"### {problem}\n\n`{entry.size}`{f', with {others} set' if others else ''}:\n")
+            parts += [heading(problem), f"`{entry.size}`{f', with {others} set' if others else ''}:\n"]
             shown = {(row["algorithm"], row["size"]): _cell(row) for row in own}
             parts.append(
                 table(
