@@ -41,9 +41,12 @@ doctor: $(VENV)/.installed
 docs: $(VENV)/.installed-docs
 	$(BIN)/python -m sphinx -W -n --keep-going docs docs/_build/html
 
-# What the pages hold that is computed: the options of a study, the collection, the verdicts on the papers' claims.
-pages: $(VENV)/.installed
+# What the pages hold that is computed: options, commands, the collection, the claims, the gallery, and what
+# the blocks of tutorials print.
+pages: $(VENV)/.installed-test
 	$(BIN)/python docs/write.py
+	$(BIN)/python docs/gallery/make.py
+	$(BIN)/python docs/run.py --write docs/tutorials/*.md docs/how-to/*.md
 
 results: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.results -o docs/results

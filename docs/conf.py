@@ -40,6 +40,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = project
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["tables.js"]
 html_show_sourcelink = False
 html_copy_source = False
 html_sidebars = {"index": []}
@@ -48,6 +49,8 @@ html_theme_options = {
     "navbar_align": "left",
     "navigation_with_keys": False,
     "show_toc_level": 2,
+    # All but tutorials: what commands print is wide.
+    "secondary_sidebar_items": {"[!t]**": ["page-toc"]},
     "footer_start": ["copyright"],
     "footer_end": [],
 }

@@ -23,7 +23,9 @@ def picture() -> str:
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(7.2, 4), layout="constrained")
-        figure.suptitle(f"{instance.demand} of {instance.num_servers} servers must go back: a gap of {found / best - 1:.0%}")
+        figure.suptitle(
+            f"{instance.demand} of {instance.num_servers} servers must go back: a gap of {found / best - 1:.0%}"
+        )
         for axes, (name, plan) in zip(figure.subplots(1, 2, sharey=True), plans.items(), strict=True):
             instance.plot(plan, ax=axes)
             axes.set_title(f"{name}:\n{values[name]} job{'s' * (values[name] != 1)} preempted", fontsize="medium")

@@ -1,9 +1,12 @@
 """What the documents show is what happens."""
 
+import json
 import os
 import re
+import runpy
 import subprocess
 import sys
+import textwrap
 from dataclasses import fields
 from pathlib import Path
 
@@ -39,18 +42,34 @@ def test_readme_python_runs(number: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_readme_study_command_runs(tmp_path: Path) -> None:
-    commands = [
-        line
-        for block in blocks(ROOT / "README.md", "sh")
-        for line in block.splitlines()
-        if line.startswith("optgap study")
-    ]
-    assert len(commands) == 1
-    command = commands[0].replace("--count 20", "--count 2").split()
-    said = run([str(Path(sys.executable).parent / command[0]), *command[1:]], tmp_path)
-    assert "local_search" in said
-    assert (tmp_path / "study" / "report.html").exists()
+def test_front_page_python_runs(tmp_path: Path) -> None:
+    script = tmp_path / "snippet.py"
+    for snippet in blocks(ROOT / "docs" / "index.md", "python"):
+        script.write_text(f'if __name__ == "__main__":\n{textwrap.indent(snippet, "    ")}', encoding="utf-8")
+        said = run([sys.executable, str(script)], tmp_path)
+        assert "status='optimal'" in said or "server_fraction" in said
+
+
+@pytest.mark.slow
+def test_the_first_gap_is_what_the_front_pages_say(tmp_path: Path) -> None:
+    pages = [ROOT / "README.md", ROOT / "docs" / "index.md"]
+    commands = {
+        block.replace("\\\n", "")
+        for page in pages
+        for block in blocks(page, "sh")
+        if block.startswith("optgap study") and "first-gap" in block
+    }
+    words = {" ".join(command.split()) for command in commands}
+    assert len(words) == 1
+    command = words.pop().split()
+    said = run([str(Path(sys.executable).parent / command[0]), *command[1:]], tmp_path, COLUMNS="200")
+    assert (tmp_path / "first-gap" / "report.html").exists()
+    (row,) = (line.split() for line in said.splitlines() if "server_fraction" in line)
+    generated, _, _, instances, proven, _, mean, _, worst = row[:9]
+    assert (generated, instances) == ("generated", proven)
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        assert f"{mean} more on average, {worst} at worst, every optimum proven" in text
 
 
 @pytest.mark.slow
@@ -66,9 +85,9 @@ def test_readme_replay_command_runs(tmp_path: Path) -> None:
     assert (tmp_path / "replays" / "report.html").exists()
 
 
-@pytest.mark.parametrize("target", ["study", "test"])
+@pytest.mark.parametrize("target", ["study", "test", "docs"])
 def test_readme_make_targets_exist(target: str) -> None:
-    assert f"make {target}" in "\n".join(blocks(ROOT / "README.md", "sh"))
+    assert f"make {target}" in (ROOT / "README.md").read_text(encoding="utf-8")
     done = subprocess.run(
         ["make", "--dry-run", "--always-make", target, "VENV=nowhere"],
         cwd=ROOT,
@@ -77,7 +96,8 @@ def test_readme_make_targets_exist(target: str) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert {"study": "nowhere/bin/optgap study", "test": "nowhere/bin/python -m pytest"}[target] in done.stdout
+    commands = {"study": "optgap study", "test": "python -m pytest", "docs": "python -m sphinx -W -n"}
+    assert f"nowhere/bin/{commands[target]}" in done.stdout
 
 
 def test_every_problem_has_its_files() -> None:
@@ -93,6 +113,40 @@ def test_every_problem_has_its_files() -> None:
             f"tests/{paper}/test_{short}.py",
         ):
             assert (ROOT / path).exists(), f"{problem}: {path} is missing"
+
+
+def test_every_problem_is_found_from_a_question() -> None:
+    page = (ROOT / "docs" / "which-problem.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| .*\[(\S+)\]\(problems/(\S+)\.md\)(.*)$", page, re.MULTILINE)
+    assert sorted(name for name, _, _ in rows) == sorted(CATALOGUE)
+    for name, link, rest in rows:
+        assert link == name.replace(".", "/")
+        paper = rest.split("|")[-3]
+        assert paper.split(",")[0].split()[-1] == CATALOGUE[name].source.split(",")[0].split()[-1]
+    growth = (ROOT / "docs" / "growth.md").read_text(encoding="utf-8")
+    assert runpy.run_path(str(ROOT / "docs" / "write.py"))["with_sizes"](page, growth) == page
+
+
+def test_every_problem_has_its_card() -> None:
+    page = (ROOT / "docs" / "problems" / "index.md").read_text(encoding="utf-8")
+    cards = dict(re.findall(r"^:::\{grid-item-card\} \[(\S+)\]\((\S+)\.md\)$", page, re.MULTILINE))
+    assert cards == {name: name.replace(".", "/") for name in CATALOGUE}
+
+
+def test_the_picture_of_the_front_page_is_what_its_code_draws() -> None:
+    drawn = runpy.run_path(str(ROOT / "docs" / "first_gap.py"))["picture"]()
+    kept = (ROOT / "docs" / "first_gap.svg").read_text(encoding="utf-8")
+    # Matplotlib notes each text beside its outlines, which differ between versions.
+    assert re.findall(r"<!-- (.*?) -->", kept) == re.findall(r"<!-- (.*?) -->", drawn)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem)
+def test_notebooks_hold_no_outputs_and_end_with_what_they_showed(path: Path) -> None:
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    assert not [cell for cell in cells if cell["cell_type"] == "code" and (cell["outputs"] or cell["execution_count"])]
+    assert "?" in "".join(cells[0]["source"])
+    assert cells[-2]["source"] == ["## What this showed"]
+    assert "Markdown(" in "".join(cells[-1]["source"])
 
 
 @pytest.mark.parametrize(

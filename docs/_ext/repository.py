@@ -1,4 +1,4 @@
-"""Links out of docs/ to files and folders of the repository, which become pages that show them.
+"""Links out of a page's folder to files and folders of the repository, which become pages that show them.
 
 A page says `[the example](../examples/outside)`, as it must where it is read on a code host. Here such a link leads to
 a page with the file's text, or with what the folder holds; a link to a notebook leads to the notebook's page. A link to
@@ -23,17 +23,25 @@ ROOT = DOCS.parent
 
 
 def target(node: nodes.Element, env: BuildEnvironment) -> Path | None:
-    """Return the path outside docs/ that a link leads to, if it leads to one that exists."""
-    written = node["reftarget"].partition("#")[0]
+    """Return the path in the repository that a link leads to, if it is out of docs/ or the link in a notebook."""
+    written, folder = node["reftarget"].partition("#")[0], Path(node["refdoc"]).parent
+    notebook = folder.name == "notebooks"  # Notebooks are read as they stand where they were copied from.
     if node.get("refdomain") == "doc":  # Seen as a document: the name begins at docs/ and has lost its suffix.
         found = [DOCS / f"{written}{suffix}" for suffix in env.config.source_suffix]
     else:
-        found = [DOCS / Path(node["refdoc"]).parent / written]
+        found = [(ROOT if notebook else DOCS) / folder / written]
     for path in found:
         path = path.resolve()
-        if path.is_relative_to(ROOT) and not path.is_relative_to(DOCS) and path.exists():
+        if path.exists() and path.is_relative_to(ROOT) and (notebook or not path.is_relative_to(DOCS)):
             return path.relative_to(ROOT)
     return None
+
+
+def document(path: Path, env: BuildEnvironment) -> str | None:
+    """Return the name of the page that a path in the repository is."""
+    if path.parent == Path("notebooks"):
+        return f"notebooks/{path.stem}"
+    return env.path2doc(ROOT / path) if path.is_relative_to("docs") else None
 
 
 class RepositoryLinks(SphinxTransform):
@@ -46,8 +54,10 @@ class RepositoryLinks(SphinxTransform):
             path = target(node, self.env) if node.get("reftype") == "myst" and node["reftarget"] else None
             if path is None:
                 continue
-            if path.parent.name == "notebooks" and path.suffix == ".ipynb":
-                node["refdomain"], node["reftarget"] = "doc", f"notebooks/{path.stem}"
+            page = document(path, self.env)
+            if page in self.env.found_docs:
+                node["reftargetid"] = node["reftarget"].partition("#")[2] or node.get("reftargetid")
+                node["refdomain"], node["reftarget"] = "doc", page
                 continue
             link = pending_xref("", *node.children, **node.attributes)
             link["refdomain"], link["reftype"], link["reftarget"] = "", "repository", path.as_posix()
