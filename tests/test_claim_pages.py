@@ -257,3 +257,18 @@ def test_the_pages_of_the_library_are_what_the_command_writes(tmp_path: Path) ->
 def test_every_claim_has_its_page() -> None:
     pages = {path.stem for path in (Path(__file__).parents[1] / "docs" / "claims").rglob("*.md")}
     assert pages == {"index", *(each.name for each in claims())}
+
+
+def test_the_pages_of_the_library_have_the_words_of_its_claims() -> None:
+    """Of all papers; what comes of searches is not looked at."""
+    folder = Path(__file__).parents[1] / "docs" / "claims"
+    index = (folder / "index.md").read_text(encoding="utf-8")
+    for claim in claims():
+        place = f"{claim.problem.replace('.', '/')}/{claim.name}.md"
+        page = (folder / place).read_text(encoding="utf-8")
+        assert f"[{claim.name}]({place}) | {claim.statement.replace('|', chr(92) + '|')} |" in index
+        said = [f"> {claim.statement}", f"Tried: {claim.scope}.", *(f"Read as: {each.text}" for each in claim.others)]
+        said += [f"Relaxed: {each}" for each in (claim.relaxed, *(other.relaxed for other in claim.others)) if each]
+        for line in said:
+            assert f"\n{line}\n" in page
+        assert f" Kept are: {claim.assumptions}\n" in page

@@ -96,7 +96,7 @@ def buddy_repack(instance: ElasticFlowPlacement) -> ElasticFlowPlacementPlan | N
 
 
 def best_fit(idle: BoolArray, size: int, *, layers: tuple[int, ...] = (1, 2, 4, 8)) -> IntArray | None:
-    """Best fit for a job of any size, without blocks: the subtree whose number of idle GPUs is closest to the job's.
+    """Best fit for a job of any size, without blocks: the subtree with room that leaves the fewest GPUs over.
 
     Of subtrees with equally many idle GPUs the smallest is taken, then the one of the lowest GPUs; of
     its idle GPUs the lowest.  The paper says nothing of either.

@@ -96,8 +96,8 @@ CLAIMS: list[Claim] = [
     Claim(
         name="phase_one_order",
         source="Aryl, section 5.2",
-        statement="With demands fixed and running times known, starting the shortest job first minimises the average "
-        "completion time, and with it the time in the queue.",
+        statement="With demands fixed and running times known, phase one, which asks for the least average completion "
+        "time, can be solved by shortest job first.",
         reading="where all jobs need equally many GPUs.",
         instances=lambda rng: _queues(4, 4, 3, equal=True),
         breaks=_completes_later,

@@ -188,9 +188,8 @@ CLAIMS: list[Claim] = [
     Claim(
         name="best_fit_highest_bandwidth",
         source="ElasticFlow, section 4.3",
-        statement="Best fit gives a job the highest possible bandwidth between its workers: of the subtrees with "
-        "enough idle GPUs it takes the one whose number of idle GPUs is closest to the job's, and no smaller subtree "
-        "would do.",
+        statement="Best fit takes, of the subtrees in which a job has room, the one that leaves the fewest GPUs over, "
+        "so that no other choice gives its workers more bandwidth: no smaller subtree would do.",
         reading="of subtrees with the same number of idle GPUs, the smallest is taken.",
         assumptions="a job of a power of two of GPUs; others that hold GPUs anywhere, as jobs of any size do before "
         "buddy allocation is added.",

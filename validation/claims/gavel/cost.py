@@ -32,7 +32,8 @@ CLAIMS: list[Claim] = [
     Claim(
         name="cost_as_linear_programs",
         source="Gavel, section 4.2",
-        statement="The cost policies are linear-fractional, which can be reduced to a sequence of linear programs.",
+        statement="The cost policies, whose objectives are ratios of linear functions, can be solved by linear "
+        "programs, one after another.",
         reading="one, after Charnes and Cooper; without SLOs its optimum is the best ratio of a single row and type.",
         instances=drawn(Cost),
         breaks=_not_one_program,

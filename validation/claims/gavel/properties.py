@@ -116,8 +116,8 @@ def job_incentive(family: Family, suffix: str = "", jobs: str = "") -> Claim:
     return Claim(
         name=f"sharing_incentive_per_job_{_title(family.policy)}{suffix}",
         source="Gavel, section 4.4",
-        statement="All policies have sharing incentive, which encourages users to use the shared cluster rather than a "
-        "static private share.",
+        statement="Every policy has sharing incentive: users have no reason to prefer a fixed part of the cluster of "
+        "their own.",
         reading=f"of the objective, as the section argues it: under {about}, the optimum is at least as good as under "
         "X_isolated.",
         instances=family.instances,
@@ -184,7 +184,7 @@ def homogeneous(
     return Claim(
         name=f"homogeneous_{name}",
         source="Gavel, section 4.4",
-        statement="On a homogeneous cluster the heterogeneity-aware policies are equivalent to the baseline policies.",
+        statement="Where all workers are of one type, each policy comes down to the one that it extends.",
         reading=said + words,
         instances=drawn(policy, most_types=1, pairs=False) if family is None else family.instances,
         breaks=lambda instance: _differs(instance, baseline),

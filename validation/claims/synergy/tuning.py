@@ -354,7 +354,8 @@ CLAIMS: list[Claim] = [
     Claim(
         name="splitting_can_pay",
         source="Synergy, section 6",
-        statement="Some jobs may benefit from giving up consolidation, for more CPUs or memory than one server's.",
+        statement="A job may gain from being split over servers, where that brings it more CPUs or memory than one "
+        "server has.",
         reading="there is such a round, when communication costs nothing: the smallest one whose best tuning gains "
         "without the server cap. Both are found by trying everything.",
         instances=_gains_from_splitting,
