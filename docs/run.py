@@ -120,9 +120,10 @@ def run(page: str, folder: Path) -> list[tuple[Block, str]]:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)
     said = [json.loads(line) for line in answers.splitlines()]
-    if len(said) < len(steps) or any(failed for failed, _ in said):
-        stopped = steps[max(len(said) - 1, 0)]
-        raise RuntimeError(f"this block failed:\n{stopped.code}\n{errors[-3000:]}")
+    # The first failure is the last answer; a block that ends the interpreter gives none.
+    passed = sum(not failed for failed, _ in said)
+    if passed < len(steps):
+        raise RuntimeError(f"this block failed:\n{steps[passed].code}\n{errors[-3000:]}")
     return [(block, words) for block, (_, words) in zip(steps, said, strict=True)]
 
 

@@ -148,3 +148,5 @@ def test_a_block_that_fails_is_told(tmp_path: Path) -> None:
         page_of(tmp_path, PAGE.replace("print(x)", "print(y)"))
     with pytest.raises(RuntimeError, match=r"this block failed:\nfalse; true"):
         page_of(tmp_path, PAGE.replace("ls -d examples;", "false; true;"))
+    with pytest.raises(RuntimeError, match=r"this block failed:\nimport os; os._exit"):
+        page_of(tmp_path, PAGE.replace("print(x)", "import os; os._exit(0)"))
