@@ -1,4 +1,4 @@
-"""Appendix A of AFS: two jobs on two GPUs; one GPU each looks fair, and both wait longer."""
+"""Appendix A of AFS: two jobs on two GPUs; one GPU each looks fair, one after the other is sooner on average."""
 
 from matplotlib import pyplot
 
