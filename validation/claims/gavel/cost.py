@@ -32,9 +32,10 @@ CLAIMS: list[Claim] = [
     Claim(
         name="cost_as_linear_programs",
         source="Gavel, section 4.2",
-        statement="The cost policies, whose objectives are ratios of linear functions, can be solved by linear "
-        "programs, one after another.",
-        reading="one, after Charnes and Cooper; without SLOs its optimum is the best ratio of a single row and type.",
+        statement="The cost policies, whose objectives are ratios of linear functions, are solved by a series "
+        "of linear programs.",
+        reading="one such program is enough, after Charnes and Cooper; without SLOs its optimum is the best ratio of a "
+        "single row and type.",
         instances=drawn(Cost),
         breaks=_not_one_program,
         scope=DRAWN,
