@@ -49,7 +49,7 @@ pages: $(VENV)/.installed-test
 	$(BIN)/python docs/run.py --write docs/tutorials/*.md docs/how-to/*.md
 
 results: $(VENV)/.installed
-	$(BIN)/python -m benchmarks.results -o docs/results
+	$(BIN)/python -m benchmarks.results -o docs/results $(if $(wildcard $(DATA)),--data $(DATA))
 
 # The quick ones, and how times grow (docs/growth.md, some 25 minutes); `python -m benchmarks` lists all tables.
 bench: $(VENV)/.installed
@@ -80,7 +80,7 @@ format: $(VENV)/.installed-dev
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) $(OUT) dist build docs/_build docs/notebooks/*.ipynb .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(OUT) dist build docs/_build docs/api/*.rst docs/notebooks/*.ipynb .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 to 3.13 is needed, PYTHON=$(PYTHON) is " + sys.version.split()[0] if not (3, 11) <= sys.version_info < (3, 14) else 0)'

@@ -11,6 +11,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from benchmarks.results import collection, page, real, times
@@ -188,6 +189,16 @@ def test_what_is_asked_wrongly_is_refused(wrong: list[str], tmp_path: Path) -> N
     said = CliRunner().invoke(app, ["-o", str(tmp_path), *wrong])
     assert said.exit_code == 2
     assert wrong[1] in said.output
+
+
+def test_the_commands_of_the_pages_need_no_other_option() -> None:
+    assert [one.name for one in get_command(app).params if one.required] == []
+
+
+def test_pages_of_some_problems_only_are_written_elsewhere() -> None:
+    said = CliRunner().invoke(app, ["--problem", PROBLEM])
+    assert said.exit_code == 2
+    assert "with -o" in said.output
 
 
 def test_open_optima_have_no_time() -> None:

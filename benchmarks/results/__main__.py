@@ -19,6 +19,7 @@ from validation.provenance import provenance
 __all__ = ["PARTS", "app", "index", "main"]
 
 ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "docs" / "results"
 PARTS = (
     Part(
         "collection", "Gaps on the collection", "every heuristic on every instance of the collection", collection.make
@@ -33,7 +34,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_mar
 
 @app.command()
 def main(
-    output: Annotated[Path, typer.Option("-o", "--output", help="Where the pages are written.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Where the pages are written.")] = RESULTS,
     only: Annotated[
         str | None, typer.Option(help="Only these parts, such as times,replay; the index is left as it is then.")
     ] = None,
@@ -57,6 +58,8 @@ def main(
     for name in problem or []:
         if name not in CATALOGUE:
             raise typer.BadParameter(f"--problem: got {name}, must be a problem that `optgap list` shows")
+    if problem and output == RESULTS:
+        raise typer.BadParameter("--problem: the pages of a release have all problems; write these elsewhere, with -o")
     if beside not in (None, "growth"):
         raise typer.BadParameter(f"--with: got {beside}, must be growth")
     asked = Asked(kept, data if data.is_dir() else None, problems=problem or None)
