@@ -307,7 +307,7 @@ def main(
         list[str] | None,
         typer.Argument(metavar="[NAME]...", help="Problems, or papers: aryl.reclaim, gavel. All else."),
     ] = None,
-    limit: Annotated[float, typer.Option(min=0.01, help="No run that is expected to take longer, s.")] = 5.0,
+    limit: Annotated[float, typer.Option(min=0.01, help="No run that is expected to take longer, s.")] = 3.0,
     most: Annotated[int | None, typer.Option(min=1, help="Sizes of a series at most; all else.")] = None,
     folder: Annotated[Path, typer.Option(help="Where measurements are kept.")] = Path("growth"),
     docs: Annotated[Path, typer.Option(help="Where growth.md and the folder of its pictures are written.")] = DOCS,

@@ -1,5 +1,6 @@
 """What the documents show is what happens."""
 
+import inspect
 import json
 import os
 import re
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.growth import main
 from validation import CATALOGUE, ReplayOptions, StudyOptions
 
 ROOT = Path(__file__).parents[1]
@@ -125,6 +127,13 @@ def test_every_problem_is_found_from_a_question() -> None:
         assert paper.split(",")[0].split()[-1] == CATALOGUE[name].source.split(",")[0].split()[-1]
     growth = (ROOT / "docs" / "growth.md").read_text(encoding="utf-8")
     assert runpy.run_path(str(ROOT / "docs" / "write.py"))["with_sizes"](page, growth) == page
+    # What the pages say is what the command does that they name.
+    seconds = re.search(r"would take\s+more than (\d+) s", growth)
+    limit = inspect.signature(main).parameters["limit"].default
+    assert seconds is not None
+    assert float(seconds[1]) == limit
+    assert f"proven optimal within {limit:g} s" in page
+    assert page.count(f"| proven in {limit:g} s up to |") == page.count("| question |")
 
 
 def test_every_problem_has_its_card() -> None:

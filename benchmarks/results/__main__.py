@@ -74,7 +74,7 @@ def main(
             else:
                 pages[part] = page
     if beside == "growth":
-        growth.main(None, limit=3.0, again=True)
+        growth.main(None, again=True)
     # All at the end, so that no page is of another state of the sources than the others.
     for part in PARTS:
         if part.name in names:
