@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
 
 from validation.study.plots import KINDS, drawn, plot_gaps, plot_sizes
@@ -57,6 +58,34 @@ def test_one_bad_heuristic_squashes_no_other(worst: list[float], linear: float |
         if linear is not None:
             assert f"linear up to {linear:g}" in said
             assert axis.get_transform().linthresh == linear  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_name_may_begin_with_an_underscore(kind: str) -> None:
+    axes = blank()
+    KINDS[kind](axes, rows({"_mine": [0.1, 0.3], "yours": [0.0, 0.2]}))
+    legend = axes.get_legend()
+    assert legend is not None
+    assert {"_mine", "yours"} <= {text.get_text() for text in legend.get_texts()}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_heuristics_are_drawn_apart(kind: str) -> None:
+    axes = blank()
+    names = [f"h{number}" for number in range(17)]
+    KINDS[kind](axes, rows({name: [0.1, 0.3] for name in names}))
+    lines = {one.get_label(): one for one in axes.get_lines()}
+    lines |= {one.get_label(): one.lines[0] for one in axes.containers if isinstance(one, ErrorbarContainer)}
+    drawn_as = {(lines[name].get_color(), lines[name].get_marker(), lines[name].get_linestyle()) for name in names}
+    assert len(drawn_as) == len(names)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_exact_side_alone_can_be_drawn(kind: str) -> None:
+    """As in a study that was interrupted before any heuristic ended."""
+    axes = blank()
+    told = KINDS[kind](axes, rows({"mine": [0.1, 0.3]}).query("algorithm == 'exact'"))
+    assert [one.words.split(",")[0].split(":")[0] for one in told] == ["exact"] * (kind in ("times", "profile"))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -365,7 +365,9 @@ def looks(rows: pd.DataFrame) -> dict[str, dict[str, Any]]:
     """Colour and marker of each algorithm, the same in all pictures of a problem."""
     names = [name for name in dict.fromkeys(rows["algorithm"]) if name != EXACT]
     found = {
-        name: {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]} for i, name in enumerate(names)
+        # Where colours come again they have other markers.
+        name: {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[(i + i // len(COLOURS)) % len(MARKERS)]}
+        for i, name in enumerate(names)
     }
     return {EXACT: {"color": INK, "marker": "."}, **found}
 
@@ -389,6 +391,7 @@ class _Curve:
 def _curves(rows: pd.DataFrame, by: Sequence[str]) -> Iterator[_Curve]:
     """The rows of each algorithm, apart for each value of what is swept."""
     look_of = looks(rows)
+    turns = {name: (number - 1) // len(COLOURS) for number, name in enumerate(look_of) if name != EXACT}
     dashes: dict[Any, Any] = {}
     key: Any
     for key, group in rows.groupby(["algorithm", *by], sort=False, dropna=False):
@@ -396,6 +399,8 @@ def _curves(rows: pd.DataFrame, by: Sequence[str]) -> Iterator[_Curve]:
         said = [f"{parameter}={value}" for parameter, value in zip(by, values, strict=True) if not pd.isna(value)]
         swept = ", ".join(said)
         line = dashes.setdefault(swept, DASHES[len(dashes) % len(DASHES)])
+        # Where colours come again and no sweep has the line styles, they tell the curves without markers apart.
+        line = line if by else DASHES[turns.get(name, 0) % len(DASHES)]
         yield _Curve(str(name), swept, look_of[str(name)], line, group)
 
 
@@ -458,8 +463,8 @@ def _named(axes: Axes, curves: Sequence[_Curve], loc: Literal["best", "lower rig
     """Name what is drawn: a colour is a heuristic, a line style a value of what is swept."""
     from matplotlib.lines import Line2D
 
-    handles, labels = axes.get_legend_handles_labels()
-    drawn = dict(zip(labels, handles, strict=True))
+    # By hand: Matplotlib's own list leaves out names that begin with an underscore.
+    drawn: dict[object, Any] = {one.get_label(): one for one in (*axes.get_lines(), *axes.containers)}
     shown: dict[str, Any] = {}
     for one in curves:
         if one.name in drawn:
@@ -476,4 +481,4 @@ def _named(axes: Axes, curves: Sequence[_Curve], loc: Literal["best", "lower rig
 
 def _every(sizes: Sequence[Any]) -> Sequence[Any]:
     """As many of them as there is room for the words of."""
-    return sizes[:: -(-len(sizes) // _MOST_TICKS)]
+    return sizes[:: -(-len(sizes) // _MOST_TICKS) or 1]
