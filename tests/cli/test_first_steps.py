@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from validation.cli.app import EXIT_CODES
+from validation.cli import installation
+from validation.cli.app import EXIT_CODES, FAILED
+from validation.selftest import Finding
 
 from .commands import MAIN, Optgap
 
@@ -67,6 +69,44 @@ def test_quiet_still_says_what_is_wrong(optgap: Optgap) -> None:
     said = optgap("--quiet", "solve", "nowhere.json")
     assert (said.code, said.out) == (2, "")
     assert said.err == "optgap: nowhere.json: No such file or directory\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "words"),
+    [
+        (("check", "aryl.reclaim", "{}:too_few", "--max-examples", 3), 1, "feasible failed"),
+        (
+            (
+                "study",
+                "aryl.reclaim",
+                "--heuristic",
+                "{}:a_number",
+                "--sizes",
+                4,
+                "--count",
+                1,
+                "--seed",
+                1,
+                "-o",
+                "one",
+            ),
+            FAILED,
+            "optgap: 1 runs failed; the first: {}:a_number: aryl.reclaim: a plan must be a ReclaimPlan, got int\n",
+        ),
+    ],
+)
+def test_quiet_is_not_blind(optgap: Optgap, mine: str, command: tuple[object, ...], code: int, words: str) -> None:
+    said = optgap(*(str(word).format(mine) for word in command), "--quiet")
+    assert (said.code, said.out) == (code, "")
+    assert words.format(mine) in said.err
+    assert said.err.count("\n") == 1
+
+
+def test_quiet_names_what_is_bad_in_an_installation(optgap: Optgap, monkeypatch: pytest.MonkeyPatch) -> None:
+    bad = [Finding(True, "this is"), Finding(False, "that is not")]
+    monkeypatch.setattr(installation, "examine", lambda: bad)
+    said = optgap("doctor", "--quiet")
+    assert (said.code, said.out, said.err) == (1, "", "optgap: that is not\n")
 
 
 def test_quiet_gives_json_where_it_is_asked_for(optgap: Optgap, file: Path) -> None:

@@ -6,11 +6,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
 from validation import replay_study
+from validation.cli.app import FAILED
+from validation.errors import ReplayError
 
 from .commands import Optgap
 
@@ -85,6 +88,22 @@ def test_bad_input_is_one_line(arguments: tuple[str, ...], words: str, optgap: O
     assert line.startswith("optgap: ")
     assert words in line
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a replay's process has not what is changed here")
+def test_replays_that_failed_are_told_by_the_exit_code(optgap: Optgap, monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaks(*_: Any) -> Any:
+        raise ReplayError("no job runs at 7 s")
+
+    for name in ("run_cell", "bound_cell"):
+        monkeypatch.setattr(f"validation.replay.study.{name}", breaks)
+    told = "2 replays failed; the first: exact: ReplayError: no job runs at 7 s"
+    said = optgap("replay", *SMALL, "--quiet")
+    assert (said.code, said.out) == (FAILED, "")
+    assert said.err.startswith(f"optgap: {told}")
+    again = optgap("report", "out")
+    assert (again.code, again.err) == (FAILED, "")
+    assert told in again.out
 
 
 @pytest.mark.slow

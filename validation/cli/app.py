@@ -35,6 +35,7 @@ __all__ = [
     "say",
     "say_json",
     "text",
+    "warn",
     "what_is_wrong",
 ]
 
@@ -233,6 +234,14 @@ def _finite(data: Any) -> Any:
     if isinstance(data, (list, tuple)):
         return [_finite(value) for value in data]
     return data
+
+
+def warn(message: str, style: str, as_json: bool | None) -> None:
+    """A line among the words; on standard error where no words are wanted."""
+    if as_json or _quiet:
+        complain(message)
+    else:
+        console().print(text(message, style), soft_wrap=True)
 
 
 def text(words: str, style: str = "") -> Text:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from validation.cli import interruption
-from validation.cli.app import DISAGREEMENT, AsJson, app, complain, console, say, say_json, text
+from validation.cli.app import DISAGREEMENT, AsJson, app, complain, console, say, say_json, text, warn
 from validation.errors import StudyError
 from validation.formatting import number, percent
 
@@ -186,8 +186,10 @@ def submit(
         done = submission.submit_run(collection, name, data)
     if as_json:
         say_json({"name": name, "verdict": done.verdict, "taken": done.taken, "message": done.message})
-    else:
+    elif done.taken:
         say(f"{done.verdict}: {done.message}")
+    else:
+        warn(f"{done.verdict}: {done.message}", "", as_json=False)
     if not done.taken:
         raise typer.Exit(DISAGREEMENT)
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 import typer
 
-from validation.cli.app import DISAGREEMENT, AsJson, app, console, say_json, text
+from validation.cli.app import DISAGREEMENT, AsJson, app, complain, console, is_quiet, say_json, text
 from validation.selftest import Finding
 
 __all__ = ["doctor", "selftest"]
@@ -34,6 +34,8 @@ def _show(findings: Iterable[Finding], as_json: bool) -> None:
     page, told = console(), []
     for finding in findings:
         told.append(finding)
+        if is_quiet() and not finding.ok:
+            complain(finding.text)
         if not as_json:
             mark = text("ok  " if finding.ok else "BAD ", "green" if finding.ok else "bold red")
             page.print(mark + text(finding.text), soft_wrap=True)

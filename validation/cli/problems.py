@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from validation.cli import interruption
-from validation.cli.app import DISAGREEMENT, AsJson, app, say, say_json, what_is_wrong
+from validation.cli.app import DISAGREEMENT, AsJson, app, complain, is_quiet, say, say_json, what_is_wrong
 from validation.cli.completion import heuristic_names, problem_names
 from validation.errors import StudyError
 from validation.formatting import gap_range, number
@@ -165,7 +165,10 @@ def solve(
 
 def _end_if_contradicted(found: dict[str, Any]) -> None:
     """End with the code of an oracle disagreement where a second way contradicts the first."""
-    if found.get("verification", {}).get("verdict") == "contradicted":
+    second = found.get("verification")
+    if second and second["verdict"] == "contradicted":
+        if is_quiet():
+            complain(f"oracle disagreement: {_verified(second)}")
         raise typer.Exit(DISAGREEMENT)
 
 

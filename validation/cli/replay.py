@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
 from rich.table import Table
 
 from validation.cli import interruption
-from validation.cli.app import JSON, app, complain, console, is_quiet, say_json, text
+from validation.cli.app import FAILED, JSON, app, complain, console, is_quiet, say_json, text, warn
 from validation.cli.options import with_options
 from validation.replay.options import ReplayOptions
 
@@ -25,7 +27,10 @@ MOST_TOLD = 20
 
 
 def replay(config: Path | None, as_json: bool | None, **given: Any) -> None:
-    """Replay traces under several decision makers. What was interrupted is resumed by the same command."""
+    """Replay traces under several decision makers. What was interrupted is resumed by the same command.
+
+    Ends with 3 where replays failed.
+    """
     options = ReplayOptions.given(config, **given)
     from validation.outputs import folder_to_write
     from validation.replay.study import run_replays
@@ -88,7 +93,20 @@ def _print_replays(result: Replays, as_json: bool | None) -> None:
                 "sentences": told,
             }
         )
-        return
+    else:
+        _print_tables(result, told)
+    if len(failed):
+        first = failed.iloc[0]
+        warn(f"{len(failed)} replays failed; the first: {first['policy']}: {first['reason']}", "yellow", as_json)
+    if not meta["finished"]:
+        warn(f"unfinished: {meta['cells_ended']} of {meta['cells']} replays have ended", "yellow", as_json)
+    if not as_json:
+        console().print(text(f"report: {result.report}"), soft_wrap=True)
+    if len(failed):
+        raise typer.Exit(FAILED)
+
+
+def _print_tables(result: Replays, told: Sequence[str]) -> None:
     page = console()
     overview = result.overview()
     for trace, rows in overview.groupby("trace", sort=False) if len(overview) else ():
@@ -104,9 +122,3 @@ def _print_replays(result: Replays, as_json: bool | None) -> None:
         page.print(text(one), soft_wrap=True)
     if len(told) > MOST_TOLD:
         page.print(text(f"and {len(told) - MOST_TOLD:,} more, see the report"))
-    if len(failed):
-        first = failed.iloc[0]
-        page.print(text(f"{len(failed)} replays failed; the first: {first['policy']}: {first['reason']}", "yellow"))
-    if not meta["finished"]:
-        page.print(text(f"unfinished: {meta['cells_ended']} of {meta['cells']} replays have ended", "yellow"))
-    page.print(text(f"report: {result.report}"), soft_wrap=True)

@@ -23,6 +23,7 @@ from validation.cli.app import (
     say,
     say_json,
     text,
+    warn,
 )
 from validation.cli.cluster import DASK
 from validation.cli.options import with_options
@@ -105,39 +106,45 @@ def _tell_study(result: Study, as_json: bool | None, written: Sequence[Path] = (
     if as_json:
         say_json({**result.to_dict(), "written": [str(path) for path in written]})
     else:
-        _print_study(result, written)
+        _print_tables(result)
+    told = result.metadata
+    for what, rows in (("runs failed", result.failures), ("exact solves were stopped at a limit", result.stopped)):
+        if len(rows):
+            first = rows.iloc[0]
+            warn(f"{len(rows)} {what}; the first: {first['algorithm']}: {first['reason']}", "yellow", as_json)
+    if not told["finished"] and not told["shard"]:
+        warn(f"unfinished: {_ended(result)}", "yellow", as_json)
+    if not as_json:
+        _print_files(result, written)
     for line in wrong:
-        # Where no words are wanted, what is wrong is told all the same.
-        if as_json or is_quiet():
-            complain(line)
-        else:
-            console().print(text(line, "bold red"), soft_wrap=True)
+        warn(line, "bold red", as_json)
     if wrong:
         raise typer.Exit(DISAGREEMENT)
     if len(result.failures):
         raise typer.Exit(FAILED)
 
 
-def _print_study(result: Study, written: Sequence[Path]) -> None:
+def _print_tables(result: Study) -> None:
     page = console()
     for table in _summary_tables(result):
         # A column that does not fit would be cut.
         page.width = max(page.width, page.measure(table, options=page.options.update(width=WIDEST)).maximum)
         page.print(table)
-    failed, stopped = result.failures, result.stopped
-    for what, rows in (("runs failed", failed), ("exact solves were stopped at a limit", stopped)):
-        if len(rows):
-            first = rows.iloc[0]
-            page.print(text(f"{len(rows)} {what}; the first: {first['algorithm']}: {first['reason']}", "yellow"))
-    told = result.metadata
-    if not told["finished"]:
-        what = f"shard {told['shard']}" if told["shard"] else "unfinished"
-        page.print(text(f"{what}: {told['cells_ended']} of the study's {told['cells']} runs have ended", "yellow"))
+
+
+def _print_files(result: Study, written: Sequence[Path]) -> None:
+    page = console()
+    if result.metadata["shard"] and not result.metadata["finished"]:
+        page.print(text(f"shard {result.metadata['shard']}: {_ended(result)}", "yellow"))
     if result.verified:
         page.print(text(f"found once more by a second way: {result.verified}"))
     for path in written:
         page.print(text(f"table: {path}"), soft_wrap=True)
     page.print(text(f"report: {result.report}"), soft_wrap=True)
+
+
+def _ended(result: Study) -> str:
+    return f"{result.metadata['cells_ended']} of the study's {result.metadata['cells']} runs have ended"
 
 
 def _contradiction(row: Mapping[Any, Any]) -> str:

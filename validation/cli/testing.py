@@ -101,6 +101,9 @@ def check(
         late = answer.reason.startswith("time limit")
         why = f"time limit: stopped after {time_limit:g} s" if late else said["error"]
         complain(f"{heuristic}: {why}{'; what had been checked is above' if report else ''}")
+    elif is_quiet() and not report["json"]["ok"]:
+        failed = [one["name"] for one in report["json"]["results"] if one["status"] == "failed"]
+        complain(f"{heuristic}: {', '.join(failed) or 'no check'} {'failed' if failed else 'ran'}")
     if "error" in said or not report["json"]["ok"]:
         raise typer.Exit(DISAGREEMENT)
 
