@@ -38,6 +38,14 @@ def test_text_is_escaped(text: str) -> None:
     assert stumbles(escape(text)) == ""
 
 
+def test_a_row_does_not_begin_with_what_a_line_break_takes() -> None:
+    """After a row's end a ``*`` or a ``[`` would be the line break's own."""
+    assert cells(str(Table({"name": ["[mine]", "*"], "less": [-5, 5]}).to_latex()))[1:] == [
+        ["{[}mine]", "$-5$"],
+        ["{*}", "5"],
+    ]
+
+
 def test_the_escapes_are_needed() -> None:
     assert stumbles("a_b") == "_"
     assert stumbles("50%") == "%"
@@ -50,6 +58,9 @@ def test_the_escapes_are_needed() -> None:
         (0.0, "0"),
         (0.12345, "0.123"),
         (-0.5, "$-0.5$"),
+        (999.4, "999"),
+        (999.6, "1000"),
+        (-999.6, "$-1000$"),
         (1234.5, "1234"),
         (1e-9, r"$1 \times 10^{-9}$"),
         (1.5e12, r"$1.5 \times 10^{12}$"),

@@ -17,7 +17,7 @@ __all__ = [
 
 
 def percent(gap: float) -> str:
-    """A gap in per cent, to three digits; 0 only where it is exactly 0."""
+    """A gap or a share in per cent, to three digits; 0 only where it is exactly 0, and 100 where it is not less."""
     if math.isnan(gap):
         return "–"
     if math.isinf(gap):
@@ -27,6 +27,8 @@ def percent(gap: float) -> str:
     value = 100 * gap
     if value < 0.01:
         return "<0.01%"
+    if 99.95 <= value < 100:
+        return ">99.9%"
     return f"{value:.3g}%" if value < 999.5 else f"{value:,.0f}%"
 
 

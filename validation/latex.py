@@ -23,6 +23,9 @@ _WRITTEN = str.maketrans(
         "∞": r"$\infty$",
         "µ": r"$\mu$",
         "\n": " ",
+        # At the beginning of a row they would be taken for options of the line break before.
+        "[": "{[}",
+        "*": "{*}",
         **{special: f"\\{special}" for special in "{}$&#%_"},
     }
 )
@@ -74,6 +77,8 @@ class Table(pd.DataFrame):
                 return na_rep
             if isinstance(value, float) and math.isfinite(value):
                 return write(value)
+            if isinstance(value, int) and value < 0:
+                return f"${value}$"
             return figure(value) if isinstance(value, float) else escape(str(value))
 
         if column_format is None:
@@ -100,7 +105,7 @@ def figure(value: float) -> str:
     """A number to three digits, before the point to all; as LaTeX writes it."""
     if math.isinf(value):
         return r"$\infty$" if value > 0 else r"$-\infty$"
-    said = f"{value:.0f}" if 1000 <= abs(value) < 1e6 else f"{value:.3g}"
+    said = f"{value:.0f}" if 999.5 <= abs(value) < 1e6 else f"{value:.3g}"
     digits, exponent, power = said.partition("e")
     if exponent:
         return rf"${digits} \times 10^{{{int(power)}}}$"
@@ -111,7 +116,7 @@ def _is_figures(column: pd.Series[Any]) -> bool:
     """Whether a column holds numbers, or words that begin with one."""
     if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
         return True
-    return all(re.match(r"[-<]?\d|[–∞]|$", str(value)) for value in column)
+    return all(re.match(r"[-<>]?\d|[–∞]|$", str(value)) for value in column)
 
 
 def _each(names: pd.Index[Any], cell: Callable[[Any], str]) -> pd.Index[Any]:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from validation.drawing import label
+from validation.formatting import percent
 from validation.replay.results import EXACT, Replays, span
 from validation.study.plots import COLOURS, INK, MARKERS, Value, drawn, steps, thinned
 
@@ -128,7 +129,7 @@ def _completion_times(axes: Axes, jobs: pd.DataFrame, look_of: Mapping[str, Mapp
         behind = 2 if policy == EXACT else 3
         axes.step(times, share, where="post", color=look["color"], linewidth=1.8, zorder=behind, label=label(policy))
         for time, part in thinned(times, share):
-            told.append(Value(time, part, f"{policy}: {part:.3g}% of the jobs complete within {span(time)}"))
+            told.append(Value(time, part, f"{policy}: {percent(part / 100)} of the jobs complete within {span(time)}"))
     positive = ended[ended > 0]
     if len(positive):
         least, most = positive.min() / 1.1, positive.max() * 1.1

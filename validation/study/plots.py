@@ -136,7 +136,11 @@ def plot_gaps(axes: Axes, rows: pd.DataFrame, *, by: Sequence[str] = (), legend:
             worst[one.name] = float(gaps[-1])
         for gap, part in thinned(gaps, share):
             told.append(
-                Value(gap, part, f"{one.name}: a gap of at most {percent(gap / 100)} on {part:.3g}% of the instances")
+                Value(
+                    gap,
+                    part,
+                    f"{one.name}: a gap of at most {percent(gap / 100)} on {percent(part / 100)} of the instances",
+                )
             )
     largest = max(worst.values(), default=0.0) or 1.0
     axes.set_xlim(-0.02 * largest, 1.05 * largest)
@@ -292,7 +296,9 @@ def plot_profile(axes: Axes, rows: pd.DataFrame, *, by: Sequence[str] = (), lege
         )
         what = "proven optimal" if exact else "answered"
         for time, part in thinned(seconds, share):
-            told.append(Value(time, part, f"{one.name}: {part:.3g}% of the instances {what} within {duration(time)}"))
+            told.append(
+                Value(time, part, f"{one.name}: {percent(part / 100)} of the instances {what} within {duration(time)}")
+            )
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: duration(x)))
     axes.set_ylim(0, 104)
@@ -464,7 +470,8 @@ def _named(axes: Axes, curves: Sequence[_Curve], loc: Literal["best", "lower rig
     from matplotlib.lines import Line2D
 
     # By hand: Matplotlib's own list leaves out names that begin with an underscore.
-    drawn: dict[object, Any] = {one.get_label(): one for one in (*axes.get_lines(), *axes.containers)}
+    artists: list[Any] = [*axes.get_lines(), *axes.containers]
+    drawn = {one.get_label(): one for one in artists}
     shown: dict[str, Any] = {}
     for one in curves:
         if one.name in drawn:
