@@ -135,5 +135,8 @@ def test_what_counts_as_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         study = gap_study(**{**SMALL, "count": 1}, heuristics=[first_servers], output=tmp_path / str(failed))
         assert list(study.failures["algorithm"]) == ["exact"] * failed
         assert list(study.stopped["algorithm"]) == ["exact"] * (not failed)
+        words = ("1 runs failed.", ", 1 failed") if failed else ("0 runs failed, 1 exact", ", 1 stopped at a limit")
+        assert words[0] in study.report.read_text(encoding="utf-8")
+        assert words[1] in repr(study).splitlines()[0]
     # What breaks a rule is an answer, and counts as one that is wrong.
     assert study.metadata["failed"] == 1

@@ -1,6 +1,7 @@
 """Studies: parameters of generators that are swept."""
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -220,7 +221,17 @@ def test_a_row_that_says_another_value_is_damaged(tmp_path: Path) -> None:
 
 def test_names_that_mean_something_else_are_known(tmp_path: Path) -> None:
     study = gap_study(**{**SMALL, "count": 1}, output=tmp_path)
-    assert {*study.rows, *study.summary(), *log_of(tmp_path)[0]} <= TAKEN
+    of_overview = filter(str.isidentifier, study.overview())
+    assert {*study.rows, *study.summary(), *of_overview, *log_of(tmp_path)[0]} <= TAKEN
+
+
+def test_distances_to_the_bound_are_apart_for_each_value(tmp_path: Path) -> None:
+    asked: dict[str, Any] = {"seed": 1, "sizes": [2], "count": 1, "heuristics": ["tune"]}
+    study = gap_study("synergy.tuning", **asked, sweep={"load": [0.5, 0.8]}, output=tmp_path)
+    page = study.report.read_text(encoding="utf-8")
+    shown = page[page.index('id="synergy.tuning-bound"') :]
+    lines = [re.findall(r"<td[^>]*>([^<]*)", line)[:5] for line in shown[: shown.index("</table>")].split("<tr>")[2:]]
+    assert lines == [["generated", load, "2", "tune", "1"] for load in ("0.5", "0.8")]
 
 
 def test_a_sweep_in_words(tmp_path: Path) -> None:

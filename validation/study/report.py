@@ -124,9 +124,10 @@ def _verdict(study: Study) -> str:
     exact = rows[rows["algorithm"] == EXACT]
     proven, without = (int((exact["status"] == status).sum()) for status in ("optimal", "infeasible"))
     none = f", {without} proven to have no plan" if without else ""
+    stopped = f", {len(study.stopped)} exact solves were stopped at a limit" if len(study.stopped) else ""
     said = (
         f"{len(exact)} instances, {proven} of them solved to proven optimality{none}; "
-        f"{len(rows) - len(exact)} runs of heuristics, {meta['failed']} runs failed."
+        f"{len(rows) - len(exact)} runs of heuristics, {len(study.failures)} runs failed{stopped}."
     )
     if meta["shard"]:
         said += (
@@ -235,7 +236,7 @@ def _problem(
         f"<p>{escape(_title(problem))} ({escape(source)}{sense}).</p>"
         + _summary_table(summary, problem, swept)
         + section("Plots", f'<div class="pictures">{pictures}</div>', id=f"{problem}-plots", level=3)
-        + _relaxation(rows, problem)
+        + _relaxation(rows, problem, swept)
         + _worst(study, problem, worst, drawings, swept),
         id=problem,
     )
@@ -293,7 +294,7 @@ def _summary_table(summary: pd.DataFrame, problem: str, swept: Sequence[str]) ->
     return table(header, lines, name=f"Gaps and times of {problem}", text_columns=(0, 2 + len(swept)))
 
 
-def _relaxation(rows: pd.DataFrame, problem: str) -> str:
+def _relaxation(rows: pd.DataFrame, problem: str, swept: Sequence[str]) -> str:
     """How far heuristics are from the paper's own bound, and how much of that the optimum is too."""
     known = rows[
         (rows["status"] == "feasible") & rows["exact_relaxation"].notna() & (rows["exact_status"] == "optimal")
@@ -301,23 +302,28 @@ def _relaxation(rows: pd.DataFrame, problem: str) -> str:
     if known.empty:
         return ""
     scale = known["exact_relaxation"].abs()
+    # No parameter that is swept has such a name.
     known = known.assign(
-        distance=(known["exact_relaxation"] - known["value"]).abs() / scale,
-        slack=(known["exact_relaxation"] - known["exact_value"]).abs() / scale,
+        **{
+            "to the bound": (known["exact_relaxation"] - known["value"]).abs() / scale,
+            "optimum to the bound": (known["exact_relaxation"] - known["exact_value"]).abs() / scale,
+        }
     )
     lines: list[list[str | Cell]] = []
-    for (source, size, name), group in known.groupby(["source", "size", "algorithm"], sort=False):
-        distance, slack = float(group["distance"].mean()), float(group["slack"].mean())
+    names = ["source", *swept, "size", "algorithm"]
+    for key, group in known.groupby(names, sort=False, dropna=False):
+        distance, slack = float(group["to the bound"].mean()), float(group["optimum to the bound"].mean())
         share = slack / distance if distance > 0 else float("nan")
         shares = [Cell(percent(one), one) for one in (distance, slack, share)]
-        lines.append([str(source), str(size), str(name), str(len(group)), *shares])
-    header = ["instances from", "size", "heuristic", "instances", "to the bound", "optimum to the bound", "of it slack"]
+        lines.append([*map(_word, key), str(len(group)), *shares])
+    header = ["instances from", *swept, "size", "heuristic", "instances"]
+    header += ["to the bound", "optimum to the bound", "of it slack"]
     said = (
         "<p>The paper measures its heuristic against a relaxation. Part of that distance is the relaxation's own "
         "slack, which no plan can make up for. Feasible plans on instances solved to optimality; distances are means, "
         "relative to the bound.</p>"
     )
-    shown = table(header, lines, name=f"Distances to the bound of {problem}", text_columns=(0, 2))
+    shown = table(header, lines, name=f"Distances to the bound of {problem}", text_columns=(0, 2 + len(swept)))
     return section("Against the paper's bound", said + shown, id=f"{problem}-bound", level=3)
 
 

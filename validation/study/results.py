@@ -226,7 +226,13 @@ class Study:
         told = self.metadata
         unfinished = "" if told["finished"] else ", unfinished"
         head = f"Study of {told['cells_ended']} of {told['cells']} cells in {self.directory}{unfinished}"
-        bad = [f"{told[name]} {word}" for name, word in _BAD.items() if told[name]]
+        counts = {
+            "failed": len(self.failures),
+            "stopped at a limit": len(self.stopped),
+            "oracle disagreements": told["disagreements"],
+            "damaged lines of the log": told["damaged_lines"],
+        }
+        bad = [f"{times} {word}" for word, times in counts.items() if times]
         return "\n".join([f"{head}{''.join(f', {one}' for one in bad)}", self.overview().to_string(index=False)])
 
     def _repr_html_(self) -> str:
@@ -234,9 +240,6 @@ class Study:
         # A colon would begin a scheme, such as javascript.
         link = quote(os.fsencode(self.report))
         return f'<p>{head}; <a href="{link}">report</a></p>{self.overview().to_html(index=False)}'
-
-
-_BAD = {"failed": "failed", "disagreements": "oracle disagreements", "damaged_lines": "damaged lines of the log"}
 
 
 def collect(directory: str | os.PathLike[str], warn: Warn = warnings.warn) -> Study:

@@ -38,10 +38,10 @@ TAKEN = frozenset(
             for of in ("mean", "p95", "worst")
             for end in ("low", "high")
         ),
-        *("plan", "second"),
+        *("worst", "plan", "second"),
     }
 )
-"""Names that mean something else in a study's table, summary or log."""
+"""Names that mean something else in a study's table, summary, overview or log."""
 
 
 @dataclass(frozen=True)
