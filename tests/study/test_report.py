@@ -108,6 +108,29 @@ def test_pictures_of_anything(said: dict[str, Any], tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.usefixtures("pictures")
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({}, "<td>no bound, best found 4</td>"),
+        ({"status": "feasible", "value": 6.0, "bound": 3.0, "plan": {"servers": [1]}}, "<td>between 3 and 4</td>"),
+    ],
+)
+def test_nothing_passes_for_the_best_that_is_not(
+    said: dict[str, Any], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The exact side was stopped, and a heuristic found a better plan than its own."""
+    stub_exact(monkeypatch, **said)
+    monkeypatch.setattr("validation.study.report.problem_pictures", lambda *_: [])
+    study = gap_study(
+        "aryl.reclaim", seed=1, instances=[one_job_each(4, 6)], heuristics={"four": constant(0)}, output=tmp_path
+    )
+    page = study.report.read_text(encoding="utf-8")
+    assert words in page
+    title = "The plan of four beside the exact side&#x27;s one, on the same instance."
+    assert (title in page) == ("plan" in said)
+
+
+@pytest.mark.usefixtures("pictures")
 def test_a_report_of_nothing_and_of_failures_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("validation.study.cells.solve_exactly", lambda *_, **__: 1 / 0)
     study = gap_study(**SMALL, heuristics=[raises], output=tmp_path)

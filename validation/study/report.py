@@ -346,7 +346,9 @@ def _worst(study: Study, problem: str, records: list[dict[str, Any]], drawings: 
     for row in records:
         exact = number(row["exact_value"])
         if row["exact_status"] != "optimal":
-            exact = f"between {number(row['exact_bound'])} and {number(row['best_value'])}"
+            known = not np.isnan(row["exact_bound"])
+            exact = f"between {number(row['exact_bound'])} and " if known else "no bound, best found "
+            exact += number(row["best_value"])
         lines.append(
             [
                 row["algorithm"],
@@ -376,7 +378,7 @@ def _worst(study: Study, problem: str, records: list[dict[str, Any]], drawings: 
 
 
 class _Drawings:
-    """Pictures of worst instances: the heuristic's plan beside the best one known, both as the log keeps them."""
+    """Pictures of worst instances: the heuristic's plan beside the exact side's, both as the log keeps them."""
 
     def __init__(self, study: Study, rows: Sequence[Mapping[str, Any]]) -> None:
         self.study, self.left = study, MOST_DRAWN
@@ -403,7 +405,7 @@ class _Drawings:
         return "<p>Not drawn: the log keeps no plans of both sides there.</p>"
 
     def _drawn(self, row: dict[str, Any], plan: dict[str, Any], best: dict[str, Any]) -> str:
-        found = "optimal" if row["exact_status"] == "optimal" else "best found"
+        found = "optimal" if row["exact_status"] == "optimal" else "exact side's"
         name, gap = row["algorithm"], gap_range(row["gap_low"], row["gap_high"])
         title = f"The plan of {name} beside the {found} one, on the same instance"
         reading = f"A gap of {gap}, on {row['file']}."
