@@ -1,8 +1,12 @@
 """The smoke suite that ships with the library finds what is broken."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
-from validation import CATALOGUE, catalogue
+from benchmarks.faults.studies import without_pictures
+from validation import CATALOGUE, catalogue, gap_study
 from validation.selftest import Finding, selftest
 
 
@@ -61,3 +65,16 @@ def test_a_bound_that_a_heuristic_beats_is_told(monkeypatch: pytest.MonkeyPatch)
     finding = of_reclaim()
     assert not finding.ok
     assert "better than the proven bound" in finding.text
+
+
+@pytest.mark.usefixtures("only_reclaim")
+def test_a_study_that_forgets_what_it_ran_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forgets(problem: str, **options: Any) -> Any:
+        (Path(options["output"]) / "rows.jsonl").unlink(missing_ok=True)
+        return gap_study(problem, **options)
+
+    monkeypatch.setattr("validation.gap_study", forgets)
+    with without_pictures():
+        finding = next(finding for finding in selftest() if finding.text.startswith("study"))
+    assert not finding.ok
+    assert "resumed, it has other rows" in finding.text

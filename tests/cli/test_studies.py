@@ -179,9 +179,7 @@ def test_a_sweep_and_its_tables(optgap: Optgap, mine: str, tmp_path: Path) -> No
         told = [line for line in said.err.splitlines() if line.startswith("optgap: ")]
         assert len(told) == 1
         assert told[0].startswith("optgap: study: another study was here: heuristics was ")
-        assert told[0].endswith(
-            "; seed was 1 and is 2; 18 of its 18 runs are out of the table now, and stay in the log"
-        )
+        assert told[0].endswith("; seed was 1 and is 2; 18 of its 18 runs are no part of this one, and stay in the log")
     said = optgap("report", ".", "--csv")
     assert (said.code, said.err) == (2, "optgap: . holds no study: there is no study.json in it\n")
 

@@ -44,7 +44,7 @@ def test_only_what_changed_is_computed(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="heuristics was"):
         assert computed(tmp_path, heuristics=["gpu_fraction"]) == [("gpu_fraction", 5)] * 3
     # Another time limit may change what the exact side says, and nothing else.
-    with pytest.warns(UserWarning, match="out of the table"):
+    with pytest.warns(UserWarning, match="no part of this one"):
         assert computed(tmp_path, **both, time_limit=59) == [("exact", 5)] * 3
     # Another seed draws other instances; on given instances it is only what random heuristics draw.
     with pytest.warns(UserWarning, match="seed was 3 and is 4"):
@@ -52,7 +52,7 @@ def test_only_what_changed_is_computed(tmp_path: Path) -> None:
     given = [generate("aryl.reclaim", 3, 5, index) for index in range(3)]
     with pytest.warns(UserWarning, match="seed was 4 and is 3"):
         assert computed(tmp_path, **both, instances=given, count=None) == []
-    with pytest.warns(UserWarning, match="seed was 3 and is 4; runs of another seed are out of the table"):
+    with pytest.warns(UserWarning, match="seed was 3 and is 4; runs of another seed are no part of this one"):
         assert computed(tmp_path, **both, instances=given, count=None, seed=4) == [("random", 5)] * 3
 
 
@@ -62,7 +62,7 @@ def test_the_table_holds_what_was_asked_last(tmp_path: Path) -> None:
         narrow = gap_study(**{**SMALL, "count": 1}, heuristics=["random"], output=tmp_path)
     (said,) = [str(one.message) for one in warned]
     assert said.startswith(f"{tmp_path}: another study was here: ")
-    assert "; count was 3 and is 1; 22 of its 24 runs are out of the table now, and stay in the log" in said
+    assert "; count was 3 and is 1; 22 of its 24 runs are no part of this one, and stay in the log" in said
     assert list(narrow.rows["algorithm"]) == ["exact", "random"]
     assert len(log_of(tmp_path)) == 24
 

@@ -173,7 +173,7 @@ def test_a_sweep_is_forecast(tmp_path: Path) -> None:
     assert (found.cells, found.ended, found.unknown) == (8, 4, 4)
     assert told == []
     forecast(StudyOptions(**{**SWEPT, "seed": 4}, output=tmp_path), told.append)
-    assert "seed was 3 and is 4; 4 of its 4 runs are out of the table now" in told[0]
+    assert "seed was 3 and is 4; 4 of its 4 runs are no part of this one" in told[0]
 
 
 @pytest.mark.slow

@@ -185,7 +185,7 @@ def left_out(found: Record, planned: Planned) -> str:
     ]
     why = "; ".join(differ) or "the same was asked, of other instances"
     of = f"{lost} of its {len(found.cells)} runs" if lost else "runs of another seed"
-    return f"another study was here: {why}; {of} are out of the table now, and stay in the log"
+    return f"another study was here: {why}; {of} are no part of this one, and stay in the log"
 
 
 def _run_of(cell: Mapping[str, Any]) -> tuple[Any, ...]:
