@@ -14,8 +14,9 @@ from playwright.sync_api import Browser, Page, sync_playwright
 import formulations
 from heuristics.aryl.elastic_allocation import gandiva
 from instances.aryl.elastic_allocation import two_elastic_jobs
-from validation import gap_study, replay_study
+from validation import compare_studies, gap_study, replay_study
 from validation.gaps import gap_to
+from validation.study.compare_page import page
 from validation.testing.witness import Judged, Witness
 
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
@@ -66,6 +67,16 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The report of a small study."""
     problems = ["aryl.reclaim", "aryl.elastic_allocation"]
     return gap_study(problems, seed=1, sizes=[4, 6], count=3, output=tmp_path_factory.mktemp("study")).report
+
+
+@pytest.fixture(scope="session")
+def comparison(report: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The small study beside one of other sizes and numbers."""
+    problems = ["aryl.reclaim", "aryl.elastic_allocation"]
+    other = gap_study(problems, seed=1, sizes=[4], count=4, output=tmp_path_factory.mktemp("other"))
+    file = tmp_path_factory.mktemp("comparison") / "comparison.html"
+    file.write_text(page(compare_studies(report.parent, other)), encoding="utf-8")
+    return file
 
 
 @pytest.fixture(scope="session")

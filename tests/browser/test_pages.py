@@ -11,7 +11,7 @@ from .conftest import Opened
 
 pytestmark = pytest.mark.slow
 
-PAGES = ["report", "replays", "hunt"]
+PAGES = ["report", "replays", "hunt", "comparison"]
 PHONE = {"width": 400, "height": 800}
 
 
@@ -125,6 +125,11 @@ def test_a_permalink_leads_to_each_section(report: Path, opened: Opened) -> None
     for place in (places[-1], worst):
         with opened(report, place, viewport=PHONE) as page:
             expect(page.locator(f"[id='{place[1:]}']")).to_be_in_viewport()
+
+
+def test_a_place_that_is_none_is_no_harm(report: Path, opened: Opened) -> None:
+    with opened(report, "#%E0%A4%A") as page:
+        assert page.locator("th button").count() > 0
 
 
 def test_values_are_told_to_pointer_and_keyboard(report: Path, opened: Opened) -> None:

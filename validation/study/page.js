@@ -99,7 +99,10 @@ function makeTold(values) {
 }
 
 function openTarget() {
-  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  let mark;
+  // Not every fragment that can be typed is text.
+  try { mark = decodeURIComponent(location.hash.slice(1)); } catch { return; }
+  const target = document.getElementById(mark);
   const folded = target?.closest("details");
   if (!folded) return;
   folded.open = true;
