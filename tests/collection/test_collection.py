@@ -395,6 +395,20 @@ def test_show(said: Callable[..., tuple[int, str, str]], small: Collection, tmp_
     assert OPEN in err
 
 
+def test_what_is_not_taken_is_told_where_no_words_are_wanted(
+    said: Callable[..., tuple[int, str, str]], small: Collection, tmp_path: Path
+) -> None:
+    instance = small.instance(OPEN)
+    assert isinstance(instance, reclaim.Reclaim)
+    best, *_, worst = plans_of(instance)
+    submit_plan(small, OPEN, best, by="somebody")
+    file = tmp_path / "plan.json"
+    file.write_text(json.dumps(worst.to_dict()), encoding="utf-8")
+    code, out, err = said("submit", OPEN, file)
+    assert (code, err) == (1, "")
+    assert said("submit", OPEN, file, "--quiet") == (1, "", f"optgap: {out}")
+
+
 def test_solve_and_submit(said: Callable[..., tuple[int, str, str]], small: Collection, tmp_path: Path) -> None:
     file = tmp_path / "plan.json"
     code, out, _ = said("solve", OPEN, "--time-limit", 20, "-o", file)

@@ -46,7 +46,8 @@ class Comparison:
     ----------
     a, b : Study
     heuristics : DataFrame
-        For each problem and heuristic of both: ``pairs``, with a feasible plan in both studies; ``only_a`` and
+        For each problem and heuristic of both, over all sizes and swept values:
+        ``pairs``, with a feasible plan in both studies; ``only_a`` and
         ``only_b``, with one in one only; ``unproven``, pairs whose optimum is not proven; mean and worst gap in both
         studies, each as the least and the greatest that the bounds allow (``gap_a_mean_low``, ...); the mean of the
         differences of the gaps (``difference_low``, ``difference_high``) and the ends of its interval of 95 %
