@@ -1,6 +1,5 @@
 """The gallery: a picture for each problem, which is what the code beside it draws."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -14,11 +13,8 @@ QUICK = ("aryl.reclaim", "gavel.max_min_fairness")
 
 
 MAKE = module_of(GALLERY / "make.py")
-
-
-def words(picture: Path) -> list[str]:
-    """What is written in a picture; where it stands may differ between versions of Matplotlib."""
-    return re.findall(r"<!-- (.*?) -->", picture.read_text(encoding="utf-8"))
+# What is written in a picture; where it stands may differ between versions of Matplotlib.
+words = module_of(GALLERY.parent / "run.py").words_of
 
 
 def test_each_problem_has_its_picture_and_its_page() -> None:
