@@ -4,10 +4,11 @@
 #     make test     environment, installation with test tools, and the test suite (EFFORT=10 draws ten times as much)
 #
 # make docs builds the site in docs/_build/html, with the notebooks run. make test-slow runs the tests that take longer
-# than seconds (every command of the pages, clusters, searches); make doctor looks at the installation, make lint at style
-# and types; make pages writes the computed parts of the pages anew, make results the results of a release, make bench
-# measures what the library itself costs, make mutants how many planted bugs the checks of heuristics find, make faults
-# does all the harm it can and counts what comes of it, make constraints pins what CI runs with.
+# than seconds (every command of the pages, clusters, searches), make test-kernel those that numbers decide as another
+# processor would; make doctor looks at the installation, make lint at style and types; make pages writes the computed
+# parts of the pages anew, make results the results of a release, make bench measures what the library itself costs, make
+# mutants how many mutants of the heuristics their checks kill, make faults does all the harm it can and counts what comes
+# of it, make constraints pins what CI runs with.
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -23,7 +24,11 @@ BENCH := $(if $(wildcard $(GAVEL)/simulation_throughputs.json),--throughputs $(G
 QUICK := aryl.elastic_allocation.times aryl.placement.heuristic aryl.reclaim.heuristics afs.network_packing gavel.max_min_fairness.times gavel.finish_time_fairness synergy.allocation elasticflow.allocation.times
 REAL  := $(if $(wildcard $(GAVEL)/simulation_throughputs.json),--throughputs gavel=$(GAVEL)/simulation_throughputs.json --trace gavel=$(GAVEL)/msr_seed0_0e4a51.trace)
 
-.PHONY: study test test-slow doctor lint format docs pages results bench mutants faults constraints clean
+NUMBERS := $(addprefix tests/,instances/test_generators.py instances/test_judge.py gavel/test_fifo.py \
+	gavel/test_max_min_fairness.py formulations/engine/test_torture.py formulations/engine/test_verification.py \
+	validation/kinds/collection validation/kinds/judge/test_judgement.py)
+
+.PHONY: study test test-kernel test-slow doctor lint format docs pages results bench mutants faults constraints clean
 
 study: $(VENV)/.installed
 	$(BIN)/optgap study aryl.reclaim aryl.elastic_allocation gavel.max_min_fairness --seed $(SEED) $(REAL) -o $(OUT)
@@ -33,6 +38,11 @@ test: $(VENV)/.installed-test
 
 test-slow: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n auto --dist worksteal -m slow
+
+# The tests that numbers decide, once more under a BLAS kernel that is not the machine's own, as other processors have.
+test-kernel: $(VENV)/.installed-test
+	OPENBLAS_CORETYPE=$$($(BIN)/python tests/instances/machine.py --other) \
+		$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" $(NUMBERS)
 
 doctor: $(VENV)/.installed
 	$(BIN)/optgap doctor

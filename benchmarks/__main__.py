@@ -7,13 +7,16 @@ from typing import Annotated
 
 import typer
 
-from benchmarks import afs, aryl, dask_overhead, elasticflow, engine, gavel, judge, mutants, overhead, replays, synergy
-from benchmarks.tables import BENCHMARKS, Setup, machine, markdown
+from benchmarks import afs, dask_overhead, elasticflow, engine, gavel, judge, mutants, overhead, replays
+from benchmarks.tables import BENCHMARKS, Setup, described, machine, markdown
 
 __all__ = ["MODULES", "app", "main"]
 
-MODULES = (overhead, dask_overhead, engine, gavel, synergy, aryl, afs, elasticflow, replays, mutants, judge)
+MODULES = (overhead, dask_overhead, engine, gavel, afs, elasticflow, replays, mutants, judge)
 """What enters the benchmarks."""
+
+for file in sorted(Path(described.__file__).parent.glob("*.toml")):
+    described.enter(file)
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 

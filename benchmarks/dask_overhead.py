@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from benchmarks.tables import Row, Setup, benchmark, seconds
 from instances.aryl import reclaim
 from instances.files import text_of
-from validation.workers import Task
+from validation.kernel.workers import Task
 
 __all__: list[str] = []
 
@@ -26,7 +26,7 @@ def _rows(setup: Setup) -> Iterator[Row]:
     """Tasks on a local Dask cluster of two workers: the coordinator's time, and what is not the tasks' own."""
     from distributed import Client, LocalCluster
 
-    from validation.cluster import run_tasks
+    from validation.kernel.cluster import run_tasks
 
     number, sleeps = setup.size((5_000, 60), (20, 2))
     text = text_of(reclaim.generate(0, num_servers=20)).encode()

@@ -12,7 +12,6 @@ import formulations
 from benchmarks.overhead import highs_alone
 from benchmarks.tables import Row, Setup, benchmark, median_seconds, seconds, timed
 from formulations.engine.linear import LinearProgram, translate, weighted_sum
-from formulations.gavel import pricing
 from instances.gavel import max_min_fairness
 from validation import catalogue
 
@@ -40,18 +39,13 @@ def _both(program: LinearProgram, repeats: int) -> tuple[float, float, float]:
 @benchmark("engine.pricing", "jobs", "pair columns", "whole program", "columns generated", "ratio")
 def pricing_columns(setup: Setup) -> Iterator[Row]:
     """Max-min fairness with all pairs: the whole program against generating columns, by number of pair columns."""
-    usual = pricing.PRICING_COLUMNS
-    try:
-        for jobs in setup.size((32, 64, 96, 128, 192, 256), (12,)):
-            one = max_min_fairness.generate(0, num_jobs=jobs, multi_worker=False, pair_fraction=1.0)
-            columns = one.fits[one.num_jobs :].size
-            times = []
-            for threshold in (columns, 0):
-                pricing.PRICING_COLUMNS = threshold
-                times.append(statistics.median(timed(formulations.solve, one)[1] for _ in range(min(3, setup.repeats))))
-            yield jobs, f"{columns:,}", *map(seconds, times), f"{times[0] / times[1]:.2f}"
-    finally:
-        pricing.PRICING_COLUMNS = usual
+    for jobs in setup.size((32, 64, 96, 128, 192, 256), (12,)):
+        one = max_min_fairness.generate(0, num_jobs=jobs, multi_worker=False, pair_fraction=1.0)
+        times = []
+        for method in ("arrays", "columns"):
+            runs = (timed(formulations.solve, one, method=method)[1] for _ in range(min(3, setup.repeats)))
+            times.append(statistics.median(runs))
+        yield jobs, f"{one.fits[one.num_jobs :].size:,}", *map(seconds, times), f"{times[0] / times[1]:.2f}"
 
 
 @benchmark("engine.time_limit", "problem", "size", "processor time", "message")

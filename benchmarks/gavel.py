@@ -20,8 +20,8 @@ from formulations.engine.exact import exact_bound, exact_optimum
 from formulations.engine.highs import Result
 from formulations.engine.linear import LinearProgram, translate
 from formulations.engine.solution import Solution
-from formulations.gavel import prices as prices_of_jobs
-from formulations.gavel.hierarchical_fairness import _step_by_step, water_filling
+from formulations.methods.prices import search as prices_of_jobs
+from formulations.methods.water_filling import step_by_step, water_filling
 from heuristics.gavel.max_min_fairness import multiplicative_weights
 from heuristics.gavel.round_assignment import matching_round
 from heuristics.gavel.sharing import equal_share, heterogeneity_agnostic, isolated, matched_packing, random_packing
@@ -402,7 +402,7 @@ def small(setup: Setup) -> Iterator[Row]:
 
 def _arrays(name: str, instance: Any) -> LinearProgram:
     """A policy's program, made of the instance."""
-    program: LinearProgram = import_module(f"formulations.gavel.{name}")._program(instance).arrays()
+    program: LinearProgram = import_module(f"formulations.gavel.{name}").program(instance).arrays()
     return program
 
 
@@ -469,7 +469,7 @@ def compared(setup: Setup) -> Iterator[Row]:
                 instance = drawn.policy(catalogue.entry(f"gavel.{name}").instance, seed)
                 if not drawn.needs_program(instance):
                     continue
-                policy = module._program(instance)
+                policy = module.program(instance)
                 program = policy.arrays()
                 result = prices_of_jobs.PricedJobs(policy, program, Options()).run()
                 programs += 1
@@ -512,7 +512,7 @@ def hierarchies_compared(setup: Setup) -> Iterator[Row]:
             multi_worker=bool(rng.integers(2)),
             weight_spread=float(rng.choice([1.0, 8.0, 100.0])),
         )
-        filled, (steps, _) = water_filling(one), _step_by_step(one, Options())
+        filled, (steps, _) = water_filling(one), step_by_step(one, Options())
         if not (filled.complete and steps.complete):
             raise RuntimeError(f"seed {seed} is not filled: {filled.message}; {steps.message}")
         levels = max(levels, filled.num_levels)

@@ -31,10 +31,10 @@ from benchmarks import PAPERS
 from instances.base import Instance
 from instances.files import write_whole
 from validation.catalogue import CATALOGUE, Entry
-from validation.drawing import own_style
 from validation.formatting import duration
-from validation.isolation import Apart
-from validation.provenance import provenance
+from validation.kernel.isolation import Apart
+from validation.kernel.provenance import provenance
+from validation.pages.drawing import own_style
 
 __all__ = ["app", "exponent", "grown", "main", "measured", "page", "sizes"]
 

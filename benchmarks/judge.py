@@ -10,8 +10,8 @@ import formulations
 from benchmarks.tables import Row, Setup, benchmark
 from instances.files import read
 from validation.catalogue import CATALOGUE
-from validation.judgement.judging import judge_on
-from validation.judgement.sets import drawn, sizes_of
+from validation.kinds.judge.judging import judge_on
+from validation.kinds.judge.sets import drawn, sizes_of
 
 __all__ = ["reclaim", "sets"]
 

@@ -30,10 +30,11 @@ from formulations.engine.linear import LinearProgram, translate
 from instances.gavel.max_min_fairness import generate
 from instances.gavel.sharing import Allocation
 from validation.catalogue import CATALOGUE
-from validation.study import run
-from validation.study.options import StudyOptions
-from validation.study.report import finish
-from validation.workers import Outcome, Task
+from validation.kernel import run as kernel
+from validation.kernel.workers import Outcome, Task
+from validation.kinds.study import run
+from validation.kinds.study.options import StudyOptions
+from validation.kinds.study.report import finish
 
 __all__ = ["CELLS", "LIMITS", "Cost", "Overhead", "highs_alone", "overhead", "study"]
 
@@ -164,7 +165,7 @@ def study(cells: int, directory: Path, command: str) -> Cost:
     count = max(1, cells // 8)
     options = StudyOptions(problems="aryl.reclaim", sizes=[5], count=count, seed=1, output=directory)
     began, before = time.perf_counter(), time.process_time()
-    setattr(run, "run_tasks", _answers if command == "run" else _none)  # noqa: B010, it is not the module's to give
+    setattr(kernel, "run_tasks", _answers if command == "run" else _none)  # noqa: B010, it is not the module's to give
     if command == "report":
         finish(directory)
     else:

@@ -84,8 +84,8 @@ def call() -> None:
 def in_a_worker(number: int) -> dict[str, Times]:
     """As in a study: asked by a worker that keeps the process of a heuristic, which is forked for one question."""
     from validation.catalogue import Heuristic
-    from validation.isolation import Apart
-    from validation.study.cells import ask
+    from validation.kernel.asking import ask
+    from validation.kernel.isolation import Apart
 
     heuristic = Heuristic(server_fraction)
 
@@ -110,8 +110,8 @@ def main(number: int) -> None:
     found = {f"{name}, of a small process": times for name, times in small.items()}
 
     # What the process that forks a study's workers has imported.
-    import validation.study.run  # noqa: F401
-    from validation.workers import Task, run_tasks
+    import validation.kinds.study.run  # noqa: F401
+    from validation.kernel.workers import Task, run_tasks
 
     (outcome,) = run_tasks(in_a_worker, [Task((number,), 600.0, asks=True)], jobs=1)
     if outcome.reason:

@@ -29,9 +29,11 @@ from hypothesis import HealthCheck, Phase, given, settings
 import formulations
 from formulations.engine.highs import hand_over
 from formulations.engine.linear import translate
-from instances.base import Instance, InstanceError, agree
+from instances.base import Instance, InstanceError
 from instances.files import save
 from validation import catalogue
+from validation.kernel.gaps import beats
+from validation.kernel.judging import Asked, Status, judge
 from validation.testing import strategies
 from validation.testing.transform import dimensions, take
 
@@ -237,12 +239,12 @@ def compare(instance: AnyInstance, row: Row) -> str:
 
 def _contradiction(instance: AnyInstance, has: str, value: float | None, claims: str, bound: float) -> str:
     """How a plan's value refutes the other side's claim; empty where it does not."""
-    if has not in ("optimal", "feasible") or value is None:
+    if has not in (Status.OPTIMAL, Status.FEASIBLE) or value is None:
         return ""
-    if claims == "infeasible":
+    if claims == Status.INFEASIBLE:
         return f"a plan is worth {value:.12g} and the claim is that there is none"
-    better = value < bound if instance.sense == "min" else value > bound
-    return f"a plan is worth {value:.12g} and the bound {bound:.12g}" if better and not agree(value, bound) else ""
+    better = beats(instance.sense, value, bound)
+    return f"a plan is worth {value:.12g} and the bound {bound:.12g}" if better else ""
 
 
 def _without_presolve(instance: AnyInstance) -> tuple[str, float | None, float]:
@@ -275,8 +277,8 @@ def _without_presolve(instance: AnyInstance) -> tuple[str, float | None, float]:
         bound = offered.bound(instance, bound)
     for variable, at, whole in zip(program.variables, solver.getSolution().col_value, program.integer, strict=True):
         variable.set_value(round(at) if whole else at, skip_validation=True)
-    plan = offered.read(model)
-    return "feasible", None if instance.violations(plan) else instance.objective(plan), bound
+    answer = judge(instance, Asked(offered.read(model)))
+    return Status.FEASIBLE, answer.value if answer.status == Status.FEASIBLE else None, bound
 
 
 def run(case: Case, count: int, seed: int, output: Path | None = None) -> tuple[Row, list[str]]:

@@ -2,9 +2,9 @@
 
 Small linear and mixed-integer programs of which nothing is easy but the size: numbers over many decades, rows that
 are almost parallel, vertices where many rows meet, large numbers that switch rows off.  The truth is computed in
-fractions, by trying all whole numbers and, for what is left, a simplex method of its own that shares no code with the
-library.  A claim is wrong when the truth refutes it: a bound that a point beats, "infeasible" of a program that has
-a point, "optimal" of a value that no point has.
+fractions, by trying all whole numbers and, for what is left, by the reference's simplex method, which shares no code
+with what it judges.  A claim is wrong when the truth refutes it: a bound that a point beats, "infeasible" of a program
+that has a point, "optimal" of a value that no point has.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 import formulations
+from validation.reference.linear import least
 
 __all__ = ["FAMILIES", "Program", "draw", "judge", "main", "model", "optimum"]
 
@@ -67,11 +68,17 @@ def family(name: str) -> Callable[[Family], Family]:
     return enter
 
 
+def _at(rows: Any, x: Any) -> Any:
+    """``rows @ x``, rounded once and so the same on every machine: of rows almost parallel the last digit matters."""
+    point = [Fraction(entry) for entry in x.tolist()]
+    return np.array([float(sum(Fraction(a) * b for a, b in zip(row, point, strict=True))) for row in rows.tolist()])
+
+
 def _with_limits(rng: np.random.Generator, cost: Any, rows: Any, *, whole: Sequence[bool], most: Any) -> Program:
     """Limits near the rows at some point, on one side, the other or both."""
     most = np.asarray(most, float)
     x = np.where(whole, np.rint(rng.uniform(0, 1, len(most)) * most), np.round(rng.uniform(0, 1, len(most)) * most, 3))
-    at = rows @ x
+    at = _at(rows, x)
     if rng.random() < 0.5:
         at = at * (1 + np.round(rng.uniform(-0.2, 0.2, len(at)), 3))
     kinds = rng.integers(0, 3, len(at))
@@ -118,7 +125,7 @@ def degenerate(rng: np.random.Generator, columns: int, whole: int) -> Program:
     x = np.array([int(rng.integers(0, top + 1)) for top in most])
     rows = rng.integers(-3, 4, (int(rng.integers(columns + 1, columns + 5)), columns)).astype(float)
     kinds = [j < whole for j in range(columns)]
-    at = rows @ x
+    at = _at(rows, x)
     cost = rng.integers(-3, 4, columns).astype(float)
     return Program(cost.tolist(), rows.tolist(), [-math.inf] * len(at), at.tolist(), most.astype(float).tolist(), kinds)
 
@@ -184,55 +191,11 @@ def optimum(program: Program) -> Fraction | None:
             limits += [([-row[j] for j in rest], used - Fraction(low))] if math.isfinite(low) else []
         for at in range(len(rest)):
             limits.append(([Fraction(int(k == at)) for k in range(len(rest))], Fraction(program.most[rest[at]])))
-        value = _least([cost[j] for j in rest], limits)
-        if value is not None:
-            value += sum((cost[j] * v for j, v in fixed.items()), Fraction())
-            best = value if best is None else min(best, value)
+        value = least([cost[j] for j in rest], limits)
+        if value != math.inf:
+            whole = Fraction(value) + sum((cost[j] * v for j, v in fixed.items()), Fraction())
+            best = whole if best is None else min(best, whole)
     return best
-
-
-def _least(cost: list[Fraction], limits: list[tuple[list[Fraction], Fraction]]) -> Fraction | None:
-    """``min cost @ x`` subject to ``a @ x <= b`` for each limit and x >= 0, by Bland's rule; None without a point."""
-    n, m = len(cost), len(limits)
-    # One artificial column, entered where b is least, makes a first point (two phases in one tableau).
-    table = [[*a, *(Fraction(int(k == i)) for k in range(m)), Fraction(-1), b] for i, (a, b) in enumerate(limits)]
-    basis = list(range(n, n + m))
-    artificial = n + m
-    if table and min(row[-1] for row in table) < 0:
-        _pivot(table, basis, min(range(m), key=lambda i: table[i][-1]), artificial)
-        phase = [Fraction(int(j == artificial)) for j in range(n + m + 1)]
-        if _minimized(table, basis, phase) > 0:
-            return None
-        if artificial in basis:
-            i = basis.index(artificial)
-            j = next(j for j in range(n + m) if table[i][j])
-            _pivot(table, basis, i, j)
-    for row in table:
-        row[artificial] = Fraction()
-    return _minimized(table, basis, [*cost, *[Fraction()] * (m + 1)])
-
-
-def _minimized(table: list[list[Fraction]], basis: list[int], cost: list[Fraction]) -> Fraction:
-    while True:
-        reduced = [
-            c - sum((cost[b] * row[j] for b, row in zip(basis, table, strict=True)), Fraction())
-            for j, c in enumerate(cost)
-        ]
-        entering = next((j for j, d in enumerate(reduced) if d < 0), None)
-        if entering is None:
-            return sum((cost[b] * row[-1] for b, row in zip(basis, table, strict=True)), Fraction())
-        ratios = [(row[-1] / row[entering], basis[i], i) for i, row in enumerate(table) if row[entering] > 0]
-        _pivot(table, basis, min(ratios)[2], entering)
-
-
-def _pivot(table: list[list[Fraction]], basis: list[int], i: int, j: int) -> None:
-    pivot = table[i][j]
-    table[i] = [a / pivot for a in table[i]]
-    for k, row in enumerate(table):
-        if k != i and row[j]:
-            factor = row[j]
-            table[k] = [a - factor * b for a, b in zip(row, table[i], strict=True)]
-    basis[i] = j
 
 
 # --- the verdict --------------------------------------------------------------------------------

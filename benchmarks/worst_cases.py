@@ -15,8 +15,8 @@ from typing import Any
 
 import validation
 from validation.catalogue import load
-from validation.drawing import as_svg, own_style
-from validation.testing.worst_case import WorstCase
+from validation.kinds.worst_case import WorstCase
+from validation.pages.drawing import as_svg, own_style
 
 __all__ = ["CASES", "CURVES", "main"]
 

@@ -5,6 +5,7 @@ import shutil
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
@@ -54,3 +55,17 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
+
+
+def setup(app: Any) -> None:
+    """List the pages of problems without a card below the cards."""
+
+    def listed(_: Any, name: str, source: list[str]) -> None:
+        if name == "problems/index":
+            folder = DOCS / "problems"
+            pages = sorted(path.relative_to(folder).with_suffix("").as_posix() for path in folder.glob("*/*.md"))
+            others = [page for page in pages if page not in source[0]]
+            if others:
+                source[0] += "\n".join(["", "## Others", "", "```{toctree}", *others, "```", ""])
+
+    app.connect("source-read", listed)

@@ -8,7 +8,7 @@ from pathlib import Path
 import formulations
 from heuristics.aryl.reclaim import server_fraction
 from instances.aryl.reclaim import wide_job
-from validation.drawing import as_svg, own_style
+from validation.pages.drawing import as_svg, own_style
 
 
 def picture() -> str:

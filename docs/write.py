@@ -11,8 +11,9 @@ from typer.main import get_command
 from validation import CATALOGUE, ReplayOptions, StudyOptions
 from validation.cli import commands, main
 from validation.cli.app import EXIT_CODES
-from validation.collection import load
-from validation.collection.page import MARK, tables
+from validation.kinds.collection import load
+from validation.kinds.collection.page import MARK, tables
+from validation.pages.render import table_lines
 
 DOCS = Path(__file__).parent
 
@@ -37,9 +38,9 @@ def with_sizes(page: str, growth: str) -> str:
 def with_commands(page: str) -> str:
     """The page of the command line with its exit codes and all commands as they are."""
     kept = page.partition("## Exit codes\n")[0]
-    codes = "".join(f"| {code} | {meaning} |\n" for code, meaning in EXIT_CODES.items())
+    codes = "\n".join(table_lines(("code", "meaning"), EXIT_CODES.items()))
     told = "\n".join(_command(name, command) for name, command in _commands("optgap", get_command(commands())))
-    return f"{kept}## Exit codes\n\n| code | meaning |\n| --- | --- |\n{codes}\n{told}"
+    return f"{kept}## Exit codes\n\n{codes}\n\n{told}"
 
 
 def _commands(name: str, command: Any) -> Iterator[tuple[str, Any]]:
@@ -56,8 +57,8 @@ def _command(name: str, command: Any) -> str:
     lines = [f"## {name}", "", command.help.partition("\n\n")[0].replace("\n", " "), "", "```text"]
     lines += [" ".join([name, *needed, "[OPTIONS]"]), "```", ""]
     if shown:
-        lines += ["| option | meaning | default |", "| --- | --- | --- |"]
-        lines += [f"| {_names(one)} | {_escaped(one.help or '')} | {_default(one)} |" for one in shown]
+        rows = [(_names(one), " ".join((one.help or "").split()).replace("<", "&lt;"), _default(one)) for one in shown]
+        lines += table_lines(("option", "meaning", "default"), rows)
         lines.append("")
     return "\n".join(lines)
 
@@ -77,10 +78,6 @@ def _default(one: Any) -> str:
         return "must be given"
     nothing = one.default is None or one.default in (False, ()) or callable(one.default)
     return "" if nothing else f"`{one.default}`"
-
-
-def _escaped(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
 
 
 if __name__ == "__main__":

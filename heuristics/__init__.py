@@ -1,4 +1,4 @@
-"""What is fast: the papers' algorithms and better ones, as plain functions from instance to plan.
+"""Fast methods: the papers' algorithms and better ones, as plain functions from instance to plan.
 
 One module per problem, ``heuristics.<paper>.<problem>``.  No solver is used here, and Pyomo is never
 imported.

@@ -1,4 +1,4 @@
-"""What is asked: the data of each problem, what a plan for it is, and what the plan is worth.
+"""Problems: the data of each, plans for it, and their values.
 
 One module per problem, ``instances.<paper>.<problem>``, with the instance's class, the plan's
 class, a generator and the paper's worked examples; ``instances.data`` reads public tables and

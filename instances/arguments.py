@@ -19,7 +19,7 @@ from instances.schema import LONGEST, Scalar
 __all__ = ["AtLeast0", "Count", "Fraction", "Positive", "checked", "declared"]
 
 Count = Annotated[int, Scalar(int, minimum=1, maximum=LONGEST)]
-"""How many there are of something, at least 1."""
+"""A number of something, at least 1."""
 Fraction = Annotated[float, Scalar(float, minimum=0, maximum=1)]
 """From 0 to 1."""
 AtLeast0 = Annotated[float, Scalar(float, minimum=0)]
@@ -31,7 +31,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def checked(make: F) -> F:
-    """A generator whose declared arguments are checked.
+    """Check the declared arguments of a generator.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def checked(make: F) -> F:
 
 @functools.cache
 def declared(make: Callable[..., Any]) -> dict[str, tuple[Scalar, bool]]:
-    """The declared arguments of a generator, those of a :class:`typing.TypedDict` too, and whether each may be None."""
+    """Return the declared arguments of a generator, those of a ``TypedDict`` too, and whether each may be None."""
     found = {}
     hints = get_type_hints(make, include_extras=True)
     for options in [get_args(hint)[0] for hint in hints.values() if get_origin(hint) is Unpack]:

@@ -1,4 +1,4 @@
-"""What every instance and every plan has in common.
+"""Base classes of instances and plans.
 
 An *instance* is the data of one problem, a *plan* is a set of decisions for it.  Both are
 frozen dataclasses whose fields are declared once (:mod:`instances.schema`)::
@@ -32,8 +32,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from instances.arithmetic import product, total
 from instances.schema import JOBS, LARGEST, Array, Ragged, Scalar, Unset, declarations, length, nearest, quoted, show
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ __all__ = [
 ]
 
 Sense = Literal["min", "max"]
-"""Whether smaller or greater values are better."""
+"""The better values: smaller or greater ones."""
 
 TOLERANCE = 1e-9
 """By how much a rule about continuous quantities may be missed, relative to the size of what its own row adds up.
@@ -70,14 +70,14 @@ a zero is a zero.
 """
 
 OPTIMALITY_TOLERANCE = 1e-6
-"""How far a value and a bound may lie apart, relatively, and still count as equal."""
+"""The relative difference up to which a value and a bound count as equal."""
 
 ROUNDING = 1e-9
-"""What a sum may owe to rounding, relative to the size of its terms."""
+"""The most that a sum may owe to rounding, relative to the size of its terms."""
 
 
 def agree(value: float, bound: float, *, size: float = 0.0) -> bool:
-    """Whether two objective values are equal within :data:`OPTIMALITY_TOLERANCE`, relative to the larger.
+    """Return whether two objective values are equal within :data:`OPTIMALITY_TOLERANCE`, relative to the larger.
 
     Parameters
     ----------
@@ -166,44 +166,6 @@ def unequal(rule: str, values: Any, wanted: Any) -> list[Violation]:
     return exceeding(rule, abs(np.asarray(values).astype(object) - np.asarray(wanted)), 0)
 
 
-def total(values: Any, axis: int | None = None) -> Any:
-    """Exact sum of whole numbers or truth values, which may be beyond 64 bits.
-
-    Returns
-    -------
-    int, or array of int64, or of Python's numbers where 64 bits may not be enough
-    """
-    values = np.asarray(values)
-    if values.dtype.kind == "b":
-        values = values.astype(np.int64)
-    count = values.size if axis is None else values.shape[axis]
-    summed = (values if _small(count * _greatest(values)) else values.astype(object)).sum(axis=axis)
-    return int(summed) if np.ndim(summed) == 0 else summed
-
-
-def product(left: Any, right: Any) -> Any:
-    """Exact ``left @ right`` of whole numbers or truth values, which may be beyond 64 bits.
-
-    Returns
-    -------
-    int, or array of int64, or of Python's numbers where 64 bits may not be enough
-    """
-    left, right = np.asarray(left), np.asarray(right)
-    kind = np.int64 if _small(left.shape[-1] * _greatest(left) * _greatest(right)) else object
-    multiplied = left.astype(kind) @ right.astype(kind)
-    return int(multiplied) if np.ndim(multiplied) == 0 else multiplied
-
-
-def _greatest(values: NDArray[Any]) -> int:
-    """Greatest absolute value of whole numbers."""
-    return max(int(values.max()), -int(values.min())) if values.size else 0
-
-
-def _small(bound: int) -> bool:
-    """Whether sums up to ``bound`` fit into 64 bits."""
-    return bound < 2**63
-
-
 # --- records: what instances and plans share ---------------------------------------------------
 
 
@@ -275,14 +237,14 @@ class Record:
             cls.__repr__ = Record.__repr__  # type: ignore[method-assign]
 
     def _check(self) -> None:
-        """Hook for rules that tie several fields together; it raises through :meth:`refuse`."""
+        """Check rules that tie several fields together, a hook; raise through :meth:`refuse`."""
 
     def _identity(self) -> str:
-        """What the content belongs to, for the digest; a class may be renamed or moved."""
+        """Return the name of what the content belongs to, for the digest; a class may be renamed or moved."""
         return type(self).__name__
 
     def refuse(self, field: str, message: str) -> ValueError:
-        """The error to raise when ``field`` is inconsistent with the others."""
+        """Return the error to raise when ``field`` is inconsistent with the others."""
         return self._error(f"{type(self).__name__}.{field}: {message}")
 
     def __eq__(self, other: object) -> bool:
@@ -325,7 +287,7 @@ class Record:
         return type(self).__name__
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form: nested lists and numbers; infinity is None."""
+        """Return the JSON form: nested lists and numbers; infinity is None."""
         return {
             name: None if getattr(self, name) is None else declared.write(getattr(self, name))
             for name, declared in declarations(type(self)).items()
@@ -359,7 +321,7 @@ def _without_entries(value: Any) -> bool:
 
 
 def _zero(declared: Any, dims: dict[str, int]) -> Any:
-    """A field's value when nothing is decided; lengths that are open are 0."""
+    """Return a field's value when nothing is decided; lengths that are open are 0."""
     if isinstance(declared, Ragged):
         return [[]] * (length(declared.shape.split()[0], dims) or 0)
     if isinstance(declared, Array):
@@ -369,7 +331,7 @@ def _zero(declared: Any, dims: dict[str, int]) -> Any:
 
 
 def _needed(cls: type[Record], name: str) -> bool:
-    """Whether a field may not be None: only one whose default is None may."""
+    """Return whether a field may not be None: only one whose default is None may."""
     return cls.__dataclass_fields__[name].default is not None
 
 
@@ -378,7 +340,7 @@ MOST_SHOWN = 12
 
 
 def _shown(value: Any, most: int = MOST_SHOWN) -> str:
-    """A field's value in a line: small arrays written out, others by kind and shape."""
+    """Return a field's value in a line: small arrays written out, others by kind and shape."""
     if isinstance(value, np.ndarray):
         if value.size <= most:
             return str(value.tolist())
@@ -422,7 +384,7 @@ class Instance(Record, Generic[P]):
     sense: ClassVar[Sense]
     plan_type: ClassVar[type[Plan]]
     measure: ClassVar[str] = "value"
-    """What the objective is, with its unit, as the titles of pictures say it: "average completion time, s"."""
+    """The objective and its unit, as the titles of pictures say it: "average completion time, s"."""
     rows: ClassVar[str] = "n"
     """Dimension whose members are the rows of :meth:`Instance.to_frame`."""
 
@@ -436,7 +398,7 @@ class Instance(Record, Generic[P]):
 
     @property
     def origin(self) -> Mapping[str, Any] | None:
-        """Where the data are from, as their reader tells it; None where nothing is told.
+        """The source of the data, as their reader tells it; None where nothing is told.
 
         It is no part of the content: instances of equal data are equal, with one digest, wherever they are from.
         What ``dataclasses.replace`` makes of an instance is other data, and has none.
@@ -445,7 +407,7 @@ class Instance(Record, Generic[P]):
         return origin
 
     def with_origin(self, origin: Mapping[str, Any]) -> Self:
-        """The same instance with where its data are from, which its JSON form keeps.
+        """Return the same instance with the source of its data, which its JSON form keeps.
 
         Parameters
         ----------
@@ -477,9 +439,7 @@ class Instance(Record, Generic[P]):
         PlanError
             When ``plan`` is of another type or size, so that it has no value here.
         """
-        misfit = self._misfit(plan)
-        if misfit:
-            raise PlanError(misfit)
+        self._check_fit(plan)
         return 0.0 if self.dims.get(JOBS) == 0 else float(self._value(plan))
 
     def violations(self, plan: P) -> list[Violation]:
@@ -490,9 +450,7 @@ class Instance(Record, Generic[P]):
         PlanError
             When ``plan`` is of another type or size, so that the rules cannot be applied.
         """
-        misfit = self._misfit(plan)
-        if misfit:
-            raise PlanError(misfit)
+        self._check_fit(plan)
         return list(self._broken_rules(self._in_full(plan)))
 
     def plot(self, plan: P | None = None, *, ax: Axes | None = None) -> Axes:
@@ -512,9 +470,8 @@ class Instance(Record, Generic[P]):
         PlanError
             When ``plan`` is of another type or size.
         """
-        misfit = "" if plan is None else self._misfit(plan)
-        if misfit:
-            raise PlanError(misfit)
+        if plan is not None:
+            self._check_fit(plan)
         if ax is None:
             from matplotlib import pyplot
 
@@ -526,7 +483,7 @@ class Instance(Record, Generic[P]):
         return ax
 
     def to_frame(self) -> pd.DataFrame:
-        """The instance as a table with a row for each job; what is no job's own is in ``attrs``.
+        """Return the instance as a table with a row for each job; what is no job's own is in ``attrs``.
 
         A field of several columns becomes ``throughputs_0``, ``throughputs_1``, ...
 
@@ -559,7 +516,7 @@ class Instance(Record, Generic[P]):
 
     @classmethod
     def from_frame(cls, frame: pd.DataFrame, **others: Any) -> Self:
-        """An instance from a table with a row for each job, as :meth:`Instance.to_frame` writes it.
+        """Return an instance from a table with a row for each job, as :meth:`Instance.to_frame` writes it.
 
         Jobs are numbered by their rows, whatever the index, or a column ``job`` from a file, says.
 
@@ -611,15 +568,15 @@ class Instance(Record, Generic[P]):
             raise self.refuse(field, f"got {count:,} {what}, must be at most {most:,} for {jobs:,} jobs")
 
     def _value(self, plan: P) -> float:
-        """Hook: the value of a plan that fits."""
+        """Return the value of a plan that fits; a hook."""
         raise NotImplementedError
 
     def _broken_rules(self, plan: P) -> Iterator[Violation] | list[Violation]:
-        """Hook: the rules that a plan that fits breaks."""
+        """Yield the rules that a plan that fits breaks; a hook."""
         raise NotImplementedError
 
     def nothing(self) -> P:
-        """The plan in which every number is 0, every choice the first, and no list has an entry.
+        """Return the plan in which every number is 0, every choice the first, and no list has an entry.
 
         It is the only plan of an instance without jobs, where nothing else has to be decided.
         """
@@ -628,11 +585,11 @@ class Instance(Record, Generic[P]):
         return made  # type: ignore[no-any-return]
 
     def _plan_dims(self) -> dict[str, int]:
-        """Hook: lengths that the dimensions of a plan's fields must have for this instance."""
+        """Return the lengths that the dimensions of a plan's fields must have for this instance; a hook."""
         return dict(self.dims)
 
     def _draw(self, axes: Axes, plan: P | None) -> None:
-        """Hook: draw the problem's own picture; a table of the fields where a problem has none.
+        """Draw the problem's own picture, a hook; a table of the fields where a problem has none.
 
         The plan fits but may break any rule.  The title is set by :meth:`plot`.
         """
@@ -659,31 +616,28 @@ class Instance(Record, Generic[P]):
                 object.__setattr__(full, name, value.reshape([0, *sizes]))
         return full
 
-    def _misfit(self, plan: object) -> str:
+    def _check_fit(self, plan: object) -> None:
+        """Raise PlanError for a plan of another type or size."""
         if not isinstance(plan, self.plan_type):
-            return f"{self.problem}: a plan must be a {self.plan_type.__name__}, got {type(plan).__name__}"
+            raise PlanError(f"{self.problem}: a plan must be a {self.plan_type.__name__}, got {type(plan).__name__}")
         mine = self._plan_dims()
         for name, declared in declarations(self.plan_type).items():
-            if isinstance(declared, Array):
-                value = getattr(plan, name)
-                if value is None:
-                    continue
-                for axis, dim in enumerate(declared.shape.split()):
-                    if isinstance(declared, Ragged) and axis:
-                        break
-                    got = len(value) if isinstance(value, tuple) else value.shape[axis]
-                    must = length(dim, mine)
-                    if axis and not len(value):
-                        break
-                    if must is not None and must != got:
-                        return (
-                            f"{type(plan).__name__}.{name}: got length {got} in dimension {dim}, "
-                            f"this instance has {dim} = {must}"
-                        )
-        return ""
+            value = getattr(plan, name)
+            if value is None or not isinstance(declared, Array):
+                continue
+            for axis, dim in enumerate(declared.shape.split()):
+                if axis and (isinstance(declared, Ragged) or not len(value)):
+                    break
+                got = value.shape[axis] if axis else len(value)
+                must = length(dim, mine)
+                if must is not None and must != got:
+                    raise PlanError(
+                        f"{type(plan).__name__}.{name}: got length {got} in dimension {dim}, "
+                        f"this instance has {dim} = {must}"
+                    )
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form, with the problem's name and, where it is known, the origin."""
+        """Return the JSON form, with the problem's name and, where it is known, the origin."""
         told = {} if self.origin is None else {"origin": self.origin}
         return {"problem": self.problem, **super().to_dict(), **told}
 
@@ -701,12 +655,12 @@ class Instance(Record, Generic[P]):
 
 
 def _by_row(declared: Any, rows: str) -> bool:
-    """Whether a field has an entry, or a row of entries, for each member of ``rows``."""
+    """Return whether a field has an entry, or a row of entries, for each member of ``rows``."""
     return isinstance(declared, Array) and declared.shape.split()[0] == rows
 
 
 def _entries(cell: Any) -> Any:
-    """A table's cell of several numbers: a list, an array (from Parquet), or JSON (from CSV)."""
+    """Return a table's cell of several numbers: a list, an array (from Parquet), or JSON (from CSV)."""
     if isinstance(cell, np.ndarray):
         return cell.tolist()
     try:

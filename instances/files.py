@@ -14,7 +14,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import instances
 from instances import outside
 from instances.base import Instance, InstanceError
 from instances.schema import nearest, quoted
@@ -33,6 +32,9 @@ __all__ = [
     "text_of",
     "write_whole",
 ]
+
+_FOLDER = Path(__file__).parent
+"""Of the library's own problems, by paper."""
 
 AnyInstance = Instance[Any]
 """An instance of any problem."""
@@ -58,7 +60,7 @@ def problems() -> tuple[str, ...]:
 @cache
 def _own() -> tuple[str, ...]:
     names = []
-    for paper in pkgutil.iter_modules(instances.__path__):
+    for paper in pkgutil.iter_modules([str(_FOLDER)]):
         if paper.ispkg:
             package = importlib.import_module(f"instances.{paper.name}")
             for module in pkgutil.iter_modules(package.__path__):
@@ -69,12 +71,12 @@ def _own() -> tuple[str, ...]:
 
 
 def is_own(problem: str) -> bool:
-    """Whether a problem is one of the library's own."""
+    """Return whether a problem is one of the library's own."""
     return problem in _own()
 
 
 def instance_type(problem: str) -> type[AnyInstance]:
-    """The instance class of ``problem``, such as ``"aryl.reclaim"``.
+    """Return the instance class of ``problem``, such as ``"aryl.reclaim"``.
 
     Raises
     ------
@@ -94,19 +96,18 @@ def instance_type(problem: str) -> type[AnyInstance]:
     )
 
 
-def _unfinished(problem: str) -> str:
-    """What keeps a module under the name of a problem from being found; empty where there is no such module."""
+def _unfinished(problem: str) -> str | None:
+    """Name what a module under the name of a problem lacks to be one; None where there is no such module."""
     paper, _, name = problem.partition(".")
     if not (paper.isidentifier() and name.isidentifier()):
-        return ""
-    for root in instances.__path__:
-        module = Path(root) / paper / f"{name}.py"
-        # Not Path.is_file, to which a name longer than a file's may be is an error.
-        if os.path.isfile(module):
-            if not (module.parent / "__init__.py").is_file():
-                return f": {paper}/__init__.py is missing beside {paper}/{name}.py"
-            return f": {paper}/{name}.py defines no instance class whose problem is {problem!r}"
-    return ""
+        return None
+    module = _FOLDER / paper / f"{name}.py"
+    # Not Path.is_file, to which a name longer than a file's may be is an error.
+    if not os.path.isfile(module):
+        return None
+    if not (module.parent / "__init__.py").is_file():
+        return f": {paper}/__init__.py is missing beside {paper}/{name}.py"
+    return f": {paper}/{name}.py defines no instance class whose problem is {problem!r}"
 
 
 def register(cls: type[AnyInstance]) -> None:
@@ -138,7 +139,7 @@ def _class_in(name: str) -> type[AnyInstance] | None:
 
 
 def read(data: Mapping[str, Any]) -> AnyInstance:
-    """An instance from its JSON form, whatever its problem."""
+    """Return an instance from its JSON form, whatever its problem."""
     if not isinstance(data, Mapping):
         raise InstanceError(f"an instance must be a JSON object, got {type(data).__name__}")
     if not isinstance(data.get("problem", ""), str):
@@ -174,7 +175,7 @@ def save(instance: AnyInstance, path: str | os.PathLike[str]) -> None:
 
 
 def text_of(instance: AnyInstance) -> str:
-    """What :func:`save` writes."""
+    """Return the text that :func:`save` writes."""
     return json.dumps(instance.to_dict(), allow_nan=False) + "\n"
 
 

@@ -53,9 +53,9 @@ OUTLINE = "#57606a"
 Look = Mapping[str, Any]
 """Properties of a Matplotlib patch."""
 HATCHED: Look = {"facecolor": "white", "edgecolor": OUTLINE, "hatch": "////"}
-"""How a legend shows what :func:`stacked` hatches."""
+"""The look in a legend of what :func:`stacked` hatches."""
 FADED: Look = {"facecolor": OUTLINE, "alpha": 0.35}
-"""How a legend shows what :func:`stacked` fades."""
+"""The look in a legend of what :func:`stacked` fades."""
 MOST_WRITTEN = 200
 """Entries up to which a matrix shows its numbers, if there is room for its rows and columns."""
 MOST_NUMBERED = 24
@@ -68,7 +68,7 @@ _SMALL = 8
 
 
 def colour(number: int) -> str:
-    """The colour of a job, the same in every picture; 24 can be told apart."""
+    """Return the colour of a job, the same in every picture; 24 can be told apart."""
     base, turn = COLOURS[number % len(COLOURS)], number // len(COLOURS) % 3
     # Every second turn of the palette is lighter, every third darker.
     towards, part = ((0, 0.0), (255, 0.5), (0, 0.4))[turn]
@@ -455,14 +455,15 @@ def table(axes: Axes, instance: Any, plan: Any) -> None:
             by_job = isinstance(declared, Array) and declared.shape.split()[0] == instance.rows
             if value is None or not by_job or isinstance(declared, Ragged) or value.dtype.kind == "U":
                 continue
-            flat = value.reshape(len(value), -1).astype(float)
+            flat = value.reshape(len(value), math.prod(value.shape[1:])).astype(float)
             columns += list(flat.T)
             names += [mark + name + (f" {i}" if flat.shape[1] > 1 else "") for i in range(flat.shape[1])]
     if columns:
         values = np.stack(columns, axis=1)
         finite = np.where(np.isfinite(values), np.abs(values), 0.0)
-        matrix(axes, values, columns=names, scale=finite.max(axis=0))
+        matrix(axes, values, columns=names, scale=finite.max(axis=0, initial=0.0))
         axes.tick_params(axis="x", labelrotation=30)
+        axes.set_xlabel("field")
         axes.set_ylabel("job")
     else:
         axes.axis("off")

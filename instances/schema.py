@@ -74,7 +74,7 @@ class _Range:
     minimum: float | None = None
     above: float | None = None
     infinite: bool = False
-    """Whether infinity is allowed, which JSON writes as ``null``."""
+    """True if infinity is allowed, which JSON writes as ``null``."""
     maximum: int | None = None
     """For what becomes a length, a count of rows or of steps: the most that is taken on."""
 
@@ -121,7 +121,7 @@ class Scalar(_Range):
         object.__setattr__(self, "choices", choices)
 
     def read(self, value: Any, dims: dict[str, int]) -> Any:
-        """The value as it is kept, checked; ``dims`` learns the lengths that it tells."""
+        """Return the value as it is kept, checked; ``dims`` learns the lengths that it tells."""
         if self.kind is str:
             if not isinstance(value, str) or value not in self.choices:
                 raise ValueError(f"got {quoted(value)}, must be one of {', '.join(self.choices)}")
@@ -135,7 +135,7 @@ class Scalar(_Range):
         return _frozen(array).item()
 
     def write(self, value: Any) -> Any:
-        """The value as it stands in JSON."""
+        """Return the value as it stands in JSON."""
         return None if isinstance(value, float) and math.isinf(value) else value
 
 
@@ -149,7 +149,7 @@ class Array(_Range):
     kind: type = float
     shape: str = ""
     empty: bool = False
-    """Whether the array may have no entries (no pairs, no servers chosen)."""
+    """True if the array may have no entries (no pairs, no servers chosen)."""
     index_of: str = ""
     """Dimension that the entries count positions in, such as ``"n"`` for job numbers."""
     choices: tuple[str, ...] = ()
@@ -175,7 +175,7 @@ class Array(_Range):
         object.__setattr__(self, "choices", choices)
 
     def read(self, value: Any, dims: dict[str, int]) -> NDArray[Any]:
-        """The value as it is kept, checked; ``dims`` learns the lengths that it tells."""
+        """Return the value as it is kept, checked; ``dims`` learns the lengths that it tells."""
         array = _words(value, self.choices) if self.kind is str else _numbers(value, self.kind, self.infinite)
         wanted = self.shape.split()
         missing = [dim for dim, got in zip(wanted, array.shape, strict=False) if got == 0]
@@ -202,7 +202,7 @@ class Array(_Range):
         return _frozen(array)
 
     def write(self, value: NDArray[Any]) -> Any:
-        """The value as it stands in JSON."""
+        """Return the value as it stands in JSON."""
         if value.dtype.kind == "f" and np.isinf(value).any():
             listed = value.astype(object)
             listed[np.isinf(value)] = None
@@ -214,7 +214,7 @@ class Ragged(Array):
     """One array per job (or server, ...): the first dimension counts them, the second may differ."""
 
     def read(self, value: Any, dims: dict[str, int]) -> Any:
-        """The value as it is kept, checked; ``dims`` learns the lengths that it tells."""
+        """Return the value as it is kept, checked; ``dims`` learns the lengths that it tells."""
         listed = value.ndim > 0 if isinstance(value, np.ndarray) else isinstance(value, Sequence)
         if not listed or isinstance(value, (str, bytes)):
             raise ValueError(f"got {type(value).__name__}, must be a sequence of arrays")
@@ -240,7 +240,7 @@ class Ragged(Array):
         return tuple(rows)
 
     def write(self, value: Any) -> Any:
-        """The value as it stands in JSON."""
+        """Return the value as it stands in JSON."""
         return [super(Ragged, self).write(row) for row in value]
 
 
@@ -319,7 +319,7 @@ def _types(value: Any) -> set[type]:
 
 
 def _sample(array: NDArray[Any], allowed: str) -> str:
-    """The first entry that is not of an allowed kind, for an error message."""
+    """Return the first entry that is not of an allowed kind, for an error message."""
     whole = "i" in allowed and "f" not in allowed
     for index, entry in np.ndenumerate(array.astype(object)):
         if whole and isinstance(entry, float) and entry % 1 == 0 and abs(entry) < 2**53:
@@ -331,7 +331,7 @@ def _sample(array: NDArray[Any], allowed: str) -> str:
 
 
 def show(index: tuple[int, ...]) -> str:
-    """An index as it stands in messages, such as ``[2, 0]``."""
+    """Return an index as it stands in messages, such as ``[2, 0]``."""
     return "[" + ", ".join(map(str, index)) + "]"
 
 
@@ -348,7 +348,7 @@ def length(dim: str, dims: dict[str, int], bind: int | None = None) -> int | Non
 
 
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """A read-only copy in C order; -0.0 becomes 0.0 so that equal content has one digest."""
+    """Return a read-only copy in C order; -0.0 becomes 0.0 so that equal content has one digest."""
     array = np.array(array, order="C")
     if array.dtype.kind == "f":
         array += 0.0
@@ -358,13 +358,13 @@ def _frozen(array: NDArray[Any]) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class Unset:
-    """What stands in a field that was left out, until the dimensions are known."""
+    """The mark of a field that was left out, until the dimensions are known."""
 
     fill: Callable[[dict[str, int]], Any]
 
 
 def default(fill: Callable[[dict[str, int]], Any]) -> Any:
-    """A field that may be left out; ``fill`` makes its value from the dimensions known by then."""
+    """Declare a field that may be left out; ``fill`` makes its value from the dimensions known by then."""
     return Unset(fill)
 
 
@@ -391,7 +391,7 @@ _QUOTE.maxstring = _QUOTE.maxother = _QUOTE.maxlong = 80
 
 
 def quoted(value: Any) -> str:
-    """A value as messages show it: in a line, cut where it is long or deep."""
+    """Return a value as messages show it: in a line, cut where it is long or deep."""
     try:
         return _QUOTE.repr(value)
     except ValueError:

@@ -14,7 +14,7 @@ from instances.base import InstanceError
 __all__ = ["OpenFile", "PathLike", "Text", "as_json", "read_bytes", "read_source", "read_text"]
 
 PathLike = str | os.PathLike[str]
-"""Where a file is."""
+"""The path of a file."""
 
 OpenFile = IO[str] | IO[bytes]
 """A file that is open for reading."""
@@ -25,7 +25,7 @@ PIECE = 2**20
 """Bytes that are read at once."""
 
 _GZIP = b"\x1f\x8b"
-"""How files of gzip begin."""
+"""The beginning of files of gzip."""
 
 
 class Text(NamedTuple):
@@ -46,12 +46,12 @@ class Text(NamedTuple):
 
 
 def read_text(path: PathLike) -> str:
-    """The content of a text file, its ends of line as they are; see :func:`read_source`."""
+    """Read a text file, its ends of line as they are; see :func:`read_source`."""
     return read_source(path).content
 
 
 def read_source(source: PathLike | OpenFile) -> Text:
-    """A text file with its name and hash, its ends of line as they are.
+    """Read a text file with its name and hash, its ends of line as they are.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def read_source(source: PathLike | OpenFile) -> Text:
 
 
 def read_bytes(path: PathLike) -> bytes:
-    """The content of a file.
+    """Read a file.
 
     Raises
     ------
@@ -127,7 +127,7 @@ def read_bytes(path: PathLike) -> bytes:
 
 
 def as_json(content: str, where: str, *, line: bool = False) -> Any:
-    """What a JSON text holds.
+    """Parse a JSON text.
 
     Parameters
     ----------

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
+COLLECTED = {path.parent.name for path in (ROOT / "collection").glob("*/records.json")}
+"""The problems of the collection, of which more is asked than of one that is added."""
 
 
 def module_of(path: Path) -> Any:

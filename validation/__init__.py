@@ -1,4 +1,4 @@
-"""What is true: the catalogue, gap studies, property checks, hunts, and the command line.
+"""Validation of methods: the catalogue, gap studies, property checks, hunts, and the command line.
 
 ``gap_study`` measures heuristics against proven optima, ``merge_studies`` joins its shards, ``replay_study`` says what
 their gaps come to on a trace, ``check_heuristic`` puts a heuristic to the test, ``find_worst`` looks for its worst
@@ -10,20 +10,13 @@ from typing import TYPE_CHECKING
 
 from lazy_loader import attach
 
+from validation.renamed import install
+
 if TYPE_CHECKING:
     from validation.catalogue import CATALOGUE, Entry, Heuristic, Rescaling, named, register
     from validation.errors import CatalogueError, StudyError
-    from validation.judgement.judging import Judgement, judge
-    from validation.replay.options import ReplayOptions
-    from validation.replay.results import Replays
-    from validation.replay.study import replay_study
-    from validation.study.compare import Comparison, compare_studies
-    from validation.study.merge import merge_studies
-    from validation.study.options import StudyOptions
-    from validation.study.progress import Progress
-    from validation.study.results import Study
-    from validation.study.run import gap_study
-    from validation.testing.checks import (
+    from validation.kernel.progress import Progress
+    from validation.kinds.checks import (
         BreaksOnly,
         CheckReport,
         Holds,
@@ -34,11 +27,20 @@ if TYPE_CHECKING:
         check_heuristic,
         parametrize_with_checks,
     )
-    from validation.testing.claims import Claim, Verdict, examine
-    from validation.testing.hunt import find_worst
+    from validation.kinds.claims import Claim, Verdict, examine
+    from validation.kinds.hunt import find_worst
+    from validation.kinds.judge.judging import Judgement, judge
+    from validation.kinds.replays.options import ReplayOptions
+    from validation.kinds.replays.results import Replays
+    from validation.kinds.replays.study import replay_study
+    from validation.kinds.stored import merge_studies
+    from validation.kinds.study.compare import Comparison, compare_studies
+    from validation.kinds.study.options import StudyOptions
+    from validation.kinds.study.results import Study
+    from validation.kinds.study.run import gap_study
+    from validation.kinds.witness import Witness
+    from validation.kinds.worst_case import WorstCase, worst_case
     from validation.testing.strategies import strategy
-    from validation.testing.witness import Witness
-    from validation.testing.worst_case import WorstCase, worst_case
 
 __all__ = [
     "CATALOGUE",
@@ -87,17 +89,17 @@ __getattr__, __dir__, _ = attach(
     submod_attrs={
         "catalogue": ["CATALOGUE", "Entry", "Heuristic", "Rescaling", "named", "register"],
         "errors": ["CatalogueError", "StudyError"],
-        "judgement.judging": ["Judgement", "judge"],
-        "replay.options": ["ReplayOptions"],
-        "replay.results": ["Replays"],
-        "replay.study": ["replay_study"],
-        "study.compare": ["Comparison", "compare_studies"],
-        "study.merge": ["merge_studies"],
-        "study.options": ["StudyOptions"],
-        "study.progress": ["Progress"],
-        "study.results": ["Study"],
-        "study.run": ["gap_study"],
-        "testing.checks": [
+        "kinds.judge.judging": ["Judgement", "judge"],
+        "kinds.replays.options": ["ReplayOptions"],
+        "kinds.replays.results": ["Replays"],
+        "kinds.replays.study": ["replay_study"],
+        "kinds.study.compare": ["Comparison", "compare_studies"],
+        "kinds.stored": ["merge_studies"],
+        "kinds.study.options": ["StudyOptions"],
+        "kernel.progress": ["Progress"],
+        "kinds.study.results": ["Study"],
+        "kinds.study.run": ["gap_study"],
+        "kinds.checks": [
             "BreaksOnly",
             "CheckReport",
             "Holds",
@@ -108,10 +110,12 @@ __getattr__, __dir__, _ = attach(
             "check_heuristic",
             "parametrize_with_checks",
         ],
-        "testing.claims": ["Claim", "Verdict", "examine"],
-        "testing.hunt": ["find_worst"],
+        "kinds.claims": ["Claim", "Verdict", "examine"],
+        "kinds.hunt": ["find_worst"],
         "testing.strategies": ["strategy"],
-        "testing.witness": ["Witness"],
-        "testing.worst_case": ["WorstCase", "worst_case"],
+        "kinds.witness": ["Witness"],
+        "kinds.worst_case": ["WorstCase", "worst_case"],
     },
 )
+
+install()

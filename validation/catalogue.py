@@ -1,4 +1,4 @@
-"""The library's table of contents: every problem with its instances, model and heuristics.
+"""The catalogue: every problem with its instances, model and heuristics.
 
 The entry of a problem stands in ``validation/problems/<paper>/<problem>.py`` and is found there by the
 problem's name; what other packages add comes in through :func:`register`.
@@ -29,17 +29,21 @@ if TYPE_CHECKING:
 
     from formulations.engine.protocol import Formulation
     from formulations.worst_case.proving import WorstCaseModel
-    from validation.isolation import Answer
-    from validation.testing.promises import Promise
+    from validation.kernel.isolation import Reply
+    from validation.kinds.promises import Promise
+
+EXACT = "exact"
+"""Name of the algorithm, and of the decision maker, that solves a problem's model to proven optimality."""
 
 IMPORT_SECONDS = 60.0
-"""For a module of the user's to be imported."""
+"""Time limit for importing a module of the user's, s."""
 
 READY = ("formulations", "networkx", "pandas")
 """Modules that a heuristic given by a reference may ask to have ready."""
 
 __all__ = [
     "CATALOGUE",
+    "EXACT",
     "Catalogue",
     "Entry",
     "Heuristic",
@@ -58,7 +62,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Heuristic:
-    """A heuristic, and what is promised of it.
+    """A heuristic and its promises.
 
     Attributes
     ----------
@@ -71,7 +75,7 @@ class Heuristic:
     infeasible_because : str
         Why its plans may break rules, where the paper's algorithm lets them; empty otherwise.
     promises : tuple of Promise
-        What else is promised of it, and checked (:mod:`validation.testing.promises`).
+        What else is promised of it, and checked (:mod:`validation.kinds.promises`).
     imports : tuple of str
         Modules that it imports when it is called.  A study has them ready, so that its time is its own.
     worst_case : WorstCaseModel, optional
@@ -94,12 +98,12 @@ class Heuristic:
 
     @functools.cached_property
     def random(self) -> bool:
-        """Whether it takes ``rng``; looked up once, because that takes longer than many an answer."""
+        """True if it takes ``rng``; looked up once, because that takes longer than many an answer."""
         return takes_rng(self.function)
 
 
 def named(*heuristics: Heuristic | Callable[..., Any]) -> dict[str, Heuristic]:
-    """Heuristics by the names of their functions; a function alone is one of which nothing special is promised."""
+    """Return heuristics by the names of their functions; a function alone is one without special promises."""
     found = [one if isinstance(one, Heuristic) else Heuristic(one) for one in heuristics]
     return {one.name: one for one in found}
 
@@ -156,7 +160,7 @@ class Entry:
         ``strategy(**sizes)`` is a Hypothesis strategy for small instances; without one, it is derived
         from the declared fields.
     wide : mapping
-        Sizes of ``strategy`` beyond small ones, from which checks draw too.
+        Sizes of ``strategy`` beyond small ones, from which checks draw too; a function makes one when it is wanted.
     formulation : Formulation, optional
         Of a problem from outside the library; its own are ``formulations.<paper>.<problem>``.
     """
@@ -211,7 +215,7 @@ class Catalogue(Mapping[str, Entry]):
 
 
 def _own_entry(problem: str) -> Entry:
-    """The entry beside the library's own modules; a file that is missing is named."""
+    """Return the entry beside the library's own modules; a missing file is named in the error."""
     name = f"validation.problems.{problem}"
     try:
         found: Entry = importlib.import_module(name).ENTRY
@@ -262,7 +266,7 @@ def register(added: Entry | Heuristic | Callable[..., Any] | Any, *, problem: st
         return
     from hypothesis.strategies import SearchStrategy
 
-    from validation.testing.claims import Claim, add
+    from validation.claims.claim import Claim, add
 
     if isinstance(added, Claim):
         add(added)
@@ -279,7 +283,7 @@ def register(added: Entry | Heuristic | Callable[..., Any] | Any, *, problem: st
 
 
 def entry(problem: str) -> Entry:
-    """The catalogue's entry for ``problem``.
+    """Return the catalogue's entry for ``problem``.
 
     Raises
     ------
@@ -298,7 +302,7 @@ def entry(problem: str) -> Entry:
 def heuristic(
     problem: str, given: str | Callable[..., Any] | Heuristic, *, declines: bool = True
 ) -> tuple[str, Heuristic]:
-    """Name and heuristic of whatever a user may give for one.
+    """Return the name and heuristic of whatever a user may give for one.
 
     Parameters
     ----------
@@ -363,8 +367,8 @@ class Imported:
 
 
 def _imported(reference: str, declines: bool) -> Heuristic:
-    """The heuristic that a reference names; looked at apart, because importing a module runs whatever is in it."""
-    from validation.isolation import Apart
+    """Return the heuristic of a reference; it is looked at in another process, because an import runs any code."""
+    from validation.kernel.isolation import Apart
 
     with Apart(_looked_at) as apart:
         answer = apart.ask(reference, seconds=IMPORT_SECONDS)
@@ -376,9 +380,9 @@ def _imported(reference: str, declines: bool) -> Heuristic:
     return Heuristic(Imported(reference, bool(found["random"])), **known)
 
 
-def _well(reference: str, answer: Answer) -> dict[str, Any]:
-    """What a process answered that imported a module of the user's; an error where that went wrong."""
-    from validation.isolation import plain
+def _well(reference: str, answer: Reply) -> dict[str, Any]:
+    """Return the answer of a process that imported a module of the user's; raise where that went wrong."""
+    from validation.kernel.isolation import plain
 
     found = answer.content or {"error": answer.reason}
     if "error" in found:
@@ -389,7 +393,7 @@ def _well(reference: str, answer: Answer) -> dict[str, Any]:
 
 
 def _looked_at(reference: str) -> dict[str, Any]:
-    """What is to be known of a function before it is called."""
+    """Return the facts about a function that are needed before it is called."""
     try:
         found = import_object(reference)
     except StudyError as error:
@@ -407,7 +411,7 @@ def _looked_at(reference: str) -> dict[str, Any]:
 
 
 def takes_rng(function: Callable[..., Any]) -> bool:
-    """Whether a heuristic draws from a stream that it is given."""
+    """Return whether a heuristic draws from a stream that it is given."""
     try:
         return "rng" in inspect.signature(function).parameters
     except ValueError:  # A function of a library in C that does not tell its parameters.
@@ -419,7 +423,7 @@ def _those_of(known: Mapping[str, Heuristic]) -> str:
 
 
 LOADED: dict[str, None] = {}
-"""What :func:`load` was told, in order; of a file its module."""
+"""References that :func:`load` was given, in order; for a file its module."""
 
 
 def load(reference: str) -> None:
@@ -444,7 +448,7 @@ def load(reference: str) -> None:
 
 
 def import_tried(reference: str) -> Any:
-    """What a reference names, in this process, once it has been imported apart.
+    """Import what a reference names in this process, once it has been imported in another one.
 
     A module that ends the process when it is imported, or never lets go of it, does so there.  What it prints
     while it is imported goes nowhere, so that a command's output is the command's own.
@@ -453,7 +457,7 @@ def import_tried(reference: str) -> Any:
     ------
     StudyError
     """
-    from validation.isolation import Apart
+    from validation.kernel.isolation import Apart
 
     with Apart(_imports) as apart:
         answer = apart.ask(reference, seconds=IMPORT_SECONDS)
@@ -471,7 +475,7 @@ def _imports(reference: str) -> dict[str, Any]:
 
 
 def import_object(reference: str) -> Any:
-    """What "module:name", "file.py:name", or "module" alone names.
+    """Import what "module:name", "file.py:name", or "module" alone names.
 
     The current directory is searched last, so that a file of the user's, such as ``json.py``, takes no other's
     place; "file.py" is that file, whatever its name.
@@ -499,7 +503,7 @@ def _module(name: str) -> ModuleType:
 
 
 def _module_in(file: Path) -> ModuleType:
-    """The module of a file, under the file's name; what it imports may stand beside it."""
+    """Return the module of a file, under the file's name; modules that it imports may stand beside it."""
     _search_last(str(file.parent))
     name = file.stem
     known = sys.modules.get(name)

@@ -1,28 +1,39 @@
-"""What the user got wrong: one line that names the culprit; and what no user can get wrong."""
+"""Errors: of the user, one line that names the culprit; and of the library, which no user can cause."""
 
 from __future__ import annotations
 
-__all__ = ["CatalogueError", "ConservationError", "OracleDisagreementError", "ReplayError", "StudyError"]
+__all__ = [
+    "CatalogueError",
+    "ConservationError",
+    "HeuristicFailedError",
+    "OracleDisagreementError",
+    "ReplayError",
+    "StudyError",
+]
 
 
 class CatalogueError(ValueError):
-    """There is no problem or heuristic of that name; the message suggests the nearest one."""
+    """Unknown problem or heuristic; the message suggests the nearest name."""
 
 
 class StudyError(ValueError):
-    """A study, a check or a hunt cannot be run as asked; the message names what is wrong."""
+    """A study, a check or a hunt that cannot be run as asked; the message names what is wrong."""
+
+
+class HeuristicFailedError(StudyError):
+    """A heuristic that raised, died, was stopped or returned no plan; the message says which."""
 
 
 class OracleDisagreementError(AssertionError):
-    """A feasible plan beats a proven bound: a model, a bound or a judge is wrong."""
+    """A feasible plan that beats a proven bound: a model, a bound or a judge is wrong."""
 
 
 class ReplayError(ValueError):
-    """A replay cannot be run as asked, or cannot go on; the message says when, and what is wrong."""
+    """A replay that cannot be run as asked, or cannot go on; the message says when, and what is wrong."""
 
 
 class ConservationError(ReplayError):
-    """What a decision hands out or a job gets is not there: a GPU twice, work that was not asked for, time backwards.
+    """A replay in which something is not there: a GPU handed out twice, work not asked for, time backwards.
 
     Attributes
     ----------

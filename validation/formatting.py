@@ -13,11 +13,12 @@ __all__ = [
     "percent",
     "printable",
     "ratio_range",
+    "span",
 ]
 
 
 def percent(gap: float) -> str:
-    """A gap or a share in per cent, to three digits; 0 only where it is exactly 0, and 100 where it is not less."""
+    """Return a gap or a share in per cent, to three digits; 0 only where exactly 0, and 100 where it is not less."""
     if math.isnan(gap):
         return "–"
     if math.isinf(gap):
@@ -33,21 +34,21 @@ def percent(gap: float) -> str:
 
 
 def number_range(low: float, high: float) -> str:
-    """A number, or the interval that it lies in."""
+    """Return a number, or the interval that it lies in."""
     if not low <= high:
         return "–"
     return number(low) if low == high else f"{number(low)} to {number(high)}"
 
 
 def gap_range(low: float, high: float) -> str:
-    """A gap, or the interval that it lies in where optimality was not proven."""
+    """Return a gap, or the interval that it lies in where optimality was not proven."""
     if low == high or (math.isnan(low) and math.isnan(high)):
         return percent(high)
     return f"{percent(low)} to {percent(high)}"
 
 
 def difference_range(low: float, high: float) -> str:
-    """A difference of gaps with its sign, or the interval that it lies in."""
+    """Return a difference of gaps with its sign, or the interval that it lies in."""
 
     def signed(difference: float) -> str:
         said = percent(abs(difference))
@@ -59,7 +60,7 @@ def difference_range(low: float, high: float) -> str:
 
 
 def ratio_range(low: float, high: float) -> str:
-    """How many times as much, or the interval that it lies in."""
+    """Return a ratio as so many times, or the interval that it lies in."""
 
     def times(ratio: float) -> str:
         return f"{ratio:.3g} ×"
@@ -70,7 +71,7 @@ def ratio_range(low: float, high: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time with its unit, to two digits."""
+    """Return a time with its unit, to two digits."""
     if math.isnan(seconds):
         return "–"
     if seconds < 1e-3:
@@ -82,13 +83,23 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min"
 
 
+def span(seconds: float) -> str:
+    """Return a time of the simulated clock, to three digits."""
+    if seconds != seconds:
+        return "–"
+    for size, unit in ((86400.0, "d"), (3600.0, "h"), (60.0, "min")):
+        if abs(seconds) >= 2 * size or abs(seconds) == size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds:.3g} s"
+
+
 def number(value: float) -> str:
-    """A value of an objective."""
+    """Return a value of an objective."""
     return "–" if math.isnan(value) else f"{value:.6g}"
 
 
 def printable(text: str) -> str:
-    """Text that is shown and not obeyed: what is no visible character is written as its escape.
+    """Return text to be shown and not obeyed: characters that are not visible are written as their escapes.
 
     Names and reasons are anybody's, and a terminal takes orders.  Lines stay lines.
     """

@@ -1,4 +1,4 @@
-"""Where commands write: tried before there is anything to lose, and nothing of somebody else's overwritten."""
+"""Outputs of commands: tried before there is anything to lose; files of others are not overwritten."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from validation.errors import StudyError
 __all__ = ["folder_to_write", "refuse_foreign", "try_file", "try_folder", "writing"]
 
 _PAGE = b'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>'
-"""How pages of hunts begin."""
+"""Beginning of the pages of hunts."""
 
 
 def refuse_foreign(path: Path, problem: str) -> None:
@@ -49,7 +49,7 @@ def _is_own(path: Path, problem: str) -> bool:
 
 @contextlib.contextmanager
 def folder_to_write(folder: Path) -> Iterator[None]:
-    """A folder that takes files, made where it is missing; what was made goes again if it stays empty.
+    """Make a folder that takes files, where it is missing; remove what was made if it stays empty.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def folder_to_write(folder: Path) -> Iterator[None]:
 
 
 def try_file(path: Path) -> None:
-    """Refuse a file that cannot be written, nor one of its name replaced.
+    """Refuse a file that cannot be written, without replacing one of its name.
 
     Raises
     ------
@@ -99,7 +99,7 @@ def try_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def writing(place: Path) -> Iterator[None]:
-    """What fails in here is an error that names the place."""
+    """Turn a failure within the context into an error that names the place."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Options of readers by name: what a function takes is what its signature says, in words as in TOML.
+"""Options of readers by name, taken from a function's signature, in words as in TOML.
 
 ``--reader NAME=VALUE`` on the command line and the table ``[reader]`` of a TOML file name parameters of a problem's
 ``from_trace``, or of the reader of a format; their types are those of the annotations, and nothing is listed twice.
@@ -16,11 +16,11 @@ from validation.errors import StudyError
 __all__ = ["is_list", "pairs", "parameters", "typed", "words_of"]
 
 _SOURCES = ("throughputs", "trace", "placements")
-"""Parameters that say what is read, not how."""
+"""Parameters for what is read, not for how it is read."""
 
 
 def parameters(function: Callable[..., Any]) -> dict[str, Any]:
-    """The options that a function takes beside what it reads, with their types: its keyword-only arguments.
+    """Return the options of a function beside what it reads, with their types: its keyword-only arguments.
 
     Those that a :class:`typing.TypedDict` declares are among them.
     """
@@ -38,7 +38,7 @@ def parameters(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _evaluated(annotation: Any, function: Callable[..., Any]) -> Any:
-    """A type from its annotation, which may be text; anything where nobody can tell."""
+    """Return a type from its annotation, which may be text; anything where nobody can tell."""
     if annotation is inspect.Parameter.empty:
         return Any
     try:
@@ -48,7 +48,7 @@ def _evaluated(annotation: Any, function: Callable[..., Any]) -> Any:
 
 
 def pairs(given: Sequence[str], option: str = "--reader") -> dict[str, Any]:
-    """``NAME=VALUE`` as a mapping; ``NAME.ENTRY=VALUE`` is an entry of a mapping, as in TOML.
+    """Return ``NAME=VALUE`` as a mapping; ``NAME.ENTRY=VALUE`` is an entry of a mapping, as in TOML.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def pairs(given: Sequence[str], option: str = "--reader") -> dict[str, Any]:
 
 
 def typed(given: Mapping[str, Any], known: Mapping[str, Any], what: str, option: str = "reader") -> dict[str, Any]:
-    """Options as a function takes them.
+    """Return options as a function takes them.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def typed(given: Mapping[str, Any], known: Mapping[str, Any], what: str, option:
 
 
 def _members(kind: Any) -> list[Any]:
-    """The types of a union but for None; else the type."""
+    """Return the types of a union but for None; else the type."""
     if get_origin(kind) is Annotated:
         return _members(get_args(kind)[0])
     if get_origin(kind) in (Union, types.UnionType):
@@ -115,12 +115,12 @@ def _members(kind: Any) -> list[Any]:
 
 
 def is_list(kind: Any) -> bool:
-    """Whether an option of a type takes several values at once."""
+    """Return whether an option of a type takes several values at once."""
     return any(get_origin(one) is Sequence for one in _members(kind))
 
 
 def _read(value: Any, kind: Any) -> Any:
-    """A value of a type; a ``ValueError`` where it is none."""
+    """Return a value of a type; raise a ``ValueError`` where it is none."""
     members = _members(kind)
     if len(members) > 1:
         for one in members:
@@ -161,7 +161,7 @@ def _whole(value: float) -> int:
 
 
 def words_of(kind: Any) -> str:
-    """What a value of a type is called."""
+    """Return the name of a value of a type, in words."""
     members = _members(kind)
     if len(members) > 1:
         return " or ".join(dict.fromkeys(words_of(one) for one in members))

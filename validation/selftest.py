@@ -19,10 +19,10 @@ from validation.formatting import number
 __all__ = ["Finding", "selftest"]
 
 DRAWN = 100
-"""Instances of a problem among which one has an optimum."""
+"""Instances drawn of a problem, of which one must have an optimum."""
 
 SOLVE_SECONDS = 60.0
-"""For the optimum of an instance, of which the slowest takes a second or two."""
+"""Time limit for the optimum of an instance, s; the slowest takes a second or two."""
 
 
 @dataclass(frozen=True)
@@ -65,16 +65,16 @@ def _require(holds: bool, otherwise: str) -> None:
 
 
 def _problem(problem: str) -> str:
-    """A small instance of a problem that has an optimum: to a file and back, drawn, and answered by all heuristics."""
+    """Try a small instance of a problem that has an optimum: in a file, drawn, and answered by all heuristics."""
     from matplotlib.figure import Figure
 
     import formulations
     import instances
     from validation import catalogue
-    from validation.drawing import own_style
-    from validation.gaps import beats
-    from validation.study.cases import generate
-    from validation.study.cells import judged
+    from validation.kernel.gaps import beats
+    from validation.kinds.study.cases import generate
+    from validation.kinds.study.cells import judged
+    from validation.pages.drawing import own_style
 
     entry = catalogue.entry(problem)
     drawn = (generate(problem, 1, entry.sizes[0], index) for index in range(DRAWN))
@@ -103,7 +103,7 @@ def _problem(problem: str) -> str:
 
 
 def _study() -> str:
-    """A study into a folder, read again, with its table and its report."""
+    """Write a study into a folder and read it again, with its table and its report."""
     from validation import gap_study
 
     with tempfile.TemporaryDirectory() as folder:
@@ -120,7 +120,7 @@ def _study() -> str:
 
 
 def _check() -> str:
-    """A heuristic that is right holds, and one that returns too few servers is found out."""
+    """Check that a right heuristic holds, and that one that returns too few servers is found out."""
     from validation import check_heuristic
 
     right = check_heuristic("aryl.reclaim", "server_fraction", max_examples=20)
@@ -131,12 +131,12 @@ def _check() -> str:
 
 
 def _too_few(instance: Any) -> Any:
-    """No servers, whatever is demanded."""
+    """Return no servers, whatever is demanded."""
     return instance.plan_type(servers=[])
 
 
 def _example() -> str:
-    """Gavel's example of section 4.1, whose optimum is 8/11."""
+    """Return Gavel's example of section 4.1, whose optimum is 8/11."""
     import formulations
     from instances.gavel.max_min_fairness import three_jobs
 

@@ -1,4 +1,4 @@
-"""What an instance tells of the data it was drawn from, in words: files, rows left out, what was repaired.
+"""Sources of an instance's data, in words: files, rows left out, repairs.
 
 An origin is a reader's (:mod:`instances.data.origin`) or anybody's, and of a file that may have been changed: what is
 not as readers tell it is passed over.
@@ -13,7 +13,7 @@ __all__ = ["read_files", "repairs", "told"]
 
 
 def read_files(origin: Mapping[str, Any] | None) -> Iterator[tuple[str, dict[str, Any]]]:
-    """What each file is to the instance ("trace", say), and how it was read; a reader's table has one before."""
+    """Yield the role of each file ("trace", say), and how it was read; a reader's table has one before."""
     for what in ("throughputs", "trace", "placements"):
         reading = (origin or {}).get(what)
         while isinstance(reading, Mapping):
@@ -23,13 +23,13 @@ def read_files(origin: Mapping[str, Any] | None) -> Iterator[tuple[str, dict[str
 
 
 def repairs(origin: Mapping[str, Any] | None) -> dict[str, int]:
-    """What was changed or filled in, and for how many jobs."""
+    """Return the changes and fillings of the data, and for how many jobs each."""
     found = (origin or {}).get("repairs")
     return {str(what): count for what, count in found.items() if _whole(count)} if isinstance(found, Mapping) else {}
 
 
 def told(reading: Mapping[str, Any]) -> list[str]:
-    """What there is to know of how a file was read, beside its name and its rows."""
+    """Return the facts about how a file was read, beside its name and its rows, a line each."""
     lines = []
     if _whole(skipped := reading.get("skipped")):
         reasons = reading.get("reasons")
@@ -45,5 +45,5 @@ def told(reading: Mapping[str, Any]) -> list[str]:
 
 
 def _whole(count: Any) -> bool:
-    """Whether it is a number of things, and not none."""
+    """Return whether a count is a whole number above 0."""
     return isinstance(count, int) and not isinstance(count, bool) and count > 0

@@ -15,7 +15,7 @@ import typer
 
 from benchmarks.collection.making import again, prove, solve
 from benchmarks.collection.recipe import RECIPE, draws
-from validation.collection.store import Collection, place
+from validation.kinds.collection.store import Collection, place
 
 __all__ = ["app", "main"]
 

@@ -19,13 +19,14 @@ from formulations import Solution
 from instances.base import Instance, Plan, agree
 from instances.schema import Scalar, declarations
 from validation import catalogue
-from validation.collection.judging import Checked
-from validation.collection.prices import prices as prices_of
-from validation.collection.store import Collection
-from validation.collection.submission import closed, graded, submit_plan, submit_run
-from validation.gaps import beats
-from validation.provenance import provenance, today, version
-from validation.study.cells import ask
+from validation.kernel.asking import answer
+from validation.kernel.gaps import beats
+from validation.kernel.judging import Status
+from validation.kernel.provenance import memory_of_machine, provenance, today, version
+from validation.kinds.collection.judging import Checked
+from validation.kinds.collection.prices import prices as prices_of
+from validation.kinds.collection.store import Collection
+from validation.kinds.collection.submission import closed, graded, submit_plan, submit_run
 
 __all__ = ["again", "prove", "solve"]
 
@@ -54,7 +55,7 @@ def solve(collection: Collection, draw: Draw, instance: Instance[Any]) -> bool:
     """
     solution, runs = _runs(instance, draw.seconds)
     heuristics = catalogue.entry(instance.problem).heuristics
-    answers = {name: _answer(instance, heuristic) for name, heuristic in heuristics.items()}
+    answers = {name: answer_of(instance, heuristic) for name, heuristic in heuristics.items()}
     plan, value, found_by = solution.plan, solution.objective, _by(solution)
     for name, (status, found, worth) in answers.items():
         if status != "feasible" or worth is None:
@@ -113,7 +114,7 @@ def prove(collection: Collection, name: str, *, seconds: float) -> str:
     if record["best"]["exact"] is not None and kind != "runs":
         return kind
     instance = collection.instance(name)
-    checked = Checked(collection.folder, instance)
+    checked = Checked(instance)
     record = {**record, "best": {**record["best"], "exact": str(checked.value(collection.plan(name)))}}
     for proof, prices, found in _proofs(name, instance, checked, seconds):
         value, known = record["best"]["value"], record["bound"]["value"]
@@ -225,19 +226,15 @@ def _run(solver: str, number: str, options: Mapping[str, Any], method: str, told
     }
 
 
-def _answer(instance: Instance[Any], heuristic: catalogue.Heuristic) -> tuple[str, Plan | None, float | None]:
+def answer_of(instance: Instance[Any], heuristic: catalogue.Heuristic) -> tuple[str, Plan | None, float | None]:
     """Status, plan and value of a heuristic."""
-    asked = ask(instance, heuristic, SEED, seconds=ASKED)
-    if asked.reason:
-        print(f"{instance.problem}: {heuristic.name} fails: {asked.reason}")
-        return "failed", None, None
-    if asked.plan is None:
-        return "declined", None, None
-    if instance.violations(asked.plan):
-        return "infeasible", None, None
-    value = instance.objective(asked.plan)
+    found = answer(instance, heuristic, SEED, seconds=ASKED, memory=memory_of_machine() // 2)
+    if found.status == Status.FAILED:
+        print(f"{instance.problem}: {heuristic.name} fails: {found.reason}")
+    if found.status != Status.FEASIBLE:
+        return found.status, None, None
     # A plan that never ends is worth what JSON has no number for.
-    return "feasible", asked.plan, value if math.isfinite(value) else None
+    return found.status, found.plan, found.value if math.isfinite(found.value) else None
 
 
 @cache

@@ -1,7 +1,8 @@
-"""What the collection is drawn from: for each problem a list of draws, each with a name and the call that makes it.
+"""Draws of the collection: for each problem a list, each draw with a name and the call that makes it.
 
-The number of a draw is its seed, and picks the options by turns, so that a list may grow at its end and nothing before
-it changes.  Paths of public data are those below ``SCHEDULING_DATA``.
+The options are in ``recipe.toml`` beside this file.  The number of a draw is its seed, and picks the options by turns,
+so that a list may grow at its end and nothing before it changes.  Paths of public data are those below
+``SCHEDULING_DATA``.
 """
 
 from __future__ import annotations
@@ -9,17 +10,19 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from instances.base import Instance, InstanceError
 from instances.files import instance_type
 from validation import catalogue
 from validation.errors import ReplayError
-from validation.testing.hunt import find_worst
+from validation.kinds.hunt import find_worst
 
-__all__ = ["Draw", "draws"]
+__all__ = ["RECIPE", "Draw", "Recipe", "draws", "replayed"]
 
 AnyInstance = Instance[Any]
 Options = Mapping[str, Any]
@@ -50,15 +53,6 @@ class Draw:
     make: Callable[[], AnyInstance | None]
     seconds: float
 
-
-LICENCES = {
-    "gavel/": "MIT",
-    "elasticflow/microsoft/": "MIT",
-    "elasticflow/": "Apache-2.0",
-    "synergy/": "MIT",
-    "tiresias/": "Apache-2.0",
-}
-"""Of public data, by the beginnings of their paths; the first that fits counts."""
 
 QUICK, LONG = 5.0, 30.0
 """Limits for proofs, s."""
@@ -108,6 +102,27 @@ class Recipe:
     snapshots: Sequence[Options] = ()
     replays: Sequence[Options] = ()
     hunted: Sequence[str] = ()
+
+
+def _read(path: Path) -> tuple[dict[str, Recipe], dict[str, str]]:
+    """Return the recipe of each problem, and the licences of public data by the beginnings of their paths."""
+    told = tomllib.loads(path.read_text(encoding="utf-8"))
+
+    def options(each: Mapping[str, Any], decider: str) -> Options:
+        made = {name: tuple(value) if isinstance(value, list) else value for name, value in each.items()}
+        named = {name: told["paths"][made[name]] for name in made if name in ("trace", "throughputs")}
+        return {**made, **named, **({"decider": decider} if decider else {})}
+
+    def recipe(like: str = "", decider: str = "", **fields: Any) -> Recipe:
+        merged = {**told.get(like, {}), **fields}
+        for name in merged.keys() - {"count", "traced", "hunted"}:
+            merged[name] = [options(each, decider if name == "replays" else "") for each in merged[name]]
+        return Recipe(**merged)
+
+    return {problem: recipe(**fields) for problem, fields in told["problems"].items()}, told["licences"]
+
+
+RECIPE, LICENCES = _read(Path(__file__).with_name("recipe.toml"))
 
 
 # --- kinds of draws ---
@@ -256,584 +271,3 @@ def _told(kind: str, text: str, options: Options) -> tuple[dict[str, Any], str]:
     licences = [next(one for path, one in LICENCES.items() if file.startswith(path)) for file in files]
     origin = {"kind": kind, "call": text} | ({"files": files} if files else {})
     return origin, " AND ".join(sorted(set(licences))) or "MIT"
-
-
-# --- the recipe ---
-
-PHILLY = "elasticflow/traces/philly_103959.csv"
-POLLUX = "elasticflow/traces/elasticVpollux_e.csv"
-A100, T4 = "elasticflow/throughputs_A100", "elasticflow/throughputs_T4"
-MICROSOFT = [f"elasticflow/microsoft/raw/cluster{number}.csv" for number in ("02", "05", "10")]
-TIRESIAS = "tiresias/60_job.csv"
-DAYS: Options = {"slot_seconds": 86400.0, "draw_models": True}
-PROFILES = "synergy/sensitivity_profiles.json"
-SYNERGY = "synergy/static_100job.csv"
-SIMULATED, PHYSICAL = "gavel/simulation_throughputs.json", "gavel/physical_cluster_throughputs.json"
-GAVEL = "gavel/msr_seed0_0e4a51.trace"
-GAVEL_STATIC = ["gavel/max_min_fairness.trace", "gavel/minimize_makespan.trace", "gavel/medium_test.trace"]
-
-POLICY_GENERATED: list[Options] = [
-    {"num_jobs": 4, "workers_per_pool": 2},
-    {"num_jobs": 8, "workers_per_pool": 4, "pair_fraction": 0.0},
-    {"num_jobs": 8, "workers_per_pool": 3},
-    {"num_jobs": 12, "workers_per_pool": 4, "unconsolidated": True},
-    {"num_jobs": 16, "workers_per_pool": 4, "pair_fraction": 0.1},
-    {"num_jobs": 24, "num_types": 4, "pair_fraction": 0.0},
-    {"num_jobs": 32, "heterogeneity": 3.0, "pair_fraction": 0.05},
-]
-POLICY_TRACES: list[Options] = [
-    {"throughputs": SIMULATED, "trace": GAVEL, "num_jobs": 12, "num_workers": 8},
-    {"throughputs": PHYSICAL, "trace": GAVEL_STATIC[0], "num_jobs": 16, "num_workers": 8},
-    {"throughputs": SIMULATED, "trace": GAVEL_STATIC[1], "num_jobs": 24, "num_workers": 8, "share_space": False},
-    {"throughputs": SIMULATED, "trace": GAVEL, "num_jobs": 14, "num_workers": 4, "unconsolidated": True},
-    {"throughputs": SIMULATED, "trace": GAVEL_STATIC[2], "num_jobs": 16, "num_workers": 4},
-    {"throughputs": PHYSICAL, "trace": GAVEL, "num_jobs": 48, "num_workers": 8, "share_space": False},
-    {"throughputs": SIMULATED, "trace": GAVEL, "num_jobs": 24, "num_workers": 8},
-]
-POLICY_SNAPSHOTS: list[Options] = [
-    {
-        "throughputs": SIMULATED,
-        "trace": GAVEL,
-        "time": time,
-        "num_workers": workers,
-        "share_space": pairs,
-        "slowdown": slowdown,
-        "only_listed": True,
-    }
-    for time, workers, pairs, slowdown in (
-        (20000.0, 3, True, 1.0),
-        (60000.0, 3, False, 1.0),
-        (100000.0, 2, True, 1.0),
-        (150000.0, 4, False, 2.0),
-        (80000.0, 3, True, 1.0),
-        (300000.0, 8, False, 4.0),
-    )
-]
-
-
-def _policy(decider: str, *, hunted: Sequence[str] = (), **fields: Options) -> Recipe:
-    replay = {"throughputs": SIMULATED, "num_workers": 8, "decider": decider}
-    return Recipe(
-        POLICY_GENERATED,
-        11,
-        traces=POLICY_TRACES,
-        traced=14,
-        snapshots=POLICY_SNAPSHOTS,
-        replays=[
-            {**replay, "trace": MICROSOFT[2], "first": 0, "jobs": 40, "keep": 4, "space_sharing": False},
-            {**replay, "trace": PHILLY, "first": 100, "jobs": 40, "keep": 4, "letter": "q"},
-        ],
-        hunted=hunted,
-    )
-
-
-RECIPE: dict[str, Recipe] = {
-    "afs.elastic_sharing": Recipe(
-        [
-            {"num_jobs": 2, "num_gpus": 4},
-            {"num_jobs": 3, "num_gpus": 8},
-            {"num_jobs": 3, "num_gpus": 4, "rigid": 0.5},
-            {"num_jobs": 4, "num_gpus": 8, "reallocation": "any_time"},
-            {"num_jobs": 4, "num_gpus": 8},
-            {"num_jobs": 5, "num_gpus": 16},
-        ],
-        18,
-        hard=[
-            {"num_jobs": 8, "num_gpus": 16},
-            {"num_jobs": 6, "num_gpus": 8, "rigid": 0.5},
-            {"num_jobs": 5, "num_gpus": 8, "arrival_gap": 0.5},
-            {"num_jobs": 9, "num_gpus": 32},
-            {"num_jobs": 8, "num_gpus": 8, "rigid": 0.5},
-            {"num_jobs": 10, "num_gpus": 16, "rigid": 0.3},
-            {"num_jobs": 8, "num_gpus": 8, "arrival_gap": 0.3},
-            {"num_jobs": 12, "num_gpus": 64},
-        ],
-        traces=[
-            {"throughputs": A100, "trace": PHILLY, "num_jobs": 3, "num_gpus": 8, "repair": True},
-            {"throughputs": T4, "trace": POLLUX, "num_jobs": 4, "num_gpus": 8, "repair": True},
-            {"throughputs": A100, "trace": MICROSOFT[0], "num_jobs": 4, "num_gpus": 16, "repair": True},
-            {"throughputs": A100, "trace": TIRESIAS, "num_jobs": 3, "num_gpus": 8, "repair": True},
-        ],
-        traced=12,
-        replays=[
-            {
-                "trace": MICROSOFT[2],
-                "throughputs": A100,
-                "first": 0,
-                "jobs": 24,
-                "keep": 8,
-                "decider": "afs_l",
-                "num_gpus": 8,
-            },
-        ],
-        hunted=["afs_l", "srtf_elastic"],
-    ),
-    "afs.gpu_placement": Recipe(
-        [
-            {"num_jobs": 3, "num_machines": 2, "gpus_per_machine": 4},
-            {"num_jobs": 5, "num_machines": 3, "gpus_per_machine": 4},
-            {"num_jobs": 8},
-            {"num_jobs": 8, "change": 0.2},
-            {"num_jobs": 16, "load": 0.8},
-            {"num_jobs": 24},
-        ],
-        34,
-        hard=[{"num_jobs": 48}, {"num_jobs": 64}, {"num_jobs": 96}],
-        hunted=["first_fit_decreasing"],
-    ),
-    "afs.network_packing": Recipe(
-        [
-            {"num_jobs": 3, "num_machines": 2, "gpus_per_machine": 4},
-            {"num_jobs": 6, "skew": 0.8},
-            {"num_jobs": 10},
-            {"num_jobs": 10, "floor_guarantee": False},
-            {"num_jobs": 30, "skew": 0.9},
-            {"num_jobs": 60},
-        ],
-        36,
-        hunted=["floor_and_grow"],
-    ),
-    "afs.two_job": Recipe(
-        [{"max_share": 2}, {"max_share": 8}, {"max_share": 8, "closeness": 0.95}, {"max_share": 32}],
-        24,
-        hunted=["pairwise_rule"],
-    ),
-    "aryl.base_allocation": Recipe(
-        [
-            {"num_jobs": 3, "capacity": 6},
-            {"num_jobs": 4, "capacity": 8},
-            {"num_jobs": 5, "capacity": 10},
-            {"num_jobs": 6, "capacity": 16},
-        ],
-        16,
-        replays=[
-            {
-                "trace": trace,
-                "first": first,
-                "jobs": 60,
-                "keep": 9,
-                "decider": "shortest_job_first",
-                "num_servers": 2,
-                "loaned": 1,
-                "letter": letter,
-            }
-            for trace, first, letter in ((MICROSOFT[1], 200, "r"), (MICROSOFT[0], 0, "q"))
-        ],
-        hunted=["shortest_job_first"],
-    ),
-    "aryl.elastic_allocation": Recipe(
-        [
-            {"num_jobs": 5, "max_extra": 4},
-            {"num_jobs": 10},
-            {"num_jobs": 20, "linear": False},
-            {"num_jobs": 40, "tightness": 0.3},
-            {"num_jobs": 80, "tightness": 0.7},
-        ],
-        15,
-        traces=[
-            {"throughputs": A100, "trace": PHILLY, "num_jobs": 8},
-            {"throughputs": T4, "trace": POLLUX, "num_jobs": 16, "scaling": 4},
-            {"throughputs": A100, "trace": MICROSOFT[1], "num_jobs": 24, "tightness": 0.3},
-            {"throughputs": A100, "trace": TIRESIAS, "num_jobs": 40, "scaling": 3},
-        ],
-        traced=14,
-        replays=[
-            {
-                "trace": MICROSOFT[1],
-                "first": 200,
-                "jobs": 60,
-                "keep": 10,
-                "decider": "dynamic_program",
-                "num_servers": 4,
-                "elastic": 0.6,
-                "scaling": 4,
-            }
-        ],
-        hunted=["marginal_greedy", "gandiva"],
-    ),
-    "aryl.placement": Recipe(
-        [
-            {"total_workers": 4},
-            {"total_workers": 8, "awkward": 0.8},
-            {"total_workers": 12},
-            {"total_workers": 20, "load": 0.95},
-            {"total_workers": 32, "elastic": 0.6},
-        ],
-        20,
-        hard=[
-            {"total_workers": 60, "load": 0.95},
-            {"total_workers": 80, "awkward": 0.9},
-            {"total_workers": 120, "awkward": 0.9, "load": 1.0},
-            {"total_workers": 200, "awkward": 0.9, "load": 1.0},
-        ],
-        replays=[
-            {
-                "trace": trace,
-                "first": first,
-                "jobs": 60,
-                "keep": 8,
-                "decider": "best_fit_decreasing",
-                "num_servers": 4,
-                "elastic": 0.5,
-                "scaling": 3,
-                "loaned": 2,
-                "letter": letter,
-            }
-            for trace, first, letter in ((MICROSOFT[2], 0, "r"), (MICROSOFT[0], 500, "q"))
-        ],
-        hunted=["best_fit_decreasing"],
-    ),
-    "aryl.reclaim": Recipe(
-        [
-            {"num_servers": 6},
-            {"num_servers": 8, "elastic": 0.4},
-            {"num_servers": 10, "spread": 1.0},
-            {"num_servers": 14, "locality": 0.5},
-            {"num_servers": 20},
-            {"num_servers": 30, "jobs_per_server": 4.0},
-        ],
-        24,
-        hard=[
-            {"num_servers": 40, "spread": 1.0, "locality": 0.5},
-            {"num_servers": 60, "jobs_per_server": 4.0, "spread": 1.0},
-            {"num_servers": 60, "demand": 18, "spread": 1.0, "locality": 0.0},
-            {"num_servers": 80, "demand": 24, "spread": 1.0, "locality": 0.0},
-            {"num_servers": 80, "demand": 24, "spread": 1.0, "locality": 0.5},
-            {"num_servers": 90, "demand": 27, "jobs_per_server": 4.0, "spread": 1.0, "locality": 0.2},
-        ],
-        replays=[
-            {
-                "trace": trace,
-                "first": first,
-                "jobs": 200,
-                "keep": 9,
-                "decider": "server_fraction",
-                "num_servers": 8,
-                "loaned": 12,
-                "elastic": 0.3,
-                "letter": letter,
-            }
-            for trace, first, letter in ((MICROSOFT[0], 0, "r"), (MICROSOFT[1], 0, "q"))
-        ],
-        hunted=["server_fraction", "local_search", "smallest_count_first"],
-    ),
-    "aryl.two_job": Recipe(
-        [{"num_gpus": 8}, {"num_gpus": 16, "binding": 1.0}, {"num_gpus": 64}, {"num_gpus": 512}],
-        24,
-        hunted=["closed_form"],
-    ),
-    "elasticflow.admission": Recipe(
-        [
-            {"num_jobs": 3, "num_gpus": 4, "horizon": 4, "tightness": 0.8},
-            {"num_jobs": 5, "num_gpus": 4, "horizon": 6, "tightness": 1.0},
-            {"num_jobs": 6, "num_gpus": 8, "horizon": 8, "tightness": 0.8, "curves": "measured"},
-            {"num_jobs": 8, "num_gpus": 8, "horizon": 10, "tightness": 1.0, "curves": "linear"},
-            {"num_jobs": 10, "num_gpus": 16, "tightness": 0.7},
-        ],
-        18,
-        hard=[
-            {"num_jobs": 15, "num_gpus": 16, "tightness": 1.0, "curves": "measured"},
-            {"num_jobs": 25, "num_gpus": 16, "tightness": 1.2},
-            {"num_jobs": 20, "num_gpus": 16, "tightness": 1.2, "curves": "measured"},
-            {"num_jobs": 40, "num_gpus": 32, "tightness": 1.5},
-        ],
-        traces=[
-            {
-                "throughputs": A100,
-                "trace": PHILLY,
-                "num_jobs": 6,
-                "num_gpus": 8,
-                **DAYS,
-            },
-            {"throughputs": T4, "trace": POLLUX, "num_jobs": 8, "num_gpus": 8},
-            {"throughputs": A100, "trace": MICROSOFT[0], "num_jobs": 8, "num_gpus": 8},
-            {"throughputs": A100, "trace": TIRESIAS, "num_jobs": 10, "num_gpus": 8, "slot_seconds": 600.0},
-        ],
-        traced=14,
-        replays=[
-            {
-                "trace": MICROSOFT[2],
-                "throughputs": A100,
-                "first": 0,
-                "jobs": 40,
-                "keep": 8,
-                "decider": "progressive_filling",
-                "num_gpus": 8,
-                "slot_seconds": 3600.0,
-            }
-        ],
-        hunted=["progressive_filling", "edf"],
-    ),
-    "elasticflow.allocation": Recipe(
-        [
-            {"num_jobs": 2, "num_gpus": 4, "horizon": 4},
-            {"num_jobs": 4, "num_gpus": 4, "horizon": 6},
-            {"num_jobs": 5, "num_gpus": 8, "horizon": 8, "curves": "measured", "tightness": 0.3},
-            {"num_jobs": 8, "num_gpus": 16},
-        ],
-        18,
-        traces=[
-            {
-                "throughputs": A100,
-                "trace": PHILLY,
-                "num_jobs": 4,
-                "num_gpus": 16,
-                **DAYS,
-            },
-            {"throughputs": T4, "trace": POLLUX, "num_jobs": 4, "num_gpus": 16},
-            {"throughputs": A100, "trace": TIRESIAS, "num_jobs": 4, "num_gpus": 16, "slot_seconds": 600.0},
-        ],
-        traced=15,
-        replays=[
-            {
-                "trace": MICROSOFT[2],
-                "throughputs": A100,
-                "first": 40,
-                "jobs": 40,
-                "keep": 8,
-                "decider": "greedy_marginal_return",
-                "num_gpus": 16,
-                "slot_seconds": 3600.0,
-            }
-        ],
-        hunted=["greedy_marginal_return"],
-    ),
-    "elasticflow.best_effort": Recipe(
-        [
-            {"num_jobs": 2, "num_gpus": 4, "horizon": 4},
-            {"num_jobs": 3, "num_gpus": 4, "horizon": 6},
-            {"num_jobs": 4, "num_gpus": 8, "horizon": 6},
-            {"num_jobs": 5, "num_gpus": 8, "horizon": 8, "part": 0.6},
-        ],
-        20,
-        hard=[
-            {"num_jobs": 10, "num_gpus": 16, "horizon": 16},
-            {"num_jobs": 8, "num_gpus": 16, "horizon": 12},
-            {"num_jobs": 12, "num_gpus": 16, "horizon": 12, "part": 0.7},
-        ],
-        replays=[
-            {
-                "trace": trace,
-                "throughputs": A100,
-                "first": first,
-                "jobs": 40,
-                "keep": 9,
-                "decider": "shortest_first",
-                "num_gpus": 8,
-                "slot_seconds": 7200.0,
-                "letter": letter,
-            }
-            for trace, first, letter in ((MICROSOFT[2], 80, "r"), (MICROSOFT[0], 0, "q"))
-        ],
-        hunted=["minimum_shares_first"],
-    ),
-    "elasticflow.minimum_satisfactory_share": Recipe(
-        [
-            {"num_jobs": 2, "num_gpus": 4, "horizon": 4},
-            {"num_jobs": 4, "num_gpus": 4, "horizon": 6},
-            {"num_jobs": 5, "num_gpus": 8, "horizon": 8, "curves": "measured", "tightness": 0.3},
-            {"num_jobs": 8, "num_gpus": 16},
-            {"num_jobs": 12, "num_gpus": 16, "horizon": 30},
-        ],
-        18,
-        hard=[
-            {"num_jobs": 12, "num_gpus": 16, "curves": "measured", "tightness": 0.5},
-            {"num_jobs": 24, "num_gpus": 32, "curves": "measured", "tightness": 0.5},
-        ],
-        traces=[
-            {
-                "throughputs": A100,
-                "trace": PHILLY,
-                "num_jobs": 4,
-                "num_gpus": 16,
-                **DAYS,
-            },
-            {"throughputs": T4, "trace": POLLUX, "num_jobs": 5, "num_gpus": 16},
-            {"throughputs": A100, "trace": TIRESIAS, "num_jobs": 5, "num_gpus": 16, "slot_seconds": 600.0},
-        ],
-        traced=15,
-        replays=[
-            {
-                "trace": MICROSOFT[1],
-                "throughputs": A100,
-                "first": 40,
-                "jobs": 40,
-                "keep": 8,
-                "decider": "progressive_filling",
-                "num_gpus": 16,
-                "slot_seconds": 3600.0,
-                "admission_control": False,
-            }
-        ],
-        hunted=["progressive_filling", "edf"],
-    ),
-    "elasticflow.placement": Recipe(
-        [
-            {"num_servers": 1, "gpus_per_server": 8},
-            {"num_servers": 2, "gpus_per_server": 4},
-            {"num_servers": 4},
-            {"num_servers": 8, "churn": 0.6},
-            {"num_servers": 16},
-            {"num_servers": 24, "resized": 0.3},
-        ],
-        22,
-        replays=[
-            {
-                "trace": trace,
-                "throughputs": A100,
-                "first": first,
-                "jobs": 40,
-                "keep": 8,
-                "decider": "buddy_best_fit",
-                "num_gpus": 32,
-                "server_gpus": 8,
-                "slot_seconds": 3600.0,
-                "letter": letter,
-            }
-            for trace, first, letter in ((MICROSOFT[2], 120, "r"), (MICROSOFT[0], 100, "q"))
-        ],
-        hunted=["buddy_repack"],
-    ),
-    "gavel.cost": _policy("best_bargain", hunted=["best_bargain"]),
-    "gavel.fifo": _policy("fastest_free_type", hunted=["fastest_free_type"]),
-    "gavel.finish_time_fairness": _policy("isolated", hunted=["same_ratio"]),
-    "gavel.hierarchical_fairness": _policy("isolated", hunted=["entity_share"]),
-    "gavel.makespan": _policy("same_finish", hunted=["same_finish"]),
-    "gavel.max_min_fairness": _policy("heterogeneity_agnostic", hunted=["equal_share", "approximate_waterfiller"]),
-    "gavel.round_assignment": Recipe(
-        [
-            {"num_jobs": 4, "workers_per_pool": 2},
-            {"num_jobs": 6, "workers_per_pool": 3},
-            {"num_jobs": 8, "workers_per_pool": 4},
-            {"num_jobs": 16, "wide": 0.8},
-            {"num_jobs": 32},
-            {"num_jobs": 48, "pair_fraction": 0.05},
-        ],
-        24,
-        replays=[
-            {
-                "trace": trace,
-                "throughputs": SIMULATED,
-                "first": first,
-                "jobs": 30,
-                "keep": 9,
-                "decider": "greedy_priority",
-                "num_workers": 8,
-                "round_length": 3600.0,
-                "space_sharing": sharing,
-                "letter": letter,
-            }
-            for trace, first, sharing, letter in ((MICROSOFT[2], 0, False, "r"), (PHILLY, 100, True, "q"))
-        ],
-        hunted=["greedy_priority"],
-    ),
-    "gavel.shortest_job_first": _policy("shortest_first", hunted=["shortest_first"]),
-    "gavel.throughput_per_dollar": _policy("best_bargain_first", hunted=["best_bargain_first"]),
-    "gavel.total_throughput": _policy("fastest_first", hunted=["fastest_first"]),
-    "synergy.allocation": Recipe(
-        [{"num_servers": 1}, {"num_servers": 1, "mix": (50, 0, 50)}, {"num_servers": 2}, {"num_servers": 4}],
-        16,
-        hard=[{"num_servers": 12, "mix": (50, 0, 50)}, {"num_servers": 24}],
-        traces=[
-            {"throughputs": PROFILES, "trace": SYNERGY, "num_servers": 1},
-            {"throughputs": PROFILES, "trace": SYNERGY, "num_servers": 2},
-            {"throughputs": PROFILES, "trace": SYNERGY, "num_servers": 2, "cpus_per_gpu": 6},
-        ],
-        traced=15,
-        replays=[
-            {
-                "trace": MICROSOFT[2],
-                "throughputs": PROFILES,
-                "first": 0,
-                "jobs": 60,
-                "keep": 8,
-                "decider": "greedy_marginal",
-                "num_servers": 2,
-                "round_length": 3600.0,
-            }
-        ],
-        hunted=["greedy_marginal"],
-    ),
-    "synergy.heterogeneous_allocation": Recipe(
-        [
-            {"num_servers": 1},
-            {"num_servers": 2},
-            {"num_servers": 2, "heterogeneity": 8.0},
-            {"num_servers": 4, "mix": (50, 0, 50)},
-        ],
-        34,
-        hunted=["proportional"],
-    ),
-    "synergy.placement": Recipe(
-        [
-            {"num_servers": 2, "fill": 0.8},
-            {"num_servers": 2, "fill": 1.0},
-            {"num_servers": 3, "integral_gpus": True},
-            {"num_servers": 4, "multi_gpu": False},
-        ],
-        18,
-        hard=[
-            {"num_servers": 6, "fill": 1.0},
-            {"num_servers": 8, "fill": 1.0},
-            {"num_servers": 12, "fill": 1.0},
-            {"num_servers": 16, "fill": 1.0},
-            {"num_servers": 16, "fill": 1.0},
-            {"num_servers": 16, "fill": 1.0},
-            {"num_servers": 16, "fill": 0.98},
-        ],
-        traces=[
-            {"throughputs": PROFILES, "trace": SYNERGY, "num_servers": 2},
-            {"throughputs": PROFILES, "trace": SYNERGY, "num_servers": 3},
-            {"throughputs": PROFILES, "trace": SYNERGY, "num_servers": 2, "cpus_per_gpu": 6},
-        ],
-        traced=14,
-        replays=[
-            {
-                "trace": MICROSOFT[2],
-                "throughputs": PROFILES,
-                "first": 0,
-                "jobs": 60,
-                "keep": 8,
-                "decider": "best_fit",
-                "num_servers": 2,
-                "round_length": 3600.0,
-            }
-        ],
-        hunted=["best_fit"],
-    ),
-    "synergy.tuning": Recipe(
-        [
-            {"num_servers": 1},
-            {"num_servers": 1, "mix": (50, 0, 50)},
-            {"num_servers": 1, "load": 0.6},
-            {"num_servers": 2},
-        ],
-        16,
-        hard=[
-            {"num_servers": 4, "mix": (50, 0, 50)},
-            {"num_servers": 8},
-            {"num_servers": 8, "mix": (50, 0, 50)},
-            {"num_servers": 16},
-        ],
-        traces=[
-            {"throughputs": PROFILES, "trace": SYNERGY, "num_servers": 1},
-            {"throughputs": PROFILES, "trace": SYNERGY, "num_servers": 2},
-            {"throughputs": PROFILES, "trace": SYNERGY, "num_servers": 1, "cpus_per_gpu": 6},
-        ],
-        traced=12,
-        replays=[
-            {
-                "trace": MICROSOFT[2],
-                "throughputs": PROFILES,
-                "first": 0,
-                "jobs": 60,
-                "keep": 8,
-                "decider": "tune",
-                "num_servers": 2,
-                "round_length": 3600.0,
-            }
-        ],
-        hunted=["greedy", "tune"],
-    ),
-}
-"""For each problem what is drawn."""

@@ -23,7 +23,7 @@ from benchmarks.faults import MODULES
 from benchmarks.faults.tally import FAULTS, Fault, Tally
 from benchmarks.tables import machine
 from validation.catalogue import CATALOGUE
-from validation.isolation import CONTEXT, death, end_family, end_with_parent, plain
+from validation.kernel.isolation import CONTEXT, death, end_family, end_with_parent, plain
 
 __all__ = ["main"]
 

@@ -943,9 +943,14 @@ def answers_on_disk(instance: Reclaim) -> Any:
 
 @cheat()
 def answers_in_memory(instance: Reclaim) -> Any:
-    """The best plan that some object of the process is."""
+    """The best plan that some object of the process is, for this instance and not for one that was solved before."""
     for found in gc.get_objects():
-        if isinstance(found, Solution) and isinstance(found.plan, ReclaimPlan) and not instance.violations(found.plan):
+        if (
+            isinstance(found, Solution)
+            and isinstance(found.plan, ReclaimPlan)
+            and not instance.violations(found.plan)
+            and instance.objective(found.plan) == found.objective
+        ):
             return found.plan
     return bad(instance)
 

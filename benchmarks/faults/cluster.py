@@ -23,9 +23,10 @@ import numpy as np
 
 from benchmarks.faults.studies import Running, compare, left_alone, scratch
 from benchmarks.faults.tally import Tally, fault
-from validation.isolation import children, end_with_parent
-from validation.study import run
-from validation.study.store import read_log
+from validation.kernel.isolation import children, end_with_parent
+from validation.kernel.store import read_log
+from validation.kinds.study import run
+from validation.kinds.study.records import STUDY
 
 __all__ = ["ASKED", "any_of_them", "coordinator_killed", "nanny_killed", "network", "scheduler_killed", "worker_killed"]
 
@@ -153,7 +154,7 @@ def _harmed(tally: Tally, seed: int, count: int, harm: Does) -> None:
             if code == 0:
                 tally.count("studies ended")
                 compare(tally, name, running.table, truth)
-                keys = [row["key"] for row in read_log(directory).rows if row["status"] != "failed"]
+                keys = [row["key"] for row in read_log(directory, STUDY).rows if row["status"] != "failed"]
                 tally.doubled += len(keys) - len(set(keys))
             number += 1
 

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from validation.isolation import descendants, end_family
+from validation.kernel.isolation import descendants, end_family
 
 __all__ = ["LONGEST", "PATIENCE", "Ended", "run"]
 

@@ -32,10 +32,10 @@ from instances.base import Instance, InstanceError, PlanError
 from validation import catalogue
 from validation.errors import CatalogueError, StudyError
 from validation.formatting import printable
-from validation.isolation import Apart
-from validation.study.cases import choose_algorithms, choose_cases, choose_problems, generate
-from validation.study.cells import answered
-from validation.study.options import StudyOptions
+from validation.kernel.asking import answered
+from validation.kernel.isolation import Apart
+from validation.kinds.study.cases import choose_algorithms, choose_cases, choose_problems, generate
+from validation.kinds.study.options import StudyOptions
 
 __all__ = [
     "draw_instance",

@@ -21,8 +21,8 @@ from benchmarks.faults.cheats import CHEATS, KNOWN, Cheat, bad, honest
 from benchmarks.faults.studies import without_pictures
 from benchmarks.faults.tally import Tally, fault
 from validation import gap_study
-from validation.isolation import children as running
-from validation.isolation import end_family, landlock
+from validation.kernel.isolation import children as running
+from validation.kernel.isolation import end_family, landlock
 
 __all__ = ["Left", "gained", "known"]
 

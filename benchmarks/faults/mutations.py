@@ -1,6 +1,6 @@
 """Harm to files: seeded changes of trees, of text and of bytes, as accidents and bad programs make them.
 
-``tests/test_fuzz.py`` does the same harm, in a few seconds.
+``tests/validation/test_fuzz.py`` does the same harm, in a few seconds.
 """
 
 from __future__ import annotations

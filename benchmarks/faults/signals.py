@@ -22,7 +22,7 @@ from benchmarks.faults.tally import Tally, fault
 from instances.base import agree
 from validation.catalogue import CATALOGUE
 from validation.cli.problems import overtime
-from validation.gaps import beats
+from validation.kernel.gaps import beats
 
 __all__ = ["COMMANDS", "SIGNALS", "interrupted", "judged", "limits", "signals", "unwritable"]
 

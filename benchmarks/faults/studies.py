@@ -25,11 +25,13 @@ import pandas as pd
 
 from benchmarks.faults.tally import Tally, fault
 from validation import StudyError, gap_study
-from validation.isolation import CONTEXT, descendants, end_family
-from validation.study import report, run
-from validation.study.options import StudyOptions
-from validation.study.report import finish
-from validation.study.store import read_log
+from validation.kernel.isolation import CONTEXT, descendants, end_family
+from validation.kernel.store import read_log
+from validation.kinds.study import cells as runs
+from validation.kinds.study import report, run
+from validation.kinds.study.options import StudyOptions
+from validation.kinds.study.records import STUDY
+from validation.kinds.study.report import finish
 
 __all__ = [
     "KINDS",
@@ -134,7 +136,7 @@ def without_pictures() -> Iterator[None]:
     """Reports without pictures, which take most of a small study's time."""
     with (
         mock.patch.multiple(report, problem_pictures=lambda *_: [], plans_side_by_side=lambda *_, **__: "<svg></svg>"),
-        mock.patch("validation.replay.report.trace_pictures", return_value=[]),
+        mock.patch("validation.kinds.replays.report.trace_pictures", return_value=[]),
     ):
         yield
 
@@ -211,7 +213,7 @@ def coordinator_killed(tally: Tally, seed: int, count: int) -> None:
             if running.end(tally, name) == 0:
                 tally.count("studies ended")
                 compare(tally, name, running.table, truth)
-                keys = [row["key"] for row in read_log(folder / str(number)).rows]
+                keys = [row["key"] for row in read_log(folder / str(number), STUDY).rows]
                 tally.doubled += len(keys) - len(set(keys))
             number += 1
 
@@ -234,7 +236,7 @@ def worker_killed(tally: Tally, seed: int, count: int) -> None:
                         os.kill(int(draw.choice(below)), signal.SIGKILL)
                         tally.begin()
             ended = running.end(tally, name)
-            failed = [row for row in read_log(folder / str(number)).rows if row["status"] == "failed"]
+            failed = [row for row in read_log(folder / str(number), STUDY).rows if row["status"] == "failed"]
             for row in failed:
                 tally.count("failed rows that say so")
                 if "died" not in row["reason"] and "SIGKILL" not in row["reason"] and "EOFError" not in row["reason"]:
@@ -272,7 +274,7 @@ def clocks(tally: Tally, seed: int, count: int) -> None:
 
 def _without_grace() -> None:
     """Let workers be killed when a cell's own limit is over."""
-    run.GRACE = 0.0
+    runs.GRACE = 0.0
 
 
 # --- disks --------------------------------------------------------------------------------------
@@ -295,7 +297,7 @@ def disk_full(tally: Tally, seed: int, count: int) -> None:
             tally.count("ended all the same" if code == 0 else "refused in one line")
             log = directory / "rows.jsonl"
             before = log.read_bytes() if log.exists() else b""
-            if not (before == b"" or before.endswith(b"\n")) or read_log(directory).damaged:
+            if not (before == b"" or before.endswith(b"\n")) or read_log(directory, STUDY).damaged:
                 tally.wrong.append(f"{name}: a torn row")
             again = Running(directory)
             if again.end(tally, name) == 0:

@@ -14,7 +14,7 @@ from benchmarks.results.kept import Asked
 from benchmarks.results.page import Page, Part, prose, table
 from instances.files import write_whole
 from validation.catalogue import CATALOGUE
-from validation.provenance import provenance
+from validation.kernel.provenance import provenance
 
 __all__ = ["PARTS", "app", "index", "main"]
 

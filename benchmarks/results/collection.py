@@ -13,10 +13,10 @@ from benchmarks.results.kept import Asked
 from benchmarks.results.page import GAPS, Page, as_csv, by_paper, gaps_drawn, gaps_shown, prose, stamp, summarized
 from instances.base import agree
 from validation.catalogue import CATALOGUE
-from validation.collection import Collection, load
-from validation.gaps import beats, gap_interval
-from validation.study.cells import judged
-from validation.workers import Task, run_tasks
+from validation.kernel.gaps import beats, gap_interval
+from validation.kernel.workers import Task, run_tasks
+from validation.kinds.collection import Collection, load
+from validation.kinds.study.cells import judged
 
 __all__ = ["answer", "answers", "make"]
 

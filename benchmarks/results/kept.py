@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from instances.files import write_whole
-from validation.provenance import cores, provenance
-from validation.study.keys import code_of
+from validation.kernel.keys import code_of
+from validation.kernel.provenance import cores, provenance
 
 __all__ = ["Asked", "Kept", "at"]
 

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.results.kept import Asked, Kept
-from validation.drawing import as_svg, own_style
 from validation.formatting import gap_range
+from validation.pages.drawing import as_svg, own_style
+from validation.pages.render import table_lines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -114,8 +115,7 @@ def prose(text: str) -> str:
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A table in Markdown."""
-    lines = [columns, ["---"] * len(columns), *rows]
-    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines) + "\n"
+    return "\n".join(table_lines(columns, rows)) + "\n"
 
 
 def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -25,7 +25,7 @@ from benchmarks.results.page import (
 )
 from validation import gap_study
 from validation.catalogue import CATALOGUE
-from validation.study.cases import EXACT
+from validation.kinds.study.cases import EXACT
 
 __all__ = ["SOURCES", "Source", "answers", "make"]
 

@@ -10,7 +10,7 @@ from typing import Any
 from benchmarks.results.kept import Asked
 from benchmarks.results.page import Page, as_csv, prose, stamp, table
 from validation import replay_study
-from validation.replay.report import sentences
+from validation.kinds.replays.report import sentences
 
 __all__ = ["make", "measured"]
 

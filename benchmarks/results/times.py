@@ -11,9 +11,9 @@ from benchmarks.growth import EXACT, MEMORY, beside, run
 from benchmarks.results.kept import Asked
 from benchmarks.results.page import Page, as_csv, by_paper, heading, prose, stamp, table
 from validation.catalogue import CATALOGUE
-from validation.drawing import as_svg, own_style
 from validation.formatting import duration
-from validation.isolation import Apart
+from validation.kernel.isolation import Apart
+from validation.pages.drawing import as_svg, own_style
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

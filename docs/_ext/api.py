@@ -185,7 +185,9 @@ def entry(module: str, name: str) -> list[str]:
     if inspect.isclass(value) and is_described(value):
         return [f".. autoclass:: {module}.{name}", "   :members:", "   :show-inheritance:", ""]
     if is_described(value):
-        return [f".. autofunction:: {module}.{name}", ""]
+        # A package may be called as one of its functions is; links then lead to the package's page.
+        options = ["   :no-index:"] if f"{module}.{name}" in sys.modules else []
+        return [f".. autofunction:: {module}.{name}", *options, ""]
     return data(module, name)
 
 

@@ -36,7 +36,7 @@ KEPT = (nodes.FixedTextElement, nodes.literal, nodes.math, nodes.reference, node
 """What is never looked into for numbers."""
 
 COMPONENT = re.compile(r"([A-Za-z]\w*)(?:\[.*\])?")
-STATING = {"_limit", "maximize", "one_row", "subset", "throughput_rows", "variable"}
+STATING = {"constraint", "maximize", "subset", "variable"}
 """Methods of a SharingProgram that take the name of what they add to the model."""
 
 

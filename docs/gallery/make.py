@@ -1,6 +1,6 @@
 """Draw the pictures of the gallery, and write its pages, anew.
 
-``python docs/gallery/make.py`` takes all problems, ``python docs/gallery/make.py aryl.reclaim`` those that are named.
+``python docs/gallery/make.py`` takes all, ``python docs/gallery/make.py aryl.reclaim`` those that are named.
 """
 
 import ast
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from instances import problems
-from validation.drawing import own_style
+from validation.pages.drawing import own_style
 
 GALLERY = Path(__file__).parent
 PAPERS = {"afs": "AFS", "aryl": "Aryl", "elasticflow": "ElasticFlow", "gavel": "Gavel", "synergy": "Synergy"}
@@ -21,6 +21,11 @@ PAPERS = {"afs": "AFS", "aryl": "Aryl", "elasticflow": "ElasticFlow", "gavel": "
 def script(problem: str) -> Path:
     """Return the path of the code that draws a problem's picture."""
     return GALLERY / f"{problem.replace('.', '/')}.py"
+
+
+def pictured() -> list[str]:
+    """Return the problems that have a picture."""
+    return [problem for problem in problems() if script(problem).exists()]
 
 
 def says(problem: str) -> str:
@@ -68,18 +73,18 @@ def index() -> str:
     ]
     for paper, title in PAPERS.items():
         lines += [f"## {title}", "", "::::{grid} 1 1 2 2", ":gutter: 3", ""]
-        for problem in problems():
+        for problem in pictured():
             path = problem.replace(".", "/")
             if path.startswith(f"{paper}/"):
                 lines += [f":::{{grid-item-card}} {problem}", f":link: {path}", ":link-type: doc"]
                 lines += [f":img-bottom: {path}.svg", f":img-alt: {says(problem)}", "", says(problem), ":::", ""]
         lines += ["::::", ""]
-    lines += ["```{toctree}", ":hidden:", "", *(problem.replace(".", "/") for problem in problems()), "```", ""]
+    lines += ["```{toctree}", ":hidden:", "", *(problem.replace(".", "/") for problem in pictured()), "```", ""]
     return "\n".join(lines)
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or problems():
+    for name in sys.argv[1:] or pictured():
         draw(name, script(name).parent)
         script(name).with_suffix(".md").write_text(page(name), encoding="utf-8")
     (GALLERY / "index.md").write_text(index(), encoding="utf-8")

@@ -45,31 +45,27 @@ the mean over all.
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pyomo.environ as pyo
 
-from formulations.afs.completions import WHOLE, shares_in_order
-from formulations.engine.highs import Result, Status, version
+from formulations.afs.schedules import CRUMB, in_slots, rounded, wrapped_around
 from formulations.engine.linear import ModelError, weighted_sum
-from formulations.engine.options import Options
 from formulations.engine.protocol import Formulation
-from formulations.engine.solution import Solution, judged
-from formulations.engine.solving import solve_one_model
-from instances.afs.elastic_sharing import ElasticSharing, Schedule, State, simulate
-from instances.base import Plan, agree
-from instances.schema import FloatArray, IntArray
+from formulations.engine.sets import RangeSet, Set
+from instances.afs.elastic_sharing import ElasticSharing, Schedule
+from instances.schema import FloatArray
 
-__all__ = ["FORMULATION", "bound", "build", "explain", "read", "solve"]
+__all__ = ["FORMULATION", "WHOLE", "bound", "build", "explain", "read", "time_unit", "unfinished"]
 
-BY_ORDER = "the order of completions, then the shares"
-"""What ``Solution.method`` says where the order comes from the program with changes at any time."""
+WHOLE = 1e4
+"""A job's work in the models.
 
-CRUMB = 1e-9
-"""Part of a schedule, or of a slot, that is the solver's tolerance and not a decision."""
+The solver's tolerance is absolute.  With 1 in its place it was seen to return, for jobs of 2 s and
+35 h, a schedule 3e-6 worse than the best.
+"""
 
 
 def build(instance: ElasticSharing) -> pyo.ConcreteModel:
@@ -96,21 +92,21 @@ def build(instance: ElasticSharing) -> pyo.ConcreteModel:
             f"{instance.problem}: job {job} arrives at {instance.arrivals[job]:g} s; the exact model needs all "
             "arrivals 0"
         )
-    instance = _unfinished(instance)
+    instance = unfinished(instance)
     n = instance.num_jobs
     limit = _sum_of_completions(instance)
-    unit = _time_unit(instance)
+    unit = time_unit(instance)
     rates = instance.throughputs * unit / (instance.work[:, None] / WHOLE)
     shares = [np.unique(table, return_index=True)[1].tolist() for table in instance.throughputs]
     model = pyo.ConcreteModel(name=instance.problem)
     model.time_unit = pyo.Param(initialize=unit)
-    model.JOBS = pyo.RangeSet(0, n - 1)
-    model.SLOTS = pyo.RangeSet(0, n - 1)
-    model.SHARES = pyo.Set(initialize=[(j, k, s) for j in range(n) for k in range(n) for s in shares[j]], dimen=3)
-    model.position = pyo.Var(model.JOBS, model.SLOTS, domain=pyo.Binary)
+    model.JOBS = RangeSet(0, n - 1)
+    model.SLOTS = RangeSet(0, n - 1)
+    model.SHARES = Set(initialize=[(j, k, s) for j in range(n) for k in range(n) for s in shares[j]], dimen=3)
+    model.position = pyo.Var(model.JOBS * model.SLOTS, domain=pyo.Binary)
     model.length = pyo.Var(model.SLOTS, bounds=lambda model, k: (0, limit / unit / (n - k)))
     model.time = pyo.Var(model.SHARES, bounds=(0, None))
-    model.progress = pyo.Var(model.JOBS, model.SLOTS, bounds=(0, WHOLE))
+    model.progress = pyo.Var(model.JOBS * model.SLOTS, bounds=(0, WHOLE))
 
     def one_position(model: pyo.ConcreteModel, j: int) -> object:
         return pyo.quicksum(model.position[j, k] for k in model.SLOTS) == 1
@@ -146,14 +142,14 @@ def build(instance: ElasticSharing) -> pyo.ConcreteModel:
 
     model.one_position = pyo.Constraint(model.JOBS, rule=one_position)
     model.one_job = pyo.Constraint(model.SLOTS, rule=one_job)
-    model.slot_time = pyo.Constraint(model.JOBS, model.SLOTS, rule=slot_time)
-    model.rate = pyo.Constraint(model.JOBS, model.SLOTS, rule=rate)
+    model.slot_time = pyo.Constraint(model.JOBS * model.SLOTS, rule=slot_time)
+    model.rate = pyo.Constraint(model.JOBS * model.SLOTS, rule=rate)
     model.all_work = pyo.Constraint(model.JOBS, rule=all_work)
-    model.completed_by = pyo.Constraint(model.JOBS, model.SLOTS, rule=completed_by)
-    model.not_after = pyo.Constraint(model.JOBS, model.SLOTS, rule=not_after)
+    model.completed_by = pyo.Constraint(model.JOBS * model.SLOTS, rule=completed_by)
+    model.not_after = pyo.Constraint(model.JOBS * model.SLOTS, rule=not_after)
     model.gpu_time = pyo.Constraint(model.SLOTS, rule=gpu_time)
-    model.ALIKE = pyo.Set(initialize=_alike(instance), dimen=2)
-    model.shorter_first = pyo.Constraint(model.ALIKE, model.SLOTS, rule=shorter_first)
+    model.ALIKE = Set(initialize=_alike(instance), dimen=2)
+    model.shorter_first = pyo.Constraint(model.ALIKE * model.SLOTS, rule=shorter_first)
     if instance.reallocation == "at_completions":
         _one_share_per_slot(model, instance, shares, rates)
     model.average_jct = pyo.Objective(
@@ -165,7 +161,7 @@ def build(instance: ElasticSharing) -> pyo.ConcreteModel:
 def _one_share_per_slot(
     model: pyo.ConcreteModel, instance: ElasticSharing, shares: list[list[int]], rates: FloatArray
 ) -> None:
-    """The variables and constraints of "at_completions"."""
+    """Return the variables and constraints of "at_completions"."""
     n = instance.num_jobs
     model.holds = pyo.Var(model.SHARES, domain=pyo.Binary)
 
@@ -189,15 +185,15 @@ def _one_share_per_slot(
         running = pyo.quicksum(model.holds[j, k, s] for s in shares[j] if s)
         return running <= pyo.quicksum(model.position[j, q] for q in range(k, n))
 
-    model.one_share = pyo.Constraint(model.JOBS, model.SLOTS, rule=one_share)
+    model.one_share = pyo.Constraint(model.JOBS * model.SLOTS, rule=one_share)
     model.gpus = pyo.Constraint(model.SLOTS, rule=gpus)
     model.linked = pyo.Constraint(model.SHARES, rule=linked)
-    model.runs_to_end = pyo.Constraint(model.JOBS, model.SLOTS, rule=runs_to_end)
-    model.released = pyo.Constraint(model.JOBS, model.SLOTS, rule=released)
+    model.runs_to_end = pyo.Constraint(model.JOBS * model.SLOTS, rule=runs_to_end)
+    model.released = pyo.Constraint(model.JOBS * model.SLOTS, rule=released)
 
 
-def _unfinished(instance: ElasticSharing) -> ElasticSharing:
-    """The jobs that have work to do, as jobs of their own."""
+def unfinished(instance: ElasticSharing) -> ElasticSharing:
+    """Return the jobs that have work to do, as jobs of their own."""
     jobs = np.flatnonzero(instance.work)
     if len(jobs) == instance.num_jobs:
         return instance
@@ -214,19 +210,19 @@ def _sum_of_completions(instance: ElasticSharing) -> float:
     return float(np.sort(instance.work[able] / instance.throughputs[able, -1]).cumsum().sum()) or 1.0
 
 
-def _time_unit(instance: ElasticSharing) -> float:
-    """The unit of the model's times, s: jobs one after the other take ``WHOLE`` of them on average."""
+def time_unit(instance: ElasticSharing) -> float:
+    """Return the unit of the model's times, s: jobs one after the other take ``WHOLE`` of them on average."""
     return _sum_of_completions(instance) / max(instance.num_jobs, 1) / WHOLE
 
 
 def bound(instance: ElasticSharing, value: float) -> float:
-    """The average JCT, s, that a bound on the model's objective proves.
+    """Return the average JCT, s, that a bound on the model's objective proves.
 
     In seconds the costs would be as small as the jobs are short, and the solver's tolerance of reduced costs is
     absolute: with costs of 1e-5 it returned schedules 0.5 % worse than the best as optimal.
     """
-    active = _unfinished(instance)
-    return value * _time_unit(active) * active.num_jobs / instance.num_jobs
+    active = unfinished(instance)
+    return value * time_unit(active) * active.num_jobs / instance.num_jobs
 
 
 def _alike(instance: ElasticSharing) -> list[tuple[int, int]]:
@@ -249,7 +245,7 @@ def _alike(instance: ElasticSharing) -> list[tuple[int, int]]:
 
 
 def read(model: pyo.ConcreteModel) -> Schedule:
-    """The schedule in the variable values.
+    """Return the schedule in the variable values.
 
     For "at_completions" the order and the shares are taken, and the lengths follow from them.  For
     "any_time" with concave curves the slots are filled by wrapping around; with other curves that
@@ -258,7 +254,7 @@ def read(model: pyo.ConcreteModel) -> Schedule:
     """
     instance = model.instance
     jobs = np.flatnonzero(instance.work)
-    active = _unfinished(instance)
+    active = unfinished(instance)
     found = _read(model, active) if len(jobs) else active.nothing()
     shares = np.zeros((len(found.times) - 1, instance.num_jobs), np.int64)
     shares[:, jobs] = found.shares.reshape(len(shares), len(jobs))
@@ -266,7 +262,7 @@ def read(model: pyo.ConcreteModel) -> Schedule:
 
 
 def _read(model: pyo.ConcreteModel, instance: ElasticSharing) -> Schedule:
-    """The schedule of the jobs that have work to do."""
+    """Return the schedule of the jobs that have work to do."""
     n = instance.num_jobs
     position = _values(model.position, (n, n))
     order = position.argmax(axis=0)
@@ -275,7 +271,7 @@ def _read(model: pyo.ConcreteModel, instance: ElasticSharing) -> Schedule:
         for (j, k, s), variable in model.holds.items():
             if variable.value > 0.5:
                 held[k, j] = s
-        return _in_slots(instance, order, held)
+        return in_slots(instance, order, held)
     lengths = np.maximum(_values(model.length, (n,)), 0) * model.time_unit.value
     # A job's work is spread over the slots up to its own that are no crumbs, in full; the work of a
     # job that is one itself is done in its own slot.
@@ -285,182 +281,18 @@ def _read(model: pyo.ConcreteModel, instance: ElasticSharing) -> Schedule:
     progress = np.where(progress.any(axis=1, keepdims=True), progress, own)
     work = instance.work[:, None] * progress / progress.sum(axis=1, keepdims=True)
     if instance.concave.all():
-        return _wrapped_around(instance, lengths, work)
-    return _in_slots(instance, order, _rounded(instance, order, lengths, work))
+        return wrapped_around(instance, lengths, work)
+    return in_slots(instance, order, rounded(instance, order, lengths, work))
 
 
 def _values(variables: pyo.Var, shape: tuple[int, ...]) -> FloatArray:
     return np.array([variable.value for variable in variables.values()], float).reshape(shape)
 
 
-def _in_slots(instance: ElasticSharing, order: IntArray, shares: IntArray) -> Schedule:
-    """Jobs hold ``shares[k]`` until the job that is k-th in ``order`` completes."""
-
-    def policy(state: State) -> IntArray:
-        slot = int((state.remaining[order] > 0).argmax())
-        return np.asarray(shares[slot])
-
-    return simulate(instance, policy)
-
-
-def _wrapped_around(instance: ElasticSharing, lengths: FloatArray, work: FloatArray) -> Schedule:
-    """The schedule that does ``work[j, k]`` in slot k, whole GPUs at every moment (concave curves)."""
-    times, rows = [0.0], []
-    for k in np.flatnonzero(work.any(axis=0)):
-        average, length = _averages(instance, work[:, k], float(lengths[k]))
-        base = np.floor(average + CRUMB).astype(np.int64)
-        extra = np.maximum(average - base, 0)
-        extra *= min(1.0, (instance.num_gpus - base.sum()) / max(extra.sum(), CRUMB))
-        # The extra GPUs' times end to end, in parts of the slot: job j's starts at begins[j].
-        begins = np.cumsum(extra) - extra
-        cuts = np.unique(np.concatenate([[0.0, 1.0], begins % 1, (begins + extra) % 1]))
-        cuts = cuts[np.diff(cuts, prepend=-1.0) > CRUMB]
-        cuts[-1] = 1.0
-        for start, end in pairwise(cuts):
-            rows.append(base + (((start + end) / 2 - begins) % 1 < extra))
-            times.append(times[-1] + (end - start) * length)
-    return Schedule(times=np.array(times), shares=np.array(rows))
-
-
-def _averages(instance: ElasticSharing, work: FloatArray, length: float) -> tuple[FloatArray, float]:
-    """Average shares that do ``work`` in a slot, and its length (concave curves).
-
-    The slot is made longer by what the solver's tolerance took away.
-    """
-    length = max(length, float((work / instance.throughputs[:, -1]).max()))
-    while True:
-        shares = np.array(
-            [
-                np.interp(done / length, table[: top + 1], np.arange(top + 1))
-                for done, table, top in zip(work, instance.throughputs, instance.max_shares, strict=True)
-            ]
-        )
-        if shares.sum() <= instance.num_gpus:
-            return shares, length
-        # With more time, concave curves need at most the same GPU-time.
-        length *= max(float(shares.sum()) / instance.num_gpus, 1 + CRUMB)
-
-
-def _rounded(instance: ElasticSharing, order: IntArray, lengths: FloatArray, work: FloatArray) -> IntArray:
-    """Whole shares for each slot, near those that do ``work``.
-
-    In order of completion, each job gets the fewest GPUs that are fast enough for its work, or the
-    most useful ones that are left; what remains then goes the same way up to the fastest shares.
-    """
-    n = instance.num_jobs
-    speeds = work / np.maximum(lengths, CRUMB * lengths.sum())
-    shares = np.zeros((n, n), np.int64)
-    for k in range(n):
-        left = instance.num_gpus
-        for wanted in (speeds[:, k] * (1 - CRUMB), instance.throughputs[:, -1]):
-            for job in order[k:]:
-                table = instance.throughputs[job]
-                left += int(shares[k, job])
-                enough = int(np.searchsorted(table, min(wanted[job], table[left])))
-                shares[k, job] = max(enough, int(shares[k, job]))
-                if job == order[k]:
-                    # The slot ends with this job, so it has to run.
-                    shares[k, job] = max(int(shares[k, job]), int(instance.min_shares[job]))
-                left -= int(shares[k, job])
-    return shares
-
-
-def solve(instance: ElasticSharing, options: Options) -> Solution:
-    """Build and solve once, and say where the model is no more than a bound.
-
-    Where jobs arrive over time there is no exact model; the Solution then has status "unknown", no
-    plan, and the bound of ``_bound_with_arrivals``.
-    """
-    if not instance.work.any():
-        # Nothing is to be decided, whenever jobs arrive.
-        idle = Schedule(times=np.zeros(1), shares=np.zeros((0, instance.num_jobs), np.int64))
-        done = Result("optimal", None, 0.0, None, 0.0, "all jobs are done", "argument")
-        return judged(instance, idle, done, began=time.perf_counter(), solver="none", solver_version="")
-    if instance.arrivals.any():
-        return _bound_with_arrivals(instance, options)
-    if instance.reallocation == "at_completions" and instance.concave.all():
-        return _by_order(instance, options)
-    solution = solve_one_model(instance, options)
-    if solution.plan is not None and instance.reallocation == "any_time" and not instance.concave.all():
-        job = int(np.flatnonzero(~instance.concave)[0])
-        remark = f"job {job}'s curve is not concave, so the model's optimum is a bound that may not be attained"
-        solution = replace(solution, message=f"{solution.message}; {remark}")
-    return solution
-
-
-def _by_order(instance: ElasticSharing, options: Options) -> Solution:
-    """Take the order of completions from the optimum with changes at any time, and its value for a bound.
-
-    That program has no choice but the order, so it is solved much sooner.  If the best schedule of the order with
-    changes at completions only is as good, it is the optimum; else the whole model decides.
-    """
-    began = time.perf_counter()
-    freer = solve_one_model(replace(instance, reallocation="any_time"), options)
-    schedule = None if freer.plan is None else _in_order_of(freer.plan, instance, options)
-    if schedule is not None and agree(instance.objective(schedule), freer.bound):
-        why = "changes of shares at any time are worth no more"
-        result = Result("optimal", None, freer.bound, None, freer.solve_seconds, why, freer.proof)
-        return _judged(instance, schedule, result, began)
-    found = solve_one_model(instance, options)
-    if found.status in ("optimal", "infeasible"):
-        return found
-    known = [plan for plan in (schedule, found.plan) if isinstance(plan, Schedule)]
-    best = min(known, key=instance.objective, default=None)
-    bound, seconds = max(found.bound, freer.bound), freer.solve_seconds + found.solve_seconds
-    proven = best is not None and agree(instance.objective(best), bound)
-    status: Status = "optimal" if proven else "unknown" if best is None else "feasible"
-    return _judged(instance, best, Result(status, None, bound, None, seconds, found.message, found.proof), began)
-
-
-def _in_order_of(plan: Plan, instance: ElasticSharing, options: Options) -> Schedule | None:
-    """The best schedule in which jobs complete in the order of a plan; None where it was not found."""
-    assert isinstance(plan, Schedule)
-    jobs = np.flatnonzero(instance.work)
-    order = jobs[np.argsort(instance.completions(plan)[jobs], kind="stable")]
-    rates = instance.throughputs[order] * (_time_unit(instance) / instance.work[order, None])
-    shares = shares_in_order(rates, instance.num_gpus, options)
-    if shares is None:
-        return None
-    held = np.zeros((len(order), instance.num_jobs), np.int64)
-    held[:, order] = shares
-    return _in_slots(instance, order, held)
-
-
-def _judged(instance: ElasticSharing, schedule: Plan | None, result: Result, began: float) -> Solution:
-    return judged(instance, schedule, result, began=began, solver="highs", solver_version=version(), method=BY_ORDER)
-
-
-def _bound_with_arrivals(instance: ElasticSharing, options: Options) -> Solution:
-    """A bound when jobs arrive over time.
-
-    No job completes faster than alone; and a schedule for these jobs is one for the same jobs at
-    time 0, when shares may change any time, so that completions are not earlier on average than
-    in the optimum of that.  Jobs without work are worth 0 in either.
-    """
-    at_once = replace(instance, arrivals=np.zeros(instance.num_jobs), reallocation="any_time")
-    found = solve_one_model(at_once, options)
-    if found.status == "infeasible":
-        return found
-    active = _unfinished(instance)
-    alone = float((active.work / active.throughputs[:, -1]).sum()) / instance.num_jobs
-    later = float(active.arrivals.sum()) / instance.num_jobs
-    return replace(
-        found,
-        status="unknown",
-        plan=None,
-        objective=None,
-        bound=max(found.bound - later, alone),
-        message="jobs arrive over time, for which there is no exact model; the bound lets them start at once",
-        certificate=None,
-        _program=None,
-        _x=None,
-    )
-
-
 def explain(instance: ElasticSharing) -> str | None:
-    """Which job runs on no number of GPUs."""
+    """Say which job runs on no number of GPUs."""
     stuck = np.flatnonzero(instance.stuck).tolist()
     return f"job {stuck[0]} runs on no number of GPUs" if stuck else None
 
 
-FORMULATION = Formulation(build=build, read=read, bound=bound, solve=solve, explain=explain)
+FORMULATION = Formulation(build=build, read=read, bound=bound, explain=explain)

@@ -21,6 +21,7 @@ import pyomo.environ as pyo
 
 from formulations.engine.linear import weighted_sum
 from formulations.engine.protocol import Formulation
+from formulations.engine.sets import RangeSet, Set
 from instances.afs.gpu_placement import GpuPlacement, GpuPlacementPlan
 from instances.base import total
 
@@ -34,9 +35,9 @@ def build(instance: GpuPlacement) -> pyo.ConcreteModel:
     constraints ``machines_of[j]``, ``capacity[m]`` and ``keeps_gpu[j]``; objective ``kept``.
     """
     model = pyo.ConcreteModel(name=instance.problem)
-    model.JOBS = pyo.Set(initialize=np.flatnonzero(instance.regulated).tolist())
-    model.MACHINES = pyo.RangeSet(0, instance.num_machines - 1)
-    model.hosts = pyo.Var(model.JOBS, model.MACHINES, domain=pyo.Binary)
+    model.JOBS = Set(initialize=np.flatnonzero(instance.regulated).tolist())
+    model.MACHINES = RangeSet(0, instance.num_machines - 1)
+    model.hosts = pyo.Var(model.JOBS * model.MACHINES, domain=pyo.Binary)
     model.keeps = pyo.Var(model.JOBS, bounds=(0, 1))
 
     def machines_of(model: pyo.ConcreteModel, j: int) -> object:
@@ -60,7 +61,7 @@ def build(instance: GpuPlacement) -> pyo.ConcreteModel:
 
 
 def read(model: pyo.ConcreteModel) -> GpuPlacementPlan:
-    """The plan in the values of ``hosts``."""
+    """Return the plan in the values of ``hosts``."""
     instance = model.instance
     gpus = np.zeros((instance.num_jobs, instance.num_machines), np.int64)
     for (j, m), variable in model.hosts.items():
@@ -80,7 +81,7 @@ def write(model: pyo.ConcreteModel, plan: GpuPlacementPlan) -> None:
 
 
 def explain(instance: GpuPlacement) -> str | None:
-    """That the jobs have more GPUs than there are; Proposition 1 is why nothing else can be in the way."""
+    """Say that the jobs have more GPUs than there are; Proposition 1 is why nothing else can be in the way."""
     given = total(instance.regulated)
     return f"the jobs have {given} GPUs of {instance.num_gpus}" if given > instance.num_gpus else None
 

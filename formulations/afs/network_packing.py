@@ -32,6 +32,7 @@ import pyomo.environ as pyo
 
 from formulations.engine.linear import weighted_sum
 from formulations.engine.protocol import Formulation
+from formulations.engine.sets import RangeSet, Set
 from instances.afs.network_packing import NetworkPacking, NetworkPackingPlan
 from instances.base import total
 from instances.schema import IntArray
@@ -46,9 +47,9 @@ def build(instance: NetworkPacking) -> pyo.ConcreteModel:
     constraints ``one_share[i]``, ``total`` and, where more is wanted than there is, ``gpus``; objective ``distance``.
     """
     model = pyo.ConcreteModel(name=instance.problem)
-    model.JOBS = pyo.RangeSet(0, instance.num_jobs - 1)
+    model.JOBS = RangeSet(0, instance.num_jobs - 1)
     values = [_useful(instance, i).tolist() for i in model.JOBS]
-    model.CANDIDATES = pyo.Set(initialize=[(i, v) for i in model.JOBS for v in values[i]], dimen=2)
+    model.CANDIDATES = Set(initialize=[(i, v) for i in model.JOBS for v in values[i]], dimen=2)
     model.takes = pyo.Var(model.CANDIDATES, domain=pyo.Binary)
 
     def one_share(model: pyo.ConcreteModel, i: int) -> object:
@@ -76,7 +77,7 @@ def _useful(instance: NetworkPacking, i: int) -> IntArray:
 
 
 def read(model: pyo.ConcreteModel) -> NetworkPackingPlan:
-    """The plan in the values of ``takes``."""
+    """Return the plan in the values of ``takes``."""
     regulated = np.zeros(len(model.JOBS), np.int64)
     for (i, v), variable in model.takes.items():
         if variable.value > 0.5:
@@ -91,7 +92,7 @@ def write(model: pyo.ConcreteModel, plan: NetworkPackingPlan) -> None:
 
 
 def explain(instance: NetworkPacking) -> str | None:
-    """That more GPUs are wanted than there are."""
+    """Say that more GPUs are wanted than there are."""
     wanted = total(instance.shares)
     return f"{wanted} GPUs are wanted of {instance.num_gpus}" if wanted > instance.num_gpus else None
 

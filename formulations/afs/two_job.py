@@ -15,6 +15,7 @@ import pyomo.environ as pyo
 
 from formulations.engine.linear import weighted_sum
 from formulations.engine.protocol import Formulation
+from formulations.engine.sets import RangeSet
 from instances.afs.two_job import AfsTwoJob, AfsTwoJobPlan
 
 __all__ = ["FORMULATION", "build", "explain", "read", "write"]
@@ -27,7 +28,7 @@ def build(instance: AfsTwoJob) -> pyo.ConcreteModel:
     objective ``average_jct``, s.
     """
     model = pyo.ConcreteModel(name=instance.problem)
-    model.JOBS = pyo.RangeSet(0, 1)
+    model.JOBS = RangeSet(0, 1)
     model.receives = pyo.Var(model.JOBS, domain=pyo.Binary)
     model.one_receiver = pyo.Constraint(expr=pyo.quicksum(model.receives.values()) == 1)
     jcts = np.array([instance.objective(AfsTwoJobPlan(receiver=job)) for job in model.JOBS])
@@ -39,7 +40,7 @@ def build(instance: AfsTwoJob) -> pyo.ConcreteModel:
 
 
 def read(model: pyo.ConcreteModel) -> AfsTwoJobPlan:
-    """The plan in the values of ``receives``."""
+    """Return the plan in the values of ``receives``."""
     return AfsTwoJobPlan(receiver=int(model.receives[1].value > 0.5))
 
 
@@ -50,7 +51,7 @@ def write(model: pyo.ConcreteModel, plan: AfsTwoJobPlan) -> None:
 
 
 def explain(instance: AfsTwoJob) -> str | None:
-    """Which job never completes, whoever receives the GPU."""
+    """Say which job never completes, whoever receives the GPU."""
     ends = np.array([instance.completions(AfsTwoJobPlan(receiver=job)) for job in (0, 1)])
     never = np.flatnonzero(np.isinf(ends).all(axis=0)).tolist()
     return f"job {never[0]} runs neither with the free GPU nor without it" if never else None

@@ -20,6 +20,7 @@ import pyomo.environ as pyo
 
 from formulations.engine.linear import weighted_sum
 from formulations.engine.protocol import Formulation
+from formulations.engine.sets import Set
 from instances.aryl.base_allocation import BaseAllocation, BaseAllocationPlan
 
 __all__ = ["FORMULATION", "bound", "build", "one_by_one", "read", "too_large", "write"]
@@ -37,8 +38,8 @@ def build(instance: BaseAllocation) -> pyo.ConcreteModel:
     horizon = sum(times)
     model = pyo.ConcreteModel(name=instance.problem)
     model.time_unit = pyo.Param(initialize=unit)
-    model.JOBS = pyo.Set(initialize=np.flatnonzero(instance.running_times > 0).tolist())
-    model.PAIRS = pyo.Set(initialize=[(i, j) for i in model.JOBS for j in model.JOBS if i != j], dimen=2)
+    model.JOBS = Set(initialize=np.flatnonzero(instance.running_times > 0).tolist())
+    model.PAIRS = Set(initialize=[(i, j) for i in model.JOBS for j in model.JOBS if i != j], dimen=2)
     model.starts = pyo.Var(model.JOBS, bounds=lambda model, j: (0, horizon - times[j]))
     model.first = pyo.Var(model.JOBS, bounds=lambda model, j: (0, gpus[j]))
     model.passed = pyo.Var(model.PAIRS, bounds=lambda model, i, j: (0, min(gpus[i], gpus[j])))
@@ -73,7 +74,7 @@ def build(instance: BaseAllocation) -> pyo.ConcreteModel:
 
 
 def read(model: pyo.ConcreteModel) -> BaseAllocationPlan:
-    """The plan in which jobs begin in the order of ``starts``, each as early as it can."""
+    """Return the plan in which jobs begin in the order of ``starts``, each as early as it can."""
     instance: BaseAllocation = model.instance
     starts = {job: pyo.value(model.starts[job]) for job in model.JOBS}
     return instance.in_order(sorted(starts, key=lambda job: starts[job]))
@@ -103,23 +104,23 @@ def write(model: pyo.ConcreteModel, plan: BaseAllocationPlan) -> None:
 
 
 def _time_unit(instance: BaseAllocation) -> float:
-    """A power of two, s, of which the longest running time is about a thousand; dividing by it changes no digit."""
+    """Return a power of two, s, about a thousandth of the longest running time; dividing by it changes no digit."""
     return float(2.0 ** (np.ceil(np.log2(instance.running_times.max(initial=0.0) or 1.0)) - 10))
 
 
 def bound(instance: BaseAllocation, value: float) -> float:
-    """A bound on the average completion time, s, from one in time units."""
+    """Return a bound on the average completion time, s, from one in time units."""
     return value * _time_unit(instance)
 
 
 def one_by_one(instance: BaseAllocation) -> BaseAllocationPlan:
-    """The plan that runs one job at a time, in their order."""
+    """Return the plan that runs one job at a time, in their order."""
     ends = np.cumsum(instance.running_times)
     return BaseAllocationPlan(starts=np.where(instance.running_times > 0, ends - instance.running_times, 0.0))
 
 
 def too_large(instance: BaseAllocation) -> str | None:
-    """That a job needs more GPUs than there are."""
+    """Say that a job needs more GPUs than there are."""
     if not instance.too_large.size:
         return None
     job = instance.too_large[0]

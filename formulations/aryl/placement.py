@@ -27,6 +27,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from formulations.engine.protocol import Formulation
+from formulations.engine.sets import RangeSet, Set
 from instances.aryl.placement import ArylPlacement, ArylPlacementPlan
 from instances.base import product, total
 
@@ -46,15 +47,15 @@ def build(instance: ArylPlacement) -> pyo.ConcreteModel:
     gpus = [int(instance.gpus_per_worker[jobs[0]]) for jobs in kinds]
     sizes = instance.server_gpus.tolist()
     model = pyo.ConcreteModel(name=instance.problem)
-    model.KINDS = pyo.RangeSet(0, len(kinds) - 1)
-    model.SERVERS = pyo.RangeSet(0, instance.num_servers - 1)
+    model.KINDS = RangeSet(0, len(kinds) - 1)
+    model.SERVERS = RangeSet(0, instance.num_servers - 1)
     identical = [pair for servers in _identical_servers(instance) for pair in pairwise(servers)]
-    model.IDENTICAL = pyo.Set(initialize=identical, dimen=2)
+    model.IDENTICAL = Set(initialize=identical, dimen=2)
 
     def room(model: pyo.ConcreteModel, kind: int, server: int) -> tuple[int, int]:
         return 0, sizes[server] // gpus[kind]
 
-    model.workers = pyo.Var(model.KINDS, model.SERVERS, domain=pyo.NonNegativeIntegers, bounds=room)
+    model.workers = pyo.Var(model.KINDS * model.SERVERS, domain=pyo.NonNegativeIntegers, bounds=room)
     model.opened = pyo.Var(model.SERVERS, domain=pyo.Binary)
 
     def all_placed(model: pyo.ConcreteModel, kind: int) -> object:
@@ -71,7 +72,7 @@ def build(instance: ArylPlacement) -> pyo.ConcreteModel:
 
     flexible = [bool(instance.flexible[jobs[0]]) for jobs in kinds]
     if any(flexible):
-        model.LOAN = pyo.Set(initialize=np.flatnonzero(instance.on_loan).tolist())
+        model.LOAN = Set(initialize=np.flatnonzero(instance.on_loan).tolist())
         model.set_apart = pyo.Var(model.LOAN, domain=pyo.Binary)
 
         def separate_groups(model: pyo.ConcreteModel, kind: int, server: int) -> object:
@@ -79,7 +80,7 @@ def build(instance: ArylPlacement) -> pyo.ConcreteModel:
             apart = model.set_apart[server]
             return model.workers[kind, server] <= most * (apart if flexible[kind] else 1 - apart)
 
-        model.separate_groups = pyo.Constraint(model.KINDS, model.LOAN, rule=separate_groups)
+        model.separate_groups = pyo.Constraint(model.KINDS * model.LOAN, rule=separate_groups)
 
     def identical_servers(model: pyo.ConcreteModel, first: int, second: int) -> object:
         return model.opened[first] >= model.opened[second]
@@ -95,7 +96,7 @@ def build(instance: ArylPlacement) -> pyo.ConcreteModel:
 
 
 def read(model: pyo.ConcreteModel) -> ArylPlacementPlan:
-    """The plan in the values of ``workers``: each kind's places go to its jobs in order."""
+    """Return the plan in the values of ``workers``: each kind's places go to its jobs in order."""
     instance: ArylPlacement = model.instance
     workers = np.zeros((instance.num_jobs, instance.num_servers), np.int64)
     for kind, jobs in enumerate(_kinds(instance)):
@@ -147,7 +148,7 @@ def _identical_servers(instance: ArylPlacement) -> list[list[int]]:
 
 
 def too_little_room(instance: ArylPlacement) -> str | None:
-    """That a worker is larger than every server, or all workers than all servers."""
+    """Say that a worker is larger than every server, or all workers than all servers."""
     wanted = np.flatnonzero((instance.num_workers > 0) & (instance.gpus_per_worker > instance.server_gpus.max()))
     if wanted.size:
         job = wanted[0]

@@ -6,8 +6,8 @@
           returned[i] in {0, 1},  0 <= preempted[j] <= 1.
 
 One row per pair of job and host (disaggregated) gives a far tighter relaxation than one row per
-job would, and makes ``preempted`` whole by itself.  HiGHS is not asked to search this model, unless in a session or as
-the second way: it sees too few servers at a time, and :mod:`formulations.aryl.branching` does it by parts.
+job would, and makes ``preempted`` whole by itself.  HiGHS sees too few servers at a time to search it
+soon; :mod:`formulations.methods.branching` divides the plans into parts instead.
 """
 
 from __future__ import annotations
@@ -15,15 +15,12 @@ from __future__ import annotations
 import numpy as np
 import pyomo.environ as pyo
 
-from formulations.aryl.branching import search
 from formulations.engine.linear import weighted_sum
-from formulations.engine.options import Options
 from formulations.engine.protocol import Formulation
-from formulations.engine.solution import Solution
-from formulations.engine.solving import solve_one_model
+from formulations.engine.sets import RangeSet, Set
 from instances.aryl.reclaim import Reclaim, ReclaimPlan
 
-__all__ = ["FORMULATION", "build", "first_servers", "read", "solve", "too_many", "write"]
+__all__ = ["FORMULATION", "build", "first_servers", "read", "too_many", "write"]
 
 
 def build(instance: Reclaim) -> pyo.ConcreteModel:
@@ -34,10 +31,10 @@ def build(instance: Reclaim) -> pyo.ConcreteModel:
     ``preempted_jobs``.
     """
     model = pyo.ConcreteModel(name=instance.problem)
-    model.JOBS = pyo.RangeSet(0, instance.num_jobs - 1)
-    model.SERVERS = pyo.RangeSet(0, instance.num_servers - 1)
+    model.JOBS = RangeSet(0, instance.num_jobs - 1)
+    model.SERVERS = RangeSet(0, instance.num_servers - 1)
     pairs = np.argwhere(instance.hosts)
-    model.HOSTS = pyo.Set(initialize=[(int(j), int(i)) for j, i in pairs], dimen=2)
+    model.HOSTS = Set(initialize=[(int(j), int(i)) for j, i in pairs], dimen=2)
     model.returned = pyo.Var(model.SERVERS, domain=pyo.Binary)
     model.preempted = pyo.Var(model.JOBS, bounds=(0, 1))
 
@@ -52,7 +49,7 @@ def build(instance: Reclaim) -> pyo.ConcreteModel:
 
 
 def read(model: pyo.ConcreteModel) -> ReclaimPlan:
-    """The plan in the values of ``returned``."""
+    """Return the plan in the values of ``returned``."""
     servers = [server for server in model.SERVERS if pyo.value(model.returned[server]) > 0.5]
     return ReclaimPlan(servers=np.array(servers, np.int64))
 
@@ -70,20 +67,15 @@ def write(model: pyo.ConcreteModel, plan: ReclaimPlan) -> None:
 
 
 def first_servers(instance: Reclaim) -> ReclaimPlan:
-    """The plan that returns the first servers."""
+    """Return the plan that returns the first servers."""
     return ReclaimPlan(servers=np.arange(min(instance.demand, instance.num_servers)))
 
 
-def solve(instance: Reclaim, options: Options) -> Solution:
-    """Search by parts; where too many servers are demanded, the model says so."""
-    return solve_one_model(instance, options) if too_many(instance) else search(instance, options)
-
-
 def too_many(instance: Reclaim) -> str | None:
-    """That more servers are demanded than there are."""
+    """Say that more servers are demanded than there are."""
     if instance.demand <= instance.num_servers:
         return None
     return f"demand is {instance.demand} servers, there are {instance.num_servers}"
 
 
-FORMULATION = Formulation(build=build, read=read, write=write, solve=solve, explain=too_many, trivial=first_servers)
+FORMULATION = Formulation(build=build, read=read, write=write, explain=too_many, trivial=first_servers)

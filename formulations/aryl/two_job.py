@@ -15,6 +15,7 @@ import pyomo.environ as pyo
 
 from formulations.engine.linear import weighted_sum
 from formulations.engine.protocol import Formulation
+from formulations.engine.sets import Set
 from instances.aryl.two_job import ArylTwoJob, ArylTwoJobPlan
 from instances.base import total
 
@@ -28,7 +29,7 @@ def build(instance: ArylTwoJob) -> pyo.ConcreteModel:
     ``average_jct``.
     """
     model = pyo.ConcreteModel(name=instance.problem)
-    model.SPLITS = pyo.Set(initialize=list(instance.splits))
+    model.SPLITS = Set(initialize=list(instance.splits))
     model.chosen = pyo.Var(model.SPLITS, domain=pyo.Binary)
     # Without a split, where the minima do not fit together, the row has no entries, and no solution.
     model.one_split = pyo.Constraint(expr=weighted_sum([1] * len(instance.splits), model.chosen.values()) == 1)
@@ -38,7 +39,7 @@ def build(instance: ArylTwoJob) -> pyo.ConcreteModel:
 
 
 def read(model: pyo.ConcreteModel) -> ArylTwoJobPlan:
-    """The plan of the chosen split."""
+    """Return the plan of the chosen split."""
     instance: ArylTwoJob = model.instance
     return instance.split(max(model.SPLITS, key=lambda gpus: pyo.value(model.chosen[gpus])))
 
@@ -50,7 +51,7 @@ def write(model: pyo.ConcreteModel, plan: ArylTwoJobPlan) -> None:
 
 
 def minima_do_not_fit(instance: ArylTwoJob) -> str | None:
-    """That the jobs' minima are more than all GPUs."""
+    """Say that the jobs' minima are more than all GPUs."""
     if instance.splits:
         return None
     least = total(instance.min_gpus)

@@ -41,7 +41,7 @@ def build(instance: Admission) -> pyo.ConcreteModel:
 
 
 def build_time_indexed(instance: Admission) -> pyo.ConcreteModel:
-    """The model slot by slot, for any curve.
+    """Return the model slot by slot, for any curve.
 
     Sets JOBS, SLOTS, RUNS (job and slot), CHOICES (job, slot, GPUs); variables ``admitted[i]`` and
     ``chosen[i, t, g]`` (binary); constraints ``one_count[i, t]``, ``work[i]``, ``alone[i]`` and
@@ -55,7 +55,7 @@ def build_time_indexed(instance: Admission) -> pyo.ConcreteModel:
 
 
 def build_aggregated(instance: Admission) -> pyo.ConcreteModel:
-    """The model by interval, for concave curves.
+    """Return the model by interval, for concave curves.
 
     Sets JOBS, INTERVALS, STEPS (job, interval, step of the curve); parameter ``length[k]``;
     variables ``admitted[i]`` (binary) and ``gpu_slots[i, k, s]`` (integer); constraints ``work[i]``
@@ -78,7 +78,7 @@ def _admit(model: pyo.ConcreteModel, instance: Admission, terms: list[Terms]) ->
 
 
 def read(model: pyo.ConcreteModel) -> AdmissionPlan:
-    """The plan in the values of ``admitted`` and of ``chosen`` or ``gpu_slots``."""
+    """Return the plan in the values of ``admitted`` and of ``chosen`` or ``gpu_slots``."""
     admitted = np.array([model.admitted[job].value > 0.5 for job in model.JOBS])
     # GPUs cost nothing here, so the solver may leave some with jobs that it turns away.
     return AdmissionPlan(admitted=admitted, gpus=np.where(admitted[:, None], read_gpus(model), 0))
@@ -92,7 +92,7 @@ def write(model: pyo.ConcreteModel, plan: AdmissionPlan) -> None:
 
 
 def first_come(instance: Admission) -> AdmissionPlan:
-    """The plan that admits what is served in one pass over the jobs, or one by one."""
+    """Return the plan that admits what is served in one pass over the jobs, or one by one."""
     gpus, admitted = served_most(instance, instance.arrival_order)
     return AdmissionPlan(admitted=admitted, gpus=gpus)
 

@@ -29,7 +29,6 @@ import pyomo.environ as pyo
 
 from formulations.elasticflow.flow import why_infeasible
 from formulations.elasticflow.greedy import least_gpu_slots, one_pass_filled
-from formulations.elasticflow.rounding import solve
 from formulations.elasticflow.sharing import (
     add_gpu_time,
     add_shares_alone,
@@ -50,7 +49,6 @@ __all__ = [
     "build_aggregated",
     "build_time_indexed",
     "read",
-    "solve",
     "write",
 ]
 
@@ -61,7 +59,7 @@ def build(instance: ElasticFlowAllocation) -> pyo.ConcreteModel:
 
 
 def build_time_indexed(instance: ElasticFlowAllocation) -> pyo.ConcreteModel:
-    """The model slot by slot, for any curve.
+    """Return the model slot by slot, for any curve.
 
     Sets JOBS, SLOTS, RUNS (job and slot), CHOICES (job, slot, GPUs); variables ``chosen[i, t, g]``
     and ``slot_0_full`` (binary); constraints ``one_count[i, t]``, ``work[i]``, ``alone[i]``,
@@ -87,7 +85,7 @@ def build_time_indexed(instance: ElasticFlowAllocation) -> pyo.ConcreteModel:
 
 
 def build_aggregated(instance: ElasticFlowAllocation) -> pyo.ConcreteModel:
-    """The model by interval, for concave curves; interval 0 is slot 0.
+    """Return the model by interval, for concave curves; interval 0 is slot 0.
 
     Sets JOBS, INTERVALS, STEPS (job, interval, step of the curve); parameter ``length[k]``;
     variables ``gpu_slots[i, k, s]`` (integer) and ``slot_0_full`` (binary); constraints
@@ -133,7 +131,6 @@ FORMULATION = Formulation(
     build=build,
     read=read,
     write=write,
-    solve=solve,
     explain=why_infeasible,
     trivial=one_pass_filled,
     trivial_bound=least_gpu_slots,

@@ -23,6 +23,7 @@ from formulations.elasticflow.greedy import one_pass
 from formulations.elasticflow.sharing import add_shares_alone, add_work, read, time_indexed, work_units, write_gpus
 from formulations.engine.linear import weighted_sum
 from formulations.engine.protocol import Formulation
+from formulations.engine.sets import Set
 from instances.base import TOLERANCE
 from instances.elasticflow.best_effort import BestEffort
 from instances.elasticflow.sharing import SlotPlan
@@ -43,7 +44,7 @@ def build(instance: BestEffort) -> pyo.ConcreteModel:
     add_shares_alone(model, instance, terms)
     jobs = np.flatnonzero(instance.best_effort & (instance.iterations > 0)).tolist()
     deadlines = instance.deadlines.tolist()
-    model.ENDS = pyo.Set(initialize=[(job, slot) for job in jobs for slot in range(deadlines[job])], dimen=2)
+    model.ENDS = Set(initialize=[(job, slot) for job in jobs for slot in range(deadlines[job])], dimen=2)
     model.done = pyo.Var(model.ENDS, domain=pyo.Binary)
     units = work_units(instance)
     # A little less, because the judge lets work be missed by its tolerance.

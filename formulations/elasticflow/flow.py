@@ -1,4 +1,4 @@
-"""Which jobs cannot all meet their deadlines: a maximum flow, and the minimum cut that names them.
+"""Jobs that cannot all meet their deadlines: a maximum flow, and the minimum cut that names them.
 
 A job whose curve is linear up to a cap does r_i iterations in every GPU-slot, whichever it is, as
 long as it holds no more than c_i GPUs at once.  So it needs a whole number of GPU-slots,
@@ -50,7 +50,7 @@ Jobs = DeadlineJobs[Any]
 
 @dataclass(frozen=True)
 class Demand:
-    """What each job asks of the cluster.
+    """Needs of each job.
 
     Attributes
     ----------
@@ -113,7 +113,7 @@ def _counted(gpu_slots: int) -> str:
 
 
 def linear_up_to_a_cap(instance: Jobs) -> Demand:
-    """Which jobs' curves are linear up to a cap, and the caps and needs of all jobs.
+    """Return which jobs' curves are linear up to a cap, and the caps and needs of all jobs.
 
     A job that cannot finish even with the cluster to itself needs more than it can hold: on a
     linear curve its work over its rate, else one GPU-slot too many.
@@ -130,7 +130,7 @@ def linear_up_to_a_cap(instance: Jobs) -> Demand:
 
 
 def shares_by_flow(instance: Jobs) -> SlotPlan | Cut:
-    """A plan in which all jobs meet their deadlines at the least GPU time, or the jobs that cannot.
+    """Find a plan in which all jobs meet their deadlines at the least GPU time, or the jobs that cannot.
 
     Every job holds exactly the GPU-slots that it needs, so the plan is optimal for
     :class:`instances.elasticflow.minimum_satisfactory_share.MinimumSatisfactoryShare`.
@@ -181,13 +181,13 @@ def refusal(instance: Jobs, jobs: Iterable[int] | None = None) -> Cut | None:
 
 
 def why_infeasible(instance: Jobs) -> str | None:
-    """The words of :func:`refusal`, for :func:`formulations.explain`."""
+    """Say in words what :func:`refusal` finds, for :func:`formulations.explain`."""
     cut = refusal(instance)
     return None if cut is None else str(cut)
 
 
 def _network(instance: Jobs, demand: Demand, jobs: Iterable[int]) -> Any:
-    """The flow's network, with the slots between two deadlines as one node."""
+    """Return the flow's network, with the slots between two deadlines as one node."""
     import networkx as nx
 
     ends = np.unique(instance.deadlines).tolist()
@@ -216,7 +216,7 @@ def _refused(instance: Jobs, demand: Demand, jobs: Iterable[int]) -> list[int]:
 
 
 def _counted_cut(instance: Jobs, demand: Demand, jobs: list[int]) -> Cut:
-    """What the jobs need and what there is for them, counted slot by slot."""
+    """Count slot by slot what the jobs need and what there is for them."""
     in_time = np.arange(instance.horizon) < instance.deadlines[jobs, None]
     usable = (demand.caps[jobs, None] * in_time).sum(axis=0)
     full = usable >= instance.num_gpus

@@ -34,14 +34,14 @@ PART = 0.75
 """Of the time that is left for the solve, after which no further order is tried."""
 
 Way = Literal["late", "even"]
-"""How a job runs: on one GPU less than the least level and on the level when it must, or first on the level and then on
-one GPU less.  Either takes fewest GPU-slots; late ones leave more to jobs that are due earlier."""
+"""Way in which a job runs: on one GPU less than the least level and on the level when it must, or first on the level
+and then on one GPU less.  Either takes fewest GPU-slots; late ones leave more to jobs that are due earlier."""
 
 WAYS: tuple[Way, ...] = ("late", "even")
 
 
 class _Curves:
-    """How jobs can be served; what is the same for all passes is made once."""
+    """Ways to serve jobs; what is the same for all passes is made once."""
 
     def __init__(self, instance: Jobs) -> None:
         self.instance = instance
@@ -177,7 +177,7 @@ def _alone(instance: Jobs) -> FloatArray:
 
 
 def _passes(curves: _Curves) -> list[tuple[IntArray, BoolArray]]:
-    """What is served by deadline, by need and as jobs are numbered, either way, as far as there is time."""
+    """Serve the jobs by deadline, by need and as they are numbered, either way, as far as there is time."""
     instance = curves.instance
     by_deadline = np.argsort(instance.deadlines, kind="stable")
     orders = [by_deadline, np.argsort(_alone(instance), kind="stable"), np.arange(instance.num_jobs)]
@@ -191,13 +191,13 @@ def _passes(curves: _Curves) -> list[tuple[IntArray, BoolArray]]:
 
 
 def _rank(found: tuple[IntArray, BoolArray]) -> tuple[int, int]:
-    """How many are served, and then how few GPU-slots that takes."""
+    """Rank a plan by how many are served, and then by how few GPU-slots that takes."""
     gpus, done = found
     return int(done.sum()), -int(gpus.sum())
 
 
 def served_most(instance: Jobs, arrivals: IntArray) -> tuple[IntArray, BoolArray]:
-    """What serves most jobs, of passes in a few orders and of admitting the jobs one by one.
+    """Return the plan that serves most jobs, of passes in a few orders and of admitting the jobs one by one.
 
     Parameters
     ----------
@@ -232,12 +232,12 @@ def could_be_served(instance: Jobs) -> BoolArray:
 
 
 def one_pass(instance: Jobs) -> SlotPlan:
-    """The plan of one pass over the jobs that takes fewest GPU-slots; where none serves them all, it is none."""
+    """Return the plan of one pass over the jobs that takes fewest GPU-slots; where none serves them all, it is none."""
     return SlotPlan(gpus=max(_passes(_Curves(instance)), key=_rank)[0])
 
 
 def one_pass_filled(instance: ElasticFlowAllocation) -> SlotPlan:
-    """The plan of one pass over the jobs, with slot 0 filled; where none serves them all, it is none.
+    """Return the plan of one pass over the jobs, with slot 0 filled; where none serves them all, it is none.
 
     Of two passes what takes fewer GPU-slots in the end: the first, and the one that takes fewest before.
     """
@@ -250,7 +250,7 @@ def one_pass_filled(instance: ElasticFlowAllocation) -> SlotPlan:
 
 
 def _with_slot_0_filled(instance: ElasticFlowAllocation, curves: _Curves, gpus: IntArray) -> IntArray:
-    """A plan, and the GPUs that it leaves idle in slot 0, one by one where this takes fewest GPU-slots in all.
+    """Return a plan, and the GPUs that it leaves idle in slot 0, one by one where this takes fewest GPU-slots in all.
 
     A job that is faster in slot 0 needs less afterwards, for which it is served anew.
     """
@@ -284,7 +284,7 @@ def _with_slot_0_filled(instance: ElasticFlowAllocation, curves: _Curves, gpus: 
 def _one_more(
     instance: ElasticFlowAllocation, curves: _Curves, job: int, held: IntArray, free: IntArray
 ) -> IntArray | None:
-    """A job's GPUs with one more in slot 0; None where it is no faster with it."""
+    """Return a job's GPUs with one more in slot 0; None where it is no faster with it."""
     if held[0] >= instance.num_gpus or not instance.gains[job, held[0]]:
         return None
     row = held.copy()

@@ -20,8 +20,7 @@ Delta_is for each GPU:
           sum_{i,s} gpu_slots[i, k, s] <= G * length_k        for each interval k
           0 <= gpu_slots[i, k, s] <= w_is * length_k, whole.
 
-The size of the second does not depend on the horizon.  :func:`solve` rounds its relaxation before
-it searches; see :mod:`formulations.elasticflow.rounding`.
+The size of the second does not depend on the horizon.
 """
 
 from __future__ import annotations
@@ -30,7 +29,6 @@ import pyomo.environ as pyo
 
 from formulations.elasticflow.flow import why_infeasible
 from formulations.elasticflow.greedy import least_gpu_slots, one_pass
-from formulations.elasticflow.rounding import solve
 from formulations.elasticflow.sharing import (
     add_gpu_time,
     add_shares_alone,
@@ -50,7 +48,6 @@ __all__ = [
     "build_aggregated",
     "build_time_indexed",
     "read",
-    "solve",
     "write",
 ]
 
@@ -61,7 +58,7 @@ def build(instance: MinimumSatisfactoryShare) -> pyo.ConcreteModel:
 
 
 def build_time_indexed(instance: MinimumSatisfactoryShare) -> pyo.ConcreteModel:
-    """The model slot by slot, for any curve.
+    """Return the model slot by slot, for any curve.
 
     Sets JOBS, SLOTS, RUNS (job and slot), CHOICES (job, slot, GPUs); variables ``chosen[i, t, g]``
     (binary); constraints ``one_count[i, t]``, ``work[i]``, ``alone[i]`` and ``capacity[t]``;
@@ -76,7 +73,7 @@ def build_time_indexed(instance: MinimumSatisfactoryShare) -> pyo.ConcreteModel:
 
 
 def build_aggregated(instance: MinimumSatisfactoryShare) -> pyo.ConcreteModel:
-    """The model by interval, for concave curves.
+    """Return the model by interval, for concave curves.
 
     Sets JOBS, INTERVALS, STEPS (job, interval, step of the curve); parameter ``length[k]``;
     variables ``gpu_slots[i, k, s]`` (integer); constraints ``work[i]`` and ``capacity[k]``;
@@ -103,7 +100,6 @@ FORMULATION = Formulation(
     build=build,
     read=read,
     write=write,
-    solve=solve,
     explain=why_infeasible,
     trivial=one_pass,
     trivial_bound=least_gpu_slots,

@@ -22,6 +22,7 @@ import pyomo.environ as pyo
 
 from formulations.engine.linear import refuse_large
 from formulations.engine.protocol import Formulation
+from formulations.engine.sets import RangeSet, Set
 from instances.base import total
 from instances.elasticflow.placement import ElasticFlowPlacement, ElasticFlowPlacementPlan
 
@@ -31,7 +32,7 @@ __all__ = ["FORMULATION", "build", "read", "why_infeasible", "write"]
 def build(instance: ElasticFlowPlacement) -> pyo.ConcreteModel:
     """Pyomo model of a placement instance.
 
-    Sets STAYERS (jobs), SIZES, BLOCKS (size and block), UNITS; variables ``stays[i]`` and
+    Sets JOBS, STAYERS (jobs that can stay), SIZES, BLOCKS (size and block), UNITS; variables ``stays[i]`` and
     ``taken[s, b]`` (binary); constraints ``all_placed[s]`` and ``disjoint[u]``; objective
     ``jobs_moved``.
     """
@@ -40,14 +41,15 @@ def build(instance: ElasticFlowPlacement) -> pyo.ConcreteModel:
     blocks_and_units = sum(instance.num_gpus // size for size in {*sizes}) + instance.num_gpus // smallest
     refuse_large(instance, blocks_and_units, "blocks and units: num_gpus over each of sizes")
     model = pyo.ConcreteModel(name=instance.problem)
-    model.STAYERS = pyo.Set(initialize=np.flatnonzero(instance.can_stay).tolist())
-    model.SIZES = pyo.Set(initialize=sorted(set(sizes)))
-    model.BLOCKS = pyo.Set(
+    model.JOBS = RangeSet(0, instance.num_jobs - 1)
+    model.STAYERS = Set(initialize=np.flatnonzero(instance.can_stay).tolist())
+    model.SIZES = Set(initialize=sorted(set(sizes)))
+    model.BLOCKS = Set(
         # A size above the cluster's has one block, which nobody can take.
         initialize=[(size, block) for size in model.SIZES for block in range(max(1, instance.num_gpus // size))],
         dimen=2,
     )
-    model.UNITS = pyo.RangeSet(0, instance.num_gpus // smallest - 1)
+    model.UNITS = RangeSet(0, instance.num_gpus // smallest - 1)
     model.stays = pyo.Var(model.STAYERS, domain=pyo.Binary)
     model.taken = pyo.Var(
         model.BLOCKS, domain=pyo.Binary, bounds=lambda _, size, block: (0, int(size * (block + 1) <= instance.num_gpus))
@@ -72,7 +74,7 @@ def build(instance: ElasticFlowPlacement) -> pyo.ConcreteModel:
     model.jobs_moved = pyo.Objective(
         expr=int(instance.running.sum()) - pyo.quicksum(model.stays.values()), sense=pyo.minimize
     )
-    model.sizes = pyo.Param(range(len(sizes)), initialize=dict(enumerate(sizes)))
+    model.sizes = pyo.Param(model.JOBS, initialize=dict(enumerate(sizes)))
     model.previous = pyo.Param(
         model.STAYERS, initialize={job: int(instance.previous_offsets[job]) for job in model.STAYERS}
     )
@@ -80,7 +82,7 @@ def build(instance: ElasticFlowPlacement) -> pyo.ConcreteModel:
 
 
 def read(model: pyo.ConcreteModel) -> ElasticFlowPlacementPlan:
-    """The plan in the values of ``stays`` and ``taken``; the jobs placed anew take blocks in order."""
+    """Return the plan in the values of ``stays`` and ``taken``; the jobs placed anew take blocks in order."""
     taken: dict[int, list[int]] = defaultdict(list)
     for (size, block), variable in model.taken.items():
         if variable.value > 0.5:
@@ -107,7 +109,7 @@ def write(model: pyo.ConcreteModel, plan: ElasticFlowPlacementPlan) -> None:
 
 
 def why_infeasible(instance: ElasticFlowPlacement) -> str | None:
-    """That the jobs need more GPUs than there are, the one reason why they have no placement."""
+    """Say that the jobs need more GPUs than there are, the one reason why they have no placement."""
     needed = int(total(instance.sizes))
     return f"the jobs need {needed} GPUs, there are {instance.num_gpus}" if needed > instance.num_gpus else None
 

@@ -1,4 +1,4 @@
-"""What the models of ElasticFlow share: GPUs slot by slot for any curve, by interval for concave ones.
+"""Parts that the models of ElasticFlow share: GPUs slot by slot for any curve, by interval for concave ones.
 
 Slot by slot (:func:`time_indexed`).  ``chosen[i, t, g]`` is 1 when job i holds g GPUs in slot t.
 
@@ -23,6 +23,7 @@ import pyomo.environ as pyo
 
 from formulations.engine import clock
 from formulations.engine.linear import refuse_large, weighted_sum
+from formulations.engine.sets import RangeSet, Set
 from instances.base import TOLERANCE
 from instances.elasticflow.sharing import RATE_TOLERANCE, DeadlineJobs, SlotPlan
 from instances.schema import FloatArray, IntArray
@@ -100,10 +101,10 @@ def time_indexed(model: pyo.ConcreteModel, instance: Jobs, *, every_count_now: b
         for job, deadline in enumerate(instance.deadlines.tolist())
         for slot in clock.ticking(range(deadline))
     }
-    model.JOBS = pyo.RangeSet(0, instance.num_jobs - 1)
-    model.SLOTS = pyo.RangeSet(0, instance.horizon - 1)
-    model.RUNS = pyo.Set(initialize=list(counts), dimen=2)
-    model.CHOICES = pyo.Set(
+    model.JOBS = RangeSet(0, instance.num_jobs - 1)
+    model.SLOTS = RangeSet(0, instance.horizon - 1)
+    model.RUNS = Set(initialize=list(counts), dimen=2)
+    model.CHOICES = Set(
         initialize=clock.ticking((*run, gpus) for run, some in counts.items() for gpus in some), dimen=3
     )
     model.chosen = pyo.Var(model.CHOICES, domain=pyo.Binary)
@@ -149,8 +150,8 @@ def aggregated(model: pyo.ConcreteModel, instance: Jobs, *, slot_0_alone: bool =
     lengths = np.diff(ends, prepend=0).tolist()
     stairs = [_staircase(curve) for curve in instance.best_throughputs]
     work = [_capped(instance, job, np.array([gain for _, gain in steps])) for job, steps in enumerate(stairs)]
-    model.JOBS = pyo.RangeSet(0, instance.num_jobs - 1)
-    model.INTERVALS = pyo.RangeSet(0, len(lengths) - 1)
+    model.JOBS = RangeSet(0, instance.num_jobs - 1)
+    model.INTERVALS = RangeSet(0, len(lengths) - 1)
     model.length = pyo.Param(model.INTERVALS, initialize=dict(enumerate(lengths)))
     steps = [
         (job, interval, step)
@@ -158,7 +159,7 @@ def aggregated(model: pyo.ConcreteModel, instance: Jobs, *, slot_0_alone: bool =
         for interval in clock.ticking(range(last + 1))
         for step in range(len(stairs[job]))
     ]
-    model.STEPS = pyo.Set(initialize=steps, dimen=3)
+    model.STEPS = Set(initialize=steps, dimen=3)
     bounds = {(job, interval, step): (0, lengths[interval] * stairs[job][step][0]) for job, interval, step in steps}
     model.gpu_slots = pyo.Var(model.STEPS, domain=pyo.Integers, bounds=lambda _, *index: bounds[index])
     of_job: list[Terms] = [Terms() for _ in model.JOBS]
@@ -178,7 +179,7 @@ def _add_capacity(model: pyo.ConcreteModel, periods: pyo.Set, terms: dict[int, T
 
 
 def _staircase(curve: FloatArray) -> list[tuple[int, float]]:
-    """Steps of a concave curve, ``(width, gain per GPU)``, as far as it rises.
+    """Return the steps of a concave curve, ``(width, gain per GPU)``, as far as it rises.
 
     A curve that does not rise has one step without gain, so that every job has a variable.
     """
@@ -286,7 +287,7 @@ def add_gpu_time(model: pyo.ConcreteModel, terms: list[Terms]) -> None:
 
 
 def read(model: pyo.ConcreteModel) -> SlotPlan:
-    """The plan, slot by slot, in the values of ``chosen`` or ``gpu_slots``."""
+    """Return the plan, slot by slot, in the values of ``chosen`` or ``gpu_slots``."""
     return SlotPlan(gpus=read_gpus(model))
 
 

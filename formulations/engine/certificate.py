@@ -28,11 +28,11 @@ DUAL_TOLERANCE = 1e-7
 """Reduced cost, relative to ``max(1, |c_j|)``, that may face an infinite limit; HiGHS asks the same."""
 
 ROUNDING = 1e-9
-"""What a sum may owe to rounding, relative to the sum of its terms' sizes."""
+"""Part of a sum that may be rounding, relative to the sum of its terms' sizes."""
 
 
 def proves_infeasible(program: LinearProgram, prices: FloatArray | None = None) -> bool:
-    """Whether rows that are weighted by ``prices`` and added up contradict the bounds (Farkas).
+    """Tell whether rows that are weighted by ``prices`` and added up contradict the bounds (Farkas).
 
     The rows imply ``(y'A) x >= sum_i (l_i if y_i > 0 else u_i) * y_i``.  No point exists if the left
     side stays below the right one for every x within its bounds.
@@ -55,15 +55,15 @@ def proves_infeasible(program: LinearProgram, prices: FloatArray | None = None) 
     size = replace(program, value=np.abs(program.value)).column_products(np.abs(y))
     combined = np.where(np.abs(combined) <= ROUNDING * size, 0.0, combined)
     limits = np.where(combined > 0, program.col_upper, program.col_lower)
-    used, priced = combined != 0, y != 0
+    used, weighted = combined != 0, y != 0
     reached = combined[used] * limits[used]
-    asked = y[priced] * np.where(y > 0, program.row_lower, program.row_upper)[priced]
-    excess = asked.sum() - reached.sum()
-    return bool(excess > ROUNDING * (np.abs(asked).sum() + np.abs(reached).sum()))
+    required = y[weighted] * np.where(y > 0, program.row_lower, program.row_upper)[weighted]
+    excess = required.sum() - reached.sum()
+    return bool(excess > ROUNDING * (np.abs(required).sum() + np.abs(reached).sum()))
 
 
 def _contradicted(program: LinearProgram, extreme: FloatArray, limits: FloatArray, sign: float) -> bool:
-    """Whether a row misses its limit even with each of its entries at the extreme."""
+    """Tell whether a row misses its limit even with each of its entries at the extreme."""
     terms = np.zeros(len(program.value))
     used = program.value != 0
     terms[used] = program.value[used] * extreme[used]
@@ -161,7 +161,7 @@ class Certificate:
 
     @property
     def holds(self) -> bool:
-        """Whether point and prices prove each other optimal, within the stated tolerances."""
+        """Tell whether point and prices prove each other optimal, within the stated tolerances."""
         return (
             self.primal_infeasibility <= POINT_TOLERANCE
             and self.dual_infeasibility <= DUAL_TOLERANCE

@@ -7,7 +7,6 @@ pass the time on.
 
 from __future__ import annotations
 
-import itertools
 import logging
 import math
 import sys
@@ -15,12 +14,12 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from pyomo.core.base.initializer import IndexedCallInitializer
-from pyomo.core.base.set import FiniteSetData, SetOperator, _FiniteSetMixin
+__all__ = ["TimeIsUp", "building", "check", "left", "members", "ticking", "within"]
 
-__all__ = ["TimeIsUp", "building", "check", "left", "ticking", "within"]
+SEVERAL = 100
+"""Members of an index set between two looks at the clock."""
 
 _end: ContextVar[float] = ContextVar("end of the time for the solve", default=math.inf)
 
@@ -34,7 +33,7 @@ class TimeIsUp(BaseException):
 
 @contextmanager
 def within(seconds: float | None) -> Iterator[None]:
-    """What is in here has so many seconds, or what is left to that around it."""
+    """Give what is in here so many seconds, or those left to what is around it."""
     end = math.inf if seconds is None else time.perf_counter() + seconds
     token = _end.set(min(end, _end.get()))
     try:
@@ -63,7 +62,7 @@ T = TypeVar("T")
 
 
 def ticking(items: Iterable[T], every: int = 1000) -> Iterator[T]:
-    """The items, with a look at the clock before the first, and then now and again.
+    """Yield the items, with a look at the clock before the first, and then now and again.
 
     Raises
     ------
@@ -75,51 +74,31 @@ def ticking(items: Iterable[T], every: int = 1000) -> Iterator[T]:
         yield item
 
 
-_members, _fill, _call = _FiniteSetMixin.__iter__, FiniteSetData.update, IndexedCallInitializer.__call__
-
-
-_calls = itertools.count(1)
-SEVERAL = 100
-"""Calls of rules, and members of a set, between two looks at the clock."""
-
-
-def _members_in_time(of: Any) -> Iterator[Any]:
-    # Not by its length, for which some sets ask for their members.
-    return ticking(_members(of), every=SEVERAL)
-
-
-def _fill_in_time(of: Any, values: Any) -> None:
-    _fill(of, values if isinstance(values, SetOperator) else ticking(values))
-
-
-def _call_in_time(of: Any, block: Any, index: Any, **others: Any) -> Any:
-    if next(_calls) % SEVERAL == 0:
-        check()
-    return _call(of, block, index, **others)
+_building: ContextVar[bool] = ContextVar("whether a model is built in time", default=False)
 
 
 @contextmanager
 def building() -> Iterator[None]:
-    """What Pyomo makes in here ends when the time is over, wherever it is.
+    """End what is built in here over :mod:`formulations.engine.sets` when the time is over.
 
-    All that takes long goes through three methods of Pyomo's, which look at the clock in here: a set hands out its
-    members, for which variables, rows and parameters are made; it is filled with them; and a rule is called for one.
-    Pyomo itself replaces the first where it makes templates.  Without a limit of time they are left as they are.  Nor
-    does Pyomo log that a component could not be made where only time was up.
+    Nor does Pyomo log that a component could not be made where only time was up.
     """
     if left() == math.inf:
         yield
         return
     logger = logging.getLogger("pyomo.core")
     logger.addFilter(_is_error)
-    _FiniteSetMixin.__iter__, FiniteSetData.update = _members_in_time, _fill_in_time
-    IndexedCallInitializer.__call__ = _call_in_time
+    token = _building.set(True)
     try:
         yield
     finally:
-        _FiniteSetMixin.__iter__, FiniteSetData.update = _members, _fill
-        IndexedCallInitializer.__call__ = _call
+        _building.reset(token)
         logger.removeFilter(_is_error)
+
+
+def members(items: Iterable[T]) -> Iterator[T]:
+    """Iterate over an index set, while a model is built with a look at the clock now and again."""
+    return ticking(items, every=SEVERAL) if _building.get() else iter(items)
 
 
 def _is_error(record: logging.LogRecord) -> bool:

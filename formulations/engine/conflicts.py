@@ -1,4 +1,4 @@
-"""Why a model is infeasible: which named constraints cannot hold together.
+"""Reasons for infeasible models: named constraints that cannot hold together.
 
 An elastic model lets every row be exceeded at a price.  The rows that must be exceeded point at a
 conflict; they are enforced and the elastic model is solved again, until what is enforced is
@@ -30,7 +30,7 @@ __all__ = ["Explanation", "explain"]
 
 @dataclass(frozen=True)
 class Explanation:
-    """Which constraints of a model conflict.
+    """Constraints of a model that conflict.
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ def _conflict(model: pyo.ConcreteModel, clock: _Clock) -> Explanation:
 
 
 class _Clock:
-    """What is left of the time for the search."""
+    """Time that is left for the search."""
 
     def __init__(self, limit: float | None) -> None:
         self.end = math.inf if limit is None else time.monotonic() + limit
@@ -134,7 +134,7 @@ class _Clock:
         return time.monotonic() >= self.end
 
     def session(self) -> Session:
-        """A session for one solve within what is left."""
+        """Return a session for one solve within what is left."""
         left = self.end - time.monotonic()
         return Session(time_limit=None if math.isinf(left) else max(0.01, left), verify=False)
 
@@ -142,7 +142,7 @@ class _Clock:
 def _holds(
     program: LinearProgram, enforced: NDArray[np.bool_], session: Session | None = None, clock: _Clock | None = None
 ) -> bool:
-    """Whether the enforced rows, with the variables' bounds, have a common point; so it is taken when time is over."""
+    """Tell whether the enforced rows have a common point within the bounds; so it is taken when time is over."""
     loose = replace(
         program,
         row_lower=np.where(enforced, program.row_lower, -np.inf),

@@ -36,14 +36,14 @@ from formulations.engine.scaling import scaled
 __all__ = ["ExactOptimum", "exact_bound", "exact_optimum"]
 
 ROUNDS = 3
-"""How often implied bounds are sought, each time with those found before."""
+"""Times that implied bounds are sought, each time with those found before."""
 
 Sparse = dict[int, Fraction]
 
 
 @dataclass(frozen=True)
 class ExactOptimum:
-    """What exact arithmetic proves of a linear program.
+    """Proof about a linear program in exact arithmetic.
 
     Attributes
     ----------
@@ -58,12 +58,12 @@ class ExactOptimum:
 
     @property
     def proven(self) -> bool:
-        """Whether point and prices prove each other optimal, to the last digit."""
+        """Tell whether point and prices prove each other optimal, to the last digit."""
         return self.value is not None and self.value == self.bound
 
 
 def exact_optimum(program: LinearProgram, *, seconds: float = math.inf) -> ExactOptimum:
-    """The optimum of a linear program, as far as fractions prove it.
+    """Return the optimum of a linear program, as far as fractions prove it.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def exact_optimum(program: LinearProgram, *, seconds: float = math.inf) -> Exact
 
 
 def exact_bound(program: LinearProgram, row_duals: Any) -> Fraction | None:
-    """What row prices, in the program's own sense, prove without rounding; None where that is nothing."""
+    """Return the bound that row prices, in the program's own sense, prove without rounding; None for no bound."""
     sign = 1 if program.sense == "min" else -1
     found = _Fractions(program).bound([sign * Fraction(float(price)) for price in row_duals])
     return None if found is None else sign * found
@@ -148,7 +148,7 @@ class _Fractions:
     # --- a basis ------------------------------------------------------------------------------------
 
     def point(self, columns: list[Any], rows: list[Any], end: float) -> list[Fraction] | None:
-        """The point of a basis: columns and rows that are not basic are at a limit."""
+        """Return the point of a basis: columns and rows that are not basic are at a limit."""
         basic = [j for j, status in enumerate(columns) if status == highspy.HighsBasisStatus.kBasic]
         x = [_at(status, *ends) for status, *ends in zip(columns, self.lower, self.upper, strict=True)]
         system, right = [], []
@@ -169,19 +169,19 @@ class _Fractions:
         return x
 
     def prices(self, columns: list[Any], rows: list[Any], end: float) -> list[Fraction] | None:
-        """The prices of a basis: basic columns cost what their rows are worth, basic rows nothing."""
-        priced = {i for i, status in enumerate(rows) if status != highspy.HighsBasisStatus.kBasic}
+        """Return the prices of a basis: basic columns cost what their rows are worth, basic rows nothing."""
+        binding = {i for i, status in enumerate(rows) if status != highspy.HighsBasisStatus.kBasic}
         basic = [j for j, status in enumerate(columns) if status == highspy.HighsBasisStatus.kBasic]
-        system = [{i: a for i, a in self.columns[j].items() if i in priced} for j in basic]
+        system = [{i: a for i, a in self.columns[j].items() if i in binding} for j in basic]
         found = _solved(system, [self.cost[j] for j in basic], end)
-        if found is None or len(found) != len(priced):
+        if found is None or len(found) != len(binding):
             return None
         return [found.get(i, Fraction()) for i in range(len(self.rows))]
 
     # --- weak duality -------------------------------------------------------------------------------
 
     def bound(self, prices: list[Fraction]) -> Fraction | None:
-        """What prices prove, made to face no infinite limit; None where they cannot be."""
+        """Return the bound of prices that are made to face no infinite limit; None where they cannot be."""
         y = list(prices)
         for i, price in enumerate(y):
             if (price > 0 and self.row_lower[i] is None) or (price < 0 and self.row_upper[i] is None):
@@ -278,7 +278,7 @@ def _within(values: list[Fraction], lower: list[Fraction | None], upper: list[Fr
 
 
 def _at(status: Any, lower: Fraction | None, upper: Fraction | None) -> Fraction:
-    """Where a column or row stands that is not basic."""
+    """Return the place of a column or row that is not basic."""
     known = highspy.HighsBasisStatus
     if status == known.kUpper and upper is not None:
         return upper
@@ -288,7 +288,7 @@ def _at(status: Any, lower: Fraction | None, upper: Fraction | None) -> Fraction
 
 
 def _solved(system: list[Sparse], right: list[Fraction], end: float) -> dict[int, Fraction] | None:
-    """The one solution of a sparse square system; None where there is not just one, or no time.
+    """Return the one solution of a sparse square system; None where there is not just one, or no time.
 
     Elimination, each time by the shortest row left and, in it, the unknown that the fewest rows have.
     """

@@ -99,7 +99,7 @@ def run(model: pyo.ConcreteModel, program: LinearProgram, options: Options) -> t
 
 
 def _model_of(program: LinearProgram) -> tuple[pyo.ConcreteModel, LinearProgram]:
-    """A Pyomo model of a program's arrays, and the program with that model's variables and constraints."""
+    """Return a Pyomo model of a program's arrays, and the program with that model's variables and constraints."""
     model = pyo.ConcreteModel()
     model.x = pyo.Var(range(program.num_cols))
     variables = list(model.x.values())
@@ -219,7 +219,7 @@ def _classic_interface(
 
 
 def _checked(program: LinearProgram, found: dict[str, Any], seconds: float) -> Result:
-    """The solver's word, as far as it stands up to the library's own copy of the model."""
+    """Return the solver's word, as far as it stands up to the library's own copy of the model."""
     nothing = -math.inf if program.sense == "min" else math.inf
     status, message = found["status"], found["message"]
     if status in ("infeasible", "unbounded"):

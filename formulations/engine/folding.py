@@ -62,7 +62,7 @@ class Folding:
     rows: NDArray[np.intp]
 
     def unfold(self, result: Result) -> Result:
-        """An optimal result of the folded program as one of the whole program, whose proof is checked anew."""
+        """Return an optimal result of the folded program as one of the whole program, whose proof is checked anew."""
         if result.x is None or result.certificate is None:
             raise ValueError(f"there is no optimum to unfold: {result.message}")
         x = result.x[self.columns]
@@ -79,7 +79,7 @@ class Folding:
 
 
 def fold(program: LinearProgram) -> Folding | None:
-    """The program over classes of columns and rows that are alike; None when too few are.
+    """Return the program over classes of columns and rows that are alike; None when too few are.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def _folded(
 
 
 def _hashed(*numbers: FloatArray) -> Colours:
-    """A colour for each position, by the numbers there."""
+    """Return a colour for each position, by the numbers there."""
     colour = np.zeros(len(numbers[0]), np.uint64)
     for array in numbers:
         # Adding 0.0 makes -0.0 and 0.0 one number.
@@ -152,7 +152,7 @@ def _hashed(*numbers: FloatArray) -> Colours:
 
 
 def _classes(colour: Colours) -> int | None:
-    """Number of colours; None where they are too many."""
+    """Return the number of colours; None where they are too many."""
     count = len(np.unique(colour))
     return None if count > LARGEST_SHARE * len(colour) else count
 
@@ -167,7 +167,7 @@ def _met(position: NDArray[np.signedinteger[Any]], met: Colours, count: int) -> 
 
 
 def _mixed(number: Colours) -> Colours:
-    """A permutation of the 64-bit numbers that leaves no pattern (SplitMix64)."""
+    """Return a permutation of the 64-bit numbers that leaves no pattern (SplitMix64)."""
     number = number + np.uint64(0x9E3779B97F4A7C15)
     number = (number ^ (number >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     number = (number ^ (number >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

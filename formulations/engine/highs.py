@@ -75,14 +75,14 @@ _CAREFUL: dict[str, Any] = {
     "primal_feasibility_tolerance": 1e-10,
     "dual_feasibility_tolerance": 1e-10,
 }
-"""What settles nearly all linear programs whose proof fails after presolve and scaling."""
+"""Settings that settle nearly all linear programs whose proof fails after presolve and scaling."""
 _RESCALED: dict[str, Any] = {**_CAREFUL, "simplex_scale_strategy": 4}
-"""What settles the rest: programs with coefficients so far apart that they need scaling of another kind."""
+"""Settings for the rest: programs with coefficients so far apart that they need scaling of another kind."""
 _WITHOUT_PRESOLVE: dict[str, Any] = {**_USUAL, "presolve": "off"}
 _SECOND_WAY: dict[str, Any] = {**_WITHOUT_PRESOLVE, "mip_detect_symmetry": False}
 
 SECOND_LOOK = (0.5, 1.0)
-"""What a second way may take by default: seconds, or as a multiple of the first run if that is more."""
+"""Time for a second way by default: seconds, or as a multiple of the first run if that is more."""
 
 SECOND_SCALE = 1024.0
 """Largest cost in the second search, within a factor of two.
@@ -92,12 +92,12 @@ lets pass: with costs of 1e-5 and values of 1e4, a "proven" optimum was 0.5 % of
 """
 
 Status = Literal["optimal", "feasible", "infeasible", "unbounded", "unknown"]
-"""What a solve proved.  "optimal": there is a point, proven best.  "feasible": there is a point, and a gap to
+"""Outcome of a solve.  "optimal": there is a point, proven best.  "feasible": there is a point, and a gap to
 the bound remains.  "infeasible" and "unbounded": proven, no point.  "unknown": neither a point nor a proof."""
 
 
 Proof = Literal["prices", "two runs", "one run", "argument", ""]
-"""What a bound, or the verdict "infeasible" or "unbounded", rests on.  "prices": dual prices that NumPy checked,
+"""Ground of a bound, or of the verdict "infeasible" or "unbounded".  "prices": dual prices that NumPy checked,
 of the program or of its relaxation.  "two runs": mixed-integer searches that took different ways.  "one run": the
 word of one solver run.  "argument": a reason that needs no solver, such as a closed form.  "": nothing is proven."""
 
@@ -112,7 +112,7 @@ class SolverDisagreement(UserWarning):
 
 @dataclass(frozen=True)
 class Result:
-    """What one solver run proved about a :class:`LinearProgram`.
+    """Proof of one solver run about a :class:`LinearProgram`.
 
     Attributes
     ----------
@@ -233,7 +233,7 @@ class Session:
         return in_own_units(program, scaling, self._run(inner, start, interior_rows, presolve))
 
     def _in_units(self, program: LinearProgram) -> tuple[LinearProgram, Scaling]:
-        """The program as HiGHS gets it: in the units of the last run, as long as they suit it."""
+        """Return the program as HiGHS gets it: in the units of the last run, as long as they suit it."""
         last = self._scaling
         if last is not None and (len(last.columns), len(last.rows)) == (program.num_cols, program.num_rows):
             inner = last.apply(program)
@@ -284,7 +284,7 @@ class Session:
         return self._scaling.inverse.apply(extended)
 
     def check(self, program: LinearProgram, first: Result) -> Result:
-        """What ``first``, of any solver, and a second way prove together of a mixed-integer program.
+        """Check ``first``, a result of any solver on a mixed-integer program, a second way.
 
         The second way is the relaxation, whose prices prove the bound where it is as good; else a search without
         presolve and symmetry, on a scaled objective, from the point of the first.
@@ -328,7 +328,7 @@ class Session:
         return reconciled(program, first, other._second_way(program, first.x))
 
     def _verified(self, program: LinearProgram, first: Result) -> Result:
-        """A proof of a mixed-integer program checked a second way, as far as there is time for it."""
+        """Return a proof of a mixed-integer program checked a second way, as far as there is time for it."""
         if self.verify is False or first.status not in ("optimal", "infeasible") or first.proof != "one run":
             return first
         allowed = math.inf if self.verify else max(SECOND_LOOK[0], SECOND_LOOK[1] * first.seconds)
@@ -404,7 +404,7 @@ class Session:
                 return Result("unknown", None, _best(program), None, seconds, message)
             return Result("unbounded", None, _best(program), None, seconds, message, "one run")
         x = None
-        if self._told("primal_solution_status") == int(highspy.SolutionStatus.kSolutionStatusFeasible):
+        if self._info("primal_solution_status") == int(highspy.SolutionStatus.kSolutionStatusFeasible):
             point = self._highs.getSolution()
             x, off = self._point(program, np.array(point.col_value))
             if x is None:
@@ -412,9 +412,9 @@ class Session:
         certificate = None
         bound = _best(program)
         if program.is_mip:
-            told = self._told("mip_dual_bound")
-            if told is not None and (status == known.kOptimal or math.isfinite(told)):
-                bound = float(told)
+            found = self._info("mip_dual_bound")
+            if found is not None and (status == known.kOptimal or math.isfinite(found)):
+                bound = float(found)
         elif status == known.kOptimal and x is not None:
             # A program that was taken as it is is in units that suit it.
             units = self._scaling if self._scaling is not None and self._scaling.trivial else None
@@ -434,8 +434,8 @@ class Session:
             message += f"; but {certificate or 'the point is not at the bound'}"
         return Result("optimal" if proven else "feasible", x, bound, certificate, seconds, message, proof)
 
-    def _told(self, name: str) -> Any:
-        """What HiGHS tells of the last run under a name, if anything; all of it at once takes ten times as long."""
+    def _info(self, name: str) -> Any:
+        """Return one value of the last run by its name, if there is one; all at once take HiGHS ten times as long."""
         status, value = self._highs.getInfoValue(name)
         return value if status == highspy.HighsStatus.kOk else None
 
@@ -446,7 +446,7 @@ class Session:
         return bool(exists) and (proves_infeasible(program, ray) or proves_infeasible(program, -ray))
 
     def _point(self, program: LinearProgram, x: FloatArray) -> tuple[FloatArray | None, float]:
-        """The solver's point with whole integers, None when it does not satisfy the rows; and by how much it misses."""
+        """Return the solver's point with whole integers, or None if it misses the rows; and by how much it does."""
         if len(x) != program.num_cols:
             return None, math.inf
         x = np.minimum(np.maximum(x, program.col_lower), program.col_upper)
@@ -571,7 +571,7 @@ def first_options(program: LinearProgram, interior_rows: int = INTERIOR_POINT_RO
 
 
 def reconciled(program: LinearProgram, first: Result, second: Result) -> Result:
-    """What two runs on one mixed-integer program prove together.
+    """Join what two runs on one mixed-integer program prove.
 
     A point that NumPy has checked outweighs any claim that there is none, or none so good: the run that claimed so
     is wrong, its bound is discarded, and the other's word stands alone.
@@ -612,7 +612,7 @@ def _unconfirmed(first: Result, seconds: float) -> Result:
 
 
 def _refuted(program: LinearProgram, claimed: Result, found: Result) -> bool:
-    """Whether the point of one run shows the other's bound to be wrong."""
+    """Tell whether the point of one run shows the other's bound to be wrong."""
     if found.x is None:
         return False
     if claimed.status == "infeasible":
@@ -623,7 +623,7 @@ def _refuted(program: LinearProgram, claimed: Result, found: Result) -> bool:
 
 
 def _reaches(program: LinearProgram, x: FloatArray, bound: float) -> bool:
-    """Whether a point's value is the bound, as far as a point that keeps to its rows within a tolerance can tell."""
+    """Tell whether a point's value is the bound, for a point that keeps to its rows within a tolerance."""
     value = program.objective(x)
     cost, terms = np.abs(program.cost), np.abs(program.cost * x)
     # A continuous variable that is 0 is so but for rounding.
@@ -638,7 +638,7 @@ def _claim(program: LinearProgram, result: Result) -> str:
 
 
 def _raised(program: LinearProgram, bound: float) -> float:
-    """A bound of the relaxation, raised to the next value that whole variables can have."""
+    """Return a bound of the relaxation, raised to the next value that whole variables can have."""
     whole = program.cost[program.integer]
     steps = np.rint(whole)
     if program.cost[~program.integer].any() or (whole != steps).any() or np.abs(steps).max(initial=0.0) > 2**53:
@@ -659,7 +659,7 @@ def version() -> str:
 
 
 def out_of_time(program: LinearProgram) -> Result:
-    """The result of a run for which no time was left."""
+    """Return the result of a run for which no time was left."""
     return Result("unknown", None, _best(program), None, 0.0, "Time limit reached before the solver was asked")
 
 
@@ -671,7 +671,7 @@ def _without_columns(program: LinearProgram) -> Result:
 
 
 def _with_crossed_bounds(program: LinearProgram) -> Result | None:
-    """The result where a lower bound exceeds the upper one, which HiGHS would take with a warning."""
+    """Return the result where a lower bound exceeds the upper one, which HiGHS would take with a warning."""
     columns = np.flatnonzero(program.col_lower > program.col_upper)
     rows = np.flatnonzero(program.row_lower > program.row_upper)
     if not columns.size and not rows.size:
@@ -682,7 +682,7 @@ def _with_crossed_bounds(program: LinearProgram) -> Result | None:
 
 
 def in_own_units(program: LinearProgram, scaling: Scaling, result: Result) -> Result:
-    """The result of a scaled program as one of the program itself."""
+    """Return the result of a scaled program as one of the program itself."""
     if not scaling.trivial:
         own, certificate = scaling.inverse, result.certificate
         if certificate is not None:
@@ -718,10 +718,10 @@ _SETTLED = ("unknown", "feasible", "infeasible", "unbounded", "optimal")
 
 
 def _best(program: LinearProgram) -> float:
-    """The bound that says nothing."""
+    """Return the bound that says nothing."""
     return -math.inf if program.sense == "min" else math.inf
 
 
 def _worst(program: LinearProgram) -> float:
-    """The bound of a program without any point."""
+    """Return the bound of a program without any point."""
     return -_best(program)

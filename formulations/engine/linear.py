@@ -59,14 +59,14 @@ INFINITE_BOUND = 1e20
 """From here on HiGHS takes a bound for infinity."""
 
 POINT_TOLERANCE = 1e-6
-"""How far a solver's point may exceed a row or bound, relative to ``max(1, |limit|)``, and still be looked at.
+"""Excess of a solver's point over a row or bound, relative to ``max(1, |limit|)``, up to which it is looked at.
 
 It says nothing about plans: those are read from points, and judged by what :mod:`instances` says.
 """
 ROUNDING = 1e-12
-"""What a sum of floats may miss a limit by, relative to its largest term, and be said to meet it."""
+"""Amount by which a sum of floats may miss a limit, relative to its largest term, and be said to meet it."""
 FEASIBILITY_TOLERANCE = POINT_TOLERANCE / 10
-"""What solvers of linear programs are asked for: stricter, so that a point which the solver calls feasible
+"""Tolerance that solvers of linear programs get: stricter, so that a point which the solver calls feasible
 is not refused for the rounding of its own arithmetic.
 """
 
@@ -116,7 +116,7 @@ def paused_garbage_collection() -> Iterator[None]:
 
 
 def weighted_sum(coefficients: Iterable[float], variables: Iterable[Any]) -> LinearExpression:
-    """The expression ``sum(c * x)``, built without intermediate sums, which take several times as long.
+    """Return the expression ``sum(c * x)``, built without intermediate sums, which take several times as long.
 
     ``python -m benchmarks engine.expressions`` compares them.
     """
@@ -182,7 +182,7 @@ class Rows(IndexedConstraint):  # type: ignore[misc]
         return self._arrays
 
     def construct(self, data: Any = None) -> None:
-        """What Pyomo calls when the rows are given to a model."""
+        """Give the rows to a model; Pyomo calls this."""
         if not self.__dict__.get("_constructed"):
             for index_set in self._anonymous_sets or ():
                 index_set.construct()
@@ -293,22 +293,22 @@ class LinearProgram:
 
     @property
     def is_mip(self) -> bool:
-        """Whether some variable must be whole."""
+        """Tell whether some variable must be whole."""
         return bool(self.integer.any())
 
     def row_activities(self, x: FloatArray) -> FloatArray:
-        """A x, by NumPy alone."""
+        """Return A x, by NumPy alone."""
         return row_sums(self.value * x[self.index], self.indptr)
 
     def column_products(self, y: FloatArray) -> FloatArray:
-        """A' y, by NumPy alone."""
+        """Return A' y, by NumPy alone."""
         rows = y.repeat(self.indptr[1:] - self.indptr[:-1])
         products = np.bincount(self.index, weights=self.value * rows, minlength=self.num_cols)
         # Without entries they would be whole numbers.
         return products.astype(float, copy=False)
 
     def objective(self, x: FloatArray) -> float:
-        """The objective's value at a point, (num_cols,) float."""
+        """Return the objective's value at a point, (num_cols,) float."""
         return float(self.offset + self.cost @ x)
 
     def infeasibility(self, x: FloatArray) -> float:
@@ -330,7 +330,7 @@ class LinearProgram:
         return worst
 
     def missed_row(self, x: FloatArray) -> tuple[int, float] | None:
-        """The row that ``x`` misses most, beyond rounding, and by how much; None where it misses none.
+        """Return the row that ``x`` misses most, beyond rounding, and by how much; None where it misses none.
 
         Rounding is what sums of floats owe to it, relative to the largest term or limit of the row: much less than
         the tolerance of solvers.
@@ -345,7 +345,7 @@ class LinearProgram:
         return (row, float(missed[row])) if beyond[row] > 0 else None
 
     def with_wider_rows(self, by: float) -> LinearProgram:
-        """The program with each row's limits moved outwards by a part of its largest entry or limit."""
+        """Return the program with each row's limits moved outwards by a part of its largest entry or limit."""
         moved = by * self._row_sizes(self.value)
         return replace(self, row_lower=self.row_lower - moved, row_upper=self.row_upper + moved)
 
@@ -356,7 +356,7 @@ class LinearProgram:
         return sizes
 
     def with_columns(self, columns: Columns) -> LinearProgram:
-        """The program with columns appended; they stand for no Pyomo variables."""
+        """Return the program with columns appended; they stand for no Pyomo variables."""
         added = len(columns.cost)
         rows = np.concatenate([np.repeat(np.arange(self.num_rows), np.diff(self.indptr)), columns.rows])
         new = np.repeat(self.num_cols + np.arange(added), np.diff(columns.indptr))
@@ -654,7 +654,7 @@ def _finite(constant: float, where: str) -> float:
 
 
 def _repeated(indptr: NDArray[np.int64], columns: IndexArray) -> bool:
-    """Whether a row has two entries in one column, which solvers refuse and expressions add up."""
+    """Tell whether a row has two entries in one column, which solvers refuse and expressions add up."""
     if not len(columns):
         return False
     rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))

@@ -53,7 +53,7 @@ def widened(amounts: Any, limit: float) -> float:
 
 
 def tightened(program: LinearProgram, by: float, *, least: float = 0.0) -> LinearProgram:
-    """The program with the limits of its inequalities moved inwards, but for those of whole numbers alone.
+    """Return the program with the limits of its inequalities moved inwards, but for those of whole numbers alone.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def tightened(program: LinearProgram, by: float, *, least: float = 0.0) -> Linea
 def accepted(
     instance: Instance[P], program: LinearProgram, result: Result, read: Callable[[FloatArray], P], options: Options
 ) -> tuple[P | None, Result]:
-    """The plan at the point of ``result``, or at one near it that the judge accepts, with the result at that point.
+    """Return the plan at the point of ``result``, or at one near it that the judge accepts, and the result there.
 
     Parameters
     ----------

@@ -42,9 +42,10 @@ class Formulation:
         the objective of the program, where that can be more than the tolerance itself; it makes the bound
         wider.
     solve : callable, optional
-        ``solve(instance, options) -> Solution``: a faster way than solving the one model, on HiGHS.
+        ``solve(instance, options) -> Solution``: a faster way than solving the one model, on HiGHS.  It becomes a
+        method of the problem (:mod:`formulations.methods`), where those of the library's own problems are.
     any_solver : bool
-        Whether ``solve`` is the procedure for every solver, because no one model states the problem.
+        Whether no one model states the problem, so that ``solve`` is the procedure for every solver.
     again : callable, optional
         ``again(instance, options) -> Solution``: another procedure than ``solve``, slower, to check it where no one
         model states the problem.

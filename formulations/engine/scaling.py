@@ -67,11 +67,11 @@ class Scaling:
 
     @cached_property
     def trivial(self) -> bool:
-        """Whether all units are 1."""
+        """Tell whether all units are 1."""
         return not (self.objective or self.rows.any() or self.columns.any())
 
     def apply(self, program: LinearProgram) -> LinearProgram:
-        """The program in these units."""
+        """Return the program in these units."""
         if self.trivial:
             return program
         of_entry = np.repeat(self.rows, np.diff(program.indptr)) + self.columns[program.index]
@@ -88,20 +88,20 @@ class Scaling:
 
     @property
     def size(self) -> float:
-        """What counts as an ordinary value of the objective: 1, or the largest cost where the objective is scaled."""
+        """Ordinary value of the objective: 1, or the largest cost where the objective is scaled."""
         return math.ldexp(1.0, sum(COSTS) // 2 - self.objective) if self.objective else 1.0
 
     @property
     def inverse(self) -> Scaling:
-        """What undoes it, of programs and of points, prices and values."""
+        """Units that undo it, of programs and of points, prices and values."""
         return Scaling(-self.rows, -self.columns, -self.objective)
 
     def value(self, value: float) -> float:
-        """An objective value in these units."""
+        """Return an objective value in these units."""
         return math.ldexp(value, self.objective)
 
     def point(self, x: FloatArray) -> FloatArray:
-        """A point in these units."""
+        """Return a point in these units."""
         point: FloatArray = np.ldexp(x, -self.columns)
         return point
 
@@ -111,7 +111,7 @@ class Scaling:
         return prices
 
     def with_columns(self, columns: Columns) -> tuple[Scaling, Columns]:
-        """The units with those of columns that are appended, and these columns in them."""
+        """Return the units with those of columns that are appended, and these columns in them."""
         column = np.repeat(np.arange(len(columns.cost)), np.diff(columns.indptr))
         value = np.ldexp(columns.values, self.rows[columns.rows])
         cost = np.ldexp(columns.cost, self.objective - COSTS[1] // 2)
@@ -126,7 +126,7 @@ class Scaling:
 
 
 def scaled(program: LinearProgram) -> tuple[LinearProgram, Scaling]:
-    """A program in units that suit solvers, and these units; the program itself where it suits them.
+    """Return a program in units that suit solvers, and these units; the program itself where it suits them.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def infeasibility(program: LinearProgram, x: FloatArray) -> float:
 
 
 def unit(values: Any) -> float:
-    """A power of two to measure numbers in: 1 where the largest is between 2**-10 and 2**20, else its own size.
+    """Return a power of two to measure numbers in: 1 where the largest is between 2**-10 and 2**20, else its own size.
 
     For formulations, whose models other solvers get as they are.
     """
@@ -173,7 +173,7 @@ def unit(values: Any) -> float:
 
 
 def _ordinary(program: LinearProgram) -> bool:
-    """Whether a look at all numbers together shows that they need no other units."""
+    """Tell whether a look at all numbers together shows that they need no other units."""
     size = np.abs(program.value)
     least, most = (float(size.min()), float(size.max())) if size.size else (1.0, 1.0)
     if not 2.0**COLUMN_LOW <= least <= most <= 2.0**COLUMN_HIGH:
@@ -244,7 +244,7 @@ def _of_columns(
 
 
 def _of_limits(program: LinearProgram) -> int:
-    """The unit of all columns together that makes limits of ordinary size."""
+    """Return the unit of all columns together that makes limits of ordinary size."""
     limits = (program.row_upper, program.col_upper, program.row_lower, program.col_lower)
     for limit in limits:
         size = np.abs(limit)
@@ -265,7 +265,7 @@ def largest_limit(lower: FloatArray, upper: FloatArray) -> FloatArray:
 
 
 def _exponents(sizes: FloatArray) -> Exponents:
-    """The k of each ``2**k <= size < 2**(k + 1)``; 0 of zero."""
+    """Return the k of each ``2**k <= size < 2**(k + 1)``; 0 of zero."""
     mantissa, exponent = np.frexp(sizes)
     return np.where(mantissa > 0, exponent - 1, 0).astype(np.int32)
 

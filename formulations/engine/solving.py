@@ -22,10 +22,11 @@ from formulations.engine.polishing import accepted
 from formulations.engine.protocol import formulation
 from formulations.engine.scaling import scaled
 from formulations.engine.solution import ONE_MODEL, Solution, judged, write_point
+from formulations.methods import AUTO, GaveUp, Method, asked, methods, refusal
 from instances.base import Instance, Plan, Sense, agree
 from instances.schema import JOBS, FloatArray
 
-__all__ = ["build", "read", "run", "solve", "solve_one_model", "unsolved"]
+__all__ = ["build", "read", "run", "solve", "solve_by_method", "solve_one_model", "unsolved"]
 
 AnyInstance = Instance[Any]
 
@@ -72,6 +73,7 @@ def solve(
     start: Plan | None = None,
     verify: bool | None = None,
     session: Session | None = None,
+    method: str = AUTO,
 ) -> Solution:
     """Solve an instance, or a Pyomo model, to proven optimality.
 
@@ -99,14 +101,21 @@ def solve(
     session : Session, optional
         Keeps a HiGHS object between calls, so that a sequence of similar models is solved warm, each
         as one model.  It brings its own limits; the options above must then be left at their defaults.
+    method : str
+        Name, or short name, of one of the methods that :func:`formulations.methods` lists for an instance.  "auto"
+        takes the first, and the next where it gives up; a method asked for by name that gives up leaves the status
+        "unknown".
 
     Returns
     -------
     Solution
-        Its ``method`` says which way was taken.
+        Its ``method`` says which was taken.  Two are arguments before any method, whichever was asked for: "no jobs",
+        where nothing has to be decided, and "at hand", where a plan that needs no search meets such a bound.
 
     Raises
     ------
+    MethodError
+        When there is no such method, or it does not apply to the instance; those that do are named.
     ModelError
         When the model is not linear or holds numbers that no solver takes at their value.
     SolverNotFound
@@ -127,10 +136,15 @@ def solve(
             raise TypeError(f"solve takes an instance or a Pyomo model, got {type(instance_or_model).__name__}")
         if start is not None:
             raise ValueError("start belongs to an instance: write a plan into a model's variables instead")
+        if method != AUTO:
+            raise ValueError("method belongs to an instance: a model is solved as it is")
         with clock.within(time_limit):
             return _solve_model(instance_or_model, options, session)
     instance = instance_or_model
     offered = formulation(instance.problem)
+    wanted = asked(instance.problem, method)
+    if session is not None and wanted is not None and wanted.name != ONE_MODEL:
+        raise ValueError(f"a session solves one model: leave method out, got {method!r}")
     if offered.any_solver and (session is not None or start is not None):
         raise ValueError(f"{instance.problem} is not solved by one model: leave session and start out")
     if start is not None:
@@ -150,11 +164,31 @@ def solve(
                         return _settled(instance, known, bound, began)
                 if offered.write is not None:
                     options = replace(options, start=known)
-            if offered.solve is not None and session is None and (solver == "highs" or offered.any_solver):
-                return offered.solve(instance, options)
-            return solve_one_model(instance, options, session=session)
+            if session is not None:
+                return solve_one_model(instance, options, session=session)
+            return solve_by_method(instance, options, wanted)
         except clock.TimeIsUp:
             return _out_of_time(instance, options, began)
+
+
+def solve_by_method(instance: AnyInstance, options: Options, wanted: Method | None = None) -> Solution:
+    """Solve an instance by the method that is wanted, or by the first of those that apply that does not give up."""
+    able = [one for one in methods(instance) if one.any_solver or options.solver == "highs"]
+    if wanted is not None:
+        able = [one for one in able if one.name == wanted.name]
+        if not able:
+            raise refusal(instance, wanted, options.solver)
+    began, why = time.perf_counter(), ""
+    for one in able:
+        try:
+            solution = one.solve(instance, options)
+        except GaveUp as given_up:
+            why = str(given_up)
+            options = options if given_up.start is None else replace(options, start=given_up.start)
+        else:
+            return solution if wanted is None else replace(solution, method=one.name)
+    solution = unsolved(instance, why, solver=options.solver, began=began, start=options.start)
+    return replace(solution, method=able[-1].name)
 
 
 def _without_jobs(instance: AnyInstance) -> Solution:

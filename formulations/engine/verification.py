@@ -4,7 +4,7 @@
   rounding (:mod:`formulations.engine.exact`).
 - Anything else is built anew as one model; a mixed-integer one is searched without presolve and symmetry, at another
   scale.
-- What no one model states is solved by the other procedure that its formulation offers.
+- What no one model states is solved by the method that checks the others.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from formulations.engine.options import Options
 from formulations.engine.protocol import formulation
 from formulations.engine.solution import Solution
 from formulations.engine.solving import solve
+from formulations.methods import choice
 from instances.base import Instance, agree
 from instances.schema import FloatArray
 
@@ -87,8 +88,7 @@ def verify(
     """
     began = time.monotonic()
     instance = instance_or_model if isinstance(instance_or_model, Instance) else None
-    offered = None if instance is None else formulation(instance.problem)
-    again = None if offered is None else offered.again
+    again = None if instance is None else choice(instance.problem).again
     program = solution._program
     if solution.status not in ("optimal", "infeasible"):
         return Verification("open", "none", solution.status, None, None, 0.0, "nothing was proven")
@@ -98,7 +98,7 @@ def verify(
     try:
         with clock.within(time_limit):
             if again is not None:
-                second = again(instance, Options(verify=False))
+                second = again.solve(instance, Options(verify=False))
             else:
                 second = solve(instance_or_model, session=_SecondWay(verify=False))
     except (SolverError, clock.TimeIsUp) as error:

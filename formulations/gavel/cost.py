@@ -23,7 +23,7 @@ t': of all plans with the optimal mix, the one that uses the cluster most.
 SLOs that cannot be met together make the program infeasible; ``formulations.explain`` then names a
 conflict: the rows ``slo[m]`` of jobs that cannot all be in time, and the limits that they share.  (It
 is the slack in t that keeps the budget out of it.)
-With many pairs, :func:`solve` generates their columns (:mod:`formulations.gavel.pricing`).
+Its methods are those of :mod:`formulations.methods.argument` and :mod:`~formulations.methods.policies`.
 
 References
 ----------
@@ -32,32 +32,19 @@ Charnes and Cooper, "Programming with linear fractional functionals" (1962).
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pyomo.environ as pyo
 
 from formulations.engine.linear import LinearProgram
-from formulations.engine.options import Options
 from formulations.engine.protocol import Formulation
-from formulations.engine.solution import Solution
-from formulations.gavel.priced import explain, times_per_step, with_stricter_slos
-from formulations.gavel.pricing import SIMPLEX_ROWS, solve_program
-from formulations.gavel.sharing import (
-    SharingProgram,
-    at_once,
-    fullness,
-    incidence,
-    isolated_share,
-    values_of,
-    without_traces,
-)
+from formulations.gavel.priced import explain, times_per_step
+from formulations.gavel.sharing import SharingProgram, incidence, isolated_share, read
 from instances.base import TOLERANCE
 from instances.gavel.cost import Cost
-from instances.gavel.sharing import Allocation
+from instances.renamed import moved_names
 from instances.schema import FloatArray
 
-__all__ = ["FORMULATION", "bound", "build", "read", "slack", "solve"]
+__all__ = ["FORMULATION", "bound", "build", "program", "read", "slack"]
 
 
 def build(instance: Cost) -> pyo.ConcreteModel:
@@ -67,14 +54,20 @@ def build(instance: Cost) -> pyo.ConcreteModel:
     ``t``; constraints ``job_time[m]``, ``pool_capacity[p]``, ``budget`` and ``slo[m]``; objective
     ``scaled_throughput``.
     """
-    model = _program(instance).model()
-    model.instance = instance
-    return model
+    return program(instance).model()
 
 
-def read(model: pyo.ConcreteModel) -> Allocation:
-    """The plan in the values of ``Y``, as large as the cluster allows."""
-    return _as_large_as_possible(model.instance, values_of(model.Y))
+def program(instance: Cost) -> SharingProgram:
+    """Steps/s for a fixed budget, with all SLOs met; Y = t * X."""
+    budget = _budget(instance)
+    policy = SharingProgram(instance, largest=budget / float(instance.prices.min()))
+    jobs = policy.subset("SLO_JOBS", instance.slo_jobs)
+    policy.maximize("scaled_throughput", policy.throughput.sum())
+    # Where no job fits anywhere, nothing can be spent.
+    spending = (instance.prices * policy.time_fractions).sum()
+    policy.constraint("budget", spending == (budget if instance.fits.any() else 0.0))
+    policy.constraint("slo", times_per_step(instance)[jobs] * policy.throughput[jobs] >= policy.within)
+    return policy
 
 
 def bound(instance: Cost, value: float) -> float:
@@ -82,49 +75,11 @@ def bound(instance: Cost, value: float) -> float:
     return value / _budget(instance) if instance.fits.any() else value
 
 
-def solve(instance: Cost, options: Options) -> Solution:
-    """Solve the program by HiGHS, with many pairs by generating columns, with many jobs and no pairs by prices."""
-    hopeless = explain(instance)
-    if hopeless is not None:
-        return at_once(instance, instance.isolated_share(), -math.inf, hopeless, "infeasible")
-    if not instance.fits.any():
-        return at_once(instance, instance.isolated_share(), 0.0, "no job fits anywhere, so nothing can be spent")
-    return solve_program(
-        _program(instance),
-        options,
-        covering="budget",
-        interior_rows=SIMPLEX_ROWS,
-        bound=bound,
-        finish=_as_large_as_possible,
-        slack=slack,
-        stricter=lambda: _program(with_stricter_slos(instance)),
-    )
-
-
-def _program(instance: Cost) -> SharingProgram:
-    budget = _budget(instance)
-    prices = instance.prices.ravel()
-    program = SharingProgram(instance, largest=budget / float(prices.min()))
-    # Where no job fits anywhere, nothing can be spent.
-    program.one_row("budget", prices, budget if instance.fits.any() else 0.0)
-    program.subset("SLO_JOBS", instance.slo_jobs)
-    program.throughput_rows("slo", times_per_step(instance), over="SLO_JOBS", less="t")
-    program.maximize("scaled_throughput", worth=np.ones((instance.num_jobs, instance.num_types)))
-    return program
-
-
 def _budget(instance: Cost) -> float:
     """Ten times what all workers cost together, each at the dearest type of its pool, $/h."""
     dearest = np.zeros(len(instance.num_workers))
     np.maximum.at(dearest, instance.pools, instance.costs)
     return 10 * float(dearest @ instance.num_workers)
-
-
-def _as_large_as_possible(instance: Cost, scaled: FloatArray) -> Allocation:
-    """Y / t with the smallest t that the limits of jobs and pools allow."""
-    allocation = without_traces(instance, scaled)
-    full = fullness(instance, allocation)
-    return Allocation(time_fractions=allocation.time_fractions / full) if full > 0 else allocation
 
 
 def slack(instance: Cost, program: LinearProgram, duals: FloatArray) -> float:
@@ -163,6 +118,5 @@ def _least_spending(instance: Cost, prices: FloatArray) -> float:
     return float((instance.steps / instance.slos)[jobs] @ cheapest[jobs])
 
 
-FORMULATION = Formulation(
-    build=build, read=read, bound=bound, slack=slack, solve=solve, explain=explain, trivial=isolated_share
-)
+FORMULATION = Formulation(build=build, read=read, bound=bound, slack=slack, explain=explain, trivial=isolated_share)
+__getattr__ = moved_names(__name__, "formulations.methods.policies", "solve")

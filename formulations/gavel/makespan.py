@@ -9,12 +9,11 @@ isolated makespan ``t_iso = max_m steps_m / throughput(m, X_isolated)``, with ``
                                                            for each job m that has steps left
           job_time[m], pool_capacity[p]  of :mod:`formulations.gavel.sharing`.
 
-Where a job runs nowhere, or none has steps left, :func:`solve` needs no program.
+Where a job runs nowhere, or none has steps left, no program is needed.
 
 The greatest rate R gives the least makespan t_iso / R, and an upper bound on the rate gives a lower
 bound on the makespan.  The rate is at least 1, because the isolated share is a plan, so tolerances
-of the solver are relative ones on the makespan.  With many pairs, :func:`solve` generates their
-columns (:mod:`formulations.gavel.pricing`).
+of the solver are relative ones on the makespan.  Its methods are those of :mod:`formulations.methods.policies`.
 """
 
 from __future__ import annotations
@@ -24,15 +23,12 @@ import math
 import numpy as np
 import pyomo.environ as pyo
 
-from formulations.engine.options import Options
 from formulations.engine.protocol import Formulation
-from formulations.engine.solution import Solution
-from formulations.gavel.pricing import SIMPLEX_ROWS, solve_program
-from formulations.gavel.sharing import SharingProgram, at_once, isolated_share, jobs_that, read_allocation
+from formulations.gavel.sharing import SharingProgram, isolated_share, read
 from instances.gavel.makespan import Makespan
-from instances.gavel.sharing import Allocation
+from instances.renamed import moved_names
 
-__all__ = ["FORMULATION", "bound", "build", "read", "solve"]
+__all__ = ["FORMULATION", "bound", "build", "isolated_makespan", "program", "read"]
 
 
 def build(instance: Makespan) -> pyo.ConcreteModel:
@@ -42,45 +38,29 @@ def build(instance: Makespan) -> pyo.ConcreteModel:
     ``rate``; constraints ``job_time[m]``, ``pool_capacity[p]`` and ``completion[m]``; objective
     ``greatest_rate``.
     """
-    return _program(instance).model()
+    return program(instance).model()
 
 
-def read(model: pyo.ConcreteModel) -> Allocation:
-    """The plan in the values of ``X``."""
-    return read_allocation(model)
+def program(instance: Makespan) -> SharingProgram:
+    """The rate at which all jobs complete as great as can be."""
+    policy = SharingProgram(instance)
+    jobs = policy.subset("ACTIVE", np.flatnonzero(instance.active))
+    # With no job that has steps left, nothing else limits the rate.
+    rate = policy.variable("rate", lower=0, upper=np.inf if instance.active.any() else 1.0)
+    policy.maximize("greatest_rate", rate)
+    steps = instance.steps[jobs]
+    policy.constraint("completion", isolated_makespan(instance) / steps * policy.throughput[jobs] >= rate)
+    return policy
 
 
 def bound(instance: Makespan, value: float) -> float:
     """The makespan, s, that is impossible to beat when the rate is at most ``value``."""
     if not instance.active.any():
         return 0.0
-    return _isolated_makespan(instance) / value if value > 0 else math.inf
+    return isolated_makespan(instance) / value if value > 0 else math.inf
 
 
-def solve(instance: Makespan, options: Options) -> Solution:
-    """Solve the program by HiGHS, with many pairs by generating columns, with many jobs and no pairs by prices."""
-    if instance.endless.any():
-        return at_once(instance, instance.isolated_share(), math.inf, f"{jobs_that(instance.endless)} can run nowhere")
-    if not instance.active.any():
-        return at_once(instance, instance.isolated_share(), 0.0, "no job has steps left")
-    # No job is faster than with all of its time in its best place.
-    fastest = instance.greatest_throughputs[instance.active] / instance.steps[instance.active]
-    reach = _isolated_makespan(instance) * float(fastest.min())
-    return solve_program(_program(instance), options, interior_rows=SIMPLEX_ROWS // 2, reach=reach, bound=bound)
-
-
-def _program(instance: Makespan) -> SharingProgram:
-    program = SharingProgram(instance)
-    # With no job that has steps left, nothing else limits the rate.
-    program.variable("rate", lower=0, upper=np.inf if instance.active.any() else 1.0)
-    program.subset("ACTIVE", np.flatnonzero(instance.active))
-    steps = np.where(instance.active, instance.steps, 1.0)
-    program.throughput_rows("completion", _isolated_makespan(instance) / steps, over="ACTIVE", less="rate")
-    program.maximize("greatest_rate", variable="rate")
-    return program
-
-
-def _isolated_makespan(instance: Makespan) -> float:
+def isolated_makespan(instance: Makespan) -> float:
     """The unit of time, s: positive and finite."""
     slowest = np.where(
         instance.isolated_throughputs > 0,
@@ -91,4 +71,5 @@ def _isolated_makespan(instance: Makespan) -> float:
     return float(times.max()) or 1.0
 
 
-FORMULATION = Formulation(build=build, read=read, bound=bound, solve=solve, trivial=isolated_share)
+FORMULATION = Formulation(build=build, read=read, bound=bound, trivial=isolated_share)
+__getattr__ = moved_names(__name__, "formulations.methods.policies", "solve")

@@ -6,23 +6,20 @@
           job_time[m], pool_capacity[p]  of :mod:`formulations.gavel.sharing`.
 
 Weights are measured in a power of two, 1 unless they are extreme, so that the levels are of ordinary size.
-With many pairs, :func:`solve` generates their columns (:mod:`formulations.gavel.pricing`).
+Its methods are those of :mod:`formulations.methods.policies`.
 """
 
 from __future__ import annotations
 
 import pyomo.environ as pyo
 
-from formulations.engine.options import Options
 from formulations.engine.protocol import Formulation
 from formulations.engine.scaling import unit
-from formulations.engine.solution import Solution
-from formulations.gavel.pricing import PRICED_JOBS, solve_program
-from formulations.gavel.sharing import SharingProgram, at_once, isolated_share, jobs_that, read_allocation
+from formulations.gavel.sharing import SharingProgram, isolated_share, read
 from instances.gavel.max_min_fairness import MaxMinFairness
-from instances.gavel.sharing import Allocation
+from instances.renamed import moved_names
 
-__all__ = ["FORMULATION", "bound", "build", "read", "solve"]
+__all__ = ["FORMULATION", "bound", "build", "program", "read"]
 
 
 def build(instance: MaxMinFairness) -> pyo.ConcreteModel:
@@ -32,12 +29,17 @@ def build(instance: MaxMinFairness) -> pyo.ConcreteModel:
     constraints ``job_time[m]``, ``pool_capacity[p]`` and ``fairness[m]``; objective
     ``least_level``.
     """
-    return _program(instance).model()
+    return program(instance).model()
 
 
-def read(model: pyo.ConcreteModel) -> Allocation:
-    """The plan in the values of ``X``."""
-    return read_allocation(model)
+def program(instance: MaxMinFairness) -> SharingProgram:
+    """The least level as great as can be."""
+    policy = SharingProgram(instance)
+    weights = instance.weights / unit(instance.weights)
+    level = policy.variable("level", lower=0)
+    policy.maximize("least_level", level)
+    policy.constraint("fairness", instance.level_per_throughput / weights * policy.throughput >= level)
+    return policy
 
 
 def bound(instance: MaxMinFairness, value: float) -> float:
@@ -45,25 +47,5 @@ def bound(instance: MaxMinFairness, value: float) -> float:
     return value / unit(instance.weights)
 
 
-def solve(instance: MaxMinFairness, options: Options) -> Solution:
-    """Solve the program by HiGHS, with many pairs by generating columns, with many jobs and no pairs by prices."""
-    without = instance.level_per_throughput <= 0
-    if without.any():
-        why = f"an equal share gives {jobs_that(without)} nothing, so the least level is 0"
-        return at_once(instance, instance.isolated_share(), 0.0, why)
-    # No job is above its ceiling, where it has all of its time in its best place.
-    ceilings = instance.level_per_throughput * instance.greatest_throughputs / instance.weights
-    reach = float(ceilings.min()) * unit(instance.weights)
-    return solve_program(_program(instance), options, priced_jobs=PRICED_JOBS // 2, reach=reach, bound=bound)
-
-
-def _program(instance: MaxMinFairness) -> SharingProgram:
-    program = SharingProgram(instance)
-    program.variable("level", lower=0)
-    weights = instance.weights / unit(instance.weights)
-    program.throughput_rows("fairness", instance.level_per_throughput / weights, less="level")
-    program.maximize("least_level", variable="level")
-    return program
-
-
-FORMULATION = Formulation(build=build, read=read, bound=bound, solve=solve, trivial=isolated_share)
+FORMULATION = Formulation(build=build, read=read, bound=bound, trivial=isolated_share)
+__getattr__ = moved_names(__name__, "formulations.methods.policies", "solve")

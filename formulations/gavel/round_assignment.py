@@ -16,6 +16,7 @@ import pyomo.environ as pyo
 
 from formulations.engine.linear import weighted_sum
 from formulations.engine.protocol import Formulation
+from formulations.engine.sets import RangeSet, Set
 from instances.gavel.round_assignment import RoundAssignment, RoundAssignmentPlan
 
 __all__ = ["FORMULATION", "build", "idle", "read", "write"]
@@ -28,11 +29,11 @@ def build(instance: RoundAssignment) -> pyo.ConcreteModel:
     (binary); constraints ``once[m]`` and ``pool_workers[p]``; objective ``total_priority``.
     """
     model = pyo.ConcreteModel(name=instance.problem)
-    model.JOBS = pyo.RangeSet(0, instance.num_jobs - 1)
-    model.TYPES = pyo.RangeSet(0, instance.num_types - 1)
-    model.POOLS = pyo.RangeSet(0, len(instance.num_workers) - 1)
+    model.JOBS = RangeSet(0, instance.num_jobs - 1)
+    model.TYPES = RangeSet(0, instance.num_types - 1)
+    model.POOLS = RangeSet(0, len(instance.num_workers) - 1)
     choices = [(int(r), int(j)) for r, j in np.argwhere((instance.priorities > 0) & instance.fits)]
-    model.CHOICES = pyo.Set(initialize=choices, dimen=2)
+    model.CHOICES = Set(initialize=choices, dimen=2)
     model.chosen = pyo.Var(model.CHOICES, domain=pyo.Binary)
     of_job: dict[int, list[tuple[int, int]]] = {job: [] for job in model.JOBS}
     of_pool: dict[int, list[tuple[int, int]]] = {pool: [] for pool in model.POOLS}

@@ -6,25 +6,24 @@
 
 Rows 0 to n-1 are the jobs alone, the others the pairs.
 
-A policy states its program once, as a :class:`SharingProgram`.  It has two faces with the same rows
-and columns: a Pyomo model for users and for every solver, and arrays for HiGHS, which a policy's
-``solve`` takes without the detour, because for thousands of jobs making Pyomo's objects costs about
-as much as solving.
+A policy states its program once, as algebra over a :class:`SharingProgram`.  It has two faces with the same rows
+and columns: a Pyomo model for users and for every solver, and arrays for HiGHS, which the methods
+take without the detour, because for thousands of jobs making Pyomo's objects costs about as much as solving.
 """
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
 
-from formulations.engine.highs import Result
-from formulations.engine.linear import POINT_TOLERANCE, IndexArray, LinearProgram, Rows, csr, weighted_sum
-from formulations.engine.solution import Solution, judged
+from formulations.engine.linear import POINT_TOLERANCE, LinearProgram, Rows, weighted_sum
+from formulations.engine.sets import RangeSet, Set
+from formulations.gavel.algebra import Linear, Relation, Subset
 from instances import pictures
 from instances.gavel.sharing import Allocation, Sharing
 from instances.schema import BoolArray, FloatArray, IntArray
@@ -32,16 +31,13 @@ from instances.schema import BoolArray, FloatArray, IntArray
 __all__ = [
     "Incidence",
     "SharingProgram",
-    "at_once",
-    "fullness",
     "incidence",
     "isolated_share",
     "jobs_that",
-    "read_allocation",
+    "read",
     "shared_model",
     "values_of",
     "within_limits",
-    "without_traces",
 ]
 
 
@@ -80,65 +76,6 @@ def incidence(instance: Sharing) -> Incidence:
 
 
 @dataclass(frozen=True)
-class _Block:
-    """The rows of a constraint, one for each member of an index set, or a single equation without a set."""
-
-    name: str
-    over: str | None
-    matrix: tuple[IndexArray, IndexArray, FloatArray]
-    lower: FloatArray
-    upper: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
-class Requirement:
-    """``weights[m] * throughput(m, X) - less >= lower`` for some jobs m.
-
-    Attributes
-    ----------
-    name : str
-    jobs : (rows,) int
-    weights : (n,) float
-    less : str, optional
-        A variable.
-    lower : (rows,) float
-    """
-
-    name: str
-    jobs: IntArray
-    weights: FloatArray
-    less: str | None
-    lower: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
-class Stated:
-    """A policy's part of its program, before it becomes rows.
-
-    Attributes
-    ----------
-    requirements : list of Requirement
-    budgets : list of (str, float array, float)
-        Rows ``coefficients @ X == value``: name, coefficients and value.
-    worth : (n, k) float, optional
-        What one step/s of job m on type j adds to the objective.
-    variables : dict
-        Limits of the variables beside X.
-    objective : str
-        The variable that is maximised; "" where it is the worth.
-    homogeneous : bool
-        Whether the variable ``t`` multiplies every limit.
-    """
-
-    requirements: list[Requirement]
-    budgets: list[tuple[str, FloatArray, float]]
-    worth: FloatArray | None
-    variables: dict[str, tuple[float, float]]
-    objective: str
-    homogeneous: bool
-
-
-@dataclass(frozen=True)
 class _Named:
     name: str
 
@@ -152,154 +89,125 @@ class SharingProgram:
     largest : float, optional
         Build the homogeneous form, in which a variable ``t``, at least 1, multiplies every limit and
         Y[r, j], at most this, stands for ``t * X[r, j]``.
+
+    Attributes
+    ----------
+    time_fractions : Linear
+        (n+q, k), X[r, j], or Y[r, j].
+    throughput : Linear
+        (n,), throughput(m, X): steps/s of job m over all rows that contain it, and all types.
+    within : Linear or float
+        What all limits are multiplied by: ``t``, or 1.
+    constraints : dict
+        The rows of each constraint by its name, in order.
     """
 
     def __init__(self, instance: Sharing, *, largest: float | None = None) -> None:
-        n, k = instance.num_jobs, instance.num_types
+        n, k, pools = instance.num_jobs, instance.num_types, len(instance.num_workers)
         self.instance = instance
-        self.entries = incidence(instance)
-        self._sets: dict[str, IntArray] = {"JOBS": np.arange(n), "POOLS": np.arange(len(instance.num_workers))}
+        self.entries = entries = incidence(instance)
+        self._sets = {"JOBS": Subset("JOBS", np.arange(n)), "POOLS": Subset("POOLS", np.arange(pools))}
         self._shares = "X" if largest is None else "Y"
         self._upper = np.where(instance.fits, 1.0 if largest is None else largest, 0.0).ravel()
         self._variables: dict[str, tuple[float, float]] = {}
-        self._blocks: list[_Block] = []
-        self._requirements: list[Requirement] = []
-        self._budgets: list[tuple[str, FloatArray, float]] = []
-        self._worth: FloatArray | None = None
-        self._objective: tuple[str, FloatArray, str] | None = None
-        if largest is not None:
-            self.variable("t", lower=1)
-        entries, rows = self.entries, len(instance.fits)
-        self._limit("job_time", "JOBS", entries.job, entries.column, np.ones(len(entries.job)), np.ones(n))
-        columns = np.arange(rows * k)
-        workers = instance.row_scale_factors.astype(float).repeat(k)
-        pools = instance.pools[columns % k]
-        self._limit("pool_capacity", "POOLS", pools, columns, workers, instance.num_workers.astype(float))
+        self._objective: tuple[str, Linear] | None = None
+        self.constraints: dict[str, Relation] = {}
+
+        columns, size = np.arange(instance.fits.size), instance.fits.shape
+        self.time_fractions = Linear(columns, columns, np.ones(len(columns)), size)
+        self.throughput = Linear(entries.job, entries.column, entries.throughput, (n,), "JOBS")
+        self.within: Linear | float = 1.0 if largest is None else self.variable("t", lower=1)
+        job_time = Linear(entries.job, entries.column, np.ones(len(entries.job)), (n,), "JOBS")
+        widths = instance.row_scale_factors.astype(float).repeat(k)
+        workers = Linear(instance.pools[columns % k], columns, widths, (pools,), "POOLS")
+        self.constraint("job_time", job_time <= np.ones(n) * self.within)
+        self.constraint("pool_capacity", workers <= instance.num_workers * self.within)
 
     # --- what a policy adds ----------------------------------------------------------------------
 
-    def variable(self, name: str, *, lower: float = -np.inf, upper: float = np.inf) -> None:
+    @cached_property
+    def throughputs(self) -> Linear:
+        """Throughput of each job on each type alone, (n, k)."""
+        entries, k = self.entries, self.instance.num_types
+        rows = entries.job * k + entries.column % k
+        return Linear(rows, entries.column, entries.throughput, (self.instance.num_jobs, k))
+
+    def variable(self, name: str, *, lower: float = -np.inf, upper: float = np.inf) -> Linear:
         """Add a variable beside X."""
+        column = len(self._upper) + len(self._variables)
         self._variables[name] = (lower, upper)
+        return Linear(np.zeros(1, np.intp), np.array([column]), np.ones(1))
 
-    def subset(self, name: str, jobs: IntArray) -> None:
+    def subset(self, name: str, jobs: IntArray) -> Subset:
         """Add a set of jobs, in increasing order, for constraints to have rows for."""
-        self._sets[name] = jobs
+        self._sets[name] = Subset(name, jobs)
+        return self._sets[name]
 
-    def throughput_rows(
-        self, name: str, weights: FloatArray, *, over: str = "JOBS", less: str | None = None, lower: Any = 0.0
-    ) -> None:
-        """Add ``weights[m] * throughput(m, X) - less >= lower[m]`` for the jobs m of a set.
+    def constraint(self, name: str, relation: Relation) -> None:
+        """Add a constraint, with a row for each member of its expressions' set."""
+        self.constraints[name] = relation
 
-        Parameters
-        ----------
-        name : str
-        weights : (n,) float
-        over : str
-            The set of jobs.
-        less : str, optional
-            A variable.
-        lower : float or array
-            One number for all rows, or one for each.
-        """
-        entries, jobs = self.entries, self._sets[over]
-        self._requirements.append(Requirement(name, jobs, weights, less, np.broadcast_to(lower, len(jobs))))
-        row_of = np.full(self.instance.num_jobs, -1)
-        row_of[jobs] = np.arange(len(jobs))
-        kept = np.flatnonzero(row_of[entries.job] >= 0)
-        rows, columns = row_of[entries.job[kept]], entries.column[kept]
-        values = entries.throughput[kept] * weights[entries.job[kept]]
-        if less is not None:
-            rows, columns, values = self._with(rows, columns, values, less, np.full(len(jobs), -1.0))
-        self._add(name, over, csr(rows, columns, values, len(jobs)), lower, np.inf)
+    def maximize(self, name: str, total: Linear) -> None:
+        """Set the objective."""
+        self._objective = name, total
 
-    def one_row(self, name: str, coefficients: FloatArray, value: float) -> None:
-        """Add the row ``coefficients @ X == value``, with a coefficient for each column ``r * k + j``."""
-        columns = np.arange(len(coefficients))
-        self._budgets.append((name, coefficients, value))
-        self._add(name, None, csr(np.zeros_like(columns), columns, coefficients, 1), value, value)
-
-    def maximize(self, name: str, *, variable: str = "", worth: FloatArray | None = None) -> None:
-        """Set the objective.
-
-        Parameters
-        ----------
-        name : str
-        variable : str, optional
-            The variable to maximise.
-        worth : (n, k) float, optional
-            What one step/s of job m on type j adds, over all rows.
-        """
-        entries = self.entries
-        self._worth = worth
-        values = np.zeros(len(entries.job))
-        if worth is not None:
-            values = entries.throughput * worth[entries.job, entries.column % self.instance.num_types]
-        cost = np.bincount(entries.column, weights=values, minlength=len(self._upper)).astype(float)
-        self._objective = (name, cost, variable)
-
-    def _limit(self, name: str, over: str, rows: Any, columns: Any, values: FloatArray, limits: FloatArray) -> None:
-        if "t" in self._variables:
-            rows, columns, values = self._with(rows, columns, values, "t", -limits)
-        matrix = csr(rows, columns, values, len(limits))
-        self._add(name, over, matrix, -np.inf, 0.0 if "t" in self._variables else limits)
-
-    def _with(self, rows: Any, columns: Any, values: FloatArray, variable: str, coefficients: FloatArray) -> Any:
-        """Entries of rows, with a variable's coefficients behind them."""
-        column = len(self._upper) + list(self._variables).index(variable)
-        return (
-            np.concatenate([rows, np.arange(len(coefficients))]),
-            np.concatenate([columns, np.full(len(coefficients), column)]),
-            np.concatenate([values, coefficients]),
-        )
-
-    def _add(self, name: str, over: str | None, matrix: Any, lower: Any, upper: Any) -> None:
-        count = len(matrix[0]) - 1
-        self._blocks.append(_Block(name, over, matrix, np.full(count, lower, float), np.full(count, upper, float)))
-
-    @property
-    def stated(self) -> Stated:
-        """What the policy has added, as it was stated."""
-        homogeneous = "t" in self._variables
-        assert self._objective is not None
-        return Stated(self._requirements, self._budgets, self._worth, self._variables, self._objective[2], homogeneous)
-
-    @property
-    def constraints(self) -> list[str]:
-        """Names of the constraints, in the order of their rows."""
-        return [block.name for block in self._blocks]
+    def plan(self, values: FloatArray) -> Allocation:
+        """The plan in the values of the columns X, or Y."""
+        shape = self.instance.fits.shape
+        finish = within_limits if self._shares == "X" else as_large_as_possible
+        return finish(self.instance, values.reshape(shape))
 
     # --- the two faces ---------------------------------------------------------------------------
 
+    @property
+    def variables(self) -> dict[str, tuple[float, float]]:
+        """Limits of the variables beside X."""
+        return self._variables
+
+    @property
+    def cost(self) -> FloatArray:
+        """What one unit of each column adds to the objective."""
+        assert self._objective is not None
+        total = self._objective[1]
+        columns = len(self._upper) + len(self._variables)
+        return np.bincount(total.columns, weights=total.values, minlength=columns).astype(float)
+
     def arrays(self) -> LinearProgram:
         """The program as HiGHS takes it."""
-        assert self._objective is not None
-        _, cost, variable = self._objective
         limits = np.array(list(self._variables.values()), float).reshape(-1, 2)
-        blocks = self._blocks
+        blocks = list(self.constraints.values())
         counts = np.concatenate([b.matrix[0][1:] - b.matrix[0][:-1] for b in blocks])
+        cost = self.cost
         return LinearProgram(
             sense="max",
             offset=0.0,
-            cost=np.concatenate([cost, [float(name == variable) for name in self._variables]]),
-            col_lower=np.concatenate([np.zeros(len(cost)), limits[:, 0]]),
+            cost=cost,
+            col_lower=np.concatenate([np.zeros(len(self._upper)), limits[:, 0]]),
             col_upper=np.concatenate([self._upper, limits[:, 1]]),
-            integer=np.zeros(len(cost) + len(limits), bool),
+            integer=np.zeros(len(cost), bool),
             indptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int32),
             index=np.concatenate([b.matrix[1] for b in blocks]),
             value=np.concatenate([b.matrix[2] for b in blocks]),
             row_lower=np.concatenate([b.lower for b in blocks]),
             row_upper=np.concatenate([b.upper for b in blocks]),
-            constraints=[(_Named(b.name), [None] if b.over is None else self._sets[b.over].tolist()) for b in blocks],
+            constraints=[
+                (_Named(name), [None] if b.over is None else self.members(b).tolist())
+                for name, b in self.constraints.items()
+            ],
         )
+
+    def members(self, relation: Relation) -> IntArray:
+        """What the rows of a constraint are for."""
+        assert relation.over is not None
+        return self._sets[relation.over].members
 
     def rows(self, name: str) -> slice:
         """Where the rows of a constraint are in :meth:`arrays`."""
         first = 0
-        for block in self._blocks:
-            if block.name == name:
-                return slice(first, first + len(block.lower))
-            first += len(block.lower)
+        for one, relation in self.constraints.items():
+            if one == name:
+                return slice(first, first + len(relation.lower))
+            first += len(relation.lower)
         raise KeyError(name)
 
     def model(self) -> pyo.ConcreteModel:
@@ -311,37 +219,38 @@ class SharingProgram:
         instance = self.instance
         model = pyo.ConcreteModel(name=instance.problem)
         model.instance = instance
-        model.JOBS = pyo.RangeSet(0, instance.num_jobs - 1)
-        model.ROWS = pyo.RangeSet(0, len(instance.fits) - 1)
-        model.TYPES = pyo.RangeSet(0, instance.num_types - 1)
-        model.POOLS = pyo.RangeSet(0, len(instance.num_workers) - 1)
+        model.JOBS = RangeSet(0, instance.num_jobs - 1)
+        model.ROWS = RangeSet(0, len(instance.fits) - 1)
+        model.TYPES = RangeSet(0, instance.num_types - 1)
+        model.POOLS = RangeSet(0, len(instance.num_workers) - 1)
         for name in list(self._sets)[2:]:
-            model.add_component(name, pyo.Set(initialize=self._sets[name].tolist()))
-        shares = pyo.Var(model.ROWS, model.TYPES, bounds=(0, float(self._upper.max())))
+            model.add_component(name, Set(initialize=self._sets[name].members.tolist()))
+        shares = pyo.Var(model.ROWS * model.TYPES, bounds=(0, float(self._upper.max())))
         model.add_component(self._shares, shares)
-        variables = list(shares.values())
+        columns = list(shares.values())
         for column in np.flatnonzero(self._upper == 0):
-            variables[column].setub(0)
+            columns[column].setub(0)
         for name, (lower, upper) in self._variables.items():
             bounds = tuple(None if np.isinf(limit) else limit for limit in (lower, upper))
             model.add_component(name, pyo.Var(bounds=bounds))
-            variables.append(model.component(name))
-        for block in self._blocks:
-            model.add_component(block.name, self._constraint(model, block, variables))
+            columns.append(model.component(name))
+        for name, relation in self.constraints.items():
+            model.add_component(name, _constraint(model, relation, columns))
         if self._objective is not None:
-            name, cost, variable = self._objective
-            worth = np.flatnonzero(cost)
-            total = model.component(variable) if variable else weighted_sum(cost[worth], [variables[c] for c in worth])
-            model.add_component(name, pyo.Objective(expr=total, sense=pyo.maximize))
+            cost = self.cost
+            (worth,) = cost.nonzero()
+            total = weighted_sum(cost[worth], [columns[column] for column in worth])
+            model.add_component(self._objective[0], pyo.Objective(expr=total, sense=pyo.maximize))
         return model
 
-    def _constraint(self, model: pyo.ConcreteModel, block: _Block, variables: list[Any]) -> pyo.Constraint:
-        if block.over is not None:
-            index = model.component(block.over)
-            return Rows(index, block.matrix, variables, lower=block.lower, upper=block.upper)
-        _, columns, values = block.matrix
-        total = weighted_sum(values, [variables[column] for column in columns])
-        return pyo.Constraint(expr=total == float(block.lower[0]))
+
+def _constraint(model: pyo.ConcreteModel, relation: Relation, columns: list[Any]) -> pyo.Constraint:
+    if relation.over is not None:
+        index = model.component(relation.over)
+        return Rows(index, relation.matrix, columns, lower=relation.lower, upper=relation.upper)
+    _, positions, values = relation.matrix
+    total = weighted_sum(values, [columns[position] for position in positions])
+    return pyo.Constraint(expr=total == float(relation.lower[0]))
 
 
 def shared_model(instance: Sharing) -> tuple[pyo.ConcreteModel, Incidence, list[Any]]:
@@ -367,29 +276,16 @@ def values_of(variables: pyo.Var) -> FloatArray:
     return values.reshape(-1, len(variables.model().TYPES))
 
 
-def read_allocation(model: pyo.ConcreteModel) -> Allocation:
-    """The plan in the values of ``X``, within the limits."""
-    return within_limits(model.instance, values_of(model.X))
+def read(model: pyo.ConcreteModel) -> Allocation:
+    """The plan in the values of ``X``, within the limits, or of ``Y``, as large as the cluster allows."""
+    homogeneous = model.component("Y") is not None
+    values = values_of(model.Y if homogeneous else model.X)
+    return as_large_as_possible(model.instance, values) if homogeneous else within_limits(model.instance, values)
 
 
 def isolated_share(instance: Sharing) -> Allocation:
     """The plan that every policy has at hand: feasible wherever nothing but the shared constraints is asked for."""
     return instance.isolated_share()
-
-
-def at_once(
-    instance: Sharing, plan: Allocation, value: float, why: str, status: Literal["optimal", "infeasible"] = "optimal"
-) -> Solution:
-    """The solution of an instance of which an argument tells the optimum, ``value``, or that there is no plan."""
-    return judged(
-        instance,
-        plan if status == "optimal" else None,
-        Result(status, None, value, None, 0.0, why, "argument"),
-        began=time.perf_counter(),
-        solver="none",
-        solver_version="",
-        method="argument",
-    )
 
 
 def jobs_that(chosen: BoolArray) -> str:
@@ -420,6 +316,13 @@ def within_limits(instance: Sharing, fractions: FloatArray) -> Allocation:
     if not 1 < used <= 1 + 10 * POINT_TOLERANCE:
         return allocation
     return Allocation(time_fractions=allocation.time_fractions / used)
+
+
+def as_large_as_possible(instance: Sharing, scaled: FloatArray) -> Allocation:
+    """Y / t with the smallest t that the limits of jobs and pools allow."""
+    allocation = without_traces(instance, scaled)
+    full = fullness(instance, allocation)
+    return Allocation(time_fractions=allocation.time_fractions / full) if full > 0 else allocation
 
 
 def without_traces(instance: Sharing, fractions: FloatArray) -> Allocation:

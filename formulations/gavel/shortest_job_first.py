@@ -11,10 +11,9 @@ Proof.  Job m's entries X[r, j] are at least 0, vanish where r does not fit, and
 coefficient.  X = 1 at that one entry and 0 elsewhere attains it, and it is feasible: each job's time
 is at most 1, and the row's workers fit the pool.  []
 
-:func:`solve` evaluates the closed form, so that its bound needs no solver.  The objective itself is
-not convex: throughputs can trade one job's time for another's.  For users who add constraints of
-their own, :func:`build` states it as a mixed-integer program in the reciprocal, with ``rate`` the
-closed form's time over the time attained:
+So :func:`shortest` needs no solver, nor does its bound.  The objective itself is not convex: throughputs
+can trade one job's time for another's.  For users who add constraints of their own, :func:`build` states
+it as a mixed-integer program in the reciprocal, with ``rate`` the closed form's time over the time attained:
 
     max   rate
     s.t.  served[m]:  sum_{r, j} (best / steps_m) * throughput[m, r, j] * X[r, j]  >=  rate - (1 - first[m])
@@ -32,22 +31,18 @@ holds, whatever is added.
 from __future__ import annotations
 
 import math
-import time
 
 import numpy as np
 import pyomo.environ as pyo
 
-from formulations.engine.highs import Result
 from formulations.engine.linear import weighted_sum
-from formulations.engine.options import Options
 from formulations.engine.protocol import Formulation
-from formulations.engine.solution import Solution, judged
-from formulations.gavel.sharing import Incidence, incidence, isolated_share, read_allocation, shared_model
-from instances.gavel.sharing import Allocation
+from formulations.gavel.sharing import Incidence, incidence, isolated_share, read, shared_model
 from instances.gavel.shortest_job_first import ShortestJobFirst
+from instances.renamed import moved_names
 from instances.schema import FloatArray
 
-__all__ = ["FORMULATION", "bound", "build", "read", "solve"]
+__all__ = ["FORMULATION", "bound", "build", "read", "shortest"]
 
 LEAST_RATE = 1e-8
 """Least positive coefficient of a rate: above what solvers drop, and below what they tell from 0."""
@@ -64,8 +59,7 @@ def build(instance: ShortestJobFirst) -> pyo.ConcreteModel:
     model.rate = pyo.Var(bounds=(0, 1))
     model.first = pyo.Var(model.JOBS, domain=pyo.Binary)
     throughputs = _possible(instance, entries)
-    shortest = _shortest(instance)[0]
-    best = np.divide(shortest, instance.steps, out=np.zeros(instance.num_jobs), where=instance.active)
+    best = np.divide(shortest(instance)[0], instance.steps, out=np.zeros(instance.num_jobs), where=instance.active)
     runs = throughputs > 0
     rates = np.zeros(len(throughputs))
     rates[runs] = np.clip(throughputs[runs] * best[entries.job[runs]], LEAST_RATE, 1.0)
@@ -85,36 +79,12 @@ def build(instance: ShortestJobFirst) -> pyo.ConcreteModel:
     return model
 
 
-def read(model: pyo.ConcreteModel) -> Allocation:
-    """The plan in the values of ``X``."""
-    return read_allocation(model)
-
-
 def bound(instance: ShortestJobFirst, value: float) -> float:
     """The time, s, that is impossible to beat when the rate is at most ``value``."""
-    return math.inf if value == -math.inf else _shortest(instance)[0] / max(value, LEAST_RATE)
+    return math.inf if value == -math.inf else shortest(instance)[0] / max(value, LEAST_RATE)
 
 
-def solve(instance: ShortestJobFirst, options: Options) -> Solution:
-    """Evaluate the closed form; it is the bound, and the plan attains it."""
-    began = time.perf_counter()
-    shortest, column = _shortest(instance)
-    fractions = np.zeros((instance.num_jobs + instance.num_pairs, instance.num_types))
-    # A job that has finished needs nothing, and where no job runs nothing helps.
-    if 0 < shortest < math.inf:
-        fractions.ravel()[column] = 1.0
-    return judged(
-        instance,
-        Allocation(time_fractions=fractions),
-        Result("optimal", None, shortest, None, 0.0, "closed form", "argument"),
-        began=began,
-        solver="closed form",
-        solver_version="",
-        method="closed form",
-    )
-
-
-def _shortest(instance: ShortestJobFirst) -> tuple[float, int]:
+def shortest(instance: ShortestJobFirst) -> tuple[float, int]:
     """The shortest time that a job can take, s, and the position ``r * k + j`` of the X[r, j] that attains it.
 
     Ties go to the jobs alone, then to the lowest job.
@@ -134,4 +104,5 @@ def _possible(instance: ShortestJobFirst, entries: Incidence) -> FloatArray:
     return possible
 
 
-FORMULATION = Formulation(build=build, read=read, bound=bound, solve=solve, trivial=isolated_share)
+FORMULATION = Formulation(build=build, read=read, bound=bound, trivial=isolated_share)
+__getattr__ = moved_names(__name__, "formulations.methods.closed_form", "solve")

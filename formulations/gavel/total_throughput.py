@@ -3,23 +3,19 @@
     max   sum_{r, j} sum_{m in r} throughput[m, r, j] * X[r, j]
     s.t.  job_time[m], pool_capacity[p]  of :mod:`formulations.gavel.sharing`.
 
-With many pairs, :func:`solve` generates their columns (:mod:`formulations.gavel.pricing`).
+Its methods are those of :mod:`formulations.methods.policies`.
 """
 
 from __future__ import annotations
 
-import numpy as np
 import pyomo.environ as pyo
 
-from formulations.engine.options import Options
 from formulations.engine.protocol import Formulation
-from formulations.engine.solution import Solution
-from formulations.gavel.pricing import SIMPLEX_ROWS, UNTIED_JOBS, solve_program
-from formulations.gavel.sharing import SharingProgram, isolated_share, read_allocation
-from instances.gavel.sharing import Allocation
+from formulations.gavel.sharing import SharingProgram, isolated_share, read
 from instances.gavel.total_throughput import TotalThroughput
+from instances.renamed import moved_names
 
-__all__ = ["FORMULATION", "build", "read", "solve"]
+__all__ = ["FORMULATION", "build", "program", "read"]
 
 
 def build(instance: TotalThroughput) -> pyo.ConcreteModel:
@@ -28,23 +24,15 @@ def build(instance: TotalThroughput) -> pyo.ConcreteModel:
     Sets JOBS, ROWS (jobs alone, then pairs), TYPES, POOLS; variables ``X[r, j]``; constraints
     ``job_time[m]`` and ``pool_capacity[p]``; objective ``total_throughput``.
     """
-    return _program(instance).model()
+    return program(instance).model()
 
 
-def read(model: pyo.ConcreteModel) -> Allocation:
-    """The plan in the values of ``X``."""
-    return read_allocation(model)
+def program(instance: TotalThroughput) -> SharingProgram:
+    """Steps/s of all jobs together."""
+    policy = SharingProgram(instance)
+    policy.maximize("total_throughput", policy.throughput.sum())
+    return policy
 
 
-def solve(instance: TotalThroughput, options: Options) -> Solution:
-    """Solve the program by HiGHS, with many pairs by generating columns, with many jobs and no pairs by prices."""
-    return solve_program(_program(instance), options, interior_rows=SIMPLEX_ROWS, priced_jobs=UNTIED_JOBS)
-
-
-def _program(instance: TotalThroughput) -> SharingProgram:
-    program = SharingProgram(instance)
-    program.maximize("total_throughput", worth=np.ones((instance.num_jobs, instance.num_types)))
-    return program
-
-
-FORMULATION = Formulation(build=build, read=read, solve=solve, trivial=isolated_share)
+FORMULATION = Formulation(build=build, read=read, trivial=isolated_share)
+__getattr__ = moved_names(__name__, "formulations.methods.policies", "solve")

@@ -21,6 +21,7 @@ import pyomo.environ as pyo
 from formulations.engine.linear import weighted_sum
 from formulations.engine.polishing import widened
 from formulations.engine.protocol import Formulation
+from formulations.engine.sets import RangeSet, Set
 from instances.schema import IntArray
 from instances.synergy.allocation import SynergyAllocation, SynergyAllocationPlan
 from instances.synergy.heterogeneous_allocation import HeterogeneousAllocation
@@ -58,7 +59,7 @@ def build(instance: SynergyAllocation) -> pyo.ConcreteModel:
 
 
 def relaxation(instance: SynergyAllocation) -> pyo.ConcreteModel:
-    """The linear relaxation of :func:`build`: Theorem 4.1's bound on any assignment to servers.
+    """Return the linear relaxation of :func:`build`: Theorem 4.1's bound on any assignment to servers.
 
     The same model with ``chosen`` continuous; solve it with :func:`formulations.solve`, whose
     ``bound`` is the theorem's.
@@ -70,16 +71,16 @@ def relaxation(instance: SynergyAllocation) -> pyo.ConcreteModel:
 
 
 def at_most(amounts: list[float], variables: list[Any], capacity: float) -> Any:
-    """The row ``amounts @ variables <= capacity``, as wide as the judge's tolerance makes it."""
+    """Return the row ``amounts @ variables <= capacity``, as wide as the judge's tolerance makes it."""
     return weighted_sum(amounts, variables) <= widened(amounts, capacity)
 
 
 def choices_model(instance: SynergyAllocation | HeterogeneousAllocation, domain: Any) -> pyo.ConcreteModel:
-    """Configurations, (1), (4) and (5), for a model that adds its own capacities."""
+    """Make configurations, (1), (4) and (5), for a model that adds its own capacities."""
     model = pyo.ConcreteModel(name=instance.problem)
-    model.JOBS = pyo.RangeSet(0, instance.num_jobs - 1)
+    model.JOBS = RangeSet(0, instance.num_jobs - 1)
     kept = [rows.tolist() for rows in instance.undominated]
-    model.CONFIGS = pyo.Set(initialize=[(job, c) for job, rows in enumerate(kept) for c in rows], dimen=2)
+    model.CONFIGS = Set(initialize=[(job, c) for job, rows in enumerate(kept) for c in rows], dimen=2)
     allowed = instance.allowed_configs
     model.chosen = pyo.Var(model.CONFIGS, domain=domain, bounds=lambda _, job, c: (0, 1 if allowed[job][c] else 0))
 
@@ -101,7 +102,7 @@ def choices_model(instance: SynergyAllocation | HeterogeneousAllocation, domain:
 
 
 def read(model: pyo.ConcreteModel) -> SynergyAllocationPlan:
-    """The plan in the values of ``chosen``."""
+    """Return the plan in the values of ``chosen``."""
     return SynergyAllocationPlan(choices=read_choices(model))
 
 
@@ -117,12 +118,12 @@ def read_choices(model: pyo.ConcreteModel) -> IntArray:
 
 
 def proportional(instance: SynergyAllocation) -> SynergyAllocationPlan:
-    """The plan that gives every job the best of its GPU-proportional share."""
+    """Return the plan that gives every job the best of its GPU-proportional share."""
     return SynergyAllocationPlan(choices=instance.proportional_choices)
 
 
 def why_infeasible(instance: SynergyAllocation | Tuning) -> str | None:
-    """The first reason in the data for which no plan exists: a job on its own, or the cluster's CPUs or memory."""
+    """Return the first reason in the data why there is no plan: a job on its own, or the cluster's CPUs or memory."""
     capacity = {
         "CPU cores": instance.num_servers * instance.server_cpus,
         "GB": instance.num_servers * instance.server_memory,
@@ -143,7 +144,7 @@ def why_infeasible(instance: SynergyAllocation | Tuning) -> str | None:
 
 
 def no_configuration(instance: SynergyAllocation | Tuning | HeterogeneousAllocation) -> str | None:
-    """Which job has no configuration that it may take, and why; None when all have one."""
+    """Say which job has no configuration that it may take, and why; None when all have one."""
     jobs = zip(instance.fair_configs, instance.usable_configs, instance.fair_throughputs.tolist(), strict=True)
     for job, (fair, usable, throughput) in enumerate(jobs):
         if not usable.any():

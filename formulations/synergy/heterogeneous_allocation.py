@@ -23,6 +23,7 @@ import pyomo.environ as pyo
 
 from formulations.engine import solving
 from formulations.engine.protocol import Formulation
+from formulations.engine.sets import RangeSet
 from formulations.synergy.allocation import at_most, choices_model, no_configuration, read_choices
 from instances.base import total
 from instances.schema import IntArray
@@ -42,7 +43,7 @@ def build(instance: HeterogeneousAllocation) -> pyo.ConcreteModel:
     ``fair_throughput[j]``; objective ``throughput``.
     """
     model = choices_model(instance, pyo.Binary)
-    model.TYPES = pyo.RangeSet(0, instance.num_types - 1)
+    model.TYPES = RangeSet(0, instance.num_types - 1)
     of_type: list[list[tuple[int, int]]] = [[] for _ in model.TYPES]
     for job, config in model.CONFIGS:
         of_type[instance.config_types[job][config]].append((job, config))
@@ -66,7 +67,7 @@ def build(instance: HeterogeneousAllocation) -> pyo.ConcreteModel:
 
 
 def read(model: pyo.ConcreteModel) -> SynergyAllocationPlan:
-    """The plan in the values of ``chosen``."""
+    """Return the plan in the values of ``chosen``."""
     return SynergyAllocationPlan(choices=read_choices(model))
 
 
@@ -134,7 +135,7 @@ def _with_kept(instance: HeterogeneousAllocation, choices: IntArray, jobs: list[
 
 
 def explain(instance: HeterogeneousAllocation) -> str | None:
-    """The first reason in the data for which no plan exists."""
+    """Return the first reason in the data for which no plan exists."""
     wanted = int(total(instance.gpu_demands))
     if wanted > instance.num_gpus:
         return f"the jobs want {wanted} GPUs, all types together have {instance.num_gpus}"

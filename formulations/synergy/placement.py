@@ -1,7 +1,14 @@
 """Exact model of :class:`instances.synergy.placement.SynergyPlacement`: as few fragmented jobs as possible.
 
-Jobs of equal demands are interchangeable, so they are counted, not named.  For each class t of
-n_t equal jobs and each server i,
+The paper's program (:func:`second_stage`) places the jobs in shares, x_ji of job j on server i, fragmented or not:
+
+          sum_i x_ji  ==  1                          for each job j
+          sum_j demand[j, r] * x_ji  <=  capacity_r  for each server i and resource r
+          x_ji  >=  0.
+
+It has no objective: a vertex of it fragments at most three jobs for each server, not as few as possible.  The library's
+own (:func:`build`) does.  Jobs of equal demands are interchangeable, so they are counted, not named.  For each class t
+of n_t equal jobs and each server i,
 
     whole[t, i]    jobs that run on server i alone (whole number),
     pieces[t, i]   what server i carries of fragmented jobs, in jobs (or in GPUs, whole numbers,
@@ -29,53 +36,64 @@ which follows from ``full``, but takes a search of up to a minute to find.
 The servers are identical, so every placement exists in s! copies; the order of the servers by
 their jobs of one class, the one with the largest demands, removes many of them.  Deactivate
 ``order`` before adding constraints that tell servers apart.
-
-On full servers a search of the model finds no good plans.  Where it does not end soon, they come from walks of swaps
-(:mod:`formulations.synergy.walking`), and it begins once more from the best (:func:`solve`).
 """
 
 from __future__ import annotations
 
-import time
-from dataclasses import replace
-
 import numpy as np
 import pyomo.environ as pyo
 
-from formulations.engine import clock
-from formulations.engine.highs import Result, Session, SolverError
+from formulations.engine.highs import Session, SolverError
 from formulations.engine.linear import refuse_large, translate, weighted_sum
-from formulations.engine.options import Options
 from formulations.engine.polishing import PRECISE, widened
 from formulations.engine.protocol import Formulation
-from formulations.engine.solution import Solution, judged
-from formulations.engine.solving import solve_one_model
+from formulations.engine.sets import RangeSet, Set
 from formulations.synergy.classes import equal_rows
-from formulations.synergy.walking import NEGLIGIBLE, improved
-from instances.base import agree
 from instances.schema import BoolArray, FloatArray
 from instances.synergy.placement import RESOURCES, SynergyPlacement, SynergyPlacementPlan
 
 __all__ = [
     "FORMULATION",
     "NEGLIGIBLE",
-    "WALKS",
     "bound",
     "build",
     "explain",
     "larger_than_a_server",
+    "oversized",
     "read",
     "second_stage",
-    "solve",
     "vertex",
     "write",
 ]
 
-WALKS = "one model, and walks of swaps"
-"""``Solution.method`` where plans were looked for by walks."""
+NEGLIGIBLE = 1e-10
+"""Shares up to this are rounding of the solver's, not places where a job runs."""
 
-FIRST_SECONDS = 2.0
-"""For the first search of the model, or a quarter of the limit if that is less."""
+
+def second_stage(instance: SynergyPlacement) -> pyo.ConcreteModel:
+    """Return the paper's second linear program (A.1.3): any placement in shares, fragmented or not.
+
+    Sets JOBS, SERVERS, RESOURCES; variables ``shares[j, i]``; constraints ``placed[j]`` and
+    ``capacity[i, r]``; the objective ``nothing`` is constant.
+    """
+    model = pyo.ConcreteModel(name=instance.problem)
+    model.JOBS = RangeSet(0, instance.num_jobs - 1)
+    model.SERVERS = RangeSet(0, instance.num_servers - 1)
+    model.RESOURCES = Set(initialize=RESOURCES)
+    model.shares = pyo.Var(model.JOBS * model.SERVERS, bounds=(0, None))
+
+    def placed(model: pyo.ConcreteModel, j: int) -> object:
+        return pyo.quicksum(model.shares[j, i] for i in model.SERVERS) == 1
+
+    def capacity(model: pyo.ConcreteModel, i: int, r: str) -> object:
+        column = RESOURCES.index(r)
+        used = weighted_sum(instance.demands[:, column], [model.shares[j, i] for j in model.JOBS])
+        return used <= float(instance.capacity[column])
+
+    model.placed = pyo.Constraint(model.JOBS, rule=placed)
+    model.capacity = pyo.Constraint(model.SERVERS * model.RESOURCES, rule=capacity)
+    model.nothing = pyo.Objective(expr=0.0)
+    return model
 
 
 def build(instance: SynergyPlacement) -> pyo.ConcreteModel:
@@ -97,15 +115,15 @@ def build(instance: SynergyPlacement) -> pyo.ConcreteModel:
     model.unit = units.tolist()
     model.gpus = demands[:, 0].tolist()
     counts = [len(jobs) for jobs in model.jobs]
-    fits = ~_oversized(instance)[[jobs[0] for jobs in model.jobs]]
-    model.CLASSES = pyo.RangeSet(0, len(counts) - 1)
-    model.SERVERS = pyo.RangeSet(0, instance.num_servers - 1)
-    model.RESOURCES = pyo.Set(initialize=RESOURCES)
+    fits = ~oversized(instance)[[jobs[0] for jobs in model.jobs]]
+    model.CLASSES = RangeSet(0, len(counts) - 1)
+    model.SERVERS = RangeSet(0, instance.num_servers - 1)
+    model.RESOURCES = Set(initialize=RESOURCES)
     model.whole = pyo.Var(
-        model.CLASSES, model.SERVERS, domain=pyo.Integers, bounds=lambda _, t, i: (0, counts[t] if fits[t] else 0)
+        model.CLASSES * model.SERVERS, domain=pyo.Integers, bounds=lambda _, t, i: (0, counts[t] if fits[t] else 0)
     )
     model.fragmented = pyo.Var(model.CLASSES, domain=pyo.Integers, bounds=lambda _, t: (0, counts[t]))
-    model.pieces = pyo.Var(model.CLASSES, model.SERVERS, bounds=lambda _, t, i: (0, units[t] * counts[t]))
+    model.pieces = pyo.Var(model.CLASSES * model.SERVERS, bounds=lambda _, t, i: (0, units[t] * counts[t]))
     if instance.integral_gpus:
         for (t, _), variable in model.pieces.items():
             if demands[t, 0]:
@@ -126,16 +144,16 @@ def build(instance: SynergyPlacement) -> pyo.ConcreteModel:
 
     model.placed = pyo.Constraint(model.CLASSES, rule=placed)
     model.complete = pyo.Constraint(model.CLASSES, rule=complete)
-    model.capacity = pyo.Constraint(model.SERVERS, model.RESOURCES, rule=capacity)
+    model.capacity = pyo.Constraint(model.SERVERS * model.RESOURCES, rule=capacity)
     size = np.where(fits, (demands / np.maximum(instance.capacity, 1e-300)).sum(axis=1), -1.0)
     model.big = int(size.argmax())
 
     def order(model: pyo.ConcreteModel, i: int) -> object:
         return model.whole[model.big, i] >= model.whole[model.big, i + 1]
 
-    model.order = pyo.Constraint(pyo.RangeSet(0, instance.num_servers - 2), rule=order)
+    model.order = pyo.Constraint(RangeSet(0, instance.num_servers - 2), rule=order)
     full = instance.demands[:, 0].sum() == instance.num_servers * instance.server_gpus
-    model.FULL = pyo.Set(initialize=model.SERVERS if full and not instance.integral_gpus else ())
+    model.FULL = Set(initialize=model.SERVERS if full and not instance.integral_gpus else ())
     model.pieces_gpus = pyo.Var(model.FULL, domain=pyo.Integers, bounds=(0, instance.server_gpus))
 
     def full_of_gpus(model: pyo.ConcreteModel, i: int) -> object:
@@ -156,7 +174,7 @@ def _widest(instance: SynergyPlacement) -> FloatArray:
 
 
 def read(model: pyo.ConcreteModel) -> SynergyPlacementPlan:
-    """The plan in the values of ``whole`` and ``pieces``."""
+    """Return the plan in the values of ``whole`` and ``pieces``."""
     shares = np.zeros((sum(map(len, model.jobs)), len(model.SERVERS)))
     for t, jobs in enumerate(model.jobs):
         homes = [i for i in model.SERVERS for _ in range(round(pyo.value(model.whole[t, i])))]
@@ -201,12 +219,37 @@ def _cut(pieces: FloatArray, count: int) -> FloatArray:
 
 
 def bound(instance: SynergyPlacement, value: float) -> float:
-    """The number of fragmented jobs is whole, so a bound on it is rounded up."""
+    """Round a bound up: the number of fragmented jobs is whole."""
     return float(np.ceil(value - 1e-6)) + 0.0
 
 
+def explain(instance: SynergyPlacement) -> str | None:
+    """Return the first reason in the data why there is no plan: the servers' resources, or a GPU that is too much."""
+    for name, amounts, size in zip(RESOURCES, instance.demands.T, instance.capacity.tolist(), strict=True):
+        there = instance.num_servers * size
+        if amounts.sum() > widened(amounts, there):
+            unit = {"gpus": "GPUs", "cpus": "CPU cores", "memory": "GB"}[name]
+            return f"the jobs want {amounts.sum():g} {unit}, the servers have {there:g}"
+    if instance.integral_gpus:
+        per_gpu = instance.demands / np.maximum(instance.demands[:, :1], 1.0)
+        too_much = (instance.demands[:, 0] > 0) & (per_gpu > _widest(instance)).any(axis=1)
+        if too_much.any():
+            return f"one GPU of job {np.flatnonzero(too_much)[0]} comes with more CPU cores or memory than a server has"
+    return None
+
+
+def oversized(instance: SynergyPlacement) -> BoolArray:
+    """(n,) bool: the jobs that no server holds."""
+    return np.asarray((instance.demands > _widest(instance)).any(axis=1))
+
+
+def larger_than_a_server(instance: SynergyPlacement) -> float:
+    """No plan fragments fewer jobs than are larger than a server."""
+    return float(oversized(instance).sum())
+
+
 def vertex(instance: SynergyPlacement) -> SynergyPlacementPlan | None:
-    """A basic solution of the paper's second linear program, which has no objective (A.1.3).
+    """Return a basic solution of the paper's second linear program, which has no objective (A.1.3).
 
     At a vertex at most n + 3s shares are positive, so at most 3s jobs are fragmented
     (Theorem A.2).  A point that is no vertex need not obey this.  Shares are continuous, whatever
@@ -240,34 +283,8 @@ def vertex(instance: SynergyPlacement) -> SynergyPlacementPlan | None:
     return SynergyPlacementPlan(shares=shares)
 
 
-def second_stage(instance: SynergyPlacement) -> pyo.ConcreteModel:
-    """The paper's second linear program (A.1.3): any placement in shares, fragmented or not.
-
-    Sets JOBS, SERVERS, RESOURCES; variables ``shares[j, i]``; constraints ``placed[j]`` and
-    ``capacity[i, r]``; the objective ``nothing`` is constant.
-    """
-    model = pyo.ConcreteModel(name=instance.problem)
-    model.JOBS = pyo.RangeSet(0, instance.num_jobs - 1)
-    model.SERVERS = pyo.RangeSet(0, instance.num_servers - 1)
-    model.RESOURCES = pyo.Set(initialize=RESOURCES)
-    model.shares = pyo.Var(model.JOBS, model.SERVERS, bounds=(0, None))
-
-    def placed(model: pyo.ConcreteModel, j: int) -> object:
-        return pyo.quicksum(model.shares[j, i] for i in model.SERVERS) == 1
-
-    def capacity(model: pyo.ConcreteModel, i: int, r: str) -> object:
-        column = RESOURCES.index(r)
-        used = weighted_sum(instance.demands[:, column], [model.shares[j, i] for j in model.JOBS])
-        return used <= float(instance.capacity[column])
-
-    model.placed = pyo.Constraint(model.JOBS, rule=placed)
-    model.capacity = pyo.Constraint(model.SERVERS, model.RESOURCES, rule=capacity)
-    model.nothing = pyo.Objective(expr=0.0)
-    return model
-
-
 def _is_basic(instance: SynergyPlacement, shares: FloatArray) -> bool:
-    """Whether shares are a vertex: their columns, over the rows that hold with equality, are independent.
+    """Tell whether shares are a vertex: their columns, over the rows that hold with equality, are independent.
 
     The column of a job on one server is the only one with an entry in the job's row, so only the
     fragmented jobs' columns can depend on each other.
@@ -285,72 +302,6 @@ def _is_basic(instance: SynergyPlacement, shares: FloatArray) -> bool:
     return bool(np.linalg.matrix_rank(columns) == len(jobs)) if len(jobs) else True
 
 
-def explain(instance: SynergyPlacement) -> str | None:
-    """The first reason in the data for which no placement exists: the servers' resources, or a GPU that is too much."""
-    for name, amounts, size in zip(RESOURCES, instance.demands.T, instance.capacity.tolist(), strict=True):
-        there = instance.num_servers * size
-        if amounts.sum() > widened(amounts, there):
-            unit = {"gpus": "GPUs", "cpus": "CPU cores", "memory": "GB"}[name]
-            return f"the jobs want {amounts.sum():g} {unit}, the servers have {there:g}"
-    if instance.integral_gpus:
-        per_gpu = instance.demands / np.maximum(instance.demands[:, :1], 1.0)
-        too_much = (instance.demands[:, 0] > 0) & (per_gpu > _widest(instance)).any(axis=1)
-        if too_much.any():
-            return f"one GPU of job {np.flatnonzero(too_much)[0]} comes with more CPU cores or memory than a server has"
-    return None
-
-
-def _oversized(instance: SynergyPlacement) -> BoolArray:
-    """(n,) bool: the jobs that no server holds."""
-    return np.asarray((instance.demands > _widest(instance)).any(axis=1))
-
-
-def larger_than_a_server(instance: SynergyPlacement) -> float:
-    """No plan fragments fewer jobs than are larger than a server."""
-    return float(_oversized(instance).sum())
-
-
-def solve(instance: SynergyPlacement, options: Options) -> Solution:
-    """Solve the one model; where that takes long, look for plans by walks, then solve it from the best of them.
-
-    Walks end when a plan meets the bound; whole GPUs they do not know.
-    """
-    began = time.perf_counter()
-    if instance.integral_gpus:
-        return solve_one_model(instance, options)
-    with clock.within(min(FIRST_SECONDS, clock.left() / 4)):
-        first = solve_one_model(instance, options)
-    if first.status in ("optimal", "infeasible") or first.gap <= options.mip_gap or clock.left() <= 0:
-        return first
-    known = first.plan if isinstance(first.plan, SynergyPlacementPlan) else None
-    with clock.within(clock.left() / 2):
-        plan = improved(instance, known, _oversized(instance), first.bound, options.seed)
-    if plan is not None and agree(instance.objective(plan), first.bound):
-        why = "a plan of a walk meets the bound"
-        return judged(
-            instance,
-            plan,
-            Result("optimal", None, first.bound, None, first.solve_seconds, why, first.proof),
-            began=began,
-            solver=first.solver,
-            solver_version=first.solver_version,
-            method=WALKS,
-        )
-    last = solve_one_model(instance, replace(options, start=plan))
-    better = max(first, last, key=lambda search: search.bound)
-    seconds = first.solve_seconds + last.solve_seconds
-    met = last.objective is not None and agree(last.objective, better.bound)
-    return replace(
-        last,
-        status="optimal" if met else last.status,
-        bound=better.bound,
-        proof=better.proof,
-        method=WALKS,
-        build_seconds=time.perf_counter() - began - seconds,
-        solve_seconds=seconds,
-    )
-
-
 FORMULATION = Formulation(
-    build=build, read=read, write=write, bound=bound, solve=solve, explain=explain, trivial_bound=larger_than_a_server
+    build=build, read=read, write=write, bound=bound, explain=explain, trivial_bound=larger_than_a_server
 )

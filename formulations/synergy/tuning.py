@@ -27,46 +27,24 @@ are on one server alone,
 
 which count in the limits of server i with all that they take; all_placed[t, c] is then for
 chosen[t, c] - sum_i alone[t, c, i] jobs, each of which is worth 1 - p of W[t, c].
-
-On many servers the relaxation's bound is close to the optimum, and what a search lacks is a plan.  The jobs of any
-few servers that share none with the others are an instance of their own; so where the first search does not end
-soon, its plan is improved by solving one few servers after the other (:func:`solve`).
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-from dataclasses import replace
-
 import numpy as np
 import pyomo.environ as pyo
 
-from formulations.engine import clock
-from formulations.engine.highs import Result
 from formulations.engine.linear import refuse_large, weighted_sum
-from formulations.engine.options import Options
 from formulations.engine.protocol import Formulation
-from formulations.engine.solution import Solution, judged
-from formulations.engine.solving import solve_one_model
+from formulations.engine.sets import RangeSet, Set
 from formulations.synergy.allocation import at_most, why_infeasible
 from formulations.synergy.classes import equal_rows
-from instances.base import agree, total
+from instances.base import total
 from instances.schema import IntArray
 from instances.synergy.sensitivity import CPU, MEMORY, THROUGHPUT
 from instances.synergy.tuning import Tuning, TuningPlan
 
-__all__ = ["FEW", "FORMULATION", "NEIGHBOURHOODS", "build", "explain", "read", "solve", "write"]
-
-NEIGHBOURHOODS = "one model, and a few servers at a time"
-"""``Solution.method`` where plans were improved so."""
-
-FEW = 4
-"""Servers that are solved anew together, everything else as it is."""
-NEAR = 1e-3
-"""Gap at which the search on a few servers stops."""
-FIRST_SECONDS = 20.0
-"""For the first search, or a quarter of the limit if that is less; one on a few servers gets a fifth of it."""
+__all__ = ["FORMULATION", "build", "explain", "read", "write"]
 
 
 def build(instance: Tuning) -> pyo.ConcreteModel:
@@ -100,9 +78,9 @@ def build(instance: Tuning) -> pyo.ConcreteModel:
     ]
     placed = sum(map(len, kept)) * instance.num_servers
     refuse_large(instance, placed, "variables, num_servers for each kind of job and configuration")
-    model.CLASSES = pyo.RangeSet(0, len(first) - 1)
-    model.SERVERS = pyo.RangeSet(0, instance.num_servers - 1)
-    model.CONFIGS = pyo.Set(initialize=[(t, c) for t, configs in enumerate(kept) for c in configs], dimen=2)
+    model.CLASSES = RangeSet(0, len(first) - 1)
+    model.SERVERS = RangeSet(0, instance.num_servers - 1)
+    model.CONFIGS = Set(initialize=[(t, c) for t, configs in enumerate(kept) for c in configs], dimen=2)
     model.chosen = pyo.Var(
         model.CONFIGS, domain=pyo.Integers, bounds=lambda _, t, c: (0, counts[t] if usable[t][c] else 0)
     )
@@ -110,13 +88,12 @@ def build(instance: Tuning) -> pyo.ConcreteModel:
     def most(model: pyo.ConcreteModel, t: int, c: int, i: int) -> tuple[int, int]:
         return (0, min(counts[t] * model.unit[t], instance.server_gpus * model.unit[t] // gpus[t]))
 
-    model.placed = pyo.Var(model.CONFIGS, model.SERVERS, domain=pyo.Integers, bounds=most)
+    model.placed = pyo.Var(model.CONFIGS * model.SERVERS, domain=pyo.Integers, bounds=most)
 
     penalised = [bool(instance.penalised[job] and instance.allow_split) for job in first]
-    model.ALONE = pyo.Set(initialize=[pair for pair in model.CONFIGS if penalised[pair[0]]], dimen=2)
+    model.ALONE = Set(initialize=[pair for pair in model.CONFIGS if penalised[pair[0]]], dimen=2)
     model.alone = pyo.Var(
-        model.ALONE,
-        model.SERVERS,
+        model.ALONE * model.SERVERS,
         domain=pyo.Integers,
         bounds=lambda _, t, c, i: (0, min(counts[t], instance.server_gpus // gpus[t]) if usable[t][c] else 0),
     )
@@ -160,7 +137,7 @@ def build(instance: Tuning) -> pyo.ConcreteModel:
 
 
 def read(model: pyo.ConcreteModel) -> TuningPlan:
-    """The plan in the values of ``chosen`` and ``placed``; jobs are kept on one server where that is possible."""
+    """Return the plan in the values of ``chosen`` and ``placed``; jobs stay on one server where that is possible."""
     num_jobs = sum(map(len, model.jobs))
     choices = np.full(num_jobs, -1)
     gpus = np.zeros((num_jobs, len(model.SERVERS)), np.int64)
@@ -207,7 +184,7 @@ def write(model: pyo.ConcreteModel, plan: TuningPlan) -> None:
 
 
 def explain(instance: Tuning) -> str | None:
-    """The first reason in the data for which no plan exists."""
+    """Return the first reason in the data for which no plan exists."""
     wanted = int(total(instance.gpu_demands))
     if wanted > instance.num_gpus:
         return f"the jobs want {wanted} GPUs, the cluster has {instance.num_gpus}"
@@ -219,83 +196,4 @@ def explain(instance: Tuning) -> str | None:
     return why_infeasible(instance)
 
 
-def solve(instance: Tuning, options: Options) -> Solution:
-    """Solve the one model; where that takes long on many servers, improve its plan by the models of a few servers."""
-    began = time.perf_counter()
-    if instance.num_servers < 2 * FEW:
-        return solve_one_model(instance, options)
-    seconds = min(FIRST_SECONDS, clock.left() / 4)
-    with clock.within(seconds):
-        first = solve_one_model(instance, options)
-    if first.status in ("optimal", "infeasible") or first.gap <= options.mip_gap:
-        return first
-    if not isinstance(first.plan, TuningPlan) or clock.left() <= 0:
-        return solve_one_model(instance, options)
-    plan = _improved(instance, first.plan, first.bound, replace(options, verify=False, mip_gap=NEAR), seconds / 5)
-    last = solve_one_model(instance, replace(options, start=plan))
-    best = max((one.plan for one in (first, last) if isinstance(one.plan, TuningPlan)), key=instance.objective)
-    best = max(best, plan, key=instance.objective)
-    bound = min(first.bound, last.bound)
-    result = Result(
-        "optimal" if agree(instance.objective(best), bound) else "feasible",
-        None,
-        bound,
-        None,
-        first.solve_seconds + last.solve_seconds,
-        last.message,
-        last.proof if last.bound == bound else first.proof,
-    )
-    return judged(
-        instance,
-        best,
-        result,
-        began=began,
-        solver=last.solver,
-        solver_version=last.solver_version,
-        method=NEIGHBOURHOODS,
-    )
-
-
-def _improved(instance: Tuning, plan: TuningPlan, bound: float, options: Options, seconds: float) -> TuningPlan:
-    """The plan with few servers after few solved anew, until no round gains or half of the time is over."""
-    rng = np.random.default_rng(options.seed)
-    choices, gpus = plan.choices.copy(), plan.gpus.copy()
-    ends = time.perf_counter() + clock.left() / 2
-    before, value = -np.inf, instance.objective(plan)
-    while value > before and not agree(value, bound):
-        before = value
-        for servers in _groups(gpus, rng):
-            if time.perf_counter() > ends:
-                break
-            jobs = np.flatnonzero(gpus[:, servers].any(axis=1))
-            own = np.ix_(jobs, servers)
-            part = replace(instance.restricted_to(jobs), num_servers=len(servers))
-            start = TuningPlan(choices=choices[jobs], gpus=gpus[own])
-            with clock.within(seconds):
-                found = solve_one_model(part, replace(options, start=start)).plan
-            if isinstance(found, TuningPlan) and part.objective(found) > part.objective(start):
-                choices[jobs], gpus[own] = found.choices, found.gpus
-        value = instance.objective(TuningPlan(choices=choices, gpus=gpus))
-    return TuningPlan(choices=choices, gpus=gpus)
-
-
-def _groups(gpus: IntArray, rng: np.random.Generator) -> Iterator[IntArray]:
-    """Up to :data:`FEW` servers at a time, at random; those that share a job come together."""
-    together = np.arange(gpus.shape[1])
-    for row in gpus[(gpus > 0).sum(axis=1) > 1]:
-        shared = np.unique(together[row > 0])
-        together[np.isin(together, shared)] = shared[0]
-    group: list[int] = []
-    for first in rng.permutation(np.unique(together)).tolist():
-        joined = np.flatnonzero(together == first).tolist()
-        if len(joined) > FEW:
-            continue
-        if len(group) + len(joined) > FEW:
-            yield np.sort(np.array(group, np.int64))
-            group = []
-        group += joined
-    if len(group) > 1:
-        yield np.sort(np.array(group, np.int64))
-
-
-FORMULATION = Formulation(build=build, read=read, write=write, solve=solve, explain=explain)
+FORMULATION = Formulation(build=build, read=read, write=write, explain=explain)

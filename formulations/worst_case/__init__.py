@@ -1,4 +1,4 @@
-"""How bad a heuristic can get: one program whose points are instances, and whose bound holds for all of them.
+"""Worst cases of heuristics: one program whose points are instances, and whose bound holds for all of them.
 
 A worst case is found over all instances of a class at once.  The data are variables, the heuristic's run is constraints
 (its trace), and beside its plan there is another plan of the same instance, the witness: what the optimum is worth at

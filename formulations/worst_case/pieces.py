@@ -52,7 +52,7 @@ def switched(
 
 
 def snapped(value: float) -> float:
-    """A number of a solver's point as the fraction of small numbers beside it, if there is one, else as it is.
+    """Return a number of a solver's point as the fraction of small numbers beside it, if there is one, else as it is.
 
     What a solver makes of 1/3 would else break a tie that the model means.
     """

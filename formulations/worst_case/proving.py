@@ -63,7 +63,7 @@ class InstanceClass:
 
 @dataclass(frozen=True)
 class WorstCaseModel:
-    """How the worst case of one heuristic is modelled.
+    """Model of the worst case of one heuristic.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class WorstCaseModel:
 
 @dataclass(frozen=True)
 class Proven:
-    """What a search for the worst case proved.
+    """Result of a search for the worst case.
 
     Attributes
     ----------
@@ -147,7 +147,7 @@ class Proven:
 
 
 def worst_case_model(problem: str, heuristic: str) -> WorstCaseModel | None:
-    """The model of ``formulations.worst_case.<paper>.<problem>`` for a heuristic of that name, if there is one."""
+    """Return the model of ``formulations.worst_case.<paper>.<problem>`` for a heuristic of that name, or None."""
     if not is_own(problem):
         return None
     name = f"{__package__}.{problem}"
@@ -170,7 +170,7 @@ def prove(
     verify: bool | None = None,
     **dials: Any,
 ) -> Proven:
-    """The worst case of a heuristic at one size, as its model has it.
+    """Return the worst case of a heuristic at one size, as its model has it.
 
     Parameters
     ----------
@@ -292,11 +292,11 @@ class _Search:
     def outcome(self, words: str, scalable: bool) -> Proven:
         seconds = time.monotonic() - self.began
         proof: Proof = min(self.proofs, key=WEAKEST_FIRST.index, default="")
-        told = words, scalable, proof, len(self.proofs), seconds
+        rest = words, scalable, proof, len(self.proofs), seconds
         if self.found is None:
             if self.bound == -math.inf:
                 raise ModelError(f"there is no such instance: {words}")
-            return Proven("unknown", None, None, None, None, self.bound, *told)
+            return Proven("unknown", None, None, None, None, self.bound, *rest)
         instance, own, witness = self.found
         if self.value > self.bound:
             if not agree(self.value, self.bound) and self.value - self.bound > 1e-6:
@@ -306,4 +306,4 @@ class _Search:
             self.bound = self.value
         near = agree(self.value, self.bound) or self.bound - self.value <= 1e-9
         status: Literal["optimal", "feasible"] = "optimal" if near else "feasible"
-        return Proven(status, instance, self.value, own, witness, self.bound, *told)
+        return Proven(status, instance, self.value, own, witness, self.bound, *rest)

@@ -26,7 +26,8 @@ import numpy as np
 
 from heuristics.afs.two_job import exact_rule
 from heuristics.aryl.elastic_allocation import dynamic_program
-from instances.afs.elastic_sharing import ElasticSharing, Policy, Schedule, State, Turns, simulate
+from instances.afs.elastic_sharing import ElasticSharing, Schedule
+from instances.afs.simulation import Policy, State, Turns, simulate
 from instances.afs.two_job import AfsTwoJob
 from instances.aryl.elastic_allocation import ElasticAllocation
 from instances.schema import FloatArray, IntArray
@@ -53,7 +54,7 @@ __all__ = [
 
 
 def _run(instance: ElasticSharing, policy: Policy, *, turns: Turns | None = None) -> Schedule | None:
-    """The schedule of a policy; turns end where shares may change at any time only."""
+    """Return the schedule of a policy; turns end where shares may change at any time only."""
     if instance.stuck.any():
         return None
     return simulate(instance, policy, turns=turns if instance.reallocation == "any_time" else None)
@@ -215,7 +216,7 @@ def afs_p_measuring(instance: ElasticSharing, *, rng: np.random.Generator | int 
 
 
 def two_job_rule(instance: ElasticSharing) -> Schedule | None:
-    """The rule of section 3.2 for two jobs that are there at once, of known length.
+    """Share by the rule of section 3.2 for two jobs that are there at once, of known length.
 
     The first GPU goes to the job that is shorter on it.  With some GPUs shared in this way, let a be the
     job that completes first and b the other; the next GPU goes to b if formula (1) is positive, if a
@@ -484,16 +485,10 @@ def aryl_two_phase(instance: ElasticSharing) -> Schedule | None:
 
 def _two_phases(instance: ElasticSharing, state: State) -> IntArray:
     low, high = instance.min_shares, instance.max_shares
-    shares = np.zeros(instance.num_jobs, np.int64)
-    runs = state.shares[state.active] >= low[state.active]
-    shares[state.active[runs]] = low[state.active[runs]]
+    waits = state.shares[state.active] < low[state.active]
+    base_times = _remaining_times(instance, state, low)
+    shares = _in_order(instance, low, state.active[np.lexsort([base_times, waits])])
     left = instance.num_gpus - int(shares.sum())
-    waiting = state.active[~runs]
-    base_times = state.remaining[waiting] / instance.throughputs[waiting, low[waiting]]
-    for job in waiting[np.argsort(base_times, kind="stable")]:
-        if low[job] <= left:
-            shares[job] = low[job]
-            left -= int(low[job])
     elastic = np.flatnonzero((shares > 0) & (low < high))
     if left and len(elastic):
         tables = [state.remaining[job] / instance.throughputs[job, low[job] : high[job] + 1] for job in elastic]
@@ -512,7 +507,7 @@ def _two_phases(instance: ElasticSharing, state: State) -> IntArray:
 # --- jobs in an order, and GPUs one by one -------------------------------------------------------
 
 Key = Callable[[ElasticSharing, State, IntArray], FloatArray]
-"""What jobs are sorted by, (m,) float for the active ones, at the given shares."""
+"""A sort key: (m,) float for the active jobs at the given shares."""
 
 
 def _remaining_times(instance: ElasticSharing, state: State, requests: IntArray) -> FloatArray:
@@ -525,7 +520,7 @@ def _remaining_services(instance: ElasticSharing, state: State, requests: IntArr
 
 
 def _ask_in_vain(instance: ElasticSharing, requests: IntArray) -> bool:
-    """Whether a job with work to do would never run on what it asks for."""
+    """Return whether a job with work to do would never run on what it asks for."""
     able = np.minimum(requests, instance.num_gpus)
     runs = instance.throughputs[np.arange(instance.num_jobs), able] > 0
     return bool(((instance.work > 0) & ((requests > instance.num_gpus) | ~runs)).any())
@@ -556,7 +551,7 @@ def _by_requests(
 
 
 def _in_order(instance: ElasticSharing, requests: IntArray, jobs: IntArray) -> IntArray:
-    """Requests of ``jobs`` in this order, each if it fits."""
+    """Grant the requests of ``jobs`` in this order, each if it fits."""
     shares = np.zeros(instance.num_jobs, np.int64)
     left = instance.num_gpus
     for job in jobs.tolist():
@@ -567,7 +562,7 @@ def _in_order(instance: ElasticSharing, requests: IntArray, jobs: IntArray) -> I
 
 
 def _filling(instance: ElasticSharing, key: Key, state: State) -> IntArray:
-    """The most that the active jobs can use in order of ``key``, or what is left of the GPUs."""
+    """Grant the active jobs, in order of ``key``, the most that they can use or what is left of the GPUs."""
     shares = np.zeros(instance.num_jobs, np.int64)
     left = instance.num_gpus
     for job in state.active[np.argsort(key(instance, state, instance.max_shares), kind="stable")]:
@@ -642,19 +637,13 @@ def _units(instance: ElasticSharing, active: IntArray, attained: FloatArray) -> 
 
 
 def _by_counter(instance: ElasticSharing, further: Callable[[IntArray, State], None], state: State) -> IntArray:
-    """The first shares of AFS-P, and if there is one for each job, what ``further`` makes of them."""
+    """Return the first shares of AFS-P, enlarged by ``further`` if there is one for each job."""
     counters = np.floor(state.attained / instance.quantum + WHOLE)
     # Whose unit is over gives back what it has.
     over = (state.attained > 0) & (state.attained <= (counters + WHOLE) * instance.quantum)
     keeps = (state.shares > 0) & ~over
-    shares = np.zeros(instance.num_jobs, np.int64)
-    left = instance.num_gpus
-    low = instance.min_shares
     order = state.active[np.lexsort([counters[state.active], ~keeps[state.active]])]
-    for job in order.tolist():
-        if low[job] <= left:
-            shares[job] = low[job]
-            left -= int(low[job])
+    shares = _in_order(instance, instance.min_shares, order)
     if shares[state.active].all():
         further(shares, state)
     return shares

@@ -7,14 +7,14 @@ from collections.abc import Callable
 import numpy as np
 
 from instances.afs.gpu_placement import GpuPlacement, GpuPlacementPlan
-from instances.base import total
+from instances.arithmetic import total
 from instances.schema import IntArray
 
 __all__ = ["first_fit_decreasing", "first_fit_decreasing_in_place"]
 
 
 def first_fit_decreasing(instance: GpuPlacement) -> GpuPlacementPlan | None:
-    """The placement that proves Proposition 1: largest share first, on the first machines that fit.
+    """Place jobs as the proof of Proposition 1 does: largest share first, on the first machines that fit.
 
     It does not look at where jobs were.  Whole machines go first, then powers of two, in decreasing order.
 

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from instances.afs.network_packing import NetworkPacking, NetworkPackingPlan
-from instances.base import total
+from instances.arithmetic import total
 
 __all__ = ["floor_and_grow", "floor_and_grow_nearest"]
 
@@ -16,7 +16,7 @@ Pick = Literal["first", "last", "smallest"]
 
 
 def floor_and_grow(instance: NetworkPacking, *, pick: Pick = "first") -> NetworkPackingPlan | None:
-    """The construction that proves Proposition 2: round down, then let jobs grow while GPUs are left.
+    """Regulate shares as the proof of Proposition 2 does: round down, then let jobs grow while GPUs are left.
 
     Every job starts from its floor.  While GPUs are left, a job whose increment fits grows to the next
     regulated share: twice as much from a power of two below 2^g, one machine more from whole machines.  A job

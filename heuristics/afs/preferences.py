@@ -1,4 +1,4 @@
-"""Whether AFS's comparison of jobs in pairs is an order: the cycles of its preferences.
+"""Cycles in AFS's comparison of jobs in pairs, which is an order where there are none.
 
 AFS-L gives each GPU to the job of top priority, which it finds by comparing jobs in pairs
 (:func:`heuristics.afs.elastic_sharing.afs_l`).  Of any two jobs one wins, the lower one scanned first,
@@ -67,7 +67,7 @@ def preference_cycles(
 
 
 def preferred(instance: ElasticSharing, shares: IntArray, first: int, second: int) -> int:
-    """Which of two jobs gets the next GPU at these shares: Algorithm 1's comparison, ``first`` scanned first.
+    """Return the winner of the next GPU at these shares: Algorithm 1's comparison, ``first`` scanned first.
 
     A job without GPUs counts as longer than any with some; of two without, the shorter on its first
     share wins.  Of two equally long jobs the second counts as the shorter, as printed.
@@ -83,7 +83,7 @@ def preferred(instance: ElasticSharing, shares: IntArray, first: int, second: in
 
 
 def hand_out(instance: ElasticSharing) -> Iterator[IntArray]:
-    """The shares that AFS-L passes through when all jobs are there, from none on, before each step it takes."""
+    """Yield the shares that AFS-L passes through when all jobs are there, from none on, before each step it takes."""
     shares = np.zeros(instance.num_jobs, np.int64)
     while (left := instance.num_gpus - int(shares.sum())) and (jobs := _competing(instance, shares, left)):
         yield shares.copy()
@@ -100,7 +100,7 @@ def _competing(instance: ElasticSharing, shares: IntArray, left: int) -> list[in
 
 
 def _next_share(instance: ElasticSharing, job: int, share: int) -> int:
-    """The next share at which a job is faster; its own where none is."""
+    """Return the next share at which a job is faster; its own where none is."""
     table = instance.throughputs[job]
     faster = np.flatnonzero(table > table[share])
     return int(faster[0]) if faster.size else share

@@ -23,7 +23,7 @@ __all__ = ["exact_rule", "formula_1", "formula_2", "longer_receives", "pairwise_
 
 
 def formula_1(instance: AfsTwoJob) -> float:
-    """Formula (1): by how much average completion time falls if b receives the GPU and a completes first, s.
+    """Evaluate formula (1): the fall of average completion time if b receives the GPU and a completes first, s.
 
     Infinite, and negative, where a does not run at present, as it does not complete first then.
 
@@ -41,7 +41,7 @@ def formula_1(instance: AfsTwoJob) -> float:
 
 
 def formula_2(instance: AfsTwoJob) -> float:
-    """Formula (2): by how much average completion time falls if b receives the GPU and completes first, s.
+    """Evaluate formula (2): the fall of average completion time if b receives the GPU and completes first, s.
 
     The brackets are multiplied out, so that jobs may not run at present.
 
@@ -58,7 +58,7 @@ def formula_2(instance: AfsTwoJob) -> float:
 
 
 def longer_receives(instance: AfsTwoJob) -> bool:
-    """Formula (3): whether the longer job should receive the GPU.
+    """Tell by formula (3) whether the longer job should receive the GPU.
 
     False if the shorter job does not run at present, as Algorithm 1 gives the first GPU to the shorter of
     two without any.
@@ -72,7 +72,7 @@ def longer_receives(instance: AfsTwoJob) -> bool:
 
 
 def exact_rule(instance: AfsTwoJob) -> AfsTwoJobPlan:
-    """The receiver that formulas (1) and (2) name: the longer job where that which applies is positive.
+    """Choose the receiver that formulas (1) and (2) name: the longer job where that which applies is positive.
 
     Guarantee: optimal.  Complexity: O(1).
 
@@ -105,7 +105,7 @@ def pairwise_rule(instance: AfsTwoJob) -> AfsTwoJobPlan:
 
 
 def shorter_first(instance: AfsTwoJob) -> AfsTwoJobPlan:
-    """The shorter job at the present shares, as SRTF would have it.
+    """Choose the shorter job at the present shares, as SRTF would have it.
 
     Guarantee: none known.  Complexity: O(1).
 

@@ -7,15 +7,15 @@ from itertools import pairwise
 
 import numpy as np
 
+from instances.arithmetic import product
 from instances.aryl.elastic_allocation import ElasticAllocation, ElasticAllocationPlan
-from instances.base import product
 from instances.schema import LARGEST, FloatArray, IntArray
 
 __all__ = ["afs", "base_charged_again", "dynamic_program", "gandiva", "lp_bound", "marginal_greedy"]
 
 
 def dynamic_program(instance: ElasticAllocation) -> ElasticAllocationPlan:
-    """The pseudo-polynomial dynamic program for the multiple-choice knapsack (exact).
+    """Solve the multiple-choice knapsack by the pseudo-polynomial dynamic program (exact).
 
     ``best[c]`` is the greatest reduction that the jobs so far reach with at most c GPUs; each job
     tries every number of extra workers.  Ties go to fewer workers.
@@ -47,7 +47,7 @@ def base_charged_again(instance: ElasticAllocation) -> ElasticAllocationPlan:
 
 
 def _knapsack(instance: ElasticAllocation, charged: IntArray) -> ElasticAllocationPlan:
-    """The best allocation where jobs that grow are charged so many workers besides the extra ones."""
+    """Return the best allocation where jobs that grow are charged so many workers besides the extra ones."""
     useful = int(product(instance.max_extra + charged, instance.gpus_per_worker))
     capacity = min(instance.capacity, useful)
     most = LARGEST // max(1, instance.num_jobs)
@@ -75,7 +75,7 @@ def _knapsack(instance: ElasticAllocation, charged: IntArray) -> ElasticAllocati
 
 
 def afs(instance: ElasticAllocation) -> ElasticAllocationPlan:
-    """The paper's AFS: one worker at a time to the job that gains the most throughput for each GPU of it.
+    """Share as the paper's AFS does: one worker at a time to the job that gains the most throughput for each GPU of it.
 
     A job's throughput is what its running time says, relative to that on its base workers, because
     iterations of different jobs do not compare; the paper does not say.  Ties go to the lowest job.
@@ -110,7 +110,7 @@ def afs(instance: ElasticAllocation) -> ElasticAllocationPlan:
 
 
 def gandiva(instance: ElasticAllocation) -> ElasticAllocationPlan:
-    """The paper's Gandiva: jobs grow one after the other as far as there is room, whatever they gain by it.
+    """Share as the paper's Gandiva does: jobs grow one after the other as far as there is room, whatever it gains.
 
     Lowest job first, since the paper names no order.  Gandiva grows a job on the servers that hold it,
     while no job is pending; an instance has no servers, so all that is left is open to all.

@@ -110,7 +110,7 @@ def gpu_fraction(instance: Reclaim, *, order: Sequence[int] | IntArray | None = 
 
 
 def smallest_count_first(instance: Reclaim, *, order: Sequence[int] | IntArray | None = None) -> ReclaimPlan:
-    """The servers that host the fewest jobs, as counted before any is returned (the paper's SCF baseline).
+    """Return the servers that host the fewest jobs, as counted before any is returned (the paper's SCF baseline).
 
     Guarantee: at most ``demand`` times as many jobs as needed, because each of its servers hosts at most as
     many as some server of any other plan; optimal where no job spans two servers.
@@ -172,7 +172,7 @@ def local_search(instance: Reclaim) -> ReclaimPlan:
 
 
 def _swapped(instance: Reclaim, plan: ReclaimPlan) -> ReclaimPlan:
-    """The plan after best swaps, until no swap is better."""
+    """Return the plan after best swaps, until no swap is better."""
     jobs, servers = _hosts(instance)
     returned = np.zeros(instance.num_servers, bool)
     returned[plan.servers] = True
@@ -200,7 +200,7 @@ def _swapped(instance: Reclaim, plan: ReclaimPlan) -> ReclaimPlan:
 
 
 def preemption_costs(instance: Reclaim) -> dict[str, FloatArray]:
-    """What each server costs before any is returned, by the three definitions of Table 1.
+    """Return the cost of each server before any is returned, by the three definitions of Table 1.
 
     Returns
     -------

@@ -27,7 +27,7 @@ __all__ = [
 
 
 def progressive_filling(instance: Admission, *, powers_of_two: bool = False) -> AdmissionPlan:
-    """The paper's admission control: a job is admitted if Algorithm 1 finds a plan with it.
+    """Admit jobs as the paper does: each one if Algorithm 1 finds a plan with it.
 
     Guarantee: none known; it can turn away jobs that could be admitted beside those before them.
     Complexity: O(n^2 (log n + G + h)).
@@ -47,7 +47,7 @@ def progressive_filling(instance: Admission, *, powers_of_two: bool = False) -> 
 
 
 def edf_condition(instance: Admission) -> AdmissionPlan:
-    """A job is admitted if Theorem 1's condition holds with it; the plan is filled by deadline.
+    """Admit each job with which Theorem 1's condition holds; the plan is filled by deadline.
 
     For linear curves, T_i(x) = k_i x, the theorem says that jobs can meet their deadlines if, for
     each, the GPU time M_j / k_j of the jobs due by then fits into the cluster; k_j is taken as
@@ -96,7 +96,7 @@ def edf(instance: Admission) -> AdmissionPlan:
 
 
 def edf_with_admission(instance: Admission) -> AdmissionPlan:
-    """A job is admitted if earliest deadline first meets all deadlines with it.
+    """Admit each job with which earliest deadline first meets all deadlines.
 
     Guarantee: none known.  Complexity: O(n^2 (log n + G + h)).
 

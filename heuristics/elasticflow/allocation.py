@@ -111,14 +111,14 @@ class _PrintedGrowth:
         return left
 
     def _sooner(self, job: int, now: int) -> bool:
-        """Whether the job finishes earlier with its GPUs of ``grown`` than with those of ``held``."""
+        """Return whether the job finishes earlier with its GPUs of ``grown`` than with those of ``held``."""
         if self.finish == "rate":
             return bool(self.instance.gains[job, now - 1])
         # Equal moments differ by rounding.
         return self._finishes(job, self.grown) < self._finishes(job, self.held) * (1 - RATE_TOLERANCE)
 
     def _finishes(self, job: int, gpus: IntArray) -> float:
-        """When the job is done, in slots from now."""
+        """Return the time at which the job is done, in slots from now."""
         if self.needs[job] <= 0:
             return 0
         work = np.cumsum(self.instance.throughputs[job, gpus[job]])
@@ -169,7 +169,7 @@ class _Growth:
         self.needs = needs(instance)
 
     def faster(self, job: int) -> bool:
-        """Whether one more GPU in slot 0 would make the job faster there."""
+        """Return whether one more GPU in slot 0 would make the job faster there."""
         now = self.gpus[job, 0]
         return bool(now < self.instance.num_gpus and self.instance.gains[job, now])
 

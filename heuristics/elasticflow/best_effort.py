@@ -54,7 +54,7 @@ def minimum_shares_first(instance: BestEffort) -> SlotPlan | None:
 
 
 def shortest_first(instance: BestEffort) -> SlotPlan | None:
-    """The same, but in each slot the best-effort job with the least left takes every GPU that makes it faster (ours).
+    """Let, in each slot, the best-effort job with the least left take every GPU that makes it faster (ours).
 
     The least left is counted in slots at the job's fastest.  Guarantee and None as
     :func:`minimum_shares_first`.  Complexity: O(n log n + n (G + h) + h n log n).

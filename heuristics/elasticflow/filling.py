@@ -125,7 +125,7 @@ def _levels(count: int, powers_of_two: bool) -> IntArray:
 
 
 def power_of_two_below(counts: IntArray) -> IntArray:
-    """The greatest power of two up to each count; 0 for 0."""
+    """Return the greatest power of two up to each count; 0 for 0."""
     exponents = np.frexp(np.maximum(counts, 1))[1] - 1
     return np.where(counts > 0, 2 ** exponents.astype(np.int64), 0)
 
@@ -152,7 +152,7 @@ def fill_jobs(instance: DeadlineJobs[Any], jobs: IntArray, fill: Filling = fill_
 
 
 def run_elastically(instance: DeadlineJobs[Any]) -> IntArray:
-    """The jobs in order of deadline: each as Algorithm 1 fills it, or, if it finds no level, as fast as it can run.
+    """Fill the jobs in order of deadline: each as Algorithm 1 does, or, if it finds no level, as fast as it can run.
 
     Returns
     -------

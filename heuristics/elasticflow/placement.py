@@ -6,7 +6,7 @@ import heapq
 
 import numpy as np
 
-from instances.base import total
+from instances.arithmetic import total
 from instances.elasticflow.placement import ElasticFlowPlacement, ElasticFlowPlacementPlan
 from instances.schema import BoolArray, IntArray
 
@@ -153,6 +153,6 @@ def _free_blocks(free: BoolArray) -> list[list[int]]:
 
 
 def _all(rows: BoolArray) -> BoolArray:
-    """Whether all entries of each row are true."""
+    """Return whether all entries of each row are true."""
     every: BoolArray = np.asarray(rows.all(axis=1))
     return every

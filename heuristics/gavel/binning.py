@@ -59,7 +59,7 @@ def bins(instance: HierarchicalFairness, alpha: float, least_worth: float) -> tu
 
 
 def binned(instance: HierarchicalFairness, solve: Maximize, alpha: float, least_worth: float) -> Allocation:
-    """The allocation of the program's solution."""
+    """Return the allocation of the program's solution."""
     if not instance.num_jobs:
         return instance.isolated_share()
     ends, epsilon = bins(instance, alpha, least_worth)
@@ -111,7 +111,7 @@ def binned(instance: HierarchicalFairness, solve: Maximize, alpha: float, least_
 
 
 def _within_limits(instance: HierarchicalFairness, allocation: Allocation) -> Allocation:
-    """The allocation, scaled down by what a solver's rounding takes too much."""
+    """Return the allocation, scaled down by what a solver's rounding takes too much."""
     time, workers = instance.loads(allocation)
     some = instance.num_workers > 0
     over = max(float(time.max(initial=1.0)), float((workers[some] / instance.num_workers[some]).max(initial=1.0)))

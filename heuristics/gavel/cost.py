@@ -21,7 +21,7 @@ __all__ = [
 
 
 def fastest_first(instance: Cost) -> Allocation:
-    """The most throughput whatever it costs: rows and types in decreasing order of steps/s per worker.
+    """Take the most throughput whatever it costs: rows and types in decreasing order of steps/s per worker.
 
     SLOs are not looked at, so the plan may miss them.  The baseline is the policy of the most total
     throughput, which :mod:`formulations.gavel.total_throughput` solves; this is the greedy method for it.

@@ -130,7 +130,7 @@ def approximate_waterfiller(instance: HierarchicalFairness) -> HierarchicalAlloc
 
 
 def adaptive_waterfiller(instance: HierarchicalFairness, *, passes: int = 10) -> HierarchicalAllocation:
-    """Passes of :func:`approximate_waterfiller`, each with the split that the throughputs of the one before have.
+    """Repeat :func:`approximate_waterfiller`, each time with the split that the throughputs of the one before have.
 
     Guarantee: none known on levels.  Complexity: that of :func:`approximate_waterfiller` for each pass.
 

@@ -6,6 +6,7 @@ optimum as is asked of it, and proves it; and the approximations of Soroush (NSD
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import cycle
 
@@ -50,7 +51,7 @@ RAISED = 0.1
 
 
 def multiplicative_weights(instance: MaxMinFairness, *, epsilon: float = 0.05) -> Allocation:
-    """A packing and covering program solved by multiplicative weights, to within ``epsilon``.
+    """Solve a packing and covering program by multiplicative weights, to within ``epsilon``.
 
     The program is  max level  subject to  C x >= level  (one covering row per job)  and
     P x <= 1  (one packing row per job's time and per pool), over columns x = X[r, j] >= 0.  Any
@@ -145,7 +146,7 @@ def multiplicative_weights(instance: MaxMinFairness, *, epsilon: float = 0.05) -
             z = _normalized(z * np.exp(price_step * dz))
         x, y, z = sums[0] / length, _normalized(sums[1]), _normalized(sums[2])
         length *= 2
-        if np.log(bound / value) > 0.9 * np.log(before):
+        if math.log(bound / value) > 0.9 * math.log(before):
             column_step, price_step = STEADIER * column_step, STEADIER * price_step
     raise AssertionError  # the loop above never ends by itself
 
@@ -231,7 +232,7 @@ def geometric_binner(
 
 
 def _one_entity(instance: MaxMinFairness) -> HierarchicalFairness:
-    """The same jobs as those of one entity."""
+    """Return the same jobs as those of one entity."""
     return HierarchicalFairness(**{name: getattr(instance, name) for name in declarations(MaxMinFairness)})
 
 
@@ -273,7 +274,7 @@ class _Program:
 
     @classmethod
     def of(cls, instance: MaxMinFairness, reach: FloatArray) -> _Program:
-        """The program in which each job, alone in its best column all the time, has the level ``reach``."""
+        """Return the program in which each job, alone in its best column all the time, has the level ``reach``."""
         n, k, q = instance.num_jobs, instance.num_types, instance.num_pairs
         first = np.concatenate([np.arange(n), instance.pairs[:, 0]])
         second = np.concatenate([np.full(n, n), instance.pairs[:, 1]])
@@ -313,17 +314,17 @@ class _Program:
         return prices
 
     def worths(self, z: FloatArray) -> FloatArray:
-        """What each column covers at prices z, z' C."""
+        """Return the worth of each column at prices z, z' C."""
         of_job = np.append(z, 0.0)
         worths: FloatArray = self.first_level * of_job[self.first] + self.second_level * of_job[self.second]
         return worths
 
     def value(self, x: FloatArray) -> float:
-        """The level that x attains when it is scaled to fill its tightest packing row."""
+        """Return the level that x attains when it is scaled to fill its tightest packing row."""
         return float(self.cover(x).min() / self.load(x).max())
 
     def bound(self, y: FloatArray, z: FloatArray) -> float:
-        """The level that prices y and z prove cannot be exceeded."""
+        """Return the level that prices y and z prove cannot be exceeded."""
         return float((self.worths(z) / self.prices(y)).max() * y.sum() / z.sum())
 
     def allocation(self, x: FloatArray) -> Allocation:

@@ -95,7 +95,7 @@ def partition(instance: Sharing, parts: int, rng: np.random.Generator) -> list[t
 
 
 def _part(instance: Sharing, jobs: IntArray, num_workers: IntArray) -> tuple[Sharing, IntArray]:
-    """Some jobs on some of the workers, and which pairs of the whole theirs are."""
+    """Return some jobs on some of the workers, and the numbers of their pairs in the whole."""
     place = np.full(instance.num_jobs, -1)
     place[jobs] = np.arange(len(jobs))
     pairs = np.flatnonzero((place[instance.pairs] >= 0).all(axis=1))

@@ -95,7 +95,7 @@ def matching_round(instance: RoundAssignment) -> RoundAssignmentPlan | None:
 
 
 def round_price(instance: RoundAssignment) -> float | None:
-    """The price per worker at which the Lagrangian bound of one pool is least; None with several pools."""
+    """Return the price per worker at which the Lagrangian bound of one pool is least; None with several pools."""
     if len(instance.num_workers) != 1:
         return None
     rows = _PricedRows(instance)
@@ -183,7 +183,7 @@ class _PricedRows:
         return chosen
 
     def filled(self, chosen: set[int]) -> set[int]:
-        """The rows chosen and, the highest priority first, those whose jobs and workers are still free."""
+        """Return the rows chosen and, the highest priority first, those whose jobs and workers are still free."""
         chosen = set(chosen)
         left = self.capacity - self.size(chosen)
         running = {job for row in chosen for job in self.instance.members[row]}
@@ -202,7 +202,7 @@ class _PricedRows:
 
 
 def _chords(rows: _PricedRows) -> tuple[float, set[int], set[int]]:
-    """The price of the least bound, and best matchings there, one within the capacity and one not less.
+    """Return the price of the least bound, and best matchings there, one within the capacity and one not less.
 
     The greatest margin is convex in the price, piecewise linear, with a slope of minus the size of
     a best matching.  The chord between a matching within the capacity and one beyond it gives the
@@ -270,7 +270,7 @@ def _lag(target: FloatArray, time_received: FloatArray, total: FloatArray) -> Fl
 
 @dataclass(frozen=True)
 class Simulation:
-    """What the repeated mechanism yields.
+    """The outcome of the repeated mechanism.
 
     Attributes
     ----------
@@ -328,7 +328,7 @@ def simulate(
 def placement(
     instance: RoundAssignment, plan: RoundAssignmentPlan, workers_per_server: int
 ) -> tuple[IntArray, IntArray]:
-    """Where the rows of a round run: the widest first, each on one server if it can.
+    """Place the rows of a round: the widest first, each on one server if it can.
 
     Each pool's workers stand on servers of equal size, the last of which may be smaller.  A row takes the
     fullest server that still has room for all of its workers; where none has, it takes whole servers'

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from instances.arithmetic import dot
 from instances.gavel.sharing import Allocation, Sharing
 from instances.gavel.steps import SharingWithSteps
 from instances.schema import FloatArray
@@ -37,8 +38,8 @@ def times(instance: SharingWithSteps) -> FloatArray:
 
 
 def load(instance: Sharing, fractions: FloatArray) -> float:
-    """How full the fullest pool or job is when jobs run for these (n,) fractions of time; 1 is full."""
-    workers = (instance.scale_factors * fractions) @ mix(instance)
+    """Return the load of the fullest pool or job when jobs run for these (n,) fractions of time; 1 is full."""
+    workers = dot(instance.scale_factors * fractions, mix(instance))
     used = instance.num_workers > 0
     return max(float(fractions.max(initial=0.0)), float((workers[used] / instance.num_workers[used]).max(initial=0.0)))
 

@@ -20,7 +20,7 @@ __all__ = ["Schedule", "allox_schedule", "assignment", "averaged", "fifo_schedul
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """When jobs run, and where.
+    """Times and places at which jobs run.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ def fifo_schedule(instance: SharingWithSteps) -> Schedule:
 
 
 def _free_from(free: list[tuple[float, int]], held: int) -> float:
-    """When so many workers of a pool are free."""
+    """Return the time from which so many workers of a pool are free."""
     for time, count in free:
         held -= count
         if held <= 0:
@@ -186,7 +186,7 @@ def assignment(costs: FloatArray) -> IntArray:
 
 
 def averaged(instance: SharingWithSteps, schedule: Schedule) -> Allocation:
-    """What the jobs have had when the schedule is over, as fractions of its length."""
+    """Return the time that the jobs have had when the schedule is over, as fractions of its length."""
     x = np.zeros((instance.num_jobs + instance.num_pairs, instance.num_types))
     jobs = np.flatnonzero(schedule.types >= 0)
     length = float(schedule.ends.max(initial=0.0))

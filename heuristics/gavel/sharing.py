@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from heuristics.gavel.same_mix import mix
+from instances.arithmetic import dot
 from instances.gavel.sharing import Allocation, Sharing
 from instances.schema import BoolArray, FloatArray, IntArray
 
@@ -49,7 +50,7 @@ def equal_share(instance: Sharing) -> Allocation:
     Gavel (OSDI'20), section 4.1 (X_equal, made feasible for several jobs).
     """
     share = mix(instance)
-    load = instance.scale_factors @ share
+    load = dot(instance.scale_factors, share)
     filled = load > 0
     fraction = float((instance.num_workers[filled] / load[filled]).min(initial=1.0))
     return instance.on_best_placement(fraction * share)
@@ -99,7 +100,7 @@ def random_packing(instance: Sharing, *, rng: np.random.Generator | int = 0) -> 
 
 
 def matched_packing(instance: Sharing) -> Allocation:
-    """The partners that gain most in all: a maximum-weight matching of the jobs (ours).
+    """Pack the partners that gain most in all: a maximum-weight matching of the jobs (ours).
 
     The weight of a pair is its ``packing_worth``.  While the jobs want more workers than there
     are, the pairs of the matching are packed, the heaviest first, ties to the lowest pair.  Time is
@@ -131,7 +132,7 @@ def packing_worth(instance: Sharing) -> FloatArray:
     its time is split so, times the workers that it holds.
     """
     size = instance.num_workers / max(1, instance.num_workers.sum())
-    gained = np.maximum(_pool_gains(instance) - 1, 0) @ size
+    gained = dot(np.maximum(_pool_gains(instance) - 1, 0), size)
     worth: FloatArray = instance.row_scale_factors[instance.num_jobs :] * gained
     return worth
 
@@ -192,7 +193,7 @@ def fair_time(usable: BoolArray, scale_factors: FloatArray, weights: FloatArray,
 
 
 def _filled(usable: BoolArray, scale_factors: FloatArray, weights: FloatArray, num_workers: FloatArray) -> FloatArray:
-    """What :func:`fair_time` finds for jobs that can use a pool each."""
+    """Do as :func:`fair_time` for jobs that can use a pool each."""
     classes, member = np.unique(usable, axis=0, return_inverse=True)
     member = member.ravel()
     received = np.zeros(len(usable))
@@ -216,7 +217,7 @@ def _filled(usable: BoolArray, scale_factors: FloatArray, weights: FloatArray, n
         rising = rising & ~stopped
     of_class = np.maximum(flow.sum(axis=1), np.finfo(float).tiny)
     fractions: FloatArray = (received / scale_factors / of_class[member])[:, None] * flow[member]
-    load = scale_factors @ fractions
+    load: FloatArray = dot(scale_factors, fractions)
     return fractions * np.divide(num_workers, load, out=np.ones_like(load), where=load > num_workers)
 
 
@@ -261,7 +262,7 @@ def _route(classes: BoolArray, wanted: FloatArray, capacity: FloatArray) -> tupl
 
 
 def _level(most: FloatArray, weights: FloatArray, room: float) -> float:
-    """The level at which ``sum of min(most, weights * level)`` equals ``room``."""
+    """Return the level at which ``sum of min(most, weights * level)`` equals ``room``."""
     order = np.argsort(most / weights, kind="stable")
     most, weights = most[order], weights[order]
     ended = np.concatenate([[0.0], np.cumsum(most)[:-1]])

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from instances.arithmetic import dot
 from instances.gavel.hierarchical_fairness import HierarchicalFairness
 from instances.gavel.sharing import Allocation
 from instances.schema import BoolArray, FloatArray
@@ -24,7 +25,7 @@ __all__ = ["filled", "refilled"]
 FLOOR = 1e-12
 """Least part of a job's water: a type that has faded must be able to return where all others are full."""
 FULL = 1e-10
-"""What may be left of a pool, relative to its workers, when it counts as full."""
+"""The most that may be left of a pool, relative to its workers, when it counts as full."""
 
 
 def filled(instance: HierarchicalFairness) -> Allocation:
@@ -82,7 +83,7 @@ def _pass(instance: HierarchicalFairness, split: FloatArray) -> FloatArray:
         np.add.at(load.T, instance.pools, instance.scale_factors * open_pace.T)
         water = _rise(instance, room, load, np.where(opened, workers - used, np.inf))
         times += open_pace * water[:, None]
-        used += water @ load
+        used += dot(water, load)
         full = opened & (workers - used <= FULL * workers)
         if not full.any():
             break
@@ -114,20 +115,20 @@ def _rise(instance: HierarchicalFairness, room: FloatArray, load: FloatArray, le
     # Between two heights at which a job stops, everything is linear.
     heights = np.unique(np.concatenate([[0.0], *(entity.stops for entity in entities)]))
     low, high = 0, len(heights) - 1
-    if (water(heights[high]) @ load <= left).all():
+    if (dot(water(heights[high]), load) <= left).all():
         return water(heights[high])
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if (water(heights[middle]) @ load <= left).all() else (low, middle)
+        low, high = (middle, high) if (dot(water(heights[middle]), load) <= left).all() else (low, middle)
     below, above = water(heights[low]), water(heights[high])
-    before, slope = below @ load, (above - below) @ load
+    before, slope = dot(below, load), dot(above - below, load)
     part = np.divide(left - before, slope, out=np.full(len(left), np.inf), where=slope > 0)
     risen: FloatArray = below + (above - below) * max(0.0, float(part.min()))
     return risen
 
 
 class _Entity:
-    """How an entity hands its water to its jobs; at height h it has got h times its weight.
+    """An entity that hands its water to its jobs; at height h it has got h times its weight.
 
     Parameters
     ----------

@@ -57,7 +57,7 @@ def greedy_marginal(instance: SynergyAllocation) -> SynergyAllocationPlan:
 
 
 def _cheapest(instance: SynergyAllocation, job: int) -> int:
-    """The fair configuration within the cap that needs the least; one within the job's share if there is one."""
+    """Return the fair configuration within the cap that needs the least; one within the job's share if there is one."""
     table, fair = instance.configs[job], instance.usable_configs[job]
     inside = fair & within(table, instance.shares[job])
     allowed: IntArray = np.flatnonzero(inside if inside.any() else fair if fair.any() else np.ones(len(table), bool))

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 
+from instances.arithmetic import dot
 from instances.schema import FloatArray, IntArray
 from instances.synergy.placement import SynergyPlacement, SynergyPlacementPlan
 
 __all__ = ["NOWHERE", "ROUNDING", "SMALLEST_STEP", "balanced_fit", "best_fit", "rounded", "rounded_fit", "swap_fit"]
 
 ROUNDING = 1e-12
-"""What rounding may add to a demand, relative to a server's capacity, and the least share that is one."""
+"""The most that rounding may add to a demand, relative to a server's capacity, and the least share that is one."""
 
 SMALLEST_STEP = 1e-14
-"""What a move or swap must lower the overload by; less is rounding, and could go round in circles."""
+"""The least by which a move or swap must lower the overload; less is rounding, and could go round in circles."""
 
 NOWHERE = -1
 """Server of a job that is not placed yet."""
@@ -137,7 +139,7 @@ def rounded_fit(instance: SynergyPlacement) -> SynergyPlacementPlan:
 
 
 def rounded(instance: SynergyPlacement, plan: SynergyPlacementPlan) -> SynergyPlacementPlan:
-    """A plan with the GPUs of its fragmented jobs rounded to whole ones, CPUs and memory following.
+    """Return a plan with the GPUs of its fragmented jobs rounded to whole ones, CPUs and memory following.
 
     On every server a fragmented job first keeps its GPUs rounded down.  Then, job by job, the GPUs that it
     lacks go to the servers with free ones, those with the largest fraction cut off first.  Jobs of no GPUs, and
@@ -188,7 +190,7 @@ def _fractions(instance: SynergyPlacement, amounts: FloatArray) -> FloatArray:
 def _swapped(
     instance: SynergyPlacement, cut: list[int], homes: IntArray
 ) -> tuple[SynergyPlacementPlan | None, IntArray]:
-    """Steps 2 and 3 of :func:`swap_fit`: a plan, or None, and where the whole jobs are."""
+    """Do steps 2 and 3 of :func:`swap_fit`: a plan, or None, and the servers of the whole jobs."""
     fractions = _fractions(instance, instance.demands)
     whole = np.setdiff1d(np.arange(instance.num_jobs), cut)
     num_pieces = max(len(cut), int(instance.demands[cut, 0].sum()))
@@ -199,7 +201,7 @@ def _swapped(
     homes[whole] = places[: len(whole)]
     shares = np.zeros((instance.num_jobs, instance.num_servers))
     shares[whole, homes[whole]] = 1.0
-    split = _shared_out(instance, cut, instance.capacity - shares.T @ instance.demands) if packed else None
+    split = _shared_out(instance, cut, instance.capacity - dot(shares.T, instance.demands)) if packed else None
     if split is None:
         return None, homes
     shares[cut] = split
@@ -257,7 +259,7 @@ def _overload(load: FloatArray) -> FloatArray:
 def _placed(
     instance: SynergyPlacement, order: IntArray, choose: Callable[[FloatArray, FloatArray], int]
 ) -> SynergyPlacementPlan:
-    """Steps 1 to 4; ``choose`` picks a row of the free capacities of the servers that hold a demand."""
+    """Do steps 1 to 4; ``choose`` picks a row of the free capacities of the servers that hold a demand."""
     slack = ROUNDING * np.where(instance.capacity > 0, instance.capacity, 1.0)
     free = np.tile(instance.capacity, (instance.num_servers, 1))
     shares = np.zeros((instance.num_jobs, instance.num_servers))
@@ -285,7 +287,7 @@ def _placed(
 
 
 def _to_take_back(instance: SynergyPlacement, shares: FloatArray, free: FloatArray) -> tuple[int, int]:
-    """A whole job and its server, chosen by step 4."""
+    """Choose a whole job and its server by step 4."""
     left = np.where(instance.capacity > 0, free / np.maximum(instance.capacity, np.finfo(float).tiny), 1.0)
     unevenness = np.where(shares.any(axis=0), np.ptp(left, axis=1), -1.0)
     server = int(unevenness.argmax())
@@ -350,7 +352,7 @@ def _exchanged(shares: FloatArray, demands: FloatArray) -> FloatArray:
             both = np.flatnonzero((shares[:, first] > 0) & (shares[:, second] > 0))[: demands.shape[1] + 1]
             if len(both) <= demands.shape[1]:
                 break
-            move = np.linalg.svd(demands[both].T)[2][-1]
+            move = _cancelling(demands[both])
             source = np.where(move > 0, shares[both, first], shares[both, second])
             with np.errstate(divide="ignore"):
                 steps = source / np.abs(move)
@@ -362,3 +364,48 @@ def _exchanged(shares: FloatArray, demands: FloatArray) -> FloatArray:
     shares = np.where(shares > ROUNDING, shares, 0.0)
     exchanged: FloatArray = shares / shares.sum(axis=1, keepdims=True)
     return exchanged
+
+
+def _cancelling(demands: FloatArray) -> FloatArray:
+    """Return multiples of the rows that add up to 0, of more rows than columns, by Householder's bidiagonalisation.
+
+    They are the last right singular vector, with the sign that LAPACK gives it but not the roundings of a BLAS kernel.
+    """
+    # Lists, because arrays of so few numbers are slow.
+    left = demands.T.tolist()
+    mirrors: list[list[float]] = []
+    while left:
+        first = len(mirrors)
+        mirrors.append(_mirror(left[0], first))
+        left = [_reflected(row, mirrors[-1]) for row in left[1:]]
+        if len(left) > 1:
+            below = _mirror([row[first] for row in left], 0)
+            columns = [_reflected(column, below) for column in zip(*left, strict=True)]
+            left = [list(row) for row in zip(*columns, strict=True)]
+    multiples = [0.0] * (len(demands) - 1) + [1.0]
+    for mirror in reversed(mirrors):
+        multiples = _reflected(multiples, mirror)
+    return np.array(multiples)
+
+
+def _mirror(values: list[float], first: int) -> list[float]:
+    """Return the m whose reflection ``I - m m'`` makes all values after the ``first`` 0 and keeps those before."""
+    mirror = [0.0] * first + values[first:]
+    if not any(mirror[first + 1 :]):
+        return [0.0] * len(values)
+    mirror[first] += math.copysign(math.sqrt(_along(mirror, mirror)), mirror[first])
+    scale = math.sqrt(2 / _along(mirror, mirror))
+    return [scale * entry for entry in mirror]
+
+
+def _reflected(values: Sequence[float], mirror: list[float]) -> list[float]:
+    along = _along(values, mirror)
+    return [value - along * entry for value, entry in zip(values, mirror, strict=True)]
+
+
+def _along(left: Sequence[float], right: Sequence[float]) -> float:
+    """Return the product of two vectors, added up from the first on: ``sum`` is another from Python 3.12 on."""
+    total = 0.0
+    for one, other in zip(left, right, strict=True):
+        total += one * other
+    return total

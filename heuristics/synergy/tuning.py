@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 ROUNDING = 1e-12
-"""What rounding may add to a demand, relative to a server's capacity."""
+"""The most that rounding may add to a demand, relative to a server's capacity."""
 
 
 def proportional(instance: Tuning) -> TuningPlan:
@@ -246,7 +246,7 @@ def balanced_tune(instance: Tuning) -> TuningPlan:
 
 
 def _upgraded(instance: Tuning, plan: TuningPlan) -> TuningPlan:
-    """The plan with faster configurations that fit where the jobs are."""
+    """Return the plan with faster configurations that fit where the jobs are."""
     choices = plan.choices.copy()
     left = np.array([instance.server_cpus, instance.server_memory]) - instance.used(plan.choices, plan.gpus)
     slack = ROUNDING * np.array([instance.server_cpus, instance.server_memory])
@@ -303,7 +303,7 @@ def _fractions(instance: Tuning) -> FloatArray:
 
 
 class _Servers:
-    """What is free on each server, and who is there."""
+    """The free resources and the jobs of each server."""
 
     def __init__(self, instance: Tuning, *, balanced: bool = False) -> None:
         self.instance = instance

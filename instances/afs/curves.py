@@ -109,7 +109,7 @@ def _measured(points: Mapping[int, float]) -> list[tuple[int, float]]:
 
 
 def _faults(points: Mapping[int, float]) -> list[str]:
-    """What keeps a curve from being concave and never falling; empty if nothing does."""
+    """List the faults that keep a curve from being concave and never falling."""
     faults = [f"no throughput on {gpus} GPUs" for gpus, rate in points.items() if math.isnan(rate)]
     known = _measured(points)
     steepest = math.inf

@@ -1,4 +1,4 @@
-"""Who gets the next GPU: AFS (NSDI'21), the problem of its sections 2.1 and 3.1.
+"""Shares of elastic jobs over time: AFS (NSDI'21), the problem of its sections 2.1 and 3.1.
 
 Jobs share a cluster of M identical GPUs.  Job j has ``work`` iterations to do and runs at T_j(s)
 iterations/s on s GPUs; its share can change while it runs, at no cost.  Choose the shares over time
@@ -17,10 +17,9 @@ the minimum, then linear, flat above the maximum; see :func:`bounded_linear`.
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated
@@ -30,10 +29,12 @@ import numpy as np
 from instances import pictures
 from instances.afs.curves import RepairWarning, curves
 from instances.arguments import AtLeast0, Count, Fraction, checked
-from instances.base import TOLERANCE, Instance, Plan, PlanError, Violation, exceeding, total
+from instances.arithmetic import dot, power, total
+from instances.base import TOLERANCE, Instance, Plan, PlanError, Violation, exceeding
 from instances.data.jobs import draw_first, read_trace
 from instances.data.lines import Source
 from instances.data.origin import origin
+from instances.renamed import moved_names
 from instances.schema import LONGEST, Array, BoolArray, FloatArray, IntArray, Scalar, default
 
 if TYPE_CHECKING:
@@ -44,24 +45,21 @@ __all__ = [
     "HOUR",
     "MAX_GPUS",
     "ElasticSharing",
-    "Policy",
     "Schedule",
-    "State",
-    "Turns",
     "appendix_a",
     "appendix_a_sequel",
-    "beginning",
     "bounded_linear",
     "from_frame",
     "from_trace",
     "generate",
-    "simulate",
     "table_4",
     "three_job_cycle",
 ]
 
 EXACT = 1e-12
 """Part of a job's work that is rounding: what is left when sums of many intervals are compared."""
+
+__getattr__ = moved_names(__name__, "instances.afs.simulation", "Policy", "State", "Turns", "beginning", "simulate")
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,14 +255,14 @@ class ElasticSharing(Instance[Schedule]):
         early = (self.arrivals - plan.times[:-1, None]) * (self.shares_of(plan) > 0)
         yield from exceeding("arrival", early, 0)
         rates = self._rates(plan)
-        done = np.diff(plan.times) @ rates
+        done = dot(np.diff(plan.times), rates)
         for job in np.flatnonzero(np.abs(done - self.work) > self._work_slack(plan, rates)):
             yield Violation("work_done", (int(job),), float(abs(done[job] - self.work[job])))
         if self.reallocation == "at_completions" and self.num_jobs:
             yield from self._unprompted_changes(plan)
 
     def _unprompted_changes(self, plan: Schedule) -> Iterator[Violation]:
-        """Changes of shares at times when no job arrives or completes."""
+        """Find changes of shares at times when no job arrives or completes."""
         idle = np.zeros((1, self.num_jobs), np.int64)
         changes = np.flatnonzero(np.diff(np.concatenate([idle, self.shares_of(plan), idle]), axis=0).any(axis=1))
         completions = self.completions(plan)
@@ -300,113 +298,6 @@ class ElasticSharing(Instance[Schedule]):
         axes.set_ylabel("GPUs")
         pictures.whole_numbers(axes.yaxis)
         pictures.legend(axes, names)
-
-
-# --- schedules from rules --------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class State:
-    """What a scheduler sees when it re-allocates.
-
-    Attributes
-    ----------
-    now : float
-        Time, s.
-    active : (m,) int
-        Jobs that have arrived and are not done, by index.
-    remaining : (n,) float
-        Iterations that each job has yet to do.
-    shares : (n,) int
-        GPUs that each job held until now.
-    attained : (n,) float
-        Time for which each job has run so far, s, before the instance begins among it.
-    """
-
-    now: float
-    active: IntArray
-    remaining: FloatArray
-    shares: IntArray
-    attained: FloatArray
-
-
-Policy = Callable[[State], IntArray]
-"""Shares of all jobs, (n,) int, from a state; those of jobs that are not active do not count."""
-
-
-Turns = Callable[[IntArray, FloatArray], FloatArray]
-"""From the jobs that are there, (m,) int, and how long each job has run, (n,) float, s: how long each will
-have run when its turn is over, (n,) float, s."""
-
-
-_END: ContextVar[float] = ContextVar("end", default=np.inf)
-
-
-@contextmanager
-def beginning(end: float) -> Iterator[None]:
-    """Let :func:`simulate` stop at the first event at ``end``, s, or later, for who follows schedules no further.
-
-    Such a schedule leaves work undone, which its instance does not forgive.
-    """
-    token = _END.set(end)
-    try:
-        yield
-    finally:
-        _END.reset(token)
-
-
-def simulate(instance: ElasticSharing, policy: Policy, *, turns: Turns | None = None) -> Schedule:
-    """The schedule that follows when ``policy`` is asked at every arrival and completion.
-
-    Parameters
-    ----------
-    instance : ElasticSharing
-    policy : callable
-        Shares from a :class:`State`.
-    turns : callable, optional
-        When turns end: the policy is asked then too, which the class "at_completions" does not allow.
-
-    Raises
-    ------
-    ValueError
-        When the policy lets no job run and none is to come, so that the simulation would not end.
-    """
-    jobs = np.arange(instance.num_jobs)
-    work, arrivals = instance.work, instance.arrivals
-    remaining, attained = work.copy(), instance.attained.copy()
-    shares = instance.held
-    now = float(arrivals.min()) if len(jobs) else 0.0
-    times = [now]
-    rows: list[IntArray] = []
-    end = _END.get()
-    while remaining.any() and now < end:
-        active = np.flatnonzero((arrivals <= now) & (remaining > 0))
-        chosen = np.zeros(len(jobs), np.int64)
-        if len(active):
-            chosen[active] = policy(State(now, active, remaining.copy(), shares, attained.copy()))[active]
-        shares = chosen
-        rates = instance.throughputs[jobs, shares]
-        running = np.flatnonzero(rates)
-        finish = now + remaining[running] / rates[running]
-        to_come = arrivals[arrivals > now]
-        until = min(finish.min(initial=np.inf), to_come.min(initial=np.inf))
-        if np.isinf(until):
-            raise ValueError(f"the policy lets no job run at {now:g} s, and no job is to arrive")
-        if turns is not None and len(running):
-            until = min(until, now + float((turns(active, attained) - attained)[running].min()))
-        remaining[running] -= rates[running] * (until - now)
-        attained[running] += until - now
-        # Jobs that end together do so up to rounding, and must not leave crumbs behind.
-        remaining[running[finish <= until]] = 0.0
-        remaining[remaining <= EXACT * work] = 0.0
-        if until > now:
-            if rows and np.array_equal(rows[-1], shares):
-                times[-1] = until
-            else:
-                rows.append(shares)
-                times.append(until)
-        now = until
-    return Schedule(times=np.array(times), shares=np.array(rows).reshape(len(rows), len(jobs)))
 
 
 # --- instances -------------------------------------------------------------------------------
@@ -471,10 +362,10 @@ def generate(
         most = 2 ** int(rng.integers(min(1, num_gpus.bit_length() - 1), num_gpus.bit_length()))
         exponent = 1 - loss * rng.uniform()
         single = 10 ** rng.uniform(-1.0, 1.0)
-        table = single * np.minimum(gpus, most) ** exponent
+        table = single * power(np.minimum(gpus, most), exponent)
         if rng.uniform() < rigid:
             table[:most] = 0.0
-        duration = 600 * 10 ** rng.uniform(0.0, np.log10(144))
+        duration = 600 * 10 ** rng.uniform(0.0, math.log10(144))
         work.append(np.ceil(duration * single))
         tables.append(table)
         mosts.append(most)
@@ -665,7 +556,7 @@ def appendix_a_sequel(x: float = 1.75, *, num_future: int = 2) -> ElasticSharing
 
 
 def table_4(num_gpus: int = 64) -> ElasticSharing:
-    """A job of each model of Table 4, in its order, on the 64 GPUs of section 5.1.
+    """Return a job of each model of Table 4, in its order, on the 64 GPUs of section 5.1.
 
     Printed are the numbers of GPUs up to which throughputs grow, which are asked for here.  The
     curves are not printed: they are linear up to there, and each job takes an hour on its maximum.

@@ -1,4 +1,4 @@
-"""Which machines host which jobs: AFS (NSDI'21), section 4.4, and Appendix E, Proposition 1.
+"""Placement of jobs on machines: AFS (NSDI'21), section 4.4, and Appendix E, Proposition 1.
 
 Jobs have regulated shares (:mod:`instances.afs.network_packing`): 0, a power of two below the GPUs
 of a machine, 2^g, or a multiple of 2^g.  Every job is placed on as few machines as its share needs,
@@ -25,7 +25,8 @@ import numpy as np
 from instances import pictures
 from instances.afs.network_packing import MachineOptions, is_power_of_two, machines, regulated_shares
 from instances.arguments import Fraction, checked
-from instances.base import Instance, Plan, Violation, exceeding, total, unequal
+from instances.arithmetic import total
+from instances.base import Instance, Plan, Violation, exceeding, unequal
 from instances.data.lines import Source
 from instances.data.placements import PlacementChoice, draw_held
 from instances.schema import LONGEST, Array, IntArray, Scalar
@@ -190,7 +191,7 @@ def generate(
     load: Fraction = 1.0,
     **options: Unpack[MachineOptions],
 ) -> GpuPlacement:
-    """A full cluster whose shares change.
+    """Draw a full cluster whose shares change.
 
     Jobs of random regulated shares, up to three machines and mostly small, are placed at random;
     then some of the shares are drawn anew.  Jobs that find no room get a share of 0.

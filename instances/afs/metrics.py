@@ -1,4 +1,4 @@
-"""How well a schedule uses the cluster: queue length, cluster efficiency, blocking index.
+"""Metrics of a schedule's use of the cluster: queue length, cluster efficiency, blocking index.
 
 AFS (NSDI'21), section 2.2, explains average JCT by these.  At any moment,
 
@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from instances.afs.elastic_sharing import ElasticSharing, Schedule
+from instances.arithmetic import dot
 from instances.base import PlanError
 from instances.schema import FloatArray, IntArray
 
@@ -28,7 +29,7 @@ __all__ = ["Metrics", "Timeline", "metrics", "timeline"]
 
 @dataclass(frozen=True)
 class Timeline:
-    """What happens in the cluster, between moments at which anything changes.
+    """The states of the cluster between moments at which anything changes.
 
     Attributes
     ----------
@@ -83,7 +84,7 @@ class Metrics:
 
 
 def timeline(instance: ElasticSharing, plan: Schedule) -> Timeline:
-    """The cluster over time under ``plan``.
+    """Return the cluster over time under ``plan``.
 
     Raises
     ------
@@ -120,7 +121,7 @@ def timeline(instance: ElasticSharing, plan: Schedule) -> Timeline:
         queue_lengths=waiting.sum(axis=1),
         efficiencies=(rates / per_gpu).sum(axis=1) / instance.num_gpus,
         blocking_indices=blocked.sum(axis=1) / np.maximum(waiting.sum(axis=1), 1),
-        waiting_times=lengths @ waiting,
+        waiting_times=dot(lengths, waiting),
     )
 
 
@@ -140,8 +141,8 @@ def metrics(instance: ElasticSharing, plan: Schedule) -> Metrics:
     return Metrics(
         average_jct=instance.objective(plan),
         makespan=makespan,
-        queue_length=float(lengths @ over_time.queue_lengths) / spent,
-        cluster_efficiency=float(lengths @ over_time.efficiencies) / spent,
-        blocking_index=float(lengths @ over_time.blocking_indices) / spent,
+        queue_length=float(dot(lengths, over_time.queue_lengths)) / spent,
+        cluster_efficiency=float(dot(lengths, over_time.efficiencies)) / spent,
+        blocking_index=float(dot(lengths, over_time.blocking_indices)) / spent,
         waiting_fraction=float((over_time.waiting_times / np.where(jcts > 0, jcts, 1.0)).sum()) / max(len(jcts), 1),
     )

@@ -15,6 +15,7 @@ Proposition 2 guarantees every job its floor x_i, the greatest regulated share u
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,7 +25,8 @@ import numpy as np
 
 from instances import pictures
 from instances.arguments import Count, Fraction, checked
-from instances.base import Instance, Plan, Violation, exceeding, total, unequal
+from instances.arithmetic import power, total
+from instances.base import Instance, Plan, Violation, exceeding, unequal
 from instances.schema import LONGEST, Array, IntArray, Scalar
 
 if TYPE_CHECKING:
@@ -45,7 +47,7 @@ __all__ = [
 
 
 def is_power_of_two(number: int) -> bool:
-    """Whether ``number`` is 1, 2, 4, 8, ..."""
+    """Return whether ``number`` is 1, 2, 4, 8, ..."""
     return number > 0 and number & (number - 1) == 0
 
 
@@ -214,7 +216,7 @@ def generate(
     """
     rng = np.random.default_rng(rng)
     num_jobs, num_machines, gpus_per_machine = machines(**options)
-    appetites = np.exp(3 * skew * rng.normal(size=num_jobs))
+    appetites = power(math.e, 3 * skew * rng.normal(size=num_jobs))
     shares = rng.multinomial(num_machines * gpus_per_machine, appetites / appetites.sum())
     return NetworkPacking(
         shares=shares, num_machines=num_machines, gpus_per_machine=gpus_per_machine, floor_guarantee=floor_guarantee

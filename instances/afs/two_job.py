@@ -1,4 +1,4 @@
-"""Which of two jobs gets one more GPU: AFS (NSDI'21), section 3.2.
+"""One more GPU for either of two jobs: AFS (NSDI'21), section 3.2.
 
 Two jobs run at their present shares, and one GPU is free.  The job that receives it has it until one
 of the two completes (time slot 1); then the other is alone (slot 2).  Choose the receiver so that the
@@ -22,6 +22,7 @@ import numpy as np
 
 from instances import pictures
 from instances.arguments import Count, Fraction, checked
+from instances.arithmetic import power
 from instances.base import Instance, Plan, PlanError, Violation
 from instances.schema import Array, FloatArray, Scalar, default
 
@@ -33,7 +34,7 @@ __all__ = ["AfsTwoJob", "AfsTwoJobPlan", "from_frame", "generate", "overtaken"]
 
 @dataclass(frozen=True, eq=False)
 class AfsTwoJobPlan(Plan):
-    """Who receives the free GPU.
+    """The receiver of the free GPU.
 
     Attributes
     ----------
@@ -104,7 +105,7 @@ class AfsTwoJob(Instance[AfsTwoJobPlan]):
         return np.where(self.alone > 0, self.alone, self.throughputs[:, 1])
 
     def apathetic(self) -> AfsTwoJob:
-        """The same two jobs under the AFS assumption: shares stay as they are when one of the jobs is done.
+        """Return the same two jobs under the AFS assumption: shares stay as they are when one of the jobs is done.
 
         With a the shorter job at present, ``p'_a2 = p_a1``, which is what it has if b received the GPU, and
         ``p'_b2 = p'_b1`` (section 3.2, footnote 10).  A job that has no GPU at present, and does not receive
@@ -164,7 +165,7 @@ class AfsTwoJob(Instance[AfsTwoJobPlan]):
 
 
 def _times(work: FloatArray, rates: FloatArray) -> FloatArray:
-    """What ``work`` takes at ``rates``, s: nothing for none, and without end for some at no rate."""
+    """Return the time that ``work`` takes at ``rates``, s: nothing for none, and without end for some at no rate."""
     return np.divide(work, rates, where=rates > 0, out=np.where(work > 0, np.inf, 0.0))
 
 
@@ -185,8 +186,8 @@ def generate(rng: np.random.Generator | int, *, max_share: Count = 8, closeness:
     rng = np.random.default_rng(rng)
     shares = rng.integers(1, max_share + 1, 2)
     exponents = rng.uniform(0.3, 1.0, 2)
-    single = 10 ** rng.uniform(-1.0, 1.0, 2)
-    throughputs = single[:, None] * (shares[:, None] + np.arange(2)) ** exponents[:, None]
+    single = power(10, rng.uniform(-1.0, 1.0, 2))
+    throughputs = single[:, None] * power(shares[:, None] + np.arange(2), exponents[:, None])
     duration = 600 * 10 ** rng.uniform(0.0, 2.0)
     durations = rng.permutation([duration, duration * 10 ** (2 * (1 - closeness) * rng.uniform())])
     return AfsTwoJob(work=durations * throughputs[:, 0], throughputs=throughputs)

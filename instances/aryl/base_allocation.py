@@ -1,4 +1,4 @@
-"""When waiting jobs start: phase one of Aryl (EuroSys'23 as Lyra), section 5.2 and Algorithm 2.
+"""Starts of waiting jobs: phase one of Aryl (EuroSys'23 as Lyra), section 5.2 and Algorithm 2.
 
 Every job waits for its base demand: all GPUs of an inelastic job, those of its minimum of workers of
 an elastic one.  It then runs on them without interruption for a known time.  All jobs are there from
@@ -22,7 +22,8 @@ import numpy as np
 
 from instances import pictures
 from instances.arguments import Count, Fraction, checked
-from instances.base import TOLERANCE, Instance, InstanceError, Plan, Violation, exceeding, total
+from instances.arithmetic import power, total
+from instances.base import TOLERANCE, Instance, InstanceError, Plan, Violation, exceeding
 from instances.schema import Array, BoolArray, FloatArray, IntArray, Scalar
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ __all__ = ["BaseAllocation", "BaseAllocationPlan", "from_frame", "generate", "sh
 
 @dataclass(frozen=True, eq=False)
 class BaseAllocationPlan(Plan):
-    """When jobs begin.
+    """The times at which jobs begin.
 
     Attributes
     ----------
@@ -79,7 +80,7 @@ class BaseAllocation(Instance[BaseAllocationPlan]):
         return np.flatnonzero((self.gpu_demands > self.capacity) & (self.running_times > 0))
 
     def in_order(self, order: Iterable[int]) -> BaseAllocationPlan:
-        """The plan in which each job, in this order, begins as early as those before it leave it room.
+        """Return the plan in which each job, in this order, begins as early as those before it leave it room.
 
         Parameters
         ----------
@@ -173,7 +174,7 @@ def generate(
     return BaseAllocation(
         capacity=capacity,
         gpu_demands=np.where(rng.random(num_jobs) < mixed, sizes, max(1, capacity // 4)),
-        running_times=np.round(60 * 10 ** rng.uniform(0.5, 2.5, num_jobs)),
+        running_times=np.round(60 * power(10, rng.uniform(0.5, 2.5, num_jobs))),
     )
 
 

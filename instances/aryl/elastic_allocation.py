@@ -1,4 +1,4 @@
-"""Who gets the spare GPUs: Aryl (EuroSys'23 as Lyra), section 5.2 and Algorithm 2, lines 10 to 21.
+"""Shares of the spare GPUs: Aryl (EuroSys'23 as Lyra), section 5.2 and Algorithm 2, lines 10 to 21.
 
 Every elastic job holds its minimum of workers; ``capacity`` GPUs are left.  Job j can take w more
 workers, up to its maximum, and then runs for a shorter time.  Choose w for every job so that the
@@ -32,7 +32,8 @@ import numpy as np
 
 from instances import pictures
 from instances.arguments import Count, Fraction, checked
-from instances.base import Instance, InstanceError, Plan, PlanError, Violation, agree, exceeding, product, total
+from instances.arithmetic import power, product, total
+from instances.base import Instance, InstanceError, Plan, PlanError, Violation, agree, exceeding
 from instances.data import microsoft
 from instances.data.elasticflow import read_throughputs, throughput_curve
 from instances.data.jobs import draw_first
@@ -160,7 +161,7 @@ class ElasticAllocation(Instance[ElasticAllocationPlan]):
         return tuple(tables)
 
     def times(self, job: int) -> FloatArray:
-        """Running times of a job with its minimum, minimum + 1, ..., maximum of workers, s."""
+        """Return the running times of a job with its minimum, minimum + 1, ..., maximum of workers, s."""
         if self.running_times is not None:
             return self.running_times[job]
         least, most = int(self.min_workers[job]), int(self.max_workers[job])
@@ -232,7 +233,7 @@ def generate(
     extra = rng.integers(1, max_extra + 1, num_jobs)
     gpus_per_worker = rng.choice([1, 2, 4, 8], num_jobs, p=[0.4, 0.3, 0.2, 0.1])
     # Durations as in the traces of these papers: minutes to days, log-uniform.
-    times = np.round(60 * 10 ** rng.uniform(1.0, 3.5, num_jobs))
+    times = np.round(60 * power(10, rng.uniform(1.0, 3.5, num_jobs)))
     max_workers = min_workers + extra
     tables = None
     if not linear:
@@ -336,7 +337,7 @@ from_frame = ElasticAllocation.from_frame
 
 
 def imperfect_scaling(instance: ElasticAllocation, *, loss: float = 0.1, compounded: bool = False) -> ElasticAllocation:
-    """The same jobs, but that lose throughput beyond the middle of their range (section 7.2, Figure 10).
+    """Return the same jobs, but that lose throughput beyond the middle of their range (section 7.2, Figure 10).
 
     Every worker beyond the midpoint of minimum and maximum costs a further 10% of the throughput that
     the job would have without loss.
@@ -360,7 +361,7 @@ def imperfect_scaling(instance: ElasticAllocation, *, loss: float = 0.1, compoun
     tables = []
     for job, (least, most) in enumerate(zip(instance.min_workers.tolist(), instance.max_workers.tolist(), strict=True)):
         beyond = np.maximum(0, np.arange(least, most + 1) - (least + most) // 2)
-        kept = (1 - loss) ** beyond if compounded else 1 - loss * beyond
+        kept = power(1 - loss, beyond) if compounded else 1 - loss * beyond
         if kept[-1] <= 0:
             raise ValueError(f"loss: {beyond[-1]} losses of {loss:g} leave job {job} no throughput, compound them")
         tables.append(instance.times(job) / kept)
@@ -374,7 +375,7 @@ def imperfect_scaling(instance: ElasticAllocation, *, loss: float = 0.1, compoun
 def mispredicted(
     instance: ElasticAllocation, rng: np.random.Generator | int, *, wrong: float = 0.2, margin: float = 0.25
 ) -> ElasticAllocation:
-    """The instance as a scheduler sees it whose predictions of running time are wrong (section 7.5, Table 9).
+    """Return the instance as a scheduler sees it whose predictions of running time are wrong (section 7.5, Table 9).
 
     A plan made for it is valued by the instance itself: ``instance.objective(plan)``.
 
@@ -477,7 +478,7 @@ def table_10() -> tuple[HeterogeneousRun, ...]:
 
 
 def figure_6(capacity: int = 2) -> ElasticAllocation:
-    """The knapsack of Figure 6: the jobs of Table 4, A of 2 GPUs a worker and B of 1.
+    """Return the knapsack of Figure 6: the jobs of Table 4, A of 2 GPUs a worker and B of 1.
 
     A has 2 or 3 workers and takes 100 s on 3; B has 2 to 6 and takes 20 s on 6.  A's one item takes 2
     GPUs and saves 50 s, B's take 1 to 4 and save 20, 30, 36 and 40 s.

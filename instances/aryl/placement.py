@@ -1,4 +1,4 @@
-"""Which servers hold the workers: Aryl (EuroSys'23 as Lyra), section 5.3.
+"""Servers for workers: Aryl (EuroSys'23 as Lyra), section 5.3.
 
 Every worker needs its GPUs on one server.  The fewer servers are opened, the fewer fragments are
 left; beyond that, elastic jobs belong on the inference servers that are on loan, where they are
@@ -20,7 +20,8 @@ import numpy as np
 
 from instances import pictures
 from instances.arguments import Count, Fraction, checked
-from instances.base import Instance, Plan, Violation, exceeding, product, total, unequal
+from instances.arithmetic import product, total
+from instances.base import Instance, Plan, Violation, exceeding, unequal
 from instances.data.lines import Source
 from instances.data.placements import PlacementChoice, draw_coming
 from instances.schema import Array, BoolArray, IntArray, Scalar, StrArray, default
@@ -42,7 +43,7 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class ArylPlacementPlan(Plan):
-    """Where the workers go.
+    """The servers of the workers.
 
     Attributes
     ----------
@@ -326,7 +327,7 @@ def four_servers() -> ArylPlacement:
 
 
 def base_and_flexible() -> ArylPlacement:
-    """A base and a flexible worker of 4 GPUs of one elastic job, and two servers on loan.
+    """Return a base and a flexible worker of 4 GPUs of one elastic job, and two servers on loan.
 
     Each needs an inference server of its own, so that the flexible worker's can go back without a
     preemption; placed without regard to elasticity they would share one.

@@ -1,4 +1,4 @@
-"""Which servers to give back: Aryl (EuroSys'23 as Lyra), section 4.
+"""Servers to give back: Aryl (EuroSys'23 as Lyra), section 4.
 
 Inference servers are on loan to training jobs, and ``demand`` of them must be returned.  A job
 with a base worker on a returned server is preempted as a whole, wherever its other workers are.
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Reclaim", "ReclaimPlan", "figure_5", "from_frame", "from_placements", "generate", "six_servers", "wide_job"]
 
 RETURNED: pictures.Look = {"facecolor": "#d1242f", "alpha": 0.18, "linewidth": 0}
-"""How pictures show a server that is returned."""
+"""The look of a returned server in pictures."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +117,7 @@ class Reclaim(Instance[ReclaimPlan]):
         return int(self.gpus[np.ix_(preempted, kept)].sum())
 
     def collateral_damage(self, plan: ReclaimPlan, *, relative_to: Literal["vacated", "returned"] = "vacated") -> float:
-        """The fraction of GPUs vacated in excess of the demand (section 7.3); 0 where none are vacated.
+        """Return the fraction of GPUs vacated in excess of the demand (section 7.3); 0 where none are vacated.
 
         Parameters
         ----------
@@ -175,7 +175,7 @@ def generate(
     elastic: Fraction = 0.05,
     gpus_per_server: Count = 8,
 ) -> Reclaim:
-    """A cluster on loan with jobs spread over its servers.
+    """Draw a cluster on loan with jobs spread over its servers.
 
     Jobs come one after the other; each takes a GPU on as many servers as it is wide, close to one
     another or anywhere, where one is free.  Then some of the GPUs left on each server go to the
@@ -270,7 +270,7 @@ def from_placements(
 
 
 def figure_5(demand: int = 2) -> Reclaim:
-    """The six servers of Figure 5, whose costs are those of Table 1.
+    """Return the six servers of Figure 5, whose costs are those of Table 1.
 
     Jobs a to d are 0 to 3 and servers 1 to 6 are 0 to 5.  Job a has half of its GPUs on each of the
     first two servers, b all of its on the third, c 80% on the fourth and 20% on the fifth, d 20% on

@@ -1,4 +1,4 @@
-"""How two elastic jobs share GPUs: Aryl (EuroSys'23 as Lyra), section 5.1 and Appendix C.
+"""Two elastic jobs that share GPUs: Aryl (EuroSys'23 as Lyra), section 5.1 and Appendix C.
 
 Two jobs start together on all GPUs they can use.  When the first completes, the other grows to
 its maximum.  Both scale linearly: a job with W GPU-seconds of work left runs W / g seconds on g
@@ -23,7 +23,8 @@ import numpy as np
 
 from instances import pictures
 from instances.arguments import Fraction, checked
-from instances.base import Instance, Plan, PlanError, Violation, exceeding, total
+from instances.arithmetic import power, total
+from instances.base import Instance, Plan, PlanError, Violation, exceeding
 from instances.schema import LONGEST, Array, FloatArray, IntArray, Scalar
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ class ArylTwoJob(Instance[ArylTwoJobPlan]):
         return range(max(least[0], self.used_gpus - most[1]), min(most[0], self.used_gpus - least[1]) + 1)
 
     def split(self, gpus: int) -> ArylTwoJobPlan:
-        """The plan that starts job 0 on ``gpus`` GPUs and job 1 on the rest."""
+        """Return the plan that starts job 0 on ``gpus`` GPUs and job 1 on the rest."""
         return ArylTwoJobPlan(gpus=np.array([gpus, self.used_gpus - gpus]))
 
     def completion_times(self, plan: ArylTwoJobPlan) -> FloatArray:
@@ -197,7 +198,7 @@ def generate(
     least[job] = max(1, round(binding * most[job]))
     return ArylTwoJob(
         num_gpus=num_gpus,
-        workloads=np.round(60 * num_gpus * 10 ** rng.uniform(1.0, 1.5, 2)),
+        workloads=np.round(60 * num_gpus * power(10, rng.uniform(1.0, 1.5, 2))),
         min_gpus=least,
         max_gpus=most,
     )

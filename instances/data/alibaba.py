@@ -49,7 +49,7 @@ _NODES = {
 def read_trace(
     source: Source, *, columns: Mapping[str, str] | None = None, skip_bad_rows: bool = False
 ) -> pd.DataFrame:
-    """A list of pods, such as ``openb_pod_list_default.csv``, as jobs of whole GPUs.
+    """Read a list of pods, such as ``openb_pod_list_default.csv``, as jobs of whole GPUs.
 
     A pod's duration is the time from its scheduling to its deletion.  A pod that asked for a part of a GPU becomes a
     job of one; pods without GPU, and those that were never scheduled or deleted, are left out.
@@ -91,7 +91,7 @@ def _no_jobs(pods: pd.DataFrame) -> dict[str, NDArray[np.bool_]]:
 
 
 def _part(pods: pd.DataFrame) -> NDArray[np.bool_]:
-    """Which pods asked for a part of a GPU."""
+    """Mark the pods that asked for a part of a GPU."""
     part: NDArray[np.bool_] = (pods["num_gpus"].to_numpy(int) == 1) & (pods["gpu_milli"].to_numpy(float) < 1000)
     return part
 
@@ -99,7 +99,7 @@ def _part(pods: pd.DataFrame) -> NDArray[np.bool_]:
 def read_placements(
     source: Source, *, nodes: Source, columns: Mapping[str, str] | None = None, skip_bad_rows: bool = False
 ) -> pd.DataFrame:
-    """A list of pods placed on a list of nodes, which the trace does not tell: each on the node that it fits best.
+    """Place a list of pods on a list of nodes, which the trace does not do: each on the node that it fits best.
 
     In the order in which they were scheduled, each pod gets its GPUs on the node that has enough of them free and
     fewest more, the first in the file of those; where ``gpu_spec`` names models, on a node of one of them.  It keeps
@@ -173,7 +173,7 @@ def read_placements(
 
 @reader
 def read_nodes(source: Source, *, columns: Mapping[str, str] | None = None) -> pd.DataFrame:
-    """A list of nodes, such as ``openb_node_list_gpu_node.csv``.
+    """Read a list of nodes, such as ``openb_node_list_gpu_node.csv``.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ _COLUMNS = {
 def read_trace(
     source: Source, *, columns: Mapping[str, str] | None = None, skip_bad_rows: bool = False
 ) -> pd.DataFrame:
-    """A trace such as ``trace_job_Philly_SLO.csv``; best-effort jobs, which have no deadline, are left out.
+    """Read a trace such as ``trace_job_Philly_SLO.csv``; best-effort jobs, which have no deadline, are left out.
 
     A job's deadline is its submission plus the first of its expected times.  Jobs of no GPU are left out, as by
     the authors' simulator.

@@ -81,7 +81,7 @@ def read_throughputs(source: Source) -> pd.DataFrame:
 
 
 def _tables(source: Source) -> Iterator[tuple[str | None, Table]]:
-    """The tables, each with the model that its file is called after."""
+    """Return the tables, each with the model that its file is called after."""
     if not isinstance(source, (str, os.PathLike)):
         yield None, read_table(source)
         return
@@ -145,7 +145,7 @@ _throughput = _Throughput()
 def read_trace(
     source: Source, *, columns: Mapping[str, str] | None = None, skip_bad_rows: bool = False
 ) -> pd.DataFrame:
-    """A trace of the authors: jobs with model, iterations and deadline.
+    """Read a trace of the authors: jobs with model, iterations and deadline.
 
     All spellings of the header are read: ``ddl``, ``iteration``, ``submit_time`` of the authors'
     repository, and ``deadline``, ``num_iteration``, ``submission_time`` of Microsoft's.  Other

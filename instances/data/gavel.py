@@ -45,7 +45,7 @@ JobType = tuple[str, int]
 
 @reader
 def read_throughputs(source: Source) -> pd.DataFrame:
-    """A table such as ``simulation_throughputs.json``, one row per entry.
+    """Read a table such as ``simulation_throughputs.json``, one row per entry.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ _ENTRIES = {
 
 
 def _from_frame(frame: pd.DataFrame | Table) -> pd.DataFrame:
-    """A table of throughputs from one of its entries."""
+    """Return a table of throughputs from one of its entries."""
     made = read_columns(frame, _ENTRIES, what="throughputs")
     alone: dict[str, Any] = {"partner": "", "partner_scale_factor": 0, "partner_throughput": math.nan}
     made = made.assign(**{name: value for name, value in alone.items() if name not in made})
@@ -184,7 +184,7 @@ _FORMS = {
 
 @reader
 def read_trace(source: Source, *, skip_bad_rows: bool = False) -> pd.DataFrame:
-    """A trace of tab-separated jobs, of 10 columns or of the older 7, or of Shockwave's 12.
+    """Read a trace of tab-separated jobs, of 10 columns or of the older 7, or of Shockwave's 12.
 
     Parameters
     ----------
@@ -216,7 +216,7 @@ def read_trace(source: Source, *, skip_bad_rows: bool = False) -> pd.DataFrame:
 
 
 def _with_header(table: Table) -> Table:
-    """The table with the names of its columns, which go by their number in the first line."""
+    """Return the table with the names of its columns, which go by their number in the first line."""
     if not table.rows:
         raise InstanceError(f"{table.name}: there are no jobs")
     form = _FORMS.get(len(table.rows[0]))

@@ -25,7 +25,7 @@ _COLUMNS = {
 def read_trace(
     source: Source, *, columns: Mapping[str, str] | None = None, skip_bad_rows: bool = False
 ) -> pd.DataFrame:
-    """The log of a cluster, ``cluster_log.csv``; jobs that asked for no GPU are left out.
+    """Read the log of a cluster, ``cluster_log.csv``; jobs that asked for no GPU are left out.
 
     Parameters
     ----------

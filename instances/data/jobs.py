@@ -34,7 +34,7 @@ COLUMNS: Mapping[str, Column] = {
 
 
 class TraceChoice(TypedDict, total=False):
-    """What every ``from_trace`` that reads a job table takes beside its own options.
+    """The options that every ``from_trace`` that reads a job table takes beside its own.
 
     ``columns`` and ``skip_bad_rows`` are those of :func:`read_trace`; the window of jobs begins with the first one that
     is submitted at ``time`` (s, on the trace's clock) or later, or anywhere alike where it is not given.
@@ -49,7 +49,7 @@ class TraceChoice(TypedDict, total=False):
 def read_trace(
     source: Source, *, columns: Mapping[str, str] | None = None, skip_bad_rows: bool = False
 ) -> pd.DataFrame:
-    """A job table with whichever of the optional columns it has.
+    """Read a job table with whichever of the optional columns it has.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def finish(
     leave_out: Mapping[str, NDArray[np.bool_]] | None = None,
     filled_in: Mapping[str, NDArray[np.bool_]] | None = None,
 ) -> pd.DataFrame:
-    """A job table from the rows of a log: those that are such jobs, in order of submission, from the first one on.
+    """Make a job table of the rows of a log: those that are such jobs, in order of submission, from the first one on.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def finish(
 
 
 def write(jobs: pd.DataFrame) -> str:
-    """A job table as the CSV that :func:`read_trace` reads."""
+    """Write a job table as the CSV that :func:`read_trace` reads."""
     return jobs.rename(columns={name: column.names[0] for name, column in COLUMNS.items()}).to_csv(index=False)
 
 

@@ -66,14 +66,14 @@ MOST_REASONS = 5
 
 
 class Cell:
-    """How a cell is read."""
+    """A way to read a cell."""
 
     def __call__(self, cell: str) -> Any:
-        """What the cell says; a ``ValueError`` says what it must be."""
+        """Return the content of a cell; a ``ValueError`` says what it must be."""
         raise NotImplementedError
 
     def column(self, cells: Sequence[str]) -> tuple[Sequence[Any] | NDArray[Any], NDArray[np.bool_]]:
-        """What each cell says, and whether it could be read; anything where it could not."""
+        """Return the content of each cell, and whether it could be read; anything where it could not."""
         read: list[Any] = []
         fine = np.ones(len(cells), bool)
         for position, cell in enumerate(cells):
@@ -180,7 +180,7 @@ gpus = Number(whole_from=1, maximum=LONGEST)
 
 
 def read_cell(read: Callable[[str], Any], cell: str, where: str) -> Any:
-    """What ``read`` makes of a cell.
+    """Read a cell.
 
     Raises
     ------
@@ -228,11 +228,11 @@ class Table:
 
     @property
     def head(self) -> str:
-        """Where the header is, for messages."""
+        """The place of the header, for messages."""
         return f"{self.name}, line 1" if self.unit == "line" else self.name
 
     def at(self, row: int) -> str:
-        """Where a row is, for messages."""
+        """Return the place of a row, for messages."""
         return f"{self.name}, {self.unit} {self.lines[row]}"
 
 
@@ -240,11 +240,11 @@ if TYPE_CHECKING:
     Source = PathLike | OpenFile | pd.DataFrame | Table
 else:
     Source = PathLike | OpenFile | Table | Any
-"""What a reader takes: a path, an open file, a pandas DataFrame, or a table that was read before."""
+"""The input of a reader: a path, an open file, a pandas DataFrame, or a table that was read before."""
 
 
 def read_table(source: Source, *, separator: str = ",", header: bool = True) -> Table:
-    """A table as text, with the blanks around names of columns left out, and without blank lines.
+    """Return a table as text, with the blanks around names of columns left out, and without blank lines.
 
     Parameters
     ----------
@@ -291,7 +291,7 @@ def read_table(source: Source, *, separator: str = ",", header: bool = True) -> 
 
 
 def _framed(source: object) -> str | None:
-    """A DataFrame as CSV; None of anything else."""
+    """Return a DataFrame as CSV; None of anything else."""
     if isinstance(source, (str, os.PathLike)) or hasattr(source, "read"):
         return None
     import pandas as pd
@@ -320,7 +320,7 @@ class Column(NamedTuple):
 
 
 class Reading(TypedDict, total=False):
-    """How a table was read: ``frame.attrs["reading"]``, in JSON's types.
+    """An account of the reading of a table: ``frame.attrs["reading"]``, in JSON's types.
 
     ``rows`` counts those of the file, ``skipped`` the bad ones left out (with the ``reasons`` of the first few), and
     ``repeated`` those kept whose ``job_id`` a row before has, too.  ``left_out`` counts rows that are in order, but
@@ -342,7 +342,7 @@ class Reading(TypedDict, total=False):
 
 
 def named(table: Table, columns: Mapping[str, Column], given: Mapping[str, str] | None = None) -> dict[str, int]:
-    """Where each column of the result stands in the table; optional ones that are not there are left out.
+    """Return the place of each column of the result in the table; optional ones that are not there are left out.
 
     Parameters
     ----------
@@ -379,7 +379,7 @@ def named(table: Table, columns: Mapping[str, Column], given: Mapping[str, str] 
 
 
 def _close(spelled: Sequence[str], table: Table) -> str | None:
-    """A column of the table that is called nearly so."""
+    """Return a column of the table that is called nearly so."""
     alike = {"".join(filter(str.isalnum, name)).lower(): name for name in table.header if len(name) < 50}
     for one in spelled:
         close = difflib.get_close_matches("".join(filter(str.isalnum, one)).lower(), alike, n=1, cutoff=0.8)
@@ -396,7 +396,7 @@ def read_columns(
     skip_bad_rows: bool = False,
     what: str = "jobs",
 ) -> pd.DataFrame:
-    """The rows of a table, each column read as it is declared.
+    """Return the rows of a table, each column read as it is declared.
 
     Parameters
     ----------
@@ -461,7 +461,7 @@ def read_columns(
 
 
 def _reason(table: Table, row: int, columns: Mapping[str, Column], places: Mapping[str, int]) -> str:
-    """What is wrong with a row."""
+    """Describe the fault of a row."""
     cells = table.rows[row]
     if len(cells) != len(table.header):
         return f"{table.at(row)}: got {len(cells)} cells, must be {len(table.header)}"
@@ -477,7 +477,7 @@ def _reason(table: Table, row: int, columns: Mapping[str, Column], places: Mappi
 
 
 def read_json(source: PathLike | OpenFile) -> tuple[Any, Reading]:
-    """The content of a JSON file, and what is told of the file.
+    """Read the content of a JSON file, and what is told of the file.
 
     Raises
     ------
@@ -497,7 +497,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def reader(read: F) -> F:
-    """A function that reads a path once: what it made is kept until the file changes, and each call gets a copy.
+    """Make a reader read a path once: what it made is kept until the file changes, and each call gets a copy.
 
     A file is the same while its path, its time of change and its size are; of a folder, those of all that is in it.
     The reading in ``attrs`` of what is made gets the name of the function and its options.
@@ -525,7 +525,7 @@ def reader(read: F) -> F:
 
 
 def _identity(path: str) -> tuple[str, int, tuple[tuple[str, int, int], ...]]:
-    """A path, when something in it changed last (ns), and what is there."""
+    """Return a path, when something in it changed last (ns), and what is there."""
     try:
         names = sorted(os.listdir(path)) if os.path.isdir(path) else [""]
         found = [(name, os.stat(os.path.join(path, name) if name else path)) for name in names]
@@ -537,5 +537,5 @@ def _identity(path: str) -> tuple[str, int, tuple[tuple[str, int, int], ...]]:
 
 
 def _copied(made: Any) -> Any:
-    """A table that its owner may change; what is frozen needs no copy."""
+    """Return a table that its owner may change; what is frozen needs no copy."""
     return made.copy() if hasattr(made, "copy") else made

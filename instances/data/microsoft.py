@@ -20,7 +20,7 @@ _COLUMNS = {name: jobs.COLUMNS[name] for name in ("job_id", "submit_time", "dura
 def read_trace(
     source: Source, *, columns: Mapping[str, str] | None = None, skip_bad_rows: bool = False
 ) -> pd.DataFrame:
-    """A raw trace of one of Microsoft's clusters.
+    """Read a raw trace of one of Microsoft's clusters.
 
     Parameters
     ----------

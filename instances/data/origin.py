@@ -1,4 +1,4 @@
-"""Where an instance that was drawn from real data comes from, as :attr:`instances.base.Instance.origin` keeps it."""
+"""The origin of an instance that was drawn from real data, as :attr:`instances.base.Instance.origin` keeps it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def origin(
     repairs: Mapping[str, int] | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """What a problem's ``from_trace`` or ``from_placements`` tells of an instance.
+    """Describe the origin of an instance of a ``from_trace`` or ``from_placements``.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def origin(
 
 
 def _plain(value: Any) -> Any:
-    """A value in JSON's types."""
+    """Return a value in JSON's types."""
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     return value if isinstance(value, (str, int, float, list, tuple, dict)) else str(value)

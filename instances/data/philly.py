@@ -35,7 +35,7 @@ __all__ = ["read_distribution", "read_placements", "read_trace"]
 
 @reader
 def read_trace(source: PathLike | OpenFile, *, skip_bad_rows: bool = False) -> pd.DataFrame:
-    """The job log ``cluster_job_log``: JSON, a list of jobs with their attempts.
+    """Read the job log ``cluster_job_log``: JSON, a list of jobs with their attempts.
 
     A job's duration is the time of all its attempts whose start and end are known, its GPUs are those of the last of
     them, and it is submitted when it was.  Jobs that have no such attempt, or had not ended, are left out.
@@ -74,7 +74,7 @@ def read_trace(source: PathLike | OpenFile, *, skip_bad_rows: bool = False) -> p
 
 
 def _jobs(source: PathLike | OpenFile, skip_bad_rows: bool) -> tuple[list[dict[str, Any]], Reading]:
-    """The jobs of the log, and how they were read."""
+    """Return the jobs of the log, and how they were read."""
     content, reading = read_json(source)
     name = reading["source"]
     if not isinstance(content, list):
@@ -98,7 +98,7 @@ def _jobs(source: PathLike | OpenFile, skip_bad_rows: bool) -> tuple[list[dict[s
 
 @reader
 def read_placements(source: PathLike | OpenFile, *, skip_bad_rows: bool = False) -> pd.DataFrame:
-    """The job log as a placement table: a row for each server of each attempt whose start and end are known.
+    """Read the job log as a placement table: a row for each server of each attempt whose start and end are known.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def read_placements(source: PathLike | OpenFile, *, skip_bad_rows: bool = False)
 
 
 def _job(entry: Any, where: str) -> dict[str, Any]:
-    """A job of the log; what is missing of its attempts is no fault of it."""
+    """Return a job of the log; what is missing of its attempts is no fault of it."""
     if not isinstance(entry, dict):
         raise InstanceError(f"{where}: got {quoted(entry)}, must be a JSON object")
     attempts = entry.get("attempts")

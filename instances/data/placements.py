@@ -37,7 +37,7 @@ COLUMNS: Mapping[str, Column] = {
 
 
 class PlacementChoice(TypedDict, total=False):
-    """What every ``from_placements`` takes beside a generator or its seed, the table, sizes and options of its own.
+    """The options of every ``from_placements`` beside a generator or its seed, the table, sizes and its own.
 
     The table, ``placements``, is a path, an open file or a DataFrame for :func:`read_placements`, whose ``columns`` and
     ``skip_bad_rows`` these are.  ``time`` (s, on the table's clock) is when to look; where it is not given it is drawn,
@@ -51,7 +51,7 @@ class PlacementChoice(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class _Drawn:
-    """What was drawn from a table.
+    """Rows drawn from a table.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class _Drawn:
     def origin(
         self, reader: str, *, repairs: Mapping[str, int], jobs: list[str] | None = None, **options: Any
     ) -> dict[str, Any]:
-        """What a ``from_placements`` tells of its instance, whose jobs may be others than all of these."""
+        """Describe the origin of an instance, whose jobs may be others than all of these."""
         return origin(
             reader,
             placements={"reading": self.reading},
@@ -84,7 +84,7 @@ class _Drawn:
 
 @dataclass(frozen=True)
 class Held(_Drawn):
-    """What servers held at a time.
+    """The GPUs that jobs held on servers at a time.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ class Held(_Drawn):
 
 @dataclass(frozen=True)
 class Coming(_Drawn):
-    """What came to servers from a time on, a piece for each row: what a job holds on one server.
+    """The pieces that came to servers from a time on, one for each row: the GPUs of a job on one server.
 
     Attributes
     ----------
@@ -122,7 +122,7 @@ class Coming(_Drawn):
 def read_placements(
     source: Source, *, columns: Mapping[str, str] | None = None, skip_bad_rows: bool = False
 ) -> pd.DataFrame:
-    """A placement table.
+    """Read a placement table.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def read_placements(
 def draw_held(
     rng: np.random.Generator, placements: Source, num_servers: int, **choice: Unpack[PlacementChoice]
 ) -> Held:
-    """What ran at a time on servers in use: as many as asked for, drawn from those.
+    """Draw as many servers in use at a time as asked for, with what ran on them.
 
     Parameters
     ----------
@@ -254,5 +254,5 @@ def _numbered(names: list[str]) -> tuple[list[str], IntArray]:
 
 
 def write(placements: pd.DataFrame) -> str:
-    """A placement table as the CSV that :func:`read_placements` reads."""
+    """Write a placement table as the CSV that :func:`read_placements` reads."""
     return placements.to_csv(index=False)

@@ -53,7 +53,7 @@ def read_throughputs(
     gpu_type: str | None = None,
     batch_sizes: Sequence[int] | None = None,
 ) -> pd.DataFrame:
-    """A profile of a model as a throughput table: one row for each global batch size.
+    """Read a profile of a model as a throughput table: one row for each global batch size.
 
     A step on g GPUs at the global batch size B is one at the local batch size B / g.  Between measured local
     batch sizes its time is linear; beyond them nothing is known.  Of several placements of as many GPUs the
@@ -102,7 +102,7 @@ def read_throughputs(
         measured[gpus] = of["local"].to_numpy(float), of["seconds"].to_numpy(float)
     if batch_sizes is None:
         most = max(gpus * local[-1] for gpus, (local, _) in measured.items())
-        batch_sizes = [2**power for power in range(int(np.log2(most)) + 1)]
+        batch_sizes = [2**power for power in range(int(most).bit_length())]
     rows = {
         (model or _model(source, table.name), size): {
             gpus: _rate(size / gpus, *points) for gpus, points in measured.items()
@@ -124,7 +124,7 @@ def _rate(local: float, sizes: np.ndarray, seconds: np.ndarray) -> float:
 
 
 def _model(source: object, name: str) -> str:
-    """The model that a file is about."""
+    """Return the model that a file is about."""
     path = Path(name)
     about = path.name.removesuffix(".gz").removesuffix(".csv")
     if not isinstance(source, (str, os.PathLike)):

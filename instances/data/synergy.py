@@ -67,7 +67,7 @@ class Profiles:
     attrs: dict[str, Reading] = field(default_factory=dict, compare=False, repr=False)
 
     def of(self, model: str) -> FloatArray:
-        """The matrix of ``model``.
+        """Return the matrix of ``model``.
 
         Raises
         ------
@@ -84,7 +84,7 @@ class Profiles:
 
 @reader
 def read_profiles(source: PathLike | OpenFile, *, cpus_per_gpu: int = 3) -> Profiles:
-    """The authors' sensitivity profiles, as the JSON that ``optgap convert synergy-profiles`` writes.
+    """Read the authors' sensitivity profiles, as the JSON that ``optgap convert synergy-profiles`` writes.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ MEMORY_PER_GPU = (20.83, 62.5, 125.0, 187.5, 250.0)
 
 @reader
 def read_matrices(source: PathLike) -> Profiles:
-    """The profiles as the authors published them: a folder of Python modules, one for each model.
+    """Read the profiles as the authors published them: a folder of Python modules, one for each model.
 
     Of a module ``<model>_1.py``, which is about jobs of one GPU, the matrix that ``self.tput`` is set to is taken.
     Nothing of it is run.
@@ -165,7 +165,7 @@ def read_matrices(source: PathLike) -> Profiles:
 
 
 def _assigned(name: str, content: str) -> Any:
-    """What a module sets ``self.tput`` to: the lists in ``np.array([...])``."""
+    """Return the value of ``self.tput`` in a module: the lists in ``np.array([...])``."""
     try:
         tree = ast.parse(content)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -225,7 +225,7 @@ def _positive(path: str, name: str, value: Any, ndim: int) -> FloatArray:
 
 @reader
 def read_trace(source: Source, *, skip_bad_rows: bool = False) -> pd.DataFrame:
-    """The authors' job list: lines of id, model, arrival, iterations and GPUs, without a header.
+    """Read the authors' job list: lines of id, model, arrival, iterations and GPUs, without a header.
 
     Parameters
     ----------

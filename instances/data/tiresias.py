@@ -23,7 +23,7 @@ _COLUMNS = {
 def read_trace(
     source: Source, *, columns: Mapping[str, str] | None = None, skip_bad_rows: bool = False
 ) -> pd.DataFrame:
-    """The Tiresias trace, or another one with its columns.
+    """Read the Tiresias trace, or another one with its columns.
 
     Parameters
     ----------

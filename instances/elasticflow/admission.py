@@ -1,4 +1,4 @@
-"""How many jobs can be promised their deadlines: ElasticFlow (ASPLOS'23), section 4.1.
+"""Admission of jobs with deadlines: ElasticFlow (ASPLOS'23), section 4.1.
 
 A job is admitted only if it and all jobs admitted so far can meet their deadlines.  The system
 decides job by job, in order of arrival; here all jobs are known, and the question is how many can
@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Unpack
 import numpy as np
 
 from instances.arguments import checked
-from instances.base import Plan, Violation, exceeding, total
+from instances.arithmetic import total
+from instances.base import Plan, Violation, exceeding
 from instances.data.lines import Source
 from instances.elasticflow.sharing import DeadlineJobs
 from instances.elasticflow.synthetic import JobOptions, draw_jobs
@@ -124,7 +125,7 @@ from_frame = Admission.from_frame
 
 
 def greedy_arrival() -> Admission:
-    """A large job that arrives first keeps out two small ones.
+    """Return a large job that arrives first and keeps out two small ones.
 
     One GPU for two slots: job 0 needs both slots, jobs 1 and 2 one each.  In order of arrival only
     job 0 is admitted; without it, both others could be.

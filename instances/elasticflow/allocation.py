@@ -1,4 +1,4 @@
-"""How many GPUs each job gets now: ElasticFlow (ASPLOS'23), section 4.2.
+"""Numbers of GPUs of admitted jobs: ElasticFlow (ASPLOS'23), section 4.2.
 
 All jobs are to meet their deadlines at the least GPU time, as in
 :mod:`instances.elasticflow.minimum_satisfactory_share`, but no GPU may be idle in slot 0 as long as
@@ -25,7 +25,8 @@ from typing import Unpack
 import numpy as np
 
 from instances.arguments import checked
-from instances.base import Violation, total
+from instances.arithmetic import total
+from instances.base import Violation
 from instances.data.lines import Source
 from instances.elasticflow.sharing import DeadlineJobs, SlotPlan
 from instances.elasticflow.synthetic import JobOptions, draw_jobs

@@ -96,7 +96,7 @@ from_frame = BestEffort.from_frame
 
 
 def share_in_the_way() -> BestEffort:
-    """A best-effort job that waits a slot longer because of how a minimum satisfactory share is spread.
+    """Return a best-effort job that waits a slot longer because of how a minimum satisfactory share is spread.
 
     Two GPUs, two linear jobs of two iterations.  Job 0 has to be done by slot 2: its share is one GPU in
     either slot, which leaves job 1 one GPU in either, and it is done after two slots.  With both GPUs for

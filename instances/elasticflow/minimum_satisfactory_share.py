@@ -135,7 +135,7 @@ def job_in_company() -> MinimumSatisfactoryShare:
 
 
 def diminishing_returns(deadline: int = 6) -> MinimumSatisfactoryShare:
-    """The job of section 4.1 whose GPU time grows as its deadline comes nearer.
+    """Return the job of section 4.1 whose GPU time grows as its deadline comes nearer.
 
     Its curve is that of job C, and it has one unit of work, which takes 1, 2/3 and 1/2 of a unit of time
     on 1, 2 and 4 GPUs: 1, 4/3 and 2 units of GPU time.  A slot is 1/6 of a unit here, and so is an

@@ -1,4 +1,4 @@
-"""Where jobs run: buddy placement with migration, ElasticFlow (ASPLOS'23), section 4.3.
+"""Places of jobs: buddy placement with migration, ElasticFlow (ASPLOS'23), section 4.3.
 
 Jobs hold powers of two of GPUs, and the GPUs of a job are to be close to each other.  Number the
 GPUs of the cluster; a job of size s gets a *block*, GPUs o to o + s - 1 with o a multiple of s.  So
@@ -211,7 +211,7 @@ def generate(
     churn: Fraction = 0.4,
     resized: Fraction = 0.1,
 ) -> ElasticFlowPlacement:
-    """A full cluster after some jobs have ended, some have changed their size and others have come.
+    """Draw a full cluster after some jobs have ended, some have changed their size and others have come.
 
     Parameters
     ----------
@@ -270,7 +270,7 @@ def _draw_sizes(rng: np.random.Generator, num_gpus: int, total: int) -> IntArray
 
 
 def _largest(count: int) -> int:
-    """The largest power of two up to ``count``."""
+    """Return the largest power of two up to ``count``."""
     return 1 << (count.bit_length() - 1)
 
 
@@ -345,7 +345,7 @@ def fragmented_server() -> ElasticFlowPlacement:
 
 
 def seven_and_seven() -> BoolArray:
-    """Whether each GPU of two servers of Figure 5 is idle after jobs A and B have taken seven of each server's eight.
+    """Mark the idle GPUs of two servers of Figure 5, of whose eight each jobs A and B have taken seven.
 
     A server has two sockets of four GPUs, in pairs.  The two idle GPUs are in no one pair, socket or
     server, so that job C, which needs two, finds no subtree.

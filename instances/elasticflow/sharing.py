@@ -1,4 +1,4 @@
-"""What the problems of ElasticFlow share: jobs with deadlines, GPUs in slots, and plans.
+"""Common ground of ElasticFlow's problems: jobs with deadlines, GPUs in slots, and plans.
 
 Time is divided into slots, numbered from 0, which starts now.  Job i has to do ``iterations[i]``
 iterations in the slots 0 to ``deadlines[i] - 1``; in a slot in which it holds x GPUs it does
@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import numpy as np
 
 from instances import pictures
-from instances.base import Instance, Plan, Violation, exceeding, total
+from instances.arithmetic import total
+from instances.base import Instance, Plan, Violation, exceeding
 from instances.schema import LONGEST, Array, BoolArray, FloatArray, IntArray, Scalar
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ class DeadlineJobs(Instance[P]):
 
     @cached_property
     def concave(self) -> bool:
-        """Whether every job gains less, or the same, from each GPU than from the one before.
+        """True if every job gains less, or the same, from each GPU than from the one before.
 
         Curves may fall beyond their peak, where a job is better off with fewer GPUs.
         """
@@ -119,7 +120,7 @@ class DeadlineJobs(Instance[P]):
         return in_time
 
     def cluster_efficiency(self, gpus: IntArray, *, whole_job: bool = False) -> float:
-        """How well the GPUs of the cluster are used in a slot, (8) of section 6.1: the mean over all GPUs.
+        """Return the efficiency of the cluster in a slot, (8) of section 6.1: the mean over all GPUs.
 
         A GPU counts with its part of its job's throughput, in proportion to what the job does on one
         GPU, and an idle one with 0.  On concave curves that is 1 at most.

@@ -7,6 +7,7 @@ from typing import Annotated, Any, TypedDict
 import numpy as np
 
 from instances.arguments import Count, Positive
+from instances.arithmetic import power
 from instances.schema import FloatArray, Scalar
 
 __all__ = ["JobOptions", "draw_jobs"]
@@ -75,7 +76,7 @@ def draw_jobs(
 
 
 def _linear_curves(rng: np.random.Generator, n: int, num_gpus: int) -> FloatArray:
-    curves: FloatArray = np.outer(10 ** rng.uniform(1, 3, n), np.arange(num_gpus + 1))
+    curves: FloatArray = np.outer(power(10, rng.uniform(1, 3, n)), np.arange(num_gpus + 1))
     return curves
 
 
@@ -83,7 +84,7 @@ def _concave_curves(rng: np.random.Generator, n: int, num_gpus: int) -> FloatArr
     """Each doubling of the GPUs is worth less than the one before; linear between powers of two."""
     levels = 2 ** np.arange(num_gpus.bit_length() + 1)
     gain = rng.uniform(0.5, 1, (n, 1)) * np.cumprod(rng.uniform(0.5, 1, (n, len(levels) - 1)), axis=1)
-    speed = np.cumprod(np.hstack([np.ones((n, 1)), 1 + gain]), axis=1) * 10 ** rng.uniform(1, 3, (n, 1))
+    speed = np.cumprod(np.hstack([np.ones((n, 1)), 1 + gain]), axis=1) * power(10, rng.uniform(1, 3, (n, 1)))
     gpus = np.arange(num_gpus + 1)
     return np.array([np.interp(gpus, [0, *levels], [0, *row]) for row in speed])
 
@@ -91,9 +92,9 @@ def _concave_curves(rng: np.random.Generator, n: int, num_gpus: int) -> FloatArr
 def _measured_curves(rng: np.random.Generator, n: int, num_gpus: int) -> FloatArray:
     """Concave curves with an error of up to 20% at each power of two, flat in between."""
     gpus = np.arange(num_gpus + 1)
-    power = 2 ** np.floor(np.log2(np.maximum(gpus, 1))).astype(int)
+    below = 2 ** (np.frexp(np.maximum(gpus, 1))[1] - 1)
     error = rng.uniform(0.8, 1.2, (n, num_gpus + 1))
-    curves: FloatArray = (_concave_curves(rng, n, num_gpus) * error)[:, power]
+    curves: FloatArray = (_concave_curves(rng, n, num_gpus) * error)[:, below]
     curves[:, 0] = 0.0
     return curves
 

@@ -158,7 +158,7 @@ def jobs_from_trace(
 def _kinds(
     rng: np.random.Generator, jobs: pd.DataFrame, tables: pd.DataFrame, repairs: dict[str, int]
 ) -> list[tuple[str, int]]:
-    """The model and batch size of each job, drawn where the trace does not say."""
+    """Return the model and batch size of each job, drawn where the trace does not say."""
     known: list[tuple[str, int]] = list(tables.index)
     models = jobs["model"].tolist() if "model" in jobs else [""] * len(jobs)
     if not any(models):
@@ -180,7 +180,7 @@ def _kinds(
 
 
 def _missing(model: str, size: int | None, tables: pd.DataFrame) -> str:
-    """What to give where there are no throughputs of a job."""
+    """Advise on what to give where there are no throughputs of a job."""
     name = tables.attrs["reading"]["source"]
     batch = "" if size is None else f" at batch size {size}"
     sizes = [known for one, known in tables.index if one == model]

@@ -59,7 +59,7 @@ class Cost(PricedSharing):
         return prices
 
     def spending(self, plan: Allocation) -> float:
-        """What the workers cost, $/h."""
+        """Return the cost of the workers, $/h."""
         return float((self.prices * plan.time_fractions).sum())
 
     def _value(self, plan: Allocation) -> float:
@@ -78,7 +78,7 @@ from_frame = Cost.from_frame
 
 
 def three_jobs(*, slo: float = np.inf) -> Cost:
-    """The cluster of section 4.1 at $3/h for the V100 and $1/h for the K80, 270,000 steps each.
+    """Return the cluster of section 4.1 at $3/h for the V100 and $1/h for the K80, 270,000 steps each.
 
     Without an SLO the optimum is 50 steps/s per $/h: only job 2 runs, on the K80.  With an SLO of an
     hour, which asks for 75 steps/s, it is 37.5: job 2 spends half of its time on the V100, as section 1

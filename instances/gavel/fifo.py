@@ -16,6 +16,7 @@ from typing import Unpack
 
 import numpy as np
 
+from instances.arithmetic import dot
 from instances.data.lines import Source
 from instances.gavel.sharing import Allocation, Sharing
 from instances.gavel.synthetic import ClusterOptions, draw_cluster, three_jobs_on_two_types
@@ -46,7 +47,7 @@ class Fifo(Sharing):
         return worths
 
     def _value(self, plan: Allocation) -> float:
-        return float(self.worths @ self.throughput(plan))
+        return float(dot(self.worths, self.throughput(plan)))
 
 
 def generate(rng: np.random.Generator | int, **options: Unpack[ClusterOptions]) -> Fifo:
@@ -82,7 +83,7 @@ from_frame = Fifo.from_frame
 
 
 def three_jobs() -> Fifo:
-    """The cluster of section 4.1: the optimum, 3 + 2/3, gives job 0 the V100 and job 1 the K80."""
+    """Return the cluster of section 4.1: the optimum, 3 + 2/3, gives job 0 the V100 and job 1 the K80."""
     return Fifo(**three_jobs_on_two_types())
 
 

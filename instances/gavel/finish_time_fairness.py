@@ -131,7 +131,7 @@ from_frame = FinishTimeFairness.from_frame
 
 
 def three_jobs() -> FinishTimeFairness:
-    """The cluster of section 4.1 with 100 s of work for each job on the V100, all jobs new.
+    """Return the cluster of section 4.1 with 100 s of work for each job on the V100, all jobs new.
 
     The optimum is 11/12: all jobs finish 8.3% earlier than with an isolated third each.
     """

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Annotated, Unpack
 import numpy as np
 
 from instances import pictures
+from instances.arithmetic import power
 from instances.base import Violation, exceeding
 from instances.data.lines import Source
 from instances.gavel.sharing import Allocation, Sharing
@@ -125,13 +126,13 @@ class HierarchicalFairness(Sharing):
         return ceilings
 
     def plan(self, allocation: Allocation) -> HierarchicalAllocation:
-        """An allocation as a plan of this problem."""
+        """Return an allocation as a plan of this problem."""
         return HierarchicalAllocation(
             time_fractions=allocation.time_fractions, normalized_throughputs=self.normalized_throughputs(allocation)
         )
 
     def _value(self, plan: Allocation) -> float:
-        """The first level: how far all jobs that rise at first can rise together under the plan.
+        """Return the first level: the height to which all jobs that rise at first can rise together under the plan.
 
         Plans are to be compared by their whole vector; this is its part that one number can hold.
         """
@@ -209,9 +210,9 @@ def generate(
     return HierarchicalFairness(
         **fields,
         entities=rng.integers(0, num_entities, n),
-        entity_weights=weight_spread ** rng.uniform(0, 0.5, num_entities),
+        entity_weights=power(weight_spread, rng.uniform(0, 0.5, num_entities)),
         entity_policies=np.where(rng.random(num_entities) < fifo_fraction, "fifo", "fairness"),
-        weights=weight_spread ** rng.uniform(0, 1, n),
+        weights=power(weight_spread, rng.uniform(0, 1, n)),
     )
 
 
@@ -249,7 +250,7 @@ from_frame = HierarchicalFairness.from_frame
 
 
 def four_jobs() -> HierarchicalFairness:
-    """The example of section 4.3: jobs of weights 3, 1, 1, 1 on 4 GPUs of one type.
+    """Return the example of section 4.3: jobs of weights 3, 1, 1, 1 on 4 GPUs of one type.
 
     The first level is where job 0 runs all the time, at weight 1/2, and the others a third of it.
     There is a GPU for everybody, so the others go on rising, and all end at 1.
@@ -276,7 +277,7 @@ def two_entities() -> HierarchicalFairness:
 
 
 def product_and_research() -> HierarchicalFairness:
-    """The two teams of Figure 6 on two GPUs: three jobs that share fairly, and two in order.
+    """Return the two teams of Figure 6 on two GPUs: three jobs that share fairly, and two in order.
 
     If job 3 is frozen its weight goes to job 4; if job 1 is, its weight is shared by jobs 0 and 2.  (The
     figure counts jobs from 1; speeds, GPUs and the teams' weights are not printed.)
@@ -291,7 +292,7 @@ def product_and_research() -> HierarchicalFairness:
 
 
 def growing_cluster(time: int = 68, *, policy: str = "fairness") -> HierarchicalFairness:
-    """The cluster of Figures 12 and 13 at a time: three workers of each of three types, a job more every 4 steps.
+    """Return the cluster of Figures 12 and 13 at a time: three workers of each of three types, a new job every 4 steps.
 
     The first six jobs belong to entity 0 of weight 1, the next to entity 1 of weight 2, the last to entity 2
     of weight 3; all 18 are there at time 68.  (The jobs' speeds are not printed.  These are made up: three

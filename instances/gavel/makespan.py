@@ -78,7 +78,7 @@ from_frame = Makespan.from_frame
 
 
 def three_jobs() -> Makespan:
-    """The cluster of section 4.1 with 100 s of work for each job on the V100.
+    """Return the cluster of section 4.1 with 100 s of work for each job on the V100.
 
     The optimum is 200 s: jobs 0 and 1 halve the V100, job 2 keeps the K80, which slows it least.
     Isolated thirds take 240 s.

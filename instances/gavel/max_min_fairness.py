@@ -85,7 +85,7 @@ from_frame = MaxMinFairness.from_frame
 
 
 def three_jobs() -> MaxMinFairness:
-    """The example of section 4.1: three jobs on one V100 and one K80.
+    """Return the example of section 4.1: three jobs on one V100 and one K80.
 
     The optimum is 8/11, 9.1% above the 2/3 that each job gets from an isolated third of the
     cluster.  One allocation attains it: (5/11, 0), (5/11, 1/11) and (1/11, 10/11) of the V100's and
@@ -95,7 +95,7 @@ def three_jobs() -> MaxMinFairness:
 
 
 def space_sharing() -> MaxMinFairness:
-    """The two jobs of section 3.1 on one V100, one P100 and one K80, which may share the V100.
+    """Return the two jobs of section 3.1 on one V100, one P100 and one K80, which may share the V100.
 
     Together each makes half of its steps there, so sharing in space is worth as much as sharing in time:
     the optimum is 24/19 with the pair and without.  (Workers are not printed; there is one of each type.)

@@ -1,4 +1,4 @@
-"""What Gavel's two cost policies share: workers that are paid by the hour, and service objectives.
+"""Common ground of Gavel's two cost policies: workers that are paid by the hour, and service objectives.
 
 A job with a service level objective (SLO) must have finished its steps when the time is up:
 
@@ -14,6 +14,7 @@ from typing import Annotated, Any, Self, Unpack
 
 import numpy as np
 
+from instances.arithmetic import power
 from instances.base import Violation, exceeding
 from instances.data.lines import Source
 from instances.gavel.sharing import Allocation, Sharing
@@ -121,7 +122,7 @@ class PricedSharing(SharingWithSteps):
         rng = np.random.default_rng(rng)
         fields = draw_cluster(rng, **options)
         steps = draw_steps(rng, fields["throughputs"])
-        of_pool = np.sort(np.round(10 ** rng.uniform(-0.5, 0.7, len(fields["num_workers"])), 2))
+        of_pool = np.sort(np.round(power(10, rng.uniform(-0.5, 0.7, len(fields["num_workers"]))), 2))
         slos = draw_slos(rng, fields, steps, fraction=slo_fraction, tightness=slo_tightness)
         return cls(**fields, costs=of_pool[fields["pools"]], steps=steps, slos=slos)
 

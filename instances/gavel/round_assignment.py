@@ -1,4 +1,4 @@
-"""Which jobs run in the next round: Gavel (OSDI'20), section 5 and Algorithm 1.
+"""Jobs of the next round: Gavel (OSDI'20), section 5 and Algorithm 1.
 
 A policy's allocation is a fraction of time; a round is a few minutes in which each worker runs one
 job or one pair.  Every row of the allocation (a job alone, or a pair) has a priority on every type.
@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 
 from instances import pictures
-from instances.base import Instance, Plan, Violation, exceeding, product, total
+from instances.arithmetic import product, total
+from instances.base import Instance, Plan, Violation, exceeding
 from instances.gavel.sharing import Allocation
 from instances.schema import Array, BoolArray, FloatArray, IntArray, default
 
@@ -36,7 +37,7 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class RoundAssignmentPlan(Plan):
-    """What runs in the round.
+    """The rows that run in the round.
 
     Attributes
     ----------
@@ -204,7 +205,7 @@ from_frame = RoundAssignment.from_frame
 
 
 def blocked_round() -> RoundAssignment:
-    """A round in which the most urgent job blocks three others.
+    """Return a round in which the most urgent job blocks three others.
 
     On a pool of three workers, job 0 needs all three and has priority 4; jobs 1 to 3 need one each
     and have priority 3.  Algorithm 1 runs job 0, worth 4; the optimum is 9.

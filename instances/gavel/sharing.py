@@ -1,4 +1,4 @@
-"""What all of Gavel's policies share: the cluster, the jobs, allocations, and equal shares.
+"""Common ground of Gavel's policies: the cluster, the jobs, allocations, and equal shares.
 
 Gavel (OSDI'20) divides time.  An allocation X says which fraction of wall-clock time each job
 spends on each worker type, alone or next to a partner on the same workers (space sharing, 3.1).
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 
 from instances import pictures
+from instances.arithmetic import dot
 from instances.base import Instance, Plan, Violation, exceeding
 from instances.schema import Array, BoolArray, FloatArray, IntArray, default
 
@@ -128,7 +129,7 @@ class Sharing(Instance[Allocation]):
         x = plan.time_fractions if self.num_jobs else np.zeros((0, self.num_types))
         received: FloatArray = (self.throughputs * x[: self.num_jobs]).sum(axis=1)
         if self.num_pairs:
-            shared = np.einsum("qkm,qk->qm", self.pair_throughputs, x[self.num_jobs :])
+            shared = (self.pair_throughputs * x[self.num_jobs :, :, None]).sum(axis=1)
             received = received + np.bincount(self.pairs.ravel(), weights=shared.ravel(), minlength=self.num_jobs)
         return received
 
@@ -154,7 +155,7 @@ class Sharing(Instance[Allocation]):
         A pool that a job does not fit counts in the sizes and gives it nothing; 0 for a job that runs
         nowhere alone.
         """
-        equal: FloatArray = self.pool_throughputs @ (self.num_workers / max(1, self.num_workers.sum()))
+        equal: FloatArray = dot(self.pool_throughputs, self.num_workers / max(1, self.num_workers.sum()))
         return equal
 
     @cached_property
@@ -197,7 +198,7 @@ class Sharing(Instance[Allocation]):
         job_time = row_time[: self.num_jobs].copy()
         if self.num_pairs:
             np.add.at(job_time, self.pairs.ravel(), np.repeat(row_time[self.num_jobs :], 2))
-        type_workers = self.row_scale_factors @ plan.time_fractions
+        type_workers = dot(self.row_scale_factors, plan.time_fractions)
         workers: FloatArray = np.bincount(self.pools, weights=type_workers, minlength=len(self.num_workers)).astype(
             float
         )
@@ -242,7 +243,7 @@ class Sharing(Instance[Allocation]):
         axes.set_ylabel("job" if (self.scale_factors == 1).all() else "job × workers it holds at once")
 
     def _columns(self) -> dict[str, Any]:
-        """What :func:`instances.pictures.time_fractions` has to know of the cluster."""
+        """Return the arguments of :func:`instances.pictures.time_fractions` that describe the cluster."""
         return {
             "scale_factors": self.row_scale_factors,
             "pairs": self.pairs,
@@ -251,7 +252,7 @@ class Sharing(Instance[Allocation]):
         }
 
     def _marks(self) -> dict[str, pictures.Look]:
-        """What a legend explains beside the jobs' colours."""
+        """Return the marks that a legend explains beside the jobs' colours."""
         return {"pair on the same workers": pictures.HATCHED} if self.num_pairs else {}
 
     def _type_names(self) -> list[str]:

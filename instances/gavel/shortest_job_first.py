@@ -72,7 +72,7 @@ from_frame = ShortestJobFirst.from_frame
 
 
 def three_jobs() -> ShortestJobFirst:
-    """The cluster of section 4.1 with 100, 100 and 50 s of work on the V100: the optimum is 50 s."""
+    """Return the cluster of section 4.1 with 100, 100 and 50 s of work on the V100: the optimum is 50 s."""
     return ShortestJobFirst(**three_jobs_on_two_types(), steps=np.array([4000.0, 1200.0, 5000.0]))
 
 

@@ -1,4 +1,4 @@
-"""What Gavel's policies share that look at how much work jobs have left."""
+"""Common ground of Gavel's policies that look at the work left of jobs."""
 
 from __future__ import annotations
 

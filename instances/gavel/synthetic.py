@@ -6,6 +6,7 @@ from typing import Any, TypedDict
 
 import numpy as np
 
+from instances.arithmetic import power
 from instances.schema import FloatArray
 
 __all__ = ["ClusterOptions", "draw_cluster", "draw_steps", "three_jobs_on_two_types"]
@@ -65,11 +66,11 @@ def draw_cluster(
     if multi_worker:
         scale_factors = rng.choice([1, 2, 4, 8], n, p=[0.7, 0.125, 0.125, 0.05])
         scale_factors = np.minimum(scale_factors, workers)
-    slowest = 10 ** rng.uniform(-0.5, 1.5, n)
+    slowest = power(10, rng.uniform(-0.5, 1.5, n))
     speed_up = rng.uniform(min(2.0, heterogeneity), heterogeneity, n)
     position = np.sort(rng.uniform(0, 1, (n, k)), axis=1)
     position[:, 0], position[:, -1] = 0.0, 1.0
-    throughputs = slowest[:, None] * speed_up[:, None] ** position
+    throughputs = slowest[:, None] * power(speed_up[:, None], position)
     pools = np.arange(k)
     if unconsolidated:
         spread = np.where(scale_factors > 1, rng.uniform(0.3, 0.9, n), 1.0)
@@ -100,7 +101,7 @@ def draw_steps(rng: np.random.Generator, throughputs: FloatArray, *, spread: flo
     """
     n = len(throughputs)
     exponent = np.where(rng.random(n) < 0.8, rng.uniform(1.5, 3, n), rng.uniform(3, 4, n))
-    steps: FloatArray = np.ceil(60 * 10 ** (2.5 + spread * (exponent - 2.5)) * throughputs.max(axis=1))
+    steps: FloatArray = np.ceil(60 * power(10, 2.5 + spread * (exponent - 2.5)) * throughputs.max(axis=1))
     return steps
 
 

@@ -46,7 +46,7 @@ from_frame = ThroughputPerDollar.from_frame
 
 
 def three_jobs(*, slo: float = np.inf) -> ThroughputPerDollar:
-    """The cluster of section 4.1 at $3/h for the V100 and $1/h for the K80, 270,000 steps each.
+    """Return the cluster of section 4.1 at $3/h for the V100 and $1/h for the K80, 270,000 steps each.
 
     The optimum is 40/3 + 50 steps/s per $/h, job 0 on the V100 and job 2 on the K80.  With an SLO of
     an hour for job 2, which asks for 75 steps/s, jobs 0 and 2 halve both: 160/3.  (Prices and steps are

@@ -67,5 +67,5 @@ from_frame = TotalThroughput.from_frame
 
 
 def three_jobs() -> TotalThroughput:
-    """The cluster of section 4.1: the optimum, 110 steps/s, has job 2 on the V100 and job 0 on the K80."""
+    """Return the cluster of section 4.1: the optimum, 110 steps/s, has job 2 on the V100 and job 0 on the K80."""
     return TotalThroughput(**three_jobs_on_two_types())

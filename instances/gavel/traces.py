@@ -157,7 +157,7 @@ class _Rates:
         return together
 
     def _advice(self, model: str, scale: int) -> str:
-        """What to do about a job type of which nothing is known on the worker types that are asked for."""
+        """Advise on a job type of which nothing is known on the worker types that are asked for."""
         others = sorted(other for name, other in self.job_types if name == model and other != scale)
         has = f"; of this model it has scale factors {', '.join(map(str, others))}" if others else ""
         if (model, scale) in self.job_types:
@@ -175,7 +175,7 @@ def _renumbered(numbers: Mapping[Any, int], wanted: Iterable[Any]) -> IntArray:
 
 
 def _rates(throughputs: pd.DataFrame | _Rates) -> _Rates:
-    """A table by numbers."""
+    """Return a table by numbers."""
     if isinstance(throughputs, _Rates):
         return throughputs
     columns = {name: throughputs[name].tolist() for name in ("worker_type", "model", "scale_factor")}
@@ -265,7 +265,7 @@ def cluster(
 
 
 def listed_jobs(trace: pd.DataFrame, throughputs: pd.DataFrame | _Rates) -> pd.DataFrame:
-    """The jobs of a trace whose type, model and scale factor, the table has on some worker type.
+    """Return the jobs of a trace whose type, model and scale factor, the table has on some worker type.
 
     Raises
     ------
@@ -280,7 +280,7 @@ def _kinds(jobs: pd.DataFrame) -> list[JobType]:
 
 
 def _listed(trace: pd.DataFrame, rates: _Rates) -> IntArray:
-    """The rows of :func:`listed_jobs`."""
+    """Return the rows of :func:`listed_jobs`."""
     listed, kinds = rates.job_types, _kinds(trace)
     known = np.array([kind in listed for kind in kinds])
     if not known.any():
@@ -310,7 +310,7 @@ def draw_jobs(
 
 
 def _drawn(rng: np.random.Generator | int, trace: pd.DataFrame, rates: _Rates, num_jobs: int) -> IntArray:
-    """The rows of :func:`draw_jobs`."""
+    """Return the rows of :func:`draw_jobs`."""
     if num_jobs < 1:
         raise InstanceError(f"num_jobs: got {num_jobs}, must be at least 1")
     rng = np.random.default_rng(rng)
@@ -434,7 +434,7 @@ def _active(
 
 
 def _numbers(kinds: Sequence[JobType]) -> IntArray:
-    """The number of each job's type among the different ones, in order of their first job."""
+    """Return the number of each job's type among the different ones, in order of their first job."""
     number_of = {kind: number for number, kind in enumerate(dict.fromkeys(kinds))}
     return np.array([number_of[kind] for kind in kinds], np.int64)
 
@@ -523,7 +523,7 @@ def from_trace(
     skip_bad_rows: bool = False,
     **fields: Any,
 ) -> Sharing:
-    """A snapshot: the jobs of a trace that are active at a time, as an instance of any policy.
+    """Take a snapshot: the jobs of a trace that are active at a time, as an instance of any policy.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How much CPU and memory each job gets: Synergy (OSDI'22), section 4.1.1, program (1)-(5).
+"""Shares of CPU and memory: Synergy (OSDI'22), section 4.1.1, program (1)-(5).
 
 Seen as one super-machine, the cluster's CPU cores and memory are divided among the jobs of a
 round.  Each job takes one of its configurations; no job may train slower than with its
@@ -96,7 +96,7 @@ class SynergyAllocation(SensitiveJobs[SynergyAllocationPlan]):
         yield from self.unfair(choices)
 
     def placement(self, plan: SynergyAllocationPlan, *, integral_gpus: bool = False) -> SynergyPlacement:
-        """The second stage (4.1.2): place the jobs with the CPUs and memory that ``plan`` gives them."""
+        """Return the second stage (4.1.2): place the jobs with the CPUs and memory that ``plan`` gives them."""
         return SynergyPlacement(
             num_servers=self.num_servers,
             server_gpus=self.server_gpus,

@@ -27,7 +27,8 @@ from typing import TYPE_CHECKING, Annotated, Unpack
 import numpy as np
 
 from instances import pictures
-from instances.base import Instance, PlanError, Violation, exceeding, product, total
+from instances.arithmetic import product, total
+from instances.base import Instance, PlanError, Violation, exceeding
 from instances.schema import Array, BoolArray, FloatArray, IntArray, Ragged, Scalar, default
 from instances.synergy.allocation import SynergyAllocationPlan
 from instances.synergy.placement import SynergyPlacement
@@ -205,11 +206,11 @@ class HeterogeneousAllocation(Instance[SynergyAllocationPlan]):
         return tuple(found)
 
     def uncapped(self) -> HeterogeneousAllocation:
-        """The same jobs without the cap of one server's CPUs and memory."""
+        """Return the same jobs without the cap of one server's CPUs and memory."""
         return replace(self, server_cap=False)
 
     def restricted_to(self, jobs: Sequence[int] | IntArray) -> HeterogeneousAllocation:
-        """The same machines with some of the jobs only, in the order given."""
+        """Return the same machines with some of the jobs only, in the order given."""
         kept = np.asarray(jobs, np.int64)
         return replace(
             self,
@@ -225,7 +226,7 @@ class HeterogeneousAllocation(Instance[SynergyAllocationPlan]):
         return np.array([job for job in known.tolist() if self.config_types[job][plan.choices[job]] == kind], np.int64)
 
     def placement(self, plan: SynergyAllocationPlan, kind: int, *, integral_gpus: bool = False) -> SynergyPlacement:
-        """The second stage of one type (A.2.3, by the program of A.1.3): place the jobs that a plan has there.
+        """Return the second stage of one type (A.2.3, by the program of A.1.3): place the jobs that a plan has there.
 
         Its jobs are those of :meth:`jobs_on`.  Jobs with choice -1, which wait, have no part in it.
         """

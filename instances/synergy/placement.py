@@ -1,4 +1,4 @@
-"""Which server each job runs on: Synergy (OSDI'22), section 4.1.2 and appendix A.1.3.
+"""Servers for jobs: Synergy (OSDI'22), section 4.1.2 and appendix A.1.3.
 
 The first stage has fixed every job's GPUs, CPU cores and memory.  A job may be spread over
 servers, each carrying a share of all three resources; a job on more than one server is
@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Annotated, Unpack
 import numpy as np
 
 from instances import pictures
+from instances.arithmetic import dot
 from instances.base import Instance, Plan, Violation, exceeding
 from instances.data.lines import PathLike, Source
 from instances.data.origin import origin
@@ -53,12 +54,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 RESOURCES = ("gpus", "cpus", "memory")
-"""What servers have and jobs demand, in the order of rows and columns."""
+"""The resources of servers, in the order of rows and columns."""
 
 
 @dataclass(frozen=True, eq=False)
 class SynergyPlacementPlan(Plan):
-    """Where the jobs run.
+    """The servers of the jobs.
 
     Attributes
     ----------
@@ -138,7 +139,7 @@ class SynergyPlacement(Instance[SynergyPlacementPlan]):
         shares = plan.shares
         yield from exceeding("share_at_least_0", 0, shares)
         yield from exceeding("placed", np.abs(shares.sum(axis=1) - 1), 0, size=1)
-        used = shares.T @ self.demands
+        used = dot(shares.T, self.demands)
         for resource, name in enumerate(RESOURCES):
             yield from exceeding(f"server_{name}", used[:, resource], self.capacity[resource])
         if self.integral_gpus:
@@ -299,7 +300,7 @@ def shared_middle() -> SynergyPlacement:
 
 
 def six_gpus() -> tuple[SynergyPlacement, SynergyPlacementPlan]:
-    """A job of 6 GPUs that a solution of the second program cuts into 3.3 and 2.7 (section 4.1.3).
+    """Return a job of 6 GPUs that a solution of the second program cuts into 3.3 and 2.7 (section 4.1.3).
 
     The servers, two of 4 GPUs, and the job's cores and memory are not printed.
     """

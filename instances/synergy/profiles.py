@@ -1,4 +1,4 @@
-"""How fast a job trains with given CPU cores and memory: Synergy (OSDI'22), section 3.1.
+"""Profiles of jobs, their speed with given CPU cores and memory: Synergy (OSDI'22), section 3.1.
 
 A training job is a pipeline: storage delivers samples, CPU cores prepare them, GPUs consume them,
 and the slowest stage sets the pace.  A cache in memory that keeps a fixed set of samples saves
@@ -101,7 +101,7 @@ def profile(
     storage_bandwidth: float,
     process_memory: float = 0.0,
 ) -> FloatArray:
-    """The sensitivity matrix W[c, m] of a job: the slowest of GPU, CPU and storage.
+    """Return the sensitivity matrix W[c, m] of a job: the slowest of GPU, CPU and storage.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def profile(
 def naive_profile(
     measure: Callable[[int, float], float], cpus: Sequence[int] | IntArray, memory: Sequence[float] | FloatArray
 ) -> FloatArray:
-    """The sensitivity matrix by measuring every combination, which optimistic profiling is compared with.
+    """Measure the sensitivity matrix in every combination, which optimistic profiling is compared with.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ def optimistic_profile(
     process_memory: float = 0.0,
     search: bool = False,
 ) -> FloatArray:
-    """The sensitivity matrix by optimistic profiling: cores are measured with all data cached, memory is computed.
+    """Find the sensitivity matrix by optimistic profiling: cores are measured with all data cached, memory is computed.
 
     Parameters
     ----------
@@ -244,7 +244,7 @@ def optimistic_profile(
 def binary_search_profile(
     measure: Callable[[int], float], max_cpus: int, *, threshold: float = 0.1
 ) -> tuple[IntArray, FloatArray]:
-    """Which CPU counts to measure: one binary search from the maximum, towards where the throughput still grows.
+    """Choose the CPU counts to measure: one binary search from the maximum, towards where the throughput still grows.
 
     ``max_cpus`` is measured first, then the middle of 1 to ``max_cpus`` cores.  Where the upper end of the
     interval is faster than its middle by less than ``threshold``, the search goes on in the lower half, else
@@ -292,7 +292,7 @@ def binary_search_profile(
 def both_halves_profile(
     measure: Callable[[int], float], max_cpus: int, *, threshold: float = 0.1
 ) -> tuple[IntArray, FloatArray]:
-    """Which CPU counts to measure: bisect every interval in which the throughput still grows.
+    """Choose the CPU counts to measure: bisect every interval in which the throughput still grows.
 
     Another reading of section 3.1 than :func:`binary_search_profile`, with more points where the curve is
     steep.  Both ends, 1 core and ``max_cpus``, are measured.  An interval is halved, and its middle
@@ -364,7 +364,7 @@ def draw_tasks(rng: np.random.Generator, count: int, mix: Sequence[float]) -> li
 
 @dataclass(frozen=True)
 class _Ranges:
-    """What synthetic jobs of a task are drawn from, uniformly."""
+    """The ranges that synthetic jobs of a task are drawn from, uniformly."""
 
     gpu_speed: tuple[float, float]
     """Samples/s of one GPU."""

@@ -1,4 +1,4 @@
-"""Which jobs run in a round: the queue of a scheduling policy, and the first of it whose GPUs fit.
+"""Jobs that run in a round: the queue of a scheduling policy, and the first of it whose GPUs fit.
 
 Every round begins with the *runnable* jobs (Synergy, OSDI'22, section 4.2).  The policy orders the queue,
 by arrival, remaining time, attained service or fairness; the first jobs whose GPU demands the cluster can
@@ -65,7 +65,7 @@ def ftf(ratios: ArrayLike) -> IntArray:
 
 
 def runnable(gpu_demands: ArrayLike, num_gpus: int, order: Iterable[int], *, skip: bool = True) -> IntArray:
-    """The runnable jobs of a round: the first of the queue whose GPU demands can be satisfied.
+    """Return the runnable jobs of a round: the first of the queue whose GPU demands can be satisfied.
 
     Each job of the queue in turn takes its GPUs, if there are as many left.  CPUs and memory play no part.
 

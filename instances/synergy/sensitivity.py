@@ -1,4 +1,4 @@
-"""What Synergy's allocation problems share: jobs that are more or less sensitive to CPUs and memory.
+"""Common ground of Synergy's allocation problems: jobs that are more or less sensitive to CPUs and memory.
 
 Every job holds a fixed number of GPUs.  Its *configurations* say how much CPU and memory it may
 be given beside them, and how fast it then trains.  The *GPU-proportional share* is what other
@@ -44,13 +44,13 @@ CPU, MEMORY, THROUGHPUT = 0, 1, 2
 """Columns of a configuration."""
 
 ROUNDING = 1e-12
-"""What rounding may add to a demand, relative to a share or capacity: so little that sums of many stay within
+"""The most that rounding may add to a demand, relative to a share or capacity: so little that sums of many stay within
 the judge's tolerance.
 """
 
 
 def from_matrix(throughputs: ArrayLike, cpus: ArrayLike, memory: ArrayLike, *, gpus: int = 1) -> FloatArray:
-    """Configurations from a sensitivity matrix: the paper's W_j[c, m] of a whole job, or that of one GPU.
+    """Make configurations of a sensitivity matrix: the paper's W_j[c, m] of a whole job, or that of one GPU.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def from_matrix(throughputs: ArrayLike, cpus: ArrayLike, memory: ArrayLike, *, g
 
 
 def undominated(configs: FloatArray) -> IntArray:
-    """Which configurations are worth considering.
+    """Return the configurations that are worth considering.
 
     A configuration is dominated when another one needs no more of either resource and gives at
     least as much throughput; of equal ones the first is kept.  Whatever a plan or a relaxation
@@ -109,7 +109,7 @@ def undominated(configs: FloatArray) -> IntArray:
 
 
 def fastest(configs: FloatArray, allowed: BoolArray) -> int:
-    """The allowed configuration of greatest throughput, then of least CPU, memory and index; -1 if none."""
+    """Return the allowed configuration of greatest throughput, then of least CPU, memory and index; -1 if none."""
     rows = np.flatnonzero(allowed)
     if not rows.size:
         return -1
@@ -118,7 +118,7 @@ def fastest(configs: FloatArray, allowed: BoolArray) -> int:
 
 
 def saturating(configs: FloatArray, allowed: BoolArray, fair: float, tolerance: float) -> int:
-    """The least allowed configuration that saturates the job's throughput; -1 if none is allowed (3.2).
+    """Return the least allowed configuration that saturates the job's throughput; -1 if none is allowed (3.2).
 
     Of those that reach ``1 - tolerance`` of the greatest throughput and, where any does, ``fair``, the
     one of least CPU, then of least memory and index.  With a tolerance of 0 it is that of :func:`fastest`.
@@ -135,7 +135,7 @@ def saturating(configs: FloatArray, allowed: BoolArray, fair: float, tolerance: 
 def within_server(
     configs: FloatArray, gpus: int, server_gpus: int, server_cpus: float, server_memory: float
 ) -> BoolArray:
-    """(a,) bool: the configurations within one server's CPUs and memory; all, if it does not hold the GPUs (6)."""
+    """Mark configurations within one server's CPUs and memory, (a,) bool; all, if it does not hold the GPUs (6)."""
     if gpus > server_gpus:
         return np.ones(len(configs), bool)
     server = np.array([server_cpus, server_memory])
@@ -144,20 +144,20 @@ def within_server(
 
 
 def within(configs: FloatArray, share: FloatArray) -> BoolArray:
-    """(a,) bool: the configurations at or below a share of CPUs and memory, up to rounding."""
+    """Mark the configurations at or below a share of CPUs and memory, up to rounding, (a,) bool."""
     inside: BoolArray = np.asarray((configs[:, :THROUGHPUT] <= share * (1 + ROUNDING)).all(axis=1))
     return inside
 
 
 def at_least_fair(configs: FloatArray, fair: float) -> BoolArray:
-    """(a,) bool: the configurations that give a job its fair throughput, within the tolerance."""
+    """Mark the configurations that give a job its fair throughput, within the tolerance, (a,) bool."""
     worth = configs[:, THROUGHPUT]
     enough: BoolArray = fair - worth <= TOLERANCE * fair
     return enough
 
 
 def above_server(job: int, config: FloatArray, server_cpus: float, server_memory: float) -> Iterator[Violation]:
-    """What a configuration exceeds one server by."""
+    """Yield the violations of one server by a configuration."""
     for name, amount, capacity in (
         ("job_cpus", config[CPU], server_cpus),
         ("job_memory", config[MEMORY], server_memory),
@@ -227,11 +227,11 @@ class SensitiveJobs(Instance[P]):
         return fair
 
     def uncapped(self) -> Self:
-        """The same jobs without the cap of one server's CPUs and memory."""
+        """Return the same jobs without the cap of one server's CPUs and memory."""
         return replace(self, server_cap=False)
 
     def restricted_to(self, jobs: Sequence[int] | IntArray) -> Self:
-        """The same cluster with some of the jobs only, in the order given: the jobs of a round, say."""
+        """Return the same cluster with some of the jobs only, in the order given: the jobs of a round, say."""
         kept = np.asarray(jobs, np.int64)
         return replace(
             self,
@@ -349,7 +349,7 @@ class SensitiveJobs(Instance[P]):
                 yield from above_server(job, self.configs[job][choice], self.server_cpus, self.server_memory)
 
     def _draw(self, axes: Axes, plan: P | None) -> None:
-        """How sensitive each job is: its throughput by the CPU cores that it is given, at best."""
+        """Draw the sensitivity of each job: its throughput by the CPU cores that it is given, at best."""
         draw_sensitivity(axes, self.configs, self.gpu_demands, self.fair_throughputs)
         axes.axvline(self.server_cpus / self.server_gpus, color=pictures.OUTLINE, linestyle="--", linewidth=1.0)
         pictures.from_zero(axes, y=True)

@@ -1,4 +1,4 @@
-"""Which configuration each job gets, and on which servers: the problem that Synergy-Tune answers.
+"""Configurations of jobs and their servers: the problem that Synergy-Tune answers.
 
 Synergy (OSDI'22), section 4.2.  In every round the jobs that are to run hold all or some of the
 cluster's GPUs.  Each takes one of its configurations and is placed: on one server, or spread over
@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Annotated, Unpack
 import numpy as np
 
 from instances import pictures
-from instances.base import Plan, PlanError, Violation, exceeding, total
+from instances.arithmetic import dot, total
+from instances.base import Plan, PlanError, Violation, exceeding
 from instances.data.lines import PathLike, Source
 from instances.schema import Array, BoolArray, FloatArray, IntArray, Scalar
 from instances.synergy.allocation import SynergyAllocation
@@ -105,7 +106,7 @@ class Tuning(SensitiveJobs[TuningPlan]):
         return {**self.dims, "s": self.num_servers}
 
     def stage_one(self) -> SynergyAllocation:
-        """The paper's first stage, the cluster as one super-machine: its optimum bounds this one's."""
+        """Return the paper's first stage, the cluster as one super-machine: its optimum bounds this one's."""
         return SynergyAllocation(
             num_servers=self.num_servers,
             server_gpus=self.server_gpus,
@@ -162,7 +163,7 @@ class Tuning(SensitiveJobs[TuningPlan]):
     def used(self, choices: IntArray, gpus: IntArray) -> FloatArray:
         """(s, 2) float: CPU cores and memory (GB) in use on each server."""
         per_gpu = self.chosen(choices)[:, :THROUGHPUT] / self.gpu_demands[:, None]
-        used: FloatArray = gpus.T @ per_gpu
+        used: FloatArray = dot(gpus.T, per_gpu)
         return used
 
     def _draw(self, axes: Axes, plan: TuningPlan | None) -> None:
@@ -266,7 +267,7 @@ def four_jobs() -> Tuning:
 
 
 def table_1() -> Tuning:
-    """The four jobs of Table 1, each with its shares in Tables 2 and 3.
+    """Return the four jobs of Table 1, each with its shares in Tables 2 and 3.
 
     J1 ResNet18, J2 Audio-M5, J3 Transformer and J4 GNMT want 4 GPUs each, on two servers of 8 GPUs, 24
     cores and 500 GB (section 2.1).  Configuration 0 is the GPU-proportional share (Table 2), 1 the
@@ -296,7 +297,7 @@ def table_3() -> TuningPlan:
 
 
 def proportional_share() -> Tuning:
-    """A job of one GPU on a server of 4 GPUs, 16 cores and 200 GB: its share is 4 cores and 50 GB (section 2)."""
+    """Return a job of one GPU on a server of 4 GPUs, 16 cores, 200 GB: its share is 4 cores and 50 GB (section 2)."""
     return Tuning(
         num_servers=1,
         server_gpus=4,
@@ -339,7 +340,7 @@ def more_memory() -> Tuning:
 
 
 def split_in_two() -> Tuning:
-    """A job of 2 GPUs, 12 cores and 300 GB over two servers of one GPU: 6 cores and 150 GB on each (section 4.2)."""
+    """Return a job of 2 GPUs, 12 cores and 300 GB over two servers of one GPU, with half on each (section 4.2)."""
     return Tuning(
         num_servers=2,
         server_gpus=1,

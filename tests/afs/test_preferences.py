@@ -8,7 +8,7 @@ import pytest
 from heuristics.afs.elastic_sharing import afs_l
 from heuristics.afs.preferences import hand_out, preference_cycles, preferred
 from instances.afs.elastic_sharing import ElasticSharing, generate, three_job_cycle
-from validation.testing.claims import claims, examine
+from validation.kinds.claims import claims, examine
 
 from ..effort import rounds
 

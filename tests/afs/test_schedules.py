@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 
 from heuristics.afs import elastic_sharing as schedulers
-from instances.afs.elastic_sharing import ElasticSharing, Schedule, simulate
+from instances.afs.elastic_sharing import ElasticSharing, Schedule
 from instances.afs.metrics import metrics, timeline
+from instances.afs.simulation import simulate
 from instances.base import InstanceError, PlanError
 
 from .elastic_jobs import cases, two_jobs

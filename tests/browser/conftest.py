@@ -15,9 +15,9 @@ import formulations
 from heuristics.aryl.elastic_allocation import gandiva
 from instances.aryl.elastic_allocation import two_elastic_jobs
 from validation import compare_studies, gap_study, replay_study
-from validation.gaps import gap_to
-from validation.study.compare_page import page
-from validation.testing.witness import Judged, Witness
+from validation.kernel.gaps import gap_to
+from validation.kinds.study.comparison import page
+from validation.kinds.witness import Judged, Witness
 
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 

@@ -1,9 +1,12 @@
-"""Small sets of jobs with deadlines, and brute force over whole GPUs in every slot, without any solver."""
-
-from itertools import product
+"""Small sets of jobs with deadlines, and what the reference finds of them over whole GPUs in every slot."""
 
 import numpy as np
 import pytest
+
+from instances.elasticflow.allocation import ElasticFlowAllocation
+from instances.elasticflow.minimum_satisfactory_share import MinimumSatisfactoryShare
+
+from ..second_opinion import optimum
 
 
 def _draw(seed, *, concave=False, max_jobs=4, max_gpus=4, max_slots=3):
@@ -39,56 +42,24 @@ def _draw(seed, *, concave=False, max_jobs=4, max_gpus=4, max_slots=3):
     }
 
 
-def _runs(instance, job):
-    """All ways for a job to do its iterations: its GPUs in each slot of the horizon."""
-    curve, need = instance.throughputs[job].tolist(), float(instance.iterations[job])
-    own, horizon = int(instance.deadlines[job]), int(instance.deadlines.max())
-    return [
-        run + (0,) * (horizon - own)
-        for run in product(range(instance.num_gpus + 1), repeat=own)
-        if sum(curve[g] for g in run) >= need
-    ]
-
-
-def _joined(instance, jobs):
-    """All (GPUs in use in each slot, GPUs of each job in slot 0) in which the jobs can finish in time."""
-    states = {((0,) * int(instance.deadlines.max()), ())}
-    for job in jobs:
-        runs = _runs(instance, job)
-        states = {
-            (tuple(map(sum, zip(used, run, strict=True))), (*now, run[0]))
-            for used, now in states
-            for run in runs
-            if all(u + g <= instance.num_gpus for u, g in zip(used, run, strict=True))
-        }
-    return states
-
-
 class Brute:
-    """Everything is computed from the instance's fields by plain loops over whole numbers."""
+    """Questions of jobs in slots, whichever problem asks them."""
 
     draw = staticmethod(_draw)
 
     @staticmethod
     def can_finish(instance, jobs):
         """Whether the jobs can all meet their deadlines."""
-        return bool(_joined(instance, jobs))
+        some = list(jobs)
+        fields = {name: getattr(instance, name)[some] for name in ("iterations", "deadlines", "throughputs")}
+        return not some or optimum(MinimumSatisfactoryShare(num_gpus=instance.num_gpus, **fields)) is not None
 
     @staticmethod
     def least_gpu_time(instance, *, full_now=False):
         """Least GPU-slots with which all jobs meet their deadlines, None if they cannot; with (7) if asked."""
-        curves, to_do = instance.throughputs.tolist(), instance.iterations.tolist()
-
-        def allowed(used, now):
-            faster = [
-                m > 0 and g < instance.num_gpus and c[g + 1] > c[g] for c, g, m in zip(curves, now, to_do, strict=True)
-            ]
-            return used[0] == instance.num_gpus or not any(faster)
-
-        return min(
-            (sum(used) for used, now in _joined(instance, range(len(curves))) if not full_now or allowed(used, now)),
-            default=None,
-        )
+        kind = ElasticFlowAllocation if full_now else MinimumSatisfactoryShare
+        fields = {name: getattr(instance, name) for name in ("num_gpus", "iterations", "deadlines", "throughputs")}
+        return optimum(kind(**fields))
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""elasticflow.allocation: (4)-(7) against enumeration, and Algorithm 2 as printed and repaired."""
+"""elasticflow.allocation: two models of (4)-(7), and Algorithm 2 as printed and repaired."""
 
 from fractions import Fraction
 
@@ -16,7 +16,6 @@ from instances import InstanceError
 from instances.elasticflow.allocation import (
     ElasticFlowAllocation,
     equal_jobs,
-    generate,
     overrun,
     overrun_by_moment,
     two_idle_gpus,
@@ -36,20 +35,6 @@ def share_of(instance):
     return MinimumSatisfactoryShare.from_dict({**instance.to_dict(), "problem": MinimumSatisfactoryShare.problem})
 
 
-@pytest.mark.parametrize("first", rounds(100)[::100])
-def test_optimum_equals_enumeration(brute, first):
-    for seed in range(first, first + 100):
-        instance = small(brute, seed)
-        least = brute.least_gpu_time(instance, full_now=True)
-        model = models.build_time_indexed(instance)
-        model.instance = instance
-        for solution in (formulations.solve(instance), formulations.solve(model)):
-            assert (solution.status, solution.objective) == (
-                ("infeasible", None) if least is None else ("optimal", least)
-            )
-            assert solution.plan is None or instance.violations(solution.plan) == []
-
-
 def test_both_models_agree_on_concave_curves(brute):
     for seed in rounds(40):
         instance = small(brute, seed, concave=True, max_jobs=4, max_gpus=6, max_slots=6)
@@ -61,14 +46,6 @@ def test_both_models_agree_on_concave_curves(brute):
         found.append(formulations.solve(instance))
         assert len({(solution.status, solution.objective) for solution in found}) == 1
         assert all(solution.plan is None or instance.violations(solution.plan) == [] for solution in found)
-
-
-def test_scip_agrees():
-    for seed, curves in enumerate(["concave", "linear", "measured"] * 2):
-        instance = generate(seed, num_jobs=3, num_gpus=4, horizon=4, tightness=0.3, curves=curves)
-        found = [formulations.solve(instance, solver=solver) for solver in ("highs", "scip")]
-        assert found[0].status == found[1].status
-        assert found[0].objective == found[1].objective
 
 
 def test_7_costs_gpu_time():
@@ -308,15 +285,6 @@ def test_a_job_with_a_falling_curve_keeps_what_it_had():
 
 
 # --- instances ------------------------------------------------------------------------------------
-
-
-def test_start_plan(brute):
-    for seed in range(40):
-        instance = small(brute, seed)
-        start = greedy_marginal_return_repaired(instance)
-        if start is not None:
-            best = brute.least_gpu_time(instance, full_now=True)
-            assert formulations.solve(instance, start=start).objective == best
 
 
 def test_a_job_on_all_gpus_cannot_grow():

@@ -1,6 +1,7 @@
 """Plans and bounds that need no search: feasible where they claim to be, and never past what a brute force proves."""
 
 import itertools
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,9 @@ from formulations.engine.protocol import formulation
 from instances.elasticflow import admission, allocation, best_effort, minimum_satisfactory_share
 from instances.elasticflow.minimum_satisfactory_share import MinimumSatisfactoryShare
 from instances.elasticflow.sharing import SlotPlan
+from instances.files import text_of
 from validation.catalogue import CATALOGUE
+from validation.reference import Reference
 
 from ..effort import rounds
 
@@ -30,19 +33,20 @@ def small(seed: int) -> MinimumSatisfactoryShare:
     )
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_one_pass_against_all_plans(seed: int) -> None:
-    instance = small(seed)
-    shape = instance.num_jobs, instance.horizon
-    cells = itertools.product(range(3), repeat=shape[0] * shape[1])
-    plans = (SlotPlan(gpus=np.array(cell).reshape(shape)) for cell in cells)
-    values = [instance.objective(plan) for plan in plans if not instance.violations(plan)]
-    gpus, done = served_most(instance, np.arange(2))
-    if done.all():
-        assert not instance.violations(SlotPlan(gpus=gpus))
-        assert instance.objective(SlotPlan(gpus=gpus)) >= min(values)
-    if values:
-        assert least_gpu_slots(instance) <= min(values)
+def test_one_pass_against_all_plans() -> None:
+    all_served = feasible = 0
+    for seed in range(60):
+        instance = small(seed)
+        least = Reference(text_of(instance)).optimum()
+        gpus, done = served_most(instance, np.arange(2))
+        if done.all():
+            assert not instance.violations(SlotPlan(gpus=gpus))
+            assert instance.objective(SlotPlan(gpus=gpus)) >= least
+            all_served += 1
+        if not math.isinf(least):
+            assert least_gpu_slots(instance) <= least
+            feasible += 1
+    assert 10 < all_served <= feasible
 
 
 @pytest.mark.parametrize("way", WAYS)

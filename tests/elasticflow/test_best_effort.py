@@ -1,17 +1,15 @@
-"""elasticflow.best_effort: average completion times against enumeration, and idle GPUs slot by slot."""
-
-from itertools import product
+"""elasticflow.best_effort: idle GPUs slot by slot, and shares in the way."""
 
 import numpy as np
 import pytest
 
 import formulations
-from formulations.elasticflow import best_effort as models
 from heuristics.elasticflow.best_effort import minimum_shares_first, shortest_first
 from instances.elasticflow.best_effort import BestEffort, generate, share_in_the_way
 from instances.elasticflow.sharing import SlotPlan
 
 from ..effort import rounds
+from ..second_opinion import optimum
 
 HEURISTICS = [minimum_shares_first, shortest_first]
 
@@ -20,42 +18,6 @@ def small(brute, seed):
     fields = brute.draw(seed, max_jobs=3, max_gpus=3)
     rng = np.random.default_rng(seed)
     return BestEffort(**fields, best_effort=rng.random(len(fields["iterations"])) < 0.6)
-
-
-def least_average(instance):
-    """Least average number of slots, by trying all ways of sharing all slots; None when there is no plan."""
-    total, horizon = instance.num_gpus, int(instance.deadlines.max())
-    curves, ends = instance.throughputs.tolist(), instance.deadlines.tolist()
-    soft = instance.best_effort.tolist()
-    # Iterations left to the slots that best-effort jobs have waited, in all.
-    states = {tuple(instance.iterations.tolist()): 0}
-    for slot in range(horizon):
-        after = {}
-        counts = [range(total + 1) if slot < end else (0,) for end in ends]
-        for gpus in product(*counts):
-            if sum(gpus) > total:
-                continue
-            for left, waited in states.items():
-                now = tuple(max(0.0, m - c[g]) for m, c, g in zip(left, curves, gpus, strict=True))
-                if any(m > 0 and end == slot + 1 for m, end in zip(now, ends, strict=True)):
-                    continue
-                more = waited + sum(is_soft and m > 0 for m, is_soft in zip(left, soft, strict=True))
-                after[now] = min(more, after.get(now, more))
-        states = after
-    best = min(states.values(), default=None)
-    return best if best is None or not any(soft) else best / sum(soft)
-
-
-@pytest.mark.parametrize("first", [0, 50, 100])
-def test_optimum_equals_enumeration(brute, first):
-    for seed in range(first, first + 50):
-        instance = small(brute, seed)
-        least = least_average(instance)
-        solution = formulations.solve(instance)
-        assert solution.status == ("infeasible" if least is None else "optimal")
-        assert solution.objective == (None if least is None else pytest.approx(least))
-        if solution.plan is not None:
-            assert instance.violations(solution.plan) == []
 
 
 @pytest.mark.parametrize("heuristic", HEURISTICS)
@@ -68,7 +30,7 @@ def test_heuristics_keep_the_rules_and_the_bound(brute, heuristic):
         if plan is not None:
             found += 1
             assert instance.violations(plan) == []
-            assert instance.objective(plan) >= least_average(instance) - 1e-9
+            assert instance.objective(plan) >= optimum(instance) - 1e-9
     assert found > 10
 
 
@@ -115,17 +77,6 @@ def test_completion_by_hand():
     assert instance.completion(np.array([[0, 1, 1, 0], [2, 0, 0, 0]])).tolist() == [3, 1]
     broken = instance.violations(SlotPlan(gpus=[[0, 1, 1, 0], [2, 0, 0, 0]]))
     assert {violation.rule for violation in broken} == {"work", "after_deadline"}
-
-
-def test_start_plan(brute):
-    for seed in range(20):
-        instance = small(brute, seed)
-        start = minimum_shares_first(instance)
-        if start is not None:
-            assert formulations.solve(instance, start=start).objective == pytest.approx(least_average(instance))
-            model = models.build(instance)
-            models.write(model, start)
-            assert instance.violations(models.read(model)) == []
 
 
 def test_the_generator_has_a_best_effort_job():

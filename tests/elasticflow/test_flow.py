@@ -9,6 +9,10 @@ import pytest
 
 import formulations
 from formulations.elasticflow.flow import Cut, linear_up_to_a_cap, refusal, shares_by_flow
+from formulations.elasticflow.sharing import shares_alone
+from formulations.engine.options import Options
+from formulations.methods import GaveUp, flow
+from formulations.methods.flow import FLOW
 from instances.elasticflow.admission import Admission, greedy_arrival
 from instances.elasticflow.allocation import ElasticFlowAllocation
 from instances.elasticflow.minimum_satisfactory_share import (
@@ -68,6 +72,38 @@ def test_the_flow_serves_jobs_if_and_only_if_enumeration_and_the_milp_do(brute, 
             assert instance.violations(found) == []
             assert instance.objective(found) == least
     assert 25 < refused < 75
+
+
+def test_the_flow_is_a_method_that_proves_by_what_the_jobs_need_alone():
+    statuses = set()
+    for seed in range(40):
+        instance = MinimumSatisfactoryShare(**capped(seed))
+        expected = formulations.solve(instance, method="model")
+        solution = flow.solve(instance, Options())
+        assert (solution.status, solution.objective) == (expected.status, expected.objective)
+        assert (solution.method, solution.proof) == (FLOW.name, "argument")
+        if solution.status == "infeasible":
+            assert solution.message == f"{refusal(instance)}"
+        else:
+            assert solution.bound == shares_alone(instance).sum() == solution.objective
+        statuses.add(solution.status)
+    assert statuses == {"optimal", "infeasible"}
+
+
+def test_a_flow_that_falls_short_by_rounding_only_proves_nothing(monkeypatch):
+    """The cut asks for more than the judge does."""
+    instance = job_in_company()
+    cut = Cut(jobs=(0,), slots=(0,), needed=2, available=10**6)
+    monkeypatch.setattr(flow, "shares_by_flow", lambda instance: cut)
+    with pytest.raises(GaveUp, match="by rounding only"):
+        flow.solve(instance, Options())
+
+
+def test_a_curve_that_bends_is_not_for_the_flow():
+    instance = generate(0, num_jobs=3)
+    assert not linear_up_to_a_cap(instance).linear.all()
+    with pytest.raises(ValueError, match="is for jobs whose curves are all linear up to a cap"):
+        formulations.solve(instance, method="flow")
 
 
 def test_cuts_count_and_are_irreducible(brute):

@@ -1,4 +1,4 @@
-"""elasticflow.minimum_satisfactory_share: two models against enumeration and each other, Figures 3 and 4."""
+"""elasticflow.minimum_satisfactory_share: two models against each other, Figures 3 and 4."""
 
 from fractions import Fraction
 from itertools import pairwise, product
@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 import formulations
 import instances
 from formulations.elasticflow import minimum_satisfactory_share as models
-from formulations.elasticflow import rounding, sharing
+from formulations.elasticflow import sharing
+from formulations.methods import rounding
 from heuristics.elasticflow.filling import fill_job
 from heuristics.elasticflow.minimum_satisfactory_share import edf, progressive_filling, progressive_filling_cleared
 from instances import InstanceError
@@ -43,26 +44,6 @@ def outcome(solution):
 # --- the optimum ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("first", rounds(100)[::100])
-def test_optimum_equals_enumeration(brute, first):
-    for seed in range(first, first + 100):
-        instance = MinimumSatisfactoryShare(**brute.draw(seed))
-        least = brute.least_gpu_time(instance)
-        expected = ("infeasible", None) if least is None else ("optimal", least)
-        solution = formulations.solve(instance)
-        assert outcome(solution) == expected
-        assert outcome(solve_model(instance, models.build_time_indexed)) == expected
-        if least is not None:
-            assert instance.violations(solution.plan) == []
-            assert instance.objective(solution.plan) == least
-
-
-def test_half_the_small_instances_have_no_plan(brute):
-    """The enumeration is put to both kinds."""
-    feasible = [brute.least_gpu_time(MinimumSatisfactoryShare(**brute.draw(seed))) is not None for seed in range(400)]
-    assert 130 < sum(feasible) < 300
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("first", rounds(100)[::100])
 def test_both_models_agree_on_concave_curves(brute, first):
@@ -82,12 +63,6 @@ def test_both_models_agree_on_generated_instances(curves):
         instance = generate(seed, num_jobs=5, num_gpus=8, horizon=8, tightness=0.5, curves=curves)
         aggregated = solve_model(instance, models.build_aggregated)
         assert outcome(aggregated) == outcome(solve_model(instance, models.build_time_indexed))
-
-
-def test_scip_agrees():
-    for seed, curves in enumerate(["concave", "linear", "measured"] * 2):
-        instance = generate(seed, num_jobs=4, num_gpus=4, horizon=5, tightness=0.4, curves=curves)
-        assert outcome(formulations.solve(instance, solver="scip")) == outcome(formulations.solve(instance))
 
 
 def test_size_of_the_aggregated_model_does_not_depend_on_the_horizon():
@@ -211,17 +186,6 @@ def test_rounding_on_many_slots():
         filled = progressive_filling(instance)
         assert filled is not None
         assert solution.objective <= instance.objective(filled)
-
-
-def test_start_plan(brute):
-    for seed in range(30):
-        instance = MinimumSatisfactoryShare(**brute.draw(seed))
-        start = progressive_filling(instance)
-        if start is not None:
-            assert formulations.solve(instance, start=start).objective == brute.least_gpu_time(instance)
-            model = models.build(instance)
-            models.write(model, start)
-            assert instance.violations(models.read(model)) == []
 
 
 def test_users_add_constraints():

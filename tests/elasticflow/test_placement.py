@@ -1,4 +1,4 @@
-"""elasticflow.placement: fewest moves against enumeration, and buddy allocation with and without moves."""
+"""elasticflow.placement: fragmentation, and buddy allocation with and without moves."""
 
 import json
 from itertools import product
@@ -21,6 +21,7 @@ from instances.elasticflow.placement import (
 )
 
 from ..effort import rounds
+from ..second_opinion import optimum
 
 NONE = float("inf")
 
@@ -43,7 +44,10 @@ def small(seed):
 
 
 def placements(instance):
-    """All placements: every job at every multiple of its size, no GPU twice."""
+    """All placements: every job at every multiple of its size, no GPU twice.
+
+    The reference knows what is claimed of fragmentation, so this does not ask it.
+    """
     sizes = instance.sizes.tolist()
     for offsets in product(*(range(0, instance.num_gpus - size + 1, size) for size in sizes)):
         held = [gpu for offset, size in zip(offsets, sizes, strict=True) for gpu in range(offset, offset + size)]
@@ -51,50 +55,17 @@ def placements(instance):
             yield offsets
 
 
-def moves(instance, offsets):
-    return sum(was != NONE and was != now for was, now in zip(instance.previous_offsets.tolist(), offsets, strict=True))
-
-
-def fewest_moves(instance):
-    return min((moves(instance, offsets) for offsets in placements(instance)), default=None)
-
-
-@pytest.mark.parametrize("first", rounds(200)[::200])
-def test_optimum_equals_enumeration(first):
-    for seed in range(first, first + 200):
-        instance = small(seed)
-        fewest = fewest_moves(instance)
-        solution = formulations.solve(instance)
-        assert (solution.status, solution.objective) == (
-            ("infeasible", None) if fewest is None else ("optimal", fewest)
-        )
-        if fewest is not None:
-            assert instance.violations(solution.plan) == []
-            assert tuple(solution.plan.offsets) in set(placements(instance))
-
-
-def test_enumeration_is_put_to_moves_and_to_full_clusters():
-    found = [fewest_moves(small(seed)) for seed in range(600)]
-    assert all(found.count(value) >= 10 for value in (None, 0, 1, 2))
-
-
 def test_there_is_a_placement_whenever_the_sizes_fit():
     """The claim that nothing is lost to fragmentation, on servers of a power of two."""
     for seed in rounds(200):
         instance = small(seed)
-        assert (fewest_moves(instance) is not None) == (instance.sizes.sum() <= instance.num_gpus)
+        assert (next(placements(instance), None) is not None) == (instance.sizes.sum() <= instance.num_gpus)
 
 
 def test_claim_fails_on_other_servers():
     """Two servers of 3 GPUs hold two jobs of 2, and 2 GPUs are left for no third: such servers are refused."""
     with pytest.raises(InstanceError, match=r"gpus_per_server: got 3, must be a power of two"):
         ElasticFlowPlacement(num_gpus=6, gpus_per_server=3, sizes=[2, 2, 2], previous_offsets=[NONE] * 3)
-
-
-def test_scip_agrees():
-    for seed in range(5):
-        instance = generate(seed, num_servers=4)
-        assert formulations.solve(instance, solver="scip").objective == formulations.solve(instance).objective
 
 
 def test_fragmented_server():
@@ -113,7 +84,7 @@ def test_best_fit_moves_nothing_and_declines_only_when_it_must(seed):
     instance = small(seed)
     digest = instance.digest
     plan = buddy_best_fit(instance)
-    assert (plan is not None) == (fewest_moves(instance) == 0)
+    assert (plan is not None) == (optimum(instance) == 0)
     if plan is not None:
         assert instance.violations(plan) == []
         assert instance.objective(plan) == 0
@@ -124,7 +95,7 @@ def test_best_fit_moves_nothing_and_declines_only_when_it_must(seed):
 @given(st.integers(0, 100_000))
 def test_repack_places_all_jobs_whenever_that_is_possible(seed):
     instance = small(seed)
-    digest, fewest = instance.digest, fewest_moves(instance)
+    digest, fewest = instance.digest, optimum(instance)
     plan = buddy_repack(instance)
     assert (plan is None) == (fewest is None)
     if plan is not None:
@@ -146,7 +117,7 @@ def test_repack_disturbs_as_few_jobs_as_it_can():
     instance = ElasticFlowPlacement(num_gpus=8, gpus_per_server=8, sizes=[1, 1, 1, 4], previous_offsets=[0, 2, 5, NONE])
     plan = buddy_repack(instance)
     assert plan.offsets.tolist()[3] == 4
-    assert instance.objective(plan) == fewest_moves(instance) == 1
+    assert instance.objective(plan) == optimum(instance) == 1
 
 
 def test_repack_is_not_optimal():
@@ -177,14 +148,6 @@ def test_jobs_that_grew_may_have_to_move():
     assert both.can_stay.all()
     assert buddy_best_fit(both) is None
     assert formulations.solve(both).objective == 1
-
-
-def test_start_plan():
-    for seed in rounds(30):
-        instance = small(seed)
-        start = buddy_repack(instance)
-        if start is not None:
-            assert formulations.solve(instance, start=start).objective == fewest_moves(instance)
 
 
 def test_value_and_rules_by_hand():

@@ -1,4 +1,7 @@
-"""Small clusters, and brute force over the corners of the set of allocations, without any solver."""
+"""Small clusters, and the corners of their sets of allocations, without any solver.
+
+They serve water filling, of which the reference knows the first level alone.
+"""
 
 from itertools import combinations
 
@@ -98,20 +101,6 @@ class Brute:
     received = staticmethod(_received)
     limits = staticmethod(_limits)
     corners = staticmethod(_corners)
-
-    @staticmethod
-    def best_linear(instance, worth):
-        """Max of ``worth @ x`` over the corners."""
-        return float((_corners(*_limits(instance)) @ worth).max())
-
-    @staticmethod
-    def best_minimum(instance, weights):
-        """Max over x of the least ``weights[m] * throughput(m, x)``: corners of the set of (x, z)."""
-        a, b = _limits(instance)
-        speeds = weights[:, None] * _received(instance)
-        a = np.block([[a, np.zeros((len(a), 1))], [-speeds, np.ones((len(speeds), 1))]])
-        a = np.vstack([a, [[0.0] * (a.shape[1] - 1) + [-1.0]]])
-        return float(_corners(a, np.concatenate([b, np.zeros(len(speeds) + 1)]))[:, -1].max())
 
 
 @pytest.fixture(scope="session")

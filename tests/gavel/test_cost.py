@@ -1,4 +1,4 @@
-"""gavel.cost against the corners of the set of allocations: a linear-fractional function is best at one."""
+"""gavel.cost: what is paid, SLOs that cannot be met, and programs far apart in size."""
 
 import math
 from dataclasses import replace
@@ -15,51 +15,6 @@ from instances.gavel.cost import Cost, generate, three_jobs
 from instances.gavel.sharing import Allocation
 from instances.gavel.throughput_per_dollar import ThroughputPerDollar
 from validation.testing.strategies import strategy
-
-from ..effort import rounds
-
-
-def small(brute, seed):
-    """A small cluster with prices, and with SLOs that can be met, just be met, or not."""
-    rng = np.random.default_rng(seed)
-    fields = brute.draw(seed)
-    n, k = fields["throughputs"].shape
-    slos = np.where(rng.random(n) < 0.5, rng.integers(1, 12, n).astype(float), math.inf)
-    return Cost(**fields, costs=rng.integers(1, 4, k).astype(float), steps=np.full(n, 4.0), slos=slos)
-
-
-def corners_with_slos(brute, instance):
-    a, b = brute.limits(instance)
-    speeds = brute.received(instance)
-    late = [m for m, slo in enumerate(instance.slos.tolist()) if math.isfinite(slo)]
-    a = np.vstack([a, *(-speeds[m : m + 1] for m in late)])
-    return brute.corners(a, np.concatenate([b, [-instance.steps[m] / instance.slos[m] for m in late]]))
-
-
-def prices(instance):
-    """$/h of each share when it is 1, by loops."""
-    widths = [*instance.scale_factors.tolist(), *(int(instance.scale_factors[a]) for a, _ in instance.pairs.tolist())]
-    return np.array([width * price for width in widths for price in instance.costs.tolist()])
-
-
-@pytest.mark.parametrize("first", rounds(100)[::100])
-def test_optimum_equals_brute_force(brute, first):
-    outcomes = set()
-    for seed in range(first, first + 100):
-        instance = small(brute, seed)
-        corners = corners_with_slos(brute, instance)
-        solution = formulations.solve(instance)
-        outcomes.add(solution.status)
-        if not len(corners):
-            assert solution.status == "infeasible"
-            assert solution.plan is None
-            continue
-        assert solution.status == "optimal"
-        made, spent = corners @ brute.received(instance).sum(axis=0), corners @ prices(instance)
-        best = max((m / s for m, s in zip(made, spent, strict=True) if s > 1e-9), default=0.0)
-        assert solution.objective == pytest.approx(best, rel=1e-7)
-        assert instance.violations(solution.plan) == []
-    assert outcomes == {"optimal", "infeasible"}
 
 
 def test_three_jobs():

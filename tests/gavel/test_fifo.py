@@ -1,4 +1,4 @@
-"""gavel.fifo against the corners of the set of allocations."""
+"""gavel.fifo: the greedy orders beside the program."""
 
 from dataclasses import replace
 
@@ -11,32 +11,6 @@ from heuristics.gavel.fifo import backfilling, fastest_free_type
 from instances.gavel.fifo import Fifo, generate, near_tie, three_jobs
 from instances.gavel.sharing import Allocation
 from validation.testing.strategies import strategy
-
-from ..effort import rounds
-
-
-def worth(brute, instance):
-    """Objective of each share, by loops."""
-    n, k = instance.throughputs.shape
-    total = np.zeros(brute.received(instance).shape[1])
-    for m in range(n):
-        usable = [
-            instance.throughputs[m, j]
-            for j in range(k)
-            if instance.scale_factors[m] <= instance.num_workers[instance.pools[j]]
-        ]
-        total += (n - m) * brute.received(instance)[m] / max(usable)
-    return total
-
-
-@pytest.mark.parametrize("first", rounds(100)[::100])
-def test_optimum_equals_brute_force(brute, first):
-    for seed in range(first, first + 100):
-        instance = Fifo(**brute.draw(seed))
-        solution = formulations.solve(instance)
-        assert solution.status == "optimal"
-        assert solution.objective == pytest.approx(brute.best_linear(instance, worth(brute, instance)), rel=1e-8)
-        assert instance.violations(solution.plan) == []
 
 
 def test_three_jobs():

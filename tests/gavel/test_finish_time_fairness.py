@@ -1,6 +1,5 @@
-"""gavel.finish_time_fairness against the corners of the set of allocations, and its bracket against the models."""
+"""gavel.finish_time_fairness: its bracket, and ratios of all sizes."""
 
-import itertools
 import math
 from dataclasses import replace
 
@@ -13,87 +12,6 @@ from heuristics.gavel import finish_time_fairness as heuristics
 from instances.gavel.finish_time_fairness import FinishTimeFairness, generate, late_job, three_jobs
 from instances.gavel.makespan import Makespan
 from instances.gavel.sharing import Allocation
-
-from ..effort import rounds
-
-
-def small(brute, seed, max_jobs=2):
-    rng = np.random.default_rng(seed)
-    fields = brute.draw(seed, max_jobs=max_jobs)
-    n = len(fields["throughputs"])
-    past = rng.choice([0, 1, 20]) * rng.integers(0, 6, (2, n))
-    return FinishTimeFairness(
-        **fields, steps=rng.integers(1, 6, n).astype(float), elapsed=past[0], isolated_elapsed=past[1]
-    )
-
-
-def isolated_throughputs(instance):
-    """By loops: num_workers / (n * scale factor) of each pool on its best type, rows scaled down to sum to 1."""
-    n, k = instance.throughputs.shape
-    total = []
-    for m in range(n):
-        width = int(instance.scale_factors[m])
-        shares = [workers / (n * width) for workers in instance.num_workers.tolist()]
-        received = 0.0
-        for pool, workers in enumerate(instance.num_workers.tolist()):
-            speeds = [instance.throughputs[m, j] for j in range(k) if instance.pools[j] == pool and width <= workers]
-            received += shares[pool] / max(1.0, sum(shares)) * max(speeds, default=0.0)
-        total.append(received)
-    return total
-
-
-def ratio(instance, isolated, m, speed):
-    if speed <= 0:
-        return math.inf
-    finish = instance.isolated_elapsed[m] + instance.steps[m] / isolated[m]
-    return float((instance.elapsed[m] + instance.steps[m] / speed) / finish)
-
-
-def least_on_segments(brute, instance):
-    """Least greatest rho of up to two jobs over all segments between corners, in the plane of their throughputs."""
-    corners = brute.corners(*brute.limits(instance)) @ brute.received(instance).T
-    points = np.unique(np.round(np.maximum(corners, 0), 9), axis=0)
-    isolated = isolated_throughputs(instance)
-
-    def worst(point):
-        return max(ratio(instance, isolated, m, speed) for m, speed in enumerate(point.tolist()))
-
-    best = min(map(worst, points))
-    for u, v in itertools.combinations(points, 2):
-        low, high = 0.0, 1.0
-        for _ in range(80):
-            a, b = low + (high - low) / 3, high - (high - low) / 3
-            if worst((1 - a) * u + a * v) <= worst((1 - b) * u + b * v):
-                high = b
-            else:
-                low = a
-        best = min(best, worst((1 - low) * u + low * v))
-    return best
-
-
-@pytest.mark.parametrize("first", rounds(80)[::80])
-def test_optimum_equals_brute_force(brute, first):
-    for seed in range(first, first + 80):
-        instance = small(brute, seed)
-        assert instance.isolated_throughputs == pytest.approx(isolated_throughputs(instance))
-        solution = formulations.solve(instance)
-        assert solution.status == "optimal"
-        assert solution.objective == pytest.approx(least_on_segments(brute, instance), rel=1e-6)
-        assert instance.violations(solution.plan) == []
-        assert solution.objective * (1 - 1e-7) <= solution.bound <= solution.objective
-
-
-def test_three_jobs_by_bisection_on_corners(brute):
-    """Whether a rho is attainable, from the corners of the set of (x, least speed over speed asked for)."""
-    for seed in range(8):
-        instance = small(brute, 1000 + seed, max_jobs=3)
-        finish = instance.isolated_elapsed + instance.steps / np.array(isolated_throughputs(instance))
-        low, high = float((instance.elapsed / finish).max()), instance.objective(instance.isolated_share())
-        for _ in range(30):
-            rho = (low + high) / 2
-            attainable = brute.best_minimum(instance, (rho * finish - instance.elapsed) / instance.steps) >= 1
-            low, high = (low, rho) if attainable else (rho, high)
-        assert formulations.solve(instance).objective == pytest.approx(high, rel=1e-6)
 
 
 def test_an_irrational_optimum():

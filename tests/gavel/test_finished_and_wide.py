@@ -18,7 +18,7 @@ from instances.gavel.shortest_job_first import ShortestJobFirst
 from instances.gavel.throughput_per_dollar import ThroughputPerDollar
 from instances.gavel.total_throughput import TotalThroughput
 from validation import CATALOGUE
-from validation.study.cells import ask
+from validation.kernel.asking import ask
 
 TWO_TYPES = {"throughputs": [[4.0, 1.0], [3.0, 1.0], [2.0, 1.0]], "num_workers": [1, 1]}
 TOO_WIDE = {**TWO_TYPES, "scale_factors": [1, 2, 1]}

@@ -24,7 +24,7 @@ from instances.gavel.steps import SharingWithSteps
 from validation.claims.gavel import max_min_fairness, properties, round_assignment
 from validation.claims.gavel.clusters import POLICIES, Family, drawn
 from validation.claims.gavel.optima import fairest_optimum
-from validation.testing.claims import Claim, claims, examine
+from validation.kinds.claims import Claim, claims, examine
 
 ONE_WORKER: dict[str, Any] = {"throughputs": np.array([[1.0], [1.0]]), "num_workers": np.array([1])}
 

@@ -16,9 +16,9 @@ from formulations import LinearProgram, Session
 from formulations.engine.linear import csr
 from formulations.engine.options import Options
 from formulations.gavel import hierarchical_fairness as formulation
-from formulations.gavel import pricing
-from formulations.gavel.filling import Limits
-from formulations.gavel.mixing import Mixing
+from formulations.methods import generation, water_filling
+from formulations.methods.filling import Limits
+from formulations.methods.mixing import Mixing
 from heuristics.gavel.hierarchical_fairness import (
     entity_share,
     equal_share,
@@ -53,7 +53,7 @@ def vector(instance: HierarchicalFairness, **options: Any) -> np.ndarray:
     return np.asarray(plan.normalized_throughputs)
 
 
-def water_filling(instance: HierarchicalFairness) -> list[Fraction]:
+def by_definition(instance: HierarchicalFairness) -> list[Fraction]:
     """The definition on one type and jobs of one worker, in fractions: time is all that there is to share."""
     workers = int(instance.num_workers[0])
     entity_weights = [Fraction(weight) for weight in instance.entity_weights.tolist()]
@@ -93,7 +93,7 @@ def test_equals_fractions_on_one_type() -> None:
     """On one type the normalised throughput is the fraction of time."""
     for seed in rounds(70):
         instance = on_one_type(np.random.default_rng(seed))
-        expected = [float(level) for level in water_filling(instance)]
+        expected = [float(level) for level in by_definition(instance)]
         assert vector(instance) == pytest.approx(expected, abs=1e-6), seed
 
 
@@ -149,7 +149,7 @@ def test_equals_the_definition_by_corners(brute: Any, first: int) -> None:
         instance = small(brute, seed)
         expected = by_corners(brute, instance)
         assert vector(instance) == pytest.approx(expected, abs=1e-6), seed
-        step_by_step, _ = formulation._step_by_step(instance, Options())
+        step_by_step, _ = water_filling.step_by_step(instance, Options())
         assert step_by_step.vector == pytest.approx(expected, abs=1e-5), seed
 
 
@@ -158,7 +158,7 @@ def test_equals_the_definition_by_corners(brute: Any, first: int) -> None:
 def test_equals_the_definition_step_by_step(options: dict[str, Any]) -> None:
     for seed in range(4):
         instance = generate(seed, num_jobs=24, workers_per_pool=8, **options)
-        filling, _ = formulation._step_by_step(instance, Options())
+        filling, _ = water_filling.step_by_step(instance, Options())
         assert filling.complete
         assert vector(instance) == pytest.approx(filling.vector, rel=1e-5, abs=1e-5)
 
@@ -166,9 +166,9 @@ def test_equals_the_definition_step_by_step(options: dict[str, Any]) -> None:
 # --- proofs -----------------------------------------------------------------------------------------
 
 
-def check_proofs(instance: HierarchicalFairness) -> formulation.WaterFilling:
+def check_proofs(instance: HierarchicalFairness) -> water_filling.WaterFilling:
     """Every job is frozen once, by a limit that holds for every column of X and is reached exactly."""
-    filling = formulation.water_filling(instance)
+    filling = water_filling.water_filling(instance)
     assert filling.complete
     assert sorted(job for level in filling.levels for job in level.jobs.tolist()) == list(range(instance.num_jobs))
     normal = instance.scale_factors / instance.equal_share_throughputs
@@ -204,9 +204,9 @@ def test_proofs_of_many_levels() -> None:
 
 
 def test_levels_of_the_examples() -> None:
-    levels = formulation.water_filling(four_jobs()).levels
+    levels = water_filling.water_filling(four_jobs()).levels
     assert [(level.height, level.jobs.tolist()) for level in levels] == [(2, [0]), (4, [1, 2, 3])]
-    filling = formulation.water_filling(two_entities())
+    filling = water_filling.water_filling(two_entities())
     assert filling.num_levels == 2
     last = next(level for level in filling.levels if 0 in level.jobs)
     assert last.height == pytest.approx(1)
@@ -230,7 +230,7 @@ def test_generated_columns_end_in_the_same_vector(monkeypatch: pytest.MonkeyPatc
     for seed in range(6):
         instance = generate(seed, num_jobs=16, pair_fraction=0.8, workers_per_pool=4)
         whole = vector(instance)
-        monkeypatch.setattr(pricing, "PRICING_COLUMNS", 0)
+        monkeypatch.setattr(generation, "PRICING_COLUMNS", 0)
         assert vector(instance) == pytest.approx(whole, abs=1e-7)
         monkeypatch.undo()
 
@@ -251,10 +251,10 @@ def test_mixes_of_plans_end_in_the_same_vector(options: dict[str, Any], monkeypa
     for seed in range(6):
         instance = generate(seed, num_jobs=40, pair_fraction=0.0, **options)
         whole = vector(instance)
-        monkeypatch.setattr(formulation, "MIXED_JOBS", 1)
+        monkeypatch.setattr(water_filling, "MIXED_JOBS", 1)
         assert "mixes of plans" in formulations.solve(instance).message
         # What proves the mixes' levels is looked at below; those of programs are attained to EXACT.
-        assert vector(instance) / instance.ceilings == pytest.approx(whole / instance.ceilings, abs=formulation.EXACT)
+        assert vector(instance) / instance.ceilings == pytest.approx(whole / instance.ceilings, abs=water_filling.EXACT)
         check_proofs(instance)
         monkeypatch.undo()
 
@@ -278,9 +278,9 @@ def test_mixes_of_plans_end_where_programs_do(monkeypatch: pytest.MonkeyPatch) -
     mixed = 0
     for seed in rounds(60):
         instance = odd(seed)
-        whole = formulation.water_filling(instance)
-        monkeypatch.setattr(formulation, "MIXED_JOBS", 1)
-        filling = formulation.water_filling(instance)
+        whole = water_filling.water_filling(instance)
+        monkeypatch.setattr(water_filling, "MIXED_JOBS", 1)
+        filling = water_filling.water_filling(instance)
         monkeypatch.undo()
         assert filling.complete
         assert whole.complete
@@ -675,13 +675,13 @@ def test_the_printed_steps_depend_on_the_optimum_taken():
     """As printed: jobs of weights 4, 1, 1 on two GPUs can end in (1, 3/4, 1/4); by levels they end in (1, 1/2, 1/2)."""
     instance = HierarchicalFairness(throughputs=np.ones((3, 1)), num_workers=[2], weights=[4.0, 1.0, 1.0])
     assert formulations.solve(instance).plan.normalized_throughputs == pytest.approx([1, 0.5, 0.5])
-    ends = [formulation.printed_water_filling(instance, favoured=job).normalized_throughputs for job in (1, 2)]
+    ends = [water_filling.printed_water_filling(instance, favoured=job).normalized_throughputs for job in (1, 2)]
     assert ends[0] == pytest.approx([1, 0.75, 0.25], abs=1e-5)
     assert ends[1] == pytest.approx([1, 0.25, 0.75], abs=1e-5)
 
 
 def test_the_printed_steps_of_the_example():
     for favoured in (None, 0, 1, 2, 3):
-        plan = formulation.printed_water_filling(four_jobs(), favoured=favoured)
+        plan = water_filling.printed_water_filling(four_jobs(), favoured=favoured)
         assert four_jobs().violations(plan) == []
         assert plan.normalized_throughputs == pytest.approx([1] * 4, abs=1e-5)

@@ -1,4 +1,4 @@
-"""gavel.max_min_fairness against the corners of the set of allocations, in floats and in fractions, and SCIP."""
+"""gavel.max_min_fairness in fractions, by columns, by SCIP, and what the heuristics keep."""
 
 import json
 from dataclasses import replace
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import formulations
 import instances
-from formulations.gavel import pricing
+from formulations.methods import generation
 from heuristics.gavel import max_min_fairness as heuristics
 from instances import InstanceError
 from instances.gavel.max_min_fairness import MaxMinFairness, generate, space_sharing, three_jobs
@@ -21,6 +21,7 @@ from instances.gavel.sharing import Allocation
 from validation.testing.strategies import strategy
 
 from ..effort import rounds
+from ..second_opinion import optimum
 
 INSTANCES = strategy("gavel.max_min_fairness")
 
@@ -29,33 +30,6 @@ def small(brute, seed):
     fields = brute.draw(seed)
     weights = np.random.default_rng(seed).choice([1.0, 1.0, 2.0, 3.0], len(fields["throughputs"]))
     return MaxMinFairness(**fields, weights=weights)
-
-
-def equal_share_by_hand(instance):
-    """Steps/s of each job with a share of every pool by its size, on the pool's best type, by loops."""
-    total = int(instance.num_workers.sum())
-    shares = []
-    for m in range(instance.num_jobs):
-        received = 0.0
-        for pool, workers in enumerate(instance.num_workers.tolist()):
-            speeds = [instance.throughputs[m, j] for j in range(instance.num_types) if instance.pools[j] == pool]
-            if speeds and instance.scale_factors[m] <= workers:
-                received += max(speeds) * workers / total
-        shares.append(received)
-    return np.array(shares)
-
-
-@pytest.mark.parametrize("first", rounds(100)[::100])
-def test_optimum_equals_brute_force(brute, first):
-    for seed in range(first, first + 100):
-        instance = small(brute, seed)
-        solution = formulations.solve(instance)
-        weights = instance.scale_factors / (instance.weights * equal_share_by_hand(instance))
-        assert solution.status == "optimal"
-        assert solution.objective == pytest.approx(brute.best_minimum(instance, weights), rel=1e-7)
-        assert solution.bound == pytest.approx(solution.objective, rel=1e-7)
-        assert instance.violations(solution.plan) == []
-        assert solution.certificate.holds
 
 
 def exact_optimum(speeds, workers):
@@ -214,7 +188,7 @@ def test_the_isolated_share_of_wide_jobs_as_built():
 def test_generated_columns_whole_program_and_scip(seed, monkeypatch):
     instance = generate(seed, num_jobs=14, pair_fraction=0.7, workers_per_pool=3, weighted=True, unconsolidated=True)
     whole = formulations.solve(instance)
-    monkeypatch.setattr(pricing, "PRICING_COLUMNS", 0)
+    monkeypatch.setattr(generation, "PRICING_COLUMNS", 0)
     generated = formulations.solve(instance)
     other = formulations.solve(instance, solver="scip")
     assert whole.status == generated.status == other.status == "optimal"
@@ -251,8 +225,7 @@ def test_multiplicative_weights_keep_their_guarantee(brute, epsilon):
     for seed in rounds(30):
         instance = small(brute, seed)
         plan = heuristics.multiplicative_weights(instance, epsilon=epsilon)
-        weights = instance.scale_factors / (instance.weights * equal_share_by_hand(instance))
-        best = brute.best_minimum(instance, weights)
+        best = float(optimum(instance))
         assert instance.violations(plan) == []
         assert (1 - epsilon) * best * (1 - 1e-9) <= instance.objective(plan) <= best * (1 + 1e-9)
 

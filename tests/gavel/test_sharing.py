@@ -12,7 +12,7 @@ import formulations
 from heuristics.gavel import sharing as heuristics
 from instances.gavel.max_min_fairness import MaxMinFairness, generate, three_jobs
 from validation import CATALOGUE
-from validation.study.cells import ask
+from validation.kernel.asking import ask
 from validation.testing.strategies import strategy
 
 from ..effort import rounds

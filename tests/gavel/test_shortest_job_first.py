@@ -1,4 +1,4 @@
-"""gavel.shortest_job_first: the closed form against the corners, and against the mixed-integer model."""
+"""gavel.shortest_job_first: the closed form against the mixed-integer model."""
 
 import math
 
@@ -17,30 +17,6 @@ from instances.base import InstanceError
 from instances.gavel.sharing import Allocation
 from instances.gavel.shortest_job_first import ShortestJobFirst, faster_together, generate, three_jobs
 from validation.testing.strategies import strategy
-
-from ..effort import rounds
-
-
-def small(brute, seed):
-    fields = brute.draw(seed)
-    steps = np.random.default_rng(seed).integers(1, 6, len(fields["throughputs"])).astype(float)
-    return ShortestJobFirst(**fields, steps=steps)
-
-
-@pytest.mark.parametrize("first", rounds(100)[::100])
-def test_optimum_equals_the_best_of_single_job_programs(brute, first):
-    for seed in range(first, first + 100):
-        instance = small(brute, seed)
-        speeds = brute.received(instance)
-        best = min(
-            steps / speed
-            for m, steps in enumerate(instance.steps.tolist())
-            if (speed := brute.best_linear(instance, speeds[m])) > 1e-9
-        )
-        solution = formulations.solve(instance)
-        assert solution.status == "optimal"
-        assert solution.objective == solution.bound == pytest.approx(best, rel=1e-9)
-        assert instance.violations(solution.plan) == []
 
 
 @given(strategy("gavel.shortest_job_first"))

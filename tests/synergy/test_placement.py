@@ -1,8 +1,6 @@
-"""Placing jobs with the fewest fragmented: against brute force, against SCIP, and Theorem A.2."""
+"""Placing jobs with the fewest fragmented: searches, walks, and Theorem A.2."""
 
-import itertools
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +11,15 @@ import pytest
 import formulations
 from formulations.engine import clock
 from formulations.engine.highs import Result
-from formulations.synergy.placement import WALKS, larger_than_a_server, second_stage, vertex
-from formulations.synergy.walking import improved
+from formulations.methods import walking
+from formulations.methods.walking import WALKS, improved
+from formulations.synergy.placement import larger_than_a_server, second_stage, vertex
 from heuristics.synergy.placement import swap_fit
 from instances.synergy.allocation import from_mix
 from instances.synergy.placement import SynergyPlacement, SynergyPlacementPlan, from_trace, generate, shared_middle
 
 from ..effort import rounds
+from ..second_opinion import optimum
 
 
 def tiny(rng: np.random.Generator, *, servers: int = 2, integral: bool = False) -> dict[str, Any]:
@@ -41,127 +41,6 @@ def tiny(rng: np.random.Generator, *, servers: int = 2, integral: bool = False) 
         "demands": demands.tolist(),
         "integral_gpus": integral,
     }
-
-
-# --- brute force --------------------------------------------------------------------------------
-
-Row = tuple[list[int], int]
-"""``sum(coefficients * x) <= limit``."""
-
-
-def has_a_point(rows: list[Row], variables: int) -> bool:
-    """Whether inequalities have a common point, by eliminating variable after variable (Fourier and Motzkin)."""
-    for variable in range(variables):
-        upper = [row for row in rows if row[0][variable] > 0]
-        lower = [row for row in rows if row[0][variable] < 0]
-        rows = [row for row in rows if row[0][variable] == 0]
-        for (a, b), (c, d) in itertools.product(upper, lower):
-            p, q = -c[variable], a[variable]
-            rows.append(([p * x + q * y for x, y in zip(a, c, strict=True)], p * b + q * d))
-        rows = list({(tuple(coefficients), limit): (coefficients, limit) for coefficients, limit in rows}.values())
-    return all(limit >= 0 for _, limit in rows)
-
-
-def two_servers_hold(cut: list[list[int]], free: list[list[int]]) -> bool:
-    """Whether jobs can be shared between two servers; x_j is the share of job j on the first one."""
-    rows: list[Row] = []
-    for j in range(len(cut)):
-        unit = [int(i == j) for i in range(len(cut))]
-        rows += [(unit, 1), ([-u for u in unit], 0)]
-    for resource in range(3):
-        amounts = [demand[resource] for demand in cut]
-        rows.append((amounts, free[0][resource]))
-        rows.append(([-a for a in amounts], free[1][resource] - sum(amounts)))
-    return has_a_point(rows, len(cut))
-
-
-def brute_fewest(fields: dict[str, Any]) -> int | None:
-    """Fewest fragmented jobs on two servers, over every set of them and every place of the others."""
-    capacity = [fields["server_gpus"], int(fields["server_cpus"]), int(fields["server_memory"])]
-    demands = fields["demands"]
-    if any(sum(demand[r] for demand in demands) > 2 * capacity[r] for r in range(3)):
-        return None
-    for count in range(len(demands) + 1):
-        for homes in itertools.product((0, 1, None), repeat=len(demands)):
-            if homes.count(None) != count:
-                continue
-            free = [list(capacity), list(capacity)]
-            for demand, home in zip(demands, homes, strict=True):
-                if home is not None:
-                    free[home] = [left - amount for left, amount in zip(free[home], demand, strict=True)]
-            cut = [demand for demand, home in zip(demands, homes, strict=True) if home is None]
-            if min(map(min, free)) >= 0 and two_servers_hold(cut, free):
-                return count
-    return None
-
-
-def brute_fewest_whole_gpus(fields: dict[str, Any]) -> int | None:
-    """The same with whole GPUs, over every way to put every job's GPUs on the servers."""
-    capacity = [fields["server_gpus"], fields["server_cpus"], fields["server_memory"]]
-    servers = fields["num_servers"]
-    ways = []
-    for gpus, _, _ in fields["demands"]:
-        splits = [way for way in itertools.product(range(gpus + 1), repeat=servers) if sum(way) == gpus]
-        ways.append([[Fraction(k, gpus) for k in way] for way in splits])
-    best = None
-    for shares in itertools.product(*ways):
-        used = [
-            [sum(row[i] * demand[r] for row, demand in zip(shares, fields["demands"], strict=True)) for r in range(3)]
-            for i in range(servers)
-        ]
-        if all(amount <= limit for row in used for amount, limit in zip(row, capacity, strict=True)):
-            count = sum(sum(share > 0 for share in row) > 1 for row in shares)
-            best = count if best is None else min(best, count)
-    return best
-
-
-def test_optimum_agrees_with_brute_force() -> None:
-    rng = np.random.default_rng(1)
-    seen: dict[int | None, int] = {}
-    for _ in rounds(100):
-        fields = tiny(rng)
-        instance = SynergyPlacement(**fields)
-        solution = formulations.solve(instance)
-        fewest = brute_fewest(fields)
-        seen[fewest] = seen.get(fewest, 0) + 1
-        assert (solution.status == "infeasible") == (fewest is None)
-        if fewest is not None:
-            assert larger_than_a_server(instance) <= fewest
-            assert solution.status == "optimal"
-            assert (solution.objective, solution.bound) == (fewest, fewest)
-            assert instance.violations(solution.plan) == []
-    assert seen[None] > 20
-    assert seen[0] > 15
-    assert seen[1] > 10
-    assert seen[2] + seen.get(3, 0) > 5
-
-
-@pytest.mark.parametrize("servers", [1, 2, 3])
-def test_whole_gpus_agree_with_brute_force(servers: int) -> None:
-    rng = np.random.default_rng(servers)
-    statuses = set()
-    for _ in rounds(20):
-        fields = tiny(rng, servers=servers, integral=True)
-        fields["demands"] = [[max(1, gpus), cpus, memory] for gpus, cpus, memory in fields["demands"]]
-        instance = SynergyPlacement(**fields)
-        solution = formulations.solve(instance)
-        fewest = brute_fewest_whole_gpus(fields)
-        statuses.add(solution.status)
-        assert (solution.status == "infeasible") == (fewest is None)
-        if fewest is not None:
-            assert solution.objective == fewest
-            assert instance.violations(solution.plan) == []
-    assert statuses == {"optimal", "infeasible"}
-
-
-@pytest.mark.parametrize("integral", [False, True])
-def test_scip_agrees(integral: bool) -> None:
-    rng = np.random.default_rng(5)
-    for _ in range(12):
-        instance = SynergyPlacement(**tiny(rng, servers=3, integral=integral))
-        ours, theirs = formulations.solve(instance), formulations.solve(instance, solver="scip")
-        assert ours.status == theirs.status
-        assert ours.objective == theirs.objective
 
 
 def test_ordering_the_servers_changes_no_optimum() -> None:
@@ -236,8 +115,7 @@ def test_whole_numbers_of_gpus_on_full_servers_change_no_optimum() -> None:
         assert free.status == full.status == "optimal"
         assert free.objective == pytest.approx(full.objective, abs=1e-6)
         if instance.num_servers == 2:
-            whole = [[int(amount) for amount in demand] for demand in instance.demands]
-            assert full.objective == brute_fewest({**instance.to_dict(), "demands": whole})
+            assert full.objective == optimum(instance)
         fragmented.add(full.objective)
     assert fragmented >= {0, 1, 2, 3}
     assert oversized > 5
@@ -309,12 +187,12 @@ def oversized(instance: SynergyPlacement) -> np.ndarray:
     return (instance.demands > instance.capacity).any(axis=1)
 
 
-def test_walks_come_to_what_brute_force_finds_and_never_below() -> None:
+def test_walks_come_to_the_optimum_and_never_below() -> None:
     rng = np.random.default_rng(9)
     met = missed = 0
     for _ in rounds(40):
-        fields = tiny(rng)
-        instance, fewest = SynergyPlacement(**fields), brute_fewest(fields)
+        instance = SynergyPlacement(**tiny(rng))
+        fewest = optimum(instance)
         if fewest is None:
             continue
         plan = improved(instance, None, oversized(instance), fewest, seed=0)
@@ -348,18 +226,18 @@ def test_walks_keep_the_plan_that_they_do_not_improve() -> None:
 
 @pytest.mark.parametrize("started", [False, True])
 def test_a_plan_of_a_walk_that_meets_the_bound_is_optimal(monkeypatch: pytest.MonkeyPatch, started: bool) -> None:
-    monkeypatch.setattr(formulations.synergy.placement, "FIRST_SECONDS", 0.1)
+    monkeypatch.setattr(walking, "FIRST_SECONDS", 0.1)
     instance = generate(12, num_servers=16, fill=1.0)
     solution = formulations.solve(instance, start=swap_fit(instance) if started else None)
-    assert (solution.status, solution.method) == ("optimal", WALKS)
+    assert (solution.status, solution.method) == ("optimal", WALKS.name)
     assert solution.objective == solution.bound == oversized(instance).sum()
     assert instance.violations(solution.plan) == []
 
 
 def test_whole_gpus_are_not_for_walks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(formulations.synergy.placement, "FIRST_SECONDS", 1e-9)
+    monkeypatch.setattr(walking, "FIRST_SECONDS", 1e-9)
     instance = generate(0, num_servers=4, fill=0.7, integral_gpus=True)
-    assert formulations.solve(instance, time_limit=3).method != WALKS
+    assert formulations.solve(instance, time_limit=3).method != WALKS.name
 
 
 def test_jobs_larger_than_a_server_are_a_bound_without_a_search() -> None:

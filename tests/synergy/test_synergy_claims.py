@@ -22,7 +22,7 @@ from instances.synergy.profiles import TASKS
 from instances.synergy.sensitivity import from_matrix, undominated
 from instances.synergy.tuning import Tuning, generate
 from validation.claims.synergy import allocation, heterogeneous_allocation, placement, rounds, tuning
-from validation.testing.claims import examine
+from validation.kinds.claims import examine
 
 
 def every(step: int, stream: Iterable[Any], number: int) -> list[Any]:

@@ -1,9 +1,7 @@
-"""Configurations and places at once: against brute force, against SCIP; judging, generators and real input."""
+"""Configurations and places at once: few servers at a time; judging, generators and real input."""
 
 import itertools
-from collections.abc import Iterator
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,7 @@ import pytest
 
 import formulations
 from formulations.engine.options import Options
-from formulations.synergy import tuning as formulation
+from formulations.methods import neighbourhoods
 from formulations.synergy.allocation import relaxation
 from heuristics.synergy.tuning import greedy, proportional, tune, tune_and_upgrade
 from instances import InstanceError, PlanError
@@ -54,78 +52,6 @@ def tiny(rng: np.random.Generator, *, max_jobs: int = 3) -> dict[str, Any]:
     }
 
 
-def ways(gpus: int, free: list[int], split: bool) -> Iterator[tuple[int, ...]]:
-    """Every way to put a job's GPUs on servers with so many free."""
-    for way in itertools.product(*(range(min(gpus, room) + 1) for room in free)):
-        if sum(way) == gpus and (split or max(way) == gpus):
-            yield way
-
-
-def brute_best(fields: dict[str, Any], fair: list[float]) -> float | None:
-    """Greatest total over every configuration and place of every job, in exact arithmetic."""
-    size = (fields["server_cpus"], fields["server_memory"])
-    servers = fields["num_servers"]
-
-    def best_from(job: int, free: list[int], used: list[list[Fraction]]) -> float | None:
-        if job == len(fields["configs"]):
-            return 0.0
-        best = None
-        gpus = fields["gpu_demands"][job]
-        for c, m, w in fields["configs"][job]:
-            if w < fair[job]:
-                continue
-            if fields["server_cap"] and gpus <= fields["server_gpus"] and (c > size[0] or m > size[1]):
-                continue
-            for way in ways(gpus, free, fields["allow_split"]):
-                now = [
-                    [used[i][0] + Fraction(c * k, gpus), used[i][1] + Fraction(m * k, gpus)] for i, k in enumerate(way)
-                ]
-                if any(amount > limit for row in now for amount, limit in zip(row, size, strict=True)):
-                    continue
-                rest = best_from(job + 1, [room - k for room, k in zip(free, way, strict=True)], now)
-                lost = fields["split_penalty"] if gpus <= fields["server_gpus"] and sum(map(bool, way)) > 1 else 0
-                if rest is not None and (best is None or w * (1 - lost) + rest > best):
-                    best = w * (1 - lost) + rest
-        return best
-
-    return best_from(0, [fields["server_gpus"]] * servers, [[Fraction(0), Fraction(0)] for _ in range(servers)])
-
-
-def test_optimum_agrees_with_brute_force() -> None:
-    rng = np.random.default_rng(1)
-    counts = {"optimal": 0, "infeasible": 0}
-    larger = split = full = 0
-    for _ in rounds(100):
-        fields = tiny(rng)
-        instance = Tuning(**fields)
-        if rng.random() < 0.3:
-            fair = [int(value) for value in rng.integers(0, 5, len(fields["configs"]))]
-            instance = Tuning(**fields, fair_throughputs=fair)
-        solution = formulations.solve(instance)
-        best = brute_best(fields, instance.fair_throughputs.tolist())
-        counts[solution.status] += 1
-        assert (solution.status == "infeasible") == (best is None)
-        larger += max(fields["gpu_demands"]) > fields["server_gpus"]
-        full += sum(fields["gpu_demands"]) == fields["num_servers"] * fields["server_gpus"]
-        if best is not None:
-            plan = solution.plan
-            assert solution.objective == pytest.approx(best)
-            assert solution.bound == pytest.approx(best)
-            assert instance.violations(plan) == []
-            split += bool(((plan.gpus > 0).sum(axis=1) > 1).any())
-    assert min(counts.values()) > 10
-    assert min(larger, split, full) > 10
-
-
-def test_scip_agrees() -> None:
-    rng = np.random.default_rng(2)
-    for _ in range(20):
-        instance = Tuning(**tiny(rng, max_jobs=5))
-        ours, theirs = formulations.solve(instance), formulations.solve(instance, solver="scip")
-        assert ours.status == theirs.status
-        assert ours.objective == (None if theirs.objective is None else pytest.approx(theirs.objective))
-
-
 def test_leaving_dominated_configurations_out_changes_no_optimum() -> None:
     rng = np.random.default_rng(3)
     left_out = 0
@@ -165,8 +91,8 @@ def test_few_servers_at_a_time_share_no_job_with_the_others() -> None:
     for seed in range(20):
         gpus = tune(generate(seed, num_servers=9)).gpus
         seen: list[int] = []
-        for servers in formulation._groups(gpus, rng):
-            assert 1 < len(servers) <= formulation.FEW
+        for servers in neighbourhoods._groups(gpus, rng):
+            assert 1 < len(servers) <= neighbourhoods.FEW
             jobs = gpus[:, servers].any(axis=1)
             assert not np.delete(gpus[jobs], servers, axis=1).any()
             seen += servers.tolist()
@@ -178,13 +104,13 @@ def test_a_plan_improved_by_few_servers_at_a_time(monkeypatch: pytest.MonkeyPatc
     instance = generate(1, num_servers=8, multi_gpu=False)
     start = proportional(instance)
     most = formulations.solve(relaxation(instance.stage_one())).bound
-    plan = formulation._improved(instance, start, most, Options(verify=False, mip_gap=1e-2), seconds=1.0)
+    plan = neighbourhoods._improved(instance, start, most, Options(verify=False, mip_gap=1e-2), seconds=1.0)
     assert instance.violations(plan) == []
     assert instance.objective(start) < instance.objective(plan) <= most * (1 + 1e-9)
 
-    monkeypatch.setattr(formulation, "FIRST_SECONDS", 1e-3)
+    monkeypatch.setattr(neighbourhoods, "FIRST_SECONDS", 1e-3)
     solution = formulations.solve(instance, start=plan, time_limit=2.0)
-    assert solution.method == formulation.NEIGHBOURHOODS
+    assert solution.method == neighbourhoods.NEIGHBOURHOODS.name
     assert instance.violations(solution.plan) == []
     assert solution.objective is not None
     assert instance.objective(plan) <= solution.objective <= solution.bound * (1 + 1e-6)

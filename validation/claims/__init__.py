@@ -1,1 +1,1 @@
-"""The papers' formal statements as executable checks; :mod:`validation.testing.claims` examines them."""
+"""The papers' formal statements as executable checks; :mod:`validation.kinds.claims` examines them."""

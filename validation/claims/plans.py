@@ -1,4 +1,4 @@
-"""What a counterexample's picture shows: plans of heuristics and of the exact model, by name."""
+"""Plans of heuristics and of the exact model that a counterexample's picture shows, by name."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 import formulations
 from instances.base import Instance, Plan
 from validation import catalogue
-from validation.testing.claims import Plans
+from validation.claims.claim import Plans
 
 __all__ = ["OPTIMAL", "plans_of"]
 
 OPTIMAL = "optimal"
-"""The name of the exact model's plan."""
+"""Name of the exact model's plan."""
 
 
 def plans_of(*which: str | tuple[str, Callable[[Any], Plan | None]]) -> Plans:
-    """The plans that a picture shows, but for those of whom finds none.
+    """Return the plans that a picture shows, without those that were not found.
 
     Parameters
     ----------

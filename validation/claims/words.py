@@ -8,6 +8,6 @@ __all__ = ["listed"]
 
 
 def listed(items: Iterable[object], last: str = "and") -> str:
-    """``1``, ``1 and 2`` or ``1, 2 and 3``."""
+    """Return a list in words: ``1``, ``1 and 2`` or ``1, 2 and 3``."""
     *before, end = map(str, items)
     return f"{', '.join(before)} {last} {end}" if before else end

@@ -12,13 +12,15 @@ import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
 from validation.formatting import printable
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
 
 __all__ = [
     "BAD_INPUT",
@@ -52,7 +54,7 @@ DISAGREEMENT = 1
 BAD_INPUT = 2
 """Exit code when a command was asked for what cannot be."""
 FAILED = 3
-"""Exit code when some runs failed: a heuristic raised, or ran past its limit, or an exact solve died."""
+"""Exit code when some runs failed: a heuristic did, or an exact solve died."""
 EXIT_CODES = {
     0: "all is well",
     DISAGREEMENT: (
@@ -60,7 +62,10 @@ EXIT_CODES = {
         "failed, a submission was not taken, or the installation is not sound"
     ),
     BAD_INPUT: "bad input; one line on standard error names the culprit",
-    FAILED: "some runs failed: a heuristic raised, ran past its limit or returned no plan, or an exact solve died",
+    FAILED: (
+        "some runs failed: a heuristic raised, ran past its limit or returned no plan though it may not decline, or an "
+        "exact solve died"
+    ),
     130: "interrupted by Ctrl-C; 143 by SIGTERM, 129 by the end of the terminal (128 and the number of the signal)",
 }
 """What the code says that a command ends with."""
@@ -95,7 +100,7 @@ _quiet = False
 
 def _version(asked: bool) -> None:
     if asked:
-        from validation.provenance import version
+        from validation.kernel.provenance import version
 
         print(f"optgap {version('scheduling-formulations')}")
         raise typer.Exit
@@ -148,7 +153,9 @@ def run(given: Sequence[str]) -> int:
         if message is None:
             raise
         complain(message)
-        return BAD_INPUT
+        from validation.errors import HeuristicFailedError
+
+        return FAILED if isinstance(error, HeuristicFailedError) else BAD_INPUT
     return int(code or 0)
 
 
@@ -246,11 +253,15 @@ def warn(message: str, style: str, as_json: bool | None) -> None:
 
 def text(words: str, style: str = "") -> Text:
     """Words as they are: brackets are no markup, and what a terminal would obey is shown."""
+    from rich.text import Text
+
     return Text(printable(words), style)
 
 
 def console() -> Console:
     """Where tables go."""
+    from rich.console import Console
+
     # A table that is cut to a narrow terminal, or to the 80 columns of a pipe, loses its numbers; and words
     # in brackets are words, such as those of a path.
     made = Console(highlight=False, markup=False, emoji=False, quiet=_quiet)

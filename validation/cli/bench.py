@@ -10,7 +10,6 @@ from types import ModuleType
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from validation.cli.app import AsJson, app, console, say_json
 from validation.errors import StudyError
@@ -64,6 +63,8 @@ def _show(rows: Iterable[Any], head: Sequence[str], cells: Callable[[Any], tuple
     if as_json:
         say_json([asdict(row) for row in rows])
         return
+    from rich.table import Table
+
     table = Table(box=None, pad_edge=False)
     for name in head:
         table.add_column(name, justify="left" if name == "what" else "right")

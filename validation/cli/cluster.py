@@ -25,7 +25,7 @@ def cluster(address: str | None) -> Iterator[Client | None]:
     if address is None:
         yield None
         return
-    from validation.cluster import connected, threads_of
+    from validation.kernel.cluster import connected, threads_of
 
     with connected(address) as client:
         # What it would say of a scheduler that is gone, a command says in a line.

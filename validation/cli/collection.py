@@ -37,7 +37,7 @@ def list_instances(
 ) -> None:
     """List the instances: what the best plan is worth, the bound, and what proves it."""
     from instances.schema import nearest
-    from validation.collection.store import CLASSES, load
+    from validation.kinds.collection.store import CLASSES, load
 
     collection = load(folder)
     if kind is not None and kind not in CLASSES:
@@ -74,7 +74,7 @@ def show(
     folder: Where = None,
 ) -> None:
     """Show what is known of an instance."""
-    from validation.collection.store import load
+    from validation.kinds.collection.store import load
 
     collection = load(folder)
     record, instance, plan = collection.record(name), collection.instance(name), collection.plan(name)
@@ -120,8 +120,8 @@ def solve(
     """Solve an instance again, and say how that compares with what is known."""
     from instances.files import write_whole
     from validation.cli.problems import solve_apart
-    from validation.collection.store import load
-    from validation.gaps import beats
+    from validation.kernel.gaps import beats
+    from validation.kinds.collection.store import load
     from validation.outputs import try_file
 
     if time_limit is not None and not time_limit > 0:
@@ -166,8 +166,8 @@ def submit(
     """Check a plan, or a bound with its proof, and take it into the collection if it is better; else exit with 1."""
     from instances import text as files
     from instances.files import instance_type
-    from validation.collection import submission
-    from validation.collection.store import load
+    from validation.kinds.collection import submission
+    from validation.kinds.collection.store import load
 
     given = [file for file in (plan, prices, run) if file is not None]
     if len(given) != 1:
@@ -226,8 +226,8 @@ def _replaced(entry: Mapping[str, Any]) -> str:
 
 def _write_picture(instance: Any, plan: Any, file: Path) -> None:
     from instances.files import write_whole
-    from validation.drawing import own_style
     from validation.outputs import try_file
+    from validation.pages.drawing import own_style
 
     form = file.suffix.removeprefix(".")
     if form not in ("png", "svg", "pdf"):

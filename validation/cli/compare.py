@@ -6,14 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from validation.cli import interruption
 from validation.cli.app import DISAGREEMENT, AsJson, app, complain, console, say, say_json, text
 from validation.formatting import difference_range, gap_range, ratio_range
 
 if TYPE_CHECKING:
-    from validation.study.compare import Comparison
+    from rich.table import Table
+
+    from validation.kinds.study.compare import Comparison
 
 __all__ = ["compare"]
 
@@ -30,8 +31,8 @@ def compare(
 ) -> None:
     """Compare two studies, run by run. Only runs that both have are compared."""
     from instances.files import write_whole
+    from validation.kinds.study.compare import compare_studies
     from validation.outputs import try_file, writing
-    from validation.study.compare import compare_studies
 
     interruption.say(lambda: "nothing had been compared")
     if output is not None:
@@ -42,7 +43,7 @@ def compare(
     else:
         _print(found)
     if output is not None:
-        from validation.study.compare_page import page
+        from validation.kinds.study.comparison import page
 
         with writing(output):
             write_whole(output, page(found))
@@ -101,6 +102,8 @@ def _print(found: Comparison) -> None:
 
 
 def _table(title: str, header: list[str]) -> Table:
+    from rich.table import Table
+
     made = Table(title=text(title, "italic"), title_justify="left", box=None, pad_edge=False)
     for number, name in enumerate(header):
         made.add_column(name, justify="right" if number else "left", no_wrap=True)

@@ -105,7 +105,7 @@ def _swallowed(unraisable: Any) -> None:
 def _leave() -> None:
     """End this process as one that was interrupted."""
     _ignore()
-    isolation = sys.modules.get("validation.isolation")
+    isolation = sys.modules.get("validation.kernel.isolation")
     if isolation is not None:
         isolation.end_family(os.getpid())
     files = sys.modules.get("instances.files")
@@ -138,8 +138,14 @@ def _temporary_folder() -> Iterator[None]:
 
     before, variables = tempfile.tempdir, {name: os.environ.get(name) for name in _TEMPORARY}
     try:
+        # A signal waits, because the place is found by a file that would stay behind.
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        try:
+            place = tempfile.gettempdir()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         # Known before it is there, so that it is never there unknown.
-        _command.folder = os.path.join(tempfile.gettempdir(), f"optgap-{os.urandom(8).hex()}")
+        _command.folder = os.path.join(place, f"optgap-{os.urandom(8).hex()}")
         os.mkdir(_command.folder, 0o700)
     except OSError:
         yield  # Whoever needs a temporary file will say that there is no place for one.

@@ -38,7 +38,7 @@ def judge(
     if kind == "hidden" and seed.isdecimal() and not Path(seed).exists():
         _begin_anew(split, seed)
     from validation.errors import OracleDisagreementError
-    from validation.judgement.judging import judge
+    from validation.kinds.judge.judging import judge
 
     interruption.say(lambda: "nothing had been judged")
     try:

@@ -1,4 +1,4 @@
-"""Commands whose options are those of a class (:class:`validation.study.options.Options`), which tells them once."""
+"""Commands whose options are the fields of a class (:class:`validation.kernel.options.Options`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from validation.cli.completion import heuristic_names, problem_names
-from validation.study.options import Options, as_toml
+from validation.kernel.options import Options, as_toml
 
 __all__ = ["with_options"]
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from validation.cli import interruption
-from validation.cli.app import DISAGREEMENT, AsJson, app, complain, is_quiet, say, say_json, what_is_wrong
+from validation.cli.app import DISAGREEMENT, FAILED, AsJson, app, complain, is_quiet, say, say_json, what_is_wrong
 from validation.cli.completion import heuristic_names, problem_names
 from validation.errors import StudyError
 from validation.formatting import gap_range, number
@@ -68,10 +68,10 @@ def generate(
     """Generate instances as JSON, or draw them from real data. A study with this seed would use the same ones."""
     from instances.files import save
     from validation import catalogue
+    from validation.kinds.study.cases import generate
+    from validation.kinds.study.options import StudyOptions
+    from validation.kinds.study.real import choose_draws
     from validation.outputs import folder_to_write, refuse_foreign, writing
-    from validation.study.cases import generate
-    from validation.study.options import StudyOptions
-    from validation.study.real import choose_draws
 
     size = size or catalogue.entry(problem).sizes[0]
     make: Callable[[int], Any] = functools.partial(generate, problem, seed, size)
@@ -123,6 +123,10 @@ def solve(
     verify: Annotated[
         bool, typer.Option("--verify", help="Find the optimum once more, by a second way, within the same limit.")
     ] = False,
+    method: Annotated[
+        str,
+        typer.Option(help="An exact method by its name or short name; another name lists those that there are."),
+    ] = "auto",
     as_json: AsJson = False,
 ) -> None:
     """Solve one instance, exactly or by a heuristic."""
@@ -134,14 +138,16 @@ def solve(
     interruption.say(lambda: "nothing had been solved")
     if heuristic and verify:
         raise typer.BadParameter("a heuristic proves nothing that could be found once more", param_hint="--verify")
+    if heuristic and method != "auto":
+        raise typer.BadParameter("a heuristic is no exact method", param_hint="--method")
     found = (
-        _by_heuristic(instance, heuristic, seed, time_limit)
+        by_heuristic(instance, heuristic, seed, time_limit)
         if heuristic
-        else solve_apart(instance, solver, time_limit, verify)
+        else solve_apart(instance, solver, time_limit, verify, method)
     )
     if as_json:
         say_json({"problem": instance.problem, "instance": instance.digest, **found})
-        _end_if_contradicted(found)
+        _end_if_wrong(found, as_json)
         return
     gap = found["gap"]
     lines = {
@@ -152,6 +158,7 @@ def solve(
         "gap": "unknown" if gap is None else gap_range(gap, gap),
         "seconds": f"{found['build_seconds'] + found['solve_seconds']:.3g} (solver {found['solve_seconds']:.3g})",
         "solver": f"{found['solver']} {found['solver_version']}".strip(),
+        "method": "" if method == "auto" else found["method"],
         "proof": found["proof"],
         "message": found["message"],
         "verified": _verified(found.get("verification")),
@@ -160,11 +167,15 @@ def solve(
     for name, value in lines.items():
         if value:
             say(f"{name:<10} {value}")
-    _end_if_contradicted(found)
+    _end_if_wrong(found, as_json)
 
 
-def _end_if_contradicted(found: dict[str, Any]) -> None:
-    """End with the code of an oracle disagreement where a second way contradicts the first."""
+def _end_if_wrong(found: dict[str, Any], as_json: bool) -> None:
+    """End with the code of a failure where the heuristic failed, of a disagreement where a second way contradicts."""
+    if found["status"] == "failed":
+        if as_json or is_quiet():
+            complain(f"{found['solver']}: {found['message']}")
+        raise typer.Exit(FAILED)
     second = found.get("verification")
     if second and second["verdict"] == "contradicted":
         if is_quiet():
@@ -180,15 +191,17 @@ def _or_none(value: float | None) -> str:
     return "none" if value is None else number(value)
 
 
-def solve_apart(instance: Any, solver: str, time_limit: float | None, verify: bool) -> dict[str, Any]:
+def solve_apart(
+    instance: Any, solver: str, time_limit: float | None, verify: bool, method: str = "auto"
+) -> dict[str, Any]:
     """The exact side of an instance as JSON, from a process of its own."""
     import formulations  # noqa: F401, the time for that is not the solver's
-    from validation.isolation import Apart
+    from validation.kernel.isolation import Apart
 
     began = time.monotonic()
     limit = math.inf if time_limit is None else (1 + verify) * (time_limit + overtime(time_limit))
     # Apart, because a solver does not look at its clock all the time, nor does it hear that it is interrupted.
-    with Apart(functools.partial(_solved, instance, solver, time_limit, verify)) as apart:
+    with Apart(functools.partial(_solved, instance, solver, time_limit, verify, method)) as apart:
         answer = apart.ask(seconds=limit)
     spent = time.monotonic() - began
     if answer.content is None:
@@ -212,16 +225,18 @@ def overtime(limit: float) -> float:
     return max(1.0, limit / 5)
 
 
-def _solved(instance: Any, solver: str, time_limit: float | None, verify: bool) -> dict[str, Any]:
+def _solved(instance: Any, solver: str, time_limit: float | None, verify: bool, method: str) -> dict[str, Any]:
     """The solution as JSON, or why there is none."""
     import formulations
 
     try:
-        solution = formulations.solve(instance, solver=solver, time_limit=time_limit)
+        solution = formulations.solve(instance, solver=solver, time_limit=time_limit, method=method)
         if not verify:
             return solution.to_dict()
         second = formulations.verify(instance, solution, time_limit=time_limit)
         return {**solution.to_dict(), "verification": second.to_dict()}
+    except formulations.MethodError as error:
+        return {"refused": str(error)}
     except Exception as error:
         message = what_is_wrong(error)
         return {"bug": traceback.format_exc()} if message is None else {"refused": message}
@@ -238,7 +253,7 @@ def _out_of_time(instance: Any, solver: str, seconds: float) -> dict[str, Any]:
 
 def _why(instance: Any, seconds: float) -> str:
     """Constraints that conflict, as far as they are found in so many seconds."""
-    from validation.isolation import Apart
+    from validation.kernel.isolation import Apart
 
     # Apart, because the model is built and solved again, and neither looks at a clock all the time.
     with Apart(functools.partial(_explained, instance, seconds)) as apart:
@@ -254,35 +269,27 @@ def _explained(instance: Any, seconds: float) -> dict[str, Any]:
     return {"why": str(formulations.explain(instance, time_limit=seconds))}
 
 
-def _by_heuristic(instance: Any, name: str, seed: int, time_limit: float | None) -> dict[str, Any]:
+def by_heuristic(instance: Any, name: str, seed: int, time_limit: float | None) -> dict[str, Any]:
     """A heuristic's plan in the same form as a solution; it proves no bound."""
     from validation import catalogue
-    from validation.provenance import memory_of_machine
-    from validation.study.cells import ask
+    from validation.kernel.asking import answer
+    from validation.kernel.judging import Status
+    from validation.kernel.provenance import memory_of_machine
 
     _, heuristic = catalogue.heuristic(instance.problem, name)
     limit = time_limit or HEURISTIC_SECONDS
-    asked = ask(instance, heuristic, seed, seconds=limit, memory=memory_of_machine() // 2)
-    if asked.reason:
-        raise StudyError(f"{name}: {asked.reason}")
-    plan = asked.plan
-    if plan is None:
-        broken, status, objective = [], "declined", None
-    else:
-        broken = instance.violations(plan)
-        status = "infeasible" if broken else "feasible"
-        objective = None if broken else instance.objective(plan)
+    found = answer(instance, heuristic, seed, seconds=limit, memory=memory_of_machine() // 2)
     return {
-        "status": status,
-        "objective": objective,
+        "status": found.status,
+        "objective": found.value if found.status == Status.FEASIBLE else None,
         "bound": None,
         "gap": None,
-        "plan": None if plan is None else plan.to_dict(),
+        "plan": None if found.plan is None else found.plan.to_dict(),
         "build_seconds": 0.0,
-        "solve_seconds": asked.seconds,
+        "solve_seconds": found.seconds,
         "solver": name,
         "solver_version": "",
         "method": "heuristic",
         "proof": "",
-        "message": "; ".join(map(str, broken)),
+        "message": found.reason,
     }

@@ -2,77 +2,52 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
-from rich.table import Table
 
-from validation.cli import interruption
-from validation.cli.app import FAILED, JSON, app, complain, console, is_quiet, say_json, text, warn
+from validation.cli.app import FAILED, app, console, say_json, text, warn
 from validation.cli.options import with_options
-from validation.replay.options import ReplayOptions
+from validation.cli.runs import RUN_OPTIONS, carried_out, say_forecast
+from validation.kinds.replays.options import ReplayOptions
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from validation.replay.results import Replays
+    from validation.kinds.replays.results import Replays
 
-__all__ = ["replay", "report_replays"]
+__all__ = ["replay", "tell_replays"]
 
 MOST_TOLD = 20
 """Sentences on the terminal."""
 
 
-def replay(config: Path | None, as_json: bool | None, **given: Any) -> None:
+def replay(config: Path | None, dry_run: bool | None, dask: str | None, as_json: bool | None, **given: Any) -> None:
     """Replay traces under several decision makers. What was interrupted is resumed by the same command.
 
-    Ends with 3 where replays failed.
+    Ends with 3 where replays failed, or a decision maker did although another's plan was used in place of its own.
     """
     options = ReplayOptions.given(config, **given)
-    from validation.outputs import folder_to_write
-    from validation.replay.study import run_replays
-    from validation.study.progress import Meter
+    if dry_run:
+        from validation.kinds.replays.study import plan
 
-    assert options.output is not None
-    output = Path(options.output)
-    interruption.say(lambda: _so_far(output))
-    meter = Meter("replays and bounds", is_quiet())
-    try:
-        with folder_to_write(output):
-            result = run_replays(options, progress=meter, warn=complain)
-    finally:
-        meter.end()
-    _print_replays(result, as_json)
+        say_forecast(plan(options), as_json)
+        return
+    from validation.kinds.replays.study import run_replays
+
+    tell_replays(carried_out(run_replays, options, dask, "replays and bounds", "the replays that ended are"), as_json)
 
 
-with_options(replay, ReplayOptions, {"as_json": (bool, JSON)})
+with_options(replay, ReplayOptions, RUN_OPTIONS)
 app.command()(replay)
 
 
-def _so_far(output: Path) -> str:
-    """Where what ended is, for one who interrupts."""
-    if not (output / "rows.jsonl").exists():
-        return "nothing had ended"
-    return f"the replays that ended are in {output}, and the same command goes on from there"
-
-
-def report_replays(directory: Path, as_json: bool = False) -> bool:
-    """Write tables and report of replays anew, and print what they say; whether the directory holds any."""
-    from validation.replay.records import REPLAYS
-
-    if not os.path.lexists(directory / REPLAYS.record):
-        return False
-    from validation.replay.report import finish
-
-    _print_replays(finish(directory, complain), as_json)
-    return True
-
-
-def _print_replays(result: Replays, as_json: bool | None) -> None:
-    from validation.replay.report import sentences
+def tell_replays(result: Replays, as_json: bool | None) -> None:
+    """Tell what replays found, and end with the code that says whether all is well."""
+    from validation.kernel.judging import Status
+    from validation.kinds.replays.report import sentences
 
     differences, gaps, costs = result.differences(), result.gaps(), result.cost_of_gaps()
     told = sentences(result, differences, gaps, costs)
@@ -98,15 +73,23 @@ def _print_replays(result: Replays, as_json: bool | None) -> None:
     if len(failed):
         first = failed.iloc[0]
         warn(f"{len(failed)} replays failed; the first: {first['policy']}: {first['reason']}", "yellow", as_json)
+    missed = result.decisions[result.decisions["status"] == Status.FAILED]
+    if len(missed):
+        first = missed.iloc[0]
+        said = f"{len(missed)} decisions failed, and another's plan was used; the first: {first['algorithm']}"
+        warn(f"{said}: {first['reason']}", "yellow", as_json)
     if not meta["finished"]:
-        warn(f"unfinished: {meta['cells_ended']} of {meta['cells']} replays have ended", "yellow", as_json)
+        state = f"shard {meta['shard']}" if meta["shard"] else "unfinished"
+        warn(f"{state}: {meta['cells_ended']} of {meta['cells']} replays have ended", "yellow", as_json)
     if not as_json:
         console().print(text(f"report: {result.report}"), soft_wrap=True)
-    if len(failed):
+    if len(failed) or len(missed):
         raise typer.Exit(FAILED)
 
 
 def _print_tables(result: Replays, told: Sequence[str]) -> None:
+    from rich.table import Table
+
     page = console()
     overview = result.overview()
     for trace, rows in overview.groupby("trace", sort=False) if len(overview) else ():

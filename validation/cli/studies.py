@@ -3,35 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
 from validation.cli import interruption
 from validation.cli.app import (
     DISAGREEMENT,
     FAILED,
-    JSON,
     AsJson,
     app,
     complain,
     console,
-    is_quiet,
-    say,
     say_json,
     text,
     warn,
 )
-from validation.cli.cluster import DASK
 from validation.cli.options import with_options
+from validation.cli.runs import RUN_OPTIONS, carried_out, say_forecast
 from validation.formatting import number
-from validation.study.options import StudyOptions
+from validation.kinds.study.options import StudyOptions
 
 if TYPE_CHECKING:
-    from validation.study.results import Study
+    from rich.table import Table
+
+    from validation.kinds.study.results import Study
 
 __all__ = ["merge", "report", "study"]
 
@@ -44,54 +41,21 @@ WIDEST = 10_000
 def study(config: Path | None, dry_run: bool | None, dask: str | None, as_json: bool | None, **given: Any) -> None:
     """Measure heuristics against proven optima. An interrupted study is resumed by the same command.
 
-    Ends with 3 where runs failed: a heuristic raised, ran past its limit or returned no plan, or an exact solve died.
+    Ends with 3 where runs failed: a heuristic raised, ran past its limit or returned no plan though it may not decline,
+    or an exact solve died.
     """
     options = StudyOptions.given(config, **given)
     if dry_run:
-        from validation.study.forecast import forecast
+        from validation.kinds.study.run import plan
 
-        found = forecast(options, complain)
-        if as_json:
-            say_json(asdict(found))
-        else:
-            say(str(found))
+        say_forecast(plan(options), as_json)
         return
-    from validation.cli.cluster import cluster
-    from validation.outputs import folder_to_write
-    from validation.study.progress import Meter
-    from validation.study.run import run_study
+    from validation.kinds.study.run import run_study
 
-    assert options.output is not None
-    output = Path(options.output)
-    interruption.say(lambda: _so_far(output))
-    meter = Meter(quiet=is_quiet())
-    try:
-        with folder_to_write(output), cluster(dask) as client:
-            result = run_study(options, progress=meter, client=client, warn=complain)
-    finally:
-        meter.end()
-    _tell_study(result, as_json)
+    _tell_study(carried_out(run_study, options, dask, "runs", "what ended is"), as_json)
 
 
-def _so_far(output: Path) -> str:
-    """Where what ended is, for one who interrupts a study."""
-    if not (output / "rows.jsonl").exists():
-        return "nothing had ended"
-    return f"what ended is in {output}, and the same command goes on from there"
-
-
-with_options(
-    study,
-    StudyOptions,
-    {
-        "dry_run": (
-            bool,
-            typer.Option("--dry-run", help="Say how many runs there are, their time and disk, and do nothing."),
-        ),
-        "dask": (str, typer.Option(help=DASK)),
-        "as_json": (bool, JSON),
-    },
-)
+with_options(study, StudyOptions, RUN_OPTIONS)
 app.command()(study)
 
 
@@ -157,6 +121,8 @@ def _contradiction(row: Mapping[Any, Any]) -> str:
 
 
 def _summary_tables(result: Study) -> list[Table]:
+    from rich.table import Table
+
     from validation import catalogue
 
     tables = []
@@ -185,14 +151,19 @@ def merge(
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Join shards or interrupted copies of a study into one. Ends with 3 where runs failed."""
+    """Join shards or interrupted copies of a study or of replays into one. Ends with 3 where runs failed."""
+    from validation.cli.replay import tell_replays
+    from validation.kinds.replays.results import Replays
+    from validation.kinds.stored import merge_studies
     from validation.outputs import folder_to_write
-    from validation.study.merge import merge_studies
 
     interruption.say(lambda: f"every file in {output} is whole, and the same command goes on from there")
     with folder_to_write(output):
         result = merge_studies(directories, output, warn=complain)
-    _tell_study(result, as_json)
+    if isinstance(result, Replays):
+        tell_replays(result, as_json)
+    else:
+        _tell_study(result, as_json)
 
 
 @app.command()
@@ -207,19 +178,21 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Write a study's table and report anew, and print its summary. Ends with 3 where runs failed."""
-    from validation.cli.replay import report_replays
+    from validation.cli.replay import tell_replays
+    from validation.kernel.store import require_record
+    from validation.kinds.replays.results import Replays
+    from validation.kinds.stored import KINDS, kind_of
     from validation.outputs import try_folder
-    from validation.study.report import finish
-    from validation.study.store import require_study
 
     interruption.say(lambda: f"every file in {directory} is whole, and the same command writes table and report anew")
     if directory.is_dir():
         try_folder(directory)
-    if latex or csv:
-        require_study(directory)  # Replays have no such table.
-    if report_replays(directory, as_json):
-        return
+    kind, finish = KINDS[0] if latex or csv else kind_of(directory)  # Replays have no such table.
+    require_record(directory, kind)
     result = finish(directory, complain)
+    if isinstance(result, Replays):
+        tell_replays(result, as_json)
+        return
     written = [one for wanted, one in ((latex, _write_latex), (csv, _write_csv)) if wanted]
     _tell_study(result, as_json, [write(result) for write in written])
 

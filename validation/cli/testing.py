@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from validation.cli import interruption
-from validation.cli.app import DISAGREEMENT, AsJson, app, complain, is_quiet, say, say_json
+from validation.cli.app import DISAGREEMENT, FAILED, AsJson, app, complain, is_quiet, say, say_json
 from validation.cli.cluster import DASK, cluster
 from validation.cli.completion import problem_and_heuristic, problem_names
-from validation.errors import StudyError
+from validation.errors import HeuristicFailedError, StudyError
 from validation.formatting import duration, gap_range, number
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
     from formulations.worst_case.proving import Measure
-    from validation.testing.checks import CheckReport
-    from validation.testing.claims import Verdict
-    from validation.testing.witness import Witness
+    from validation.kinds.checks import CheckReport
+    from validation.kinds.claims import Verdict
+    from validation.kinds.witness import Witness
 
 __all__ = ["check", "claims", "hunt", "worst_case"]
 
@@ -60,10 +60,10 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Look for an instance on which a heuristic breaks a rule. What it promises beyond that can be checked as well."""
-    from validation.isolation import Apart
+    from validation.kernel.isolation import Apart
+    from validation.kernel.provenance import memory_of_machine
+    from validation.kinds.checks import Monotone, Promise, Ratio, Relabelled
     from validation.outputs import folder_to_write
-    from validation.provenance import memory_of_machine
-    from validation.testing.checks import Monotone, Promise, Ratio, Relabelled
 
     promises: list[Promise] = []
     if ratio is not None:
@@ -119,7 +119,7 @@ class _Checks:
         from formulations import SolverNotFound
         from instances import InstanceError
         from validation.errors import CatalogueError
-        from validation.testing.checks import run_checks
+        from validation.kinds.checks import run_checks
 
         try:
             if self.reports is None:
@@ -185,9 +185,9 @@ def hunt(
     """Search for the instance on which a heuristic does worst. The one found is made as small as possible."""
     began = time.monotonic()
     allowed = _seconds(budget)
+    from validation.kinds.hunt import CUT_SHORT, INTERRUPTED, OracleDisagreementError, find_worst
+    from validation.kinds.witness import paths_of
     from validation.outputs import folder_to_write, refuse_foreign, writing
-    from validation.testing.hunt import OracleDisagreementError, find_worst
-    from validation.testing.witness import paths_of
 
     # What it takes to import everything counts, but for a hunt that would have no time left.
     left = allowed if allowed <= 0 else max(allowed / 2, allowed - (time.monotonic() - began))
@@ -227,6 +227,10 @@ def hunt(
     if not as_json:
         say(f"saved       {path}\npage        {path.with_suffix('.html')}")
         say(f"again       optgap solve {path} [--heuristic {heuristic}]")
+    if set(found.failures) - {CUT_SHORT, INTERRUPTED}:
+        if as_json or is_quiet():
+            complain(f"{heuristic}: {found.failures[0]}")
+        raise typer.Exit(FAILED)
 
 
 def _print_hunt(found: Witness) -> None:
@@ -316,9 +320,9 @@ def worst_case(
     ] = None,
 ) -> None:
     """Prove how bad a heuristic gets on all instances of a size. The instance on which it does is shown."""
-    from validation.isolation import Apart
+    from validation.kernel.isolation import Apart
+    from validation.kinds.worst_case import witness_paths
     from validation.outputs import folder_to_write, refuse_foreign
-    from validation.testing.worst_case import witness_paths
 
     problem, heuristic = _problem_and_heuristic(names, problem)
     dials = _dials(fix)
@@ -334,6 +338,8 @@ def worst_case(
         said = {"refused": f"the proof: {answer.reason}"} if answer.content is None else answer.content
         if "refused" in said:
             raise StudyError(said["refused"])
+        if "failed" in said:
+            raise HeuristicFailedError(f"{heuristic}: {said['failed']}")
         if "wrong" in said:
             complain(f"the model of the worst case is wrong: {said['wrong']}")
             raise typer.Exit(DISAGREEMENT)
@@ -351,12 +357,14 @@ def _proven(problem: str, heuristic: str, output: Path | None, options: dict[str
     """A worst case as JSON and in words, or why there is none."""
     from instances import InstanceError
     from validation.errors import CatalogueError
-    from validation.testing.hunt import OracleDisagreementError
-    from validation.testing.worst_case import WitnessRefutedError, worst_case
+    from validation.kinds.hunt import OracleDisagreementError
+    from validation.kinds.worst_case import WitnessRefutedError, worst_case
 
     try:
         found = worst_case(problem, heuristic, **options)
         path = "" if output is None or found.judged is None else str(found.save(output))
+    except HeuristicFailedError as error:
+        return {"failed": str(error)}
     except (StudyError, CatalogueError, InstanceError) as error:
         return {"refused": str(error)}
     except (WitnessRefutedError, OracleDisagreementError) as error:
@@ -383,9 +391,9 @@ def claims(
     ] = None,
 ) -> None:
     """Put the papers' formal statements to the test."""
+    from validation.kinds import claims as found
+    from validation.kinds.claim_pages import folder_of_pages, write_pages
     from validation.outputs import folder_to_write, writing
-    from validation.testing import claims as found
-    from validation.testing.claim_pages import folder_of_pages, write_pages
 
     wanted = found.claims(name)
     verdicts: list[Verdict] = []

@@ -1,70 +1,39 @@
-"""Decision makers: what answers an instance of one problem with a plan.
+"""Decision makers: the exact model, heuristics and users' functions, which answer instances of one problem.
 
 A decision maker is the exact model ("exact"), a heuristic of the catalogue by its name, or a function of the user's.
 The library's own heuristics are called in this process; a user's function is called apart
-(:mod:`validation.isolation`), as in studies.
+(:mod:`validation.kernel.asking`), as in studies.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import Any, Protocol, Self
 
 import numpy as np
 
-from instances.base import Instance, Plan, PlanError
+from instances.base import Instance
 from validation import catalogue
-from validation.catalogue import Heuristic, Imported
-from validation.isolation import plain
+from validation.catalogue import Heuristic
+from validation.kernel.asking import Asking, ask_here
+from validation.kernel.isolation import plain
+from validation.kernel.judging import Answer, Status, judge
 
-__all__ = ["BEGUN", "EXACT", "Answer", "Briefly", "Decider", "decider", "judged"]
+__all__ = ["EXACT", "Answer", "Briefly", "Decider", "decider"]
 
 AnyInstance = Instance[Any]
 
 Briefly = Callable[[], AbstractContextManager[None]]
-"""A context within which heuristics leave out what nobody follows of their plans."""
-
-BEGUN = "begun"
-"""Status of a plan of which only the beginning was asked for, so that it has no value."""
+"""Context within which heuristics leave out the parts of their plans that the setting does not follow."""
 
 EXACT = "exact"
 """Name of the decision maker that solves the problem's model to proven optimality."""
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What came of asking a decision maker.
-
-    Attributes
-    ----------
-    plan : Plan, optional
-        None where it has none.
-    status : str
-        Of the exact model as in ``Solution.status``; of a heuristic "feasible", "infeasible" (the plan breaks rules),
-        "declined", "failed", or "begun" (only its beginning was asked for, which has no value).
-    value : float
-        The instance's own judgement of the plan; NaN without one, or where it breaks rules.
-    bound : float
-        Proven bound on the optimum; NaN where there is none.
-    seconds : float
-        That it took.
-    reason : str
-        What is to be said of it.
-    """
-
-    plan: Plan | None
-    status: str
-    value: float = np.nan
-    bound: float = np.nan
-    seconds: float = 0.0
-    reason: str = ""
-
-
 class Decider(Protocol):
-    """What answers instances of one problem; to be used as a context, within which it may stay warm.
+    """Decision maker for instances of one problem; to be used as a context, within which it may stay warm.
 
     Attributes
     ----------
@@ -80,7 +49,7 @@ class Decider(Protocol):
     def __exit__(self, *_: object) -> None: ...
 
     def ask(self, instance: AnyInstance, *, briefly: Briefly | None = None) -> Answer:
-        """Its plan for an instance, judged.
+        """Return its plan for an instance, judged.
 
         A heuristic of the library's is called within ``briefly``, and its plan is not judged, where that is given.
         """
@@ -96,7 +65,7 @@ def decider(
     memory: int | None = None,
     solver: str = "highs",
 ) -> Decider:
-    """The decision maker of that name.
+    """Return the decision maker of that name.
 
     Parameters
     ----------
@@ -122,14 +91,18 @@ def decider(
     if given == EXACT:
         return _Exact(catalogue.entry(problem).problem, solver, time_limit)
     name, heuristic = catalogue.heuristic(problem, given)
-    own = isinstance(given, str) and not isinstance(heuristic.function, Imported)
-    if own:
+    if isinstance(given, str) and ":" not in given and _is_own(heuristic):
         return _Here(problem, name, heuristic, seed)
     return _Apart(problem, name, heuristic, seed, time_limit, memory)
 
 
+def _is_own(heuristic: Heuristic) -> bool:
+    """Return whether a function is the library's code, not what a user registered."""
+    return str(getattr(heuristic.function, "__module__", "")).partition(".")[0] in ("heuristics", "validation")
+
+
 class _Exact:
-    """The exact model; the same instance again, as in rounds between which nobody comes or goes, is solved once."""
+    """The exact model; the same instance again, as in rounds with the same jobs, is solved once."""
 
     name = EXACT
 
@@ -152,7 +125,7 @@ class _Exact:
         seconds = solution.build_seconds + solution.solve_seconds
         value = np.nan if solution.objective is None else solution.objective
         message = plain(solution.message)
-        answer = Answer(solution.plan, str(solution.status), value, solution.bound, seconds, message)
+        answer = Answer(solution.plan, solution.status, value, solution.bound, seconds, message)
         self.last = (instance, answer)
         return answer
 
@@ -171,15 +144,11 @@ class _Here:
         pass
 
     def ask(self, instance: AnyInstance, *, briefly: Briefly | None = None) -> Answer:
-        options = {"rng": self.rng} if self.heuristic.random else {}
-        begun = time.perf_counter()
-        if briefly is None:
-            plan = self.heuristic.function(instance, **options)
-            return judged(instance, plan, time.perf_counter() - begun)
-        with briefly():
-            plan = self.heuristic.function(instance, **options)
-        seconds = time.perf_counter() - begun
-        return judged(instance, None, seconds) if plan is None else Answer(plan, BEGUN, seconds=seconds)
+        with briefly() if briefly else nullcontext():
+            asked = ask_here(instance, self.heuristic, self.rng)
+        if briefly and asked.plan is not None:
+            return Answer(asked.plan, Status.BEGUN, seconds=asked.seconds)
+        return judge(instance, asked, declines=self.heuristic.declines)
 
 
 class _Apart:
@@ -188,8 +157,6 @@ class _Apart:
     def __init__(
         self, problem: str, name: str, heuristic: Heuristic, seed: int, time_limit: float, memory: int | None
     ) -> None:
-        from validation.study.cells import Asking
-
         self.problem, self.name, self.time_limit = problem, name, time_limit
         self.asking = Asking(heuristic, seed, memory=memory)
 
@@ -201,21 +168,4 @@ class _Apart:
         self.asking.__exit__()
 
     def ask(self, instance: AnyInstance, *, briefly: Briefly | None = None) -> Answer:
-        asked = self.asking.ask(instance, seconds=self.time_limit)
-        if asked.reason:
-            return Answer(None, "failed", seconds=asked.seconds, reason=asked.reason)
-        return judged(instance, asked.plan, asked.seconds)
-
-
-def judged(instance: AnyInstance, plan: Plan | None, seconds: float = 0.0) -> Answer:
-    """A plan as the instance judges it; one that breaks rules is kept, and what it breaks is the reason."""
-    if plan is None:
-        return Answer(None, "declined", seconds=seconds, reason="the heuristic found no plan")
-    try:
-        broken = instance.violations(plan)
-        if broken:
-            more = f"; {len(broken) - 3} more" if len(broken) > 3 else ""
-            return Answer(plan, "infeasible", seconds=seconds, reason="; ".join(map(str, broken[:3])) + more)
-        return Answer(plan, "feasible", instance.objective(plan), seconds=seconds)
-    except PlanError as error:
-        return Answer(None, "failed", seconds=seconds, reason=str(error))
+        return self.asking.answer(instance, seconds=self.time_limit)

@@ -1,4 +1,4 @@
-"""The engine: a trace through a cluster, event by event, exact in time.
+"""The engine: run a trace through a cluster, event by event, exact in time.
 
 Between events every job runs at a constant rate, so that its end is known and nothing happens in between.  An event is
 an arrival, the end of a job, or the time up to which a decision stands (the end of a round or of a slot).  At each the
@@ -19,8 +19,8 @@ import numpy as np
 from instances.base import TOLERANCE, Instance, Plan
 from instances.schema import FloatArray, IntArray
 from validation.errors import ConservationError, ReplayError
-from validation.replay.asking import Asking
 from validation.replay.deciders import Briefly, Decider
+from validation.replay.questions import Questions
 from validation.replay.replayed import Books, Replayed
 
 __all__ = ["Ask", "Costs", "Decide", "Decision", "Jobs", "Setting", "State", "replay"]
@@ -31,7 +31,7 @@ CRUMB = 1e-12
 """Part of a job's work that is rounding: jobs that end together do so up to this."""
 
 IDLE = 10_000
-"""Decisions one after another under which no job runs and none arrives, after which a replay is given up."""
+"""Decisions in a row under which no job runs and none arrives, after which a replay is given up."""
 
 
 # --- what a setting is told, and says ------------------------------------------------------------
@@ -39,7 +39,7 @@ IDLE = 10_000
 
 @dataclass(frozen=True, eq=False)
 class Jobs:
-    """What a replay knows of its jobs; n is their number.
+    """Jobs of a replay; n is their number.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ class Jobs:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """What a setting sees when it is asked; m is the number of jobs that have arrived and are not done.
+    """State of a replay when a setting decides; m is the number of jobs that have arrived and are not done.
 
     All arrays of m follow the order of ``jobs``, which is that of arrival, or, where ties are broken by a seed, a
     random one that stays the same throughout the replay.  A setting whose order means something sorts them itself.
@@ -150,7 +150,7 @@ class State:
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """What holds from now on, for the m jobs of a state in its order.
+    """Rates and GPUs from now on, for the m jobs of a state in its order.
 
     Attributes
     ----------
@@ -178,7 +178,7 @@ class Decision:
 
 
 class Ask(Protocol):
-    """What hands an instance to the decision maker, and records what it says."""
+    """Function that hands an instance to the decision maker, and records the answer."""
 
     def __call__(
         self,
@@ -189,7 +189,7 @@ class Ask(Protocol):
         otherwise: Plan | None = None,
         briefly: Briefly | None = None,
     ) -> Plan:
-        """A plan for an instance.
+        """Return a plan for an instance.
 
         Parameters
         ----------
@@ -216,7 +216,7 @@ class Ask(Protocol):
 
 
 Decide = Callable[[State, Ask], Decision]
-"""What decides in one replay."""
+"""Function that decides in one replay."""
 
 
 class Setting(Protocol):
@@ -235,7 +235,7 @@ class Setting(Protocol):
 
     @property
     def name(self) -> str:
-        """What tables call the setting."""
+        """Name of the setting in tables."""
 
     @property
     def capacity(self) -> FloatArray:
@@ -243,14 +243,14 @@ class Setting(Protocol):
 
     @property
     def jobs(self) -> Jobs:
-        """The jobs that are replayed."""
+        """Jobs that are replayed."""
 
     def begin(self) -> Decide:
-        """What decides in one replay; it may remember what it did, and a setting serves any number of replays."""
+        """Return the function that decides in one replay, and may remember; a setting serves any number of replays."""
         ...
 
     def equal_rates(self, jobs: IntArray) -> FloatArray:
-        """(m,) float: rate that each of these jobs would have if each had an equal share of the cluster, work/s.
+        """Return each of these jobs' rate if each had an equal share of the cluster, (m,) float, work/s.
 
         Finish-time fairness is measured against it.
         """
@@ -259,7 +259,7 @@ class Setting(Protocol):
 
 @dataclass(frozen=True)
 class Costs:
-    """What changes cost, in seconds in which the job holds its GPUs and makes no progress; no work is lost.
+    """Costs of changes, in seconds in which the job holds its GPUs and makes no progress; no work is lost.
 
     Attributes
     ----------
@@ -335,7 +335,7 @@ def replay(
         When what is decided cannot be.
     """
     with ExitStack() as stack:
-        asking = Asking(deciders, stack, gaps=gaps, keep=keep, sink=sink, seed=seed)
+        asking = Questions(deciders, stack, gaps=gaps, keep=keep, sink=sink, seed=seed)
         run = _Run(setting, ties, costs, round_length, horizon)
         decide = setting.begin()
         while run.advance(decide, asking):
@@ -351,7 +351,7 @@ def replay(
 
 
 class _Run:
-    """A run in progress: the clock, and what each job has had."""
+    """A run in progress: the clock, and the progress of each job."""
 
     def __init__(
         self, setting: Setting, ties: int | None, costs: Costs, round_length: float | None, horizon: float
@@ -386,7 +386,7 @@ class _Run:
         self.changed = True
         self.idle = self.num_done = 0
 
-    def advance(self, decide: Decide, ask: Asking) -> bool:
+    def advance(self, decide: Decide, ask: Questions) -> bool:
         """Go on to the next event; False when there is none."""
         self._admit()
         if not len(self.active):
@@ -414,7 +414,7 @@ class _Run:
     # --- events ---
 
     def _admit(self) -> None:
-        """Let those in who have arrived; who has nothing to do is done."""
+        """Let the jobs in that have arrived; one that has nothing to do is done."""
         first = self.coming
         self.coming = int(np.searchsorted(self.jobs.arrivals, self.now, side="right"))
         if self.coming == first:
@@ -430,7 +430,7 @@ class _Run:
             self._now_there(both[np.argsort(self.rank[both], kind="stable")])
 
     def _now_there(self, jobs: IntArray) -> None:
-        """Other jobs are there than until now."""
+        """Make these the jobs that are there, with new equal shares."""
         self.active, self.changed = jobs, True
         if len(jobs):
             self.equal[jobs] = self.setting.equal_rates(jobs)
@@ -447,7 +447,7 @@ class _Run:
         return min(until, self.horizon)
 
     def _go_to(self, until: float) -> None:
-        """Let time pass: everything that runs gets on, and who is done leaves."""
+        """Let time pass: running jobs make progress, and jobs that are done leave."""
         jobs, books = self.active, self.books
         passed = until - self.now
         if passed < 0:
@@ -471,7 +471,7 @@ class _Run:
             self._now_there(jobs[~over])
 
     def _equal_shares(self, jobs: IntArray, passed: float) -> None:
-        """Let the jobs get on that would run on equal shares."""
+        """Let the jobs make progress that would run on equal shares."""
         rate, left = self.equal[jobs], self.equal_left[jobs]
         need = np.divide(left, rate, out=np.full(len(jobs), np.inf), where=rate > 0)
         through = (need <= passed) & (left > 0)
@@ -513,7 +513,7 @@ class _Run:
 
     # --- decisions ---
 
-    def _decide(self, decide: Decide, ask: Asking, until: float) -> None:
+    def _decide(self, decide: Decide, ask: Questions, until: float) -> None:
         jobs = self.active
         books = self.books
         ask.now = self.now
@@ -573,7 +573,7 @@ class _Run:
         self._note()
 
     def _check(self, jobs: IntArray, rates: FloatArray, gpus: FloatArray, away: IntArray) -> None:
-        """Whether what a decision hands out is there."""
+        """Check that a decision hands out no more than there is."""
 
         def refuse(rule: str, bad: Any, what: Callable[[int], str]) -> None:
             if bad.any():

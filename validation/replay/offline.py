@@ -1,4 +1,4 @@
-"""What hindsight could do: bounds that no schedule of a setting's jobs can beat, with all arrivals known.
+"""Hindsight: bounds that no schedule of a setting's jobs can beat, with all arrivals known.
 
 A setting says in which *ways* its jobs can run: what a way takes of each resource (GPUs of a pool, CPU cores, memory),
 and how fast the jobs in it get on.  Time is divided among the ways without end here, a job is in one way at a time, and
@@ -60,13 +60,13 @@ from validation.replay.ways import Hindsight, Slots, Ways, corners_of
 __all__ = ["METRICS", "Bound", "offline"]
 
 METRICS = ("average_jct", "makespan", "deadlines_met")
-"""What is bounded: from below the times, from above the part of the deadlines that are met."""
+"""Metrics that are bounded: times from below, the part of the deadlines that are met from above."""
 
 MOST = 60_000
-"""Columns of a program that is tried."""
+"""Most columns of a program that is tried."""
 
 PRICING = 20.0
-"""Limit of the program that prices resources, s."""
+"""Time limit of the program that prices resources, s."""
 
 WHOLE = 1e4
 """A job's work in the programs, and the time that the jobs take one after the other."""
@@ -76,7 +76,7 @@ NO_COSTS = Costs()
 
 
 class Bound(NamedTuple):
-    """What no schedule of a setting beats.
+    """A value that no schedule of a setting beats.
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ class Bound(NamedTuple):
 def offline(
     setting: Hindsight, *, costs: Costs = NO_COSTS, round_length: float | None = None, time_limit: float = 60.0
 ) -> dict[str, Bound]:
-    """What no schedule of a setting can beat, even one that knows all arrivals.
+    """Return bounds that no schedule of a setting can beat, even one that knows all arrivals.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def offline(
 
 
 def _releases(jobs: Jobs, round_length: float | None) -> FloatArray:
-    """(n,) float: when each job can run at the earliest, s: with rounds, from the next one on."""
+    """Return the earliest time at which each job can run, (n,) float, s: with rounds, from the next one on."""
     if round_length is None:
         return jobs.arrivals
     start = jobs.arrivals[0]
@@ -172,31 +172,31 @@ class _Trace:
 
     @cached_property
     def share(self) -> FloatArray:
-        """(e,) float: what each entry of the ways does in a ``unit`` of time, of ``WHOLE`` that its job has to do."""
+        """Part of its job that each entry of the ways does in a ``unit`` of time, of ``WHOLE``, (e,) float."""
         share: FloatArray = self.ways.rate * self.unit / self.work[self.ways.job] * WHOLE
         return share
 
     @cached_property
     def size(self) -> FloatArray:
-        """(r,) float: what the resources are measured in; 1 of what there is nothing of."""
+        """Unit in which each resource is measured, (r,) float; 1 where there is nothing of it."""
         return np.where(self.ways.capacity > 0, self.ways.capacity, 1.0)
 
     @cached_property
     def of_way(self) -> list[list[tuple[int, float]]]:
-        """For each way, its jobs with their shares."""
+        """Jobs of each way, with their shares."""
         of_way: list[list[tuple[int, float]]] = [[] for _ in self.ways.takes]
         for way, job, share in zip(self.ways.way.tolist(), self.ways.job.tolist(), self.share.tolist(), strict=True):
             of_way[way].append((job, share))
         return of_way
 
     def _there_from(self, interval: IntArray) -> IntArray:
-        """(w,) int: the interval from which each way can be had, when all that are in it are there."""
+        """Return the first interval in which each way can be had, when all jobs in it are there, (w,) int."""
         first = np.zeros(len(self.ways.takes), np.int64)
         np.maximum.at(first, self.ways.way, interval[self.ways.job])
         return first
 
     def _worth(self) -> FloatArray:
-        """(n,) float: seconds of all resources that each job's work costs at least, by prices of the resources.
+        """Return the least seconds of all resources that each job's work costs, by resource prices, (n,) float.
 
         The prices are those of a program that shares all work out at once; whatever they are, what follows holds.
         """
@@ -235,7 +235,7 @@ class _Trace:
     # --- average completion time ---
 
     def flow(self, time_limit: float) -> Bound:
-        """On the sum of the times from release to end, s."""
+        """Return the bound on the sum of the times from release to end, s."""
         alone = float(self.alone.sum())
         releases = float(self.releases.sum())
         machine = _shortest_remaining_first(self.releases, self.worth) - releases
@@ -244,7 +244,7 @@ class _Trace:
         return _better(argued, self._least_flow(time_limit), self.unit)
 
     def _least_flow(self, time_limit: float) -> Result | None:
-        """The program of the module's docstring, in ``unit`` s; None where it is too large."""
+        """Solve the program of the module's docstring, in ``unit`` s; return None where it is too large."""
         n, ways = len(self.work), self.ways
         begins, interval = np.unique(self.releases, return_inverse=True)
         lasts, r = len(begins), len(ways.capacity)
@@ -312,7 +312,7 @@ class _Trace:
         return program.solve(time_limit)
 
     def _serial(self) -> float:
-        """Sum of the times from release to end when one job runs after the other, in order of release, s."""
+        """Return the sum of the times from release to end when jobs run one after another, in order of release, s."""
         ways, n = self.ways, len(self.work)
         over = (ways.takes / np.maximum(ways.capacity, 1e-300)).max(axis=1, initial=1.0)
         best = np.zeros(n)
@@ -326,7 +326,7 @@ class _Trace:
     # --- makespan ---
 
     def makespan(self, time_limit: float) -> Bound:
-        """On the last end, s."""
+        """Return the bound on the last end, s."""
         if not len(self.work):
             return Bound(-math.inf, True, "argument")
         later = np.cumsum(self.worth[::-1])[::-1]
@@ -338,7 +338,7 @@ class _Trace:
         return Bound(rest.value + start, rest.exact, rest.proof)
 
     def _least_makespan(self, begins: FloatArray, time_limit: float) -> Result | None:
-        """The least time after the last release, in ``unit`` s; None where the program is too large."""
+        """Find the least time after the last release, in ``unit`` s; None where the program is too large."""
         ways, n, r, lasts = self.ways, len(self.work), len(self.ways.capacity), len(begins)
         if len(ways.takes) * lasts > MOST:
             return None
@@ -370,7 +370,7 @@ class _Trace:
 
 
 def _better(argued: Bound, result: Result | None, unit: float) -> Bound:
-    """The greater of two bounds from below, s; one that is proven to be attained counts even where it rounds below."""
+    """Return the greater of two lower bounds, s; one proven to be attained counts even where it rounds below."""
     if result is None or not np.isfinite(result.bound):
         return argued
     value = result.bound * unit
@@ -380,7 +380,7 @@ def _better(argued: Bound, result: Result | None, unit: float) -> Bound:
 
 
 def _shortest_remaining_first(releases: FloatArray, sizes: FloatArray) -> float:
-    """Sum of the ends on one machine, the least of all schedules on it, s."""
+    """Return the sum of the ends on one machine, the least of all schedules on it, s."""
     waiting: list[float] = []
     total, now = 0.0, -math.inf
     arrivals = [*releases.tolist(), math.inf]
@@ -399,7 +399,7 @@ def _shortest_remaining_first(releases: FloatArray, sizes: FloatArray) -> float:
 
 
 def _mean_busy_times(releases: FloatArray, sizes: FloatArray) -> float:
-    """The least sum of the mean times at which one machine works on each job, s: the smallest job first."""
+    """Return the least sum of the mean times at which one machine works on each job, s: the smallest job first."""
     waiting: list[tuple[float, int]] = []
     left = sizes.tolist()
     total = 0.0
@@ -426,7 +426,7 @@ def _mean_busy_times(releases: FloatArray, sizes: FloatArray) -> float:
 
 
 def _deadlines_met(slots: Slots, jobs: Jobs, time_limit: float, free: bool) -> Bound:
-    """On the part of the deadlines that are met."""
+    """Return the bound on the part of the deadlines that are met."""
     count = int(slots.counts.sum())
     finished = slots.counts & (jobs.work == 0)
     most_work = slots.curves.max(axis=1) * np.maximum(slots.last - slots.first, 0)
@@ -463,7 +463,7 @@ def _deadlines_met(slots: Slots, jobs: Jobs, time_limit: float, free: bool) -> B
 
 
 def _steps(curve: FloatArray) -> tuple[list[float], list[float], bool]:
-    """Widths, GPUs, and slopes of the least concave curve above one, and whether that is the curve up to its peak."""
+    """Return widths, GPUs, and slopes of the least concave curve above one, and whether it is that up to its peak."""
     corners = [0, *corners_of(curve)]
     widths = np.diff(corners)
     hull = np.interp(np.arange(corners[-1] + 1), corners, curve[corners])

@@ -1,4 +1,4 @@
-"""What a setting looks at before it carries out a plan."""
+"""Checks of a plan before a setting carries it out."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ P = TypeVar("P", bound=Plan)
 
 
 def acceptable(instance: Instance[P], plan: Plan, *, but: Collection[str] = ()) -> bool:
-    """Whether a plan keeps all rules but those that the setting can live without."""
+    """Return whether a plan keeps all rules but those that the setting can live without."""
     return all(broken.rule in but for broken in instance.violations(cast(P, plan)))
 
 
 def accepted(instance: Instance[P], plan: Plan, *, but: Collection[str] = ()) -> P:
-    """The plan, which can be carried out.
+    """Return the plan, which can be carried out.
 
     Raises
     ------

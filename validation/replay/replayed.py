@@ -1,4 +1,4 @@
-"""What a replay leaves: tables of the jobs, the decisions and the use of the GPUs, and what they come to."""
+"""Results of a replay: tables of the jobs, the decisions and the use of the GPUs, and metrics."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ JOBS: Mapping[str, str] = {
     "slowdown": "float64",
     "rho": "float64",
 }
-"""Columns of the table of jobs and what they hold; a setting may add some."""
+"""Columns of the table of jobs and their types; a setting may add some."""
 
 DECISIONS: Mapping[str, str] = {
     "number": "int64",
@@ -87,7 +87,7 @@ class Replayed:
         kept or its gap is known), ``jobs`` in it, ``algorithm``, ``instead`` (whether it stepped in for one without a
         plan), ``jittered`` (whether it saw weights off by a jitter, so that ties fall otherwise), ``status``,
         ``value``, ``bound``, ``optimum`` (NaN where it is not proven), ``gap`` and ``gap_most`` (the interval of
-        :mod:`validation.gaps`), ``seconds``, ``reason``.
+        :mod:`validation.kernel.gaps`), ``seconds``, ``reason``.
     usage : DataFrame
         A step function: from each ``time`` on so many ``gpus`` are held of the ``capacity`` there is, and so many jobs
         are ``waiting`` and ``running``.
@@ -101,7 +101,7 @@ class Replayed:
     kept: Mapping[int, Instance[Any]] = field(default_factory=dict)
 
     def metrics(self) -> dict[str, float]:
-        """What the replay comes to; times in seconds, NaN where there is nothing to measure.
+        """Return the metrics of the replay; times in seconds, NaN where there is nothing to measure.
 
         ======================  ===========================================================================
         ``jobs``, ``ended``     jobs of the trace, and those that were run to their end
@@ -175,7 +175,7 @@ class Replayed:
 
 
 class Books:
-    """What a run writes down: of each job, (n,) arrays; of the cluster, a step function."""
+    """Records of a run: of each job, (n,) arrays; of the cluster, a step function."""
 
     def __init__(self, num_jobs: int) -> None:
         self.started, self.ended = np.full(num_jobs, np.nan), np.full(num_jobs, np.nan)
@@ -186,7 +186,7 @@ class Books:
         self.steps: list[tuple[float, float, float, int, int]] = []
 
     def note(self, time: float, gpus: float, capacity: float, waiting: int, running: int) -> None:
-        """Note what holds from ``time`` on."""
+        """Note the use of the cluster from ``time`` on."""
         entry = (time, gpus, capacity, waiting, running)
         if self.steps and self.steps[-1][0] == time:
             self.steps.pop()
@@ -194,7 +194,7 @@ class Books:
             self.steps.append(entry)
 
     def close(self, now: float) -> None:
-        """Hold the jobs' GPU-seconds against the cluster's.
+        """Compare the jobs' GPU-seconds with the cluster's.
 
         Raises
         ------
@@ -207,7 +207,7 @@ class Books:
             raise ConservationError("gpu_seconds", f"the jobs held {held:.12g}, the cluster gave {used:.12g}")
 
     def jobs_table(self, jobs: Jobs) -> pd.DataFrame:
-        """The table of jobs."""
+        """Return the table of jobs."""
         deadlines = jobs.deadlines
         assert deadlines is not None
         jct = self.ended - jobs.arrivals
@@ -239,7 +239,7 @@ class Books:
         return pd.DataFrame({**table, **{name: np.asarray(values) for name, values in jobs.columns.items()}})
 
     def usage_table(self) -> pd.DataFrame:
-        """The table of use."""
+        """Return the table of use."""
         columns = list(zip(*self.steps, strict=True)) or [()] * len(USAGE)
         return pd.DataFrame(
             {name: pd.Series(column, dtype=kind) for (name, kind), column in zip(USAGE.items(), columns, strict=True)}

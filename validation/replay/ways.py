@@ -1,4 +1,4 @@
-"""In which ways the jobs of a setting can run: what :mod:`validation.replay.offline` bounds its schedules by."""
+"""Ways in which the jobs of a setting can run, by which :mod:`validation.replay.offline` bounds its schedules."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Hindsight", "Slots", "Ways", "corners_of"]
 
 @dataclass(frozen=True, eq=False)
 class Ways:
-    """The ways in which jobs can run, w of them, with r resources; an entry for each job in each way, e of them.
+    """Ways in which jobs can run, w of them, with r resources; an entry for each job in each way, e of them.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Ways:
 
     @classmethod
     def alone(cls, capacity: FloatArray, ways: Iterable[tuple[int, float, Sequence[float]]], **others: bool) -> Ways:
-        """Ways of one job each: the job, its rate and what it takes; those without a rate are left out."""
+        """Return ways of one job each: the job, its rate and what it takes; those without a rate are left out."""
         some = [one for one in ways if one[1] > 0]
         return cls(
             capacity=np.asarray(capacity, float),
@@ -51,7 +51,7 @@ class Ways:
         )
 
     def of(self, jobs: IntArray) -> Ways:
-        """The ways of some of the jobs, numbered anew, without those in which others are too."""
+        """Return the ways of some of the jobs, numbered anew, without those in which others are too."""
         place = np.full(int(self.job.max(initial=-1)) + 1, -1)
         place[jobs] = np.arange(len(jobs))
         kept = np.ones(len(self.takes), bool)
@@ -90,7 +90,7 @@ class Slots:
 
 
 class Hindsight(Protocol):
-    """What a setting says so that its schedules can be bounded; all of the library's do.
+    """A setting whose schedules can be bounded; all of the library's are.
 
     Attributes
     ----------
@@ -100,23 +100,23 @@ class Hindsight(Protocol):
 
     @property
     def jobs(self) -> Jobs:
-        """The jobs that are replayed."""
+        """Jobs that are replayed."""
 
     @property
     def all_run(self) -> bool:
-        """Whether all jobs complete, whatever is decided."""
+        """True if all jobs complete, whatever is decided."""
 
     def ways(self) -> Ways:
-        """In which ways its jobs can run."""
+        """Return the ways in which its jobs can run."""
         ...
 
     def slots(self) -> Slots | None:
-        """Its deadlines, where they are what counts."""
+        """Return its deadlines, where they are what counts."""
         ...
 
 
 def corners_of(curve: FloatArray) -> list[int]:
-    """Numbers of GPUs at the corners of the least concave curve above one that begins with 0; up to its peak.
+    """Return the GPUs at the corners of the least concave curve above one that begins with 0; up to its peak.
 
     With time that is divided, what other numbers do comes of these.
     """

@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 __all__ = ["HOUR", "durations", "in_order", "poisson", "rate_at", "read_jobs", "reader_of", "scale_factors"]
 
 HOUR = 3600.0
-"""Seconds."""
+"""Length of an hour, s."""
 
 
 def reader_of(trace: Source) -> Callable[..., pd.DataFrame]:
-    """What reads a trace: Gavel's tab-separated form where the file's name ends in ``.trace``, else a job table."""
+    """Return the reader of a trace: Gavel's tab-separated form where its name ends in ``.trace``, else a job table."""
     of_gavel = isinstance(trace, (str, os.PathLike)) and os.fspath(trace).endswith(".trace")
     return gavel.read_trace if of_gavel else read_trace
 
 
 def read_jobs(trace: Source, **options: Any) -> pd.DataFrame:
-    """The jobs of a trace in order of submission, on a clock that begins with the first.
+    """Return the jobs of a trace in order of submission, on a clock that begins with the first.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def _of_gavel(jobs: pd.DataFrame) -> pd.DataFrame:
 
 
 def in_order(jobs: pd.DataFrame) -> pd.DataFrame:
-    """A job table in order of submission, its clock beginning with the first job.
+    """Return a job table in order of submission, its clock beginning with the first job.
 
     Raises
     ------
@@ -89,7 +89,7 @@ def in_order(jobs: pd.DataFrame) -> pd.DataFrame:
 
 
 def poisson(rng: np.random.Generator, num_jobs: int, per_hour: float) -> FloatArray:
-    """(n,) float: arrivals of a Poisson process of so many jobs an hour, s; the first at 0.
+    """Draw arrivals of a Poisson process of so many jobs an hour, (n,) float, s; the first at 0.
 
     Raises
     ------
@@ -104,14 +104,14 @@ def poisson(rng: np.random.Generator, num_jobs: int, per_hour: float) -> FloatAr
 
 
 def rate_at(load: float, gpu_seconds: FloatArray, num_gpus: float) -> float:
-    """Jobs an hour at which jobs of so many GPU-seconds each, on the average, ask for a part ``load`` of the GPUs."""
+    """Return the jobs an hour at which jobs of so many GPU-seconds on average ask for a part ``load`` of the GPUs."""
     if not 0 < load < np.inf:
         raise ReplayError(f"load: got {load}, must be above 0")
     return load * num_gpus * HOUR / float(np.mean(gpu_seconds))
 
 
 def durations(rng: np.random.Generator, num_jobs: int) -> FloatArray:
-    """(n,) float: durations on the fastest type as Gavel draws them, after Gandiva, s (section 7.1).
+    """Draw durations on the fastest type as Gavel does, after Gandiva, (n,) float, s (section 7.1).
 
     10^x minutes, x uniform from 1.5 to 3 for 80% of the jobs and from 3 to 4 for the others.
     """
@@ -122,5 +122,5 @@ def durations(rng: np.random.Generator, num_jobs: int) -> FloatArray:
 
 
 def scale_factors(rng: np.random.Generator, num_jobs: int) -> IntArray:
-    """(n,) int: workers as in Gavel's multi-worker traces (7.1): 1 (70%), 2 or 4 (25%), 8 (5%)."""
+    """Draw workers as in Gavel's multi-worker traces (7.1), (n,) int: 1 (70%), 2 or 4 (25%), 8 (5%)."""
     return rng.choice([1, 2, 4, 8], num_jobs, p=[0.7, 0.125, 0.125, 0.05])

@@ -1,1 +1,1 @@
-"""Searches for what is wrong: checks of heuristics, hunts for their worst cases, the papers' claims."""
+"""Tools that look for errors: checks of heuristics, hunts for their worst cases, the papers' claims."""

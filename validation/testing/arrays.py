@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as npst
 from numpy.typing import NDArray
+
+from validation.testing import st
 
 __all__ = ["booleans", "counts", "integers", "quarters", "subsets", "whole_floats"]
 
@@ -16,33 +16,40 @@ EDGES = (8, 16, 24, 32, 64, 127, 128, 255, 256, 512, 1000, 32_767, 32_768, 65_53
 
 
 def counts(low: int, high: int) -> st.SearchStrategy[int]:
-    """A whole number from ``low`` to ``high``, shrinking towards ``low``; often one of the edges between them."""
+    """Return the strategy for a whole number from ``low`` to ``high``, often at an edge, shrinking towards ``low``."""
     within = [edge for edge in EDGES if low <= edge <= high]
     return st.integers(low, high) | st.sampled_from(within) if within else st.integers(low, high)
 
 
 def integers(shape: int | tuple[int, ...], low: int, high: int) -> st.SearchStrategy[NDArray[np.int64]]:
-    """Whole numbers from ``low`` to ``high``, shrinking towards ``low``."""
-    return npst.arrays(np.int64, shape, elements=counts(low, high), fill=st.nothing())
+    """Return the strategy for whole numbers from ``low`` to ``high``, shrinking towards ``low``."""
+    return _arrays(np.int64, shape, counts(low, high))
 
 
 def quarters(shape: int | tuple[int, ...], low: int, high: int) -> st.SearchStrategy[NDArray[np.float64]]:
-    """Multiples of 1/4 from ``low`` to ``high``: exact in binary, and easy on the eye."""
+    """Return the strategy for multiples of 1/4 from ``low`` to ``high``: exact in binary, and easy on the eye."""
     return integers(shape, 4 * low, 4 * high).map(lambda entries: entries / 4)
 
 
 def whole_floats(shape: int | tuple[int, ...], low: int, high: int) -> st.SearchStrategy[NDArray[np.float64]]:
-    """Floats that are whole numbers from ``low`` to ``high``."""
+    """Return the strategy for floats that are whole numbers from ``low`` to ``high``."""
     return integers(shape, low, high).map(lambda entries: entries.astype(np.float64))
 
 
 def booleans(shape: int | tuple[int, ...]) -> st.SearchStrategy[NDArray[np.bool_]]:
-    """Truth values, shrinking towards False."""
-    return npst.arrays(np.bool_, shape, elements=st.booleans(), fill=st.nothing())
+    """Return the strategy for truth values, shrinking towards False."""
+    return _arrays(np.bool_, shape, st.booleans())
 
 
 def subsets(items: list[Any]) -> st.SearchStrategy[list[Any]]:
-    """Some of the items, in order, shrinking towards none."""
+    """Return the strategy for some of the items, in order, shrinking towards none."""
     return st.tuples(*(st.booleans() for _ in items)).map(
         lambda kept: [item for item, keep in zip(items, kept, strict=True) if keep]
     )
+
+
+def _arrays(dtype: type[Any], shape: int | tuple[int, ...], elements: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    # With Hypothesis, not before.
+    from hypothesis.extra import numpy as npst
+
+    return npst.arrays(dtype, shape, elements=elements, fill=st.nothing())

@@ -27,7 +27,7 @@ ATTEMPTS = 30
 
 
 def neighbour(instance: I, rng: np.random.Generator, *, max_members: int) -> I | None:
-    """A random valid neighbour, of at most ``max_members`` in each dimension; None if none is found."""
+    """Return a random valid neighbour, of at most ``max_members`` in each dimension; None if none is found."""
     for _ in range(ATTEMPTS):
         try:
             changed = _random_change(instance, rng, max_members)
@@ -100,7 +100,7 @@ def _other_number(value: float, rng: np.random.Generator) -> float:
 
 
 def _simplifications(instance: I) -> Iterator[Callable[[], I]]:
-    """Ways to a simpler instance: without a member, or with numbers nearer to small whole ones.
+    """Yield ways to a simpler instance: without a member, or with numbers nearer to small whole ones.
 
     Whole arrays come before their rows and their entries, because one step then does the work of
     many.  A way may lead to no valid instance.
@@ -147,7 +147,7 @@ def _replaced(array: NDArray[Any], block: tuple[int, ...], entries: Any) -> NDAr
 
 
 def _needed(instance: Instance[Any]) -> set[str]:
-    """Dimensions that some field needs at least one member of."""
+    """Return the dimensions that some field needs at least one member of."""
     return {
         dim
         for declared in declarations(type(instance)).values()
@@ -157,7 +157,7 @@ def _needed(instance: Instance[Any]) -> set[str]:
 
 
 def _simpler(value: Any) -> Iterator[Any]:
-    """Simpler values of a scalar, the simplest first."""
+    """Yield simpler values of a scalar, the simplest first."""
     if isinstance(value, str) or (isinstance(value, float) and math.isinf(value)):
         return
     if isinstance(value, bool):
@@ -185,7 +185,7 @@ def _with_part(instance: I, name: str, number: int, part: NDArray[Any]) -> I:
 
 
 def shrunk(instance: I, keeps: Callable[[I], bool], *, stop: Callable[[], bool] = lambda: False) -> I:
-    """The smallest instance that simplifying steps lead to while ``keeps`` holds.
+    """Return the smallest instance that simplifying steps lead to while ``keeps`` holds.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What Hypothesis calls when it is imported, so that ``from_type`` knows every instance class."""
+"""Entry point that Hypothesis calls when it is imported, so that ``from_type`` knows every instance class."""
 
 from __future__ import annotations
 

@@ -30,11 +30,11 @@ AnyInstance = Instance[Any]
 MOST_GENERATED = 16
 """Greatest size of instances that a generator makes for checks, each of which is solved exactly."""
 FACTORS = (0.001, 3600.0, 2.0**33, 1e10)
-"""By which units are changed."""
+"""Factors by which units are changed."""
 
 
 def strategy(problem: str, **sizes: Any) -> st.SearchStrategy[AnyInstance]:
-    """The strategy for instances of ``problem``.
+    """Return the strategy for instances of ``problem``.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def strategy(problem: str, **sizes: Any) -> st.SearchStrategy[AnyInstance]:
 
 
 def varied(problem: str) -> st.SearchStrategy[AnyInstance]:
-    """What checks draw from by default: instances of every kind that the problem knows.
+    """Return the default strategy of checks: instances of every kind that the problem knows.
 
     Those of its strategy, small and beyond small (``Entry.wide``); those of its generator; those derived
     from its declared fields; and all of them with members that are alike, entries that are equal, or in
@@ -68,13 +68,14 @@ def varied(problem: str) -> st.SearchStrategy[AnyInstance]:
     entry = catalogue.entry(problem)
     plain = [strategy(problem), generated(problem), derived(problem)]
     if entry.wide:
-        plain.insert(1, strategy(problem, **entry.wide))
+        wide = {name: value() if callable(value) else value for name, value in entry.wide.items()}
+        plain.insert(1, strategy(problem, **wide))
     return st.one_of(*plain, altered(entry, st.one_of(plain)))
 
 
 @st.composite
 def generated(draw: st.DrawFn, problem: str) -> AnyInstance:
-    """Instances of the problem's generator, of any size up to the second smallest of its studies."""
+    """Draw instances of the problem's generator, of any size up to the second smallest of its studies."""
     entry = catalogue.entry(problem)
     sizes = st.integers(1, entry.sizes[0])
     if len(entry.sizes) > 1:
@@ -89,7 +90,7 @@ def generated(draw: st.DrawFn, problem: str) -> AnyInstance:
 
 @st.composite
 def altered(draw: st.DrawFn, entry: catalogue.Entry, plain: st.SearchStrategy[AnyInstance]) -> AnyInstance:
-    """Instances with a member twice, with equal entries, or in another unit; as they are where that is none."""
+    """Draw instances with a member twice, with equal entries, or in another unit; as they are where that is none."""
     instance = draw(plain)
     ways = ["twins", "ties", *(["units", "units"] if entry.rescalings else [])]
     way = draw(st.sampled_from(ways))
@@ -115,7 +116,7 @@ def altered(draw: st.DrawFn, entry: catalogue.Entry, plain: st.SearchStrategy[An
 
 
 def _countable(instance: AnyInstance, declared: Any, name: str) -> bool:
-    """Whether a field is an array of numbers that count or measure something."""
+    """Return whether a field is an array of numbers that count or measure something."""
     if not isinstance(declared, Array) or isinstance(declared, Ragged) or declared.kind not in (int, float):
         return False
     value = getattr(instance, name)
@@ -124,7 +125,7 @@ def _countable(instance: AnyInstance, declared: Any, name: str) -> bool:
 
 @st.composite
 def derived(draw: st.DrawFn, problem: str, *, most: int = 4, greatest: int = 9) -> AnyInstance:
-    """Instances with any small numbers that the declarations allow.
+    """Draw instances with any small numbers that the declarations allow.
 
     Where several fields have to agree and those drawn do not, the problem's generator makes the
     instance instead.
@@ -189,7 +190,7 @@ def _field(declared: Any, dims: dict[str, int], most: int, greatest: int) -> st.
 
 
 def _numbers(declared: Any, shape: tuple[int, ...], greatest: int) -> st.SearchStrategy[NDArray[Any]]:
-    """Small numbers within the declared range; infinity among them where it is allowed."""
+    """Return the strategy for small numbers within the declared range; infinity among them where it is allowed."""
     if declared.kind is bool:
         return booleans(shape)
     low = 0 if declared.minimum is None else int(np.ceil(declared.minimum))

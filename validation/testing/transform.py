@@ -21,7 +21,7 @@ I = TypeVar("I", bound=Instance[Any])  # noqa: E741, an instance
 
 
 def dimensions(instance: Instance[Any]) -> list[str]:
-    """Dimensions whose members can be renumbered or dropped: those that name an axis by themselves."""
+    """Return the dimensions whose members can be renumbered or dropped: those that name an axis by themselves."""
     found = []
     for name, declared in declarations(type(instance)).items():
         if isinstance(declared, Array) and getattr(instance, name) is not None:
@@ -31,7 +31,7 @@ def dimensions(instance: Instance[Any]) -> list[str]:
 
 
 def take(instance: I, dim: str, members: Sequence[int] | NDArray[Any]) -> I:
-    """The instance with the given members of a dimension, in the given order.
+    """Return the instance with the given members of a dimension, in the given order.
 
     Entries of fields that number the dimension follow; what refers to a member that is gone goes
     too (a pair of jobs, a type of a pool).
@@ -45,12 +45,12 @@ def take(instance: I, dim: str, members: Sequence[int] | NDArray[Any]) -> I:
 
 
 def permuted(instance: I, dim: str, rng: np.random.Generator) -> I:
-    """The instance with a dimension renumbered at random."""
+    """Return the instance with a dimension renumbered at random."""
     return take(instance, dim, rng.permutation(instance.dims[dim]))
 
 
 def without(instance: I, dim: str, member: int) -> I:
-    """The instance without one member of a dimension."""
+    """Return the instance without one member of a dimension."""
     return take(instance, dim, np.delete(np.arange(instance.dims[dim]), member))
 
 
@@ -92,7 +92,7 @@ def _rebuilt(instance: I, kept: dict[str, NDArray[np.int64]]) -> I:
 
 
 def _positions(dim: str, kept: Mapping[str, NDArray[np.int64]], dims: Mapping[str, int]) -> NDArray[np.int64] | None:
-    """Positions to keep along an axis such as ``n`` or ``n+q``; None for all."""
+    """Return the positions to keep along an axis such as ``n`` or ``n+q``; None for all."""
     parts = dim.split("+")
     if not any(part in kept for part in parts):
         return None
@@ -105,7 +105,7 @@ def _positions(dim: str, kept: Mapping[str, NDArray[np.int64]], dims: Mapping[st
 
 
 def _renumbered(entries: NDArray[Any], left: NDArray[np.int64]) -> NDArray[Any]:
-    """Entries that number a dimension, after only ``left`` of it remains, in that order."""
+    """Return entries that number a dimension, after only ``left`` of it remains, in that order."""
     new = np.full(int(max(left.max(initial=0), entries.max(initial=0))) + 1, -1)
     # A member that stands twice is meant by its first copy.
     new[left[::-1]] = np.arange(len(left))[::-1]
@@ -114,7 +114,7 @@ def _renumbered(entries: NDArray[Any], left: NDArray[np.int64]) -> NDArray[Any]:
 
 
 def rescaled(instance: I, fields: Sequence[str], factor: float) -> I:
-    """The instance with some fields measured in another unit.
+    """Return the instance with some fields measured in another unit.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def _times(value: Any, factor: float, column: str) -> Any:
 
 
 def spread(instance: I, rng: np.random.Generator) -> I | None:
-    """The instance with its measured numbers raised a little, each by its own part, so that no two are alike.
+    """Return the instance with measured numbers raised a little, each by its own part, so that no two are alike.
 
     Zeros and infinities stay, and so do counts.  Where a field takes no such change (a curve that must
     not fall), each of its rows is raised as a whole.  None where nothing can be raised.

@@ -5,7 +5,7 @@ from matplotlib import pyplot
 import formulations
 from heuristics.afs.elastic_sharing import afs_l
 from instances.afs.elastic_sharing import appendix_a
-from validation.gaps import gap_to
+from validation.kernel.gaps import gap_to
 
 instance = appendix_a()
 plan, optimum = afs_l(instance), formulations.solve(instance)

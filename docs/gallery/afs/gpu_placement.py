@@ -5,7 +5,7 @@ from matplotlib import pyplot
 import formulations
 from heuristics.afs.gpu_placement import first_fit_decreasing
 from instances.afs.gpu_placement import generate
-from validation.gaps import gap_to
+from validation.kernel.gaps import gap_to
 
 instance = generate(0, num_jobs=6, num_machines=3, gpus_per_machine=4)
 plan, optimum = first_fit_decreasing(instance), formulations.solve(instance)

@@ -5,7 +5,7 @@ from matplotlib import pyplot
 import formulations
 from heuristics.afs.network_packing import floor_and_grow
 from instances.afs.network_packing import section_4_4
-from validation.gaps import gap_to
+from validation.kernel.gaps import gap_to
 
 instance = section_4_4()
 plan, optimum = floor_and_grow(instance), formulations.solve(instance)

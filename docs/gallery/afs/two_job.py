@@ -5,7 +5,7 @@ from matplotlib import pyplot
 import formulations
 from heuristics.afs.two_job import pairwise_rule
 from instances.afs.two_job import overtaken
-from validation.gaps import gap_to
+from validation.kernel.gaps import gap_to
 
 instance = overtaken()
 plan, optimum = pairwise_rule(instance), formulations.solve(instance)

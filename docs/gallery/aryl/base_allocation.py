@@ -5,7 +5,7 @@ from matplotlib import pyplot
 import formulations
 from heuristics.aryl.base_allocation import shortest_job_first
 from instances.aryl.base_allocation import short_but_large
-from validation.gaps import gap_to
+from validation.kernel.gaps import gap_to
 
 instance = short_but_large()
 plan, optimum = shortest_job_first(instance), formulations.solve(instance)

@@ -5,7 +5,7 @@ from matplotlib import pyplot
 import formulations
 from heuristics.aryl.elastic_allocation import afs
 from instances.aryl.elastic_allocation import figure_6
-from validation.gaps import gap_to
+from validation.kernel.gaps import gap_to
 
 instance = figure_6()
 plan, optimum = afs(instance), formulations.solve(instance)

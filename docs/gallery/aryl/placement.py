@@ -5,7 +5,7 @@ from matplotlib import pyplot
 import formulations
 from heuristics.aryl.placement import best_fit_decreasing
 from instances.aryl.placement import two_full_servers
-from validation.gaps import gap_to
+from validation.kernel.gaps import gap_to
 
 instance = two_full_servers()
 plan, optimum = best_fit_decreasing(instance), formulations.solve(instance)

@@ -5,7 +5,7 @@ from matplotlib import pyplot
 import formulations
 from heuristics.aryl.reclaim import server_fraction
 from instances.aryl.reclaim import wide_job
-from validation.gaps import gap_to
+from validation.kernel.gaps import gap_to
 
 instance = wide_job()
 plan, optimum = server_fraction(instance), formulations.solve(instance)

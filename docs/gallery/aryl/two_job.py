@@ -5,7 +5,7 @@ from matplotlib import pyplot
 import formulations
 from heuristics.aryl.two_job import closed_form
 from instances.aryl.two_job import binding_minimum
-from validation.gaps import gap_to
+from validation.kernel.gaps import gap_to
 
 instance = binding_minimum()
 plan, optimum = closed_form(instance), formulations.solve(instance)

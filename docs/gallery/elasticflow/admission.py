@@ -5,7 +5,7 @@ from matplotlib import pyplot
 import formulations
 from heuristics.elasticflow.admission import progressive_filling
 from instances.elasticflow.admission import greedy_arrival
-from validation.gaps import gap_to
+from validation.kernel.gaps import gap_to
 
 instance = greedy_arrival()
 plan, optimum = progressive_filling(instance), formulations.solve(instance)

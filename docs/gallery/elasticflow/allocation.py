@@ -5,7 +5,7 @@ from matplotlib import pyplot
 import formulations
 from heuristics.elasticflow.allocation import greedy_marginal_return_repaired
 from instances.elasticflow.allocation import equal_jobs
-from validation.gaps import gap_to
+from validation.kernel.gaps import gap_to
 
 instance = equal_jobs()
 plan, optimum = greedy_marginal_return_repaired(instance), formulations.solve(instance)

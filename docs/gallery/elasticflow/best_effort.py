@@ -5,7 +5,7 @@ from matplotlib import pyplot
 import formulations
 from heuristics.elasticflow.best_effort import minimum_shares_first
 from instances.elasticflow.best_effort import share_in_the_way
-from validation.gaps import gap_to
+from validation.kernel.gaps import gap_to
 
 instance = share_in_the_way()
 plan, optimum = minimum_shares_first(instance), formulations.solve(instance)

@@ -5,7 +5,7 @@ from matplotlib import pyplot
 import formulations
 from heuristics.elasticflow.placement import buddy_repack
 from instances.elasticflow.placement import generate
-from validation.gaps import gap_to
+from validation.kernel.gaps import gap_to
 
 instance = generate(31, num_servers=4, gpus_per_server=4, resized=0.3)
 plan, optimum = buddy_repack(instance), formulations.solve(instance)

@@ -5,7 +5,7 @@ from matplotlib import pyplot
 import formulations
 from heuristics.gavel.cost import fastest_first
 from instances.gavel.cost import three_jobs
-from validation.gaps import gap_to
+from validation.kernel.gaps import gap_to
 
 instance = three_jobs()
 plan, optimum = fastest_first(instance), formulations.solve(instance)

@@ -5,7 +5,7 @@ from matplotlib import pyplot
 import formulations
 from heuristics.gavel.fifo import fastest_free_type
 from instances.gavel.fifo import near_tie
-from validation.gaps import gap_to
+from validation.kernel.gaps import gap_to
 
 instance = near_tie()
 plan, optimum = fastest_free_type(instance), formulations.solve(instance)

@@ -5,7 +5,7 @@ from matplotlib import pyplot
 import formulations
 from heuristics.gavel.finish_time_fairness import isolated
 from instances.gavel.finish_time_fairness import three_jobs
-from validation.gaps import gap_to
+from validation.kernel.gaps import gap_to
 
 instance = three_jobs()
 plan, optimum = isolated(instance), formulations.solve(instance)

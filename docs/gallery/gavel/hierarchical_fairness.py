@@ -5,7 +5,7 @@ from matplotlib import pyplot
 import formulations
 from heuristics.gavel.hierarchical_fairness import isolated
 from instances.gavel.hierarchical_fairness import product_and_research
-from validation.gaps import gap_to
+from validation.kernel.gaps import gap_to
 
 instance = product_and_research()
 plan, optimum = isolated(instance), formulations.solve(instance)

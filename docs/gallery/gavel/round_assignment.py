@@ -5,7 +5,7 @@ from matplotlib import pyplot
 import formulations
 from heuristics.gavel.round_assignment import greedy_priority
 from instances.gavel.round_assignment import blocked_round
-from validation.gaps import gap_to
+from validation.kernel.gaps import gap_to
 
 instance = blocked_round()
 plan, optimum = greedy_priority(instance), formulations.solve(instance)

@@ -5,7 +5,7 @@ from matplotlib import pyplot
 import formulations
 from heuristics.gavel.shortest_job_first import shortest_first
 from instances.gavel.shortest_job_first import faster_together
-from validation.gaps import gap_to
+from validation.kernel.gaps import gap_to
 
 instance = faster_together()
 plan, optimum = shortest_first(instance), formulations.solve(instance)

@@ -5,7 +5,7 @@ from matplotlib import pyplot
 import formulations
 from heuristics.gavel.total_throughput import heterogeneity_agnostic
 from instances.gavel.total_throughput import three_jobs
-from validation.gaps import gap_to
+from validation.kernel.gaps import gap_to
 
 instance = three_jobs()
 plan, optimum = heterogeneity_agnostic(instance), formulations.solve(instance)

@@ -5,7 +5,7 @@ from matplotlib import pyplot
 import formulations
 from heuristics.synergy.allocation import proportional
 from instances.synergy.allocation import generate
-from validation.gaps import gap_to
+from validation.kernel.gaps import gap_to
 
 instance = generate(0, num_servers=1)
 plan, optimum = proportional(instance), formulations.solve(instance)

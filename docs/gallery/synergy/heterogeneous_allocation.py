@@ -5,7 +5,7 @@ from matplotlib import pyplot
 import formulations
 from heuristics.synergy.heterogeneous_allocation import proportional
 from instances.synergy.heterogeneous_allocation import generate
-from validation.gaps import gap_to
+from validation.kernel.gaps import gap_to
 
 instance = generate(0, num_servers=1)
 plan, optimum = proportional(instance), formulations.solve(instance)

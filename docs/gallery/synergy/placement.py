@@ -5,7 +5,7 @@ from matplotlib import pyplot
 import formulations
 from heuristics.synergy.placement import best_fit
 from instances.synergy.placement import generate
-from validation.gaps import gap_to
+from validation.kernel.gaps import gap_to
 
 instance = generate(1, num_servers=2, fill=1.0)
 plan, optimum = best_fit(instance), formulations.solve(instance)

@@ -5,7 +5,7 @@ from matplotlib import pyplot
 import formulations
 from heuristics.synergy.tuning import tune
 from instances.synergy.tuning import four_jobs
-from validation.gaps import gap_to
+from validation.kernel.gaps import gap_to
 
 instance = four_jobs()
 plan, optimum = tune(instance), formulations.solve(instance)

@@ -117,7 +117,7 @@ def _model(a: Pace, b: Pace, apathetic: bool, b_receives: bool, *, b_is_first: b
 
 
 def read(model: pyo.ConcreteModel) -> AfsTwoJob:
-    """The jobs in the values of ``work``, in a unit of time that makes their iterations whole."""
+    """Return the jobs in the values of ``work``, in a unit of time that makes their iterations whole."""
     jobs = AfsTwoJob(
         work=np.array(whole_multiples([model.work[0].value, model.work[1].value]), float),
         throughputs=np.array(model.throughputs, float),

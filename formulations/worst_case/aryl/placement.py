@@ -106,7 +106,7 @@ def _model(num_servers: int, gpus: int) -> pyo.ConcreteModel:
 
 
 def _sums(number: int, largest: int) -> Iterator[tuple[int, ...]]:
-    """The ways to write a number as a sum of falling numbers up to the largest."""
+    """Return the ways to write a number as a sum of falling numbers up to the largest."""
     if number == 0:
         yield ()
     for first in range(min(number, largest), 0, -1):
@@ -115,7 +115,7 @@ def _sums(number: int, largest: int) -> Iterator[tuple[int, ...]]:
 
 
 def read(model: pyo.ConcreteModel) -> ArylPlacement:
-    """The workers in the values of ``filled_by``, a job for each size, and as many servers as best fit opens."""
+    """Return the workers in the values of ``filled_by``, a job for each size, and as many servers as best fit opens."""
     sizes = [size for row in model.PATTERNS for size in model.patterns[row] * round(model.filled_by[row].value)]
     gpus, workers = np.unique(sizes, return_counts=True)
     servers = round(pyo.value(model.heuristic_value))

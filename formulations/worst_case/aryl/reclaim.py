@@ -62,7 +62,7 @@ def _instances(num_servers: int, demand: int, num_jobs: int | None, *, counted: 
 
 
 def _parts(num_servers: int, demand: int, num_jobs: int | None, *, counted: bool) -> Iterator[pyo.ConcreteModel]:
-    """A model for each choice of servers of the first ``demand`` that the other plan returns as well."""
+    """Make a model for each choice of servers of the first ``demand`` that the other plan returns as well."""
     for common in range(max(0, 2 * demand - num_servers), demand + 1):
         for shared in combinations(range(demand), common):
             witness = [*shared, *range(demand, 2 * demand - common)]
@@ -106,7 +106,7 @@ def _model(num_servers: int, demand: int, num_jobs: int | None, witness: list[in
 
 
 def read(model: pyo.ConcreteModel) -> Reclaim:
-    """The jobs in the values of ``jobs``, as many times as makes them whole, with a GPU on each of their servers."""
+    """Return the jobs in the values of ``jobs``, so many times that they are whole, with a GPU on each server."""
     counts = whole_multiples(model.jobs[row].value for row in model.SETS)
     rows = [hosts for count, hosts in zip(counts, model.hosts, strict=True) for _ in range(count)]
     hosts = np.zeros((len(rows), model.num_servers), bool)

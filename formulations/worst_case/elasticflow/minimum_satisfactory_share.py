@@ -44,7 +44,7 @@ def progressive_filling(*, num_slots: Count, num_jobs: Count = 3, num_gpus: Coun
 
 
 def turned_away(*, num_jobs: int, num_slots: int, num_gpus: int, later: bool = False) -> pyo.ConcreteModel:
-    """The most work, ``missing``, in GPU-slots, that the last of feasible jobs lacks when Algorithm 1 comes to it.
+    """Return the most work, ``missing``, GPU-slots, that the last of feasible jobs lacks when Algorithm 1 comes to it.
 
     Where that is 0, Algorithm 1 finds a plan for all feasible sets of so many jobs on concave curves that do not
     fall, up to this deadline, on so many GPUs.  :func:`read` has the jobs.  Of equal deadlines the lower number goes
@@ -154,14 +154,14 @@ def _given(model: pyo.ConcreteModel, job: int) -> Any:
 
 
 def _does_the_work(model: pyo.ConcreteModel, job: int, k: int) -> Any:
-    """The other plan does more than Algorithm 1 has done before its last step, on min(., k)."""
+    """State that the other plan does more than Algorithm 1 has done before its last step, on min(., k)."""
     places = len(model.PLACES)
     done = pyo.quicksum(model.has[job, t, level] for t, level in model.PLACES if level <= k)
     return _given(model, job) >= done + model.above[job, k] - places * (1 - model.parallel[job, k])
 
 
 def read(model: pyo.ConcreteModel) -> MinimumSatisfactoryShare:
-    """The jobs in a model's values, with curves and iterations in whole numbers."""
+    """Return the jobs in a model's values, with curves and iterations in whole numbers."""
     gpus = np.arange(model.num_gpus + 1)
     deadlines, curves, iterations = [], [], []
     for job in model.JOBS:

@@ -121,7 +121,7 @@ def _number(model: pyo.ConcreteModel, num_types: int) -> None:
 
 
 def _feasible(model: pyo.ConcreteModel, plan: str, num_workers: int, widest: int) -> None:
-    """A plan within the workers of each type, and what it is worth."""
+    """Return a plan within the workers of each type, and what it is worth."""
     chosen = getattr(model, plan)
     held = switched(
         model,

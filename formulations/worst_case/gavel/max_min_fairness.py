@@ -47,7 +47,7 @@ def blind_shares(
 def one_fraction(
     *, num_jobs: Count, num_types: Count = 2, num_workers: Count = 2, spread: Positive = 10.0, widest: Count = 1
 ) -> InstanceClass:
-    """The same instances for a heuristic that gives all jobs one fraction of time."""
+    """Return the same instances for a heuristic that gives all jobs one fraction of time."""
     return _instances(num_jobs, num_types, num_workers, spread, widest, _level_of_time)
 
 
@@ -128,7 +128,7 @@ def _model(
 
 
 def read(model: pyo.ConcreteModel) -> MaxMinFairness:
-    """The cluster in which jobs have the profiles that are chosen, the slow types with 1 step/s."""
+    """Return the cluster in which jobs have the profiles that are chosen, the slow types with 1 step/s."""
     chosen = [max(model.PROFILES, key=lambda f: model.profile[j, f].value) for j in model.JOBS]
     levels = np.array([[model.levels[f, k] for k in model.TYPES] for f in chosen])
     return MaxMinFairness(

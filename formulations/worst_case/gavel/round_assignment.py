@@ -30,7 +30,7 @@ def greedy_priority(
 
 
 def read(model: pyo.ConcreteModel) -> RoundAssignment:
-    """The round in the values of ``scale_factors`` and ``worths``."""
+    """Return the round in the values of ``scale_factors`` and ``worths``."""
     return RoundAssignment(
         scale_factors=np.array([round(model.scale_factors[job].value) for job in model.JOBS]),
         num_workers=np.full(len(model.TYPES), pyo.value(model.workers)),

@@ -43,7 +43,7 @@ def _model(num_jobs: int, num_workers: int, num_types: int, spread: float | None
 
 
 def read(model: pyo.ConcreteModel) -> TotalThroughput:
-    """The cluster in the values of ``worths``, as throughputs."""
+    """Return the cluster in the values of ``worths``, as throughputs."""
     return TotalThroughput(throughputs=worths(model), num_workers=np.full(len(model.TYPES), pyo.value(model.workers)))
 
 

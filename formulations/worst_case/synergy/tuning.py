@@ -28,7 +28,7 @@ from instances.synergy.tuning import Tuning
 __all__ = ["LEAST_GAIN", "WORST_CASES", "read", "tune"]
 
 LEAST_GAIN = 0.01
-"""What a sensitive job gains at least, relative to its share's throughput."""
+"""Least gain of a sensitive job, relative to its share's throughput."""
 
 Cores = Annotated[int, Scalar(int, minimum=1, maximum=16)]
 
@@ -57,7 +57,7 @@ def _model(num_jobs: int, share: int) -> pyo.ConcreteModel:
     model.witness = pyo.Var(model.JOBS, domain=pyo.Binary)
 
     def of_wanted(job: int, number: Any) -> Any:
-        """A number of cores that a job has for those it wants."""
+        """Return a number of cores that a job has for those it wants."""
         return pyo.quicksum(number(c) * model.wants[job, c] for c in model.CORES)
 
     wanted = [of_wanted(job, lambda c: c) for job in model.JOBS]
@@ -109,7 +109,7 @@ def _model(num_jobs: int, share: int) -> pyo.ConcreteModel:
 
 
 def read(model: pyo.ConcreteModel) -> Tuning:
-    """The jobs in the values of ``wants`` and ``gain``, each with one GB of as many as there are jobs."""
+    """Return the jobs in the values of ``wants`` and ``gain``, each with one GB of as many as there are jobs."""
     configs = []
     for job in model.JOBS:
         cores = next(c for c in model.CORES if model.wants[job, c].value > 0.5)

@@ -1,4 +1,4 @@
-"""What AFS states of many jobs, by Algorithm 1 (section 3.3) and against other schedulers, put to the test.
+"""Claims of AFS about many jobs: Algorithm 1 (section 3.3), and comparisons with other schedulers.
 
 Optima are found by trying everything, in fractions: the instances are small whole numbers, and what
 judges the heuristics here shares nothing with the models of :mod:`formulations`.
@@ -29,8 +29,9 @@ from instances.afs.elastic_sharing import HOUR, ElasticSharing, Schedule, append
 from instances.base import agree
 from validation.claims.plans import OPTIMAL, plans_of
 from validation.claims.words import listed
-from validation.gaps import beats
-from validation.testing.claims import Claim, Reading
+from validation.kernel.gaps import beats
+from validation.kinds.claims import Claim, Reading
+from validation.testing.second_opinion import optimum
 
 __all__ = ["CLAIMS"]
 
@@ -50,7 +51,7 @@ Curves = Callable[[int, int], Iterator[tuple[int, ...]]]
 
 
 def _concave(num_gpus: int, most: int) -> Iterator[tuple[int, ...]]:
-    """Whole curves on which each further GPU adds no more than the one before."""
+    """Yield whole curves on which each further GPU adds no more than the one before."""
     for steps in itertools.combinations_with_replacement(range(most, -1, -1), num_gpus):
         if steps[0]:
             yield tuple(itertools.accumulate(steps))
@@ -62,7 +63,7 @@ def _linear(num_gpus: int, most: int) -> Iterator[tuple[int, ...]]:
 
 
 def _sublinear(num_gpus: int, most: int) -> Iterator[tuple[int, ...]]:
-    """Concave curves on which every GPU helps, and the second less than the first."""
+    """Yield concave curves on which every GPU helps, and the second less than the first."""
     for curve in _concave(num_gpus, most):
         steps = np.diff(curve, prepend=0)
         if steps[-1] and (num_gpus == 1 or steps[1] < steps[0]):
@@ -72,7 +73,7 @@ def _sublinear(num_gpus: int, most: int) -> Iterator[tuple[int, ...]]:
 def _sharings(
     jobs: tuple[int, ...], gpus: tuple[int, ...], most_work: int, curves: Curves, most_step: int
 ) -> Iterator[ElasticSharing]:
-    """Jobs that are there at once, of whole work and curves, up to numbering; fewest jobs and GPUs first."""
+    """Yield jobs that are there at once, of whole work and curves, up to numbering; fewest jobs and GPUs first."""
     for num_jobs, num_gpus in itertools.product(jobs, gpus):
         kinds = [(work, *curve) for work in range(1, most_work + 1) for curve in curves(num_gpus, most_step)]
         for chosen in sorted(
@@ -84,7 +85,7 @@ def _sharings(
 
 
 def _triples(most_throughput: int, most_work: int, *, ordinary: bool = False) -> Iterator[ElasticSharing]:
-    """Three jobs that are not equally long on a GPU each, of four, and gain by no more than a second one.
+    """Yield three jobs of four that are not equally long on one GPU each, and gain by no more than a second GPU.
 
     Ordinary ones gain by the second GPU, less than by the first, and no two gains of a triple are equal.
     """
@@ -113,7 +114,7 @@ _IDLE_GPUS = "a further GPU may add nothing, where Appendix B has 1 < f."
 
 
 def _follow(instance: ElasticSharing, shares: tuple[int, ...]) -> Fraction:
-    """Average completion time of two jobs that start on ``shares``; the one that is left has all GPUs, s."""
+    """Return the average completion time of two jobs that start on ``shares``, s; the last one left has all GPUs."""
     work = [Fraction(w) for w in instance.work.tolist()]
     rates = [Fraction(instance.throughputs[job, share]) for job, share in enumerate(shares)]
     first = min(work[job] / rate for job, rate in enumerate(rates) if rate)
@@ -124,28 +125,8 @@ def _follow(instance: ElasticSharing, shares: tuple[int, ...]) -> Fraction:
     return first + sum(rest, Fraction(0)) / 2
 
 
-def _least(instance: ElasticSharing) -> Fraction:
-    """Least average completion time when shares change at completions, by trying all shares each time, s."""
-    tables = [[Fraction(rate) for rate in table] for table in instance.throughputs.tolist()]
-
-    def total(left: tuple[Fraction, ...]) -> Fraction:
-        active = [job for job, rest in enumerate(left) if rest]
-        if not active:
-            return Fraction(0)
-        best: list[Fraction] = []
-        for shares in itertools.product(range(instance.num_gpus + 1), repeat=len(active)):
-            rates = {job: tables[job][share] for job, share in zip(active, shares, strict=True)}
-            if sum(shares) <= instance.num_gpus and any(rates.values()):
-                span = min(left[job] / rate for job, rate in rates.items() if rate)
-                rest = tuple(have - span * rates.get(job, Fraction(0)) for job, have in enumerate(left))
-                best.append(span * len(active) + total(rest))
-        return min(best)
-
-    return total(tuple(Fraction(work) for work in instance.work.tolist())) / instance.num_jobs
-
-
 def _grown(instance: ElasticSharing) -> set[tuple[int, int]]:
-    """Shares to which the rule of section 3.2 can lead, whichever way ties go."""
+    """Return the shares to which the rule of section 3.2 can lead, whichever way ties go."""
     work = [Fraction(w) for w in instance.work.tolist()]
     tables = [[Fraction(rate) for rate in table] for table in instance.throughputs.tolist()]
     found = {(0, 0)}
@@ -159,7 +140,7 @@ def _grown(instance: ElasticSharing) -> set[tuple[int, int]]:
 
 
 def _receivers(work: list[Fraction], tables: list[list[Fraction]], shares: tuple[int, int], num_gpus: int) -> set[int]:
-    """Who may receive the last of ``num_gpus`` GPUs by formulas (1) and (2), the others being shared out."""
+    """Return the jobs that may receive the last of ``num_gpus`` GPUs by formulas (1) and (2), once the others are."""
     now = [tables[job][shares[job]] for job in (0, 1)]
     then = [tables[job][shares[job] + 1] for job in (0, 1)]
     whole = [tables[job][num_gpus] for job in (0, 1)]
@@ -184,7 +165,7 @@ def _receivers(work: list[Fraction], tables: list[list[Fraction]], shares: tuple
 
 
 def _rule_loses(instance: ElasticSharing, fewest: int = 0) -> str:
-    """How other shares of all GPUs beat those that the rule of section 3.2 leads to, whichever way ties go."""
+    """Describe how other shares of all GPUs beat those that the rule of section 3.2 leads to, whichever way ties go."""
     splits = [(share, instance.num_gpus - share) for share in range(fewest, instance.num_gpus + 1 - fewest)]
     best = min(splits, key=lambda split: _follow(instance, split))
     grown = min(_grown(instance), key=lambda split: _follow(instance, split))
@@ -200,12 +181,12 @@ def _rule_loses(instance: ElasticSharing, fewest: int = 0) -> str:
 
 
 def _rule_loses_to_shares_of_both(instance: ElasticSharing) -> str:
-    """The same, where the rule gives both jobs GPUs, and only shares that do so are compared."""
+    """Describe how shares of both jobs beat the rule's, where the rule gives both jobs GPUs."""
     return _rule_loses(instance, 1)
 
 
 def _greedier_is_not_sooner(instance: ElasticSharing) -> str:
-    """How AFS-L is as good as shortest remaining time first, for one of the ways to read it."""
+    """Describe how AFS-L is as good as shortest remaining time first, for one of the ways to read it."""
     greedy = instance.objective(_plan(srtf, instance))
     for order in ((0, 1), (1, 0)):
         # Of two jobs, that the earlier is the shorter is that the later is in the other order.
@@ -217,7 +198,7 @@ def _greedier_is_not_sooner(instance: ElasticSharing) -> str:
 
 
 def _greedily() -> ElasticSharing:
-    """Jobs A and B of Appendix A, but A does not quite scale linearly, so that AFS-L's ties do not matter."""
+    """Return jobs A and B of Appendix A, but A does not quite scale linearly, so that AFS-L's ties do not matter."""
     first = appendix_a()
     return replace(first, throughputs=np.array([[0.0, 1.0, 2 / 1.05], first.throughputs[1]]))
 
@@ -279,7 +260,9 @@ def _plan(scheduler: Scheduler, instance: ElasticSharing) -> Schedule:
 
 def _srtf_not_optimal(instance: ElasticSharing) -> str:
     value, equal = (instance.objective(_plan(rule, instance)) / HOUR for rule in (srtf, max_min))
-    least = float(_least(instance)) / HOUR
+    best = optimum(instance)
+    assert best is not None
+    least = float(best) / HOUR
     if agree(value, least) and agree(equal, 2.0):
         return ""
     return f"shortest remaining time first takes {value:g} h, {least:g} h are possible; equal shares take {equal:g} h"
@@ -366,7 +349,7 @@ _APPENDIX_A = [
 
 
 def _stage_one_errs(instance: ElasticSharing) -> str:
-    """How AFS-L's first shares are not one GPU each in order of length before anyone's second."""
+    """Describe how AFS-L's first shares are not one GPU each in order of length before anyone's second."""
     shares = _plan(afs_l, instance).shares[0]
     lengths = instance.work / instance.throughputs[:, 1]
     served = np.sort(lengths[shares > 0])
@@ -380,7 +363,7 @@ def _stage_one_errs(instance: ElasticSharing) -> str:
 
 
 def _longer_wins(instance: ElasticSharing, shorter: int, longer: int) -> bool:
-    """Formula (3) for two jobs on a GPU each."""
+    """Return whether formula (3) holds for two jobs on one GPU each."""
     (_, now, then), (_, longer_now, longer_then) = (
         [Fraction(rate) for rate in instance.throughputs[job, :3].tolist()] for job in (shorter, longer)
     )
@@ -399,7 +382,7 @@ def _appendix_c_fails(instance: ElasticSharing) -> str:
 
 
 def _goes_round(instance: ElasticSharing) -> str:
-    """At which shares of AFS-L the comparison goes round in a circle.
+    """Describe the shares of AFS-L at which the comparison goes round in a circle.
 
     Quotients of small whole numbers are equal as floating-point numbers if and only if they are equal.
     """
@@ -482,7 +465,7 @@ _MANY_JOBS = [
 
 
 def _linear_arriving() -> Iterator[ElasticSharing]:
-    """Jobs that take 1 to 3 s on all GPUs and arrive in the first 3 s, at whole seconds."""
+    """Yield jobs that take 1 to 3 s on all GPUs and arrive in the first 3 s, at whole seconds."""
     for num_jobs, num_gpus in itertools.product((2, 3), (1, 2, 3)):
         kinds = list(itertools.product(range(4), range(1, 4)))
         for chosen in itertools.combinations_with_replacement(kinds, num_jobs):
@@ -504,7 +487,7 @@ def _srtf_loses(instance: ElasticSharing) -> str:
 
 
 def _least_in_turns(instance: ElasticSharing) -> float:
-    """Least average completion time when all GPUs serve one job in each whole second, by trying all orders, s."""
+    """Return the least average completion time, s, when all GPUs serve one job in each second, by trying all orders."""
     arrivals = instance.arrivals.astype(int).tolist()
     spans = tuple(np.rint(instance.work / instance.throughputs[:, -1]).astype(int).tolist())
     waits = {spans: 0}
@@ -550,7 +533,7 @@ TRACES = 6
 
 
 def _traces(rng: np.random.Generator) -> Iterator[ElasticSharing]:
-    """Jobs that arrive over time and ask for GPUs, under moderate to heavy contention."""
+    """Yield jobs that arrive over time and ask for GPUs, under moderate to heavy contention."""
     for _ in range(TRACES):
         yield generate(
             rng,

@@ -1,4 +1,4 @@
-"""What AFS states of placing jobs with regulated shares on machines (section 4.4), put to the test.
+"""Claims of AFS about placing jobs with regulated shares on machines (section 4.4).
 
 Optima are found by trying everything, and what judges the heuristics here shares nothing with the
 models of :mod:`formulations`.
@@ -15,13 +15,14 @@ from heuristics.afs.gpu_placement import first_fit_decreasing
 from instances.afs.gpu_placement import GpuPlacement, two_machines
 from instances.afs.network_packing import regulated_shares
 from validation.claims.afs.network_packing import REGULATED
-from validation.testing.claims import Claim
+from validation.kinds.claims import Claim
+from validation.testing.second_opinion import optimum
 
 __all__ = ["CLAIMS"]
 
 
 def _regulated(most_gpus: int, num_gpus: int, candidates: list[int]) -> Iterator[list[int]]:
-    """Sets of regulated shares that need no more than ``num_gpus``, up to numbering."""
+    """Yield sets of regulated shares that need no more than ``num_gpus``, up to numbering."""
     yield []
     for position, share in enumerate(candidates):
         if share <= min(most_gpus, num_gpus):
@@ -30,7 +31,7 @@ def _regulated(most_gpus: int, num_gpus: int, candidates: list[int]) -> Iterator
 
 
 def _clusters(most_machines: int, machine_gpus: tuple[int, ...]) -> Iterator[tuple[int, int, list[int]]]:
-    """Machines, GPUs of each, and regulated shares of one job or more that need no more."""
+    """Yield machines, GPUs of each, and regulated shares of one job or more that need no more."""
     for machines, gpus in itertools.product(range(1, most_machines + 1), machine_gpus):
         candidates = regulated_shares(machines, gpus)[:0:-1].tolist()
         for shares in sorted(_regulated(machines * gpus, machines * gpus, candidates), key=len):
@@ -51,27 +52,11 @@ def _placement_fails(instance: GpuPlacement) -> str:
 
 
 def _all_stay(instance: GpuPlacement) -> str:
-    """How all jobs that run can keep a GPU."""
+    """Describe how all jobs that run can keep a GPU."""
     running = int(((instance.previous.sum(axis=1) > 0) & (instance.regulated > 0)).sum())
-    jobs, _ = _most_kept(instance)
-    return "" if jobs < running else f"all {running} jobs can keep a GPU"
-
-
-def _most_kept(instance: GpuPlacement) -> tuple[int, int]:
-    """Most jobs that can keep a GPU, and the most GPUs that so many can keep, over all placements."""
-
-    def place(job: int, free: tuple[int, ...], jobs: int, gpus: int) -> tuple[int, int]:
-        if job == instance.num_jobs:
-            return jobs, gpus
-        block, best = int(instance.blocks[job]), (-1, -1)
-        for machines in itertools.combinations(range(instance.num_machines), int(instance.spans[job])):
-            if all(free[machine] >= block for machine in machines):
-                left = tuple(room - block * (machine in machines) for machine, room in enumerate(free))
-                kept = sum(min(int(instance.previous[job, machine]), block) for machine in machines)
-                best = max(best, place(job + 1, left, jobs + (kept > 0), gpus + kept))
-        return best
-
-    return place(0, (instance.gpus_per_machine,) * instance.num_machines, 0, 0)
+    best = optimum(instance)
+    # Jobs that keep a GPU count one each, and all GPUs that are kept less than one.
+    return "" if best is None or int(best) < running else f"all {running} jobs can keep a GPU"
 
 
 CLAIMS: list[Claim] = [

@@ -1,4 +1,4 @@
-"""What AFS states of shares that are regulated before they are placed (section 4.4, Appendix E), put to the test.
+"""Claims of AFS about shares that are regulated before they are placed (section 4.4, Appendix E).
 
 Optima are found by trying everything, and what judges the heuristics here shares nothing with the
 models of :mod:`formulations`.
@@ -14,13 +14,14 @@ from heuristics.afs.network_packing import floor_and_grow_nearest
 from instances.afs.network_packing import NetworkPacking, NetworkPackingPlan
 from validation.claims.plans import OPTIMAL, plans_of
 from validation.claims.words import listed
-from validation.testing.claims import Claim, Reading
+from validation.kinds.claims import Claim, Reading
+from validation.testing.second_opinion import optimum
 
 __all__ = ["CLAIMS", "REGULATED"]
 
 
 def _partitions(total: int, most: int) -> Iterator[list[int]]:
-    """All ways to write ``total`` as a sum of parts up to ``most``, largest first."""
+    """Yield all ways to write ``total`` as a sum of parts up to ``most``, largest first."""
     if not total:
         yield []
     for part in range(min(total, most), 0, -1):
@@ -29,7 +30,7 @@ def _partitions(total: int, most: int) -> Iterator[list[int]]:
 
 
 def _packings(most_gpus: int, *, floor_guarantee: bool = True) -> Iterator[NetworkPacking]:
-    """All shares of all GPUs of clusters of equal machines, up to numbering, fewest GPUs and jobs first."""
+    """Yield all shares of all GPUs of clusters of equal machines, up to numbering, fewest GPUs and jobs first."""
     for num_gpus in range(1, most_gpus + 1):
         for shares in sorted(_partitions(num_gpus, num_gpus), key=len):
             gpus = 1
@@ -43,28 +44,14 @@ def _packings(most_gpus: int, *, floor_guarantee: bool = True) -> Iterator[Netwo
                 gpus *= 2
 
 
-def _least_distance(instance: NetworkPacking) -> int | None:
-    """Least distance of regulated shares, job by job over all sums; None if there are none."""
-    least = {0: 0}
-    for share, floor in zip(instance.shares.tolist(), instance.floors.tolist(), strict=True):
-        longer: dict[int, int] = {}
-        for total, distance in least.items():
-            for value in instance.candidates.tolist():
-                if total + value <= instance.num_gpus and (value >= floor or not instance.floor_guarantee):
-                    reached = distance + abs(value - share)
-                    longer[total + value] = min(reached, longer.get(total + value, reached))
-        least = longer
-    return least.get(instance.num_gpus)
-
-
 def _no_regulated_shares(instance: NetworkPacking) -> str:
-    if _least_distance(instance) is not None:
+    if optimum(instance) is not None:
         return ""
     return f"no regulated shares of {listed(instance.shares)} GPUs reach their floors and use all GPUs"
 
 
 def _grown(instance: NetworkPacking) -> set[tuple[int, ...]]:
-    """Shares at which the construction of the proof can end, whichever jobs grow; empty if it can be stuck."""
+    """Return the shares at which the proof's construction can end, whichever jobs grow; empty if it can be stuck."""
     machine = instance.gpus_per_machine
     found = {tuple(instance.floors.tolist())}
     ends = set()
@@ -101,14 +88,14 @@ def _construction_fails(instance: NetworkPacking) -> str:
 
 
 def _farther(instance: NetworkPacking, shares: tuple[int, ...]) -> str:
-    distance, least = _distance(instance, shares), _least_distance(instance)
+    distance, least = _distance(instance, shares), optimum(instance)
     if least is None or distance <= least:
         return ""
     return f"{listed(shares)} GPUs are {distance} away from what is wanted, {least} is possible"
 
 
 def _farthest(instance: NetworkPacking) -> tuple[int, ...]:
-    """The shares at which the construction can end that are farthest from those wanted."""
+    """Return the shares at which the construction can end that are farthest from those wanted."""
     return max(sorted(_grown(instance)), key=lambda shares: _distance(instance, shares))
 
 
@@ -127,7 +114,7 @@ def _no_choice_nearest(instance: NetworkPacking) -> str:
 
 
 def _loses_a_machine(instance: NetworkPacking) -> str:
-    """How a regulated share that Proposition 2 allows is a machine or more below what is wanted."""
+    """Describe how a regulated share that Proposition 2 allows is a machine or more below what is wanted."""
     lost = instance.shares - instance.floors
     job = int(np.argmax(lost))
     if lost[job] < instance.gpus_per_machine:

@@ -1,4 +1,4 @@
-"""What AFS states of two jobs and one free GPU (section 3.2 and Appendix B), put to the test."""
+"""Claims of AFS about two jobs and one free GPU (section 3.2 and Appendix B)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy as np
 from heuristics.afs.two_job import formula_1, formula_2, longer_receives, pairwise_rule
 from instances.afs.two_job import AfsTwoJob, AfsTwoJobPlan
 from instances.base import agree
-from validation.gaps import beats
-from validation.testing.claims import Claim
+from validation.kernel.gaps import beats
+from validation.kinds.claims import Claim
 
 __all__ = ["CLAIMS", "if_receives"]
 
 
 def _pairs(most: int, alone: tuple[int, ...] = (0,)) -> Iterator[AfsTwoJob]:
-    """All pairs of running jobs of whole work and throughputs up to ``most``, not equally long, up to numbering.
+    """Yield all pairs of running jobs of whole work and throughputs up to ``most``, not equally long, up to numbering.
 
     In slot 2 each runs at one of the throughputs ``alone``; 0 stands for that with the free GPU.
     """
@@ -38,7 +38,7 @@ def _pairs(most: int, alone: tuple[int, ...] = (0,)) -> Iterator[AfsTwoJob]:
 
 
 def _longer_stays_behind(instance: AfsTwoJob) -> bool:
-    """Case (b1): whether the shorter job completes first even if the longer one receives the GPU."""
+    """Return whether case (b1) holds: the shorter job completes first even if the longer one receives the GPU."""
     a, b = instance.shorter, 1 - instance.shorter
     # Without division, and so exactly.
     (now, _), (_, then) = instance.throughputs[a], instance.throughputs[b]
@@ -46,12 +46,12 @@ def _longer_stays_behind(instance: AfsTwoJob) -> bool:
 
 
 def if_receives(instance: AfsTwoJob, receiver: int) -> float:
-    """Average completion time if that job receives the GPU, from following both jobs to their ends, s."""
+    """Return the average completion time if that job receives the GPU, s, from following both jobs to their ends."""
     return instance.objective(AfsTwoJobPlan(receiver=receiver))
 
 
 def _gain(instance: AfsTwoJob) -> float:
-    """Average completion time of case (a) less that of case (b), from following the jobs, s."""
+    """Return the average completion time of case (a) less that of case (b), s, from following the jobs."""
     return if_receives(instance, instance.shorter) - if_receives(instance, 1 - instance.shorter)
 
 
@@ -76,7 +76,7 @@ def _formula_2_errs(instance: AfsTwoJob) -> str:
 
 
 def _positive(value: float, size: float) -> bool:
-    """Whether a difference is positive by more than rounding."""
+    """Return whether a difference is positive by more than rounding."""
     return value > 0 and not agree(value, 0.0, size=size)
 
 
@@ -99,7 +99,7 @@ def _formula_3_errs(instance: AfsTwoJob) -> str:
 
 
 def _both_ways(instance: AfsTwoJob) -> str:
-    """How formula (3) is true whichever of the jobs counts as the longer."""
+    """Describe how formula (3) is true whichever of the jobs counts as the longer."""
     (p, p_more), (q, q_more) = instance.throughputs.tolist()
     # Without division, and so exactly.
     first = (q_more - q) * p > (p_more - p) * q_more
@@ -108,7 +108,7 @@ def _both_ways(instance: AfsTwoJob) -> str:
 
 
 def _less_later(instance: AfsTwoJob) -> str:
-    """How a lower throughput in slot 2 turns the decision away from the longer of the jobs in question."""
+    """Describe how a lower throughput in slot 2 turns the decision away from the longer of the jobs in question."""
     behind = _longer_stays_behind(instance)
     a, b = instance.shorter, 1 - instance.shorter
     job = b if behind else a
@@ -125,7 +125,7 @@ def _less_later(instance: AfsTwoJob) -> str:
 
 
 def _formula_4_errs(instance: AfsTwoJob) -> str:
-    """How formula (4) differs from formula (1) times 2 p'_a / w_a."""
+    """Describe how formula (4) differs from formula (1) times 2 p'_a / w_a."""
     a, b = instance.shorter, 1 - instance.shorter
     f_a, f_b = (float(instance.throughputs[job, 1] / instance.throughputs[job, 0]) for job in (a, b))
     ratio = float(instance.throughputs[b, 0] / instance.left_alone[b])

@@ -1,4 +1,4 @@
-"""What Aryl (EuroSys'23 as Lyra) states of starting waiting jobs (section 5.2), put to the test.
+"""Claims of Aryl (EuroSys'23 as Lyra) about starting waiting jobs (section 5.2).
 
 Optima are found by trying everything: the instances are small, and what judges the heuristics
 here shares nothing with the models of :mod:`formulations`.
@@ -15,14 +15,14 @@ from heuristics.aryl.base_allocation import shortest_job_first
 from instances.aryl.base_allocation import BaseAllocation, BaseAllocationPlan
 from validation.claims.plans import OPTIMAL, plans_of
 from validation.claims.words import listed
-from validation.gaps import beats
-from validation.testing.claims import Claim, Reading
+from validation.kernel.gaps import beats
+from validation.kinds.claims import Claim, Reading
 
 __all__ = ["CLAIMS"]
 
 
 def _queues(most_jobs: int, most_gpus: int, most_seconds: int, *, equal: bool = False) -> Iterator[BaseAllocation]:
-    """All queues of jobs on up to so many GPUs, which none of them needs more than; ``equal``: of one demand."""
+    """Yield all queues of jobs on up to so many GPUs, which none of them needs more than; ``equal``: of one demand."""
     for num_jobs in range(2, most_jobs + 1):
         for capacity in range(1, most_gpus + 1):
             kinds = itertools.product(range(1, capacity + 1), range(1, most_seconds + 1))
@@ -33,7 +33,7 @@ def _queues(most_jobs: int, most_gpus: int, most_seconds: int, *, equal: bool = 
 
 
 def _earliest(instance: BaseAllocation, order: tuple[int, ...]) -> list[int]:
-    """Starts of jobs of whole seconds, each in this order at the first second that has room for it throughout."""
+    """Return the starts of jobs of whole seconds: in order, each at the first second with room for it throughout."""
     gpus, seconds = instance.gpu_demands.tolist(), [int(time) for time in instance.running_times]
     free = [instance.capacity] * sum(seconds)
     starts = [0] * instance.num_jobs
@@ -46,7 +46,7 @@ def _earliest(instance: BaseAllocation, order: tuple[int, ...]) -> list[int]:
 
 
 def _completes_later(instance: BaseAllocation) -> str:
-    """How another plan completes jobs earlier on average than the shortest job first."""
+    """Describe how another plan completes jobs earlier on average than the shortest job first."""
     plan = shortest_job_first(instance)
     assert plan is not None
     orders = itertools.permutations(range(instance.num_jobs))
@@ -62,7 +62,7 @@ def _completes_later(instance: BaseAllocation) -> str:
 
 
 def _launched(instance: BaseAllocation) -> set[int]:
-    """The jobs that the shortest job first starts at once."""
+    """Return the jobs that the shortest job first starts at once."""
     plan = shortest_job_first(instance)
     assert plan is not None
     return set(np.flatnonzero(plan.starts == 0).tolist())

@@ -1,4 +1,4 @@
-"""What Aryl (EuroSys'23 as Lyra) states of giving out spare GPUs (section 5.2), put to the test.
+"""Claims of Aryl (EuroSys'23 as Lyra) about giving out spare GPUs (section 5.2).
 
 Optima are found by trying everything: the instances are small, and what judges the heuristics
 here shares nothing with the models of :mod:`formulations`.
@@ -17,14 +17,14 @@ from heuristics.aryl.elastic_allocation import dynamic_program
 from instances.aryl.elastic_allocation import ElasticAllocation, ElasticAllocationPlan, table_10
 from validation.claims.plans import OPTIMAL, plans_of
 from validation.claims.words import listed
-from validation.gaps import beats
-from validation.testing.claims import Claim, Reading
+from validation.kernel.gaps import beats
+from validation.kinds.claims import Claim, Reading
 
 __all__ = ["CLAIMS"]
 
 
 def _allocations(most_jobs: int, most_seconds: int) -> Iterator[ElasticAllocation]:
-    """All jobs of 1 or 2 workers that can double or take 1 or 2 more, and every capacity that leaves a choice."""
+    """Yield all jobs of 1 or 2 workers that can double or take 1 or 2 more, and every capacity that leaves a choice."""
     kinds = sorted(itertools.product((1, 2), (1, 2), (1, 2, 3), range(1, most_seconds + 1)), key=sum)
     for num_jobs in range(1, most_jobs + 1):
         sets = itertools.combinations_with_replacement(kinds, num_jobs)
@@ -41,20 +41,20 @@ def _allocations(most_jobs: int, most_seconds: int) -> Iterator[ElasticAllocatio
 
 
 def _choices(instance: ElasticAllocation) -> Iterator[tuple[int, ...]]:
-    """Extra workers of all jobs, every way that fits."""
+    """Yield the extra workers of all jobs, every way that fits."""
     for extra in itertools.product(*(range(most + 1) for most in instance.max_extra.tolist())):
         if np.dot(extra, instance.gpus_per_worker) <= instance.capacity:
             yield extra
 
 
 def _running_time(instance: ElasticAllocation, job: int, extra: int) -> Fraction:
-    """Running time of a job on its minimum and ``extra`` workers under linear scaling, s, exactly."""
+    """Return the running time of a job on its minimum and ``extra`` workers under linear scaling, s, exactly."""
     fastest = Fraction(float(instance.min_running_times[job]))
     return fastest * int(instance.max_workers[job]) / (int(instance.min_workers[job]) + extra)
 
 
 def _reduction(instance: ElasticAllocation, extra: tuple[int, ...]) -> Fraction:
-    """Total reduction of running time, s, exactly."""
+    """Return the total reduction of running time, s, exactly."""
     return sum(
         (_running_time(instance, job, 0) - _running_time(instance, job, e) for job, e in enumerate(extra)), Fraction(0)
     )
@@ -70,20 +70,20 @@ def _dynamic_program_errs(instance: ElasticAllocation) -> str:
 
 
 def _charged(instance: ElasticAllocation, extra: tuple[int, ...]) -> int:
-    """GPUs by line 17, where a job that grows is charged its base workers as well."""
+    """Return the GPUs by line 17, where a job that grows is charged its base workers as well."""
     workers = np.where(np.array(extra) > 0, instance.min_workers + extra, 0)
     return int(workers @ instance.gpus_per_worker)
 
 
 def _line_17(instance: ElasticAllocation, base: int = 0) -> tuple[int, ...]:
-    """The best allocation by line 17 where the capacity counts ``base`` GPUs besides those that are left."""
+    """Return the best allocation by line 17 where the capacity counts ``base`` GPUs besides those that are left."""
     everything = itertools.product(*(range(most + 1) for most in instance.max_extra.tolist()))
     within = (extra for extra in everything if _charged(instance, extra) <= instance.capacity + base)
     return max(within, key=lambda extra: _reduction(instance, extra))
 
 
 def _base(instance: ElasticAllocation) -> int:
-    """GPUs of all base demands."""
+    """Return the GPUs of all base demands."""
     return int(instance.min_workers @ instance.gpus_per_worker)
 
 
@@ -92,7 +92,7 @@ def _extra(workers: tuple[int, ...]) -> ElasticAllocationPlan:
 
 
 def _line_17_differs(instance: ElasticAllocation, *, gains: bool) -> str:
-    """How line 17 leads to a greater reduction than the text, or to a smaller one."""
+    """Describe how line 17 leads to a greater reduction than the text, or to a smaller one."""
     printed = _line_17(instance)
     text = max(_choices(instance), key=lambda extra: _reduction(instance, extra))
     saved, most = _reduction(instance, printed), _reduction(instance, text)
@@ -102,7 +102,7 @@ def _line_17_differs(instance: ElasticAllocation, *, gains: bool) -> str:
 
 
 def _line_17_overfills(instance: ElasticAllocation) -> str:
-    """How line 17 gives out GPUs that base workers hold, if the capacity counts those too."""
+    """Describe how line 17 gives out GPUs that base workers hold, if the capacity counts those too."""
     printed = _line_17(instance, _base(instance))
     gpus = int(np.dot(printed, instance.gpus_per_worker))
     if gpus <= instance.capacity:
@@ -111,12 +111,12 @@ def _line_17_overfills(instance: ElasticAllocation) -> str:
 
 
 def _without_reallocation(instance: ElasticAllocation, extra: tuple[int, ...]) -> Fraction:
-    """Sum of completion times of jobs that keep their workers, s."""
+    """Return the sum of completion times of jobs that keep their workers, s."""
     return sum((_running_time(instance, job, e) for job, e in enumerate(extra)), Fraction(0))
 
 
 def _with_reallocation(instance: ElasticAllocation, extra: tuple[int, ...]) -> Fraction:
-    """Sum of completion times of two jobs, when the one that is left grows on all GPUs, s."""
+    """Return the sum of completion times of two jobs, s, when the one that is left grows on all GPUs."""
     times = [_running_time(instance, job, e) for job, e in enumerate(extra)]
     first = min(times)
     last = times.index(max(times))
@@ -127,14 +127,14 @@ def _with_reallocation(instance: ElasticAllocation, extra: tuple[int, ...]) -> F
 
 
 def _soonest(instance: ElasticAllocation) -> ElasticAllocationPlan:
-    """The workers with which two jobs complete soonest."""
+    """Return the workers with which two jobs complete soonest."""
     return _extra(min(_choices(instance), key=lambda extra: _with_reallocation(instance, extra)))
 
 
 def _reduction_misleads(
     instance: ElasticAllocation, total: Callable[[ElasticAllocation, tuple[int, ...]], Fraction]
 ) -> str:
-    """How every allocation of greatest reduction has more than the least sum of completion times."""
+    """Describe how every allocation of greatest reduction has more than the least sum of completion times."""
     most = max(_reduction(instance, extra) for extra in _choices(instance))
     greatest = [extra for extra in _choices(instance) if _reduction(instance, extra) == most]
     chosen = min(greatest, key=lambda extra: total(instance, extra))
@@ -149,7 +149,7 @@ def _reduction_misleads(
 
 
 def _heterogeneous_runs() -> ElasticAllocation:
-    """The nine rows of Table 10 on both kinds of GPUs, each a job whose second worker makes up for what is lost.
+    """Return the nine rows of Table 10 on both kinds of GPUs as jobs whose second worker makes up for the loss.
 
     A job's running times are those of the row, and what it would have been at the theoretical throughput, s.
     """
@@ -166,7 +166,7 @@ def _heterogeneous_runs() -> ElasticAllocation:
 
 
 def _degradation_differs(instance: ElasticAllocation, one_of_all: Callable[[Sequence[float]], float]) -> str:
-    """How far throughput lost is from 27%, by a percentage point or more."""
+    """Describe how far throughput lost is from 27%, by a percentage point or more."""
     lost = [1 - float(table[-1] / table[0]) for table in instance.running_times or ()]
     found = one_of_all(lost)
     if abs(found - 0.27) < 0.01:
@@ -175,7 +175,7 @@ def _degradation_differs(instance: ElasticAllocation, one_of_all: Callable[[Sequ
 
 
 KEPT = "linear scaling, known running times, one decision at a time, GPUs of one kind."
-"""What section 5.2 assumes."""
+"""Assumptions of section 5.2."""
 
 SCOPE = (
     "up to 2 jobs of 1 or 2 workers, 1 or 2 more, 1 to 3 GPUs for each and 1 or 2 s on all of them, with every "

@@ -1,4 +1,4 @@
-"""What Aryl (EuroSys'23 as Lyra) states of placing workers (section 5.3), put to the test.
+"""Claims of Aryl (EuroSys'23 as Lyra) about placing workers (section 5.3).
 
 Optima are found by trying everything: the instances are small, and what judges the heuristics
 here shares nothing with the models of :mod:`formulations`.
@@ -14,7 +14,7 @@ import numpy as np
 from heuristics.aryl.placement import best_fit_decreasing
 from instances.aryl.placement import ArylPlacement
 from validation.claims.plans import OPTIMAL, plans_of
-from validation.testing.claims import Claim, Reading
+from validation.kinds.claims import Claim, Reading
 
 __all__ = ["CLAIMS"]
 
@@ -22,7 +22,7 @@ __all__ = ["CLAIMS"]
 def _placements(
     workers: tuple[int, ...], gpus: tuple[int, ...], server_gpus: int, groups: tuple[str, ...] = ("training",)
 ) -> Iterator[ArylPlacement]:
-    """Workers of the sizes ``gpus`` on equal servers, in each group as many as there are workers."""
+    """Yield workers of the sizes ``gpus`` on equal servers, in each group as many as there are workers."""
     kinds = list(itertools.product(gpus, [group == "inference" for group in groups]))
     for number in workers:
         for chosen in itertools.combinations_with_replacement(kinds, number):
@@ -37,7 +37,7 @@ def _placements(
 
 
 def _fit(workers: list[int], free: list[int]) -> bool:
-    """Whether workers of these GPUs, largest first, fit on servers with these free GPUs."""
+    """Return whether workers of these GPUs, largest first, fit on servers with these free GPUs."""
     if not workers:
         return True
     need, *rest = workers
@@ -51,7 +51,7 @@ def _fit(workers: list[int], free: list[int]) -> bool:
 
 
 def _opens_more(instance: ArylPlacement) -> str:
-    """How best fit decreasing opens more servers than are needed, of servers that are all equal."""
+    """Describe how best fit decreasing opens more servers than are needed, where all servers are equal."""
     opened = instance.servers_opened(best_fit_decreasing(instance))
     workers = sorted(np.repeat(instance.gpus_per_worker, instance.num_workers).tolist(), reverse=True)
     if _fit(workers, instance.server_gpus[: opened - 1].tolist()):
@@ -60,7 +60,7 @@ def _opens_more(instance: ArylPlacement) -> str:
 
 
 def _opens_more_in_a_group(instance: ArylPlacement) -> str:
-    """How it opens more servers of a group than the workers that prefer it need."""
+    """Describe how best fit decreasing opens more servers of a group than the workers that prefer it need."""
     plan = best_fit_decreasing(instance)
     for on_loan, name in ((False, "training"), (True, "inference")):
         mine = instance.on_loan == on_loan

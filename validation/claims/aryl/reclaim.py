@@ -1,4 +1,4 @@
-"""What Aryl (EuroSys'23 as Lyra) states of the servers to return (section 4), put to the test.
+"""Claims of Aryl (EuroSys'23 as Lyra) about the servers to return (section 4).
 
 Optima are found by trying everything: the instances are small, and what judges the heuristics
 here shares nothing with the models of :mod:`formulations`.
@@ -16,13 +16,13 @@ from instances.aryl.reclaim import Reclaim, ReclaimPlan, figure_5
 from instances.schema import IntArray
 from validation.claims.plans import OPTIMAL, plans_of
 from validation.claims.words import listed
-from validation.testing.claims import Claim, Reading
+from validation.kinds.claims import Claim, Reading
 
 __all__ = ["CLAIMS"]
 
 
 def _clusters(num_jobs: int, num_servers: int, most_gpus: int = 1) -> Iterator[IntArray]:
-    """(n, s) int: GPUs of jobs on servers; every cluster once up to its numbering, no server or job empty."""
+    """Yield the GPUs of jobs on servers, (n, s) int: every cluster once up to its numbering, no server or job empty."""
     columns = [c for c in itertools.product(range(most_gpus + 1), repeat=num_jobs) if any(c)]
     orders = list(itertools.permutations(range(num_jobs)))
     for servers in itertools.combinations_with_replacement(columns, num_servers):
@@ -34,7 +34,7 @@ def _clusters(num_jobs: int, num_servers: int, most_gpus: int = 1) -> Iterator[I
 
 
 def _reclaims(most_places: int, most_gpus: int = 1) -> Iterator[Reclaim]:
-    """Clusters of at most ``most_places`` = jobs times servers, with every demand above 1."""
+    """Yield clusters of at most ``most_places`` = jobs times servers, with every demand above 1."""
     sizes = itertools.product(range(1, most_places + 1), range(3, most_places + 1))
     for num_jobs, num_servers in sorted(sizes, key=lambda size: (size[0] * size[1], size)):
         if num_jobs * num_servers <= most_places:
@@ -44,7 +44,7 @@ def _reclaims(most_places: int, most_gpus: int = 1) -> Iterator[Reclaim]:
 
 
 def _separate_jobs() -> Iterator[Reclaim]:
-    """Jobs on one server each, 0 to 4 on every server."""
+    """Yield jobs on one server each, 0 to 4 on every server."""
     for num_servers in range(2, 5):
         for counts in itertools.product(range(5), repeat=num_servers):
             if any(counts):
@@ -54,7 +54,7 @@ def _separate_jobs() -> Iterator[Reclaim]:
 
 
 def _orders(instance: Reclaim) -> Iterator[list[int]]:
-    """Orders of the servers, by which ties are broken: one for each beginning as long as the demand.
+    """Yield orders of the servers, by which ties are broken: one for each beginning as long as the demand.
 
     Whatever way a run breaks its ties, it is also the run on the order that begins with the servers it returns.
     """
@@ -63,12 +63,12 @@ def _orders(instance: Reclaim) -> Iterator[list[int]]:
 
 
 def _algorithm_1(instance: Reclaim) -> int:
-    """Jobs that Algorithm 1 preempts, ties broken as suits it best."""
+    """Return the number of jobs that Algorithm 1 preempts, ties broken as suits it best."""
     return int(min(instance.objective(server_fraction(instance, order=order)) for order in _orders(instance)))
 
 
 def _preempts_more(instance: Reclaim, other: ReclaimPlan) -> str:
-    """How Algorithm 1 preempts more jobs than another plan, however ties are broken."""
+    """Describe how Algorithm 1 preempts more jobs than another plan, however ties are broken."""
     limit = instance.objective(other)
     # As its ties fall is enough in most cases, and quicker.
     if instance.objective(server_fraction(instance)) <= limit:
@@ -83,7 +83,7 @@ def _preempts_more(instance: Reclaim, other: ReclaimPlan) -> str:
 
 
 def _preempts_more_somehow(instance: Reclaim, other: ReclaimPlan) -> str:
-    """How Algorithm 1 preempts more jobs than another plan for some order of the servers."""
+    """Describe how Algorithm 1 preempts more jobs than another plan for some order of the servers."""
     for order in _orders(instance):
         plan = server_fraction(instance, order=order)
         if instance.objective(plan) > instance.objective(other):
@@ -96,12 +96,12 @@ def _preempts_more_somehow(instance: Reclaim, other: ReclaimPlan) -> str:
 
 
 def _worst_of_ties(instance: Reclaim) -> ReclaimPlan:
-    """The plan of Algorithm 1 with the first order of the servers that suits it least."""
+    """Return the plan of Algorithm 1 with the first order of the servers that suits it least."""
     return max((server_fraction(instance, order=order) for order in _orders(instance)), key=instance.objective)
 
 
 def _never_fewer(instance: Reclaim, greedy: Callable[..., ReclaimPlan]) -> str:
-    """How another cost does as well as Algorithm 1, each with the order of ties that suits the other least."""
+    """Describe how another cost does as well as Algorithm 1, each with the order of ties that suits the other least."""
     values = [instance.objective(greedy(instance, order=order)) for order in _orders(instance)]
     if max(values) > _algorithm_1(instance):
         return ""
@@ -115,7 +115,7 @@ def _fewest(instance: Reclaim) -> ReclaimPlan:
 
 
 KEPT = "servers on loan that all host a job, and inelastic jobs, as section 4 has them."
-"""What the paper assumes of clusters."""
+"""Assumptions of the paper about clusters."""
 NOT_MEASURED = "the clusters are any small ones, where the paper's figures are of its own trace."
 NOT_THE_EXAMPLE = f"{NOT_MEASURED[:-1]}, and its comparison of this example."
 

@@ -1,4 +1,4 @@
-"""What Aryl (EuroSys'23 as Lyra) states of two elastic jobs (section 5.1, Appendix C), put to the test.
+"""Claims of Aryl (EuroSys'23 as Lyra) about two elastic jobs (section 5.1, Appendix C).
 
 Optima are found by trying everything: the instances are small, and what judges the heuristics
 here shares nothing with the models of :mod:`formulations`.
@@ -15,8 +15,8 @@ from heuristics.aryl.two_job import closed_form
 from instances.aryl.two_job import ArylTwoJob, ArylTwoJobPlan, smaller_maximum_first, smaller_workload_first
 from validation.claims.plans import OPTIMAL, plans_of
 from validation.claims.words import listed
-from validation.gaps import beats
-from validation.testing.claims import Claim, Reading
+from validation.kernel.gaps import beats
+from validation.kinds.claims import Claim, Reading
 
 __all__ = ["CLAIMS"]
 
@@ -25,7 +25,7 @@ Bounds = tuple[tuple[int, int], tuple[int, int]]
 
 
 def _slack_bounds(num_gpus: int) -> Iterator[Bounds]:
-    """Minima of one GPU, which never keep the other job from its maximum."""
+    """Yield bounds with minima of one GPU, which never keep the other job from its maximum."""
     for most_0, most_1 in itertools.product(range(1, num_gpus), repeat=2):
         yield (1, most_0), (1, most_1)
 
@@ -39,7 +39,7 @@ def _equal_bounds(num_gpus: int) -> Iterator[Bounds]:
 
 
 def _pairs(most_gpus: int, bounds: Callable[[int], Iterator[Bounds]], *, equal: bool = False) -> Iterator[ArylTwoJob]:
-    """All pairs of jobs of 1 to 6 GPU-seconds each within formula (2) that leave a choice.
+    """Yield all pairs of jobs of 1 to 6 GPU-seconds each within formula (2) that leave a choice.
 
     Of equal work only with ``equal``.  Formula (2): both minima together are below all GPUs and both maxima above, and
     each maximum is below.
@@ -59,7 +59,7 @@ def _pairs(most_gpus: int, bounds: Callable[[int], Iterator[Bounds]], *, equal: 
 
 
 def _loses_to_a_split(instance: ArylTwoJob, plan: ArylTwoJobPlan) -> str:
-    """How another split beats ``plan``; empty if none does."""
+    """Describe how another split beats ``plan``; empty if none does."""
     best = min(map(instance.split, instance.splits), key=instance.objective)
     value, least = instance.objective(plan), instance.objective(best)
     if not beats("min", least, value):
@@ -71,7 +71,7 @@ def _loses_to_a_split(instance: ArylTwoJob, plan: ArylTwoJobPlan) -> str:
 
 
 def _favoured(instance: ArylTwoJob) -> int:
-    """The job that Appendix C's summary gives its maximum."""
+    """Return the job that Appendix C's summary gives its maximum."""
     smaller = int(np.argmin(instance.max_gpus))
     if 2 * instance.max_gpus[smaller] <= instance.num_gpus:
         return smaller
@@ -110,7 +110,7 @@ def _neither_first(instance: ArylTwoJob) -> str:
 
 
 def _smaller_first(instance: ArylTwoJob) -> ArylTwoJobPlan:
-    """The split that gives the job of the smaller workload all that the bounds allow."""
+    """Return the split that gives the job of the smaller workload all that the bounds allow."""
     smaller = int(np.argmin(instance.workloads))
     return instance.split(instance.splits[-1 if smaller == 0 else 0])
 
@@ -126,7 +126,7 @@ def _smaller_first_is_best(instance: ArylTwoJob) -> str:
 
 
 WITHIN = "linear scaling, whole GPUs, no queueing, the survivor at its maximum, and formula (2)."
-"""What Appendix C assumes."""
+"""Assumptions of Appendix C."""
 
 CLAIMS: list[Claim] = [
     Claim(

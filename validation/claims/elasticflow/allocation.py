@@ -1,4 +1,4 @@
-"""What ElasticFlow (ASPLOS'23) states of giving out idle GPUs (section 4.2), put to the test."""
+"""Claims of ElasticFlow (ASPLOS'23) about giving out idle GPUs (section 4.2)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from instances.elasticflow.allocation import ElasticFlowAllocation, overrun, ove
 from instances.elasticflow.sharing import SlotPlan
 from validation.claims.elasticflow.sharing import least_gpu_time, sets_of_one_curve
 from validation.claims.plans import OPTIMAL, plans_of
-from validation.testing.claims import Claim, Reading
+from validation.kinds.claims import Claim, Reading
 from validation.testing.transform import take
 
 __all__ = ["CLAIMS"]
@@ -47,7 +47,7 @@ _KEPT = (
 
 
 def _grown(instance: ElasticFlowAllocation, serve: Method) -> list[tuple[ElasticFlowAllocation, SlotPlan]]:
-    """Algorithm 2's plans, one for each way of breaking ties by the jobs' numbers; none where it finds none."""
+    """Return Algorithm 2's plans, one for each way of breaking ties by the jobs' numbers; none where it finds none."""
     # Marginal returns may tie although deadlines do not.
     orders = itertools.permutations(range(instance.num_jobs))
     found = ((each, serve(each)) for each in (take(instance, "n", order) for order in orders))
@@ -55,7 +55,7 @@ def _grown(instance: ElasticFlowAllocation, serve: Method) -> list[tuple[Elastic
 
 
 def _breaks(instance: ElasticFlowAllocation, serve: Method, *rules: str) -> str:
-    """How Algorithm 2's plans break one of the rules, however ties are broken."""
+    """Describe how Algorithm 2's plans break one of the rules, however ties are broken."""
     broken = [
         [violation for violation in each.violations(plan) if violation.rule in rules]
         for each, plan in _grown(instance, serve)
@@ -72,7 +72,7 @@ def _idles(instance: ElasticFlowAllocation, serve: Method) -> str:
 
 
 def _not_optimal(instance: ElasticFlowAllocation, serve: Method) -> str:
-    """How Algorithm 2's plans break (5) to (7) or take more GPU time than is needed, however ties are broken."""
+    """Describe how Algorithm 2's plans break (5) to (7) or take too much GPU time, however ties are broken."""
     plans = _grown(instance, serve)
     takes = [int(each.objective(plan)) for each, plan in plans if not each.violations(plan)]
     if not plans:
@@ -87,7 +87,7 @@ def _not_optimal(instance: ElasticFlowAllocation, serve: Method) -> str:
 
 
 def _loses_the_optimum(instance: ElasticFlowAllocation) -> str:
-    """How Algorithm 2, repaired, ends above the least GPU time although it starts from it."""
+    """Describe how Algorithm 2, repaired, ends above the least GPU time although it starts from it."""
     shares = fill_jobs(instance, np.arange(instance.num_jobs))
     if shares is None or shares.sum() != least_gpu_time(instance):
         return ""
@@ -95,7 +95,7 @@ def _loses_the_optimum(instance: ElasticFlowAllocation) -> str:
 
 
 def _hands_out_worse(instance: ElasticFlowAllocation) -> str:
-    """How another way of handing out the idle GPUs of slot 0 takes less, when Algorithm 1 fills the rest."""
+    """Describe how another way of handing out the idle GPUs of slot 0 takes less, when Algorithm 1 fills the rest."""
     shares = fill_jobs(instance, np.arange(instance.num_jobs))
     plans = _grown(instance, greedy_marginal_return_repaired)
     if shares is None or not plans:
@@ -110,7 +110,7 @@ def _hands_out_worse(instance: ElasticFlowAllocation) -> str:
 
 
 def _filled(instance: ElasticFlowAllocation, now: tuple[int, ...]) -> SlotPlan | None:
-    """These GPUs in slot 0, and the other slots filled by Algorithm 1."""
+    """Return the plan of these GPUs in slot 0, the other slots filled by Algorithm 1."""
     gpus = np.zeros((instance.num_jobs, instance.horizon), np.int64)
     gpus[:, 0] = now
     for job in np.argsort(instance.deadlines, kind="stable").tolist():
@@ -124,7 +124,7 @@ def _filled(instance: ElasticFlowAllocation, now: tuple[int, ...]) -> SlotPlan |
 
 
 def _alike() -> Iterator[ElasticFlowAllocation]:
-    """Up to three jobs that do 2 iterations in a slot on one GPU, and 3 on both."""
+    """Yield up to three jobs that do 2 iterations in a slot on one GPU, and 3 on both."""
     return sets_of_one_curve(ElasticFlowAllocation, (0, 2, 3), most_jobs=3, most_slots=3)
 
 
@@ -135,7 +135,7 @@ _ALIKE = (
 
 
 def _pairs() -> Iterator[ElasticFlowAllocation]:
-    """Two jobs that are alike, on a curve each of whose GPUs adds one less than the one before."""
+    """Yield two jobs that are alike, on a curve each of whose GPUs adds one less than the one before."""
     curve = (0, 8, 15, 21, 26, 30, 33, 35, 36)
     for deadline in (1, 2):
         for iterations in range(1, deadline * curve[-1] + 1):

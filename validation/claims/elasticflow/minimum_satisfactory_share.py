@@ -1,4 +1,4 @@
-"""What ElasticFlow (ASPLOS'23) states of meeting deadlines (section 4.1), put to the test."""
+"""Claims of ElasticFlow (ASPLOS'23) about meeting deadlines (section 4.1)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from instances.elasticflow.sharing import DeadlineJobs, SlotPlan
 from instances.schema import FloatArray, IntArray
 from validation.claims.elasticflow.sharing import least_gpu_time, sets, sets_of_one_curve
 from validation.claims.plans import OPTIMAL, plans_of
-from validation.testing.claims import Claim, Reading
+from validation.kinds.claims import Claim, Reading
 from validation.testing.transform import take
 
 __all__ = ["CLAIMS"]
@@ -26,7 +26,7 @@ __all__ = ["CLAIMS"]
 
 
 def _condition(instance: DeadlineJobs[Any], *, rounded: bool = False) -> bool:
-    """Theorem 1's condition, exactly: the GPU time of the jobs due by each deadline fits in before it."""
+    """Return whether Theorem 1's condition holds, exactly: GPU times of jobs due by each deadline fit in before it."""
     times = [
         Fraction(int(iterations), int(curve[1]))
         for iterations, curve in zip(instance.iterations, instance.throughputs, strict=True)
@@ -41,7 +41,7 @@ def _condition(instance: DeadlineJobs[Any], *, rounded: bool = False) -> bool:
 
 
 def _least(instance: MinimumSatisfactoryShare, *, fractions: bool) -> int | None:
-    """The least GPU time of whole GPUs, or of fractions; None where there is no plan."""
+    """Return the least GPU time of whole GPUs, or of fractions; None where there is no plan."""
     # Whatever can be done with parts of GPUs can be done with parts that all GPU times are multiples of.
     parts = math.lcm(*(int(curve[1]) for curve in instance.throughputs)) if fractions else 1
     return least_gpu_time(instance, parts=parts)
@@ -147,7 +147,7 @@ Method = Callable[[MinimumSatisfactoryShare], SlotPlan | None]
 
 
 def _forwards(instance: MinimumSatisfactoryShare) -> SlotPlan | None:
-    """Algorithm 1 with line 14 from the first slot to the deadline."""
+    """Return the plan of Algorithm 1 with line 14 from the first slot to the deadline."""
 
     def fill(curve: FloatArray, need: float, free: IntArray) -> IntArray | None:
         gpus = fill_job(curve, need, free[::-1])
@@ -158,14 +158,14 @@ def _forwards(instance: MinimumSatisfactoryShare) -> SlotPlan | None:
 
 
 def _renumbered(instance: MinimumSatisfactoryShare) -> Iterator[MinimumSatisfactoryShare]:
-    """The instance with its jobs in every order, which is to break ties between deadlines in every way."""
+    """Yield the instance with its jobs in every order, to break ties between deadlines in every way."""
     for order in itertools.permutations(range(instance.num_jobs)):
         if (np.diff(instance.deadlines[list(order)]) >= 0).all():
             yield take(instance, "n", order)
 
 
 def _finds_none(instance: MinimumSatisfactoryShare, method: Method = progressive_filling) -> str:
-    """How Algorithm 1 finds no plan where there is one, however ties are broken."""
+    """Describe how Algorithm 1 finds no plan where there is one, however ties are broken."""
     if any(method(each) is not None for each in _renumbered(instance)):
         return ""
     least = least_gpu_time(instance)
@@ -181,7 +181,7 @@ def _late(instance: MinimumSatisfactoryShare, method: Method = progressive_filli
 
 
 def _wastes(instance: MinimumSatisfactoryShare, method: Method = progressive_filling) -> str:
-    """How Algorithm 1 takes more GPU time than is needed, however ties are broken."""
+    """Describe how Algorithm 1 takes more GPU time than is needed, however ties are broken."""
     plans = [(each, method(each)) for each in _renumbered(instance)]
     takes = [int(each.objective(plan)) for each, plan in plans if plan is not None]
     least = least_gpu_time(instance) if takes else None
@@ -191,7 +191,7 @@ def _wastes(instance: MinimumSatisfactoryShare, method: Method = progressive_fil
 
 
 def _one_job_wastes(instance: MinimumSatisfactoryShare) -> str:
-    """How a job takes more GPU time than it needs on what the jobs before it have left."""
+    """Describe how a job takes more GPU time than it needs on what the jobs before it have left."""
     plan = progressive_filling(instance)
     if plan is None:
         return ""
@@ -212,7 +212,7 @@ def _concave(most_jobs: int, most_gpus: int = 2, most_slots: int = 2) -> Iterato
 
 
 def _three_alike() -> Iterator[MinimumSatisfactoryShare]:
-    """Up to three jobs that do 2 iterations in a slot on one GPU, and 3 on both."""
+    """Yield up to three jobs that do 2 iterations in a slot on one GPU, and 3 on both."""
     return sets_of_one_curve(MinimumSatisfactoryShare, (0, 2, 3), most_jobs=3, most_slots=3)
 
 
@@ -352,7 +352,7 @@ def _concave_on_four() -> Iterator[MinimumSatisfactoryShare]:
 
 
 def _other_numbers(instance: MinimumSatisfactoryShare, *, rounded: bool) -> str:
-    """A number of GPUs that Algorithm 1, with levels of powers of two, gives a job and that is none."""
+    """Describe a number of GPUs, no power of two, that Algorithm 1 with levels of powers of two gives a job."""
     free = np.full(instance.horizon, instance.num_gpus)
     for job in np.argsort(instance.deadlines, kind="stable").tolist():
         curve, end = instance.throughputs[job], int(instance.deadlines[job])
@@ -371,7 +371,7 @@ def _other_numbers(instance: MinimumSatisfactoryShare, *, rounded: bool) -> str:
 
 
 def _fill_by_powers_of_two(curve: FloatArray, need: float, free: IntArray) -> IntArray | None:
-    """Lines 12 to 22 with j = 1, 2, 4, ... and line 15 as printed."""
+    """Return the GPUs of lines 12 to 22 with j = 1, 2, 4, ... and line 15 as printed."""
     gpus = np.zeros(len(free), np.int64)
     for level in (1, 2, 4):
         for slot in reversed(range(len(free))):

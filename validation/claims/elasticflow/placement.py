@@ -1,4 +1,4 @@
-"""What ElasticFlow (ASPLOS'23) states of where jobs run (section 4.3), put to the test."""
+"""Claims of ElasticFlow (ASPLOS'23) about where jobs run (section 4.3)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from heuristics.elasticflow.placement import buddy_repack
 from instances.elasticflow.placement import ElasticFlowPlacement, ElasticFlowPlacementPlan
 from validation.claims.plans import plans_of
-from validation.testing.claims import Claim, Reading
+from validation.kinds.claims import Claim, Reading
 
 __all__ = ["CLAIMS"]
 
@@ -19,7 +19,7 @@ Blocks = tuple[tuple[int, int], ...]
 
 
 def _layouts(num_gpus: int) -> Iterator[Blocks]:
-    """All ways for jobs to hold disjoint blocks of a power of two of GPUs, each at a multiple of its size."""
+    """Yield all ways for jobs to hold disjoint blocks of a power of two of GPUs, each at a multiple of its size."""
 
     def within(start: int) -> Iterator[Blocks]:
         if start == num_gpus:
@@ -37,7 +37,7 @@ def _layouts(num_gpus: int) -> Iterator[Blocks]:
 
 
 def _sizes(total: int) -> Iterator[tuple[int, ...]]:
-    """All sets of powers of two that sum to at most ``total``, largest first; not the empty one."""
+    """Yield all sets of powers of two that sum to at most ``total``, largest first; not the empty one."""
     powers = [2**exponent for exponent in range(total.bit_length())]
     for number in range(1, total + 1):
         for sizes in itertools.combinations_with_replacement(reversed(powers), number):
@@ -57,7 +57,7 @@ def _cluster(num_gpus: int, running: Blocks, new: tuple[int, ...]) -> ElasticFlo
 
 
 def _arrivals(clusters: tuple[int, ...]) -> Iterator[ElasticFlowPlacement]:
-    """Running jobs in blocks of theirs, and new jobs for which there are enough free GPUs."""
+    """Yield running jobs in blocks of theirs, and new jobs for which there are enough free GPUs."""
     for num_gpus in clusters:
         for running in sorted(_layouts(num_gpus), key=len):
             for new in _sizes(num_gpus - sum(size for _, size in running)):
@@ -65,7 +65,7 @@ def _arrivals(clusters: tuple[int, ...]) -> Iterator[ElasticFlowPlacement]:
 
 
 def _resized(clusters: tuple[int, ...]) -> Iterator[ElasticFlowPlacement]:
-    """Jobs that run anywhere, overlapping and out of line, and for which there are enough GPUs."""
+    """Yield jobs that run anywhere, overlapping and out of line, and for which there are enough GPUs."""
     for num_gpus in clusters:
         for sizes in _sizes(num_gpus):
             for offsets in itertools.product(range(num_gpus), repeat=len(sizes)):
@@ -75,7 +75,7 @@ def _resized(clusters: tuple[int, ...]) -> Iterator[ElasticFlowPlacement]:
 def _fragmented(
     instance: ElasticFlowPlacement, method: Callable[[ElasticFlowPlacement], ElasticFlowPlacementPlan | None]
 ) -> str:
-    """How ``method`` places not all jobs although they need no more GPUs than there are."""
+    """Describe how ``method`` fails to place all jobs although they need no more GPUs than there are."""
     plan = method(instance)
     need = f"the jobs need {instance.sizes.sum()} of {instance.num_gpus} GPUs"
     if plan is None:
@@ -85,7 +85,7 @@ def _fragmented(
 
 
 def _fit(sizes: tuple[int, ...], free: tuple[int, ...]) -> bool:
-    """Whether jobs of these sizes fit on servers with these free GPUs, each on one."""
+    """Return whether jobs of these sizes fit on servers with these free GPUs, each on one."""
     if not sizes:
         return True
     size, *rest = sizes
@@ -97,7 +97,7 @@ def _fit(sizes: tuple[int, ...], free: tuple[int, ...]) -> bool:
 
 
 def _two_servers(servers: tuple[int, ...]) -> Iterator[ElasticFlowPlacement]:
-    """New jobs for two servers of so many GPUs each, none larger than a server."""
+    """Yield new jobs for two servers of so many GPUs each, none larger than a server."""
     for server in servers:
         for sizes in _sizes(2 * server):
             if max(sizes) <= server:
@@ -210,7 +210,7 @@ CLAIMS: list[Claim] = [
 
 
 def _anywhere(num_gpus: int) -> Iterator[ElasticFlowPlacement]:
-    """A new job of 2 or 4 GPUs, and jobs of one on any of them, such that enough are idle."""
+    """Yield a new job of 2 or 4 GPUs, and jobs of one on any of them, such that enough are idle."""
     for held in range(num_gpus):
         for where in itertools.combinations(range(num_gpus), held):
             for size in (2, 4):
@@ -219,7 +219,7 @@ def _anywhere(num_gpus: int) -> Iterator[ElasticFlowPlacement]:
 
 
 def _wider(instance: ElasticFlowPlacement, *, smallest: bool) -> str:
-    """How the new job is spread over more of the tree than it had to be."""
+    """Describe how the new job is spread over more of the tree than it had to be."""
     idle = np.ones(instance.num_gpus, bool)
     idle[instance.previous_offsets[instance.running].astype(int)] = False
     size = int(instance.sizes[-1])

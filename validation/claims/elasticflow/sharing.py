@@ -30,7 +30,7 @@ def sets(
     linear: bool = False,
     fewest_jobs: int = 1,
 ) -> Iterator[Jobs]:
-    """All sets of jobs of linear or of concave curves, none of which is too large for the cluster alone.
+    """Yield all sets of jobs of linear or of concave curves, none of which is too large for the cluster alone.
 
     The first GPU of a job does 1 to ``most_gain`` iterations in a slot, each other one the same
     (linear) or no more than the one before (concave).
@@ -47,7 +47,7 @@ def sets(
 def sets_of_one_curve(
     problem: type[Jobs], curve: tuple[int, ...], *, most_jobs: int, most_slots: int, fewest_jobs: int = 1
 ) -> Iterator[Jobs]:
-    """The same of jobs that all have ``curve``."""
+    """Yield the sets of :func:`sets` whose jobs all have ``curve``."""
     for num_jobs in range(fewest_jobs, most_jobs + 1):
         yield from _of_curves(problem, [curve], num_jobs, most_slots)
 
@@ -55,7 +55,7 @@ def sets_of_one_curve(
 def _of_curves(
     problem: type[Jobs], curves: Sequence[tuple[int, ...]], num_jobs: int, most_slots: int
 ) -> Iterator[Jobs]:
-    """All sets of so many jobs of any of the curves, those with least in them first."""
+    """Yield all sets of so many jobs of any of the curves, those with least in them first."""
     kinds = [
         (iterations, deadline, curve)
         for curve in curves
@@ -74,7 +74,7 @@ def _of_curves(
 
 
 def least_gpu_time(instance: DeadlineJobs[Any], *, useful: bool = False, parts: int = 1) -> int | None:
-    """Fewest GPU-slots of all plans, found by trying them all; None when there is no plan.
+    """Return the fewest GPU-slots of all plans, found by trying them all; None when there is no plan.
 
     Parameters
     ----------
@@ -105,5 +105,5 @@ def least_gpu_time(instance: DeadlineJobs[Any], *, useful: bool = False, parts: 
 
 
 def speeds_up(curves: list[list[int]], gpus: tuple[int, ...]) -> bool:
-    """Whether one more GPU would make a job faster."""
+    """Return whether one more GPU would make a job faster."""
     return any(max(curve[x : x + 2]) > curve[x] for curve, x in zip(curves, gpus, strict=True))

@@ -48,7 +48,7 @@ POLICIES: tuple[type[Sharing], ...] = (
 
 
 def _or(values: tuple[float, ...]) -> str:
-    """``1``, ``1 or 2`` or ``1, 2 or 3``."""
+    """Return alternatives in words: ``1``, ``1 or 2`` or ``1, 2 or 3``."""
     return listed([f"{value:g}" for value in values], last="or")
 
 
@@ -81,7 +81,7 @@ class Family:
     workers: tuple[int, ...] = (1, 2)
 
     def instances(self, rng: np.random.Generator) -> Iterator[Sharing]:
-        """The instances; nothing of them is random."""
+        """Yield the instances; nothing of them is random."""
         types = {"num_workers": self.workers, **self.types}
         sizes = itertools.product(range(1, self.most_jobs + 1), range(1, self.most_types + 1))
         for n, k in sorted(sizes, key=lambda size: (size[0] * size[1], size)):
@@ -100,7 +100,7 @@ class Family:
 
     @property
     def scope(self) -> str:
-        """The instances in words."""
+        """Description of the instances in words."""
         fields = [*self.jobs.items(), *self.types.items()]
         further = [f"{name} of {_or(values)}" for name, values in fields if len(values) > 1]
         speeds = f"up to {self.most_jobs} jobs of {_or(self.speeds)} steps/s"
@@ -118,7 +118,7 @@ def _draw(
     pairs: bool = True,
     slos: bool = False,
 ) -> Sharing:
-    """Up to 5 jobs, of several workers, with zero throughputs, placements and pairs, in whole numbers."""
+    """Draw up to 5 jobs, of several workers, with zero throughputs, placements and pairs, in whole numbers."""
     n, p = int(rng.integers(1, 6)), int(rng.integers(1, most_types + 1))
     k = int(rng.integers(p, most_types + 1))
     num_workers = rng.integers(1, 5, p)
@@ -151,7 +151,7 @@ def _draw(
 
 
 def drawn(*policies: type[Sharing], **options: Any) -> Callable[[np.random.Generator], Iterator[Sharing]]:
-    """Random instances of policies in turn."""
+    """Return the generator of random instances, of the policies in turn."""
 
     def instances(rng: np.random.Generator) -> Iterator[Sharing]:
         for policy in itertools.cycle(policies):
@@ -161,21 +161,21 @@ def drawn(*policies: type[Sharing], **options: Any) -> Callable[[np.random.Gener
 
 
 DRAWN_ON_ONE_TYPE = "random jobs, up to 5 of up to 4 workers on up to 4 of one type"
-"""Of what the random instances on one type of worker are, in words."""
+"""Description of the random instances on one type of worker."""
 DRAWN = "random jobs, up to 5 of up to 4 workers on up to 3 types, with pairs and placements"
-"""Of what the random instances are, in words."""
+"""Description of the random instances."""
 
 DRAWN_ASSUMPTIONS = (
     "throughputs are known and do not change, time is divided without loss, at most two jobs share workers. What is "
     "stated of policies names no cluster; here clusters and throughputs are small whole numbers. A job gets no time on "
     "a type with fewer workers than it holds, which the paper leaves open."
 )
-"""Which of the paper's assumptions random instances keep."""
+"""Assumptions of the paper that random instances keep."""
 FAMILY_ASSUMPTIONS = (
     "throughputs are known and do not change, time is divided without loss. What is stated of policies names no "
     "cluster; here clusters are small, so that jobs compete for every worker, and no space is shared."
 )
-"""Which of the paper's assumptions the families of small clusters keep."""
+"""Assumptions of the paper that the families of small clusters keep."""
 
 ONE_WORKER = Family(MaxMinFairness, 3, (1, 2, 3))
 """Jobs of one worker."""

@@ -1,4 +1,4 @@
-"""What Gavel (OSDI'20) states of steps per dollar, put to the test."""
+"""Claims of Gavel (OSDI'20) about steps per dollar."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from instances.gavel.cost import Cost
 from validation.claims.gavel.clusters import DRAWN, DRAWN_ASSUMPTIONS, Family, drawn
 from validation.claims.gavel.optima import optimum
 from validation.claims.gavel.properties import job_incentive, objective_incentive
-from validation.testing.claims import Claim
+from validation.kinds.claims import Claim
 
 __all__ = ["CLAIMS"]
 
@@ -17,7 +17,7 @@ _SMALL = Family(Cost, 3, (1, 2), jobs={"steps": (1.0,)}, types={"costs": (1.0, 2
 
 
 def _not_one_program(instance: Cost) -> str:
-    """How the linear program's optimum is not the best ratio of a single row and type."""
+    """Describe how the linear program's optimum is not the best ratio of a single row and type."""
     found = optimum(instance)
     assert found is not None
     together = np.concatenate([instance.throughputs, instance.pair_throughputs.sum(axis=2)])

@@ -1,4 +1,4 @@
-"""What Gavel (OSDI'20) states of first in, first out, put to the test."""
+"""Claims of Gavel (OSDI'20) about first in, first out."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from instances.gavel.fifo import Fifo
 from instances.gavel.sharing import Allocation, Sharing
 from validation.claims.gavel.clusters import Family
 from validation.claims.gavel.properties import homogeneous, job_incentive, objective_incentive
-from validation.testing.claims import Claim
+from validation.kinds.claims import Claim
 
 __all__ = ["CLAIMS"]
 
 
 def _one_after_the_other(instance: Sharing, order: list[int]) -> Allocation:
-    """Jobs in an order, each for as much of its time as there are workers left."""
+    """Return the allocation that serves jobs in an order, each for as much of its time as there are workers left."""
     left = float(instance.num_workers[0])
     x = np.zeros((instance.num_jobs, 1))
     for job in order:
@@ -29,7 +29,7 @@ def _arrival_order(instance: Sharing) -> Allocation:
 
 
 def _by_weight(instance: Sharing) -> Allocation:
-    """The optimum of a knapsack in fractions: the most weight for each worker first."""
+    """Return the optimum of a knapsack in fractions: the most weight for each worker first."""
     weights = np.arange(instance.num_jobs, 0, -1) / instance.scale_factors
     return _one_after_the_other(instance, np.argsort(-weights, kind="stable").tolist())
 

@@ -1,4 +1,4 @@
-"""What Gavel (OSDI'20) states of finish-time fairness, put to the test."""
+"""Claims of Gavel (OSDI'20) about finish-time fairness."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from validation.claims.gavel.clusters import FAMILY_ASSUMPTIONS, Family
 from validation.claims.gavel.optima import optimum, run
 from validation.claims.gavel.properties import homogeneous, job_incentive, objective_incentive
 from validation.claims.plans import OPTIMAL, plans_of
-from validation.testing.claims import Claim, Reading
+from validation.kinds.claims import Claim, Reading
 
 __all__ = ["CLAIMS"]
 
@@ -33,11 +33,11 @@ LARGEST = 100
 
 
 def _not_in_the_reciprocal(instance: FinishTimeFairness) -> str:
-    """How the program in the reciprocal misses the optimum for new jobs."""
+    """Describe how the program in the reciprocal misses the optimum for new jobs."""
     program = SharingProgram(instance)
-    program.variable("rate", lower=0)
-    program.throughput_rows("finish", 1 / instance.isolated_throughputs, less="rate")
-    program.maximize("greatest_rate", variable="rate")
+    rate = program.variable("rate", lower=0)
+    program.constraint("finish", 1 / instance.isolated_throughputs * program.throughput >= rate)
+    program.maximize("greatest_rate", rate)
     found, best = run(instance, program), optimum(instance)
     assert found is not None
     assert best is not None
@@ -46,7 +46,7 @@ def _not_in_the_reciprocal(instance: FinishTimeFairness) -> str:
 
 
 def _no_fraction(instance: FinishTimeFairness) -> str:
-    """How the optimum is no fraction of small whole numbers."""
+    """Describe how the optimum is no fraction of small whole numbers."""
     found = optimum(instance)
     assert found is not None
     nearest = Fraction(found[0]).limit_denominator(LARGEST)
@@ -58,7 +58,7 @@ def _no_fraction(instance: FinishTimeFairness) -> str:
 
 
 def _with_a_past(rng: np.random.Generator) -> Iterator[FinishTimeFairness]:
-    """Two jobs on one worker, of 1 to 3 s each, which have waited for 0 to 2 s."""
+    """Yield two jobs on one worker, of 1 to 3 s each, which have waited for 0 to 2 s."""
     for steps in itertools.product((1.0, 2.0, 3.0), repeat=2):
         for elapsed in itertools.product((0.0, 1.0, 2.0), repeat=2):
             yield FinishTimeFairness(

@@ -1,4 +1,4 @@
-"""What Gavel (OSDI'20) states of hierarchical fairness, put to the test."""
+"""Claims of Gavel (OSDI'20) about hierarchical fairness."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 import formulations
-from formulations.gavel.hierarchical_fairness import printed_water_filling
+from formulations.methods.water_filling import printed_water_filling
 from instances.base import agree
 from instances.gavel.hierarchical_fairness import HierarchicalAllocation, HierarchicalFairness, four_jobs
 from instances.gavel.max_min_fairness import MaxMinFairness
@@ -16,14 +16,14 @@ from validation.claims.gavel.clusters import FAMILY_ASSUMPTIONS, Family
 from validation.claims.gavel.optima import optimum
 from validation.claims.gavel.properties import wasteful
 from validation.claims.plans import OPTIMAL, plans_of
-from validation.testing.claims import Claim, Reading
+from validation.kinds.claims import Claim, Reading
 
 __all__ = ["CLAIMS"]
 
 _SMALL = Family(HierarchicalFairness, 3, (1, 2))
 _WEIGHTED = Family(HierarchicalFairness, 3, (1,), jobs={"weights": (1.0, 2.0, 4.0)}, most_types=1)
 PRECISION = 1e-4
-"""By how much levels of two procedures may differ and count as equal."""
+"""Difference up to which levels of two procedures count as equal."""
 
 
 def _levels(instance: HierarchicalFairness) -> FloatArray:
@@ -33,7 +33,7 @@ def _levels(instance: HierarchicalFairness) -> FloatArray:
 
 
 def _lower_first_level(instance: HierarchicalFairness) -> str:
-    """How water filling leaves the job that fares worst with less than max-min fairness does."""
+    """Describe how water filling leaves the job that fares worst with less than max-min fairness does."""
     fields = {name: getattr(instance, name) for name in ("throughputs", "num_workers", "weights")}
     found = optimum(MaxMinFairness(**fields))
     assert found is not None
@@ -42,7 +42,7 @@ def _lower_first_level(instance: HierarchicalFairness) -> str:
 
 
 def _example(instance: HierarchicalFairness) -> str:
-    """How the example's jobs end elsewhere than at 1."""
+    """Describe how the example's jobs end elsewhere than at 1."""
     ends = [printed_water_filling(instance, favoured=job).normalized_throughputs for job in (None, *range(4))]
     ends.append(_levels(instance))
     off = max(float(np.abs(end - 1).max()) for end in ends)
@@ -50,7 +50,7 @@ def _example(instance: HierarchicalFairness) -> str:
 
 
 def _by_weight(instance: HierarchicalFairness) -> str:
-    """How the printed steps can end in other levels than the weights give, by a choice that they leave open."""
+    """Describe how the printed steps, by a choice left open, can end in other levels than the weights give."""
     levels, other = _levels(instance), _other_end(instance)
     if other is None:
         return ""
@@ -60,14 +60,14 @@ def _by_weight(instance: HierarchicalFairness) -> str:
 
 
 def _other_end(instance: HierarchicalFairness) -> HierarchicalAllocation | None:
-    """Where the printed steps can end in other levels than the weights give."""
+    """Return an allocation of the printed steps with other levels than the weights give; None where there is none."""
     levels = _levels(instance)
     ends = (printed_water_filling(instance, favoured=job) for job in range(instance.num_jobs))
     return next((end for end in ends if np.abs(end.normalized_throughputs - levels).max() > PRECISION), None)
 
 
 def _filled_by_hand(instance: HierarchicalFairness) -> str:
-    """How levels on one type differ from weighted filling of its workers, in which a job stops at all of its time."""
+    """Describe how levels on one type differ from weighted filling of its workers; a job stops at all of its time."""
     rising = np.ones(instance.num_jobs, bool)
     levels = np.zeros(instance.num_jobs)
     left = float(instance.num_workers[0])

@@ -1,4 +1,4 @@
-"""What Gavel (OSDI'20) states of makespan, put to the test."""
+"""Claims of Gavel (OSDI'20) about makespan."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from heuristics.gavel.makespan import same_finish
 from instances.gavel.makespan import Makespan
 from validation.claims.gavel.clusters import Family
 from validation.claims.gavel.properties import homogeneous, job_incentive, objective_incentive
-from validation.testing.claims import Claim
+from validation.kinds.claims import Claim
 
 __all__ = ["CLAIMS"]
 

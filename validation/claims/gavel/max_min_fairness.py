@@ -1,4 +1,4 @@
-"""What Gavel (OSDI'20) states of max-min fairness, put to the test."""
+"""Claims of Gavel (OSDI'20) about max-min fairness."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from validation.claims.gavel.clusters import (
 from validation.claims.gavel.optima import best_of_the_optima, optimum
 from validation.claims.gavel.properties import homogeneous, job_incentive, objective_incentive
 from validation.claims.plans import plans_of
-from validation.gaps import beats
-from validation.testing.claims import Claim, Reading
+from validation.kernel.gaps import beats
+from validation.kinds.claims import Claim, Reading
 
 __all__ = ["CLAIMS"]
 
 
 def _split(instance: Sharing) -> Allocation:
-    """1/n of the time of every pool, whatever a job's workers."""
+    """Return the allocation of 1/n of the time of every pool to each job, whatever its workers."""
     shares = np.tile(instance.num_workers / instance.num_jobs, (instance.num_jobs, 1))
     return instance.on_best_placement(shares / np.maximum(1.0, shares.sum(axis=1, keepdims=True)))
 
 
 def _split_infeasible(instance: Sharing) -> str:
-    """How that is no allocation."""
+    """Describe how 1/n of the time of every pool for each job is no allocation."""
     broken = instance.violations(_split(instance))
     return f"it breaks {broken[0].rule} by {broken[0].amount:.6g}" if broken else ""
 
 
 def _divided_split_infeasible(instance: Sharing) -> str:
-    """How 1/n of the workers of every pool for each job is no allocation."""
+    """Describe how 1/n of the workers of every pool for each job is no allocation."""
     broken = instance.violations(instance.isolated_share())
     return f"it breaks {broken[0].rule} by {broken[0].amount:.6g}" if broken else ""
 
@@ -73,7 +73,7 @@ def _feasible_split(name: str, jobs: str, family: Family) -> Claim:
 
 
 def _no_gain(instance: MaxMinFairness) -> str:
-    """How job 0 has no gain from reporting the speeds of ``_LIE``, whichever optimal allocations are found."""
+    """Describe how job 0 has no gain from reporting the speeds of ``_LIE``, whichever optimal allocations are found."""
     reported = replace(instance, throughputs=np.vstack([_LIE, instance.throughputs[1:]]))
     honest, lying = _own(instance, instance.throughputs[0], 1), _own(reported, instance.throughputs[0], -1)
     return (
@@ -82,7 +82,7 @@ def _no_gain(instance: MaxMinFairness) -> str:
 
 
 def _own(reported: MaxMinFairness, speeds: FloatArray, sign: int) -> float:
-    """What job 0 truly makes at ``speeds`` under the optimal allocation that is best, or with -1 worst, for it."""
+    """Return what job 0 truly makes at ``speeds`` under the optimal allocation best, or with -1 worst, for it."""
     worth = np.zeros(reported.throughputs.shape)
     worth[0] = sign * speeds / reported.throughputs[0]
     found = best_of_the_optima(reported, worth)
@@ -97,7 +97,7 @@ def _two_users(rng: np.random.Generator) -> Iterator[MaxMinFairness]:
 
 
 def _colocation_hurts(instance: Sharing) -> str:
-    """How the optimum with pairs is worse than without."""
+    """Describe how the optimum with pairs is worse than without."""
     alone = replace(instance, pairs=np.zeros((0, 2), np.int64), pair_throughputs=np.zeros((0, instance.num_types, 2)))
     without, with_pairs = optimum(alone), optimum(instance)
     if without is None or (with_pairs is not None and not beats(instance.sense, without[0], with_pairs[0])):

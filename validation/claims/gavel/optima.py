@@ -26,7 +26,7 @@ __all__ = ["best_of_the_optima", "fairest_optimum", "optimum", "run"]
 
 
 def optimum(instance: Sharing) -> tuple[float, Allocation] | None:
-    """The optimal value and an allocation that attains it; None when none is feasible."""
+    """Return the optimal value and an allocation that attains it; None when none is feasible."""
     solution = formulations.solve(instance)
     if solution.status == "infeasible":
         return None
@@ -35,44 +35,36 @@ def optimum(instance: Sharing) -> tuple[float, Allocation] | None:
     return solution.objective, solution.plan
 
 
-def _per_throughput(program: SharingProgram, worth: FloatArray) -> FloatArray:
-    """Coefficients of the sum of ``worth[m, j]`` times what job m makes on type j."""
-    entries = program.entries
-    values = entries.throughput * worth[entries.job, entries.column % program.instance.num_types]
-    return np.bincount(entries.column, weights=values, minlength=program.instance.fits.size).astype(float)
-
-
 def _optimal(instance: Sharing, program: SharingProgram, value: float, job: int) -> None:
     """Confine a program to the allocations that attain ``value``; of shortest job first, by this job."""
-    n, k = instance.num_jobs, instance.num_types
     if isinstance(instance, MaxMinFairness):
         levels = instance.level_per_throughput / instance.weights
-        program.throughput_rows("optimal", levels, lower=value)
+        attains = levels * program.throughput >= value
     elif isinstance(instance, Makespan):
-        program.throughput_rows("optimal", value / instance.steps, lower=1.0)
+        attains = value / instance.steps * program.throughput >= 1.0
     elif isinstance(instance, FinishTimeFairness):
         left = value * instance.isolated_times - instance.elapsed
-        program.throughput_rows("optimal", left / instance.steps, lower=1.0)
+        attains = left / instance.steps * program.throughput >= 1.0
     elif isinstance(instance, ShortestJobFirst):
-        program.subset("FIRST", np.array([job]))
-        program.throughput_rows("optimal", value / instance.steps, over="FIRST", lower=1.0)
+        first = program.subset("FIRST", np.array([job]))
+        attains = value / instance.steps[first] * program.throughput[first] >= 1.0
     elif isinstance(instance, Fifo):
-        worth = np.repeat(instance.worths[:, None], k, axis=1)
-        program.one_row("optimal", _per_throughput(program, worth), value)
+        attains = (instance.worths * program.throughput).sum() == value
     elif isinstance(instance, TotalThroughput):
-        program.one_row("optimal", _per_throughput(program, np.ones((n, k))), value)
+        attains = program.throughput.sum() == value
     elif isinstance(instance, ThroughputPerDollar):
-        program.one_row("optimal", _per_throughput(program, np.ones((n, 1)) / instance.costs), value)
+        attains = (1 / instance.costs * program.throughputs).sum() == value
     elif isinstance(instance, Cost):
         # Running nothing satisfies this too, but gives no job a greater share than another does.
-        spending = instance.prices.ravel()
-        program.one_row("optimal", _per_throughput(program, np.ones((n, k))) - value * spending, 0.0)
+        spent = (instance.prices * program.time_fractions).sum()
+        attains = program.throughput.sum() == value * spent
     else:
         raise TypeError(f"it is not known when an allocation of {instance.problem} is optimal")
+    program.constraint("optimal", attains)
 
 
 def fairest_optimum(instance: Sharing) -> tuple[float, Allocation] | None:
-    """The optimal allocation whose least throughput relative to isolation is greatest, and that share."""
+    """Return the optimal allocation whose least throughput relative to isolation is greatest, and that share."""
     attained = optimum(instance)
     if attained is None:
         return None
@@ -80,10 +72,10 @@ def fairest_optimum(instance: Sharing) -> tuple[float, Allocation] | None:
     found = [plan]
     for job in range(instance.num_jobs) if isinstance(instance, ShortestJobFirst) else [0]:
         program = SharingProgram(instance)
-        program.variable("share", lower=0)
+        share = program.variable("share", lower=0)
         _optimal(instance, program, value, job)
-        program.throughput_rows("shares", 1 / instance.isolated_throughputs, less="share")
-        program.maximize("greatest_share", variable="share")
+        program.constraint("shares", 1 / instance.isolated_throughputs * program.throughput >= share)
+        program.maximize("greatest_share", share)
         allocation = run(instance, program)
         if allocation is not None:
             found.append(allocation)
@@ -92,13 +84,13 @@ def fairest_optimum(instance: Sharing) -> tuple[float, Allocation] | None:
 
 
 def best_of_the_optima(instance: MaxMinFairness, worth: FloatArray) -> Allocation:
-    """Of the max-min fair allocations, the one of the greatest total of (n, k) ``worth`` times throughput."""
+    """Return the max-min fair allocation of the greatest total of (n, k) ``worth`` times throughput."""
     value = formulations.solve(instance).objective
     assert value is not None
     program = SharingProgram(instance)
     # A hair less, so that rounding leaves an allocation.
     _optimal(instance, program, value * (1 - 1e-9), 0)
-    program.maximize("worth", worth=worth)
+    program.maximize("worth", (worth * program.throughputs).sum())
     found = run(instance, program)
     assert found is not None
     return found
@@ -109,7 +101,7 @@ def _least_share(instance: Sharing, allocation: Allocation) -> float:
 
 
 def run(instance: Sharing, program: SharingProgram) -> Allocation | None:
-    """The allocation that a program finds best; None when none is feasible."""
+    """Return the allocation that a program finds best; None when none is feasible."""
     result = formulations.Session().run(program.arrays())
     if result.status == "infeasible":
         return None

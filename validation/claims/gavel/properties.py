@@ -1,11 +1,9 @@
-"""What Gavel (OSDI'20) states of all its policies (sections 4.2 and 4.4), as claims of one policy each."""
+"""Claims of Gavel (OSDI'20) about all its policies (sections 4.2 and 4.4), of one policy each."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
-
-import numpy as np
 
 from formulations.gavel.sharing import SharingProgram
 from instances.base import agree
@@ -24,14 +22,14 @@ from validation.claims.gavel.clusters import (
 from validation.claims.gavel.optima import fairest_optimum, optimum, run
 from validation.claims.plans import OPTIMAL, plans_of
 from validation.claims.words import listed
-from validation.gaps import beats
-from validation.testing.claims import Claim, Reading
+from validation.kernel.gaps import beats
+from validation.kinds.claims import Claim, Reading
 
 __all__ = ["homogeneous", "job_incentive", "objective_incentive", "wasteful"]
 
 
 def _list(numbers: FloatArray) -> str:
-    """``1``, ``1 and 2`` or ``1, 2 and 3``."""
+    """Return a list in words: ``1``, ``1 and 2`` or ``1, 2 and 3``."""
     return listed(f"{round(number, 6) + 0.0:.6g}" for number in numbers.tolist())
 
 
@@ -39,7 +37,7 @@ def _list(numbers: FloatArray) -> str:
 
 
 def _below_isolation(instance: Sharing) -> str:
-    """How the optimum is worse than a static share for each job."""
+    """Describe how the optimum is worse than a static share for each job."""
     found = optimum(instance)
     if found is None:
         return ""
@@ -52,7 +50,7 @@ def _below_isolation(instance: Sharing) -> str:
 
 
 def _job_below_isolation(instance: Sharing) -> str:
-    """How every optimal allocation gives some job less than its static share does."""
+    """Describe how every optimal allocation gives some job less than its static share does."""
     fairest = fairest_optimum(instance)
     if fairest is None or not beats("max", 1.0, fairest[0]):
         return ""
@@ -73,7 +71,7 @@ def _title(policy: type[Sharing]) -> str:
 
 
 def _below_feasible_split(instance: Sharing) -> str:
-    """How the optimum is worse than a static share for each job that meets all SLOs."""
+    """Describe how the optimum is worse than a static share for each job that meets all SLOs."""
     return "" if instance.violations(instance.isolated_share()) else _below_isolation(instance)
 
 
@@ -84,7 +82,7 @@ _SPLIT = (
 
 
 def objective_incentive(policy: type[Sharing], *, slos: bool = False) -> Claim:
-    """A policy's sharing incentive of the objective."""
+    """Return the claim of a policy's sharing incentive of the objective."""
     without = "with SLOs that can be met" if slos else "without SLOs"
     about = _about(policy, without if issubclass(policy, PricedSharing) else "")
     whatever = f"{about}. {_SPLIT}."
@@ -105,13 +103,13 @@ def objective_incentive(policy: type[Sharing], *, slos: bool = False) -> Claim:
 
 
 def _about(policy: type[Sharing], jobs: str) -> str:
-    """``gavel.cost, without SLOs``."""
+    """Return the policy in words, such as ``gavel.cost, without SLOs``."""
     unprinted = " (the released code's objective, which is not printed)" if policy is ThroughputPerDollar else ""
     return f"{policy.problem}{unprinted}{', ' if jobs else ''}{jobs}"
 
 
 def job_incentive(family: Family, suffix: str = "", jobs: str = "") -> Claim:
-    """A policy's sharing incentive of each job, for the ``jobs`` of a family."""
+    """Return the claim of a policy's sharing incentive of each job, for the ``jobs`` of a family."""
     about = _about(family.policy, jobs)
     return Claim(
         name=f"sharing_incentive_per_job_{_title(family.policy)}{suffix}",
@@ -141,14 +139,13 @@ def job_incentive(family: Family, suffix: str = "", jobs: str = "") -> Claim:
 
 
 def wasteful(instance: Sharing) -> str:
-    """How the optimal allocation found leaves throughput that a job could have at no other's expense."""
+    """Describe how the optimal allocation found leaves throughput that a job could have at no other's expense."""
     found = optimum(instance)
     assert found is not None
     received = instance.throughput(found[1])
     program = SharingProgram(instance)
-    program.throughput_rows("kept", np.ones(instance.num_jobs), lower=received)
-    worth = np.repeat(1 / instance.isolated_throughputs[:, None], instance.num_types, axis=1)
-    program.maximize("total_share", worth=worth)
+    program.constraint("kept", program.throughput >= received)
+    program.maximize("total_share", (1 / instance.isolated_throughputs * program.throughput).sum())
     better = run(instance, program)
     assert better is not None
     possible = instance.throughput(better)
@@ -162,7 +159,7 @@ def wasteful(instance: Sharing) -> str:
 
 
 def _differs(instance: Sharing, baseline: Callable[[Any], Allocation]) -> str:
-    """How the policy's optimum differs from the baseline's value."""
+    """Describe how the policy's optimum differs from the baseline's value."""
     found = optimum(instance)
     assert found is not None
     value, other = found[0], instance.objective(baseline(instance))
@@ -179,7 +176,7 @@ def homogeneous(
     family: Family | None = None,
     other: tuple[Callable[[Any], Allocation], str] | None = None,
 ) -> Claim:
-    """That a policy's optimum on one type is what a baseline attains, in ``words``; or an ``other`` baseline."""
+    """Return the claim that a policy attains on one type what a baseline, in ``words``, or an ``other`` one attains."""
     said = f"the optimum of {policy.problem} with one type and no pairs is the value of "
     return Claim(
         name=f"homogeneous_{name}",

@@ -1,4 +1,4 @@
-"""What Gavel (OSDI'20) states of its rounds (section 5), put to the test."""
+"""Claims of Gavel (OSDI'20) about its rounds (section 5)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from instances.schema import FloatArray
 from validation.claims.gavel.clusters import Family
 from validation.claims.gavel.optima import optimum
 from validation.claims.plans import OPTIMAL, plans_of
-from validation.testing.claims import Claim, Reading
+from validation.kinds.claims import Claim, Reading
 
 __all__ = ["CLAIMS"]
 
@@ -26,13 +26,13 @@ Rule = Callable[[FloatArray, FloatArray], FloatArray]
 
 ROUNDS = 100
 NOTHING = 1e-6
-"""What a linear program's tolerance can feign."""
+"""Allocation that a linear program's tolerance can feign."""
 SHORT = 0.05
-"""What an entry of the allocation may lack after so many rounds: five rounds."""
+"""Part of its time that an entry may lack after so many rounds: five rounds."""
 _NARROW = Family(MaxMinFairness, 3, (1, 2))
 _WIDE = Family(MaxMinFairness, 2, (1, 2), jobs={"scale_factors": (1, 2)}, workers=(1, 2, 3))
 LONG = 60
-"""Rounds in which nobody is to starve."""
+"""Rounds in which no job may starve."""
 _GANGS = Family(MaxMinFairness, 3, (1,), jobs={"scale_factors": (1, 2)}, workers=(2, 3))
 OPTIMA, STARVING = (
     f"the max-min fair allocation that the exact model finds, {rounds} rounds of Algorithm 1 without arrivals, "
@@ -49,7 +49,7 @@ _SMALL = (
 
 
 def _falls_short(rule: Rule) -> Callable[[Sharing], str]:
-    """How rounds by Algorithm 1 fall short of the policy's allocation."""
+    """Return a test that describes how rounds by Algorithm 1 fall short of the policy's allocation."""
 
     def breaks(instance: Sharing) -> str:
         found = optimum(instance)
@@ -63,7 +63,7 @@ def _falls_short(rule: Rule) -> Callable[[Sharing], str]:
 
 
 def _falls_short_of_what_can_be(instance: Sharing) -> str:
-    """As :func:`_falls_short`, where rounds in some proportions give every entry its time."""
+    """Describe as :func:`_falls_short`, where rounds in some proportions give every entry its time."""
     found = optimum(instance)
     assert found is not None
     target = found[1].time_fractions
@@ -92,7 +92,7 @@ def _falls_short_of_what_can_be(instance: Sharing) -> str:
 
 
 def _starves(rule: Rule) -> Callable[[Sharing], str]:
-    """How a job with time in the policy's allocation gets none in the second half of the rounds."""
+    """Return a test that describes how a job with time in the policy's allocation gets none in the second half."""
 
     def breaks(instance: Sharing) -> str:
         found = optimum(instance)
@@ -169,7 +169,7 @@ def _no_starvation(suffix: str, jobs: str, family: Family) -> Claim:
 
 
 def _rounds(num_types: int, *, ties: bool) -> Callable[[np.random.Generator], Iterator[RoundAssignment]]:
-    """Rounds of up to 4 jobs of one worker, without pairs, with priorities in whole numbers."""
+    """Return the generator of rounds of up to 4 jobs of one worker, without pairs, priorities in whole numbers."""
 
     def instances(rng: np.random.Generator) -> Iterator[RoundAssignment]:
         while True:
@@ -183,7 +183,7 @@ def _rounds(num_types: int, *, ties: bool) -> Callable[[np.random.Generator], It
 
 
 def _assignments(instance: RoundAssignment) -> Iterator[RoundAssignmentPlan]:
-    """Every assignment of jobs to a type or to none that breaks no rule."""
+    """Yield every assignment of jobs to a type or to none that breaks no rule."""
     n, k = instance.num_jobs, instance.num_types
     for kinds in itertools.product(range(k + 1), repeat=n):
         chosen = np.eye(k + 1, dtype=bool)[list(kinds)][:, :k]
@@ -193,14 +193,14 @@ def _assignments(instance: RoundAssignment) -> Iterator[RoundAssignmentPlan]:
 
 
 def _worth_less(instance: RoundAssignment) -> str:
-    """How the highest priorities are worth less than other jobs."""
+    """Describe how the highest priorities are worth less than other jobs."""
     greedy = instance.objective(greedy_priority(instance))
     best = max(map(instance.objective, _assignments(instance)))
     return "" if agree(greedy, best) else f"the highest priorities add up to {greedy:.6g}, {best:.6g} is possible"
 
 
 def _not_the_highest(instance: RoundAssignment) -> str:
-    """How another choice has the higher of the first priorities in which the two differ."""
+    """Describe how another choice has the higher of the first priorities in which the two differ."""
 
     def chosen(plan: RoundAssignmentPlan) -> list[float]:
         return sorted(instance.priorities[plan.chosen].tolist(), reverse=True)
@@ -210,20 +210,20 @@ def _not_the_highest(instance: RoundAssignment) -> str:
 
 
 def _two_jobs_two_types(rng: np.random.Generator) -> Iterator[RoundAssignment]:
-    """The smallest case by hand, then random ones."""
+    """Yield the smallest case by hand, then random ones."""
     yield highest_apart()
     yield from _rounds(3, ties=False)(rng)
 
 
 def _printed_loop(instance: RoundAssignment) -> str:
-    """How the printed loop comes to line 5 with workers left and no combination that could be taken."""
+    """Describe how the printed loop comes to line 5 with workers left and no combination that could be taken."""
     plan = greedy_priority(instance)
     left = int(instance.num_workers.sum() - instance.row_scale_factors @ plan.chosen.sum(axis=1))
     return f"{left} workers are left when no combination is" if left else ""
 
 
 def _ends(instance: RoundAssignment) -> str:
-    """How the loop that also ends without combinations runs a job twice or too many workers."""
+    """Describe how the loop that also ends without combinations runs a job twice or too many workers."""
     return ", ".join(map(str, instance.violations(greedy_priority(instance))))
 
 

@@ -1,4 +1,4 @@
-"""What Gavel (OSDI'20) states of shortest job first, put to the test."""
+"""Claims of Gavel (OSDI'20) about shortest job first."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from validation.claims.gavel.clusters import FAMILY_ASSUMPTIONS, Family
 from validation.claims.gavel.optima import optimum, run
 from validation.claims.gavel.properties import homogeneous, job_incentive, objective_incentive
 from validation.claims.plans import OPTIMAL, plans_of
-from validation.testing.claims import Claim, Reading
+from validation.kinds.claims import Claim, Reading
 
 __all__ = ["CLAIMS"]
 
@@ -25,12 +25,12 @@ def _shortest(instance: ShortestJobFirst) -> Allocation:
 
 
 def _not_the_shortest(instance: ShortestJobFirst) -> str:
-    """How the program of the shortest job misses the optimum."""
+    """Describe how the program of the shortest job misses the optimum."""
     times = instance.steps / instance.fastest_throughputs
     worth = np.zeros(instance.throughputs.shape)
     worth[times.argmin()] = 1.0
     program = SharingProgram(instance)
-    program.maximize("throughput", worth=worth)
+    program.maximize("throughput", (worth * program.throughputs).sum())
     found, best = run(instance, program), optimum(instance)
     assert found is not None
     assert best is not None
@@ -39,7 +39,7 @@ def _not_the_shortest(instance: ShortestJobFirst) -> str:
 
 
 def _one_job_each(instance: ShortestJobFirst) -> FloatArray:
-    """(a, r, k) float: the optimal allocations of one job on its fastest type."""
+    """Return the optimal allocations of one job on its fastest type, (a, r, k) float."""
     times = instance.steps / instance.fastest_throughputs
     first = np.flatnonzero(times == times.min())
     alone = np.zeros((len(first), *instance.throughputs.shape))
@@ -52,7 +52,7 @@ def _mean(instance: ShortestJobFirst) -> Allocation:
 
 
 def _worse_in_between(instance: ShortestJobFirst) -> str:
-    """How the mean of two optimal allocations, each of one job on its fastest type, is not optimal."""
+    """Describe how the mean of two optimal allocations, each of one job on its fastest type, is not optimal."""
     least = float((instance.steps / instance.fastest_throughputs).min())
     value = instance.objective(_mean(instance))
     if agree(value, least):

@@ -1,11 +1,11 @@
-"""What Gavel (OSDI'20) states of throughput per dollar, put to the test."""
+"""Claims of Gavel (OSDI'20) about throughput per dollar."""
 
 from __future__ import annotations
 
 from instances.gavel.throughput_per_dollar import ThroughputPerDollar
 from validation.claims.gavel.clusters import Family
 from validation.claims.gavel.properties import job_incentive, objective_incentive
-from validation.testing.claims import Claim
+from validation.kinds.claims import Claim
 
 __all__ = ["CLAIMS"]
 

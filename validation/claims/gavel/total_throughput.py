@@ -1,11 +1,11 @@
-"""What Gavel (OSDI'20) states of total throughput, put to the test."""
+"""Claims of Gavel (OSDI'20) about total throughput."""
 
 from __future__ import annotations
 
 from instances.gavel.total_throughput import TotalThroughput
 from validation.claims.gavel.clusters import Family
 from validation.claims.gavel.properties import job_incentive, objective_incentive
-from validation.testing.claims import Claim
+from validation.kinds.claims import Claim
 
 __all__ = ["CLAIMS"]
 

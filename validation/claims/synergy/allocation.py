@@ -1,4 +1,4 @@
-"""What Synergy (OSDI'22) states of the first program (sections 4.1.1 and 4.1.3), put to the test."""
+"""Claims of Synergy (OSDI'22) about the first program (sections 4.1.1 and 4.1.3)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from instances.synergy.placement import SynergyPlacementPlan
 from instances.synergy.sensitivity import CPU, ROUNDING, THROUGHPUT
 from instances.synergy.tuning import Tuning
 from validation.claims.synergy.rounds import WANTS, best_tuning, rounds
-from validation.gaps import beats
-from validation.testing.claims import Claim, Reading
+from validation.kernel.gaps import beats
+from validation.kinds.claims import Claim, Reading
 
 __all__ = ["CLAIMS"]
 
 
 def _relaxed(instance: Tuning) -> float:
-    """Value of the relaxed first program, a proven bound."""
+    """Return the value of the relaxed first program, a proven bound."""
     return formulations.solve(relaxation(instance.stage_one())).bound
 
 
@@ -35,7 +35,7 @@ def _exceeds_relaxation(instance: Tuning) -> str:
 
 
 def _short_of_first_stage(instance: Tuning) -> str:
-    """How no tuning reaches what the first program promises."""
+    """Describe how no tuning reaches what the first program promises."""
     first = formulations.solve(instance.stage_one()).objective
     best = best_tuning(instance)
     if first is None or best is None or not beats("max", first, best[0]):
@@ -44,14 +44,14 @@ def _short_of_first_stage(instance: Tuning) -> str:
 
 
 def _out_of_reach(rng: np.random.Generator) -> Iterator[Tuning]:
-    """The smallest round on two servers in which no whole GPUs reach what the first program promises."""
+    """Yield the smallest round on two servers in which no whole GPUs reach what the first program promises."""
     return itertools.islice(
         (instance for instance in rounds(4, num_servers=(2,)) if _short_of_first_stage(instance)), 1
     )
 
 
 def _reached_with_whole_gpus(instance: Tuning) -> str:
-    """How whole GPUs reach the promise of the first program, or shares of GPUs do not either."""
+    """Describe how whole GPUs reach the promise of the first program, or shares of GPUs do not either."""
     if not _short_of_first_stage(instance):
         return "whole GPUs reach what the first program promises"
     first = instance.stage_one()
@@ -65,7 +65,7 @@ def _reached_with_whole_gpus(instance: Tuning) -> str:
 
 
 def _between_points() -> Iterator[SynergyAllocation]:
-    """Jobs of one GPU with profiles of 1 to 4 cores, and a share of cores that may lie between two of them."""
+    """Yield jobs of one GPU with profiles of 1 to 4 cores, and a share of cores that may lie between two of them."""
     profiles = [((1, 0, 1), (2, 0, 2)), ((1, 0, 1), (2, 0, 2), (3, 0, 3)), ((1, 0, 1), (3, 0, 2), (4, 0, 4))]
     for gpus in range(1, 4):
         for halves in range(2, 7):
@@ -81,13 +81,13 @@ def _between_points() -> Iterator[SynergyAllocation]:
 
 
 def _without_solution(instance: SynergyAllocation) -> str:
-    """How the first program has no solution."""
+    """Describe how the first program has no solution."""
     solution = formulations.solve(instance)
     return "" if solution.status == "optimal" else f"the program is {solution.status}: {solution.message}"
 
 
 def _without_solution_above(instance: SynergyAllocation) -> str:
-    """The same, where a share between two points is compared with the next point that has as many cores."""
+    """Describe how the first program has no solution, where a share takes the next point with as many cores."""
     fair = []
     for table, (cpus, _) in zip(instance.configs, instance.shares, strict=True):
         enough = table[table[:, CPU] >= cpus * (1 - ROUNDING)]

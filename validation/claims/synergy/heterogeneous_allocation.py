@@ -1,4 +1,4 @@
-"""What Synergy (OSDI'22) states of several types of machine (appendix A.2), put to the test."""
+"""Claims of Synergy (OSDI'22) about several types of machine (appendix A.2)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from instances.schema import BoolArray, FloatArray
 from instances.synergy.allocation import SynergyAllocationPlan
 from instances.synergy.heterogeneous_allocation import HeterogeneousAllocation
 from validation.claims.plans import OPTIMAL, plans_of
-from validation.gaps import beats
-from validation.testing.claims import Claim, Reading
+from validation.kernel.gaps import beats
+from validation.kinds.claims import Claim, Reading
 
 __all__ = ["CLAIMS"]
 
 
 def _two_types() -> Iterator[HeterogeneousAllocation]:
-    """One server of each of two types, and jobs that are 1, 2 or 3 times as fast on the second one."""
+    """Yield one server of each of two types, and jobs that are 1, 2 or 3 times as fast on the second one."""
     for gpus in itertools.product((1, 2), repeat=2):
         for cores in itertools.product((1.0, 2.0), repeat=2):
             for num_jobs in range(1, min(sum(gpus), 3) + 1):
@@ -46,7 +46,7 @@ class _Printed:
 
 
 def _printed(instance: HeterogeneousAllocation) -> _Printed | None:
-    """The optimum of the program as printed and with GPUs, by trying everything; None without a choice that fits."""
+    """Return the optima of the program as printed and with GPUs, by trying everything; None where no choice fits."""
     best, best_with_gpus, crowd = -np.inf, -np.inf, np.zeros(instance.num_types)
     for choices in itertools.product(*(np.flatnonzero(enough).tolist() for enough in instance.usable_configs)):
         used, value = np.zeros((instance.num_types, 3)), 0.0
@@ -74,7 +74,7 @@ def _cannot_be_placed(instance: HeterogeneousAllocation) -> str:
 
 
 def _cannot_be_placed_with_gpus(instance: HeterogeneousAllocation) -> str:
-    """The same, with a limit on the GPUs of each type: how the model's optimum does not fit them."""
+    """Describe how the model's optimum does not fit a limit on the GPUs of each type."""
     plan = formulations.solve(instance).plan
     if not isinstance(plan, SynergyAllocationPlan):
         return ""

@@ -1,4 +1,4 @@
-"""What Synergy (OSDI'22) states of the second program (section 4.1.2, appendix A.1.3), put to the test."""
+"""Claims of Synergy (OSDI'22) about the second program (section 4.1.2, appendix A.1.3)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import formulations
 from formulations.synergy.placement import NEGLIGIBLE, second_stage, vertex
 from instances.synergy.placement import SynergyPlacement, SynergyPlacementPlan
 from validation.claims.plans import OPTIMAL, plans_of
-from validation.testing.claims import Claim, Reading
+from validation.kinds.claims import Claim, Reading
 
 __all__ = ["CLAIMS"]
 
 
 def _filled_servers(rng: np.random.Generator) -> Iterator[SynergyPlacement]:
-    """Jobs that leave little or nothing free, so that many limits hold with equality."""
+    """Yield jobs that leave little or nothing free, so that many limits hold with equality."""
     while True:
         num_servers = int(rng.integers(1, 4))
         num_jobs = int(rng.integers(1, 8 * num_servers + 1))
@@ -36,7 +36,7 @@ def _filled_servers(rng: np.random.Generator) -> Iterator[SynergyPlacement]:
 
 
 def _equal_jobs() -> Iterator[SynergyPlacement]:
-    """Jobs of one GPU, core and GB each, on servers of equal size that just hold them."""
+    """Yield jobs of one GPU, core and GB each, on servers of equal size that just hold them."""
     for num_jobs, num_servers in itertools.product(range(1, 25), range(1, 4)):
         per_server = -(-num_jobs // num_servers)
         yield SynergyPlacement(
@@ -49,7 +49,7 @@ def _equal_jobs() -> Iterator[SynergyPlacement]:
 
 
 def _too_many(instance: SynergyPlacement, plan: SynergyPlacementPlan) -> str:
-    """How a solution of the second program fragments more than three jobs for each server."""
+    """Describe how a solution of the second program fragments more than three jobs for each server."""
     fragmented, most = instance.objective(plan), 3 * instance.num_servers
     if instance.violations(plan) or fragmented <= most:
         return ""
@@ -75,13 +75,13 @@ def _even_spread_fragments(instance: SynergyPlacement) -> str:
 
 
 def _on_every_server(instance: SynergyPlacement) -> str:
-    """How shares above 0 everywhere, as (19) is printed, fragment more than three jobs for each server."""
+    """Describe how shares above 0 everywhere, as (19) is printed, fragment more than three jobs for each server."""
     # Every such solution has every job on every server, so that one is as good as another.
     return _even_spread_fragments(instance) if instance.num_servers > 1 else ""
 
 
 def _vertex_with_surplus(instance: SynergyPlacement) -> str:
-    """How a vertex of the program with (18) as printed, shares of at least 1, fragments too many."""
+    """Describe how a vertex of the program with (18) as printed, shares of at least 1, fragments too many."""
     model = second_stage(instance)
     model.placed.deactivate()
     model.at_least = pyo.Constraint(
@@ -99,7 +99,7 @@ def _vertex_with_surplus(instance: SynergyPlacement) -> str:
 
 
 def _small_servers() -> Iterator[SynergyPlacement]:
-    """Up to 3 jobs of 1 or 2 GPUs, with as many cores or GB or none, that fit up to 2 servers in total."""
+    """Yield up to 3 jobs of 1 or 2 GPUs, with as many cores or GB or none, that fit up to 2 servers in total."""
     kinds = [(gpus, cpus, memory) for gpus in (1, 2) for cpus in (0, gpus) for memory in (0, gpus)]
     for num_servers, num_jobs in itertools.product((1, 2), (1, 2, 3)):
         for jobs in itertools.combinations_with_replacement(kinds, num_jobs):
@@ -115,7 +115,7 @@ def _small_servers() -> Iterator[SynergyPlacement]:
 
 
 def _cannot_be_placed(instance: SynergyPlacement, configs: int = 1) -> str:
-    """How the second program has no solution; with CPUs and memory counted once for each of some configurations."""
+    """Describe how the second program has no solution; CPUs and memory count once for each of some configurations."""
     counted = replace(instance, demands=instance.demands * np.array([1.0, configs, configs]))
     if formulations.solve(second_stage(counted)).status == "optimal":
         return ""

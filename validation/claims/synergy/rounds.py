@@ -1,4 +1,4 @@
-"""Small rounds, and the best tuning of each.
+"""Small rounds and the best tuning of each.
 
 It is found by trying everything, which shares nothing with the models of :mod:`formulations`.
 """
@@ -41,7 +41,7 @@ class Demand(NamedTuple):
     memory: int
     throughput: int
     whole_share: bool = False
-    """Whether within its share it needs all of that, and not only as much as in its best case."""
+    """True if within its share it needs all of that, and not only as much as in its best case."""
 
 
 Kind = tuple[int, Demand]
@@ -58,7 +58,7 @@ EXCHANGING = (Demand(3, 1, 2, whole_share=True), Demand(1, 3, 2, whole_share=Tru
 
 
 def _job(gpus: int, best: Demand) -> FloatArray:
-    """(1 or 2, 3) float: what a job trains at within its share, 1 per GPU, and its best case."""
+    """Return a job's configurations within its share, at 1 per GPU, and at its best case, (1 or 2, 3) float."""
     wanted = best[:THROUGHPUT]
     within = np.full(THROUGHPUT, SHARE) if best.whole_share else np.minimum(wanted, SHARE)
     return gpus * np.unique(np.array([(*within, 1.0), (*wanted, best.throughput)], float), axis=0)
@@ -84,7 +84,7 @@ def rounds(
     allow_split: bool = True,
     single_gpu: bool = False,
 ) -> Iterator[Tuning]:
-    """All rounds whose jobs hold all GPUs, at most ``most_gpus`` of them, the fewest GPUs and jobs first."""
+    """Yield all rounds whose jobs hold all GPUs, at most ``most_gpus`` of them, the fewest GPUs and jobs first."""
     for total, servers in itertools.product(range(1, most_gpus + 1), num_servers):
         if total % servers == 0:
             largest = 1 if single_gpu else total if allow_split else total // servers
@@ -95,7 +95,7 @@ def rounds(
 
 
 def _teams(kinds: Sequence[Kind], num_jobs: int, gpus: int) -> Iterator[tuple[Kind, ...]]:
-    """Every multiset of ``num_jobs`` of the kinds, ascending in GPUs, that hold ``gpus`` in all."""
+    """Yield every multiset of ``num_jobs`` of the kinds, ascending in GPUs, that hold ``gpus`` in all."""
     if not num_jobs:
         if not gpus:
             yield ()
@@ -108,7 +108,7 @@ def _teams(kinds: Sequence[Kind], num_jobs: int, gpus: int) -> Iterator[tuple[Ki
 
 
 def _splits(gpus: int, free: Sequence[int], *, allow_split: bool) -> Iterator[tuple[int, ...]]:
-    """Ways to take ``gpus`` from servers with so many free ones; all from one unless jobs may be split."""
+    """Yield the ways to take ``gpus`` from servers with so many free ones; all from one unless jobs may be split."""
     if not free:
         if not gpus:
             yield ()
@@ -124,7 +124,7 @@ State = tuple[tuple[int, float, float], ...]
 
 
 def best_tuning(instance: Tuning) -> tuple[float, tuple[int, ...]] | None:
-    """The greatest throughput of a round and configurations that reach it, by trying everything."""
+    """Return the greatest throughput of a round and configurations that reach it, by trying everything."""
     server = (instance.server_gpus, instance.server_cpus, instance.server_memory)
     states: dict[State, tuple[float, tuple[int, ...]]] = {(server,) * instance.num_servers: (0.0, ())}
     for job, gpus in enumerate(instance.gpu_demands.tolist()):
@@ -173,11 +173,11 @@ Without the points that are slower than the GPU-proportional share, and those th
 """
 
 FULL_ROUND = "128 GPUs in use on 16 servers of 8 GPUs, 24 cores and 500 GB, by published models in the mix (20, 70, 10)"
-"""Of what the random full rounds are, in words."""
+"""Description of the random full rounds."""
 
 
 def published(rng: np.random.Generator, *, multi_gpu: bool = False) -> Iterator[Tuning]:
-    """Rounds of the paper's cluster of 128 GPUs, in its mix of tasks, without end."""
+    """Yield rounds of the paper's cluster of 128 GPUs, in its mix of tasks, without end."""
     while True:
         tasks, gpu_demands = draw_demands(rng, 16 * SERVER_GPUS, multi_gpu=multi_gpu)
         models = [str(rng.choice(TASKS[task])) for task in tasks]
@@ -194,4 +194,4 @@ def published(rng: np.random.Generator, *, multi_gpu: bool = False) -> Iterator[
 
 
 WANTS = "want 1 or 3 cores and 1 or 3 GB per GPU where the share is 2 and 2"
-"""What jobs of the families want, in words."""
+"""Description of the demands of the families' jobs."""

@@ -1,4 +1,4 @@
-"""What Synergy (OSDI'22) states of Greedy and Tune (sections 3.3, 4.2, 5 and 6), put to the test."""
+"""Claims of Synergy (OSDI'22) about Greedy and Tune (sections 3.3, 4.2, 5 and 6)."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from validation.claims.synergy.rounds import (
     published,
     rounds,
 )
-from validation.gaps import gap_to
-from validation.testing.claims import Claim, Reading
+from validation.kernel.gaps import gap_to
+from validation.kinds.claims import Claim, Reading
 
 __all__ = ["CLAIMS"]
 
@@ -41,7 +41,7 @@ OR_EXCHANGING = (
 
 
 def _falls_below_share(instance: Tuning, greater: str = "any") -> str:
-    """How a job does worse under Tune than with its GPU-proportional share, where all can have that."""
+    """Describe how a job does worse under Tune than with its GPU-proportional share, where all can have that."""
     if instance.violations(proportional(instance)):
         return ""
     plan = tune(instance, greater=greater)
@@ -56,7 +56,7 @@ def _falls_below_share(instance: Tuning, greater: str = "any") -> str:
 
 
 def _small(demands: Sequence[Demand]) -> Iterator[Tuning]:
-    """Rounds of jobs with these demands, and rounds of jobs to which cores can stand in for memory, without the cap."""
+    """Yield rounds of jobs with these demands and of jobs where cores stand in for memory, without the server cap."""
     both = rounds(5, demands), (instance.uncapped() for instance in rounds(5, (AT_SHARE, *EXCHANGING)))
     seen = set()
     for instance in heapq.merge(*both, key=lambda instance: instance.num_gpus):
@@ -69,19 +69,19 @@ ANY = "more than the share is more in CPU cores or in memory"
 
 
 def _drawn(rng: np.random.Generator) -> Iterator[Tuning]:
-    """By turns :func:`_mixed` and :func:`_exchanging` rounds."""
+    """Yield by turns :func:`_mixed` and :func:`_exchanging` rounds."""
     while True:
         yield _mixed(rng)
         yield _exchanging(rng)
 
 
 def _mixed(rng: np.random.Generator) -> Tuning:
-    """A round of the paper's servers and its mix of tasks; with 28 cores shares lie between configurations."""
+    """Draw a round of the paper's servers and its mix of tasks; with 28 cores shares lie between configurations."""
     return _lean(generate(rng, num_servers=int(rng.integers(1, 5)), server_cpus=float(rng.choice([24, 28]))))
 
 
 def _exchanging(rng: np.random.Generator) -> Tuning:
-    """A round that holds all GPUs, of jobs whose best case may have less of one resource than their share has."""
+    """Draw a round that holds all GPUs, of jobs whose best case may have less of a resource than their share."""
     num_servers, server_gpus = int(rng.integers(1, 5)), int(rng.integers(2, 9))
     gpu_demands: list[int] = []
     while (left := num_servers * server_gpus - sum(gpu_demands)) > 0:
@@ -102,13 +102,13 @@ def _exchanging(rng: np.random.Generator) -> Tuning:
 
 
 def _lean(instance: Tuning) -> Tuning:
-    """The same jobs without configurations that others dominate, which neither Tune nor an optimum takes."""
+    """Return the same jobs without configurations that others dominate, which neither Tune nor an optimum takes."""
     kept = zip(instance.configs, instance.undominated, strict=True)
     return replace(instance, configs=tuple(table[rows] for table, rows in kept))
 
 
 def _free_gpus(instance: Tuning, plan: TuningPlan, job: int) -> IntArray:
-    """(s,) int: free GPUs of each server when it was the job's turn under Tune, which moves no job's GPUs later."""
+    """Return the free GPUs of each server, (s,) int, at the job's turn under Tune, which moves no job's GPUs later."""
     demand = instance.chosen(instance.best_choices)
     order = np.lexsort((-demand[:, MEMORY], -demand[:, CPU], -instance.gpu_demands)).tolist()
     before = order[: order.index(job)]
@@ -117,7 +117,7 @@ def _free_gpus(instance: Tuning, plan: TuningPlan, job: int) -> IntArray:
 
 
 def _nothing_to_revert(instance: Tuning, greater: str, *, split: bool) -> str:
-    """How Tune makes no room for a job with no more than its share, though one server or several have its GPUs."""
+    """Describe how Tune makes no room for a job with no more than its share, though servers have its GPUs."""
     plan = tune(instance, greater=greater)
     exceeds = instance.chosen(instance.best_choices)[:, :THROUGHPUT] > instance.shares
     # A job whose demand counts as greater than its share is reduced to it before.
@@ -132,7 +132,7 @@ def _nothing_to_revert(instance: Tuning, greater: str, *, split: bool) -> str:
 
 
 def _no_server_for_gpus(instance: Tuning, *, several: bool) -> str:
-    """How a job finds its GPUs free on no server, or not even on several, when it is its turn under Tune."""
+    """Describe how a job finds its GPUs free on no server, or not even on several, when it is its turn under Tune."""
     plan = tune(instance)
     for job in np.flatnonzero(instance.gpu_demands <= instance.server_gpus).tolist():
         gpus, free = int(instance.gpu_demands[job]), _free_gpus(instance, plan, job)
@@ -142,20 +142,20 @@ def _no_server_for_gpus(instance: Tuning, *, several: bool) -> str:
 
 
 def _relative_times(instance: Tuning, choices: IntArray) -> FloatArray:
-    """(n,) float: how long each job takes with its configuration, where it takes 1 with its share."""
+    """Return the running time of each job with its configuration, relative to its share's, (n,) float."""
     times: FloatArray = instance.fair_throughputs / instance.chosen(choices)[:, THROUGHPUT]
     return times
 
 
 def _first_stage(instance: Tuning) -> IntArray:
-    """(n,) int: the configurations of the first program, the optimum that the paper compares Tune with."""
+    """Return the configurations of the first program, the optimum that the paper compares Tune with, (n,) int."""
     plan: Any = formulations.solve(instance.stage_one(), verify=False).plan
     choices: IntArray = plan.choices
     return choices
 
 
 def _later(instance: Tuning) -> str:
-    """How jobs complete more than 10% later on average with Tune than with what the first program gives them."""
+    """Describe how jobs complete over 10% later on average with Tune than by the first program."""
     times = [_relative_times(instance, choices).mean() for choices in (tune(instance).choices, _first_stage(instance))]
     gap = gap_to(times[0], times[1])
     if gap <= 0.1 or agree(gap, 0.1):
@@ -164,7 +164,7 @@ def _later(instance: Tuning) -> str:
 
 
 def _less(instance: Tuning) -> str:
-    """How the total throughput is more than 10% below that of the first program."""
+    """Describe how the total throughput is more than 10% below that of the first program."""
     value, best = (
         float(instance.chosen(choices)[:, THROUGHPUT].sum())
         for choices in (tune(instance).choices, _first_stage(instance))
@@ -180,13 +180,13 @@ def _far(value: float, best: float) -> str:
 
 
 def _idle(instance: Tuning) -> IntArray:
-    """(s,) int: GPUs that Greedy leaves idle on each server."""
+    """Return the GPUs that Greedy leaves idle on each server, (s,) int."""
     idle: IntArray = instance.server_gpus - greedy(instance).gpus.sum(axis=0)
     return idle
 
 
 def _idle_under_greedy(rng: np.random.Generator) -> Iterator[Tuning]:
-    """The smallest round, of those with jobs that one server can hold, in which Greedy leaves GPUs idle."""
+    """Yield the smallest round, of those with jobs that one server can hold, in which Greedy leaves GPUs idle."""
     found = (instance for instance in rounds(4) if (instance.gpu_demands <= instance.server_gpus).all())
     return itertools.islice((instance for instance in found if _idle(instance).any()), 1)
 
@@ -204,7 +204,7 @@ def _best(instance: Tuning) -> float:
 
 
 def _gains_from_splitting(rng: np.random.Generator) -> Iterator[Tuning]:
-    """The smallest round of which a better tuning exists without the server cap."""
+    """Yield the smallest round of which a better tuning exists without the server cap."""
     return itertools.islice((i for i in rounds(4) if _best(i.uncapped()) > _best(i)), 1)
 
 
@@ -214,7 +214,7 @@ def _no_gain(instance: Tuning) -> str:
 
 
 def _by_both(instance: Tuning) -> TuningPlan:
-    """Tune, where more than the share is more in both CPU cores and memory."""
+    """Return the plan of Tune, where more than the share is more in both CPU cores and memory."""
     return tune(instance, greater="all")
 
 

@@ -1,17 +1,17 @@
-"""afs.elastic_sharing: what is promised of its heuristics, and small instances to test them on."""
+"""Entry of afs.elastic_sharing: promises of its heuristics, and small instances to test them on."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import numpy as np
-from hypothesis import strategies as st
 
 from heuristics.afs import elastic_sharing as fast
 from instances.afs.elastic_sharing import ElasticSharing, Schedule, from_trace, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
+from validation.kinds.promises import Holds, optimum
+from validation.testing import st
 from validation.testing.arrays import counts, integers, whole_floats
-from validation.testing.promises import Holds, optimum
 
 __all__ = ["ENTRY", "strategy"]
 
@@ -21,7 +21,7 @@ EPOCH = 1_700_000_000
 
 @st.composite
 def strategy(draw: st.DrawFn, *, max_jobs: int = 3, max_gpus: int = 4, max_work: int = 12) -> ElasticSharing:
-    """Jobs with any curves: concave, rigid, flat, or bent upwards; all there at once, or arriving one after another."""
+    """Draw jobs of any curves, concave, rigid, flat or bent upwards, that arrive together or one after another."""
     n = draw(st.integers(1, max_jobs))
     num_gpus = draw(counts(1, max_gpus))
     steps = draw(integers((n, num_gpus), 0, 4))
@@ -46,13 +46,13 @@ def strategy(draw: st.DrawFn, *, max_jobs: int = 3, max_gpus: int = 4, max_work:
 
 
 def _linear(instance: ElasticSharing) -> bool:
-    """Whether every job scales linearly up to all GPUs."""
+    """Return whether every job scales linearly up to all GPUs."""
     table = instance.throughputs
     return bool(np.array_equal(table, np.outer(table[:, 1], np.arange(table.shape[1]))))
 
 
 def _none_useful_idle(instance: ElasticSharing, plan: Schedule) -> bool:
-    """Whether in each interval the GPUs left would make no job faster that is there and not done."""
+    """Return whether no interval leaves GPUs idle that would make a job faster that is there and not done."""
     done = instance.completions(plan)
     for start, end, shares in zip(plan.times[:-1], plan.times[1:], plan.shares, strict=True):
         left = instance.num_gpus - int(shares.sum())
@@ -64,7 +64,7 @@ def _none_useful_idle(instance: ElasticSharing, plan: Schedule) -> bool:
 
 
 def _evenly(instance: ElasticSharing, plan: Schedule) -> bool:
-    """Whether a job gets a second GPU more than another only if that one has no use for one more."""
+    """Return whether a job gets a second GPU more than another only if that one has no use for one more."""
     done = instance.completions(plan)
     for start, end, shares in zip(plan.times[:-1], plan.times[1:], plan.shares, strict=True):
         there = np.flatnonzero((instance.arrivals <= start) & (done >= end))
@@ -79,7 +79,7 @@ def _evenly(instance: ElasticSharing, plan: Schedule) -> bool:
 
 
 def _at_first(instance: ElasticSharing, plan: Schedule) -> list[int] | None:
-    """Shares when all jobs have just arrived at once; None where they do not, or have nothing to do."""
+    """Return the shares when all jobs have just arrived at once; None where they do not, or have nothing to do."""
     if len(set(instance.arrivals.tolist())) > 1 or not instance.work.any():
         return None
     shares: list[int] = plan.shares[int((plan.times >= instance.arrivals[0]).argmax())].tolist()
@@ -87,7 +87,7 @@ def _at_first(instance: ElasticSharing, plan: Schedule) -> list[int] | None:
 
 
 def _scanned(instance: ElasticSharing, plan: Schedule) -> bool:
-    """Whether the first shares are those of Algorithm 1, comparison by comparison."""
+    """Return whether the first shares are those of Algorithm 1, comparison by comparison."""
     shares = _at_first(instance, plan)
     if shares is None:
         return True
@@ -123,7 +123,7 @@ def _scanned(instance: ElasticSharing, plan: Schedule) -> bool:
 
 
 def _one_each(instance: ElasticSharing, plan: Schedule) -> bool:
-    """Whether first shares are at least 1, or at most 1 where there are more jobs than GPUs."""
+    """Return whether first shares are at least 1, or at most 1 where there are more jobs than GPUs."""
     shares = _at_first(instance, plan)
     if shares is None or not _run_on_one(instance):
         return True
@@ -138,7 +138,7 @@ def _run_on_one(instance: ElasticSharing) -> bool:
 
 
 def _in_order(*, by_service: bool, most: bool = False, more: bool = False, filling: bool = False) -> Holds:
-    """The promise that the first shares are requests in order of remaining time, or of that times GPUs.
+    """Return the promise that the first shares are requests in order of remaining time, or of that times GPUs.
 
     Requests are the most that a job can use with ``most``; those that run may have ``more``; and the first
     that does not fit takes what is left with ``filling``.
@@ -172,7 +172,7 @@ def _in_order(*, by_service: bool, most: bool = False, more: bool = False, filli
 
 
 def _none_that_run_useful_idle(instance: ElasticSharing, plan: Schedule) -> bool:
-    """Whether in each interval the GPUs left would make no job faster that runs."""
+    """Return whether no interval leaves GPUs idle that would make a running job faster."""
     for shares in plan.shares:
         left = instance.num_gpus - int(shares.sum())
         for job in np.flatnonzero(shares):
@@ -183,7 +183,7 @@ def _none_that_run_useful_idle(instance: ElasticSharing, plan: Schedule) -> bool
 
 
 def _most_useful_first(instance: ElasticSharing, plan: Schedule) -> bool:
-    """Whether no first share has a last GPU that would have saved another job more, where returns diminish."""
+    """Return whether no last GPU of a first share would save another job more, where returns diminish."""
     shares = _at_first(instance, plan)
     if shares is None or 0 in shares or not instance.concave.all() or (np.diff(instance.throughputs) <= 0).any():
         return True

@@ -1,24 +1,24 @@
-"""afs.gpu_placement: what is promised of its heuristics, and small instances to test them on."""
+"""Entry of afs.gpu_placement: promises of its heuristics, and small instances to test them on."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import numpy as np
-from hypothesis import strategies as st
 
 from heuristics.afs import gpu_placement as fast
 from instances.afs.gpu_placement import GpuPlacement, GpuPlacementPlan, from_placements, generate
 from instances.afs.network_packing import regulated_shares
 from validation.catalogue import Entry, Heuristic, named
-from validation.testing.promises import Holds, optimum
+from validation.kinds.promises import Holds, optimum
+from validation.testing import st
 
 __all__ = ["ENTRY", "strategy"]
 
 
 @st.composite
 def strategy(draw: st.DrawFn, *, max_jobs: int = 4, max_machines: int = 3, max_exponent: int = 2) -> GpuPlacement:
-    """Any regulated shares that fit, and any earlier placement, jobs without shares among them."""
+    """Draw any regulated shares that fit, and any earlier placement, jobs without shares among them."""
     n = draw(st.integers(1, max_jobs))
     m = draw(st.integers(1, max_machines))
     gpus_per_machine = 2 ** draw(st.integers(0, max_exponent))
@@ -40,7 +40,7 @@ def strategy(draw: st.DrawFn, *, max_jobs: int = 4, max_machines: int = 3, max_e
 
 
 def _largest_first(instance: GpuPlacement, plan: GpuPlacementPlan) -> bool:
-    """Whether the lowest job of the largest share keeps as many GPUs as any placement lets it."""
+    """Return whether the lowest job of the largest share keeps as many GPUs as any placement lets it."""
     job = int(instance.regulated.argmax())
     if not instance.regulated[job]:
         return True
@@ -51,7 +51,7 @@ def _largest_first(instance: GpuPlacement, plan: GpuPlacementPlan) -> bool:
 
 
 def _on_the_first(instance: GpuPlacement, plan: GpuPlacementPlan) -> bool:
-    """Whether each job has the lowest machines that those before it, in order of size, have left room on."""
+    """Return whether each job has the lowest machines that those before it, in order of size, have left room on."""
     free = [instance.gpus_per_machine] * instance.num_machines
     for share, job in sorted((-int(share), job) for job, share in enumerate(instance.regulated)):
         block = min(-share, instance.gpus_per_machine)

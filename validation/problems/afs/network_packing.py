@@ -1,23 +1,23 @@
-"""afs.network_packing: what is promised of its heuristics, and small instances to test them on."""
+"""Entry of afs.network_packing: promises of its heuristics, and small instances to test them on."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 import numpy as np
-from hypothesis import strategies as st
 
 from heuristics.afs import network_packing as fast
 from instances.afs.network_packing import NetworkPacking, NetworkPackingPlan, generate
 from validation.catalogue import Entry, Heuristic, named
-from validation.testing.promises import Holds, optimum
+from validation.kinds.promises import Holds, optimum
+from validation.testing import st
 
 __all__ = ["ENTRY", "strategy"]
 
 
 @st.composite
 def strategy(draw: st.DrawFn, *, max_jobs: int = 5, max_machines: int = 3, max_exponent: int = 3) -> NetworkPacking:
-    """Any division of all GPUs among the jobs, with and without the guarantee."""
+    """Draw any division of all GPUs among the jobs, with and without the guarantee."""
     n = draw(st.integers(1, max_jobs))
     num_machines = draw(st.integers(1, max_machines))
     gpus_per_machine = 2 ** draw(st.integers(0, max_exponent))
@@ -36,7 +36,7 @@ Step = tuple[int, int, int]
 
 
 def _grown(choose: Callable[[list[Step]], Step]) -> Callable[[NetworkPacking, NetworkPackingPlan], bool]:
-    """Whether the shares are the floors, of which ``choose`` picks one after another among those that fit."""
+    """Return the test that shares are the floors, of which ``choose`` picks one after another among those that fit."""
 
     def test(instance: NetworkPacking, plan: NetworkPackingPlan) -> bool:
         wanted = instance.shares.tolist()

@@ -1,22 +1,22 @@
-"""afs.two_job: what is promised of its heuristics, and small instances to test them on."""
+"""Entry of afs.two_job: promises of its heuristics, and small instances to test them on."""
 
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import strategies as st
 
 from heuristics.afs import two_job as fast
 from instances.afs.two_job import AfsTwoJob, AfsTwoJobPlan, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
+from validation.kinds.promises import Holds, NeverWorseThan, optimum
+from validation.testing import st
 from validation.testing.arrays import whole_floats
-from validation.testing.promises import Holds, NeverWorseThan, optimum
 
 __all__ = ["ENTRY", "strategy"]
 
 
 @st.composite
 def strategy(draw: st.DrawFn, *, max_work: int = 60, max_throughput: int = 12) -> AfsTwoJob:
-    """Two jobs, of which one or both may not run yet, and which the GPU may not help."""
+    """Draw two jobs, of which one or both may not run yet, and which the GPU may not help."""
     now = draw(whole_floats(2, 0, max_throughput))
     more = draw(whole_floats(2, 0, max_throughput))
     return AfsTwoJob(
@@ -27,7 +27,7 @@ def strategy(draw: st.DrawFn, *, max_work: int = 60, max_throughput: int = 12) -
 
 
 def _times(instance: AfsTwoJob) -> tuple[float, float]:
-    """Time left of both jobs at their present shares, s."""
+    """Return the time left of both jobs at their present shares, s."""
     first, second = (
         work / speed if speed else np.inf if work else 0.0
         for work, speed in zip(instance.work.tolist(), instance.throughputs[:, 0].tolist(), strict=True)
@@ -40,7 +40,7 @@ def _apathetic(instance: AfsTwoJob) -> bool:
 
 
 def _by_formula_3(instance: AfsTwoJob, plan: AfsTwoJobPlan) -> bool:
-    """Whether the GPU goes as formula (3) says, where both jobs run and one is longer."""
+    """Return whether the GPU goes as formula (3) says, where both jobs run and one is longer."""
     times = _times(instance)
     if times[0] == times[1] or not instance.throughputs.all():
         return True

@@ -1,14 +1,13 @@
-"""aryl.base_allocation: what is promised of its heuristics, and small instances to test them on."""
+"""Entry of aryl.base_allocation: promises of its heuristics, and small instances to test them on."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import strategies as st
-
 from heuristics.aryl import base_allocation as fast
 from instances.aryl.base_allocation import BaseAllocation, generate
 from validation.catalogue import Entry, Rescaling, named
+from validation.testing import st
 from validation.testing.arrays import integers, whole_floats
 
 __all__ = ["ENTRY", "strategy"]
@@ -16,7 +15,7 @@ __all__ = ["ENTRY", "strategy"]
 
 @st.composite
 def strategy(draw: st.DrawFn, *, max_jobs: int = 4, max_gpus: int = 4, max_seconds: int = 9) -> BaseAllocation:
-    """Jobs of any demands, finished ones among them; not all need fit."""
+    """Draw jobs of any demands, finished ones among them; not all need fit."""
     n = draw(st.integers(1, max_jobs))
     return BaseAllocation(
         capacity=draw(st.integers(1, max_gpus)),

@@ -1,4 +1,4 @@
-"""aryl.elastic_allocation: what is promised of its heuristics, and small instances to test them on."""
+"""Entry of aryl.elastic_allocation: promises of its heuristics, and small instances to test them on."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
-from hypothesis import strategies as st
 
 from heuristics.aryl import elastic_allocation as fast
 from instances.aryl.elastic_allocation import ElasticAllocation, ElasticAllocationPlan, from_trace, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
+from validation.kinds.promises import Holds, Monotone, NeverWorseThan, Relabelled, optimum
+from validation.testing import st
 from validation.testing.arrays import counts, integers, whole_floats
-from validation.testing.promises import Holds, Monotone, NeverWorseThan, Relabelled, optimum
 
 __all__ = ["ENTRY", "strategy"]
 
@@ -24,7 +24,7 @@ MOST_IN_TABLES = 64
 def strategy(
     draw: st.DrawFn, *, max_jobs: int = 4, max_extra: int = 4, max_gpus: int = 4, max_seconds: int = 60
 ) -> ElasticAllocation:
-    """Elastic allocations under linear scaling, or with any tables of running times."""
+    """Draw elastic allocations under linear scaling, or with any tables of running times."""
     n = draw(st.integers(1, max_jobs))
     min_workers = draw(integers(n, 1, 4))
     extra = draw(integers(n, 0, max_extra))
@@ -47,14 +47,14 @@ def strategy(
 
 
 def _concave_on_single_gpus(instance: ElasticAllocation) -> bool:
-    """Whether workers hold one GPU each, and each further one saves no more time than the one before."""
+    """Return whether workers hold one GPU each, and each further one saves no more time than the one before."""
     tables = instance.reductions
     falling = all((np.diff(table, 2) <= 0).all() and (np.diff(table) >= 0).all() for table in tables)
     return falling and bool((instance.gpus_per_worker == 1).all())
 
 
 def _hull(table: list[float]) -> list[int]:
-    """Corners of a table's upper hull up to its maximum: from each, the steepest way on, and the longest of these."""
+    """Return the corners of a table's upper hull up to its maximum: the steepest way on, the longest of these."""
     corners = [0]
     while True:
         here = corners[-1]
@@ -69,7 +69,7 @@ def _hull(table: list[float]) -> list[int]:
 
 
 def _within_a_step(instance: ElasticAllocation, plan: ElasticAllocationPlan) -> bool:
-    """Whether the plan lacks no more than one step of the hulls to the linear relaxation, and no step more fits."""
+    """Return whether the plan is within one step of the hulls of the linear relaxation, and no further step fits."""
     left = instance.capacity - int(plan.extra_workers @ instance.gpus_per_worker)
     steps = []
     for job, table in enumerate(instance.reductions):
@@ -95,14 +95,14 @@ def _enough_for_base(instance: ElasticAllocation) -> bool:
 
 
 def _fits_with_base(instance: ElasticAllocation, plan: ElasticAllocationPlan) -> bool:
-    """Whether the GPUs suffice when jobs that grow pay for their base workers as well."""
+    """Return whether the GPUs suffice when jobs that grow pay for their base workers as well."""
     grown = plan.extra_workers > 0
     workers = (plan.extra_workers + instance.min_workers)[grown]
     return bool(workers @ instance.gpus_per_worker[grown] <= instance.capacity)
 
 
 def _alone_with_base(instance: ElasticAllocation, plan: ElasticAllocationPlan) -> bool:
-    """Whether a job alone has the workers of the greatest reduction that the capacity allows, if any."""
+    """Return whether a job alone has the workers of the greatest reduction that the capacity allows, if any."""
     if instance.num_jobs > 1:
         return True
     most = max(0, instance.capacity // int(instance.gpus_per_worker[0]) - int(instance.min_workers[0]))
@@ -110,7 +110,7 @@ def _alone_with_base(instance: ElasticAllocation, plan: ElasticAllocationPlan) -
 
 
 def _in_order(instance: ElasticAllocation, plan: ElasticAllocationPlan) -> bool:
-    """Whether each job in order has all of its extra workers or as many as are left room for."""
+    """Return whether each job in order has all of its extra workers or as many as are left room for."""
     left = instance.capacity
     for extra, most, gpus in zip(plan.extra_workers, instance.max_extra, instance.gpus_per_worker, strict=True):
         if extra < most and left - extra * gpus >= gpus:

@@ -1,4 +1,4 @@
-"""aryl.placement: what is promised of its heuristics, and small instances to test them on."""
+"""Entry of aryl.placement: promises of its heuristics, and small instances to test them on."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
-from hypothesis import strategies as st
 
 from heuristics.aryl import placement as fast
 from instances.aryl.placement import ArylPlacement, ArylPlacementPlan, from_placements, generate
 from validation.catalogue import Entry, Heuristic, named
+from validation.kinds.promises import BreaksOnly, Holds, optimum
+from validation.testing import st
 from validation.testing.arrays import booleans, integers
-from validation.testing.promises import BreaksOnly, Holds, optimum
 
 __all__ = ["ENTRY", "strategy"]
 
@@ -22,7 +22,7 @@ __all__ = ["ENTRY", "strategy"]
 def strategy(
     draw: st.DrawFn, *, max_jobs: int = 4, max_servers: int = 4, max_workers: int = 3, max_gpus: int = 8
 ) -> ArylPlacement:
-    """Placements on servers of any sizes in both groups; not all workers need fit."""
+    """Draw placements on servers of any sizes in both groups; not all workers need fit."""
     n = draw(st.integers(1, max_jobs))
     s = draw(st.integers(1, max_servers))
     if draw(st.booleans()):
@@ -49,7 +49,7 @@ def strategy(
 
 
 def _divisible(instance: ArylPlacement) -> bool:
-    """Whether there is one group of equal servers, none but plain jobs, and every size divides the next larger one."""
+    """Return whether servers are one group of equals, jobs are plain, and every size divides the next larger one."""
     sizes = [*np.unique(instance.gpus_per_worker[instance.num_workers > 0]), instance.server_gpus[0]]
     alike = len(set(instance.server_groups)) == 1 and len(set(instance.server_gpus)) == 1
     if instance.flexible.any() or instance.heterogeneous.any():
@@ -58,7 +58,7 @@ def _divisible(instance: ArylPlacement) -> bool:
 
 
 def _none_left_out_that_fits(*, apart: bool) -> Callable[[ArylPlacement, ArylPlacementPlan], bool]:
-    """Whether no worker is left out that some server has room for, of those it may join."""
+    """Return the test that no worker is left out that some server has room for, of those it may join."""
 
     def test(instance: ArylPlacement, plan: ArylPlacementPlan) -> bool:
         free = instance.server_gpus - instance.gpus_per_worker @ plan.workers
@@ -73,14 +73,14 @@ def _none_left_out_that_fits(*, apart: bool) -> Callable[[ArylPlacement, ArylPla
 
 
 def _by_elasticity(instance: ArylPlacement, job: int) -> bool:
-    """Whether a job prefers inference servers: elastic ones do, but not base workers of heterogeneous ones."""
+    """Return whether a job prefers inference servers: elastic ones do, but not base workers of heterogeneous ones."""
     return bool(instance.elastic[job] and (instance.flexible[job] or not instance.heterogeneous[job]))
 
 
 def _preferred_group_first(
     prefers_loan: Callable[[ArylPlacement, int], bool],
 ) -> Callable[[ArylPlacement, ArylPlacementPlan], bool]:
-    """Whether no worker is in the other group while a server of the preferred one that holds it is empty."""
+    """Return the test that no worker is in the other group while an empty server of the preferred one holds it."""
 
     def test(instance: ArylPlacement, plan: ArylPlacementPlan) -> bool:
         empty = ~plan.workers.any(axis=0)
@@ -96,7 +96,7 @@ def _preferred_group_first(
 def _best_fit(
     prefers_loan: Callable[[ArylPlacement, int], bool], *, apart: bool
 ) -> Callable[[ArylPlacement, ArylPlacementPlan], bool]:
-    """Whether the plan is that of best fit decreasing, worker by worker."""
+    """Return the test that the plan is that of best fit decreasing, worker by worker."""
 
     def test(instance: ArylPlacement, plan: ArylPlacementPlan) -> bool:
         free, workers = instance.server_gpus.tolist(), np.zeros_like(plan.workers)

@@ -1,4 +1,4 @@
-"""aryl.reclaim: what is promised of its heuristics, and small instances to test them on."""
+"""Entry of aryl.reclaim: promises of its heuristics, and small instances to test them on."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Callable
 from itertools import product
 
 import numpy as np
-from hypothesis import strategies as st
 
 from heuristics.aryl import reclaim as fast
 from instances.aryl.reclaim import Reclaim, ReclaimPlan, from_placements, generate
 from validation.catalogue import Entry, Heuristic, named
+from validation.kinds.promises import Holds, NeverWorseThan, optimum
+from validation.testing import st
 from validation.testing.arrays import booleans, integers
-from validation.testing.promises import Holds, NeverWorseThan, optimum
 
 __all__ = ["ENTRY", "strategy"]
 
@@ -23,7 +23,7 @@ FEW = 25
 
 @st.composite
 def strategy(draw: st.DrawFn, *, max_jobs: int = 5, max_servers: int = 5, max_gpus: int = 4) -> Reclaim:
-    """Reclaim instances: any hosts, with flexible workers, and every demand."""
+    """Draw reclaims of any hosts, with flexible workers, and of every demand."""
     # Greedy methods go wrong where there is much to choose from: often as many as there may be.
     n = draw(st.integers(1, max_jobs) | st.just(max_jobs))
     s = draw(st.integers(1, max_servers) | st.just(max_servers))
@@ -41,7 +41,7 @@ def strategy(draw: st.DrawFn, *, max_jobs: int = 5, max_servers: int = 5, max_gp
 
 
 def _cheapest_first(share: Callable[[Reclaim, int, int], float]) -> Callable[[Reclaim, ReclaimPlan], bool]:
-    """Whether each server in turn is the cheapest of those left, by the shares of the jobs that still run there."""
+    """Return the test that each server in turn is the cheapest of those left, by the shares of the jobs still there."""
 
     def test(instance: Reclaim, plan: ReclaimPlan) -> bool:
         running = set(range(instance.num_jobs))
@@ -70,7 +70,7 @@ def _of_gpus(instance: Reclaim, job: int, server: int) -> float:
 
 
 def _no_better_swap(instance: Reclaim, plan: ReclaimPlan) -> bool:
-    """Whether no returned server can be exchanged for a kept one with fewer jobs preempted."""
+    """Return whether no returned server can be exchanged for a kept one with fewer jobs preempted."""
     kept = np.setdiff1d(np.arange(instance.num_servers), plan.servers)
     now = instance.hosts[:, plan.servers].any(axis=1).sum()
     return not any(
@@ -80,7 +80,7 @@ def _no_better_swap(instance: Reclaim, plan: ReclaimPlan) -> bool:
 
 
 def _released_first(instance: Reclaim, plan: ReclaimPlan) -> bool:
-    """Whether as many servers as can be are returned that host no job's base workers, and these first."""
+    """Return whether as many servers as can be are returned that host no job's base workers, and these first."""
     none = np.logical_not(instance.hosts.any(axis=0))
     first = min(int(none.sum()), instance.demand)
     return bool(none[plan.servers[:first]].all())

@@ -1,24 +1,24 @@
-"""aryl.two_job: what is promised of its heuristics, and small instances to test them on."""
+"""Entry of aryl.two_job: promises of its heuristics, and small instances to test them on."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import numpy as np
-from hypothesis import strategies as st
 
 from heuristics.aryl import two_job as fast
 from instances.aryl.two_job import ArylTwoJob, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
+from validation.kinds.promises import optimum
+from validation.testing import st
 from validation.testing.arrays import counts, integers, whole_floats
-from validation.testing.promises import optimum
 
 __all__ = ["ENTRY", "strategy"]
 
 
 @st.composite
 def strategy(draw: st.DrawFn, *, max_gpus: int = 12, max_work: int = 60) -> ArylTwoJob:
-    """Two jobs with any bounds that fit together, maxima beyond all GPUs among them."""
+    """Draw two jobs with any bounds that fit together, maxima beyond all GPUs among them."""
     num_gpus = draw(counts(2, max_gpus))
     first = draw(st.integers(1, num_gpus - 1))
     least = np.array([first, draw(st.integers(1, num_gpus - first))])
@@ -34,7 +34,7 @@ def strategy(draw: st.DrawFn, *, max_gpus: int = 12, max_work: int = 60) -> Aryl
 
 
 def _both_can_have_their_maximum(instance: ArylTwoJob) -> bool:
-    """Whether either job may have its maximum, or all GPUs, beside the other's minimum."""
+    """Return whether either job may have its maximum, or all GPUs, beside the other's minimum."""
     least, most = instance.min_gpus, instance.max_gpus
     return bool((most + least[::-1] <= instance.num_gpus).all())
 

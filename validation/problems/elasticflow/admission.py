@@ -1,15 +1,15 @@
-"""elasticflow.admission: what is promised of its heuristics, and small instances to test them on."""
+"""Entry of elasticflow.admission: promises of its heuristics, and small instances to test them on."""
 
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import strategies as st
 
 from heuristics.elasticflow import admission as fast
 from instances.elasticflow.admission import Admission, AdmissionPlan, from_trace, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
+from validation.kinds.promises import BreaksOnly, Holds, optimum
 from validation.problems.elasticflow.sharing import WIDE, deadline_jobs, least_levels, linear, one_more_gpu
-from validation.testing.promises import BreaksOnly, Holds, optimum
+from validation.testing import st
 
 __all__ = ["ENTRY", "strategy"]
 
@@ -18,21 +18,21 @@ TAKES_CURVES_FOR_LINEAR = "Theorem 1 takes every curve for linear, so jobs can f
 
 @st.composite
 def strategy(draw: st.DrawFn, /, **sizes: int) -> Admission:
-    """Jobs in any order of arrival."""
+    """Draw jobs in any order of arrival."""
     fields = draw(deadline_jobs(**sizes))
     order = draw(st.permutations(range(len(fields["iterations"]))))
     return Admission(**fields, arrival_order=np.array(order))
 
 
 def _first_is_admitted(instance: Admission, plan: AdmissionPlan) -> bool:
-    """Whether the first job to arrive is admitted if it can finish alone."""
+    """Return whether the first job to arrive is admitted if it can finish alone."""
     job = int(instance.arrival_order[0])
     could = instance.deadlines[job] * instance.throughputs[job].max() >= instance.iterations[job]
     return bool(plan.admitted[job] or not could)
 
 
 def _by_the_condition(instance: Admission, plan: AdmissionPlan) -> bool:
-    """Whether, where all jobs scale linearly, those are admitted with which all GPU times fit in by each deadline."""
+    """Return whether, under linear scaling, jobs are admitted with which all GPU times fit in by each deadline."""
     if not linear(instance):
         return True
     rates = instance.throughputs[:, 1].tolist()

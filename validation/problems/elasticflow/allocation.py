@@ -1,16 +1,16 @@
-"""elasticflow.allocation: what is promised of its heuristics, and small instances to test them on."""
+"""Entry of elasticflow.allocation: promises of its heuristics, and small instances to test them on."""
 
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import strategies as st
 
 from heuristics.elasticflow import allocation as fast
 from instances.elasticflow.allocation import ElasticFlowAllocation, from_trace, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
+from validation.kinds.promises import BreaksOnly, Holds
 from validation.problems.elasticflow.sharing import WIDE, deadline_jobs, most_saving_first
+from validation.testing import st
 from validation.testing.arrays import integers
-from validation.testing.promises import BreaksOnly, Holds
 
 __all__ = ["ENTRY", "strategy"]
 
@@ -22,7 +22,7 @@ LEAVES_GPUS_IDLE = (
 
 @st.composite
 def strategy(draw: st.DrawFn, /, **sizes: int) -> ElasticFlowAllocation:
-    """Sets of jobs, of which not all need have a plan, or as much to do as a plan that leaves few GPUs idle does."""
+    """Draw sets of jobs, some without a plan, or with as much to do as a plan that leaves few GPUs idle does."""
     fields = draw(deadline_jobs(**sizes))
     if draw(st.booleans()):
         deadlines, curves, most = fields["deadlines"], fields["throughputs"], fields["num_gpus"]

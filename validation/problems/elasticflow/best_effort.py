@@ -1,13 +1,12 @@
-"""elasticflow.best_effort: what is promised of its heuristics, and small instances to test them on."""
+"""Entry of elasticflow.best_effort: promises of its heuristics, and small instances to test them on."""
 
 from __future__ import annotations
-
-from hypothesis import strategies as st
 
 from heuristics.elasticflow import best_effort as fast
 from instances.elasticflow.best_effort import BestEffort, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
 from validation.problems.elasticflow.sharing import WIDE, deadline_jobs, one_more_gpu
+from validation.testing import st
 from validation.testing.arrays import booleans
 
 __all__ = ["ENTRY", "strategy"]
@@ -15,7 +14,7 @@ __all__ = ["ENTRY", "strategy"]
 
 @st.composite
 def strategy(draw: st.DrawFn, /, **sizes: int) -> BestEffort:
-    """Sets of jobs with and without deadlines, of which not all need have a plan."""
+    """Draw sets of jobs with and without deadlines, of which not all need have a plan."""
     fields = draw(deadline_jobs(**sizes))
     return BestEffort(**fields, best_effort=draw(booleans(len(fields["iterations"]))))
 

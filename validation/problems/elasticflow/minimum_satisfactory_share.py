@@ -1,16 +1,16 @@
-"""elasticflow.minimum_satisfactory_share: what is promised of its heuristics, and small instances to test them on."""
+"""Entry of elasticflow.minimum_satisfactory_share: promises of its heuristics, and small instances to test them on."""
 
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import strategies as st
 
 from heuristics.elasticflow import minimum_satisfactory_share as fast
 from instances.elasticflow.minimum_satisfactory_share import MinimumSatisfactoryShare, from_trace, generate
 from instances.elasticflow.sharing import SlotPlan
 from validation.catalogue import Entry, Heuristic, Rescaling, named
+from validation.kinds.promises import BreaksOnly, Holds
 from validation.problems.elasticflow.sharing import WIDE, deadline_jobs, least_levels, one_more_gpu
-from validation.testing.promises import BreaksOnly, Holds
+from validation.testing import st
 
 __all__ = ["ENTRY", "strategy"]
 
@@ -18,7 +18,7 @@ MISSES_DEADLINES = "earlier jobs take every GPU that does not slow them down, so
 
 
 def strategy(**sizes: int) -> st.SearchStrategy[MinimumSatisfactoryShare]:
-    """Sets of jobs, of which not all need have a plan."""
+    """Return the strategy for sets of jobs, of which not all need have a plan."""
     return deadline_jobs(**sizes).map(lambda fields: MinimumSatisfactoryShare(**fields))
 
 
@@ -26,7 +26,7 @@ ALONE = BreaksOnly((), lambda instance: instance.num_jobs == 1, "with one job")
 
 
 def _ends_when_done(instance: MinimumSatisfactoryShare, plan: SlotPlan) -> bool:
-    """Whether no job holds GPUs once its iterations are done."""
+    """Return whether no job holds GPUs once its iterations are done."""
     for job, held in enumerate(plan.gpus):
         before = np.concatenate([[0.0], np.cumsum(instance.throughputs[job, held])[:-1]])
         if held[before >= instance.iterations[job]].any():

@@ -1,17 +1,17 @@
-"""elasticflow.placement: what is promised of its heuristics, and small instances to test them on."""
+"""Entry of elasticflow.placement: promises of its heuristics, and small instances to test them on."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import numpy as np
-from hypothesis import strategies as st
 
 from heuristics.elasticflow import placement as fast
 from instances.elasticflow.placement import ElasticFlowPlacement, ElasticFlowPlacementPlan, from_placements, generate
 from validation.catalogue import Entry, Heuristic, named
+from validation.kinds.promises import BreaksOnly, Holds, NeverWorseThan, optimum
+from validation.testing import st
 from validation.testing.arrays import integers
-from validation.testing.promises import BreaksOnly, Holds, NeverWorseThan, optimum
 
 __all__ = ["ENTRY", "strategy"]
 
@@ -20,7 +20,7 @@ __all__ = ["ENTRY", "strategy"]
 def strategy(
     draw: st.DrawFn, *, max_jobs: int = 5, max_servers: int = 3, max_exponent: int = 2
 ) -> ElasticFlowPlacement:
-    """New jobs, and running ones anywhere, as if their sizes had changed; not all need fit, or they fill all GPUs."""
+    """Draw new jobs and running ones anywhere, as if resized; not all need fit, or they fill all GPUs."""
     if draw(st.booleans()):
         return draw(_full())
     n = draw(st.integers(1, max_jobs))
@@ -38,7 +38,7 @@ def strategy(
 
 @st.composite
 def _full(draw: st.DrawFn) -> ElasticFlowPlacement:
-    """Jobs that fill servers of 4 GPUs, most of them running anywhere, so that many have to move."""
+    """Draw jobs that fill servers of 4 GPUs, most of them running anywhere, so that many have to move."""
     num_gpus = 4 * draw(st.integers(2, 4))
     # Of many jobs, Hypothesis rarely draws places that are all over the cluster.
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
@@ -58,14 +58,14 @@ NEW = BreaksOnly((), lambda instance: bool(np.isinf(instance.previous_offsets).a
 
 
 def _largest_stay(instance: ElasticFlowPlacement, plan: ElasticFlowPlacementPlan) -> bool:
-    """Whether of the jobs of the largest size that can stay, one stays in each block."""
+    """Return whether of the jobs of the largest size that can stay, one stays in each block."""
     can = (instance.sizes == instance.sizes.max()) & instance.can_stay
     stays = can & (plan.offsets == instance.previous_offsets)
     return len(set(instance.previous_offsets[can])) == int(stays.sum())
 
 
 def _least_disturbed(instance: ElasticFlowPlacement, plan: ElasticFlowPlacementPlan) -> bool:
-    """Whether, from the largest size down, jobs that do not stay have the blocks where the fewest smaller jobs ran."""
+    """Return whether jobs that move, the largest first, have the blocks where the fewest smaller jobs ran."""
     stays = plan.offsets == instance.previous_offsets
     if stays[instance.running].all():
         return True

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from instances.elasticflow.sharing import DeadlineJobs
+from validation.testing import st
 from validation.testing.arrays import counts, integers
 
 __all__ = ["WIDE", "deadline_jobs", "least_levels", "linear", "most_saving_first", "one_more_gpu"]
@@ -22,7 +22,7 @@ Jobs = TypeVar("Jobs", bound=DeadlineJobs[Any])
 
 @st.composite
 def deadline_jobs(draw: st.DrawFn, *, max_jobs: int = 3, max_gpus: int = 4, max_slots: int = 4) -> dict[str, Any]:
-    """Fields of jobs with any curves, concave or not, and with nothing to do up to more than can be done."""
+    """Draw the fields of jobs of any curves, concave or not, with nothing to do up to more than can be done."""
     n = draw(st.integers(1, max_jobs))
     num_gpus = draw(counts(1, max_gpus))
     kind = draw(st.sampled_from(("concave", "any", "linear")))
@@ -45,19 +45,19 @@ def deadline_jobs(draw: st.DrawFn, *, max_jobs: int = 3, max_gpus: int = 4, max_
 
 
 def one_more_gpu(instance: Jobs) -> Jobs:
-    """The instance with a GPU more, which makes no job faster than all GPUs did before."""
+    """Return the instance with a GPU more, which makes no job faster than all GPUs did before."""
     curves = np.concatenate([instance.throughputs, instance.throughputs[:, -1:]], axis=1)
     return replace(instance, num_gpus=instance.num_gpus + 1, throughputs=curves)
 
 
 def linear(instance: DeadlineJobs[Any]) -> bool:
-    """Whether every job scales linearly up to all GPUs."""
+    """Return whether every job scales linearly up to all GPUs."""
     curves = instance.throughputs
     return bool(np.array_equal(curves, np.outer(curves[:, 1], np.arange(curves.shape[1]))))
 
 
 def least_levels(instance: DeadlineJobs[Any], gpus: NDArray[np.int64], *, cleared: bool = False) -> bool:
-    """Whether (n, h) GPUs are those of Algorithm 1, step by step as printed, for the jobs that hold any.
+    """Return whether (n, h) GPUs are those of Algorithm 1, step by step as printed, for the jobs that hold any.
 
     With ``cleared`` a level begins with no GPUs in any slot, instead of those of the level before.
     """
@@ -77,7 +77,7 @@ def least_levels(instance: DeadlineJobs[Any], gpus: NDArray[np.int64], *, cleare
 
 
 def most_saving_first(instance: DeadlineJobs[Any], gpus: NDArray[np.int64]) -> bool:
-    """Whether (n, h) GPUs are Algorithm 1's, and then, one by one in slot 0, where the most GPU time is saved.
+    """Return whether (n, h) GPUs are Algorithm 1's, and then, one by one in slot 0, where the most GPU time is saved.
 
     Not judged where curves fall, or where a job in later slots wants what others hold.
     """
@@ -117,7 +117,7 @@ def most_saving_first(instance: DeadlineJobs[Any], gpus: NDArray[np.int64]) -> b
 
 
 def _filled(curve: list[float], need: float, free: list[int], *, cleared: bool) -> list[int]:
-    """GPUs of a job up to its deadline, level by level from the last slot backwards."""
+    """Return the GPUs of a job up to its deadline, level by level from the last slot backwards."""
     held = [0] * len(free)
     if need <= 0:
         return held

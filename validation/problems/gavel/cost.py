@@ -1,4 +1,4 @@
-"""gavel.cost: what is promised of its heuristics, and small instances to test them on."""
+"""Entry of gavel.cost: promises of its heuristics, and small instances to test them on."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from hypothesis import strategies as st
 
 from heuristics.gavel import cost as fast
 from instances.gavel import traces
 from instances.gavel.cost import Cost, from_trace, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
+from validation.kinds.promises import Relabelled, optimum
 from validation.problems.gavel.priced import priced
 from validation.problems.gavel.sharing import BLIND, WIDE, of_all_policies
-from validation.testing.promises import Relabelled, optimum
+from validation.testing import st
 
 __all__ = ["ENTRY", "strategy"]
 
@@ -24,7 +24,7 @@ BLIND_TO_SLOS = "it does not look at SLOs"
 
 @st.composite
 def strategy(draw: st.DrawFn, *, fields: st.SearchStrategy[dict[str, Any]] | None = None) -> Cost:
-    """Throughput per price of what is used, as a ratio of sums."""
+    """Draw clusters for throughput per price of what is used, a ratio of sums."""
     return Cost(**draw(priced(fields=fields)))
 
 

@@ -1,4 +1,4 @@
-"""gavel.fifo: what is promised of its heuristics, and small instances to test them on."""
+"""Entry of gavel.fifo: promises of its heuristics, and small instances to test them on."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from hypothesis import strategies as st
 
 from heuristics.gavel import fifo as fast
 from instances.gavel import traces
 from instances.gavel.fifo import Fifo, from_trace, generate
 from instances.gavel.sharing import Allocation
 from validation.catalogue import Entry, Heuristic, Rescaling, named
+from validation.kinds.promises import Holds, NeverWorseThan, Relabelled, optimum
 from validation.problems.gavel.sharing import WIDE, cluster, of_all_policies
-from validation.testing.promises import Holds, NeverWorseThan, Relabelled, optimum
+from validation.testing import st
 
 __all__ = ["ENTRY", "strategy"]
 
 
 @st.composite
 def strategy(draw: st.DrawFn, *, fields: st.SearchStrategy[dict[str, Any]] | None = None) -> Fifo:
-    """FIFO: the jobs are in the order of their arrival."""
+    """Draw clusters for FIFO, the jobs in the order of their arrival."""
     return Fifo(**draw(cluster() if fields is None else fields))
 
 
@@ -29,7 +29,7 @@ ALONE = optimum(lambda instance: instance.num_jobs == 1, "with one job")
 
 
 def _nobody_waits_for_free_workers(instance: Fifo, plan: Allocation) -> bool:
-    """Whether no job is without time for which a type on which it runs has workers enough left."""
+    """Return whether no job is without time while a type on which it runs has workers enough left."""
     used = np.zeros(len(instance.num_workers))
     np.add.at(used, instance.pools, instance.row_scale_factors @ plan.time_fractions)
     free = (instance.num_workers - used)[instance.pools]

@@ -1,26 +1,25 @@
-"""gavel.finish_time_fairness: what is promised of its heuristics, and small instances to test them on."""
+"""Entry of gavel.finish_time_fairness: promises of its heuristics, and small instances to test them on."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import Any
 
-from hypothesis import strategies as st
-
 from heuristics.gavel import finish_time_fairness as fast
 from instances.gavel import traces
 from instances.gavel.finish_time_fairness import FinishTimeFairness, from_trace, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
+from validation.kinds.promises import NeverWorseThan, Relabelled
 from validation.problems.gavel.sharing import WIDE, cluster, of_all_policies
+from validation.testing import st
 from validation.testing.arrays import whole_floats
-from validation.testing.promises import NeverWorseThan, Relabelled
 
 __all__ = ["ENTRY", "strategy"]
 
 
 @st.composite
 def strategy(draw: st.DrawFn, *, fields: st.SearchStrategy[dict[str, Any]] | None = None) -> FinishTimeFairness:
-    """Finish-time fairness with jobs new or in the middle of their lives."""
+    """Draw clusters for finish-time fairness, with jobs new or in the middle of their lives."""
     drawn = draw(cluster() if fields is None else fields)
     n = len(drawn["throughputs"])
     return FinishTimeFairness(

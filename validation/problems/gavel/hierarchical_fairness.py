@@ -1,4 +1,4 @@
-"""gavel.hierarchical_fairness: what is promised of its heuristics, and small instances to test them on."""
+"""Entry of gavel.hierarchical_fairness: promises of its heuristics, and small instances to test them on."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from hypothesis import strategies as st
 
 from heuristics.gavel import hierarchical_fairness as fast
 from instances.gavel import traces
 from instances.gavel.hierarchical_fairness import HierarchicalAllocation, HierarchicalFairness, from_trace, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
+from validation.kinds.promises import Holds, Relabelled
 from validation.problems.gavel.peers import SOLVER, maximize, pops
 from validation.problems.gavel.sharing import FINDS_FULL, WIDE, cluster, of_all_policies
+from validation.testing import st
 from validation.testing.arrays import integers, whole_floats
-from validation.testing.promises import Holds, Relabelled
 
 __all__ = ["ENTRY", "geometric_binner", "strategy"]
 
@@ -24,7 +24,7 @@ __all__ = ["ENTRY", "geometric_binner", "strategy"]
 def strategy(
     draw: st.DrawFn, *, fields: st.SearchStrategy[dict[str, Any]] | None = None, max_entities: int = 2
 ) -> HierarchicalFairness:
-    """Entities that share by weight, whose jobs do too or are served in order."""
+    """Draw entities that share by weight, and whose jobs share by weight or are served in order."""
     drawn = draw(cluster() if fields is None else fields)
     n = len(drawn["throughputs"])
     e = draw(st.integers(1, max_entities))
@@ -39,7 +39,7 @@ def strategy(
 
 
 def _divided(instance: HierarchicalFairness, plan: HierarchicalAllocation) -> bool:
-    """Whether each job has its part by weight, or in order, of what its entity has of each pool."""
+    """Return whether each job has its part by weight, or in order, of what its entity has of each pool."""
     times = np.zeros((instance.num_jobs, len(instance.num_workers)))
     np.add.at(times.T, instance.pools, plan.time_fractions[: instance.num_jobs].T)
     held = instance.scale_factors[:, None] * times
@@ -60,7 +60,7 @@ def _divided(instance: HierarchicalFairness, plan: HierarchicalAllocation) -> bo
 
 
 def geometric_binner(instance: HierarchicalFairness) -> HierarchicalAllocation:
-    """The geometric binner, by HiGHS."""
+    """Return the geometric binner's plan, its programs solved by HiGHS."""
     return fast.geometric_binner(instance, maximize)
 
 

@@ -1,4 +1,4 @@
-"""gavel.makespan: what is promised of its heuristics, and small instances to test them on."""
+"""Entry of gavel.makespan: promises of its heuristics, and small instances to test them on."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from hypothesis import strategies as st
 
 from heuristics.gavel import makespan as fast
 from instances.gavel import traces
 from instances.gavel.makespan import Makespan, from_trace, generate
 from instances.gavel.sharing import Allocation
 from validation.catalogue import Entry, Heuristic, Rescaling, named
+from validation.kinds.promises import Holds, NeverWorseThan, Relabelled
 from validation.problems.gavel.peers import pops
 from validation.problems.gavel.sharing import WIDE, cluster, crowded, of_all_policies
+from validation.testing import st
 from validation.testing.arrays import whole_floats
-from validation.testing.promises import Holds, NeverWorseThan, Relabelled
 
 __all__ = ["ENTRY", "strategy"]
 
 
 @st.composite
 def strategy(draw: st.DrawFn, *, fields: st.SearchStrategy[dict[str, Any]] | None = None) -> Makespan:
-    """Makespan with 1 to 60 steps left."""
+    """Draw clusters for makespan, jobs with 1 to 60 steps left."""
     drawn = draw(crowded() | (cluster() if fields is None else fields))
     return Makespan(**drawn, steps=draw(whole_floats(len(drawn["throughputs"]), 1, 60)))
 
 
 def _times(instance: Makespan) -> list[list[float]]:
-    """Seconds that each job with steps left would take alone on each type; infinite where it cannot run."""
+    """Return the seconds that each job with steps left would take alone on each type; infinite where it cannot run."""
     runs = instance.fits[: instance.num_jobs] & (instance.throughputs > 0)
     return [
         [steps / rate if able else np.inf for rate, able in zip(rates, row, strict=True)]
@@ -41,7 +41,7 @@ def _times(instance: Makespan) -> list[list[float]]:
 
 
 def _least_total_completion(instance: Makespan, plan: Allocation) -> bool:
-    """Whether the jobs' types are those of a schedule of the least sum of completion times, of all choices of types."""
+    """Return whether the jobs' types are those of a schedule of the least sum of completion times."""
     alone = np.argwhere(plan.time_fractions > 0)
     if instance.num_types ** len(alone) > MOST_CHOICES:
         return True
@@ -63,7 +63,7 @@ def _least_total_completion(instance: Makespan, plan: Allocation) -> bool:
 
 
 def _in_turn(instance: Makespan, plan: Allocation) -> bool:
-    """Whether each job in turn has had its time where, not before the one ahead of it, workers are free first."""
+    """Return whether each job in turn has had its time where workers are free first, not before the one ahead of it."""
     free = [[0.0] * workers for workers in instance.num_workers.tolist()]
     had = np.zeros_like(plan.time_fractions)
     jobs = [
@@ -89,7 +89,7 @@ def _in_turn(instance: Makespan, plan: Allocation) -> bool:
 
 
 MOST_CHOICES = 5000
-"""Of types for the jobs, among which the best is looked for one by one."""
+"""Choices of types for the jobs among which the best is looked for one by one."""
 
 
 ENTRY = Entry(

@@ -1,34 +1,33 @@
-"""gavel.max_min_fairness: what is promised of its heuristics, and small instances to test them on."""
+"""Entry of gavel.max_min_fairness: promises of its heuristics, and small instances to test them on."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import Any
 
-from hypothesis import strategies as st
-
 from heuristics.gavel import max_min_fairness as fast
 from instances.gavel import traces
 from instances.gavel.max_min_fairness import MaxMinFairness, from_trace, generate
 from instances.gavel.sharing import Allocation
 from validation.catalogue import Entry, Heuristic, Rescaling, named
+from validation.kinds.promises import Ratio, Relabelled
 from validation.problems.gavel.peers import SOLVER, maximize, pops
 from validation.problems.gavel.sharing import FINDS_FULL, WIDE, cluster, crowded, of_all_policies
+from validation.testing import st
 from validation.testing.arrays import whole_floats
-from validation.testing.promises import Ratio, Relabelled
 
 __all__ = ["ENTRY", "geometric_binner", "strategy"]
 
 
 @st.composite
 def strategy(draw: st.DrawFn, *, fields: st.SearchStrategy[dict[str, Any]] | None = None) -> MaxMinFairness:
-    """Max-min fairness with weights 1 to 4."""
+    """Draw clusters for max-min fairness, with weights 1 to 4."""
     drawn = draw(crowded() | (cluster() if fields is None else fields))
     return MaxMinFairness(**drawn, weights=draw(whole_floats(len(drawn["throughputs"]), 1, 4)))
 
 
 def geometric_binner(instance: MaxMinFairness) -> Allocation:
-    """The geometric binner, by HiGHS."""
+    """Return the geometric binner's plan, its programs solved by HiGHS."""
     return fast.geometric_binner(instance, maximize)
 
 

@@ -19,26 +19,26 @@ from validation.catalogue import Heuristic
 __all__ = ["SOLVER", "maximize", "pop_2", "pop_4", "pop_8", "pops"]
 
 SOLVER = ("formulations",)
-"""What these heuristics import when they are called."""
+"""Packages that these heuristics import when they are called."""
 
 
 def pop_2(instance: Sharing, *, rng: np.random.Generator | int = 0) -> Allocation | None:
-    """POP with two parts (:func:`heuristics.gavel.pop.pop`), each solved exactly."""
+    """Return the plan of POP with two parts (:func:`heuristics.gavel.pop.pop`), each solved exactly."""
     return pop(instance, _exact, parts=2, rng=rng)
 
 
 def pop_4(instance: Sharing, *, rng: np.random.Generator | int = 0) -> Allocation | None:
-    """POP with four parts (:func:`heuristics.gavel.pop.pop`), each solved exactly."""
+    """Return the plan of POP with four parts (:func:`heuristics.gavel.pop.pop`), each solved exactly."""
     return pop(instance, _exact, parts=4, rng=rng)
 
 
 def pop_8(instance: Sharing, *, rng: np.random.Generator | int = 0) -> Allocation | None:
-    """POP with eight parts (:func:`heuristics.gavel.pop.pop`), each solved exactly."""
+    """Return the plan of POP with eight parts (:func:`heuristics.gavel.pop.pop`), each solved exactly."""
     return pop(instance, _exact, parts=8, rng=rng)
 
 
 def pops(*, declines: bool = False) -> tuple[Heuristic, ...]:
-    """POP as the heuristics of a policy whose joined value is the same whichever optimum the parts return.
+    """Return POP as heuristics of a policy whose joined value is the same whichever optimum the parts return.
 
     That is so of all policies of one program but ``gavel.fifo``, where the queue of a part is not that of the
     whole, and ``gavel.cost``, where a part's optimum has any size.
@@ -60,7 +60,7 @@ def _exact(part: Sharing) -> Allocation | None:
 
 
 def maximize(cost: FloatArray, upper: FloatArray, entries: Entries, limits: FloatArray) -> Any:
-    """The point of a linear program that HiGHS finds (:data:`heuristics.gavel.binning.Maximize`)."""
+    """Return the point of a linear program that HiGHS finds (:data:`heuristics.gavel.binning.Maximize`)."""
     from formulations import LinearProgram, Session, SolverError
     from formulations.engine.linear import csr
 

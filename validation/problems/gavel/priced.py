@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from hypothesis import strategies as st
 
 from validation.problems.gavel.sharing import cluster
+from validation.testing import st
 from validation.testing.arrays import whole_floats
 
 __all__ = ["priced"]
@@ -15,7 +15,7 @@ __all__ = ["priced"]
 
 @st.composite
 def priced(draw: st.DrawFn, *, fields: st.SearchStrategy[dict[str, Any]] | None = None) -> dict[str, Any]:
-    """A cluster with prices, steps and SLOs, some of which cannot be met."""
+    """Draw a cluster with prices, steps and SLOs, some of which cannot be met."""
     drawn = draw(cluster() if fields is None else fields)
     n, k = drawn["throughputs"].shape
     slos = draw(whole_floats(n, 1, 240))

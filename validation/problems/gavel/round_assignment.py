@@ -1,4 +1,4 @@
-"""gavel.round_assignment: what is promised of its heuristics, and small instances to test them on."""
+"""Entry of gavel.round_assignment: promises of its heuristics, and small instances to test them on."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from hypothesis import strategies as st
 
 from heuristics.gavel import round_assignment as fast
 from instances.gavel.round_assignment import RoundAssignment, RoundAssignmentPlan, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
+from validation.kinds.promises import BreaksOnly, Holds, NeverWorseThan, Relabelled, optimum
 from validation.problems.gavel.sharing import WIDE, cluster
+from validation.testing import st
 from validation.testing.arrays import quarters, subsets
-from validation.testing.promises import BreaksOnly, Holds, NeverWorseThan, Relabelled, optimum
 
 __all__ = ["ENTRY", "strategy"]
 
@@ -22,7 +22,7 @@ __all__ = ["ENTRY", "strategy"]
 def strategy(
     draw: st.DrawFn, *, fields: st.SearchStrategy[dict[str, Any]] | None = None, max_priority: int = 4
 ) -> RoundAssignment:
-    """A round with priorities of 0 to 4 in quarters, ties and zeros among them; or a crowded pool."""
+    """Draw a round with priorities of 0 to 4 in quarters, ties and zeros among them; or a crowded pool."""
     kind = draw(st.sampled_from(("any", "alike", "wide")))
     if kind != "any":
         return draw(_jobs_alike() if kind == "alike" else _some_wide())
@@ -34,7 +34,7 @@ def strategy(
 
 @st.composite
 def _jobs_alike(draw: st.DrawFn) -> RoundAssignment:
-    """One pool and jobs of one worker, all alike, with workers enough to part some of the pairs, whichever."""
+    """Draw one pool and jobs of one worker, all alike, with workers enough to part some of the pairs, whichever."""
     n = draw(st.integers(4, 6))
     possible = [(a, b) for a in range(n) for b in range(a + 1, n)]
     pairs = np.array(draw(st.just(possible) | subsets(possible)), np.int64).reshape(-1, 2)
@@ -52,7 +52,7 @@ def _jobs_alike(draw: st.DrawFn) -> RoundAssignment:
 
 @st.composite
 def _some_wide(draw: st.DrawFn) -> RoundAssignment:
-    """One pool, with some jobs that hold all of it or all but one, for half the priority a worker, and narrow ones."""
+    """Draw one pool with wide jobs, of all of it or all but one, at half the priority a worker, and narrow ones."""
     n = draw(st.integers(7, 8))
     workers = draw(st.integers(5, 6))
     # Few of what Hypothesis draws have many numbers that differ.
@@ -71,7 +71,7 @@ def _one_pool(instance: RoundAssignment) -> bool:
 
 
 def _by_priority(instance: RoundAssignment, plan: RoundAssignmentPlan) -> bool:
-    """Whether each entry of some priority that is not chosen lacks jobs or workers to entries of no lower priority."""
+    """Return whether entries not chosen lack jobs or workers to entries of no lower priority, unless theirs is 0."""
     chosen = [(int(row), int(kind)) for row, kind in np.argwhere(plan.chosen)]
     for row, kind in np.argwhere((instance.priorities > 0) & ~plan.chosen):
         before = [entry for entry in chosen if instance.priorities[entry] >= instance.priorities[row, kind]]
@@ -85,7 +85,7 @@ def _by_priority(instance: RoundAssignment, plan: RoundAssignmentPlan) -> bool:
 
 
 def _none_idle(instance: RoundAssignment, plan: RoundAssignmentPlan) -> bool:
-    """Whether each row of some priority that does not run lacks an idle job or workers on every type."""
+    """Return whether each row of some priority that does not run lacks an idle job or workers on every type."""
     running = {job for row in np.flatnonzero(plan.chosen.any(axis=1)) for job in instance.members[row]}
     left = instance.num_workers.tolist()
     for row, kind in np.argwhere(plan.chosen):

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
-from hypothesis import strategies as st
 
 from heuristics.gavel import sharing as fast
 from instances.gavel.sharing import Allocation, Sharing
 from validation.catalogue import Heuristic
+from validation.kinds.promises import BreaksOnly, Holds, Promise, Relabelled
+from validation.testing import st
 from validation.testing.arrays import integers, quarters, subsets
-from validation.testing.promises import BreaksOnly, Holds, Promise, Relabelled
 
 __all__ = ["BLIND", "FINDS_FULL", "WIDE", "alone", "cluster", "crowded", "narrow", "of_all_policies"]
 
 
 @st.composite
 def cluster(draw: st.DrawFn, *, max_jobs: int = 4, max_types: int = 3, max_workers: int = 4) -> dict[str, Any]:
-    """Fields that all policies share: zero throughputs, wide jobs, shared pools and pairs included."""
+    """Draw the fields that all policies share: zero throughputs, wide jobs, shared pools and pairs included."""
     n = draw(st.integers(1, max_jobs) | st.just(max_jobs))
     k = draw(st.integers(1, max_types) | st.just(max_types))
     p = draw(st.sampled_from((1, k)) | st.integers(1, k))
@@ -51,7 +52,7 @@ def cluster(draw: st.DrawFn, *, max_jobs: int = 4, max_types: int = 3, max_worke
 
 @st.composite
 def crowded(draw: st.DrawFn) -> dict[str, Any]:
-    """Fields of jobs on two types, faster or slower there, alone and with partners, that often find too few workers."""
+    """Draw fields of jobs on two types, of unlike speeds, alone and with partners, that often find too few workers."""
     n, k = draw(st.integers(4, 6)), 2
     unlike = draw(st.booleans())
     # Wide jobs may have to wait for one of the types, while narrow ones could run on the other.
@@ -73,22 +74,22 @@ def crowded(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-WIDE = {"fields": cluster(max_jobs=6, max_types=4, max_workers=64)}
+WIDE = {"fields": functools.partial(cluster, max_jobs=6, max_types=4, max_workers=64)}
 """Clusters beyond small ones."""
 
 
 def alone(instance: Sharing) -> bool:
-    """Whether no job can run beside another."""
+    """Return whether no job can run beside another."""
     return instance.num_pairs == 0
 
 
 def narrow(instance: Sharing) -> bool:
-    """Whether no job can run beside another, and each needs one worker."""
+    """Return whether no job can run beside another, and each needs one worker."""
     return alone(instance) and bool((instance.scale_factors == 1).all())
 
 
 def of_all_policies(functions: Any, *, infeasible_because: str = "") -> tuple[Heuristic, ...]:
-    """The allocations that every policy is compared with, with what is promised of them.
+    """Return the allocations that every policy is compared with, with what is promised of them.
 
     Parameters
     ----------
@@ -116,7 +117,7 @@ def of_all_policies(functions: Any, *, infeasible_because: str = "") -> tuple[He
 
 
 def _pool_times(instance: Sharing, plan: Allocation) -> Any:
-    """(n+q, p) float: fraction of time of each row on each pool."""
+    """Return the fraction of time of each row on each pool, (n+q, p) float."""
     times = np.zeros((len(plan.time_fractions), len(instance.num_workers)))
     np.add.at(times.T, instance.pools, plan.time_fractions.T)
     return times
@@ -129,7 +130,7 @@ def _same_time(instance: Sharing, plan: Allocation) -> bool:
 
 
 def _full(instance: Sharing, plan: Allocation) -> bool:
-    """Whether a pool is full, or the jobs run all the time, where every job runs somewhere."""
+    """Return whether a pool is full, or the jobs run all the time, where every job runs somewhere."""
     if not (instance.pool_throughputs * instance.num_workers).any(axis=1).all():
         return True
     times = _pool_times(instance, plan)[: instance.num_jobs]
@@ -139,7 +140,7 @@ def _full(instance: Sharing, plan: Allocation) -> bool:
 
 
 def _finds_full(instance: Sharing, plan: Allocation) -> bool:
-    """Whether each job runs all the time, or finds all pools full on which it makes steps alone."""
+    """Return whether each job runs all the time, or finds all pools full on which it makes steps alone."""
     times = _pool_times(instance, plan)[: instance.num_jobs]
     full = instance.scale_factors @ times >= instance.num_workers * (1 - 1e-9)
     waits = times.sum(axis=1) < 1 - 1e-9
@@ -147,7 +148,7 @@ def _finds_full(instance: Sharing, plan: Allocation) -> bool:
 
 
 def _bottlenecks(instance: Sharing, plan: Allocation) -> bool:
-    """Whether each job runs all the time, or finds its pools full of jobs that have no more than it by weight."""
+    """Return whether each job runs all the time, or finds its pools full of jobs with no more than it by weight."""
     times = _pool_times(instance, plan)[: instance.num_jobs]
     usable = instance.pool_throughputs > 0
     weights = np.asarray(getattr(instance, "weights", np.ones(instance.num_jobs)), float)
@@ -163,7 +164,7 @@ def _bottlenecks(instance: Sharing, plan: Allocation) -> bool:
 
 
 def _by_size(instance: Sharing, plan: Allocation) -> bool:
-    """Whether, where no pool is full, each job divides its time over the pools that it can use by their size."""
+    """Return whether, where no pool is full, each job divides its time over the pools that it can use by their size."""
     times = _pool_times(instance, plan)[: instance.num_jobs]
     if (instance.scale_factors @ times >= instance.num_workers * (1 - 1e-6))[instance.num_workers > 0].any():
         return True
@@ -173,7 +174,7 @@ def _by_size(instance: Sharing, plan: Allocation) -> bool:
 
 
 def _pays(instance: Sharing, plan: Allocation) -> bool:
-    """Whether rows of pairs hold each job once, and make more together than taking turns, while workers are short."""
+    """Return whether pairs hold each job once, and make more together than taking turns, while workers are short."""
     packed = np.argwhere(plan.time_fractions[instance.num_jobs :] > 0)
     pairs = {int(pair) for pair, _ in packed}
     jobs = [job for pair in pairs for job in instance.pairs[pair].tolist()]
@@ -189,7 +190,7 @@ def _pays(instance: Sharing, plan: Allocation) -> bool:
 
 
 def _pairs_as_one(instance: Sharing, plan: Allocation) -> bool:
-    """Whether partners count as one job with the weights of both, which finds its pools full where it waits.
+    """Return whether partners count as one job with the weights of both, which finds its pools full where it waits.
 
     On pools where packing does not pay they take turns, so that both together run no longer than all the time.
     """
@@ -226,7 +227,7 @@ def _pairs_as_one(instance: Sharing, plan: Allocation) -> bool:
 
 
 def _heaviest_packed(instance: Sharing, plan: Allocation) -> bool:
-    """Whether the pairs packed are those of a heaviest matching, heaviest first, until the jobs' workers suffice.
+    """Return whether the pairs packed are a heaviest matching's, heaviest first, until the jobs' workers suffice.
 
     A pair weighs the workers' worth of steps that packing gains it over taking turns, on the mean of all workers.
     """
@@ -265,7 +266,7 @@ def _heaviest_packed(instance: Sharing, plan: Allocation) -> bool:
 
 
 def _as_without_pairs(instance: Sharing, plan: Allocation) -> bool:
-    """Whether without pairs the allocation is that of jobs alone."""
+    """Return whether without pairs the allocation is that of jobs alone."""
     if instance.num_pairs:
         return True
     other = fast.heterogeneity_agnostic(instance)

@@ -1,4 +1,4 @@
-"""gavel.shortest_job_first: what is promised of its heuristics, and small instances to test them on."""
+"""Entry of gavel.shortest_job_first: promises of its heuristics, and small instances to test them on."""
 
 from __future__ import annotations
 
@@ -6,22 +6,21 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from hypothesis import strategies as st
-
 from heuristics.gavel import shortest_job_first as fast
 from instances.gavel import traces
 from instances.gavel.shortest_job_first import ShortestJobFirst, from_trace, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
+from validation.kinds.promises import Relabelled, optimum
 from validation.problems.gavel.sharing import WIDE, alone, cluster, of_all_policies
+from validation.testing import st
 from validation.testing.arrays import whole_floats
-from validation.testing.promises import Relabelled, optimum
 
 __all__ = ["ENTRY", "strategy"]
 
 
 @st.composite
 def strategy(draw: st.DrawFn, *, fields: st.SearchStrategy[dict[str, Any]] | None = None) -> ShortestJobFirst:
-    """Shortest job first with 1 to 60 steps left."""
+    """Draw clusters for shortest job first, jobs with 1 to 60 steps left."""
     drawn = draw(cluster() if fields is None else fields)
     return ShortestJobFirst(**drawn, steps=draw(whole_floats(len(drawn["throughputs"]), 1, 60)))
 

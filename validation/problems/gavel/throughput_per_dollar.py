@@ -1,4 +1,4 @@
-"""gavel.throughput_per_dollar: what is promised of its heuristics, and small instances to test them on."""
+"""Entry of gavel.throughput_per_dollar: promises of its heuristics, and small instances to test them on."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from hypothesis import strategies as st
 
 from heuristics.gavel import throughput_per_dollar as fast
 from instances.gavel import traces
 from instances.gavel.throughput_per_dollar import ThroughputPerDollar, from_trace, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
+from validation.kinds.promises import Ratio, Relabelled
 from validation.problems.gavel.peers import pops
 from validation.problems.gavel.priced import priced
 from validation.problems.gavel.sharing import BLIND, WIDE, narrow, of_all_policies
-from validation.testing.promises import Ratio, Relabelled
+from validation.testing import st
 
 __all__ = ["ENTRY", "strategy"]
 
@@ -25,7 +25,7 @@ BLIND_TO_SLOS = "it does not look at SLOs"
 
 @st.composite
 def strategy(draw: st.DrawFn, *, fields: st.SearchStrategy[dict[str, Any]] | None = None) -> ThroughputPerDollar:
-    """Throughput per price, as a sum of ratios."""
+    """Draw clusters for throughput per price, a sum of ratios."""
     return ThroughputPerDollar(**draw(priced(fields=fields)))
 
 

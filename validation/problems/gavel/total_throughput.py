@@ -1,4 +1,4 @@
-"""gavel.total_throughput: what is promised of its heuristics, and small instances to test them on."""
+"""Entry of gavel.total_throughput: promises of its heuristics, and small instances to test them on."""
 
 from __future__ import annotations
 
@@ -6,22 +6,21 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from hypothesis import strategies as st
-
 from heuristics.gavel import total_throughput as fast
 from instances.gavel import traces
 from instances.gavel.total_throughput import TotalThroughput, from_trace, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
+from validation.kinds.promises import Ratio, Relabelled
 from validation.problems.gavel.peers import pops
 from validation.problems.gavel.sharing import WIDE, cluster, narrow, of_all_policies
-from validation.testing.promises import Ratio, Relabelled
+from validation.testing import st
 
 __all__ = ["ENTRY", "strategy"]
 
 
 @st.composite
 def strategy(draw: st.DrawFn, *, fields: st.SearchStrategy[dict[str, Any]] | None = None) -> TotalThroughput:
-    """Total throughput."""
+    """Draw clusters for total throughput."""
     return TotalThroughput(**draw(cluster() if fields is None else fields))
 
 

@@ -1,23 +1,22 @@
-"""synergy.allocation: what is promised of its heuristics, and small instances to test them on."""
+"""Entry of synergy.allocation: promises of its heuristics, and small instances to test them on."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import strategies as st
-
 from heuristics.synergy import allocation as fast
 from instances.synergy.allocation import SynergyAllocation, SynergyAllocationPlan, from_trace, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
+from validation.kinds.promises import BreaksOnly, Holds, NeverWorseThan, Relabelled
 from validation.problems.synergy.sensitivity import fair_by_default, jobs
-from validation.testing.promises import BreaksOnly, Holds, NeverWorseThan, Relabelled
+from validation.testing import st
 
 __all__ = ["ENTRY", "strategy"]
 
 
 @st.composite
 def strategy(draw: st.DrawFn, *, max_servers: int = 3, max_gpus: int = 4, max_configs: int = 5) -> SynergyAllocation:
-    """Jobs that fit the cluster's GPUs, with any configurations besides one within the proportional share."""
+    """Draw jobs that fit the cluster's GPUs, with any configurations besides one within the proportional share."""
     return SynergyAllocation(**draw(jobs(max_servers, max_gpus, max_configs)))
 
 
@@ -26,7 +25,7 @@ FEASIBLE = BreaksOnly((), fair_by_default, "where no job is owed more than its s
 
 
 def _fastest_within_share(instance: SynergyAllocation, plan: SynergyAllocationPlan) -> bool:
-    """Whether no job has a faster configuration within its share, where none is owed more."""
+    """Return whether no job has a faster configuration within its share, where none is owed more."""
     if not fair_by_default(instance):
         return True
     for table, share, choice in zip(instance.configs, instance.shares, plan.choices, strict=True):
@@ -37,7 +36,7 @@ def _fastest_within_share(instance: SynergyAllocation, plan: SynergyAllocationPl
 
 
 def _no_upgrade_fits(instance: SynergyAllocation, plan: SynergyAllocationPlan) -> bool:
-    """Whether there is nothing left for a faster configuration of any job."""
+    """Return whether there is nothing left for a faster configuration of any job."""
     left = instance.capacity - instance.chosen(plan.choices)[:, :2].sum(axis=0)
     if (left < 0).any():
         return True

@@ -1,19 +1,19 @@
-"""synergy.heterogeneous_allocation: what is promised of its heuristics, and small instances to test them on."""
+"""Entry of synergy.heterogeneous_allocation: promises of its heuristics, and small instances to test them on."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import numpy as np
-from hypothesis import strategies as st
 
 from heuristics.synergy import heterogeneous_allocation as fast
 from instances.synergy.allocation import SynergyAllocationPlan
 from instances.synergy.heterogeneous_allocation import HeterogeneousAllocation, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
+from validation.kinds.promises import BreaksOnly, Holds, NeverWorseThan
 from validation.problems.synergy import sensitivity
+from validation.testing import st
 from validation.testing.arrays import integers, whole_floats
-from validation.testing.promises import BreaksOnly, Holds, NeverWorseThan
 
 __all__ = ["ENTRY", "strategy"]
 
@@ -24,7 +24,7 @@ NO_TYPE_LEFT = "a job can find no machine type with enough free GPUs"
 def strategy(
     draw: st.DrawFn, *, max_types: int = 2, max_gpus: int = 3, max_configs: int = 3
 ) -> HeterogeneousAllocation:
-    """Jobs that fit the cluster's GPUs, with configurations on every machine type, one of them within its share."""
+    """Draw jobs that fit the cluster's GPUs, with configurations on every machine type, one within its share."""
     k = draw(st.integers(1, max_types))
     num_servers = draw(integers(k, 1, 2))
     server_gpus = draw(integers(k, 1, max_gpus))
@@ -53,7 +53,7 @@ def strategy(
 
 
 def _one_type(instance: HeterogeneousAllocation) -> bool:
-    """Whether there is one machine type, with GPUs for all jobs, whose shares give them what they are owed."""
+    """Return whether there is one machine type, with GPUs for all jobs, whose shares give them what they are owed."""
     if instance.num_types > 1:
         return False
     best = np.array([choices[0] for choices in instance.proportional_choices])
@@ -65,7 +65,7 @@ def _one_type(instance: HeterogeneousAllocation) -> bool:
 
 
 def _fastest_within_share(instance: HeterogeneousAllocation, plan: SynergyAllocationPlan) -> bool:
-    """Whether no job that has a configuration within its share has a faster one within that share of its type."""
+    """Return whether no job with a configuration within its share has a faster one within that share of its type."""
     for job, choice in enumerate(plan.choices.tolist()):
         kinds = instance.config_types[job]
         best = instance.proportional_choices[job]
@@ -75,7 +75,7 @@ def _fastest_within_share(instance: HeterogeneousAllocation, plan: SynergyAlloca
 
 
 def _no_upgrade_fits(instance: HeterogeneousAllocation, plan: SynergyAllocationPlan) -> bool:
-    """Whether there is nothing left for a faster configuration of any job on its type."""
+    """Return whether there is nothing left for a faster configuration of any job on its type."""
     left = instance.capacity[:, :2].astype(float)
     chosen = [
         (table[c], kinds[c])
@@ -94,7 +94,7 @@ def _no_upgrade_fits(instance: HeterogeneousAllocation, plan: SynergyAllocationP
 
 
 def _largest_first(instance: HeterogeneousAllocation, plan: SynergyAllocationPlan) -> bool:
-    """Whether each job, those of most GPUs first, is where its share makes it fastest, of the types with enough left.
+    """Return whether jobs, most GPUs first, are where their share makes them fastest, of the types with enough left.
 
     One that finds no such type is where most are left.  Up to the first that is owed more than its shares give it.
     """

@@ -1,4 +1,4 @@
-"""synergy.placement: what is promised of its heuristics, and small instances to test them on."""
+"""Entry of synergy.placement: promises of its heuristics, and small instances to test them on."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from heuristics.synergy import placement as fast
 from instances.synergy.placement import SynergyPlacement, SynergyPlacementPlan, from_trace, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
+from validation.kinds.promises import BreaksOnly, Holds, NeverWorseThan, optimum
+from validation.testing import st
 from validation.testing.arrays import quarters, whole_floats
-from validation.testing.promises import BreaksOnly, Holds, NeverWorseThan, optimum
 
 __all__ = ["ENTRY", "strategy"]
 
@@ -24,7 +24,7 @@ ROUNDS_TO_WHOLE_GPUS = "CPU cores and memory follow the GPUs that are rounded, a
 
 @st.composite
 def strategy(draw: st.DrawFn, *, max_servers: int = 3, max_jobs: int = 5, max_gpus: int = 4) -> SynergyPlacement:
-    """Jobs of any demands, larger than a server too; not all need fit."""
+    """Draw jobs of any demands, larger than a server too; not all need fit."""
     servers: dict[str, Any] = {
         "num_servers": draw(st.integers(1, max_servers)),
         "server_gpus": draw(st.integers(1, max_gpus)),
@@ -41,7 +41,7 @@ def strategy(draw: st.DrawFn, *, max_servers: int = 3, max_jobs: int = 5, max_gp
 
 @st.composite
 def _cut_from(draw: st.DrawFn, /, max_jobs: int, **servers: Any) -> NDArray[np.float64]:
-    """Demands of jobs that fit whole, and leave little or nothing free: servers, cut into jobs at quarters."""
+    """Draw demands that fit whole and leave little or nothing free: servers, cut into jobs at quarters."""
     capacity = [servers["server_gpus"], servers["server_cpus"], servers["server_memory"]]
     jobs = []
     for _ in range(servers["num_servers"]):
@@ -55,7 +55,7 @@ def _cut_from(draw: st.DrawFn, /, max_jobs: int, **servers: Any) -> NDArray[np.f
 
 
 def _whole_or_alike(instance: SynergyPlacement, plan: SynergyPlacementPlan) -> bool:
-    """Whether a job cut through a GPU, where that is forbidden, is one of those that nothing could be found for."""
+    """Return whether no job is cut through a GPU where forbidden, but those that nothing could be found for."""
     gpus = plan.shares * instance.demands[:, :1]
     cut = (np.abs(gpus - np.rint(gpus)) > 1e-6).any(axis=1)
     return not instance.integral_gpus or bool(np.allclose(plan.shares[cut], 1 / instance.num_servers))
@@ -73,13 +73,13 @@ DIVISIBLE = BreaksOnly((), lambda instance: not instance.integral_gpus, "where G
 
 
 def _whole_jobs_fit(instance: SynergyPlacement) -> bool:
-    """Whether jobs hold whole GPUs, and the servers have as many."""
+    """Return whether jobs hold whole GPUs, and the servers have as many."""
     gpus = instance.demands[:, 0]
     return bool((gpus % 1 == 0).all() and gpus.sum() <= instance.num_servers * instance.server_gpus)
 
 
 def _most_balanced(instance: SynergyPlacement, plan: SynergyPlacementPlan) -> bool:
-    """Whether jobs, those of the largest fraction of a server first, are where the scarcest resource is least scarce.
+    """Return whether jobs, the largest fraction of a server first, are where the scarcest resource is least scarce.
 
     Where one finds no server with room, jobs are cut and taken back, and nothing is said.
     """

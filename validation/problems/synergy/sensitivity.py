@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from instances.synergy.sensitivity import SensitiveJobs
+from validation.testing import st
 from validation.testing.arrays import quarters, whole_floats
 
 MOST_JOBS = 12
@@ -18,7 +18,7 @@ __all__ = ["configs", "fair_by_default", "fair_throughputs", "gpu_demands", "job
 
 @st.composite
 def jobs(draw: st.DrawFn, max_servers: int, max_gpus: int, max_configs: int) -> dict[str, Any]:
-    """Fields of jobs that fit the GPUs of a cluster, with any configurations."""
+    """Draw the fields of jobs that fit the GPUs of a cluster, with any configurations."""
     num_servers = draw(st.integers(1, max_servers))
     server_gpus = draw(st.integers(1, max_gpus))
     # Shares of quarters of a core, so that some lie between two configurations.
@@ -39,7 +39,7 @@ def jobs(draw: st.DrawFn, max_servers: int, max_gpus: int, max_configs: int) -> 
 
 @st.composite
 def gpu_demands(draw: st.DrawFn, total: int, most: int) -> list[int]:
-    """Demands that sum to at most ``total``, in half of them to all of it."""
+    """Draw demands of GPUs that sum to at most ``total``, in half of the draws to all of it."""
     demands: list[int] = []
     filled = draw(st.booleans())
     while total and len(demands) < MOST_JOBS and (not demands or filled or draw(st.booleans())):
@@ -50,7 +50,7 @@ def gpu_demands(draw: st.DrawFn, total: int, most: int) -> list[int]:
 
 @st.composite
 def configs(draw: st.DrawFn, gpus: int, cpus: float, most: int) -> NDArray[np.float64]:
-    """Configurations of a job on ``gpus`` GPUs, the first within its share of ``cpus`` cores and of any memory."""
+    """Draw configurations of a job on ``gpus`` GPUs, the first within its share of ``cpus`` cores and of any memory."""
     first = [float(draw(st.integers(0, int(cpus)))), float(draw(st.integers(0, gpus))), draw(st.integers(0, 4))]
     rest = draw(whole_floats((draw(st.integers(0, most - 1)), 3), 0, 4 * gpus))
     if draw(st.booleans()):
@@ -61,13 +61,13 @@ def configs(draw: st.DrawFn, gpus: int, cpus: float, most: int) -> NDArray[np.fl
 
 @st.composite
 def fair_throughputs(draw: st.DrawFn, tables: list[NDArray[np.float64]]) -> dict[str, Any]:
-    """The field left out, as its default needs, or throughputs that some configuration of each job just attains."""
+    """Draw no field, for its default, or throughputs that some configuration of each job just attains."""
     if draw(st.integers(0, 3)) < 3:
         return {}
     return {"fair_throughputs": np.array([draw(st.sampled_from([0.0, *table[:, 2].tolist()])) for table in tables])}
 
 
 def fair_by_default(instance: SensitiveJobs[Any]) -> bool:
-    """Whether each job has a configuration within its share, and is owed no more than its fastest there."""
+    """Return whether each job has a configuration within its share, and is owed no more than its fastest there."""
     choices = instance.proportional_choices
     return bool((choices >= 0).all() and (instance.fair_throughputs <= instance.chosen(choices)[:, 2]).all())

@@ -1,4 +1,4 @@
-"""synergy.tuning: what is promised of its heuristics, and small instances to test them on."""
+"""Entry of synergy.tuning: promises of its heuristics, and small instances to test them on."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from hypothesis import strategies as st
 
 from heuristics.synergy import tuning as fast
 from instances.synergy.tuning import Tuning, TuningPlan, from_trace, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
+from validation.kinds.promises import BreaksOnly, Holds, NeverWorseThan, Relabelled
 from validation.problems.synergy.sensitivity import fair_by_default, jobs
+from validation.testing import st
 from validation.testing.arrays import quarters
-from validation.testing.promises import BreaksOnly, Holds, NeverWorseThan, Relabelled
 
 __all__ = ["ENTRY", "strategy"]
 
@@ -26,7 +26,7 @@ SKIPS_JOBS = "it skips the jobs whose best-case demand no longer fits"
 
 
 def _stage_one_bound(instance: Tuning) -> float:
-    """Synergy's super-machine: the relaxation of stage one (Theorem 4.1)."""
+    """Return the value of Synergy's super-machine: the relaxation of stage one (Theorem 4.1)."""
     # Pyomo is imported only where a bound is asked for.
     import formulations
     from formulations.synergy.allocation import relaxation
@@ -36,7 +36,7 @@ def _stage_one_bound(instance: Tuning) -> float:
 
 @st.composite
 def strategy(draw: st.DrawFn, *, max_servers: int = 3, max_gpus: int = 4, max_configs: int = 4) -> Tuning:
-    """The same jobs, to be placed; they may be split over servers or not, or some have to be."""
+    """Draw jobs to be tuned and placed; they may be split over servers or not, or some have to be."""
     if draw(st.booleans()):
         return draw(_to_split())
     return Tuning(**draw(jobs(max_servers, max_gpus, max_configs)), allow_split=draw(st.booleans()))
@@ -44,7 +44,7 @@ def strategy(draw: st.DrawFn, *, max_servers: int = 3, max_gpus: int = 4, max_co
 
 @st.composite
 def _to_split(draw: st.DrawFn) -> Tuning:
-    """Servers of 4 GPUs and jobs of 3, of which one has to be split, each faster with a little more."""
+    """Draw servers of 4 GPUs and jobs of 3, of which one has to be split, each faster with a little more."""
     share = draw(quarters(2, 1, 3))
     # Of many configurations, Hypothesis draws few that differ.
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
@@ -64,17 +64,17 @@ def _to_split(draw: st.DrawFn) -> Tuning:
 
 
 def _owed_no_more(instance: Tuning) -> bool:
-    """Whether jobs may be split and none is owed more than its share gives it."""
+    """Return whether jobs may be split and none is owed more than its share gives it."""
     return instance.allow_split and fair_by_default(instance)
 
 
 def _within_share(instance: Tuning, plan: TuningPlan) -> bool:
-    """Whether each job that runs has its fastest configuration within its share."""
+    """Return whether each job that runs has its fastest configuration within its share."""
     return all(choice in (-1, share) for choice, share in zip(plan.choices, instance.proportional_choices, strict=True))
 
 
 def _no_upgrade_fits(instance: Tuning, plan: TuningPlan) -> bool:
-    """Whether no job that runs has a faster configuration for which all of its servers have something left."""
+    """Return whether no job that runs has a faster configuration for which all of its servers have something left."""
     left = np.array([instance.server_cpus, instance.server_memory]) - instance.used(plan.choices, plan.gpus)
     for job, choice in enumerate(plan.choices.tolist()):
         if choice < 0:
@@ -90,7 +90,7 @@ def _no_upgrade_fits(instance: Tuning, plan: TuningPlan) -> bool:
 def _left_out_only_if_full(
     choices_of: Callable[[Tuning], Any], *, split: bool = True
 ) -> Callable[[Tuning, TuningPlan], bool]:
-    """Whether no job is left out that the servers, as they are in the end, could hold as ``choices_of`` says."""
+    """Return the test that no job is left out that the servers, as they end, could hold as ``choices_of`` says."""
 
     def test(instance: Tuning, plan: TuningPlan) -> bool:
         left = np.array([instance.server_cpus, instance.server_memory]) - instance.used(plan.choices, plan.gpus)
@@ -113,7 +113,7 @@ def _left_out_only_if_full(
 
 
 def _most_balanced(instance: Tuning, plan: TuningPlan) -> bool:
-    """Whether jobs, those of most GPUs first, are where the scarcest resource is least scarce, at their best.
+    """Return whether jobs, those of most GPUs first, are where the scarcest resource is least scarce, at their best.
 
     Where a job finds no server with room, jobs are split or reduced, and nothing is said.
     """

@@ -1,4 +1,4 @@
-"""Settings, one module for each paper: how its problems follow one another in a replay.
+"""Settings, one module for each paper: the order of its problems in a replay.
 
 Each module has ``PROBLEMS``, the problems of the catalogue that it asks, the first of them the one whose decision maker
 is compared, and ``from_jobs(jobs, *, problem, rng, **options) -> Setting``, which makes a setting of a job table
@@ -17,7 +17,7 @@ __all__ = ["module_of", "problems"]
 
 
 def problems() -> dict[str, str]:
-    """Every problem that a setting asks, and the module of that setting."""
+    """Return every problem that a setting asks, and the module of that setting."""
     found: dict[str, str] = {}
     for module in sorted(one.name for one in pkgutil.iter_modules(__path__)):
         for problem in importlib.import_module(f"{__name__}.{module}").PROBLEMS:
@@ -26,7 +26,7 @@ def problems() -> dict[str, str]:
 
 
 def module_of(problem: str) -> ModuleType:
-    """The module whose ``from_jobs`` makes a setting that asks ``problem``.
+    """Return the module whose ``from_jobs`` makes a setting that asks ``problem``.
 
     Raises
     ------

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from instances.afs.curves import curves
-from instances.afs.elastic_sharing import EXACT, ElasticSharing, Schedule, beginning
+from instances.afs.elastic_sharing import EXACT, ElasticSharing, Schedule
+from instances.afs.simulation import beginning
 from instances.base import InstanceError
 from instances.data.lines import Source
 from instances.schema import FloatArray, IntArray
@@ -58,7 +59,7 @@ class Elastic:
     preemption : bool
         Whether a job that runs may lose all its GPUs.
     name : str
-        What tables call the setting.
+        Name of the setting in tables.
     """
 
     jobs: Jobs
@@ -72,17 +73,17 @@ class Elastic:
 
     @property
     def capacity(self) -> FloatArray:
-        """(1,) float: GPUs of the cluster."""
+        """GPUs of the cluster, (1,) float."""
         return np.array([float(self.num_gpus)])
 
     def begin(self) -> Decide:
-        """What decides in one replay."""
+        """Return the function that decides in one replay."""
         return _Course(self).decide
 
     all_run = True
 
     def ways(self) -> Ways:
-        """Each job on some GPUs; on concave curves turns make any average share."""
+        """Return each job on some GPUs; on concave curves turns make any average share."""
         concave = bool((np.diff(self.throughputs, n=2, axis=1) <= EXACT * self.throughputs[:, -1:]).all())
         corners = enumerate(map(corners_of, self.throughputs))
         return Ways.alone(
@@ -92,10 +93,10 @@ class Elastic:
         )
 
     def slots(self) -> None:
-        """Nobody has a deadline that counts."""
+        """Return None: no job has a deadline that counts."""
 
     def equal_rates(self, jobs: IntArray) -> FloatArray:
-        """(m,) float: iterations/s of each on an m-th of the GPUs, between the whole numbers of them in proportion."""
+        """Return each job's rate on an m-th of the GPUs, linear between whole numbers, (m,) float, iterations/s."""
         share = self.num_gpus / len(jobs)
         low = int(share)
         part = share - low
@@ -104,7 +105,7 @@ class Elastic:
 
 
 class _Course:
-    """One replay: the plan that is followed, and how far."""
+    """One replay: the plan that is followed, and the progress on it."""
 
     def __init__(self, setting: Elastic) -> None:
         self.setting = setting
@@ -137,7 +138,7 @@ class _Course:
         return Decision(rates=rates, gpus=shares.astype(float), until=until if until > state.now else np.inf)
 
     def _on_plan(self, state: State) -> bool:
-        """Whether nobody has come, and everybody has got on as planned."""
+        """Return whether no job has come, and every job has got on as planned."""
         jobs = state.jobs
         if (self.place[jobs] < 0).any():
             return False
@@ -169,7 +170,7 @@ class _Course:
         self.place[jobs] = np.arange(len(jobs))
 
     def _kept(self, state: State, shares: IntArray) -> IntArray:
-        """The shares, but that jobs that run keep what they need to run."""
+        """Return the shares, changed so that jobs that run keep what they need to run."""
         holds = state.gpus[:, 0] > 0
         needed = np.where(holds, self.fewest[state.jobs], 0)
         if (shares >= needed).all():
@@ -199,7 +200,7 @@ def generate(
     quantum: float = 7200.0,
     preemption: bool = True,
 ) -> Elastic:
-    """Jobs that arrive at random, with the durations and numbers of GPUs that Gavel draws (section 7.1 there).
+    """Draw jobs that arrive at random, with the durations and numbers of GPUs that Gavel draws (section 7.1 there).
 
     Parameters
     ----------
@@ -249,7 +250,7 @@ def from_jobs(
     quantum: float = 7200.0,
     preemption: bool = True,
 ) -> Elastic:
-    """The jobs of a table as elastic jobs, as :func:`instances.afs.elastic_sharing.from_trace` makes them.
+    """Make elastic jobs of a table, as :func:`instances.afs.elastic_sharing.from_trace` does.
 
     A job that names a model for which there is a table gets that model's curve, at a batch size drawn; any other, a
     curve drawn.  It asks for its GPUs, at most the cluster's, and its work is what it would do on them in its duration

@@ -61,12 +61,12 @@ __all__ = ["NEVER", "PROBLEMS", "Aryl", "Loans", "daily", "four_servers", "from_
 PROBLEMS = ("aryl.elastic_allocation", "aryl.reclaim", "aryl.base_allocation", "aryl.placement")
 
 DAY = 86_400.0
-"""s"""
+"""Length of a day, s."""
 
 
 @dataclass(frozen=True, eq=False)
 class Loans:
-    """How many inference servers are on loan, a step function of time.
+    """Number of inference servers on loan, a step function of time.
 
     Attributes
     ----------
@@ -101,18 +101,18 @@ class Loans:
             raise ReplayError(f"loans: got {self.servers.min()} servers, must be at least 0")
 
     def at(self, now: float) -> int:
-        """Servers on loan at a time."""
+        """Return the servers on loan at a time."""
         return int(self.servers[self._step(now)[1]])
 
     def next(self, now: float) -> float:
-        """When their number is told anew, s; infinite for never."""
+        """Return the next time at which the number may change, s; infinite for never."""
         begun, step = self._step(now)
         if step + 1 < len(self.times):
             return begun + float(self.times[step + 1])
         return begun + self.period
 
     def _step(self, now: float) -> tuple[float, int]:
-        """When the period of a time began, and the step in it."""
+        """Return the beginning of the period of a time, and the step in it."""
         # A time that this has told may have been rounded down.
         now += 2 * math.ulp(now)
         begun = 0.0 if math.isinf(self.period) else math.floor(now / self.period) * self.period
@@ -120,11 +120,11 @@ class Loans:
 
 
 NEVER = Loans(np.zeros(1), np.zeros(1, np.int64))
-"""No server is ever on loan."""
+"""Loan of no server, ever."""
 
 
 def daily(num_servers: int, *, least: int = 0, steps: int = 24, quiet: float = 4.0) -> Loans:
-    """A demand for inference of a daily shape: most servers are on loan at a quiet hour, fewest half a day later.
+    """Return a loan of a daily shape: most servers are on loan at a quiet hour, fewest half a day later.
 
     A cosine, made for examples; the paper's own demand is in its Figure 1 only.
 
@@ -143,7 +143,7 @@ def daily(num_servers: int, *, least: int = 0, steps: int = 24, quiet: float = 4
 
 
 class Cluster(TypedDict, total=False):
-    """What a workload runs on: fields of :class:`Aryl`."""
+    """Cluster of a workload: fields of :class:`Aryl`."""
 
     num_servers: int
     loans: Loans
@@ -176,7 +176,7 @@ class Aryl:
     overtake : bool
         Whether a waiting job that the idle GPUs cannot hold lets others pass.
     name : str
-        What tables call the setting.
+        Name of the setting in tables.
 
     Raises
     ------
@@ -225,17 +225,17 @@ class Aryl:
 
     @property
     def capacity(self) -> FloatArray:
-        """(s,) float: GPUs of each server, those of the training cluster first."""
+        """GPUs of each server, (s,) float, those of the training cluster first."""
         return np.full(self.num_servers + self.loanable, float(self.server_gpus))
 
     all_run = True
 
     def begin(self) -> Decide:
-        """What decides in one replay."""
+        """Return the function that decides in one replay."""
         return _Scheduler(self)
 
     def ways(self) -> Ways:
-        """Each job on its most workers, on training servers or on all servers that are ever on loan."""
+        """Return each job on its most workers, on training servers or on all servers that are ever on loan."""
         most, size, speed = self.max_workers.tolist(), self.gpus_per_worker.tolist(), self.inference_speed
         on_training = ((job, float(many), (many * size[job], 0)) for job, many in enumerate(most))
         on_loan = ((job, many * speed, (0, many * size[job])) for job, many in enumerate(most))
@@ -245,17 +245,17 @@ class Aryl:
         )
 
     def slots(self) -> None:
-        """Nobody has a deadline that counts."""
+        """Return None: no job has a deadline that counts."""
 
     def equal_rates(self, jobs: IntArray) -> FloatArray:
-        """(m,) float: workers of each on an m-th of the training GPUs, at most its maximum."""
+        """Return the workers of each job on an m-th of the training GPUs, at most its maximum, (m,) float."""
         share = self.num_servers * self.server_gpus / len(jobs)
         rates: FloatArray = np.minimum(self.max_workers[jobs], share / self.gpus_per_worker[jobs])
         return rates
 
 
 class _Scheduler:
-    """What decides in one replay: where the workers are, and which servers are on loan."""
+    """Decisions of one replay: the places of the workers, and the servers that are on loan."""
 
     def __init__(self, setting: Aryl) -> None:
         self.setting = setting
@@ -286,7 +286,7 @@ class _Scheduler:
         )
 
     def _free(self) -> IntArray:
-        """(s,) int: GPUs of each server that no worker holds."""
+        """Return the GPUs of each server that no worker holds, (s,) int."""
         held = self.setting.gpus_per_worker[self.jobs] @ (self.base[self.jobs] + self.flexible[self.jobs])
         free: IntArray = np.where(self.there, self.setting.server_gpus, 0) - held
         return free
@@ -369,7 +369,7 @@ class _Scheduler:
     # --- placement (section 5.3) ---
 
     def _placed(self, jobs: IntArray, workers: IntArray, free: IntArray, flexible: BoolArray, ask: Ask) -> IntArray:
-        """(m, s) int: workers on each server; a job may have fewer than it should."""
+        """Return the workers on each server, (m, s) int; a job may have fewer than it should."""
         setting = self.setting
         placed = np.zeros((len(jobs), len(free)), np.int64)
         servers = np.flatnonzero(free > 0)
@@ -400,7 +400,7 @@ def _setting(
     names: object = None,
     **cluster: Unpack[Cluster],
 ) -> Aryl:
-    """A setting of jobs whose ``durations`` are those on their base demands."""
+    """Return a setting of jobs whose ``durations`` are those on their base demands."""
     return Aryl(
         jobs=Jobs(
             names=np.arange(len(arrivals)) if names is None else names,
@@ -417,7 +417,7 @@ def _setting(
 
 
 def four_servers(**cluster: Unpack[Cluster]) -> Aryl:
-    """Three jobs on one training server of 2 GPUs, with two inference servers on loan from 0 s to 100 s.
+    """Return three jobs on one training server of 2 GPUs, with two inference servers on loan from 0 s to 100 s.
 
     Job a has 2 workers and takes 300 s, b has 2 and takes 200 s, c is elastic, 1 to 3 workers, and takes 360 s on one;
     all are there at 0.
@@ -442,7 +442,7 @@ def generate(
     loaned: int = 3,
     **cluster: Unpack[Cluster],
 ) -> Aryl:
-    """Jobs of minutes to hours on a few servers, and a loan of a daily shape.
+    """Draw jobs of minutes to hours on a few servers, and a loan of a daily shape.
 
     Parameters
     ----------
@@ -484,7 +484,7 @@ def from_jobs(
     scaling: int = 2,
     overtake: bool = True,
 ) -> Aryl:
-    """The jobs of a table, some of which are drawn to be elastic.
+    """Make a setting of the jobs of a table, some of which are drawn to be elastic.
 
     A job's GPUs and duration are those of its base demand.  Workers are as large as divides both its GPUs and a
     server's: eight GPUs are one worker on servers of eight, twelve are three.

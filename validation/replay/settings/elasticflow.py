@@ -77,7 +77,7 @@ CRUMB = 1e-6
 
 
 class Deadlines(TypedDict, total=False):
-    """How a workload is run: what :class:`ElasticFlow` is told beside its jobs and GPUs."""
+    """Options of a workload: fields of :class:`ElasticFlow` beside its jobs and GPUs."""
 
     problem: str
     slot_seconds: float
@@ -139,7 +139,7 @@ class ElasticFlow:
 
     @property
     def name(self) -> str:
-        """What tables call the setting."""
+        """Name of the setting in tables."""
         return "elasticflow" if self.admission_control else "elasticflow without admission"
 
     @property
@@ -149,34 +149,34 @@ class ElasticFlow:
 
     @property
     def capacity(self) -> FloatArray:
-        """(1,) float: GPUs of the cluster."""
+        """GPUs of the cluster, (1,) float."""
         return np.array([float(self.num_gpus)])
 
     @cached_property
     def curves(self) -> FloatArray:
-        """(n, num_gpus+1) float: iterations/s; where jobs are placed, those of the next lower power of two."""
+        """Rates in iterations/s, (n, num_gpus+1) float; where jobs are placed, those of the next lower power of two."""
         if self.server_gpus is None:
             return self.throughputs
         return self.throughputs[:, power_of_two_below(np.arange(self.num_gpus + 1))]
 
     @property
     def all_run(self) -> bool:
-        """Whether every job is run to its end."""
+        """True if every job is run to its end."""
         return not self.admission_control or self.turned_away == "best_effort"
 
     def begin(self) -> Decide:
-        """What decides in one replay."""
+        """Return the function that decides in one replay."""
         return _Slots(self)
 
     def ways(self) -> Ways:
-        """Each job on some GPUs."""
+        """Return each job on some GPUs."""
         corners = enumerate(map(corners_of, self.curves))
         return Ways.alone(
             self.capacity, ((job, float(self.curves[job, gpus]), (gpus,)) for job, some in corners for gpus in some)
         )
 
     def slots(self) -> Slots:
-        """Slots from the first beginning at which a job is there to its deadline.
+        """Return the slots of each job, from the first beginning at which it is there to its deadline.
 
         An admitted job gets no GPUs in a slot that its deadline cuts; any other may still be done in it.
         """
@@ -195,7 +195,7 @@ class ElasticFlow:
         )
 
     def equal_rates(self, jobs: IntArray) -> FloatArray:
-        """(m,) float: iterations/s of each on an m-th of the GPUs, between the whole numbers of them in proportion."""
+        """Return each job's rate on an m-th of the GPUs, linear between whole numbers, (m,) float, iterations/s."""
         share = self.num_gpus / len(jobs)
         low = int(share)
         best = np.maximum.accumulate(self.curves[jobs], axis=1)
@@ -204,7 +204,7 @@ class ElasticFlow:
 
 
 class _Slots:
-    """What decides at the beginning of each slot, and remembers what was promised."""
+    """Decisions at the beginning of each slot, with the promises that were made."""
 
     def __init__(self, setting: ElasticFlow) -> None:
         self.setting = setting
@@ -236,7 +236,7 @@ class _Slots:
         return deadlines[state.jobs]
 
     def _slots_left(self, state: State) -> IntArray:
-        """(m,) int: whole slots until each job's deadline; 0 without one."""
+        """Return the whole slots until each job's deadline, (m,) int; 0 without one."""
         deadlines = self._deadlines(state)
         seconds = np.where(np.isfinite(deadlines), deadlines - state.now, 0.0)
         slots: IntArray = np.floor(seconds / self.setting.slot_seconds + TOLERANCE).astype(np.int64)
@@ -277,7 +277,7 @@ class _Slots:
     def _share_out(
         self, state: State, ask: Ask, slots: IntArray, promised: BoolArray, best_effort: BoolArray
     ) -> IntArray:
-        """(m,) int: GPUs of each job in this slot."""
+        """Return the GPUs of each job in this slot, (m,) int."""
         instance: ElasticFlowAllocation | MinimumSatisfactoryShare | BestEffort
         if best_effort.any():
             rows = np.flatnonzero(promised | best_effort)
@@ -310,7 +310,7 @@ class _Slots:
         return gpus
 
     def _planned(self, state: State, slots: IntArray, promised: BoolArray, best_effort: BoolArray) -> int:
-        """Slots in which all best-effort jobs are done by any rule that leaves no GPU idle which a job could use.
+        """Return the slots in which all best-effort jobs are done by any rule that idles no GPU which a job could use.
 
         After the last deadline every one that does not run waits for others that hold all GPUs.
         """
@@ -323,7 +323,7 @@ class _Slots:
         return int(slots[promised].max(initial=0) + alone.max() + -(-alone.sum() // most))
 
     def _by_deadline(self, state: State, ask: Ask, slots: IntArray) -> IntArray:
-        """(m,) int: GPUs of each job in this slot where nothing is promised; late jobs first, those without last."""
+        """Return the GPUs of each job in this slot without promises, (m,) int; late jobs first, those without last."""
         deadlines = self._deadlines(state)
         order = np.argsort(deadlines, kind="stable")
         due = np.where(np.isfinite(deadlines), np.maximum(slots, 1), slots.max(initial=1) + 1)
@@ -353,7 +353,7 @@ class _Slots:
         )
 
     def _place(self, state: State, ask: Ask, sizes: IntArray) -> tuple[IntArray, IntArray]:
-        """GPUs and blocks of the jobs that run."""
+        """Return the GPUs and blocks of the jobs that run."""
         setting = self.setting
         assert setting.server_gpus is not None
         runs = np.flatnonzero(sizes)
@@ -380,7 +380,7 @@ class _Slots:
 
 
 def figure_3(**options: Unpack[Deadlines]) -> ElasticFlow:
-    """The two jobs of Figure 3, in seconds: 3 iterations each, at 1 and 1.5 on one and two GPUs, due by 3 and 3.5 s.
+    """Return the jobs of Figure 3, in seconds: 3 iterations each, at 1 and 1.5 on 1 and 2 GPUs, due by 3 and 3.5 s.
 
     EDF runs the first on both GPUs, for 2 s, and then the second, which is done at 4 s, too late.  With a GPU each both
     are done after 3 s.
@@ -409,7 +409,7 @@ def generate(
     best_effort: float = 0.2,
     **options: Unpack[Deadlines],
 ) -> ElasticFlow:
-    """Jobs of :func:`instances.elasticflow.synthetic.draw_jobs` that come one after the other.
+    """Draw jobs by :func:`instances.elasticflow.synthetic.draw_jobs` that come one after the other.
 
     Parameters
     ----------
@@ -457,7 +457,7 @@ def from_jobs(
     turned_away: str = "best_effort",
     server_gpus: int | None = None,
 ) -> ElasticFlow:
-    """The jobs of a table, as section 6.1 makes them of a trace.
+    """Make a setting of the jobs of a table, as section 6.1 makes them of a trace.
 
     A job has the iterations that its model does in the trace's duration on its GPUs (on the most that were measured, if
     those are fewer), or those that the table says.  Models and batch sizes that the table does not have are drawn from
@@ -530,7 +530,7 @@ def from_jobs(
 
 
 def _kinds(rng: np.random.Generator, jobs: pd.DataFrame, known: list[tuple[str, int]]) -> list[tuple[str, int]]:
-    """Model and batch size of each job; all are drawn unless the table has both."""
+    """Return the model and batch size of each job; all are drawn unless the table has both."""
     if "model" not in jobs or "batch_size" not in jobs:
         return [known[number] for number in rng.integers(0, len(known), len(jobs))]
     kinds = list(zip(jobs["model"].tolist(), jobs["batch_size"].tolist(), strict=True))

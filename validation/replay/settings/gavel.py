@@ -55,15 +55,15 @@ PROBLEMS = (
 )
 
 IN_ORDER = ("gavel.fifo", "gavel.hierarchical_fairness")
-"""Policies to which the order of the jobs means that of their arrival."""
+"""Policies that take the order of the jobs for that of their arrival."""
 
 JITTER = 1e-6
-"""By what part a job's weight, steps or speed is off in what the decision maker sees, where ties have a seed."""
+"""Relative error of a job's weight, steps or speed in what the decision maker sees, where ties have a seed."""
 
 EXACT = "exact"
 
 MOST_SHARING = 100
-"""Jobs of which every pair is a way to run, where schedules are bounded."""
+"""Most jobs of which every pair is a way to run, where schedules are bounded."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,22 +118,22 @@ class Policy:
 
     @property
     def name(self) -> str:
-        """What tables call the setting."""
+        """Name of the setting in tables."""
         return f"{self.problem}, " + ("exactly" if self.round_length is None else f"rounds of {self.round_length:g} s")
 
     @property
     def capacity(self) -> FloatArray:
-        """(p,) float: workers of each pool."""
+        """Workers of each pool, (p,) float."""
         return np.asarray(self.num_workers, float)
 
     all_run = True
 
     def begin(self) -> Decide:
-        """What decides in one replay."""
+        """Return the function that decides in one replay."""
         return _Course(self).decide
 
     def ways(self) -> Ways:
-        """Each job on each type, and with each partner there; of many jobs with its best one, which pays for half."""
+        """Return each job on each type, and with each partner; of many jobs with its best one, which pays for half."""
         fits = self.scale_factors[:, None] <= self.num_workers[self.pools][None, :]
         job, kind = np.nonzero(fits & (self.throughputs > 0))
         way, rate, width = np.arange(len(job)), self.throughputs[job, kind], self.scale_factors[job].astype(float)
@@ -162,17 +162,17 @@ class Policy:
         return Ways(self.capacity, takes, way[some], job[some], rate[some], attained=attained)
 
     def slots(self) -> None:
-        """SLOs are told, and no more than that."""
+        """Return None: SLOs are told to the decision maker, and have no slots."""
 
     def equal_rates(self, jobs: IntArray) -> FloatArray:
-        """(m,) float: steps/s of each of these jobs under X_isolated (4.1)."""
+        """Return each of these jobs' rate under X_isolated (4.1), (m,) float, steps/s."""
         shares = self.num_workers / (len(jobs) * self.scale_factors[jobs, None])
         shares = shares / np.maximum(1.0, shares.sum(axis=1, keepdims=True))
         return np.asarray((shares * self._on_pools[jobs]).sum(axis=1))
 
     @cached_property
     def _on_pools(self) -> FloatArray:
-        """(n, p) float: steps/s of each job alone on each pool, at its best placement there."""
+        """Rate of each job alone on each pool, at its best placement there, (n, p) float, steps/s."""
         return Sharing(
             throughputs=self.throughputs,
             num_workers=self.num_workers,
@@ -182,7 +182,7 @@ class Policy:
 
 
 def pairs_of(policy: Policy, jobs: IntArray) -> dict[str, Any]:
-    """Those of the jobs that may share workers."""
+    """Return the pairs of the jobs that may share workers."""
     if policy.together is None or policy.kinds is None:
         return {}
     kinds, widths = policy.kinds[jobs], policy.scale_factors[jobs]
@@ -197,7 +197,7 @@ def pairs_of(policy: Policy, jobs: IntArray) -> dict[str, Any]:
 
 
 class _Course:
-    """One replay: what is remembered of it."""
+    """Memory of one replay."""
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
@@ -220,7 +220,7 @@ class _Course:
         return self._exactly(state, order, instance, plan)
 
     def _order(self, state: State) -> IntArray:
-        """(m,) int: the jobs' places in the instance, in terms of their places in the state."""
+        """Return the jobs in the order of the instance, as places in the state, (m,) int."""
         if self.policy.problem in IN_ORDER:
             return np.argsort(state.arrivals, kind="stable")
         return np.arange(len(state.jobs))
@@ -252,7 +252,7 @@ class _Course:
         return instance, plan
 
     def _jittered(self, instance: Sharing, jitter: FloatArray) -> Sharing | None:
-        """The instance with ties that fall otherwise."""
+        """Return the instance with jitter, so that ties fall otherwise; None without jitter."""
         if not jitter.any():
             return None
         by = 1 + JITTER * jitter
@@ -262,7 +262,7 @@ class _Course:
         return replace(instance, throughputs=instance.throughputs * by[:, None])
 
     def _in_isolation(self, state: State) -> None:
-        """Bring up to date how long the steps done so far would have taken each job on its share of the cluster."""
+        """Update how long the steps done so far would have taken each job on its share of the cluster."""
         jobs = state.jobs
         rates = self.isolated_rates[jobs]
         more = np.divide(state.done - self.done[jobs], rates, out=np.zeros(len(jobs)), where=rates > 0)
@@ -342,7 +342,7 @@ class _Course:
 
 
 class ClusterChoice(TypedDict, total=False):
-    """What both ways to make a setting take.
+    """Options that both ways to make a setting take.
 
     Attributes
     ----------
@@ -383,7 +383,7 @@ def generate(
     high_priority: float = 0.0,
     **choice: Unpack[ClusterChoice],
 ) -> Policy:
-    """Jobs that arrive at random, as section 7.1 draws them.
+    """Draw jobs that arrive at random, as in section 7.1.
 
     Job types are uniform among those of the table that have the job's number of workers, durations on the reference
     type those of :func:`validation.replay.workloads.durations`.
@@ -440,7 +440,7 @@ def from_jobs(
     only_listed: bool = False,
     **choice: Unpack[ClusterChoice],
 ) -> Policy:
-    """The jobs of a table as jobs of Gavel's.
+    """Make jobs of Gavel's of the jobs of a table.
 
     A job whose model the table of throughputs has, with its number of GPUs, is of that type; any other gets a type of
     that number of workers, or of the nearest smaller one, drawn.  Its steps are those of the job table, else what it
@@ -537,7 +537,7 @@ def from_jobs(
 
 
 def _typed(jobs: pd.DataFrame, table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
-    """The jobs, each of a type that the table has."""
+    """Return the jobs, each of a type that the throughput table has."""
     alone = table[table["partner"] == ""]
     listed = set(zip(alone["model"], alone["scale_factor"], strict=True))
     of_width: dict[int, list[str]] = {}
@@ -555,7 +555,7 @@ def _typed(jobs: pd.DataFrame, table: pd.DataFrame, rng: np.random.Generator) ->
 
 
 def _together(typed: pd.DataFrame, table: pd.DataFrame, options: Mapping[str, Any]) -> tuple[IntArray, FloatArray]:
-    """(n,) int: type of each job; (u, u, k, 2) float: steps/s of two of them together."""
+    """Return the type of each job, (n,) int, and the rates of two of them together, (u, u, k, 2) float, steps/s."""
     pairs = list(zip(typed["model"], typed["scale_factor"], strict=True))
     number = {kind: place for place, kind in enumerate(dict.fromkeys(pairs))}
     # Two of each type, so that a type meets itself.

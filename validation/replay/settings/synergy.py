@@ -63,7 +63,7 @@ ROUND = 300.0
 
 
 class Rounds(TypedDict, total=False):
-    """How a workload is run: ``queue``, ``problem`` and ``round_length`` of :class:`Synergy`."""
+    """Options of a workload: ``queue``, ``problem`` and ``round_length`` of :class:`Synergy`."""
 
     queue: str
     problem: str
@@ -119,23 +119,23 @@ class Synergy:
 
     @property
     def name(self) -> str:
-        """What tables call the setting."""
+        """Name of the setting in tables."""
         return f"synergy {self.queue}"
 
     @cached_property
     def capacity(self) -> FloatArray:
-        """(s,) float: GPUs of each server; of the whole cluster where it is one super-machine."""
+        """GPUs of each server, (s,) float; of the whole cluster where it is one super-machine."""
         servers = 1 if self.problem == "synergy.allocation" else self.cluster.num_servers
         return np.full(servers, self.cluster.num_gpus / servers)
 
     all_run = True
 
     def begin(self) -> Decide:
-        """What decides in one replay."""
+        """Return the function that decides in one replay."""
         return self._round
 
     def ways(self) -> Ways:
-        """Each job at each configuration that may be worth it, on the cluster as one super-machine."""
+        """Return each job at each configuration that may be worth it, on the cluster as one super-machine."""
         cluster, found = self.cluster, []
         for job, gpus in enumerate(cluster.gpu_demands.tolist()):
             rows = np.intersect1d(cluster.undominated[job], np.flatnonzero(cluster.usable_configs[job]))
@@ -148,10 +148,10 @@ class Synergy:
         )
 
     def slots(self) -> None:
-        """Nobody has a deadline that counts."""
+        """Return None: no job has a deadline that counts."""
 
     def equal_rates(self, jobs: IntArray) -> FloatArray:
-        """Fair throughputs, for the part of the time in which so many jobs of its size would have the GPUs."""
+        """Return fair throughputs times the part of the time in which as many jobs of its size would have the GPUs."""
         share = self.cluster.num_gpus / len(jobs)
         rates: FloatArray = self.cluster.fair_throughputs[jobs] * np.minimum(
             1.0, share / self.cluster.gpu_demands[jobs]
@@ -188,7 +188,7 @@ Rounded = TypeVar("Rounded", Tuning, SynergyAllocation)
 
 
 def _jittered(instance: Rounded, jitter: FloatArray) -> Rounded | None:
-    """The instance with throughputs that are off a little, so that ties between jobs fall otherwise; None for none.
+    """Return the instance with throughputs slightly off, so that ties between jobs fall otherwise; None without jitter.
 
     Jobs stay in the order of the queue, which means something to Synergy-Greedy.
     """
@@ -203,7 +203,7 @@ def _jittered(instance: Rounded, jitter: FloatArray) -> Rounded | None:
 
 
 def _renumbered(before: FloatArray, after: FloatArray) -> FloatArray:
-    """The servers of ``after`` in another order, in which jobs keep GPUs: the pair that shares most first."""
+    """Return the servers of ``after`` in an order in which jobs keep GPUs: the pair that shares most first."""
     servers = after.shape[1]
     kept = np.minimum(before[:, :, None], after[:, None, :]).sum(axis=0)
     place = np.full(servers, -1)
@@ -244,7 +244,7 @@ def _setting(
     names: Sequence[object] | None = None,
     **rounds: Unpack[Rounds],
 ) -> Synergy:
-    """A setting of jobs that take so many ``seconds`` with the GPU-proportional share."""
+    """Return a setting of jobs that take so many ``seconds`` with the GPU-proportional share."""
     return Synergy(
         jobs=Jobs(
             names=np.arange(len(arrivals)) if names is None else names,
@@ -259,7 +259,7 @@ def _setting(
 
 
 def two_rounds(*, minutes: float = 10.0, **rounds: Unpack[Rounds]) -> Synergy:
-    """The four jobs of :func:`instances.synergy.tuning.four_jobs`, all at once, each ten minutes long at its share.
+    """Return the jobs of :func:`instances.synergy.tuning.four_jobs`, all at once, each ten minutes long at its share.
 
     All fit at once.  With GPU-proportional shares each trains at 4 and is done after two rounds; tuned, ResNet18 and
     Audio-M5 are faster, and the others as fast.
@@ -282,7 +282,7 @@ def generate(
     num_servers: int = 2,
     **rounds: Unpack[Rounds],
 ) -> Synergy:
-    """Jobs of the four kinds of :func:`instances.synergy.tuning.four_jobs`, half of them sensitive.
+    """Draw jobs of the four kinds of :func:`instances.synergy.tuning.four_jobs`, half of them sensitive.
 
     Parameters
     ----------
@@ -329,7 +329,7 @@ def derived(
     cpus_per_gpu: int = 3,
     **rounds: Unpack[Rounds],
 ) -> Synergy:
-    """A trace as section 5.1 derives them, of published models.
+    """Draw a trace of published models, as section 5.1 derives them.
 
     With its GPU-proportional share a job takes 10^x minutes, x uniform on [1.5, 3] in 80 % of the cases and on [3, 4]
     in the others.  Arrivals are Poisson.
@@ -388,7 +388,7 @@ def from_jobs(
     queue: str = "fifo",
     round_length: float = ROUND,
 ) -> Synergy:
-    """The jobs of a table, which keep their GPUs, arrivals and durations, as in section 5.3.1.
+    """Make a setting of the jobs of a table, which keep GPUs, arrivals and durations, as in section 5.3.1.
 
     A duration is that with the GPU-proportional share.  Models are the table's where all of its jobs have one that was
     profiled; otherwise all are drawn, by ``mix``.

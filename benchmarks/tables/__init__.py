@@ -1,0 +1,156 @@
+"""What a benchmark is: a function that yields the rows of one table of the documents.
+
+Times are processor times of this process, with one solver thread, so that other work on the machine lengthens
+them little; limits are the solver's, by the clock.
+"""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
+
+from validation.kernel.provenance import provenance
+
+__all__ = [
+    "BENCHMARKS",
+    "Benchmark",
+    "Row",
+    "Rows",
+    "Setup",
+    "benchmark",
+    "between",
+    "gap",
+    "machine",
+    "markdown",
+    "median_seconds",
+    "seconds",
+    "timed",
+]
+
+Row: TypeAlias = Sequence[object]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Setup:
+    """How much of a table to compute.
+
+    Parameters
+    ----------
+    quick : bool
+        The smallest size only: to see that a benchmark runs, not what it finds.
+    limit : float, optional
+        Limit of each proof, s; the table's own by default.
+    repeats : int
+        Runs of which the median is taken, where a single one is over too soon.
+    data : Path, optional
+        Folder of public data, laid out as in docs/data.md; rows that need it are left out without it.
+    """
+
+    quick: bool = False
+    limit: float | None = None
+    repeats: int = 5
+    data: Path | None = None
+
+    def size(self, full: T, quick: T) -> T:
+        """The size that counts."""
+        return quick if self.quick else full
+
+    def few(self, items: Sequence[T]) -> Sequence[T]:
+        """The items, or the first of them only."""
+        return items[:1] if self.quick else items
+
+    def seconds(self, usual: float) -> float:
+        """Limit of each proof of a table whose own limit is ``usual``, s."""
+        return min(usual, 1.0) if self.quick and self.limit is None else self.limit or usual
+
+
+Rows: TypeAlias = Callable[[Setup], Iterator[Row]]
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """One table: its name, its columns, what yields its rows, and what it shows, in a line."""
+
+    name: str
+    columns: tuple[str, ...]
+    rows: Rows
+    summary: str
+
+
+BENCHMARKS: dict[str, Benchmark] = {}
+"""All tables by name."""
+
+
+def benchmark(name: str, *columns: str) -> Callable[[Rows], Rows]:
+    """Enter a function that yields rows among the benchmarks.
+
+    Parameters
+    ----------
+    name : str
+        Name of the table, ``<paper>.<problem>.<table>`` where a page has it.
+    *columns : str
+        Heads of the columns.
+    """
+
+    def enter(rows: Rows) -> Rows:
+        BENCHMARKS[name] = Benchmark(name, columns, rows, (rows.__doc__ or "").strip().partition("\n")[0])
+        return rows
+
+    return enter
+
+
+def timed(call: Callable[..., T], *arguments: Any, **options: Any) -> tuple[T, float]:
+    """What a call returns, and its processor time, s."""
+    gc.collect()
+    began = time.process_time()
+    result = call(*arguments, **options)
+    return result, time.process_time() - began
+
+
+def median_seconds(repeats: int, call: Callable[..., object], *arguments: Any, **options: Any) -> float:
+    """Median processor time of so many calls after one that warms up, s."""
+    return statistics.median([timed(call, *arguments, **options)[1] for _ in range(repeats + 1)][1:])
+
+
+def gap(value: float, optimum: float) -> float:
+    """How far a value is from the optimum, relatively."""
+    return abs(value - optimum) / abs(optimum) if optimum else float(value != optimum)
+
+
+def seconds(value: float) -> str:
+    """A time to two digits or tenths of a second."""
+    return f"{value:.1f} s" if value >= 0.95 else f"{value:.2f} s" if value >= 0.0995 else f"{1e3 * value:.2g} ms"
+
+
+def between(values: Iterable[float], form: Callable[[float], str] = seconds) -> str:
+    """The least and the greatest of some numbers."""
+    numbers = list(values)
+    least, most = form(min(numbers)), form(max(numbers))
+    return least if least == most else f"{least} to {most}"
+
+
+def markdown(found: Benchmark, setup: Setup) -> Iterator[str]:
+    """The lines of a table in Markdown, each as soon as it is known."""
+    yield "| " + " | ".join(found.columns) + " |"
+    yield "| " + " | ".join("---" for _ in found.columns) + " |"
+    for row in found.rows(setup):
+        if len(row) != len(found.columns):
+            raise ValueError(f"{found.name}: a row has {len(row)} cells for {len(found.columns)} columns")
+        yield "| " + " | ".join(map(str, row)) + " |"
+
+
+def machine() -> str:
+    """Machine, versions, date and commit, in a line."""
+    known: dict[str, Any] = provenance(1)
+    versions, where = known["versions"], known["machine"]
+    return (
+        f"One core of {where['processor'] or where['system']} ({where['cores']} cores); "
+        f"HiGHS {versions['highspy']}, Pyomo {versions['pyomo']}, NumPy {versions['numpy']}, "
+        f"Python {versions['python']}; {known['started'][:10]}, commit {(known['commit'] or 'unknown')[:12]}"
+    )

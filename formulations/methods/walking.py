@@ -1,0 +1,259 @@
+"""Placements with few fragmented jobs, by walks of swaps: plans for :mod:`formulations.synergy.placement`.
+
+On full servers the relaxation is close to the optimum, and what a search of the model lacks is a plan.  Where it does
+not end soon, plans come from walks, and it begins once more from the best.  Which jobs are
+cut is chosen first, at random after the first try, the larger the likelier.  The cut jobs are taken to pieces of about
+a GPU, so that pieces and whole jobs can be swapped with each other, and are placed with overload.  Then one overloaded
+server after another, drawn at random, gives away or swaps what lowers the overload most, or raises it least; what was
+moved stays for some steps (Glover's tabu search), so that the walk leaves servers that nothing improves.
+
+Pieces of one size are only what the walk is led by.  Wherever it comes to less overload than before, a linear program
+shares the cut jobs out anew among what the whole jobs leave free, in any proportions; without overload that is a plan.
+So one job less is cut at a time, until several tries find no plan.
+
+References
+----------
+Glover, "Tabu search, part I" (1989).
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from formulations.engine import clock
+from formulations.engine.highs import Result, Session
+from formulations.engine.linear import LinearProgram, csr
+from formulations.engine.options import Options
+from formulations.engine.polishing import PRECISE
+from formulations.engine.solution import Solution, judged
+from formulations.engine.solving import solve_one_model
+from formulations.methods import Choice, Method, one_model
+from formulations.synergy.placement import NEGLIGIBLE, oversized
+from instances.base import agree
+from instances.schema import BoolArray, FloatArray, IntArray
+from instances.synergy.placement import RESOURCES, SynergyPlacement, SynergyPlacementPlan
+
+__all__ = ["CHOICE", "WALKS", "improved"]
+
+FIRST_SECONDS = 2.0
+"""For the first search of the model, or a quarter of the limit if that is less."""
+TRIES = 6
+"""Walks for one number of cut jobs, each with other jobs cut, after which there are said to be no plans."""
+STEPS = 3000
+"""Moves and swaps of a walk."""
+PATIENCE = 300
+"""Steps without less overload after which the least is counted anew."""
+STAYS = (5, 15)
+"""Steps that what was moved stays, drawn from the first to below the second."""
+CLOSE = 0.3
+"""Overload, in servers, up to which the cut jobs are shared out anew."""
+ROUNDING = 1e-9
+"""Excess, relative to a server, that is no overload; the judge has the last word."""
+
+
+def solve(instance: SynergyPlacement, options: Options) -> Solution:
+    """Solve the one model; where that takes long, look for plans by walks, then solve it from the best of them.
+
+    Walks end when a plan meets the bound.
+    """
+    began = time.perf_counter()
+    with clock.within(min(FIRST_SECONDS, clock.left() / 4)):
+        first = solve_one_model(instance, options)
+    if first.status in ("optimal", "infeasible") or first.gap <= options.mip_gap or clock.left() <= 0:
+        return first
+    known = first.plan if isinstance(first.plan, SynergyPlacementPlan) else None
+    with clock.within(clock.left() / 2):
+        plan = improved(instance, known, oversized(instance), first.bound, options.seed)
+    if plan is not None and agree(instance.objective(plan), first.bound):
+        why = "a plan of a walk meets the bound"
+        return judged(
+            instance,
+            plan,
+            Result("optimal", None, first.bound, None, first.solve_seconds, why, first.proof),
+            began=began,
+            solver=first.solver,
+            solver_version=first.solver_version,
+            method=WALKS.name,
+        )
+    last = solve_one_model(instance, replace(options, start=plan))
+    better = max(first, last, key=lambda search: search.bound)
+    seconds = first.solve_seconds + last.solve_seconds
+    met = last.objective is not None and agree(last.objective, better.bound)
+    return replace(
+        last,
+        status="optimal" if met else last.status,
+        bound=better.bound,
+        proof=better.proof,
+        method=WALKS.name,
+        build_seconds=time.perf_counter() - began - seconds,
+        solve_seconds=seconds,
+    )
+
+
+def improved(
+    instance: SynergyPlacement, plan: SynergyPlacementPlan | None, oversized: BoolArray, bound: float, seed: int
+) -> SynergyPlacementPlan | None:
+    """Return the plan with the fewest fragmented jobs of those that walks come to.
+
+    Parameters
+    ----------
+    instance : SynergyPlacement
+        With continuous shares.
+    plan : SynergyPlacementPlan or None
+        A plan to improve.
+    oversized : (n,) bool
+        The jobs that no server holds.
+    bound : float
+        Fewest fragmented jobs that any plan can have, at which walks end.
+    seed : int
+        Of which jobs are cut, and of the walks.
+
+    Returns
+    -------
+    SynergyPlacementPlan or None
+        The plan that was given where none is better.  Time that is up is no error; the best plan by then is returned.
+    """
+    rng = np.random.default_rng(seed)
+    size = _fractions(instance, instance.demands).max(axis=1)
+    others = np.flatnonzero(~oversized)
+    others = others[np.argsort(-size[others], kind="stable")]
+    chance = (size[others] + ROUNDING) / (size[others] + ROUNDING).sum() if len(others) else size[others]
+    value = float(instance.num_jobs) if plan is None else instance.objective(plan)
+    failed = 0
+    while value > bound and failed < TRIES and clock.left() > 0:
+        more = int(value) - 1 - int(oversized.sum())
+        if more < 0:
+            break
+        chosen = rng.choice(others, more, replace=False, p=chance) if failed else others[:more]
+        cut = np.sort(np.append(np.flatnonzero(oversized), chosen))
+        found = _walked(instance, cut, rng)
+        if found is None or instance.violations(found) or instance.objective(found) >= value:
+            failed += 1
+        else:
+            plan, value, failed = found, instance.objective(found), 0
+    return plan
+
+
+def _fractions(instance: SynergyPlacement, demands: FloatArray) -> FloatArray:
+    """(..., 3) float: demands as fractions of a server, so that no unit decides; as they are where it has nothing."""
+    fractions: FloatArray = demands / np.where(instance.capacity > 0, instance.capacity, 1.0)
+    return fractions
+
+
+def _walked(instance: SynergyPlacement, cut: IntArray, rng: np.random.Generator) -> SynergyPlacementPlan | None:
+    """Return a plan that fragments at most the jobs of ``cut``, if a walk comes to one."""
+    demands = _fractions(instance, instance.demands)
+    limit = (instance.capacity > 0).astype(float)
+    servers = np.arange(instance.num_servers)
+    whole = np.setdiff1d(np.arange(instance.num_jobs), cut)
+    # No piece is a whole job, nor more than half a server.
+    pieces = np.ceil(np.maximum(2 * demands[cut].max(axis=1), instance.demands[cut, 0])).astype(int).clip(min=2)
+    # The things to move, and then nothing, once for each server: swapped for that, a thing just goes there.
+    size = np.concatenate([demands[whole], np.repeat(demands[cut] / pieces[:, None], pieces, axis=0)])
+    things = len(size)
+    size = np.concatenate([size, np.zeros((len(servers), len(RESOURCES)))])
+    home, used = np.append(np.full(things, -1), servers), np.zeros((len(servers), len(RESOURCES)))
+
+    def overload(used: FloatArray) -> FloatArray:
+        beyond: FloatArray = np.maximum(used - limit - ROUNDING, 0.0).sum(axis=-1)
+        return beyond
+
+    for thing in np.argsort(-size[:things].max(axis=1), kind="stable").tolist():
+        then = used + size[thing]
+        home[thing] = np.lexsort((then.max(axis=1), overload(then) - overload(used)))[0]
+        used[home[thing]] += size[thing]
+
+    program, session = _sharing(demands[cut], len(servers)), Session(tolerance=PRECISE)
+    over = overload(used)
+    stays = np.zeros(len(size), np.int64)
+    best, low, since = np.inf, np.inf, 0
+    for step in range(STEPS):
+        if step % 20 == 0 and clock.left() <= 0:
+            return None
+        now = float(over.sum())
+        best, since = min(best, now), since + 1
+        if now < low - ROUNDING:
+            low, since = now, 0
+            if now < CLOSE:
+                alone = np.zeros_like(used)
+                np.add.at(alone, home[: len(whole)], size[: len(whole)])
+                shares = _shared(program, session, limit - alone)
+                if shares is not None:
+                    plan = np.zeros((instance.num_jobs, len(servers)))
+                    plan[whole, home[: len(whole)]] = 1.0
+                    plan[cut] = shares
+                    return SynergyPlacementPlan(shares=plan)
+        elif since > PATIENCE:
+            low, since = now, 0
+        crowded = np.flatnonzero(over > 0)
+        here = int(rng.choice(crowded if len(crowded) else servers))
+        mine, others = np.flatnonzero(home[:things] == here), np.flatnonzero(home != here)
+        if not (len(mine) and len(others)):
+            return None
+        there = home[others]
+        change = size[others] - size[mine][:, None]
+        rise = overload(used[here] + change) - over[here] + overload(used[there] - change) - over[there]
+        waits = (stays[mine] > step)[:, None] | (stays[others] > step)
+        # What stays is moved all the same where that leads to less overload than ever.
+        rise = np.where(waits & (now + rise >= best - ROUNDING), np.inf, rise + 1e-4 * rng.random(rise.shape))
+        first, second = np.unravel_index(int(rise.argmin()), rise.shape)
+        out, into, to = int(mine[first]), int(others[second]), int(there[second])
+        home[out] = to
+        stays[out] = step + rng.integers(*STAYS)
+        if into < things:
+            home[into] = here
+            stays[into] = step + rng.integers(*STAYS)
+        used[here] += change[first, second]
+        used[to] -= change[first, second]
+        over[[here, to]] = overload(used[[here, to]])
+    return None
+
+
+def _sharing(demands: FloatArray, servers: int) -> LinearProgram:
+    """Share jobs out with as little overload as possible; the rows' limits are what is free, set by :func:`_shared`.
+
+    Columns are the shares, server after server for each job, and the overload of each server's resources; rows are
+    the servers' resources, then the jobs.
+    """
+    jobs, resources = demands.shape
+    job, server, resource = np.indices((jobs, servers, resources)).reshape(3, -1)
+    limits, share = servers * resources, np.arange(jobs * servers)
+    columns = len(share) + limits
+    return LinearProgram(
+        "min", 0.0, np.repeat([0.0, 1.0], [len(share), limits]),
+        np.zeros(columns), np.full(columns, np.inf), np.zeros(columns, bool),
+        *csr(
+            np.concatenate([server * resources + resource, np.arange(limits), limits + share // servers]),
+            np.concatenate([job * servers + server, len(share) + np.arange(limits), share]),
+            np.concatenate([demands[job, resource], -np.ones(limits), np.ones(len(share))]),
+            limits + jobs,
+        ),
+        np.append(np.full(limits, -np.inf), np.ones(jobs)), np.ones(limits + jobs),
+    )  # fmt: skip
+
+
+def _shared(program: LinearProgram, session: Session, free: FloatArray) -> FloatArray | None:
+    """Shares of the cut jobs in what is free on the servers; None where there is overload."""
+    upper = program.row_upper.copy()
+    upper[: free.size] = free.ravel()
+    result = session.run(replace(program, row_upper=upper))
+    if result.x is None or program.objective(result.x) > ROUNDING * free.size:
+        return None
+    shares = result.x[: -free.size].reshape(-1, len(free))
+    shares = np.where(shares > NEGLIGIBLE, shares, 0.0)
+    rows: FloatArray = shares / shares.sum(axis=1, keepdims=True)
+    return rows
+
+
+WALKS = Method(
+    name="one model, and walks of swaps",
+    short="walks",
+    proves="the searches of the one model",
+    where="continuous shares",
+    solve=solve,
+    applies=lambda instance: not instance.integral_gpus,
+)
+CHOICE = Choice((WALKS, one_model.METHOD))

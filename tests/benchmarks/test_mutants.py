@@ -1,0 +1,153 @@
+"""Mutants by syntax tree, and bugs written out as functions that the checks must find."""
+
+import ast
+import inspect
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.mutants import UnplantedError, drawn, fate_of, killed_by, off_the_records, planted
+from benchmarks.mutating import mutated, mutations
+from heuristics.afs.elastic_sharing import max_min, srtf
+from heuristics.aryl.elastic_allocation import dynamic_program
+from heuristics.elasticflow.minimum_satisfactory_share import progressive_filling
+from validation import CATALOGUE, check_heuristic
+
+SOURCE = """
+LIMIT = 3
+
+def function(values: list[int], limit: int = 1) -> int:
+    \"\"\"Return a number.\"\"\"
+    total = 0
+    for value in values:
+        if value <= limit and value > 0:
+            total += min(value, 2)
+    if not total:
+        raise ValueError(f"no {total + 1}")
+    return total
+"""
+
+
+def arrivals_ignored(instance: Any) -> Any:
+    return srtf(type(instance)(instance.num_gpus, instance.work, instance.throughputs, requests=instance.requests))
+
+
+def a_gpu_unused_above_8(instance: Any) -> Any:
+    if instance.num_gpus <= 8:
+        return max_min(instance)
+    return max_min(replace(instance, num_gpus=instance.num_gpus - 1, throughputs=instance.throughputs[:, :-1]))
+
+
+def wrong_where_the_capacity_is_a_multiple_of_8(instance: Any) -> Any:
+    capacity = min(instance.capacity, int((instance.gpus_per_worker * instance.max_extra).sum()))
+    return dynamic_program(replace(instance, capacity=max(0, capacity - (capacity % 8 == 0))))
+
+
+def every_other_job_not_taken_off(instance: Any) -> Any:
+    plan = progressive_filling(instance)
+    if plan is None:
+        return None
+    gpus = np.zeros_like(plan.gpus)
+    for turn in range(2):
+        fields = {name: getattr(instance, name)[turn::2] for name in ("iterations", "deadlines", "throughputs")}
+        found = progressive_filling(replace(instance, **fields))
+        if found is not None:
+            gpus[turn::2, : found.gpus.shape[1]] = found.gpus
+    return replace(plan, gpus=gpus)
+
+
+def iterations_kept_in_8_bits(instance: Any) -> Any:
+    return progressive_filling(replace(instance, iterations=np.fmod(instance.iterations, 256)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("problem", "name", "bug"),
+    [
+        ("afs.elastic_sharing", "srtf", arrivals_ignored),
+        ("afs.elastic_sharing", "max_min", a_gpu_unused_above_8),
+        ("aryl.elastic_allocation", "dynamic_program", wrong_where_the_capacity_is_a_multiple_of_8),
+        ("elasticflow.minimum_satisfactory_share", "progressive_filling", every_other_job_not_taken_off),
+        ("elasticflow.minimum_satisfactory_share", "progressive_filling", iterations_kept_in_8_bits),
+    ],
+)
+def test_a_bug_is_found(problem: str, name: str, bug: Callable[[Any], Any]) -> None:
+    assert check_heuristic(problem, replace(CATALOGUE[problem].heuristics[name], function=bug)).failed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("problem", ["afs.two_job", "aryl.two_job", "aryl.reclaim", "afs.network_packing"])
+def test_mutants_drawn_are_killed_or_the_same(problem: str) -> None:
+    mutants = [mutant for name in CATALOGUE[problem].heuristics for mutant in drawn(problem, name, 1)]
+    assert mutants
+    assert [str(mutant) for mutant in mutants if fate_of(mutant)[0] == "survives"] == []
+
+
+def test_what_is_exchanged() -> None:
+    changes = {mutation.change for mutation in mutations(SOURCE)}
+    assert changes == {
+        "0 -> 1",
+        "0 -> 0 - 1",
+        "2 -> 3",
+        "2 -> 2 - 1",
+        "value <= limit -> value < limit",
+        "value <= limit -> value >= limit",
+        "value > 0 -> value >= 0",
+        "value > 0 -> value < 0",
+        "value <= limit and value > 0 -> value <= limit or value > 0",
+        "if value <= limit and value > 0: -> if not (value <= limit and value > 0):",
+        "total += min(value, 2) -> total -= min(value, 2)",
+        "total += min(value, 2) -> pass",
+        "min(value, 2) -> max(value, 2)",
+        "not total -> total",
+        "if not total: -> if not not total:",
+    }
+
+
+def test_an_exchange_is_made_where_it_says() -> None:
+    trees = [ast.unparse(mutated(SOURCE, mutation)) for mutation in mutations(SOURCE)]
+    plain = ast.unparse(ast.parse(SOURCE))
+    assert len(set(trees)) == len(trees)
+    for tree in trees:
+        different = [pair for pair in zip(plain.splitlines(), tree.splitlines(), strict=True) if pair[0] != pair[1]]
+        assert len(different) == 1
+
+
+def test_each_heuristic_has_mutants_always_the_same() -> None:
+    for problem, name in (("aryl.reclaim", "random"), ("afs.two_job", "pairwise_rule")):
+        once = drawn(problem, name, 3)
+        assert len(once) >= 2
+        assert drawn(problem, name, 3) == once
+
+
+def test_a_mutant_is_killed_by_a_check_or_by_the_records() -> None:
+    turned = drawn("aryl.reclaim", "random", 3)
+    assert {killed_by(mutant, max_examples=10) for mutant in turned} >= {"feasible"}
+    assert any(off_the_records("aryl.reclaim", planted(mutant)) for mutant in turned)
+    assert not off_the_records("aryl.reclaim", CATALOGUE["aryl.reclaim"].heuristics["random"])
+
+
+def test_wrapped_heuristics_have_mutants_too() -> None:
+    mutant = drawn("gavel.makespan", "pop_2", 1)[0]
+    wrapper = CATALOGUE[mutant.problem].heuristics[mutant.heuristic].function.__module__
+    before = sys.modules[wrapper]
+    assert inspect.unwrap(planted(mutant).function).__globals__["pop"] is not vars(before)["pop"]
+    assert sys.modules[wrapper] is before
+    with pytest.raises(UnplantedError, match="does not import heuristics"):
+        planted(
+            replace(mutant, module="heuristics.aryl.reclaim", mutation=drawn("aryl.reclaim", "random", 1)[0].mutation)
+        )
+
+
+def test_the_heuristic_itself_is_left_as_it_is() -> None:
+    mutant = drawn("aryl.elastic_allocation", "dynamic_program", 1)[0]
+    original = CATALOGUE[mutant.problem].heuristics[mutant.heuristic].function
+    before = sys.modules[original.__module__]
+    bad = planted(mutant).function
+    assert bad is not original
+    assert sys.modules[original.__module__] is before
+    assert CATALOGUE[mutant.problem].heuristics[mutant.heuristic].function is original

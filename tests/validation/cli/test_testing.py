@@ -1,0 +1,99 @@
+"""The command line: check and hunt."""
+
+import json
+import re
+import signal
+import subprocess
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from .commands import MAIN, MINE, Optgap
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("aryl.reclaim", "mine:first"),
+        ("mine:first", "--problem", "aryl.reclaim"),
+        ("aryl.reclaim", "./mine.py:first"),
+        ("aryl.reclaim", "server_fraction"),
+    ],
+)
+def test_problem_and_heuristic_in_either_order(names: tuple[str, ...], optgap: Optgap, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(textwrap.dedent(MINE), encoding="utf-8")
+    checked = optgap("check", *names, "--max-examples", 5)
+    assert checked.code == 0, checked.err
+    assert " on aryl.reclaim" in checked.out
+    hunted = optgap("hunt", *names, "--seed", 1, "--budget", "2s", "--jobs", 1)
+    assert hunted.code == 0, hunted.err
+    path = re.search(r"^again +optgap solve (\S+)", hunted.out, re.MULTILINE)
+    assert path is not None
+    assert "status     optimal" in optgap("solve", path.group(1)).out
+
+
+def test_a_strategy_of_ones_own_on_the_command_line(optgap: Optgap, tmp_path: Path) -> None:
+    lines = "from validation import strategy\ndef two(): return strategy('aryl.reclaim', max_servers=2)\nthree = 3\n"
+    (tmp_path / "drawn.py").write_text(lines, encoding="utf-8")
+    said = optgap("check", "aryl.reclaim", "server_fraction", "--max-examples", 5, "--strategy", "drawn:two")
+    assert said.code == 0, said.err
+    bad = optgap("check", "aryl.reclaim", "server_fraction", "--strategy", "drawn:three")
+    assert (bad.code, bad.err) == (2, "optgap: --strategy: 'drawn:three' is no Hypothesis strategy, but int\n")
+
+
+@pytest.mark.slow
+def test_searches_that_end_early_are_told(optgap: Optgap, tmp_path: Path) -> None:
+    crashing = """
+    from heuristics.aryl.reclaim import server_fraction
+    def crashing(instance):
+        if instance.num_servers in (3, 4, 5, 6):
+            raise RuntimeError(f"{instance.num_servers} servers")
+        return server_fraction(instance)
+    """
+    (tmp_path / "crashes.py").write_text(textwrap.dedent(crashing), encoding="utf-8")
+    hunted = optgap(
+        "hunt", "aryl.reclaim", "crashes:crashing", "--seed", 1, "--budget", "6s", "--jobs", 1, "-o", "found"
+    )
+    # The witness is saved, and the code says that the heuristic failed somewhere.
+    assert hunted.code == 3, hunted.err
+    (path,) = (tmp_path / "found").glob("*.json")
+    failures = json.loads(path.read_text(encoding="utf-8"))["failures"]
+    assert failures
+    assert re.findall("^ended early (.*)$", hunted.out, re.MULTILINE) == failures
+
+
+@pytest.mark.slow
+def test_an_interrupted_hunt_saves_what_it_found(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(textwrap.dedent(MINE), encoding="utf-8")
+    command = [*MAIN, "hunt", "aryl.reclaim", "mine:first", "--seed", "1", "--budget", "300s", "-o", "found"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "worst gap" in line and "worst gap 0%" not in line:
+                process.send_signal(signal.SIGINT)
+                break
+        out, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted: the instance is as it was found" in out
+    assert len(list((tmp_path / "found").glob("*.json"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "limit", "said"),
+    [
+        ("os._exit(0)", 600, "the process died: it exited with code 0"),
+        ("while True: pass", 2, "time limit: stopped after 2 s"),
+    ],
+)
+def test_a_heuristic_that_ends_or_holds_up_the_check(
+    optgap: Optgap, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, limit: int, said: str
+) -> None:
+    name = f"ends_the_check_{len(body)}"
+    (tmp_path / f"{name}.py").write_text(f"import os\n\n\ndef heuristic(instance):\n    {body}\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    found = optgap("check", "aryl.reclaim", f"{name}:heuristic", "--time-limit", limit)
+    assert (found.code, found.out) == (1, "")
+    assert found.err == f"optgap: {name}:heuristic: {said}\n"
+    assert not (tmp_path / "failures").exists()

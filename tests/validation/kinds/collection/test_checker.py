@@ -1,0 +1,317 @@
+"""What checks the collection: it agrees with the instances' own judges, finds what is wrong, and needs nothing."""
+
+import ast
+import gzip
+import hashlib
+import json
+import math
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections import Counter
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import validation.reference
+from instances.files import instance_type, text_of
+from validation.reference import PROBLEMS, Reference
+from validation.reference.common import parse
+from validation.reference.records import check, check_record
+
+from ....effort import EFFORT
+from ....second_opinion import same
+
+WHOLE = Path(__file__).parents[4] / "collection"
+
+
+def test_verdicts_agree_on_the_collection() -> None:
+    names = [
+        (path.parent, record)
+        for path in sorted(WHOLE.glob("*/records.json"))
+        for record in json.loads(path.read_text())
+    ]
+    drawn = np.random.default_rng(5).permutation(len(names))
+    for index in drawn[: len(names) if EFFORT >= 10 else 80]:
+        folder, record = names[index]
+        kind = instance_type(folder.name)
+        instance = kind.from_dict(json.loads(gzip.decompress((folder / f"{record['name']}.json.gz").read_bytes())))
+        plan = json.loads(gzip.decompress((folder / f"{record['name']}.plan.json.gz").read_bytes()))
+        read = kind.plan_type.from_dict(plan)
+        reference = Reference(text_of(instance))
+        assert reference.violations(plan) == instance.violations(read) == []
+        assert same(reference.value(plan), instance.objective(read))
+
+
+def test_the_collection_is_as_it_says() -> None:
+    names = [
+        (path.parent, record) for path in sorted(WHOLE.glob("*/records.json")) for record in parse(path.read_text())
+    ]
+    drawn = np.random.default_rng(6).permutation(len(names))
+    count: Counter[str] = Counter()
+    for index in drawn[: len(names) if EFFORT >= 10 else 100]:
+        folder, record = names[index]
+        check_record(folder, PROBLEMS[folder.name], record, count)
+    assert count["prices"] > count["runs"]
+    assert count["search"] > count["runs"]
+
+
+# --- it finds what is wrong ---
+
+
+def sample(folder: Path, *chosen: str) -> Path:
+    """A collection of the smallest instance of each kind of proof, of some problems."""
+    (folder / "VERSION").write_text("test\n")
+    for problem in chosen:
+        records = json.loads((WHOLE / problem / "records.json").read_text())
+        (folder / problem).mkdir()
+        kept = {}
+        for record in sorted(records, key=lambda one: (WHOLE / problem / f"{one['name']}.json.gz").stat().st_size):
+            if record["class"] != "open":
+                kept.setdefault(record["bound"]["proof"]["kind"], record)
+        for record in kept.values():
+            for file in (WHOLE / problem).glob(f"{record['name']}.*"):
+                shutil.copy(file, folder / problem)
+        write(folder, problem, sorted(kept.values(), key=lambda one: one["name"]))
+    return folder
+
+
+def read(folder: Path, problem: str) -> list[dict[str, Any]]:
+    """Records of a problem."""
+    return json.loads((folder / problem / "records.json").read_text())  # type: ignore[no-any-return]
+
+
+def write(folder: Path, problem: str, records: list[dict[str, Any]]) -> None:
+    (folder / problem / "records.json").write_text(json.dumps(records))
+
+
+def put(folder: Path, problem: str, record: dict[str, Any], part: str, data: Any) -> None:
+    """Put other content into a file, and its hash into the record."""
+    content = json.dumps(data).encode()
+    ends = {"instance": ".json.gz", "plan": ".plan.json.gz", "prices": ".prices.json.gz"}
+    (folder / problem / f"{record['name']}{ends[part]}").write_bytes(gzip.compress(content))
+    record["sha256"][part] = hashlib.sha256(content).hexdigest()
+    write(folder, problem, [record if one["name"] == record["name"] else one for one in read(folder, problem)])
+
+
+def wrong(folder: Path) -> list[str]:
+    return check(folder)[1]
+
+
+CHOSEN = (
+    "aryl.reclaim",
+    "afs.network_packing",
+    "gavel.max_min_fairness",
+    "elasticflow.admission",
+    "synergy.allocation",
+)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    folder = sample(tmp_path, *CHOSEN)
+    assert wrong(folder) == []
+    return folder
+
+
+Corruption = Callable[[dict[str, Any]], None]
+
+
+def better_bound(record: dict[str, Any]) -> None:
+    value = record["bound"]["value"] * 2 + 1
+    record["bound"] |= {"value": value, "exact": str(Fraction(value))}
+    record["class"] = "open"
+
+
+def other_value(record: dict[str, Any]) -> None:
+    record["best"] |= {"value": record["best"]["value"] + 1, "exact": str(Fraction(record["best"]["value"]) + 1)}
+
+
+def other_fraction(record: dict[str, Any]) -> None:
+    record["best"]["exact"] = str(Fraction(record["best"]["value"]) * 2 + 1)
+
+
+def other_class(record: dict[str, Any]) -> None:
+    record["class"] = "open"
+
+
+def other_hash(record: dict[str, Any]) -> None:
+    record["sha256"]["plan"] = "0" * 64
+
+
+def other_problem(record: dict[str, Any]) -> None:
+    record["problem"] = "aryl.placement"
+
+
+def no_bound(record: dict[str, Any]) -> None:
+    del record["bound"]
+
+
+def unknown_proof(record: dict[str, Any]) -> None:
+    record["bound"]["proof"] = {"kind": "trust"}
+
+
+def splendid_heuristic(record: dict[str, Any]) -> None:
+    best = record["best"]["value"]
+    value = best / 2 - 1 if record["sense"] == "min" else 2 * best + 1
+    record["heuristics"]["splendid"] = {"value": value, "gap": 0.0, "status": "feasible"}
+
+
+@pytest.mark.parametrize("problem", CHOSEN)
+@pytest.mark.parametrize(
+    "corrupt",
+    [other_value, other_fraction, other_class, other_hash, other_problem, no_bound, unknown_proof, splendid_heuristic],
+)
+def test_a_corrupted_record_is_found(small: Path, problem: str, corrupt: Corruption) -> None:
+    records = read(small, problem)
+    for record in records:
+        corrupt(record)
+    write(small, problem, records)
+    lines = wrong(small)
+    assert len(lines) == len(records)
+    assert all(line.startswith(f"{problem}-") for line in lines)
+
+
+@pytest.mark.parametrize("problem", ["aryl.reclaim", "afs.network_packing"])
+def test_a_bound_that_claims_more_than_is_proven_is_found(small: Path, problem: str) -> None:
+    records = read(small, problem)
+    for record in records:
+        better_bound(record)
+    write(small, problem, records)
+    assert len(wrong(small)) == len(records)
+
+
+@pytest.mark.parametrize("problem", CHOSEN)
+def test_a_corrupted_plan_is_found(small: Path, problem: str) -> None:
+    for record in read(small, problem):
+        file = small / problem / f"{record['name']}.plan.json.gz"
+        plan = json.loads(gzip.decompress(file.read_bytes()))
+        field = next(iter(plan))
+        holder = plan[field]
+        while isinstance(holder[0], list):
+            holder = holder[0]
+        holder[0] = (not holder[0]) if isinstance(holder[0], bool) else holder[0] + 1_000_003
+        put(small, problem, record, "plan", plan)
+    assert len(wrong(small)) == len(read(small, problem))
+
+
+@pytest.mark.parametrize("problem", CHOSEN)
+def test_a_damaged_file_is_found(small: Path, problem: str) -> None:
+    (record, *_) = kept = read(small, problem)
+    for part in (".json.gz", ".plan.json.gz"):
+        file = small / problem / f"{record['name']}{part}"
+        whole = file.read_bytes()
+        for damaged in (b"", whole[: len(whole) // 2], b"nothing", gzip.compress(b"{}"), gzip.compress(b"[" * 100_000)):
+            file.write_bytes(damaged)
+            assert len(wrong(small)) == 1
+        file.unlink()
+        assert len(wrong(small)) == 1
+        file.write_bytes(whole)
+    write(small, problem, [record | {"name": "../elsewhere"}])
+    assert any("is no name" in line for line in wrong(small))
+    write(small, problem, kept)
+    (small / problem / "stray.json.gz").write_bytes(b"")
+    assert wrong(small) == [f"{problem}/stray.json.gz: no record has it"]
+
+
+@pytest.mark.parametrize(
+    ("problem", "field", "value"),
+    [
+        ("aryl.reclaim", "demand", 0),
+        ("afs.network_packing", "num_machines", 1000),
+        ("gavel.max_min_fairness", "num_workers", None),
+        ("elasticflow.admission", "iterations", [-1.0]),
+        ("synergy.allocation", "server_cpus", math.nan),
+    ],
+)
+def test_another_instance_is_found(small: Path, problem: str, field: str, value: Any) -> None:
+    for record in read(small, problem):
+        data = json.loads(gzip.decompress((small / problem / f"{record['name']}.json.gz").read_bytes()))
+        put(small, problem, record, "instance", data | {field: value})
+    assert len(wrong(small)) == len(read(small, problem))
+
+
+@pytest.mark.parametrize("problem", ["gavel.max_min_fairness", "elasticflow.admission"])
+def test_other_prices_are_found(small: Path, problem: str) -> None:
+    priced = [record for record in read(small, problem) if record["bound"]["proof"]["kind"] == "prices"]
+    assert priced
+    for record in priced:
+        file = small / problem / f"{record['name']}.prices.json.gz"
+        given = json.loads(gzip.decompress(file.read_bytes()))
+        field = max(given)
+        dear = {
+            **given,
+            "pools" if "pools" in given else field: [1e6] * len(given["pools" if "pools" in given else field]),
+        }
+        for bad in (
+            dear,
+            {},
+            given | {field: given[field][:-1]},
+            given | {field: [-1.0] * len(given[field])},
+            [],
+            None,
+        ):
+            put(small, problem, record, "prices", bad)
+            assert len(wrong(small)) == 1
+        put(small, problem, record, "prices", given)
+        assert wrong(small) == []
+
+
+# --- it needs nothing ---
+
+
+def test_it_runs_with_bare_python(small: Path) -> None:
+    command = [sys.executable, "-I", "-S", str(WHOLE / "check.py"), str(small)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "nothing is wrong" in done.stdout
+    for problem in CHOSEN:
+        assert problem in done.stdout
+    (record, *_) = read(small, CHOSEN[0])
+    (small / CHOSEN[0] / f"{record['name']}.plan.json.gz").unlink()
+    done = subprocess.run([*command, "--problem", CHOSEN[0]], capture_output=True, text=True, check=False, cwd="/")
+    assert done.returncode == 1
+    assert done.stdout.count("WRONG") == 1
+    done = subprocess.run([*command, "--name", "nobody"], capture_output=True, text=True, check=False, cwd="/")
+    assert done.returncode == 1
+
+
+def test_an_archive_has_its_checker_in_it(small: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    shutil.copy(WHOLE / "check.py", small)
+    python = [sys.executable, "-I", "-S"]
+    checker, folder = WHOLE / "check.py", small
+    # What is in an archive can be packed again.
+    for _ in range(2):
+        place = tmp_path_factory.mktemp("archive")
+        packs = [*python, str(checker), "--pack", str(place / "packed.tar.gz"), str(folder)]
+        subprocess.run(packs, check=True, cwd="/")
+        with tarfile.open(place / "packed.tar.gz") as packed:
+            names = packed.getnames()
+            packed.extractall(place, filter="data")
+        assert len(names) == len(set(names))
+        folder = place / "collection"
+        checker = folder / "check.py"
+        done = subprocess.run([*python, str(checker)], capture_output=True, text=True, check=False, cwd="/")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "nothing is wrong" in done.stdout
+        assert all(problem in done.stdout for problem in CHOSEN)
+
+
+def test_it_imports_the_standard_library_alone() -> None:
+    files = [WHOLE / "check.py", *Path(validation.reference.__file__).parent.glob("*.py")]
+    assert len(files) > 8
+    for file in files:
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Import):
+                roots = {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.level < 2:
+                roots = {(node.module or "").split(".")[0]} if not node.level else set()
+            else:
+                assert not isinstance(node, ast.ImportFrom), file
+                continue
+            assert roots <= {*sys.stdlib_module_names, *(["reference"] if file.name == "check.py" else [])}, file

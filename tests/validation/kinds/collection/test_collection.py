@@ -1,0 +1,479 @@
+"""The collection: its records are whole and true, and nothing gets in that is not checked."""
+
+import importlib
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from instances.aryl import reclaim
+from instances.schema import declarations
+from validation import CATALOGUE, StudyError
+from validation.cli.app import run
+from validation.kernel.asking import ask
+from validation.kernel.gaps import beats, gap_to
+from validation.kinds.collection import Collection, load, store, submit_plan, submit_prices, submit_run
+from validation.kinds.collection.page import MARK, tables
+from validation.kinds.collection.submission import closed, graded
+from validation.reference.records import pack
+
+from ....effort import rounds
+from ....files import COLLECTED
+
+ROOT = Path(__file__).parents[4]
+if not (ROOT / "collection").is_dir():
+    pytest.skip("the collection is part of a checkout, and this is none", allow_module_level=True)
+WHOLE = load(ROOT / "collection")
+RUN = {
+    "solver": "a solver",
+    "version": "1",
+    "options": {},
+    "machine": "a machine",
+    "seconds": 1.0,
+    "status": "feasible",
+    "bound": 1.0,
+}
+
+
+def some(count: int, seed: int) -> list[str]:
+    """Names of instances drawn from the whole collection."""
+    names = list(WHOLE.records)
+    drawn = np.random.default_rng(seed).permutation(len(names))
+    return [names[index] for index in drawn[: len(rounds(count))]]
+
+
+# --- what there is ---
+
+
+def test_it_holds_what_it_is_said_to_hold(tmp_path: Path) -> None:
+    frame = WHOLE.frame()
+    assert len(frame) >= 1000
+    assert frame.index.is_unique
+    assert frame["digest"].is_unique
+    # A problem that is added comes into the collection with its next version.
+    assert set(CATALOGUE) >= set(frame["problem"]) == COLLECTED
+    assert len(COLLECTED) >= 28
+    assert (frame["class"] != "open").mean() >= 0.9
+    assert frame["real"].mean() >= 1 / 3
+    pack(WHOLE.folder, tmp_path / "collection.tar.gz")
+    assert (tmp_path / "collection.tar.gz").stat().st_size <= 12_000_000
+
+
+def test_every_record_is_whole_and_its_files_are_those_it_has_the_hashes_of() -> None:
+    for name, record in WHOLE.records.items():
+        assert list(record) == list(store.FIELDS)
+        parts = ["instance", "plan"] + ["prices"] * (record["bound"]["proof"]["kind"] == "prices")
+        assert sorted(record["sha256"]) == sorted(parts)
+        for part in parts:
+            assert WHOLE.read(name, part)
+        assert name.startswith(f"{record['problem']}-")
+        assert set(record["heuristics"]) <= set(CATALOGUE[record["problem"]].heuristics)
+        assert record["best"]["exact"] is not None
+        assert (record["class"] == "open") == (not closed(record))
+        assert graded(record) == record
+        if record["class"] == "open":
+            assert all(one["gap"] is None for one in record["heuristics"].values())
+        best, bound = record["best"]["value"], record["bound"]["value"]
+        assert bound is None or closed(record) or not beats(record["sense"], best, bound)
+        text = json.dumps(record)
+        assert "/tmp" not in text
+        assert "/work" not in text
+
+
+def test_values_are_the_instances_own_and_heuristics_gaps_are_to_them() -> None:
+    for name in some(60, 1):
+        record, instance = WHOLE.record(name), WHOLE.instance(name)
+        plan = WHOLE.plan(name)
+        assert (record["digest"], record["sense"]) == (instance.digest, instance.sense)
+        assert instance.violations(plan) == []
+        # Recorded where sums were rounded by that machine's kernel.
+        assert instance.objective(plan) == pytest.approx(record["best"]["value"], rel=1e-9, abs=0)
+        for told in record["heuristics"].values():
+            if told["gap"] is not None:
+                assert told["gap"] == gap_to(told["value"], record["best"]["value"])
+
+
+def test_heuristics_give_what_their_records_say() -> None:
+    for number, name in enumerate(some(24, 2)):
+        record, instance = WHOLE.record(name), WHOLE.instance(name)
+        heuristic = list(record["heuristics"])[number % len(record["heuristics"])]
+        told = record["heuristics"][heuristic]
+        asked = ask(instance, CATALOGUE[record["problem"]].heuristics[heuristic], 0, seconds=60)
+        assert asked.reason == ""
+        if asked.plan is None:
+            assert told["status"] == "declined"
+        elif instance.violations(asked.plan):
+            assert told["status"] == "infeasible"
+        elif told["value"] is not None:
+            assert told["status"] == "feasible"
+            assert gap_to(instance.objective(asked.plan), told["value"]) == 0
+
+
+def test_a_recorded_call_makes_the_instance_again() -> None:
+    generated = [name for name, record in WHOLE.records.items() if record["origin"]["kind"] in ("generator", "example")]
+    drawn = np.random.default_rng(3).permutation(len(generated))
+    for index in drawn[: len(rounds(40))]:
+        name = generated[index]
+        made, recorded = made_by(WHOLE.record(name)["origin"]["call"]), WHOLE.instance(name)
+        assert type(made) is type(recorded)
+        # Powers were rounded by the instructions of the machine that it was recorded on.
+        for field in declarations(type(made)) if made.digest != recorded.digest else ():
+            one, other = (getattr(instance, field) for instance in (made, recorded))
+            if isinstance(one, np.ndarray) and one.dtype.kind == "f":
+                np.testing.assert_allclose(one, other, rtol=1e-12, atol=0)
+            else:
+                assert np.array_equal(one, other)
+
+
+def test_a_recorded_call_draws_the_instance_from_public_data_again(
+    data: Path, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    monkeypatch.chdir(data)
+    drawn = [
+        name
+        for name, record in WHOLE.records.items()
+        if record["origin"]["kind"] == "trace" and ".from_trace(" in record["origin"]["call"]
+    ]
+    for index in np.random.default_rng(4).permutation(len(drawn))[: len(rounds(10))]:
+        record = WHOLE.record(drawn[index])
+        assert made_by(record["origin"]["call"]).digest == record["digest"]
+
+
+def made_by(call: str) -> Any:
+    """What a call of the library makes."""
+    found = re.match(r"(instances\.\w+\.\w+)\.", call)
+    assert found is not None
+    importlib.import_module(found.group(1))
+    return eval(call, {"instances": importlib.import_module("instances")})
+
+
+def test_the_page_says_what_the_collection_holds() -> None:
+    page = (ROOT / "docs" / "collection.md").read_text(encoding="utf-8")
+    assert page.partition(MARK)[2] == f"\n{tables(WHOLE)}"
+
+
+# --- a small one, to be written into ---
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Collection:
+    """One open instance whose best plan is not the best there is, and a closed one of another problem."""
+    folder = tmp_path / "collection"
+    folder.mkdir()
+    (folder / "VERSION").write_text("0.1\n")
+    made = Collection(folder)
+    instance = reclaim.figure_5()
+    like = WHOLE.record("aryl.reclaim-x00")
+    open_one = {**like, "name": "aryl.reclaim-x99", "digest": instance.digest, "sha256": {}, "class": "open"}
+    worst = worst_plan(instance)
+    open_one["best"] = {**like["best"], "value": instance.objective(worst), "exact": "0"}
+    open_one["bound"] = {"value": 0.0, "exact": None, "proof": {"kind": "runs", "runs": [{**RUN, "bound": 0.0}]}}
+    made.write(graded(open_one), instance=instance, plan=worst)
+    other = "gavel.max_min_fairness-x00"
+    made.write(
+        WHOLE.record(other),
+        instance=WHOLE.instance(other),
+        plan=WHOLE.plan(other),
+        prices=WHOLE.read(other, "prices"),
+    )
+    return load(folder)
+
+
+def plans_of(instance: reclaim.Reclaim) -> list[reclaim.ReclaimPlan]:
+    """Every plan of an instance that asks for few servers, the best first."""
+    from itertools import combinations
+
+    servers = instance.hosts.shape[1]
+    plans = [reclaim.ReclaimPlan(servers=list(one)) for one in combinations(range(servers), instance.demand)]
+    return sorted(plans, key=instance.objective)
+
+
+def worst_plan(instance: reclaim.Reclaim) -> reclaim.ReclaimPlan:
+    return plans_of(instance)[-1]
+
+
+def snapshot(collection: Collection) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in sorted(collection.folder.rglob("*.*")) if path.is_file()}
+
+
+OPEN = "aryl.reclaim-x99"
+
+
+def test_a_better_plan_is_taken_and_the_one_before_is_remembered(small: Collection) -> None:
+    instance = small.instance(OPEN)
+    assert isinstance(instance, reclaim.Reclaim)
+    best, before = plans_of(instance)[0], small.record(OPEN)["best"]
+    done = submit_plan(small, OPEN, best, by="somebody")
+    assert (done.verdict, done.taken) == ("better", True)
+    again = load(small.folder)
+    record = again.record(OPEN)
+    assert again.plan(OPEN) == best
+    assert record["best"]["value"] == instance.objective(best) == float(record["best"]["exact"])
+    assert record["best"]["found_by"] == "somebody"
+    assert [entry["best"] for entry in record["history"]] == [before]
+    # The optimum of the figure is more than the bound of 0 that is known.
+    assert record["class"] == "open"
+    run_of_it = {**RUN, "status": "optimal", "bound": record["best"]["value"]}
+    assert submit_run(again, OPEN, run_of_it).taken
+    record = load(small.folder).record(OPEN)
+    assert record["class"] == "hard"
+    assert record["bound"]["proof"]["runs"] == [run_of_it]
+    assert any(one["gap"] is not None for one in record["heuristics"].values())
+
+
+@pytest.mark.parametrize("which", ["same", "worse"])
+def test_a_plan_that_is_no_better_changes_nothing(small: Collection, which: str) -> None:
+    instance = small.instance(OPEN)
+    assert isinstance(instance, reclaim.Reclaim)
+    best, *_, worst = plans_of(instance)
+    submit_plan(small, OPEN, best, by="somebody")
+    before = snapshot(small)
+    done = submit_plan(small, OPEN, best if which == "same" else worst, by="somebody")
+    assert done.verdict == {"same": "equal", "worse": "worse"}[which]
+    assert snapshot(small) == before
+
+
+def test_a_plan_that_breaks_a_rule_or_beats_the_bound_is_refused(small: Collection) -> None:
+    before = snapshot(small)
+    with pytest.raises(StudyError, match="breaks demand"):
+        submit_plan(small, OPEN, reclaim.ReclaimPlan(servers=[0]), by="somebody")
+    record = small.record(OPEN)
+    wrong = {**record, "bound": {**record["bound"], "value": record["best"]["value"]}}
+    small.records[OPEN] = wrong
+    instance = small.instance(OPEN)
+    assert isinstance(instance, reclaim.Reclaim)
+    with pytest.raises(StudyError, match="beyond the bound"):
+        submit_plan(small, OPEN, plans_of(instance)[0], by="somebody")
+    assert snapshot(small) == before
+
+
+def test_a_judge_that_is_wrong_is_found_out(small: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reclaim.Reclaim, "_value", lambda self, plan: 1.0)
+    with pytest.raises(StudyError, match=r"worth 1\.0 to the library and .* to the checker"):
+        submit_plan(small, OPEN, reclaim.ReclaimPlan(servers=worst_servers()), by="somebody")
+    monkeypatch.undo()
+    monkeypatch.setattr(reclaim.Reclaim, "_broken_rules", lambda self, plan: [])
+    with pytest.raises(StudyError, match="checker finds that the plan breaks demand"):
+        submit_plan(small, OPEN, reclaim.ReclaimPlan(servers=[0]), by="somebody")
+
+
+def worst_servers() -> list[int]:
+    return list(plans_of(reclaim.figure_5())[-1].servers)
+
+
+def test_prices_are_checked(small: Collection) -> None:
+    name = "gavel.max_min_fairness-x00"
+    prices = small.read(name, "prices")
+    before = snapshot(small)
+    assert submit_prices(small, name, prices).verdict == "equal"
+    for wrong in ({**prices, "pools": prices["pools"][1:]}, {"nothing": []}, {**prices, "pools": ["a"]}):
+        with pytest.raises(StudyError, match="prices"):
+            submit_prices(small, name, wrong)
+    assert snapshot(small) == before
+    record = small.record(name)
+    runs = {"kind": "runs", "runs": [{**RUN, "bound": record["bound"]["value"]}]}
+    small.write({**record, "bound": {**record["bound"], "exact": None, "proof": runs}})
+    assert "prices" not in small.record(name)["sha256"]
+    assert not small.file(name, "prices").exists()
+    # The same bound, and no longer on somebody's word.
+    assert submit_prices(small, name, prices).taken
+    assert small.record(name)["bound"]["proof"]["kind"] == "prices"
+    with pytest.raises(StudyError, match="none are known for this problem"):
+        submit_prices(small, OPEN, prices)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"solver": None}, "solver"),
+        ({"bound": "3"}, "bound"),
+        ({"bound": float("inf")}, "bound"),
+        ({"bound": 1e9}, "beyond the best plan"),
+        ({"colour": "red"}, "unknown field 'colour'"),
+    ],
+)
+def test_a_run_must_tell_all_and_claim_nothing_impossible(
+    small: Collection, change: dict[str, Any], message: str
+) -> None:
+    before = snapshot(small)
+    with pytest.raises(StudyError, match=message):
+        submit_run(small, OPEN, {**RUN, **change})
+    del (lacking := dict(RUN))["machine"]
+    with pytest.raises(StudyError, match="no machine"):
+        submit_run(small, OPEN, lacking)
+    assert snapshot(small) == before
+
+
+def test_runs_of_one_bound_stand_side_by_side(small: Collection) -> None:
+    first = small.record(OPEN)["bound"]["proof"]["runs"][0]
+    assert submit_run(small, OPEN, first).verdict == "equal"
+    assert submit_run(small, OPEN, {**first, "solver": "another"}).taken
+    assert [run["solver"] for run in small.record(OPEN)["bound"]["proof"]["runs"]] == ["a solver", "another"]
+    assert submit_run(small, OPEN, {**RUN, "bound": -5.0}).verdict == "worse"
+
+
+def test_nothing_is_half_written(small: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, written = snapshot(small), []
+    instance = small.instance(OPEN)
+    assert isinstance(instance, reclaim.Reclaim)
+    whole = store.write_whole
+
+    def full(path: Path, *arguments: Any, **options: Any) -> None:
+        written.append(path)
+        if len(written) == 2:
+            raise OSError(28, "No space left on device", str(path))
+        whole(path, *arguments, **options)
+
+    monkeypatch.setattr(store, "write_whole", full)
+    with pytest.raises(OSError, match="No space left"):
+        submit_plan(small, OPEN, plans_of(instance)[0], by="somebody")
+    assert len(written) >= 2
+    assert snapshot(small) == before
+
+
+@pytest.mark.parametrize(
+    ("harm", "message"),
+    [
+        (lambda file: file.write_bytes(b""), "not"),
+        (lambda file: file.write_bytes(file.read_bytes()[:-20]), "gzip"),
+        (lambda file: file.write_bytes((file.parent / f"{OPEN}.plan.json.gz").read_bytes()), "hash"),
+        (lambda file: file.unlink(), "No such file"),
+    ],
+)
+def test_a_damaged_instance_is_one_error_that_names_it(
+    small: Collection, harm: Callable[[Path], object], message: str
+) -> None:
+    file = small.file(OPEN, "instance")
+    harm(file)
+    with pytest.raises(StudyError, match=f"{re.escape(file.name)}.*{message}"):
+        small.instance(OPEN)
+
+
+@pytest.mark.parametrize("text", ["", "{}", '[{"name": "a"}]', "[1]"])
+def test_damaged_records_are_one_error_that_names_the_file(small: Collection, text: str) -> None:
+    (small.folder / "aryl.reclaim" / "records.json").write_text(text)
+    with pytest.raises(StudyError, match=r"records\.json"):
+        load(small.folder).record(OPEN)
+
+
+# --- the commands ---
+
+
+@pytest.fixture
+def said(small: Collection, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Runs a command on the small collection: exit code, output, errors."""
+    importlib.import_module("validation.cli.collection")
+
+    def command(*words: object) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = run(["collection", *map(str, words), "--collection", str(small.folder)])
+        return code, *capsys.readouterr()
+
+    return command
+
+
+def test_list(said: Callable[..., tuple[int, str, str]]) -> None:
+    code, out, err = said("list")
+    assert (code, err) == (0, "")
+    assert OPEN in out
+    assert "2 instances of collection 0.1" in out
+    code, out, _ = said("list", "--class", "open", "--json")
+    (row,) = json.loads(out)
+    assert (code, row["name"], row["proof"], row["bound"]) == (0, OPEN, "runs", 0.0)
+    code, out, _ = said("list", "--problem", "gavel", "--json")
+    assert [row["problem"] for row in json.loads(out)] == ["gavel.max_min_fairness"]
+    assert said("list", "--class", "opne")[2].count("'open'") == 1
+    assert said("list", "--problem", "aryl.reclaims")[0] == 2
+
+
+def test_show(said: Callable[..., tuple[int, str, str]], small: Collection, tmp_path: Path) -> None:
+    code, out, err = said("show", OPEN, "--plot", tmp_path / "plan.svg")
+    assert (code, err) == (0, "")
+    assert "server_fraction" in out
+    assert "on the word of a solver 1" in out
+    assert "<svg" in (tmp_path / "plan.svg").read_text()
+    assert json.loads(said("show", OPEN, "--json")[1]) == small.record(OPEN)
+    code, _, err = said("show", "aryl.reclaim-x98")
+    assert (code, err.count("\n")) == (2, 1)
+    assert OPEN in err
+
+
+def test_what_is_not_taken_is_told_where_no_words_are_wanted(
+    said: Callable[..., tuple[int, str, str]], small: Collection, tmp_path: Path
+) -> None:
+    instance = small.instance(OPEN)
+    assert isinstance(instance, reclaim.Reclaim)
+    best, *_, worst = plans_of(instance)
+    submit_plan(small, OPEN, best, by="somebody")
+    file = tmp_path / "plan.json"
+    file.write_text(json.dumps(worst.to_dict()), encoding="utf-8")
+    code, out, err = said("submit", OPEN, file)
+    assert (code, err) == (1, "")
+    assert said("submit", OPEN, file, "--quiet") == (1, "", f"optgap: {out}")
+
+
+def test_solve_and_submit(said: Callable[..., tuple[int, str, str]], small: Collection, tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    code, out, _ = said("solve", OPEN, "--time-limit", 20, "-o", file)
+    assert code == 0
+    assert "better than the" in out
+    code, out, _ = said("submit", OPEN, file, "--by", "a solver\nof mine")
+    assert code == 0
+    assert out.startswith("better: ")
+    code, out, _ = said("submit", OPEN, file)
+    assert code == 1
+    assert out.startswith("equal: ")
+    assert "as good as the" in said("solve", OPEN, "--time-limit", 20)[1]
+    assert "until" in said("show", OPEN)[1]
+    assert len(load(small.folder).record(OPEN)["history"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "not valid JSON"),
+        ("[]", "must be a JSON object"),
+        ('{"servers": [0]}', "breaks demand"),
+        ('{"servers": "all"}', "servers"),
+        ('{"time_fractions": [[1.0]]}', "time_fractions"),
+    ],
+)
+def test_what_is_submitted_in_vain_is_one_error(
+    said: Callable[..., tuple[int, str, str]], small: Collection, tmp_path: Path, content: str, message: str
+) -> None:
+    file, before = tmp_path / "plan.json", snapshot(small)
+    file.write_text(content)
+    code, out, err = said("submit", OPEN, file)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert message in err
+    assert snapshot(small) == before
+
+
+def test_a_submission_is_one_thing(said: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    assert said("submit", OPEN)[0] == 2
+    assert "give one of" in said("submit", OPEN, "a.json", "--run", "b.json")[2]
+    assert "No such file" in said("submit", OPEN, tmp_path / "none.json")[2]
+
+
+def test_a_collection_is_looked_for_where_it_is_said_to_be(
+    small: Collection, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert load().folder == WHOLE.folder
+    monkeypatch.setenv(store.VARIABLE, str(small.folder))
+    assert list(load().records) == [OPEN, "gavel.max_min_fairness-x00"]
+    monkeypatch.setenv(store.VARIABLE, str(tmp_path))
+    with pytest.raises(StudyError, match="no collection"):
+        load()
+
+
+def test_an_instance_of_another_s_is_found_out(small: Collection) -> None:
+    instance = small.instance(OPEN)
+    assert isinstance(instance, reclaim.Reclaim)
+    small.write(small.record(OPEN), instance=replace(instance, demand=1))
+    with pytest.raises(StudyError, match="another instance"):
+        small.instance(OPEN)

@@ -1,0 +1,401 @@
+"""Checks fail what they must fail, pass the library's own heuristics, and count what they ran."""
+
+import functools
+import json
+import subprocess
+import sys
+from dataclasses import MISSING, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import formulations
+import instances
+from heuristics.aryl.reclaim import server_fraction
+from instances.aryl.reclaim import Reclaim, ReclaimPlan
+from instances.elasticflow.allocation import ElasticFlowAllocation
+from instances.elasticflow.sharing import SlotPlan
+from instances.schema import Scalar, declarations
+from validation import (
+    CATALOGUE,
+    BreaksOnly,
+    CatalogueError,
+    Heuristic,
+    Holds,
+    Monotone,
+    NeverWorseThan,
+    Ratio,
+    Relabelled,
+    check_heuristic,
+    parametrize_with_checks,
+)
+from validation.kinds.checks import Shrinking, draw_instances
+from validation.testing.strategies import derived, strategy, varied
+
+from ...effort import EFFORT
+
+
+def nothing(instance: Reclaim) -> None:
+    return None
+
+
+def wrong_type(instance: Reclaim) -> int:
+    return 3
+
+
+def first_server_only(instance: Reclaim) -> ReclaimPlan:
+    return ReclaimPlan(servers=np.zeros(instance.demand, int))
+
+
+def raises(instance: Reclaim) -> ReclaimPlan:
+    if instance.num_jobs >= 2:
+        raise ZeroDivisionError("two jobs")
+    return server_fraction(instance)
+
+
+def changes(instance: Reclaim) -> ReclaimPlan:
+    object.__setattr__(instance, "demand", instance.num_servers)
+    return server_fraction(instance)
+
+
+def restless(instance: Reclaim, calls: list[int] = []) -> ReclaimPlan:  # noqa: B006, its memory is the point
+    calls.append(1)
+    return ReclaimPlan(servers=np.roll(np.arange(instance.num_servers), len(calls))[: instance.demand])
+
+
+def first_servers(instance: Reclaim) -> ReclaimPlan:
+    return ReclaimPlan(servers=np.arange(instance.demand))
+
+
+@pytest.mark.parametrize(
+    ("heuristic", "check", "reason"),
+    [
+        (nothing, "returns_a_plan", "returned None"),
+        (wrong_type, "returns_a_plan", "int"),
+        (first_server_only, "feasible", "server_once"),
+        (raises, "returns_a_plan", "ZeroDivisionError"),
+        (changes, "leaves_the_instance", ""),
+        (restless, "repeatable", "two calls"),
+    ],
+)
+def test_a_broken_heuristic_fails_its_check(heuristic: Any, check: str, reason: str, tmp_path: Path) -> None:
+    report = check_heuristic("aryl.reclaim", heuristic, max_examples=40, output=tmp_path)
+    failed = {result.name: result for result in report.failed}
+    assert not report.ok
+    assert check in failed
+    assert reason in failed[check].reason
+    path = failed[check].path
+    assert path is not None
+    assert instances.load(path) == failed[check].instance
+    assert check in str(report)
+
+
+def test_the_smallest_instance_is_small() -> None:
+    report = check_heuristic("aryl.reclaim", raises, max_examples=40)
+    (smallest,) = {result.instance for result in report.failed if result.name == "returns_a_plan"}
+    assert smallest is not None
+    assert smallest.dims == {"n": 2, "s": 1}
+
+
+def test_without_time_left_an_instance_found_for_another_check_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("validation.kinds.checks.SHRINK_BUDGET", 0.0)
+    shrinking = Shrinking()
+    large, small = (CATALOGUE["aryl.reclaim"].generate(0, num_servers=size) for size in (8, 3))
+    assert shrinking.smallest(small, lambda one: one in (large, small), [large, small]) == small
+    assert shrinking.smallest(large, lambda one: one in (large, small), [large]) == small
+
+
+def test_promises() -> None:
+    held = check_heuristic("aryl.reclaim", server_fraction, promises=[Ratio(100.0)], max_examples=30)
+    assert {result.name: result.status for result in held.results}["ratio"] == "passed"
+    broken = check_heuristic("aryl.reclaim", first_servers, promises=[Ratio(2), Relabelled()], max_examples=200)
+    assert {result.name for result in broken.failed} == {"ratio", "relabelled"}
+    smallest = next(result.instance for result in broken.failed if result.name == "ratio")
+    assert smallest is not None
+    assert smallest.dims["n"] == 1
+    grows = check_heuristic("aryl.reclaim", first_servers, promises=Monotone(), max_examples=10)
+    assert {result.name: result.status for result in grows.results}["monotone"] == "skipped"
+
+
+def test_ratio_below_one_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        Ratio(0.5)
+
+
+def test_declining_is_allowed_where_declared() -> None:
+    report = check_heuristic("aryl.reclaim", Heuristic(nothing, declines=True), max_examples=10)
+    assert not report.failed
+    assert {result.status for result in report.results if result.name == "feasible"} == {"skipped"}
+
+
+def test_a_known_failure_is_expected() -> None:
+    report = check_heuristic(
+        "aryl.reclaim", Heuristic(first_server_only, infeasible_because="it is a joke"), max_examples=40
+    )
+    statuses = {result.name: result for result in report.results}
+    assert statuses["feasible"].status == "expected failure"
+    assert statuses["feasible"].reason == "it is a joke"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("problem", "name"), [(problem, name) for problem, entry in CATALOGUE.items() for name in entry.heuristics]
+)
+def test_the_library_passes_its_own_checks(problem: str, name: str) -> None:
+    report = check_heuristic(problem, name, max_examples=round(6 * EFFORT) or 1)
+    assert report.ok, str(report)
+
+
+@parametrize_with_checks("aryl.reclaim", promises=Ratio(100), max_examples=10)
+def test_parametrized(check: Any) -> None:
+    check(server_fraction)
+
+
+def test_parametrized_checks_fail() -> None:
+    mark = parametrize_with_checks("aryl.reclaim", max_examples=40)
+    checks = dict(zip(mark.kwargs["ids"], mark.args[1], strict=True))
+    with pytest.raises(pytest.fail.Exception, match="server_once"):
+        checks["feasible"](first_server_only)
+
+
+@pytest.mark.parametrize("problem", sorted(CATALOGUE))
+def test_strategies_make_small_instances(problem: str) -> None:
+    from hypothesis import given
+
+    seen = []
+
+    @given(strategy(problem))
+    def look(instance: Any) -> None:
+        assert instance.problem == problem
+        seen.append(instance)
+
+    look()
+    assert len({instance.digest for instance in seen}) >= 10
+
+
+def test_from_type_finds_the_strategy() -> None:
+    script = (
+        "from hypothesis import strategies as st, find\n"
+        "from instances.aryl.reclaim import Reclaim\n"
+        "print(type(find(st.from_type(Reclaim), lambda i: i.num_servers >= 2)).__name__)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "Reclaim", done.stderr
+
+
+def never(instance: ElasticFlowAllocation) -> SlotPlan:
+    """Gives every GPU to the first job: infeasible wherever another job has something to do."""
+    gpus = np.zeros((instance.num_jobs, instance.horizon), np.int64)
+    gpus[0] = instance.num_gpus
+    return SlotPlan(gpus=gpus)
+
+
+def impossible() -> ElasticFlowAllocation:
+    """One GPU-slot, and two jobs that need one each."""
+    return ElasticFlowAllocation(num_gpus=1, iterations=[1, 1], deadlines=[1, 1], throughputs=[[0, 1], [0, 1]])
+
+
+def test_instances_without_a_feasible_plan_are_not_counted() -> None:
+    assert formulations.solve(impossible()).status == "infeasible"
+    report = check_heuristic("elasticflow.allocation", never, strategy=st.just(impossible()), max_examples=5)
+    results = {result.name: result for result in report.results}
+    assert not report.failed
+    assert results["feasible"].status == "skipped"
+    assert results["feasible"].reason == "no instance that was drawn has a feasible plan"
+    assert results["feasible"].examples == 0
+    assert results["feasible"].without_plan == 1
+    assert "1 more instances have no feasible plan and are not counted" in str(report)
+    # Among others, those that have one still count, and the heuristic is blamed for them.
+    possible = replace(impossible(), deadlines=[1, 2])
+    drawn = st.sampled_from([impossible(), possible])
+    blamed = check_heuristic("elasticflow.allocation", never, strategy=drawn, max_examples=20)
+    failed = {result.name: result for result in blamed.failed}
+    assert failed["feasible"].instance is not None
+    assert formulations.solve(failed["feasible"].instance).status == "optimal"
+
+
+def test_a_heuristic_of_the_catalogue_is_taken_by_its_name_and_by_reference() -> None:
+    for mine in ("server_fraction", "heuristics.aryl.reclaim:server_fraction", server_fraction):
+        report = check_heuristic("aryl.reclaim", mine, max_examples=5)
+        assert report.ok
+        assert report.heuristic in ("server_fraction", "heuristics.aryl.reclaim:server_fraction")
+    with pytest.raises(CatalogueError, match=r"there are server_fraction, .*, or module:function"):
+        check_heuristic("aryl.reclaim", "sever_fraction")
+
+
+def test_one_exception_is_printed_once_and_the_plan_beside_the_instance() -> None:
+    def always_raises(instance: Reclaim) -> ReclaimPlan:
+        raise ZeroDivisionError("always")
+
+    told = str(check_heuristic("aryl.reclaim", always_raises, max_examples=5))
+    assert told.count("ZeroDivisionError: always") == 1
+    assert told.count("as in returns_a_plan") == 4
+    report = check_heuristic("aryl.reclaim", first_server_only, max_examples=40)
+    (failed,) = (result for result in report.failed if result.name == "feasible")
+    assert failed.instance is not None
+    assert failed.plan == first_server_only(failed.instance)  # type: ignore[arg-type]
+    assert f"its plan there: {json.dumps(failed.plan.to_dict())}" in str(report)
+    assert "breaks server_once" in report._repr_html_()
+
+
+def test_instances_are_drawn_from_the_strategy_given() -> None:
+    seen: list[int] = []
+
+    def looks(instance: Reclaim) -> ReclaimPlan:
+        seen.append(instance.num_servers)
+        return first_servers(instance)
+
+    drawn = strategy("aryl.reclaim", max_servers=2)
+    check_heuristic("aryl.reclaim", looks, strategy=drawn, max_examples=30)
+    assert set(seen) == {1, 2}
+
+
+@pytest.mark.parametrize("problem", list(CATALOGUE))
+def test_a_strategy_can_be_derived_for_every_problem(problem: str) -> None:
+    """What an outsider's problem gets: valid instances, most of them from the declarations alone."""
+
+    @settings(max_examples=25, database=None)
+    @given(derived(problem))
+    def look(instance: instances.Instance[Any]) -> None:
+        assert instance.problem == problem
+        assert type(instance).from_dict(instance.to_dict()) == instance
+
+    look()
+
+
+# --- what is drawn --------------------------------------------------------------------------------
+
+
+@functools.cache
+def drawn(problem: str) -> list[instances.Instance[Any]]:
+    """What the checks of a problem's heuristics look at by default."""
+    return draw_instances(varied(problem), 100, 0)
+
+
+NOT_DRAWN = {("synergy.tuning", "split_penalty")}
+"""What splitting costs is known to the exact model and the judge alone; the paper's Tune does not look at it."""
+
+OPTIONAL = [
+    (problem, field.name)
+    for problem, entry in CATALOGUE.items()
+    for field in fields(entry.instance)
+    if field.default is not MISSING and (problem, field.name) not in NOT_DRAWN
+]
+
+
+def left_out(instance: instances.Instance[Any], name: str) -> Any:
+    """What stands in a field when it is left out; None where it cannot be."""
+    given = {field: getattr(instance, field) for field in declarations(type(instance)) if field != name}
+    try:
+        return getattr(type(instance)(**given), name)
+    except instances.InstanceError:
+        return None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("problem", "name"), OPTIONAL)
+def test_every_optional_field_is_drawn_and_left_out(problem: str, name: str) -> None:
+    declared = declarations(CATALOGUE[problem].instance)[name]
+    given = [
+        not np.array_equal(getattr(instance, name), usual)
+        for instance in drawn(problem)
+        if (usual := left_out(instance, name)) is not None or getattr(instance, name) is not None
+    ]
+    assert any(given)
+    usual = [instance for instance in drawn(problem) if repr(getattr(instance, name)) == repr(left_out(instance, name))]
+    assert usual
+    if isinstance(declared, Scalar) and declared.choices:
+        assert {getattr(instance, name) for instance in drawn(problem)} == set(declared.choices)
+
+
+def size_of_cluster(problem: str) -> str | None:
+    """The first of these that a problem has."""
+    kind = CATALOGUE[problem].instance
+    return next(
+        (name for name in ("num_gpus", "num_workers", "gpus") if hasattr(kind, name) or name in declarations(kind)),
+        None,
+    )
+
+
+@pytest.mark.parametrize("problem", [problem for problem in sorted(CATALOGUE) if size_of_cluster(problem)])
+def test_clusters_beyond_a_server_are_drawn(problem: str) -> None:
+    name = size_of_cluster(problem)
+    assert name is not None
+    counts = [int(np.sum(getattr(instance, name))) for instance in drawn(problem)]
+    assert max(counts) >= 16
+    assert any(count > 0 and count % 8 == 0 for count in counts)
+
+
+@pytest.mark.parametrize("paper", ["afs", "aryl", "elasticflow", "gavel", "synergy"])
+def test_numbers_beyond_32_bits_are_drawn(paper: str) -> None:
+    greatest = 0.0
+    for problem in CATALOGUE:
+        if problem.startswith(f"{paper}."):
+            for instance in drawn(problem):
+                for name, declared in declarations(type(instance)).items():
+                    value = getattr(instance, name)
+                    if declared.kind is float and value is not None:
+                        for part in map(np.asarray, value if isinstance(value, tuple) else (value,)):
+                            greatest = max(greatest, float(np.max(part[np.isfinite(part)], initial=0.0)))
+    assert greatest > 2**32
+
+
+# --- promises -------------------------------------------------------------------------------------
+
+
+def statuses(heuristic: Any, **options: Any) -> dict[str, str]:
+    report = check_heuristic("aryl.reclaim", heuristic, max_examples=60, **options)
+    return {result.name: result.status for result in report.results}
+
+
+def test_promises_of_the_catalogue_are_checked_without_being_named() -> None:
+    assert statuses(Heuristic(first_servers, optimal=True))["optimal"] == "failed"
+    assert statuses(Heuristic(first_servers, promises=(Ratio(2),)))["ratio"] == "failed"
+    assert "ratio" not in statuses(first_servers)
+    told = statuses("local_search")
+    assert (told["never_worse"], told["holds"]) == ("passed", "passed")
+
+
+def test_a_promise_can_be_made_where_a_condition_holds() -> None:
+    def none(instance: Reclaim) -> bool:
+        return instance.demand in (0, instance.num_servers)
+
+    assert statuses(first_servers, promises=Ratio(1, none, "where there is no choice"))["optimal"] == "passed"
+    assert statuses(first_servers, promises=Ratio(1))["optimal"] == "failed"
+    assert statuses(first_servers, promises=Ratio(1, lambda instance: False, "never"))["optimal"] == "skipped"
+
+
+def test_never_worse_than_another() -> None:
+    assert statuses(first_servers, promises=NeverWorseThan("server_fraction"))["never_worse"] == "failed"
+    assert statuses(first_servers, promises=NeverWorseThan(first_servers))["never_worse"] == "passed"
+    # One without a plan is worse than one with a plan.
+    assert statuses(first_server_only, promises=NeverWorseThan(first_servers))["never_worse"] == "failed"
+
+
+def test_breaking_only_some_rules() -> None:
+    known = Heuristic(first_server_only, infeasible_because="it is a joke")
+    assert statuses(known, promises=BreaksOnly(("server_once",)))["breaks_only"] == "passed"
+    assert statuses(known, promises=BreaksOnly(("demand",)))["breaks_only"] == "failed"
+    assert statuses(known, promises=BreaksOnly())["breaks_only"] == "failed"
+    assert statuses(Heuristic(nothing, declines=True), promises=BreaksOnly())["breaks_only"] == "failed"
+
+
+def test_a_statement_of_plans() -> None:
+    ascending = Holds("servers ascend", lambda instance, plan: bool((np.diff(plan.servers) > 0).all()))
+    assert statuses(first_servers, promises=ascending)["holds"] == "passed"
+    report = check_heuristic("aryl.reclaim", server_fraction, promises=ascending)
+    (failed,) = report.failed
+    assert (failed.name, failed.reason) == ("holds", "it is not so that servers ascend")
+
+
+def test_relabelling_without_ties() -> None:
+    def shortest_to_first(instance: Any) -> Any:
+        """Gives everything to the job of least work, and to job 0 where two are alike."""
+        return CATALOGUE["afs.elastic_sharing"].heuristics["srtf"].function(instance)
+
+    told = check_heuristic("afs.elastic_sharing", shortest_to_first, promises=Relabelled(ties=False), max_examples=20)
+    assert {result.name: result.status for result in told.results}["relabelled"] == "passed"

@@ -1,0 +1,1 @@
+"""What every kind of question runs on: asking apart, judging, workers, stores, clusters."""

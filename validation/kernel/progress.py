@@ -1,0 +1,136 @@
+"""How far a run is, and how long it will take."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from validation.formatting import duration
+from validation.kernel.isolation import CONTEXT
+from validation.kernel.kind import Cell
+
+__all__ = ["Clocks", "Estimate", "Meter", "Progress", "somebody_watches"]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is: cells done of the total, failures among them, seconds left, and what there is to note."""
+
+    done: int
+    total: int
+    failed: int
+    seconds_left: float | None
+    note: str = ""
+
+
+class Meter:
+    """Shows progress on one line of a terminal, or a line now and then in a log or a notebook.
+
+    Parameters
+    ----------
+    what : str
+        What is counted.
+    quiet : bool
+        Show nothing.
+    """
+
+    def __init__(self, what: str = "runs", quiet: bool = False) -> None:
+        self.what = what
+        self.quiet = quiet
+        self.live = sys.stderr.isatty() and not quiet
+        self.shown = 0.0
+        self.began = time.monotonic()
+
+    def __call__(self, progress: Progress) -> None:
+        now = time.monotonic()
+        last = progress.done == progress.total
+        if self.quiet or (not last and now - self.shown < (0.1 if self.live else 5.0)):
+            return
+        self.shown = now
+        left = (
+            "" if progress.seconds_left is None or last else f", about {duration(max(1.0, progress.seconds_left))} left"
+        )
+        failed = f", {progress.failed} failed" if progress.failed else ""
+        note = f"; {progress.note}" if progress.note else ""
+        line = f"{progress.done} of {progress.total} {self.what}{failed}, {duration(now - self.began)}{left}{note}"
+        if self.live:
+            # A line that goes on in the next one could not be taken back.
+            line = line[: shutil.get_terminal_size().columns - 1]
+        print(f"\r\x1b[2K{line}" if self.live else line, end="" if self.live else "\n", file=sys.stderr, flush=True)
+        if last:
+            self.end()
+
+    def end(self) -> None:
+        """Leave the line."""
+        if self.live:
+            print(file=sys.stderr)
+            self.live = False
+
+
+def somebody_watches() -> bool:
+    """Whether there is a terminal or a notebook to show progress in."""
+    return sys.stderr.isatty() or "ipykernel" in sys.modules
+
+
+class Estimate:
+    """Time left, from the mean time of cells that are alike."""
+
+    def __init__(self, cells: Iterable[Cell], jobs: int) -> None:
+        self.jobs = jobs
+        self.left = Counter(cell.like for cell in cells)
+        self.ended_of: defaultdict[tuple[Any, ...], int] = defaultdict(int)
+        self.seconds_of: defaultdict[tuple[Any, ...], float] = defaultdict(float)
+
+    def ended(self, cell: Cell, seconds: float) -> None:
+        """Count a cell that took so many seconds."""
+        self.left[cell.like] -= 1
+        for like in (*cell.like, ()):
+            self.ended_of[like] += 1
+            self.seconds_of[like] += seconds
+
+    def seconds_left(self) -> float | None:
+        """Seconds that the cells that are left will take; None while nothing is known."""
+        if not self.ended_of:
+            return None
+        total = 0.0
+        for likes, number in self.left.items():
+            like = next(one for one in (*likes, ()) if self.ended_of[one])
+            total += number * self.seconds_of[like] / self.ended_of[like]
+        return total / self.jobs
+
+
+class Clocks:
+    """How far the cells are that run: what the workers write, and this process reads.
+
+    Parameters
+    ----------
+    number : int
+        Of cells.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.shared = CONTEXT.RawArray("d", 3 * max(1, number))
+        self.running = set(range(number))
+        self.began = time.monotonic()
+        self.number = number
+
+    def tell(self, number: int, now: float, done: int, total: int) -> None:
+        """Cell ``number`` is at ``now``, s, with ``done`` of ``total`` done."""
+        self.shared[3 * number : 3 * number + 3] = (now, done, total)
+
+    def ended(self, number: int) -> None:
+        """A cell runs no more."""
+        self.running.discard(number)
+
+    def read(self, note: Callable[[float, int, int], str]) -> tuple[float | None, str]:
+        """Seconds that are left, as far as can be told, and a note about the cells that run."""
+        told = [self.shared[3 * number : 3 * number + 3] for number in sorted(self.running)]
+        told = [one for one in told if one[2]]
+        part = self.number - len(self.running) + sum(done / total for _, done, total in told)
+        left = (time.monotonic() - self.began) * (self.number / part - 1) if part else None
+        return left, ", ".join(note(now, int(done), int(total)) for now, done, total in told)

@@ -1,0 +1,406 @@
+"""The judge: every plan is asked for apart, judged by its instance, and measured against a proven optimum.
+
+The order is what keeps the answers from the heuristic: its processes are forked from one that knows neither the seed of
+a hidden set nor, of instances that it meets for the first time, an optimum.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import platform
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from instances.base import agree
+from instances.files import read
+from validation import catalogue
+from validation.catalogue import Heuristic, import_object
+from validation.errors import OracleDisagreementError, StudyError
+from validation.formatting import duration, number
+from validation.kernel.asking import call
+from validation.kernel.gaps import beats
+from validation.kernel.isolation import plain
+from validation.kernel.judging import Status, worst
+from validation.kernel.provenance import cores, version
+from validation.kernel.workers import LIMITS, Task, run_tasks
+from validation.kinds.judge.sealing import seal
+from validation.kinds.judge.sets import PUBLIC_SEED, drawn, seed_file
+from validation.kinds.study.cells import judged, solve_exactly
+
+__all__ = ["BUDGET", "Judged", "Judgement", "judge", "judge_on", "score"]
+
+BUDGET = 10.0
+"""Seconds that a heuristic has for an instance, unless told otherwise."""
+
+MEMORY = 2 * 10**9
+"""Bytes that it may take; the same on every machine."""
+
+HEURISTIC_SEED = 0
+"""What a random heuristic draws from, with the instance's digest."""
+
+EXACT_SECONDS = 120.0
+"""For the proof of an optimum: far more than any of the sets takes."""
+
+GRACE = 10.0
+"""Seconds beyond these limits for what is not limited: reading, checking and judging."""
+
+_NUMBERS_OF = ("scheduling-formulations", "pyomo", "highspy", "numpy")
+"""Distributions whose versions a judgement tells."""
+
+STATUSES = (Status.FEASIBLE, Status.INFEASIBLE, Status.DECLINED, Status.FAILED, Status.LATE)
+"""What may come of a question; what is not feasible scores 0."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A heuristic on one instance.
+
+    Attributes
+    ----------
+    digest : str
+        Of the instance.
+    status : "feasible", "infeasible", "declined", "failed" or "late"
+    value : float, optional
+        Of its plan, as the instance judges it; None where there is no feasible plan.
+    optimum : float
+    proof : str
+        What the optimum rests on, as in :attr:`formulations.Solution.proof`.
+    score : float
+        From 0 to 1, see :func:`score`.
+    seconds : float
+        That it took, by the clock; no score depends on them.
+    reason : str
+        Why it has no feasible plan.
+    """
+
+    digest: str
+    status: str
+    value: float | None
+    optimum: float
+    proof: str
+    score: float
+    seconds: float
+    reason: str
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What a heuristic is worth on a set, and what that is made of.
+
+    Attributes
+    ----------
+    problem, heuristic : str
+    split : "public" or "hidden"
+    score : float
+        Mean of the instances' scores: 1 where every plan is optimal, 0 where none is feasible.
+    counts : dict of str to int
+        Instances by status.
+    without_plan : int
+        Drawn instances that are proven to have no feasible plan; they are not in the mean.
+    set : str
+        Digest of the instances' digests: scores of equal sets can be compared, others cannot.
+    seeds : dict of str to int or None
+        Of the instances, None of a hidden set, and of the heuristic.
+    budget : float
+        Seconds for an instance.
+    versions : dict of str to str
+    instances : tuple of Judged
+        In the order of their digests.
+    """
+
+    problem: str
+    heuristic: str
+    split: str
+    score: float
+    counts: dict[str, int]
+    without_plan: int
+    set: str
+    seeds: dict[str, int | None]
+    budget: float
+    versions: dict[str, str]
+    instances: tuple[Judged, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The judgement as JSON; a value that is infinite becomes None."""
+        told = asdict(self)
+        for one in told["instances"]:
+            one["value"] = None if one["value"] is None or math.isinf(one["value"]) else one["value"]
+        return {**told, "instances": list(told["instances"])}
+
+    def __str__(self) -> str:
+        told = ", ".join(f"{count} {status}" for status, count in self.counts.items() if count)
+        optimal = sum(one.score == 1.0 for one in self.instances)
+        slowest = max(one.seconds for one in self.instances)
+        lines = [
+            f"score      {self.score:.4f} (1: every plan optimal; 0: none feasible)",
+            f"instances  {told}; {optimal} of {len(self.instances)} optimal"
+            + (f"; {self.without_plan} more have no plan" if self.without_plan else ""),
+            f"slowest    {duration(slowest)} of {self.budget:g} s",
+            f"set        {self.split}, {self.set[:16]}",
+        ]
+        worst = min(self.instances, key=lambda one: one.score)
+        if worst.score < 1.0:
+            why = worst.reason if worst.value is None else f"{number(worst.value)} for {number(worst.optimum)}"
+            lines.append(f"worst      {worst.score:.4f} on {worst.digest[:16]}: {worst.status}, {why}")
+        return "\n".join(lines)
+
+
+def judge(
+    heuristic: str | Callable[..., Any] | Heuristic,
+    problem: str,
+    *,
+    split: str = "public",
+    budget: float = BUDGET,
+    jobs: int | None = None,
+) -> Judgement:
+    """One number for a heuristic: how near its plans are to proven optima, on a fixed set of instances.
+
+    Parameters
+    ----------
+    heuristic : str, callable or Heuristic
+        A name of the catalogue, "module:function", "file.py:function", or a function from instance to plan.  Code that
+        is not trusted goes by a reference, or through ``optgap judge``: a function is called in a copy of this
+        process, and may look at whatever it holds.
+    problem : str
+    split : str
+        "public", or "hidden:FILE": a set drawn from the seed in a file, which the heuristic cannot read.
+    budget : float
+        Seconds for an instance, by the clock; a plan that comes later counts for nothing.
+    jobs : int, optional
+        Instances at once; one for each core by default.
+
+    Returns
+    -------
+    Judgement
+
+    Raises
+    ------
+    StudyError, CatalogueError
+        When nothing can be judged as asked, or an optimum is not proven.
+    OracleDisagreementError
+        When a plan beats a proven bound: a model, a bound or a judge is wrong then, and there is no score.
+    """
+    if not 0 < budget < math.inf:
+        raise StudyError(f"budget: got {budget:g}, must be positive seconds")
+    if jobs is not None and jobs < 1:
+        raise StudyError(f"jobs: got {jobs}, must be at least 1")
+    file = seed_file(split)
+    if file is not None:
+        _try_wall(file)
+    return judge_on(drawn(problem, file), heuristic, problem, budget=budget, jobs=jobs, hidden=file)
+
+
+def judge_on(
+    texts: Sequence[str],
+    heuristic: str | Callable[..., Any] | Heuristic,
+    problem: str,
+    *,
+    budget: float = BUDGET,
+    jobs: int | None = None,
+    hidden: Path | None = None,
+) -> Judgement:
+    """:func:`judge` on given instances, as JSON; a ``hidden`` file is kept from the heuristic."""
+    name, candidate = _candidate(problem, heuristic)
+    jobs = jobs or cores()
+    rows = _all(partial(_asked, candidate, budget), texts, budget, jobs, asks=True, hidden=hidden)
+    _prove(texts, jobs)
+    digests, instances, without_plan = [], [], 0
+    for text, row in zip(texts, rows, strict=True):
+        proven = _PROVEN[text]
+        digests.append(proven.digest)
+        if beats(proven.sense, math.nan if row["value"] is None else row["value"], proven.bound):
+            raise OracleDisagreementError(
+                f"{problem}, instance {proven.digest}: {name} found {number(row['value'])}, and the bound "
+                f"{number(proven.bound)} was proven"
+            )
+        if proven.optimum is None:
+            without_plan += 1
+            continue
+        instances.append(_scored(row, proven))
+    if not instances:
+        raise StudyError(f"{problem}: no instance of the set has a feasible plan")
+    counts = Counter(one.status for one in instances)
+    return Judgement(
+        problem=problem,
+        heuristic=name,
+        split="public" if hidden is None else "hidden",
+        score=math.fsum(one.score for one in instances) / len(instances),
+        counts={status: counts[status] for status in STATUSES},
+        without_plan=without_plan,
+        set=hashlib.sha256("\n".join(sorted(digests)).encode()).hexdigest(),
+        seeds={"instances": PUBLIC_SEED if hidden is None else None, "heuristic": HEURISTIC_SEED},
+        budget=budget,
+        versions={one: version(one) for one in _NUMBERS_OF} | {"python": platform.python_version()},
+        instances=tuple(instances),
+    )
+
+
+def score(sense: str, value: float, optimum: float) -> float:
+    """How near a feasible value is to the optimum: 1 where they agree, else the ratio that is below 1.
+
+    ``optimum / value`` where less is better, ``value / optimum`` where more is.  Beside an optimum of 0 every other
+    value scores 0, because no ratio tells how near it is.
+
+    Raises
+    ------
+    ValueError
+        When the optimum is negative or infinite, so that there is no ratio.
+    """
+    if not 0 <= optimum < math.inf:
+        raise ValueError(f"the optimum is {optimum:g}, beside which no ratio says anything")
+    if agree(value, optimum) or beats(sense, value, optimum):
+        return 1.0  # What is better than the plan found, but not than the bound, is as good as proven optimal.
+    return optimum / value if sense == "min" else max(0.0, value / optimum) if optimum else 0.0
+
+
+# --- what is judged -----------------------------------------------------------------------------
+
+
+def _candidate(problem: str, given: str | Callable[..., Any] | Heuristic) -> tuple[str, Heuristic]:
+    """Name of what is given, and a heuristic that calls it sealed.
+
+    What a reference names is imported in the processes that are asked, nowhere else, so that what its module does when
+    it is imported is judged with the rest.
+    """
+    if isinstance(given, str) and ":" in given:
+        catalogue.entry(problem)
+        place, _, function = given.partition(":")
+        if not function or (place.endswith(".py") and not os.path.isfile(place)):
+            raise StudyError(f"heuristic: got {given!r}, must be file.py:function or module:function; no such file")
+        # Modules that it declares are its own affair: none of its code runs in a process that judges.
+        return given, Heuristic(_Sealed(given), declines=True)
+    name, known = catalogue.heuristic(problem, given)
+    return name, Heuristic(_Sealed(known), declines=known.declines, imports=known.imports)
+
+
+@dataclass(frozen=True)
+class _Sealed:
+    """A heuristic that is called in a process which can leave nothing behind."""
+
+    given: str | Heuristic
+
+    def __call__(self, instance: Any, rng: Any) -> Any:
+        seal()
+        found = import_object(self.given) if isinstance(self.given, str) else self.given
+        heuristic = found if isinstance(found, Heuristic) else Heuristic(found, declines=True)
+        plan = call(instance, heuristic, rng)
+        if plan is None and not heuristic.declines:
+            # Who judges has not imported what a reference names, and cannot know what it declares.
+            raise TypeError("returned None")
+        return plan
+
+
+# --- asking -------------------------------------------------------------------------------------
+
+
+def _all(
+    function: Callable[[str], dict[str, Any]],
+    texts: Sequence[str],
+    seconds: float,
+    jobs: int,
+    *,
+    asks: bool = False,
+    hidden: Path | None = None,
+) -> list[dict[str, Any]]:
+    """What comes of every instance, in their order."""
+    rows: dict[str, dict[str, Any]] = {}
+    tasks = (Task((text,), seconds + GRACE, asks=asks) for text in texts)
+    with closing(run_tasks(function, tasks, jobs=jobs, hidden=hidden)) as outcomes:
+        for outcome in outcomes:
+            lost = {"status": Status.FAILED, "value": None, "reason": outcome.reason, "seconds": outcome.seconds}
+            rows[outcome.task.arguments[0]] = lost if outcome.reason else outcome.result
+    return [rows[text] for text in texts]
+
+
+def _try_wall(file: Path) -> None:
+    """Refuse a hidden file that those who ask the heuristic can read: a wall is tried before it is trusted.
+
+    Raises
+    ------
+    StudyError
+    """
+    with closing(run_tasks(_is_readable, [Task((file,), GRACE, asks=True)], jobs=1, hidden=file)) as outcomes:
+        if any(outcome.result is not False for outcome in outcomes):
+            raise StudyError(f"split: {file} cannot be hidden from a heuristic here")
+
+
+def _is_readable(file: Path) -> bool:
+    try:
+        file.read_bytes()
+    except PermissionError:
+        return False
+    return True
+
+
+def _asked(candidate: Heuristic, budget: float, text: str) -> dict[str, Any]:
+    """Row entries of the heuristic; what it finds is judged here, in the process that asks it."""
+    row = judged(read(json.loads(text)), candidate, HEURISTIC_SEED, seconds=budget, memory=MEMORY)
+    if row["status"] == Status.FAILED and row["reason"].startswith(LIMITS[0]):
+        row["status"] = Status.LATE
+    return row
+
+
+# --- what is best -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Proven:
+    """What is proven of an instance; there is no optimum where it has no feasible plan."""
+
+    digest: str
+    sense: str
+    optimum: float | None
+    bound: float
+    proof: str
+
+
+_PROVEN: dict[str, _Proven] = {}
+"""By the instances' JSON: a search that judges many heuristics has each optimum proven once."""
+
+
+def _prove(texts: Sequence[str], jobs: int) -> None:
+    """Prove the optima that are not known yet.
+
+    Raises
+    ------
+    StudyError
+        When one is not proven.
+    """
+    new = [text for text in texts if text not in _PROVEN]
+    for text, row in zip(new, _all(_solved, new, EXACT_SECONDS, jobs), strict=True):
+        instance = read(json.loads(text))
+        what = f"{instance.problem}, instance {instance.digest}"
+        if row["status"] not in (Status.OPTIMAL, Status.INFEASIBLE):
+            raise StudyError(f"{what}: the optimum is not proven ({row['status']}: {plain(row['reason'])})")
+        optimum = row["value"] if row["status"] == Status.OPTIMAL else None
+        if optimum is not None and not 0 <= optimum < math.inf:
+            raise StudyError(f"{what}: the optimum is {optimum:g}, beside which no ratio says anything")
+        bound = worst(instance.sense) if row["status"] == Status.INFEASIBLE else row["bound"]
+        _PROVEN[text] = _Proven(instance.digest, instance.sense, optimum, bound, row["reason"].rpartition("proof: ")[2])
+
+
+def _solved(text: str) -> dict[str, Any]:
+    return solve_exactly(read(json.loads(text)), "highs", EXACT_SECONDS, verify=False)
+
+
+def _scored(row: dict[str, Any], proven: _Proven) -> Judged:
+    assert proven.optimum is not None
+    value = row["value"]
+    return Judged(
+        digest=proven.digest,
+        status=row["status"],
+        value=value,
+        optimum=proven.optimum,
+        proof=proven.proof,
+        score=0.0 if value is None else score(proven.sense, value, proven.optimum),
+        seconds=row["seconds"],
+        reason="" if value is not None else row["reason"],
+    )

@@ -1,0 +1,1 @@
+"""Studies of replays: what gaps cost on a trace."""

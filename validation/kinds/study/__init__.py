@@ -1,0 +1,1 @@
+"""Gap studies: heuristics against proven optima."""

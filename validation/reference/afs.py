@@ -1,0 +1,462 @@
+"""AFS's four problems: elastic sharing over time, the next GPU, regulated shares, and machines for them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from itertools import pairwise, permutations, product
+from typing import Any, TypeAlias
+
+from .common import FEW_STEPS, TOLERANCE, Counter, Group, Malformed, Number, Problem, Record, Rules, TooLarge, need
+from .linear import least
+
+Left: TypeAlias = list[tuple[int, Fraction]]
+"""Jobs, and the work that they have left."""
+
+LOWERED = 1e-9
+"""By how much bounds that are floats are lowered before they end a branch of a search; their error is some 1e-15."""
+
+
+def _power_of_two(number: int) -> bool:
+    return number > 0 and number & (number - 1) == 0
+
+
+def _regulated(machines: int, gpus: int) -> list[int]:
+    """All regulated shares: 0, powers of two below a machine's GPUs, and multiples of them."""
+    return [0, *(1 << bit for bit in range(gpus.bit_length() - 1)), *(gpus * count for count in range(1, machines + 1))]
+
+
+class ElasticSharing(Problem):
+    """Schedules that change at arrivals and completions alone: search over all shares at each of these times.
+
+    A job that is left needs at least its work at its greatest throughput; and as a GPU does at most so much of a job's
+    work in a second, no jobs complete sooner than those of the least GPU time one after the other on all GPUs.  Of two
+    jobs, with nobody to come, more throughput of either makes neither later, so no GPU that would add some is idle.
+    """
+
+    data = {
+        "num_gpus": "int1",
+        "work": "num+ n",
+        "throughputs": "num+ n m",
+        "arrivals": "num+ n",
+        "reallocation": "word",
+        "requests": "int+ n",
+        "quantum": "num>",
+        "attained": "num+ n",
+        "held": "int+ n",
+    }
+    decisions = {"shares": "int t n", "times": "num+ t+1"}
+
+    def check(self, it: Record) -> None:
+        need(it.reallocation in ("at_completions", "any_time"), "reallocation: at_completions or any_time")
+        for row in it.throughputs:
+            need(len(row) == it.num_gpus + 1, "throughputs must have a column for 0 to num_gpus")
+            need(row[0] == 0 and all(a <= b for a, b in pairwise(row)), "throughputs must be 0 at 0 and never fall")
+
+    def plan(self, it: Record, data: Any) -> Record:
+        made = super().plan(it, data)
+        if any(a >= b for a, b in pairwise(made.times)):
+            raise Malformed("plan: times must increase")
+        return made
+
+    def _outside(self, it: Record, plan: Record) -> bool:
+        return any(not 0 <= share <= it.num_gpus for row in plan.shares for share in row)
+
+    def _followed(self, it: Record, plan: Record, job: int) -> tuple[list[Fraction], list[Fraction], Fraction]:
+        """Work done by the end of each interval, and by how much it may be missed."""
+        rates = [it.throughputs[job][row[job]] for row in plan.shares]
+        done, total = [], Fraction(0)
+        for rate, (begin, end) in zip(rates, pairwise(plan.times), strict=True):
+            total += rate * (end - begin)
+            done.append(total)
+        # Times have a last digit, too, which counts whenever the job's speed changes.
+        changes = 2 + sum(a != b for a, b in pairwise(rates))
+        slack = TOLERANCE * it.work[job] + changes * it.throughputs[job][-1] * Fraction(math.ulp(plan.times[-1]))
+        return rates, done, slack
+
+    def completions(self, it: Record, plan: Record) -> list[Number]:
+        """When each job's work is done; what is missing within the tolerance is done at the last speed."""
+        found = []
+        for job, work in enumerate(it.work):
+            if not work:
+                found.append(it.arrivals[job])
+                continue
+            rates, done, slack = self._followed(it, plan, job)
+            end, before = math.inf, Fraction(0)
+            for rate, total, begin in zip(rates, done, plan.times[:-1], strict=True):
+                if rate and total >= work - slack:
+                    end = begin + (work - before) / rate
+                    break
+                before = total
+            found.append(end)
+        return found
+
+    def value(self, it: Record, plan: Record) -> Number:
+        if self._outside(it, plan):
+            raise Malformed("plan: a share that there is not")
+        ends = self.completions(it, plan)
+        if math.inf in ends:
+            return math.inf
+        return sum((end - begin for end, begin in zip(ends, it.arrivals, strict=True)), Fraction(0)) / len(ends)
+
+    def broken(self, it: Record, plan: Record, rules: Rules) -> None:
+        if self._outside(it, plan):
+            rules.require("share_range", False)
+            return
+        for row, begin in zip(plan.shares, plan.times[:-1], strict=True):
+            rules.at_most("gpus", sum(row), it.num_gpus)
+            rules.require(
+                "arrival", all(arrival <= begin for arrival, share in zip(it.arrivals, row, strict=True) if share)
+            )
+        for job, work in enumerate(it.work):
+            _, done, slack = self._followed(it, plan, job)
+            away = abs((done[-1] if done else Fraction(0)) - work)
+            if away > slack:
+                rules.broken.append("work_done")
+            elif away:
+                rules.missed.append("work_done")
+        if it.reallocation == "at_completions" and it.work:
+            self._events(it, plan, rules)
+
+    def _events(self, it: Record, plan: Record, rules: Rules) -> None:
+        """Shares change where a job arrives or completes."""
+        events = [*it.arrivals, *(end for end in self.completions(it, plan) if end != math.inf)]
+        idle = [0] * len(it.work)
+        rows = [idle, *plan.shares, idle]
+        first = min(plan.times[0], *it.arrivals)
+        for now, (before, after) in zip(plan.times, pairwise(rows), strict=True):
+            if before != after:
+                away = min(abs(event - now) for event in events)
+                slack = TOLERANCE * (now - first) + len(plan.times) * Fraction(math.ulp(now))
+                if away > slack:
+                    rules.broken.append("reallocation")
+                elif away:
+                    rules.missed.append("reallocation")
+
+    def search(self, it: Record) -> Number:
+        if any(work and not row[-1] for work, row in zip(it.work, it.throughputs, strict=True)):
+            return math.inf
+        jobs = [job for job, work in enumerate(it.work) if work]
+        if it.reallocation != "at_completions" and len(jobs) > 1:
+            # Shares may change at any time, of which there are too many to look at.
+            raise TooLarge
+        counter = Counter(100_000)
+        best: list[Number] = [math.inf]
+        # Shares at which a job's throughput rises: others do no more on more GPUs.
+        useful = [[s for s in range(it.num_gpus + 1) if not s or row[s] > row[s - 1]] for row in it.throughputs]
+        # What need not be looked at is told apart in ordinary numbers, lowered by far more than their rounding.
+        speeds = [[float(rate) for rate in row] for row in it.throughputs]
+        begins = [float(arrival) for arrival in it.arrivals]
+        area = [min((s / row[s] for s in range(1, it.num_gpus + 1) if row[s]), default=0.0) for row in speeds]
+
+        def least(now: float, left: Iterable[tuple[int, float]]) -> float:
+            """At least the completions of what is left add up to."""
+            alone = sum(max(now, begins[job]) + work / speeds[job][-1] for job, work in left)
+            packed = done = 0.0
+            for size in sorted(area[job] * work for job, work in left):
+                done += size
+                packed += now + done / it.num_gpus
+            return max(alone, packed) * (1 - LOWERED)
+
+        def vectors(active: list[int], free: int) -> Iterator[tuple[int, ...]]:
+            """Shares of the active jobs, in all ways."""
+            if not active:
+                yield ()
+                return
+            for share in useful[active[0]]:
+                if share > free:
+                    break
+                for rest in vectors(active[1:], free - share):
+                    yield share, *rest
+
+        def followed(
+            now: Fraction, left: Left, names: list[int], shares: tuple[int, ...], coming: Fraction | None
+        ) -> tuple[Fraction, Left, Fraction]:
+            """When the next event is, what is left then, and the completions by then, added up; exactly."""
+            given = dict(zip(names, shares, strict=True))
+            spans = [
+                work / it.throughputs[job][given[job]]
+                for job, work in left
+                if given.get(job) and it.throughputs[job][given[job]]
+            ]
+            until = min([now + span for span in spans] + ([] if coming is None else [coming]))
+            after, ended = [], 0
+            for job, work in left:
+                rest = work - it.throughputs[job][given.get(job, 0)] * (until - now)
+                if rest > 0:
+                    after.append((job, rest))
+                else:
+                    ended += 1
+            return until, after, ended * until
+
+        def go(now: Fraction, left: Left, spent: Fraction) -> None:
+            """``left`` are (job, work left); ``spent`` the completions so far, added up."""
+            if not left:
+                best[0] = min(best[0], spent)
+                return
+            coming = min((it.arrivals[job] for job, _ in left if it.arrivals[job] > now), default=None)
+            names = [job for job, _ in left if it.arrivals[job] <= now]
+            if not names:
+                assert coming is not None
+                go(coming, left, spent)
+                return
+            clock, works, paid = float(now), {job: float(work) for job, work in left}, float(spent)
+            tried = []
+            for shares in vectors(names, it.num_gpus):
+                counter.step()
+                free = it.num_gpus - sum(shares)
+                rates = [speeds[job][share] for job, share in zip(names, shares, strict=True)]
+                if coming is None:
+                    if not any(rates):
+                        continue
+                    if len(names) <= 2 and any(
+                        speeds[job][share + free] > rate for job, share, rate in zip(names, shares, rates, strict=True)
+                    ):
+                        continue
+                until = clock + min(
+                    (works[job] / rate for job, rate in zip(names, rates, strict=True) if rate), default=math.inf
+                )
+                if coming is not None:
+                    until = min(until, float(coming))
+                after, ended = dict(works), 0.0
+                for job, rate in zip(names, rates, strict=True):
+                    after[job] -= rate * (until - clock)
+                    if after[job] <= LOWERED * works[job]:
+                        ended += until
+                        del after[job]
+                tried.append((paid + ended * (1 - LOWERED) + least(until, after.items()), shares))
+            for lower, shares in sorted(tried):
+                if lower >= best[0]:
+                    break
+                then, rest, completed = followed(now, left, names, shares, coming)
+                go(then, rest, spent + completed)
+
+        go(min(it.arrivals, default=Fraction(0)), [(job, it.work[job]) for job in jobs], Fraction(0))
+        total = best[0] - sum((it.arrivals[job] for job in jobs), Fraction(0))
+        return Fraction(total) / len(it.work)
+
+    def best(self, it: Record) -> Number:
+        """Shares that change at any time, too: the best of all orders in which jobs can complete."""
+        jobs = [job for job, work in enumerate(it.work) if work]
+        if it.reallocation == "at_completions" or any(it.arrivals) or len(jobs) < 2:
+            return self.search(it)
+        counter = Counter(FEW_STEPS)
+        return min(self.in_order(it, order, counter) for order in permutations(jobs)) / len(it.work)
+
+    def in_order(self, it: Record, order: Sequence[int], counter: Counter) -> Number:
+        """Return the least sum of completions in which jobs complete in an order.
+
+        It is a linear program over the time that is spent in each combination of shares, with a row for each job.
+        """
+        waiting: dict[tuple[Fraction, ...], int] = {}
+        for done in range(len(order)):
+            counter.step((it.num_gpus + 1) ** (len(order) - done))
+            for shares in product(range(it.num_gpus + 1), repeat=len(order) - done):
+                held = dict(zip(order[done:], shares, strict=True))
+                speeds = tuple(it.throughputs[job][held.get(job, 0)] for job in order)
+                if sum(shares) <= it.num_gpus and any(speeds):
+                    waiting[speeds] = min(waiting.get(speeds, len(order)), len(order) - done)
+        limits = [([-speeds[at] for speeds in waiting], -it.work[job]) for at, job in enumerate(order)]
+        return least(list(waiting.values()), limits, counter)
+
+
+class TwoJob(Problem):
+    """Both receivers."""
+
+    data = {"work": "num+ 2", "throughputs": "num+ 2 2", "alone": "num+ 2"}
+    decisions = {"receiver": "int"}
+
+    def check(self, it: Record) -> None:
+        need(all(now <= then for now, then in it.throughputs), "throughputs must not fall with a GPU more")
+
+    def _times(self, it: Record, receiver: int) -> list[Number]:
+        if receiver not in (0, 1):
+            raise Malformed("plan: receiver must be 0 or 1")
+        rates = [it.throughputs[job][job == receiver] for job in (0, 1)]
+        ends = [self._time(work, rate) for work, rate in zip(it.work, rates, strict=True)]
+        if ends[0] == ends[1]:
+            return ends
+        late = 0 if ends[1] < ends[0] else 1
+        soon = ends[1 - late]
+        left = it.work[late] - rates[late] * soon
+        ends[late] = soon + self._time(left, it.alone[late] or it.throughputs[late][1])
+        return ends
+
+    @staticmethod
+    def _time(work: Number, rate: Fraction) -> Number:
+        if not work:
+            return Fraction(0)
+        return work / rate if rate else math.inf
+
+    def value(self, it: Record, plan: Record) -> Number:
+        return sum(self._times(it, plan.receiver)) / 2
+
+    def broken(self, it: Record, plan: Record, rules: Rules) -> None:
+        rules.require("receiver_exists", plan.receiver in (0, 1))
+        if plan.receiver in (0, 1):
+            rules.require("completes", math.inf not in self._times(it, plan.receiver))
+
+    def search(self, it: Record) -> Number:
+        return min(sum(self._times(it, receiver)) / 2 for receiver in (0, 1))
+
+
+class NetworkPacking(Problem):
+    """Job by job: of each sum of regulated shares so far the least difference."""
+
+    data = {"shares": "int+ n", "num_machines": "int1", "gpus_per_machine": "int1", "floor_guarantee": "bool"}
+    decisions = {"regulated": "int n"}
+
+    def check(self, it: Record) -> None:
+        need(_power_of_two(it.gpus_per_machine), "gpus_per_machine must be a power of two")
+        it.all = it.num_machines * it.gpus_per_machine
+        need(not it.shares or sum(it.shares) >= it.all, "shares must add up to all GPUs")
+
+    def value(self, it: Record, plan: Record) -> Number:
+        return Fraction(sum(abs(r - s) for r, s in zip(plan.regulated, it.shares, strict=True)))
+
+    def _floor(self, it: Record, share: int) -> int:
+        """The greatest regulated share up to a share."""
+        if share < it.gpus_per_machine:
+            return int(1 << share.bit_length() - 1) if share else 0
+        return int(min(it.num_machines, share // it.gpus_per_machine) * it.gpus_per_machine)
+
+    def broken(self, it: Record, plan: Record, rules: Rules) -> None:
+        for share, wanted in zip(plan.regulated, it.shares, strict=True):
+            small = share == 0 or (_power_of_two(share) and share < it.gpus_per_machine)
+            large = 0 < share <= it.all and share % it.gpus_per_machine == 0
+            rules.require("regulated", small or large)
+            rules.require("floor", not it.floor_guarantee or share >= self._floor(it, wanted))
+        rules.require("total", sum(plan.regulated) == sum(it.shares))
+        rules.require("gpus", sum(plan.regulated) <= it.all)
+
+    def search(self, it: Record) -> Number:
+        total = sum(it.shares)
+        if total > it.all:
+            return math.inf
+        counter, options = Counter(2_000_000), _regulated(it.num_machines, it.gpus_per_machine)
+        cost = {0: 0}
+        for share in it.shares:
+            least = self._floor(it, share) if it.floor_guarantee else 0
+            mine = [one for one in options if one >= least]
+            counter.step(len(mine) * len(cost))
+            after: dict[int, int] = {}
+            for used, so_far in cost.items():
+                for one in mine:
+                    if used + one > total:
+                        break
+                    if so_far + abs(one - share) < after.get(used + one, math.inf):
+                        after[used + one] = so_far + abs(one - share)
+            cost = after
+        return Fraction(cost[total]) if total in cost else math.inf
+
+
+class GpuPlacement(Problem):
+    """Search over who stays where.
+
+    A share of a power of two below a machine's GPUs goes to one machine, a multiple of them to whole machines.  What
+    keeps no GPU fits whenever there are machines enough: which of the free ones does not matter, and neither does
+    where among machines smaller powers of two go.  So only where jobs keep GPUs is searched.
+    """
+
+    sense = "max"
+    data = {"regulated": "int+ n", "num_machines": "int1", "gpus_per_machine": "int1", "previous": "int+ n m"}
+    decisions = {"gpus": "int n m"}
+
+    def check(self, it: Record) -> None:
+        size = it.gpus_per_machine
+        need(_power_of_two(size), "gpus_per_machine must be a power of two")
+        need(all(r % size == 0 or (_power_of_two(r) and r < size) for r in it.regulated), "regulated shares must be so")
+        need(all(len(row) == it.num_machines for row in it.previous), "previous must have a column for each machine")
+        need(all(sum(column) <= size for column in zip(*it.previous, strict=True)), "previous must fit the machines")
+        it.all = it.num_machines * size
+
+    def value(self, it: Record, plan: Record) -> Number:
+        kept = [sum(map(min, old, new)) for old, new in zip(it.previous, plan.gpus, strict=True)]
+        return Fraction(sum(gpus > 0 for gpus in kept)) + Fraction(sum(kept), 1 + it.all)
+
+    def broken(self, it: Record, plan: Record, rules: Rules) -> None:
+        spanning = []
+        for row, share in zip(plan.gpus, it.regulated, strict=True):
+            hosts = [machine for machine, gpus in enumerate(row) if gpus > 0]
+            rules.require("nonnegative", min(row) >= 0)
+            rules.require("share", sum(row) == share)
+            rules.require("fewest_machines", len(hosts) <= -(-share // it.gpus_per_machine))
+            if len(hosts) > 1:
+                spanning += hosts
+        rules.require("one_spanning_job", len(spanning) == len(set(spanning)))
+        for column in zip(*plan.gpus, strict=True):
+            rules.at_most("capacity", sum(column), it.gpus_per_machine)
+
+    def search(self, it: Record) -> Number:
+        size, counter = it.gpus_per_machine, Counter()
+        if sum(it.regulated) > it.all:
+            return -math.inf
+        unit = 1 + it.all
+        # Each job's ways to keep something: (worth, machines).
+        ways = []
+        for share, row in zip(it.regulated, it.previous, strict=True):
+            held = [machine for machine, gpus in enumerate(row) if gpus]
+            mine: Group = []
+            if share < size:
+                mine += [(unit + min(row[machine], share), (machine,)) for machine in held if share]
+            else:
+                counter.step(1 << len(held))
+                for chosen in range(1, 1 << len(held)):
+                    machines = tuple(machine for bit, machine in enumerate(held) if chosen >> bit & 1)
+                    if len(machines) * size <= share:
+                        mine.append((unit + sum(row[machine] for machine in machines), machines))
+            ways.append(sorted(mine, reverse=True))
+        order = sorted(range(len(ways)), key=lambda job: -it.regulated[job])
+        rest = [0] * (len(order) + 1)
+        for at in reversed(range(len(order))):
+            rest[at] = rest[at + 1] + max((worth for worth, _ in ways[order[at]]), default=0)
+        best = [-1]
+
+        def fits(free: tuple[int, ...], owed: tuple[int, ...]) -> bool:
+            """Whether what keeps nothing fits: whole machines first, then the largest powers of two."""
+            empty = sum(f == size for f in free)
+            large = sum(share for share in owed if share >= size) // size
+            if large > empty:
+                return False
+            gone = 0
+            room = []
+            for f in free:
+                if f == size and gone < large:
+                    gone += 1
+                else:
+                    room.append(f)
+            taken = 0
+            for share in sorted((share for share in owed if 0 < share < size), reverse=True):
+                taken += share
+                if sum(f // share * share for f in room) < taken:
+                    return False
+            return True
+
+        def go(at: int, worth: int, free: tuple[int, ...], owed: tuple[int, ...]) -> None:
+            counter.step()
+            if worth + rest[at] <= best[0] or not fits(free, owed):
+                return
+            if at == len(order):
+                best[0] = worth
+                return
+            job = order[at]
+            share = it.regulated[job]
+            for gain, machines in ways[job]:
+                block = min(share, size)
+                if all(free[machine] >= block for machine in machines):
+                    left = tuple(f - block * (machine in machines) for machine, f in enumerate(free))
+                    left_over = share - block * len(machines)
+                    go(at + 1, worth + gain, left, (*owed, left_over) if left_over else owed)
+            go(at + 1, worth, free, (*owed, share) if share else owed)
+
+        go(0, 0, (size,) * it.num_machines, ())
+        return -math.inf if best[0] < 0 else Fraction(best[0], unit)
+
+
+PROBLEMS = {
+    "afs.elastic_sharing": ElasticSharing(),
+    "afs.gpu_placement": GpuPlacement(),
+    "afs.network_packing": NetworkPacking(),
+    "afs.two_job": TwoJob(),
+}

@@ -1,0 +1,270 @@
+"""Check a collection: its files, what its plans are worth and break, and what proves its bounds.
+
+A line for each problem says how many of its plans are feasible exactly, and how many only within the tolerance of 1e-9
+of a rule; how many values are confirmed; how many bounds are proven here, by prices or by search, and how many stand on
+the word of solvers.  A line for each thing that is wrong follows, and the exit code is 1 if there is one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import hashlib
+import math
+import re
+import sys
+import tarfile
+import zlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from . import PROBLEMS
+from .common import Malformed, Number, Problem, Record, TooLarge, better, closed, magnitude, parse
+
+MOST_BYTES = 200_000_000
+"""What a file may unpack to."""
+
+ROUNDING = Fraction(1, 10**9)
+"""How far a decimal in a record may be from the fraction that it stands for, relatively."""
+
+COLUMNS = ("instances", "exact", "tolerated", "values", "prices", "search", "argument", "runs", "wrong")
+"""What is counted: plans that are feasible, and that are within the tolerance; values; bounds by their proof."""
+
+PARTS = {"instance": ".json.gz", "plan": ".plan.json.gz", "prices": ".prices.json.gz"}
+
+NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
+"""What names of instances are made of; files are called after them."""
+
+
+class Wrong(Exception):  # noqa: N818
+    """Something that is not as a record says."""
+
+
+def main(arguments: Sequence[str] | None = None, *, folder: Path) -> int:
+    """Check what the command line names, ``folder`` by default, and return the exit code."""
+    parser = argparse.ArgumentParser(description=str(__doc__).split("\n")[0])
+    parser.add_argument("folder", nargs="?", type=Path, default=folder, metavar="DIR")
+    parser.add_argument("--problem", help="check this problem only")
+    parser.add_argument("--name", help="check this instance only")
+    parser.add_argument("--pack", type=Path, metavar="FILE", help="pack it into this .tar.gz, with all that checks it")
+    asked = parser.parse_args(arguments)
+    if asked.pack is not None:
+        pack(asked.folder, asked.pack)
+        return 0
+    # Exact values can have thousands of digits.
+    sys.set_int_max_str_digits(0)
+    counts, wrong = check(asked.folder, problem=asked.problem, name=asked.name)
+    print(table(counts))
+    for line in wrong:
+        print(f"WRONG {line}")
+    if not wrong:
+        print('nothing is wrong; bounds under "runs" are taken on the word of the solvers, and are not proven here')
+    return 1 if wrong else 0
+
+
+def check(
+    folder: Path, *, problem: str | None = None, name: str | None = None
+) -> tuple[dict[str, Counter[str]], list[str]]:
+    """Return counts of each problem, and a line for each thing that is wrong.
+
+    Parameters
+    ----------
+    folder : Path
+        The collection.
+    problem, name : str, optional
+        Of what is checked; all by default.
+    """
+    counts: dict[str, Counter[str]] = {}
+    wrong: list[str] = []
+    if not (folder / "VERSION").is_file():
+        return counts, [f"{folder} is no collection: it has no file VERSION"]
+    found = sorted(path.name for path in folder.iterdir() if (path / "records.json").exists())
+    if problem is not None and problem not in found:
+        return counts, [f"{folder} has no {problem}"]
+    for one in [problem] if problem else found:
+        count, lines = check_problem(folder / one, name)
+        if count["instances"]:
+            counts[one] = count
+        wrong += lines
+    if not counts and not wrong:
+        wrong.append(f"{folder} has no instance {name}" if name else f"{folder} has no instances")
+    return counts, wrong
+
+
+def check_problem(folder: Path, name: str | None = None) -> tuple[Counter[str], list[str]]:
+    """Return counts of a problem's folder, and a line for each thing that is wrong there."""
+    count: Counter[str] = Counter()
+    wrong: list[str] = []
+    known = PROBLEMS.get(folder.name)
+    if known is None:
+        return count, [f"{folder.name}: there is no such problem"]
+    try:
+        records = parse((folder / "records.json").read_text(encoding="utf-8"))
+        names = [record["name"] for record in records]
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        return count, [f"{folder.name}/records.json: {_said(error)}"]
+    if names != sorted(set(names)):
+        wrong.append(f"{folder.name}/records.json: names are not in order, or not different")
+    wrong += [f"{folder.name}/records.json: {one!r} is no name" for one in names if not re.fullmatch(NAME, one)]
+    kept = {f"{one}{end}" for one in names for end in PARTS.values()} | {"records.json"}
+    wrong += [
+        f"{folder.name}/{path.name}: no record has it" for path in sorted(folder.iterdir()) if path.name not in kept
+    ]
+    for record in records:
+        if name is not None and record["name"] != name:
+            continue
+        count["instances"] += 1
+        try:
+            check_record(folder, known, record, count)
+        except Exception as error:  # A damaged file may be anything; the others are still to be checked.
+            count["wrong"] += 1
+            wrong.append(f"{record['name']}: {_said(error)}")
+    return count, wrong
+
+
+def check_record(folder: Path, problem: Problem, record: Mapping[str, Any], count: Counter[str]) -> None:
+    """Check one record, and count what is confirmed.
+
+    Raises
+    ------
+    Wrong
+        At the first thing that is not as the record says; other exceptions where it is no record at all.
+    """
+    if record["problem"] != folder.name:
+        raise Wrong(f"is among {folder.name}, and of {record['problem']}")
+    data = part(folder, record, "instance")
+    if data.get("problem") != folder.name:
+        raise Wrong(f"the instance is of {data.get('problem')}")
+    it = problem.instance(data)
+
+    plan = problem.plan(it, part(folder, record, "plan"))
+    rules = problem.verdict(it, plan)
+    if rules.broken:
+        raise Wrong(f"the plan breaks {', '.join(dict.fromkeys(rules.broken))}")
+    count["tolerated" if rules.missed else "exact"] += 1
+
+    value = problem.worth(it, plan)
+    told = said(record["best"], "the value")
+    if told != value and (record["best"].get("exact") is not None or not near(told, value)):
+        raise Wrong(f"the plan is worth {value}, and the record says {told}: {float(value)!r} and {float(told)!r}")
+    count["values"] += 1
+
+    if record["bound"]["value"] is None:
+        # Nothing is known, and nothing is to be proven.
+        bound: Number = -math.inf if problem.sense == "min" else math.inf
+        kind = "runs"
+    else:
+        bound = said(record["bound"], "the bound")
+        kind = check_proof(folder, problem, it, record, bound, record["bound"]["proof"])
+    if better(problem.sense, value, bound) and not closed(value, bound):
+        raise Wrong(f"the value {float(value)!r} is better than the bound {float(bound)!r}")
+    if record["class"] not in ("easy", "hard", "open"):
+        raise Wrong(f"there is no class {record['class']}")
+    if (record["class"] == "open") == closed(value, bound):
+        raise Wrong(f"is called {record['class']}: value {float(value)!r}, bound {float(bound)!r}")
+    for heuristic, told in record["heuristics"].items():
+        if told["status"] != "feasible" or told["value"] is None:
+            continue
+        if better(problem.sense, told["value"], value) and not closed(told["value"], value):
+            raise Wrong(f"{heuristic} is said to be worth {float(told['value'])!r}, more than the best plan known")
+    count[kind] += 1
+
+
+def check_proof(
+    folder: Path, problem: Problem, it: Record, record: Mapping[str, Any], bound: Number, proof: Mapping[str, Any]
+) -> str:
+    """Return the kind of a bound's proof, after it is proven again where it can be."""
+    kind: str = proof["kind"]
+    if kind == "runs":
+        told = [run["bound"] for run in proof["runs"] if run["bound"] is not None]
+        best = (max if problem.sense == "min" else min)(told, default=None)
+        if best is None or (better(problem.sense, best, bound) and not near(best, bound)):
+            raise Wrong(f"no run ended with the bound {float(bound)!r}")
+        return kind
+    if kind == "prices":
+        proven: Number = problem.bound(it, part(folder, record, "prices"))
+    elif kind == "enumeration":
+        kind = "search"
+        try:
+            proven = problem.searched(it)
+        except TooLarge:
+            raise Wrong("the bound is said to be proven by a search, which takes too many steps") from None
+    elif kind == "argument":
+        # What needs no search is that nothing is worth less than 0, and what the problem knows by itself.
+        proven = Fraction(0)
+        if problem.sense == "max" or bound > 0:
+            try:
+                proven = problem.searched(it)
+            except TooLarge:
+                raise Wrong("the bound is said to follow by an argument, which is not known here") from None
+    else:
+        raise Wrong(f"there is no proof of kind {kind}")
+    if better(problem.sense, proven, bound) and (record["bound"].get("exact") is not None or not near(proven, bound)):
+        raise Wrong(f"the bound {float(bound)!r} is said to be proven, and {float(proven)!r} is")
+    return kind
+
+
+def part(folder: Path, record: Mapping[str, Any], what: str) -> Any:
+    """Return the JSON of a record's instance, plan or prices, whose hash is as the record says."""
+    file = folder / f"{record['name']}{PARTS[what]}"
+    try:
+        with gzip.open(file) as packed:
+            content = packed.read(MOST_BYTES + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise Wrong(f"{file.name}: {_said(error)}") from None
+    if len(content) > MOST_BYTES:
+        raise Wrong(f"{file.name} is too large")
+    if hashlib.sha256(content).hexdigest() != record["sha256"].get(what):
+        raise Wrong(f"{file.name}: its SHA-256 is not that of the record")
+    try:
+        return parse(content.decode())
+    except ValueError as error:
+        raise Wrong(f"{file.name}: {_said(error)}") from None
+
+
+def said(told: Mapping[str, Any], what: str) -> Fraction:
+    """Return a record's number: the fraction, to which the decimal must be near, or else the decimal."""
+    value = Fraction(told["value"])
+    if told.get("exact") is None:
+        return value
+    exact = Fraction(told["exact"])
+    if not near(value, exact):
+        raise Wrong(f"{what}: {float(value)!r} and {told['exact']} are not the same")
+    return exact
+
+
+def near(one: Number, other: Number) -> bool:
+    """Tell whether two numbers are equal but for rounding."""
+    return magnitude(one - other) <= ROUNDING * max(magnitude(one), magnitude(other))
+
+
+def table(counts: Mapping[str, Counter[str]]) -> str:
+    """Return what was counted, a line for each problem and one for all."""
+    width = max([len("problem"), *map(len, counts)])
+    total = sum(counts.values(), Counter())
+    lines = ["  ".join([f"{'problem':{width}}", *(f"{column:>9}" for column in COLUMNS)])]
+    for name, count in [*counts.items(), ("all", total)]:
+        lines.append("  ".join([f"{name:{width}}", *(f"{count[column]:>9}" for column in COLUMNS)]))
+    return "\n".join(lines)
+
+
+def pack(folder: Path, file: Path) -> None:
+    """Write a collection as an archive, with what checks it beside its records."""
+
+    def kept(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
+        return None if "__pycache__" in entry.name else entry
+
+    with tarfile.open(file, "w:gz") as packed:
+        for path in sorted(folder.iterdir()):
+            if path.name != "reference":
+                packed.add(path, f"collection/{path.name}", filter=kept)
+        packed.add(Path(__file__).parent, "collection/reference", filter=kept)
+
+
+def _said(error: BaseException) -> str:
+    if isinstance(error, (Wrong, Malformed)):
+        return str(error)
+    return f"{type(error).__name__}: {error}"

@@ -1,1 +1,0 @@
-"""Optimality-gap studies: heuristics against proven optima, over many instances."""
