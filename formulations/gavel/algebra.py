@@ -122,7 +122,7 @@ class Linear:
         places = self.rows.astype(np.int64) * (int(self.columns.max()) + 1) + self.columns
         _, first, place = np.unique(places, return_index=True, return_inverse=True)
         order = first.argsort()
-        kept, values = first[order], np.bincount(place, weights=self.values)[order]
+        kept, values = first[order], np.bincount(place, weights=self.values).astype(float)[order]
         return replace(self, rows=self.rows[kept], columns=self.columns[kept], values=values)
 
     def __ge__(self, other: Linear | ArrayLike) -> Relation:
