@@ -132,6 +132,7 @@ FORMULATION = Formulation(
     read=read,
     write=write,
     explain=why_infeasible,
+    explain_first=False,
     trivial=one_pass_filled,
     trivial_bound=least_gpu_slots,
 )

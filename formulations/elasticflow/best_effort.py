@@ -78,4 +78,6 @@ def write(model: pyo.ConcreteModel, plan: SlotPlan) -> None:
             model.done[end].set_value(int(model.done[end].lb))
 
 
-FORMULATION = Formulation(build=build, read=read, write=write, explain=why_infeasible, trivial=one_pass)
+FORMULATION = Formulation(
+    build=build, read=read, write=write, explain=why_infeasible, explain_first=False, trivial=one_pass
+)

@@ -101,6 +101,7 @@ FORMULATION = Formulation(
     read=read,
     write=write,
     explain=why_infeasible,
+    explain_first=False,
     trivial=one_pass,
     trivial_bound=least_gpu_slots,
 )

@@ -7,7 +7,8 @@ For ``min c'x + c0`` subject to ``l <= Ax <= u`` and ``a <= x <= b``, any row pr
 with the reduced costs d = c - A'y.  Weak duality makes it a lower bound on every feasible point,
 however the prices were found, as long as no infinite limit is multiplied by a price that is not
 zero.  For ``max`` the same holds of the negated objective.  Prices can also prove that there is no
-feasible point: :func:`proves_infeasible`.
+feasible point: :func:`proves_infeasible`.  That the objective is without end, a direction proves, with any
+feasible point: :func:`proves_unbounded`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from formulations.engine.scaling import Scaling, scaled
 from instances.base import agree
 from instances.schema import FloatArray
 
-__all__ = ["Certificate", "proves_infeasible"]
+__all__ = ["Certificate", "directions", "proves_infeasible", "proves_unbounded"]
 
 DUAL_TOLERANCE = 1e-7
 """Reduced cost, relative to ``max(1, |c_j|)``, that may face an infinite limit; HiGHS asks the same."""
@@ -60,6 +61,45 @@ def proves_infeasible(program: LinearProgram, prices: FloatArray | None = None) 
     required = y[weighted] * np.where(y > 0, program.row_lower, program.row_upper)[weighted]
     excess = required.sum() - reached.sum()
     return bool(excess > ROUNDING * (np.abs(required).sum() + np.abs(reached).sum()))
+
+
+def directions(program: LinearProgram) -> LinearProgram:
+    """The program of the best direction, of steps of at most 1, that no row or bound ever ends."""
+    return replace(
+        program,
+        offset=0.0,
+        integer=np.zeros_like(program.integer),
+        col_lower=np.where(np.isinf(program.col_lower), -1.0, 0.0),
+        col_upper=np.where(np.isinf(program.col_upper), 1.0, 0.0),
+        row_lower=np.where(np.isinf(program.row_lower), -np.inf, 0.0),
+        row_upper=np.where(np.isinf(program.row_upper), np.inf, 0.0),
+    )
+
+
+def proves_unbounded(program: LinearProgram, ray: FloatArray) -> bool:
+    """Tell whether the objective improves without end along a direction, from whichever point there is.
+
+    Parameters
+    ----------
+    program : LinearProgram
+        Its integer requirements do not matter.
+    ray : (columns,) float
+        The direction.
+    """
+    ray = ray / max(float(np.abs(ray).max(initial=0.0)), np.finfo(float).tiny)
+    ray = np.where(np.abs(ray) <= ROUNDING, 0.0, ray)
+    moved = program.row_activities(ray)
+    sizes = replace(program, value=np.abs(program.value)).row_activities(np.abs(ray))
+    moved = np.where(np.abs(moved) <= ROUNDING * sizes, 0.0, moved)
+    leaves = [
+        ((step > 0) & np.isfinite(upper)) | ((step < 0) & np.isfinite(lower))
+        for step, lower, upper in (
+            (ray, program.col_lower, program.col_upper),
+            (moved, program.row_lower, program.row_upper),
+        )
+    ]
+    gain = float(program.cost @ ray) * (1.0 if program.sense == "max" else -1.0)
+    return not any(each.any() for each in leaves) and gain > ROUNDING * float(np.abs(program.cost * ray).sum())
 
 
 def _contradicted(program: LinearProgram, extreme: FloatArray, limits: FloatArray, sign: float) -> bool:

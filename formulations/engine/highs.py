@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.engine import clock
-from formulations.engine.certificate import Certificate, proves_infeasible
+from formulations.engine.certificate import Certificate, directions, proves_infeasible, proves_unbounded
 from formulations.engine.linear import (
     FEASIBILITY_TOLERANCE,
     POINT_TOLERANCE,
@@ -96,10 +96,11 @@ Status = Literal["optimal", "feasible", "infeasible", "unbounded", "unknown"]
 the bound remains.  "infeasible" and "unbounded": proven, no point.  "unknown": neither a point nor a proof."""
 
 
-Proof = Literal["prices", "two runs", "one run", "argument", ""]
+Proof = Literal["prices", "ray", "two runs", "one run", "argument", ""]
 """Ground of a bound, or of the verdict "infeasible" or "unbounded".  "prices": dual prices that NumPy checked,
-of the program or of its relaxation.  "two runs": mixed-integer searches that took different ways.  "one run": the
-word of one solver run.  "argument": a reason that needs no solver, such as a closed form.  "": nothing is proven."""
+of the program or of its relaxation.  "ray": a point and a direction without end, checked in NumPy.  "two runs":
+mixed-integer searches that took different ways.  "one run": the word of one solver run.  "argument": a reason that
+needs no solver, such as a closed form.  "": nothing is proven."""
 
 
 class SolverError(RuntimeError):
@@ -392,17 +393,19 @@ class Session:
     def _judge(self, program: LinearProgram, status: Any, seconds: float) -> Result:
         message = self._highs.modelStatusToString(status)
         known = highspy.HighsModelStatus
+        proof: Proof
         if status == known.kInfeasible:
             if not program.is_mip and not self._conflict_proven(program):
                 message += "; but no prices prove it"
                 return Result("unknown", None, _best(program), None, seconds, message)
-            proof: Proof = "one run" if program.is_mip else "prices"
+            proof = "one run" if program.is_mip else "prices"
             return Result("infeasible", None, _worst(program), None, seconds, message, proof)
         if status == known.kUnbounded:
-            if np.isfinite(program.col_lower).all() and np.isfinite(program.col_upper).all():
-                message += "; but every variable is bounded"
+            bounded = bool(np.isfinite(program.col_lower).all() and np.isfinite(program.col_upper).all())
+            if bounded or not self._ray_proven(program):
+                message += "; but every variable is bounded" if bounded else "; but no direction proves it"
                 return Result("unknown", None, _best(program), None, seconds, message)
-            return Result("unbounded", None, _best(program), None, seconds, message, "one run")
+            return Result("unbounded", None, _best(program), None, seconds, message, "ray")
         x = None
         if self._info("primal_solution_status") == int(highspy.SolutionStatus.kSolutionStatusFeasible):
             point = self._highs.getSolution()
@@ -444,6 +447,15 @@ class Session:
             return True
         _, exists, ray = self._highs.getDualRay()
         return bool(exists) and (proves_infeasible(program, ray) or proves_infeasible(program, -ray))
+
+    def _ray_proven(self, program: LinearProgram) -> bool:
+        """Tell whether there is a point, and a direction from it without end in which the objective improves."""
+        # Numbers of a computer are fractions, so a direction serves whole variables too: some multiple of it is whole.
+        direction = Session(threads=self._threads).run(directions(program)).x
+        if direction is None or not proves_unbounded(program, direction):
+            return False
+        anywhere = replace(program, cost=np.zeros(program.num_cols))
+        return Session(time_limit=self.time_limit, threads=self._threads).run(anywhere).x is not None
 
     def _point(self, program: LinearProgram, x: FloatArray) -> tuple[FloatArray | None, float]:
         """Return the solver's point with whole integers, or None if it misses the rows; and by how much it does."""

@@ -51,7 +51,9 @@ class Formulation:
         model states the problem.
     explain : callable, optional
         ``explain(instance) -> str | None``: why an infeasible instance has no plan, in the problem's
-        own terms; None where it has nothing to say.
+        own terms; None where it has nothing to say.  What it says is a proof, so it is asked before any model is built.
+    explain_first : bool
+        False where ``explain`` is a search of its own, which is asked once a solver has found the instance infeasible.
     trivial : callable, optional
         ``trivial(instance) -> Plan``: a plan at hand without a search, for one to start from, and for one that ends
         without a better.  Where it is not feasible it is not used.
@@ -69,6 +71,7 @@ class Formulation:
     any_solver: bool = False
     again: Callable[[Any, Options], Solution] | None = None
     explain: Callable[[Any], str | None] | None = None
+    explain_first: bool = True
     trivial: Callable[[Any], Plan] | None = None
     trivial_bound: Callable[[Any], float] | None = None
 

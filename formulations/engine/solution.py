@@ -56,14 +56,15 @@ class Solution:
     certificate : Certificate, optional
         Of a linear program: the dual proof as checked in NumPy.
     proof : str
-        What the bound, or the status "infeasible" or "unbounded", rests on: "prices" (checked in NumPy), "two runs",
-        "one run", "argument" (no solver was needed), or "" when nothing is proven.
+        What the bound, or the status "infeasible" or "unbounded", rests on: "prices" or "ray" (checked in NumPy),
+        "two runs", "one run", "argument" (no solver was needed), or "" when nothing is proven.
 
     Raises
     ------
     SolverError
         When the objective is better than the bound, beyond ``OPTIMALITY_TOLERANCE``: one of the two
-        is wrong, and nobody can say which.
+        is wrong, and nobody can say which.  When the status says more than there is: "optimal" without a value or
+        without a proof, "feasible" without a value, "infeasible" or "unbounded" with a plan or without a proof.
     """
 
     status: Status
@@ -83,6 +84,11 @@ class Solution:
     _x: FloatArray | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
+        found = self.status in ("optimal", "feasible")
+        if found != (self.objective is not None) or (self.plan is not None and not found):
+            raise SolverError(f"status {self.status!r} with objective {self.objective!r} and plan {self.plan!r}")
+        if self.status in ("optimal", "infeasible", "unbounded") and not self.proof:
+            raise SolverError(f"status {self.status!r} without a proof")
         size = _size(self.certificate, self._program, self._x)
         if self.objective is not None and _beats(self.objective, self.bound, self.sense, size):
             raise SolverError(_contradiction(self.objective, self.bound, self.sense))
@@ -205,15 +211,17 @@ def judged(
     """
     status: Status = result.status
     message, objective = result.message, None
-    if status == "infeasible":
-        in_own_terms = formulation(instance.problem).explain
+    offered = formulation(instance.problem)
+    if status == "infeasible" and offered.explain is not None and not offered.explain_first:
         try:
-            why = None if in_own_terms is None else in_own_terms(instance)
+            why = offered.explain(instance)
         except clock.TimeIsUp:
             why = None  # The proof is there.
         message = f"{message}; {why}" if why and why not in message else message
     if plan is None:
         broken = []
+        if status in ("optimal", "feasible"):
+            status = "unknown"
     else:
         if broken is None:
             broken = instance.violations(plan)
@@ -232,7 +240,7 @@ def judged(
     # A point that is off by a solver's tolerance must not cost the plan that the search began with.
     wanting = start is not None if broken else result.status in ("feasible", "unknown")
     if wanting:
-        offered, settled = formulation(instance.problem), False
+        settled = False
         bound = result.bound if offered.trivial_bound is None else offered.trivial_bound(instance)
         if _beats(result.bound, bound, instance.sense):
             # No search has come as far as what needs none.

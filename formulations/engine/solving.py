@@ -109,8 +109,9 @@ def solve(
     Returns
     -------
     Solution
-        Its ``method`` says which was taken.  Two are arguments before any method, whichever was asked for: "no jobs",
-        where nothing has to be decided, and "at hand", where a plan that needs no search meets such a bound.
+        Its ``method`` says which was taken.  Three are arguments before any method, whichever was asked for: "no jobs",
+        where nothing has to be decided, "no plan", where the data alone say why there is none, and "at hand", where a
+        plan that needs no search meets such a bound.
 
     Raises
     ------
@@ -151,9 +152,13 @@ def solve(
         instance.objective(start)
         if offered.write is None:
             raise ValueError(f"{instance.problem} does not take a start plan")
-    if instance.dims.get(JOBS) == 0 and not instance.violations(instance.nothing()):
-        return _without_jobs(instance)
     began = time.perf_counter()
+    if instance.dims.get(JOBS) == 0 and not instance.violations(instance.nothing()):
+        return _argued(instance, "no jobs", "there are no jobs", instance.nothing(), 0.0, began)
+    if offered.explain is not None and offered.explain_first:
+        why = offered.explain(instance)
+        if why is not None:
+            return _argued(instance, "no plan", why, None, math.inf if instance.sense == "min" else -math.inf, began)
     with clock.within(time_limit):
         try:
             if session is None and not offered.any_solver:
@@ -161,7 +166,8 @@ def solve(
                 if known is not None and offered.trivial_bound is not None:
                     bound = offered.trivial_bound(instance)
                     if agree(instance.objective(known), bound):
-                        return _settled(instance, known, bound, began)
+                        why = "the plan at hand meets the bound of all plans"
+                        return _argued(instance, "at hand", why, known, bound, began)
                 if offered.write is not None:
                     options = replace(options, start=known)
             if session is not None:
@@ -191,19 +197,6 @@ def solve_by_method(instance: AnyInstance, options: Options, wanted: Method | No
     return replace(solution, method=able[-1].name)
 
 
-def _without_jobs(instance: AnyInstance) -> Solution:
-    """The solution of an instance without jobs in which nothing has to be decided; it is worth 0."""
-    return judged(
-        instance,
-        instance.nothing(),
-        Result("optimal", None, 0.0, None, 0.0, "there are no jobs", "argument"),
-        began=time.perf_counter(),
-        solver="none",
-        solver_version="",
-        method="no jobs",
-    )
-
-
 def _at_hand(instance: AnyInstance, start: Plan | None) -> Plan | None:
     """The better of a start and of the plan that is had without a search; None where neither is a plan."""
     offered = formulation(instance.problem)
@@ -215,11 +208,10 @@ def _at_hand(instance: AnyInstance, start: Plan | None) -> Plan | None:
     return best(fine, key=instance.objective) if fine else start
 
 
-def _settled(instance: AnyInstance, plan: Plan, bound: float, began: float) -> Solution:
-    """The solution of an instance whose plan at hand meets the bound at hand: no model is built."""
-    why = "the plan at hand meets the bound of all plans"
-    result = Result("optimal", None, bound, None, 0.0, why, "argument")
-    return judged(instance, plan, result, began=began, solver="none", solver_version="", method="at hand")
+def _argued(instance: AnyInstance, method: str, why: str, plan: Plan | None, bound: float, began: float) -> Solution:
+    """The solution of an instance that an argument settles: a plan at this bound, or that there is none."""
+    result = Result("infeasible" if plan is None else "optimal", None, bound, None, 0.0, why, "argument")
+    return judged(instance, plan, result, began=began, solver="none", solver_version="", method=method)
 
 
 def solve_one_model(instance: AnyInstance, options: Options, *, session: Session | None = None) -> Solution:

@@ -10,7 +10,6 @@ from typing import Any, Literal
 from formulations.engine.highs import Result
 from formulations.engine.options import Options
 from formulations.engine.solution import Solution, judged
-from formulations.gavel.priced import explain
 from formulations.gavel.sharing import jobs_that
 from formulations.methods import Choice, GaveUp, Method, policies
 from instances.gavel.cost import Cost
@@ -25,9 +24,6 @@ Verdict = tuple[Literal["optimal", "infeasible"], float, str]
 
 
 def _cost(instance: Cost) -> Verdict | None:
-    hopeless = explain(instance)
-    if hopeless is not None:
-        return "infeasible", -math.inf, hopeless
     if not instance.fits.any():
         return "optimal", 0.0, "no job fits anywhere, so nothing can be spent"
     return None

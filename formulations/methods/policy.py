@@ -167,8 +167,10 @@ class Task:
             policy = self._program(self.known.stricter(instance))
             covering = self.known.covering
             again = ColumnGeneration(policy, policy.arrays(), options, covering=covering, tolerance=PRECISE).run()
-            result = replace(result, x=again.x, seconds=result.seconds + again.seconds)
-            plan, broken = self._plan(result), None
+            result = replace(result, seconds=result.seconds + again.seconds)
+            if again.x is not None:
+                result = replace(result, x=again.x)
+                plan, broken = self._plan(result), None
         return judged(
             instance,
             plan,

@@ -168,3 +168,10 @@ def test_generated_instances():
         assert set(generate(seed, mixed=0.0).gpu_demands.tolist()) == {4}
     with pytest.raises(ValueError, match="capacity: got 0, must be at least 1"):
         generate(0, capacity=0)
+
+
+def test_a_job_that_is_too_large_is_said_before_anything_else() -> None:
+    """Times far apart would be scaled, and a plan at hand sought, for a job that can never begin."""
+    found = formulations.solve(BaseAllocation(capacity=4, gpu_demands=[1, 2, 1, 5], running_times=[1, 1e6, 1, 1]))
+    assert (found.status, found.proof) == ("infeasible", "argument")
+    assert found.message == "job 3 needs 5 GPUs, there are 4"

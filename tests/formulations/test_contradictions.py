@@ -21,7 +21,8 @@ TRIVIAL = [problem for problem in CATALOGUE if formulation(problem).trivial is n
 
 
 def solution(**parts: Any) -> Solution:
-    fields = {"status": "feasible", "plan": None, "objective": 1.0, "bound": 1.0, "sense": "min"}
+    status = "unknown" if parts.get("objective", 1.0) is None else "feasible"
+    fields = {"status": status, "plan": None, "objective": 1.0, "bound": 1.0, "sense": "min"}
     fields |= {"build_seconds": 0.0, "solve_seconds": 0.0, "solver": "none", "solver_version": ""}
     return Solution(**fields | parts)
 
@@ -70,6 +71,22 @@ def test_rounding_and_open_gaps_are_no_contradiction(sense: str, objective: floa
     assert solution(sense=sense, objective=objective, bound=bound).bound == bound
 
 
+@pytest.mark.parametrize(
+    ("status", "parts"),
+    [
+        ("optimal", {"objective": None, "bound": 100.0, "proof": "prices"}),
+        ("feasible", {"objective": None}),
+        ("infeasible", {"proof": "prices"}),
+        ("unbounded", {"bound": -math.inf, "proof": "ray"}),
+        ("optimal", {"proof": ""}),
+        ("infeasible", {"objective": None, "proof": ""}),
+    ],
+)
+def test_a_status_that_says_more_than_there_is_cannot_be_made(status: str, parts: dict[str, Any]) -> None:
+    with pytest.raises(SolverError, match=f"status '{status}' with"):
+        solution(status=status, **parts)
+
+
 def test_the_judge_against_the_bound_names_the_instance(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever raises the bound above what a plan is worth: here the formulation's own transform."""
     offered = replace(formulation("gavel.makespan"), bound=lambda instance, value: 1e9)
@@ -93,7 +110,7 @@ def test_a_judge_that_values_a_plan_too_highly_is_caught(monkeypatch: pytest.Mon
 def ended(instance: Any, status: Any = "unknown", plan: Any = None, **parts: Any) -> Solution:
     """What becomes of a search that ends with this."""
     nothing = -math.inf if instance.sense == "min" else math.inf
-    result = Result(status, None, parts.pop("bound", nothing), None, 0.0, "Time limit reached")
+    result = Result(status, None, parts.pop("bound", nothing), None, 0.0, "Time limit reached", "one run")
     return judged(instance, plan, result, began=0.0, solver="none", solver_version="", **parts)
 
 

@@ -18,7 +18,7 @@ from validation import CATALOGUE
 from validation.testing.strategies import strategy
 from validation.testing.transform import take
 
-BEFORE = ("no jobs", "at hand")
+BEFORE = ("no jobs", "no plan", "at hand")
 """What a solution says where nothing was left for a method to do."""
 PAIRS = [(problem, method.name) for problem in CATALOGUE for method in choice(problem).methods]
 
@@ -51,8 +51,9 @@ def gavel(problem: str) -> list[Instance[Any]]:
         return [*many, *alike]
     stuck: list[Any] = [generate(seed, num_jobs=4, pair_fraction=0.0) for seed in range(4)]
     if problem == "gavel.cost":
-        # Half of the time that each job takes at its fastest.
-        return [*many, *alike, *(replace(one, slos=one.steps / one.greatest_throughputs / 2) for one in stuck)]
+        # Jobs that fit nowhere.
+        wide = [replace(one, scale_factors=one.scale_factors + one.num_workers.sum()) for one in stuck]
+        return [*many, *alike, *(replace(one, slos=np.full(one.num_jobs, np.inf)) for one in wide)]
     nowhere = (np.arange(4) > 0)[:, None]
     return [*many, *alike, *(replace(one, throughputs=one.throughputs * nowhere) for one in stuck)]
 
@@ -101,7 +102,7 @@ def test_the_methods_of_a_problem_are_told_apart_and_described(problem: str) -> 
     known = choice(problem).methods
     assert known
     names = [name for method in known for name in {method.name, method.short}]
-    assert len({*names, AUTO, *BEFORE}) == len(names) + 3
+    assert len({*names, AUTO, *BEFORE}) == len(names) + 4
     assert all(method.proves and method.where for method in known)
     for instance in drawn(problem)[:8]:
         applying = formulations.methods(instance)

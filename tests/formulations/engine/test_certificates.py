@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from formulations import Certificate, LinearProgram, Session, solve, translate
-from formulations.engine.certificate import proves_infeasible
+from formulations.engine.certificate import proves_infeasible, proves_unbounded
 from formulations.engine.linear import csr
 
 from .small_models import INF, Model, knapsack, with_row
@@ -181,3 +181,49 @@ def test_a_price_that_faces_an_infinite_limit_gives_no_bound() -> None:
     low = Certificate.of(program, np.array([8.0, 0.0]), np.array([0.5]))
     assert (low.holds, low.dual_objective, low.dual_infeasibility) == (False, INF, 0.5)
     assert Certificate.of(program, np.array([8.0, 0.0]), np.array([-1.0])).dual_objective == INF
+
+
+# --- directions without end -----------------------------------------------------------------------
+
+
+def direction_program(**parts: Any) -> LinearProgram:
+    """``max x`` subject to ``x - y <= 1``, both at least 0."""
+    fields: dict[str, Any] = {
+        "sense": "max",
+        "offset": 0.0,
+        "cost": np.array([1.0, 0.0]),
+        "col_lower": np.zeros(2),
+        "col_upper": np.full(2, np.inf),
+        "integer": np.zeros(2, bool),
+        "indptr": np.array([0, 2], np.int32),
+        "index": np.array([0, 1], np.int32),
+        "value": np.array([1.0, -1.0]),
+        "row_lower": np.array([-np.inf]),
+        "row_upper": np.array([1.0]),
+        "constraints": [],
+    }
+    return LinearProgram(**fields | parts)
+
+
+@pytest.mark.parametrize("integer", [False, True])
+def test_unbounded_rests_on_a_direction(integer: bool) -> None:
+    result = Session().run(direction_program(integer=np.full(2, integer)))
+    assert (result.status, result.proof) == ("unbounded", "ray")
+
+
+@pytest.mark.parametrize(
+    ("parts", "ray"),
+    [
+        ({}, [1.0, 0.0]),
+        ({}, [0.0, 1.0]),
+        ({}, [-1.0, -1.0]),
+        ({"sense": "min"}, [1.0, 1.0]),
+        ({"col_upper": np.array([np.inf, 7.0])}, [1.0, 1.0]),
+        ({"row_lower": np.array([0.0])}, [1.0, 2.0]),
+        ({"row_upper": np.array([np.inf]), "row_lower": np.array([0.0])}, [1.0, 2.0]),
+    ],
+    ids=["leaves a row", "improves nothing", "leaves a bound", "worsens", "a bound", "both limits", "lower limit"],
+)
+def test_what_is_no_direction_without_end(parts: dict[str, Any], ray: list[float]) -> None:
+    assert proves_unbounded(direction_program(), np.array([1.0, 1.0]))
+    assert not proves_unbounded(direction_program(**parts), np.array(ray))
