@@ -65,7 +65,7 @@ def _averages(instance: ElasticSharing, work: FloatArray, length: float) -> tupl
 
 
 def rounded(instance: ElasticSharing, order: IntArray, lengths: FloatArray, work: FloatArray) -> IntArray:
-    """Whole shares for each slot, near those that do ``work``.
+    """Round shares to whole ones for each slot, near those that do ``work``.
 
     In order of completion, each job gets the fewest GPUs that are fast enough for its work, or the
     most useful ones that are left; what remains then goes the same way up to the fastest shares.

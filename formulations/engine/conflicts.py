@@ -176,7 +176,7 @@ def _conflicting(program: LinearProgram, clock: _Clock) -> NDArray[np.intp]:
 
 
 def _elastic(program: LinearProgram, enforced: NDArray[np.bool_]) -> LinearProgram:
-    """Every row that is not enforced may be exceeded, either way, at a price of 1 per unit."""
+    """Let every row that is not enforced be exceeded, either way, at a price of 1 per unit."""
     free = np.flatnonzero(~enforced)
     counts = np.diff(program.indptr) + 2 * ~enforced
     indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)

@@ -158,7 +158,7 @@ def _classes(colour: Colours) -> int | None:
 
 
 def _met(position: NDArray[np.signedinteger[Any]], met: Colours, count: int) -> Colours:
-    """For each position, a number that stands for the multiset of what its entries meet."""
+    """Assign each position a number by the multiset of what their entries meet: equal numbers for equal multisets."""
     entry = _mixed(met)
     # Sums modulo 2**64 from two sums of 32 bits, which are exact in floating point.
     low = np.bincount(position, weights=(entry & np.uint64(0xFFFFFFFF)).astype(float), minlength=count)

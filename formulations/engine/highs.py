@@ -716,7 +716,7 @@ def in_own_units(program: LinearProgram, scaling: Scaling, result: Result) -> Re
 
 
 def _copied(program: LinearProgram) -> LinearProgram:
-    """With arrays of its own, so that a caller who changes an array in place is noticed."""
+    """Copy the arrays, so that a caller who changes one in place is noticed."""
     arrays: dict[str, Any] = {name: part.copy() for name, part in vars(program).items() if isinstance(part, np.ndarray)}
     return replace(program, **arrays)
 

@@ -102,7 +102,7 @@ def refuse_large(instance: Instance[Any], count: int, what: str) -> None:
 
 @contextmanager
 def paused_garbage_collection() -> Iterator[None]:
-    """Without collections, building and walking a large model takes a fraction of the time.
+    """Pause garbage collection: without it, building and walking a large model takes a fraction of the time.
 
     Pyomo allocates millions of long-lived objects, and each collection walks all of them.
     """

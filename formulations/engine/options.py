@@ -23,7 +23,7 @@ def most_threads() -> int:
 
 @dataclass(frozen=True)
 class Options:
-    """How to solve: the keyword arguments of :func:`formulations.solve`."""
+    """Options of a solve: the keyword arguments of :func:`formulations.solve`."""
 
     solver: str = "highs"
     time_limit: float | None = None
@@ -45,7 +45,7 @@ class Options:
             raise ValueError(f"seed: got {self.seed!r}, must be a whole number, at least 0 and below 2**31")
 
     def session(self, tolerance: float = FEASIBILITY_TOLERANCE) -> Session:
-        """A HiGHS session with these limits."""
+        """Return a HiGHS session with these limits."""
         return Session(
             time_limit=self.time_limit,
             mip_gap=self.mip_gap,

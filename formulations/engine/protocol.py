@@ -86,7 +86,7 @@ def register(problem: str, offered: Formulation) -> None:
 
 
 def formulation(problem: str) -> Formulation:
-    """What ``formulations.<paper>.<problem>`` offers, or what was registered for a problem from outside.
+    """Return what ``formulations.<paper>.<problem>`` offers, or what was registered for a problem from outside.
 
     Raises
     ------

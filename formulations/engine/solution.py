@@ -129,7 +129,7 @@ class Solution:
         write_point(self._program, self._x)
 
     def to_dict(self) -> dict[str, Any]:
-        """The solution as JSON; infinite numbers become None."""
+        """Return the solution as JSON; infinite numbers become None."""
         return {
             "status": self.status,
             "objective": None if self.objective is None else _finite(self.objective),
@@ -190,7 +190,7 @@ def judged(
     start: Plan | None = None,
     broken: list[Violation] | None = None,
 ) -> Solution:
-    """The solution of an instance: its own verdict on the plan beside the proven bound.
+    """Make the solution of an instance: its own verdict on the plan beside the proven bound.
 
     Parameters
     ----------
@@ -275,12 +275,12 @@ def judged(
 
 
 def _beats(value: float, other: float, sense: Sense, size: float = 0.0) -> bool:
-    """Whether a value is better than another, beyond rounding."""
+    """Return whether a value is better than another, beyond rounding."""
     return (value < other if sense == "min" else value > other) and not agree(value, other, size=size)
 
 
 def _size(certificate: Certificate | None, program: LinearProgram | None, x: FloatArray | None) -> float:
-    """An ordinary value of the objective, which says what is zero but for rounding."""
+    """Return an ordinary value of the objective, which says what is zero but for rounding."""
     if certificate is not None:
         return certificate.size
     if program is None or x is None or len(x) != program.num_cols:

@@ -32,7 +32,7 @@ AnyInstance = Instance[Any]
 
 
 def build(instance: AnyInstance) -> pyo.ConcreteModel:
-    """The exact Pyomo model of ``instance``; ``model.instance`` remembers what it was built from."""
+    """Build the exact Pyomo model of ``instance``; ``model.instance`` remembers what it was built from."""
     with paused_garbage_collection(), clock.building():
         model = formulation(instance.problem).build(instance)
     model.instance = instance
@@ -40,7 +40,7 @@ def build(instance: AnyInstance) -> pyo.ConcreteModel:
 
 
 def read(model: pyo.ConcreteModel) -> Plan:
-    """The plan in the variable values of a model made by :func:`build`.
+    """Read the plan from the variable values of a model made by :func:`build`.
 
     Raises
     ------
@@ -57,7 +57,7 @@ def read(model: pyo.ConcreteModel) -> Plan:
 
 
 def _instance_of(model: pyo.ConcreteModel) -> AnyInstance | None:
-    """What a model was built from; None for a model that is not from :func:`build`."""
+    """Return the instance that a model was built from; None for a model that is not from :func:`build`."""
     instance = getattr(model, "instance", None)
     return instance if isinstance(instance, Instance) else None
 
@@ -198,7 +198,7 @@ def solve_by_method(instance: AnyInstance, options: Options, wanted: Method | No
 
 
 def _at_hand(instance: AnyInstance, start: Plan | None) -> Plan | None:
-    """The better of a start and of the plan that is had without a search; None where neither is a plan."""
+    """Return the better of a start and of the plan that is had without a search; None where neither is a plan."""
     offered = formulation(instance.problem)
     found = [] if start is None else [start]
     if offered.trivial is not None and (offered.write is not None or offered.trivial_bound is not None):
@@ -209,7 +209,7 @@ def _at_hand(instance: AnyInstance, start: Plan | None) -> Plan | None:
 
 
 def _argued(instance: AnyInstance, method: str, why: str, plan: Plan | None, bound: float, began: float) -> Solution:
-    """The solution of an instance that an argument settles: a plan at this bound, or that there is none."""
+    """Make the solution of an instance that an argument settles: a plan at this bound, or that there is none."""
     result = Result("infeasible" if plan is None else "optimal", None, bound, None, 0.0, why, "argument")
     return judged(instance, plan, result, began=began, solver="none", solver_version="", method=method)
 
@@ -266,7 +266,7 @@ def unsolved(
     solve_seconds: float = 0.0,
     start: Plan | None = None,
 ) -> Solution:
-    """What is known of an instance whose solve came to no end: plan and bound that are at hand without a search.
+    """Make the solution of an instance whose solve came to no end: plan and bound are those at hand without a search.
 
     Parameters
     ----------
@@ -322,7 +322,7 @@ def _solve_model(model: pyo.ConcreteModel, options: Options, session: Session | 
 
 
 def _untranslated(model: pyo.ConcreteModel, options: Options, began: float) -> Solution:
-    """What is known of a model that there was no time to look at."""
+    """Make the solution of a model that there was no time to look at."""
     senses = [goal.sense for goal in model.component_data_objects(pyo.Objective, active=True)]
     sense: Sense = "max" if senses[:1] == [pyo.maximize] else "min"
     return Solution(
@@ -340,7 +340,7 @@ def _untranslated(model: pyo.ConcreteModel, options: Options, began: float) -> S
 
 
 def _doubt(program: LinearProgram, result: Result, options: Options) -> str:
-    """Why a result cannot be trusted that no instance judges; empty where nothing speaks against it.
+    """Return why a result cannot be trusted that no instance judges; empty where nothing speaks against it.
 
     A point between rows that are nearly parallel, or with terms far apart, may be within a solver's tolerance of them
     all and far from any point that meets them; and where there is such a point, a solver may overlook one that does.
@@ -382,7 +382,7 @@ def run(
     session: Session | None = None,
     start: FloatArray | None = None,
 ) -> tuple[Result, str, str]:
-    """Result of one solver run on a model and its translation, with the solver's name and version."""
+    """Run one solver on a model and its translation; return the result, and the solver's name and version."""
     if options.solver == "highs":
         result = (session or options.session()).run(program, start=start)
         return result, "highs", highs.version()

@@ -40,7 +40,7 @@ Way = Literal["fractions", "second search", "second procedure", "none"]
 
 @dataclass(frozen=True)
 class Verification:
-    """What came of a second way.
+    """The outcome of a second way.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Verification:
     message: str
 
     def to_dict(self) -> dict[str, Any]:
-        """The verification as JSON."""
+        """Return the verification as JSON."""
         return dict(vars(self))
 
 
@@ -123,7 +123,7 @@ class _SecondWay(Session):
 def _by_fractions(
     instance: Instance[Any] | None, program: LinearProgram, solution: Solution, began: float, limit: float
 ) -> Verification:
-    """What the solution's own prices, or else those of a basis, prove when nothing is rounded."""
+    """Prove a bound by the solution's own prices, or else by those of a basis, with nothing rounded."""
     assert solution.certificate is not None
     assert solution.objective is not None
     size = solution.certificate.size
@@ -156,7 +156,7 @@ def _by_fractions(
 def _of_instance(
     instance: Instance[Any] | None, program: LinearProgram, solution: Solution, proven: Fraction | None
 ) -> float | None:
-    """The bound on the instance's objective that follows from one on the program's."""
+    """Turn a bound on the program's objective into one on the instance's."""
     if proven is None:
         return None
     bound = float(proven)
@@ -170,7 +170,7 @@ def _of_instance(
 
 
 def _compared(first: Solution, second: Solution) -> tuple[Verdict, str]:
-    """What two solutions of one instance say of each other; a plan is proof, whoever claims what."""
+    """Compare two solutions of one instance; a plan is proof, whoever claims what."""
     told = [f"{one.status}, objective {one.objective}, bound {one.bound}" for one in (first, second)]
     both = f"first {told[0]}; second {told[1]}"
     for one, other in ((first, second), (second, first)):

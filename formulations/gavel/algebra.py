@@ -27,7 +27,7 @@ class Subset:
     members: IntArray
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> IntArray:
-        """The jobs, so that an array can be indexed by the set."""
+        """Return the jobs, so that an array can be indexed by the set."""
         return np.asarray(self.members, dtype)
 
 
@@ -63,7 +63,7 @@ class Linear:
         return int(np.prod(self.shape))
 
     def __getitem__(self, subset: Subset) -> Linear:
-        """The expressions of some jobs."""
+        """Return the expressions of some jobs."""
         row_of = np.full(self.size, -1)
         row_of[subset.members] = np.arange(len(subset.members))
         kept = np.flatnonzero(row_of[self.rows] >= 0)
@@ -103,7 +103,7 @@ class Linear:
         return self + -other if isinstance(other, Linear) else self + -np.asarray(other, float)
 
     def _spread(self, shape: tuple[int, ...]) -> Linear:
-        """A single expression once for each of several; several as they are."""
+        """Repeat a single expression, once for each of several; several stay as they are."""
         if self.shape or not shape:
             return self
         count, entries = int(np.prod(shape)), len(self.columns)
@@ -116,7 +116,7 @@ class Linear:
         return Linear(np.zeros_like(self.rows), self.columns, self.values, constant=constant)._gathered()
 
     def _gathered(self) -> Linear:
-        """The same with one entry for each row and column, as solvers want them."""
+        """Merge the terms so that there is one for each row and column, as solvers want them."""
         if np.bincount(self.columns).max(initial=0) <= 1:
             return self
         places = self.rows.astype(np.int64) * (int(self.columns.max()) + 1) + self.columns

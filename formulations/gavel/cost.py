@@ -71,7 +71,7 @@ def program(instance: Cost) -> SharingProgram:
 
 
 def bound(instance: Cost, value: float) -> float:
-    """The ratio that is impossible to beat when no plan makes more than ``value`` of the budget."""
+    """Return the ratio that no plan beats when none makes more than ``value`` of the budget."""
     return value / _budget(instance) if instance.fits.any() else value
 
 
@@ -83,7 +83,7 @@ def _budget(instance: Cost) -> float:
 
 
 def slack(instance: Cost, program: LinearProgram, duals: FloatArray) -> float:
-    """What the judge's tolerance may be worth, in the program's objective.
+    """Return what the judge's tolerance may be worth, in the program's objective.
 
     With prices y of the limits and u of the SLOs, sum(y * limits) <= sum(u) by the column of t.  A plan
     that misses all limits by a part e thus makes, beyond the bound on its ratio, at most 2 e times what
@@ -107,7 +107,7 @@ def slack(instance: Cost, program: LinearProgram, duals: FloatArray) -> float:
 
 
 def _least_spending(instance: Cost, prices: FloatArray) -> float:
-    """What any plan that meets the SLOs spends, $/h: each job at the cheapest, half the price of a pair."""
+    """Return the least that a plan meeting the SLOs spends, $/h: each job at the cheapest, half the price of a pair."""
     entries = incidence(instance)
     usable = instance.fits.ravel()[entries.column] & (entries.throughput > 0)
     job, column = entries.job[usable], entries.column[usable]

@@ -61,7 +61,7 @@ def build(instance: FinishTimeFairness, rho: float | None = None) -> pyo.Concret
 
 
 def program(instance: FinishTimeFairness, asked: FloatArray) -> SharingProgram:
-    """How far all weighed jobs can be faster than is asked of them."""
+    """State the program of how far all weighed jobs can be faster than is asked of them."""
     policy = SharingProgram(instance)
     jobs = policy.subset("WEIGHED", instance.weighed)
     speeds = _speed_per_throughput(instance)
@@ -98,7 +98,7 @@ def asked_speeds(instance: FinishTimeFairness, rho: float) -> FloatArray:
 
 
 def impossible_alone(instance: FinishTimeFairness) -> float:
-    """A rho that no plan is below: some job does not reach it even at its greatest throughput."""
+    """Return a rho that no plan is below: some job does not reach it even at its greatest throughput."""
     least = instance.finish_time_ratios(instance.isolated_share())
     jobs = instance.weighed
     times = instance.steps[jobs] / instance.greatest_throughputs[jobs]

@@ -63,7 +63,7 @@ def build(
 
 
 def read(model: pyo.ConcreteModel) -> HierarchicalAllocation:
-    """The plan in the values of ``X``."""
+    """Read the plan from the values of ``X``."""
     instance: HierarchicalFairness = model.instance
     return instance.plan(read_allocation(model))
 

@@ -42,7 +42,7 @@ def build(instance: Makespan) -> pyo.ConcreteModel:
 
 
 def program(instance: Makespan) -> SharingProgram:
-    """The rate at which all jobs complete as great as can be."""
+    """State the program of the greatest rate at which all jobs complete."""
     policy = SharingProgram(instance)
     jobs = policy.subset("ACTIVE", np.flatnonzero(instance.active))
     # With no job that has steps left, nothing else limits the rate.
@@ -54,14 +54,14 @@ def program(instance: Makespan) -> SharingProgram:
 
 
 def bound(instance: Makespan, value: float) -> float:
-    """The makespan, s, that is impossible to beat when the rate is at most ``value``."""
+    """Return the makespan, s, that no plan beats when the rate is at most ``value``."""
     if not instance.active.any():
         return 0.0
     return isolated_makespan(instance) / value if value > 0 else math.inf
 
 
 def isolated_makespan(instance: Makespan) -> float:
-    """The unit of time, s: positive and finite."""
+    """Return the unit of time, s: positive and finite."""
     slowest = np.where(
         instance.isolated_throughputs > 0,
         instance.isolated_throughputs,

@@ -33,7 +33,7 @@ def build(instance: MaxMinFairness) -> pyo.ConcreteModel:
 
 
 def program(instance: MaxMinFairness) -> SharingProgram:
-    """The least level as great as can be."""
+    """State the program of the greatest least level."""
     policy = SharingProgram(instance)
     weights = instance.weights / unit(instance.weights)
     level = policy.variable("level", lower=0)
@@ -43,7 +43,7 @@ def program(instance: MaxMinFairness) -> SharingProgram:
 
 
 def bound(instance: MaxMinFairness, value: float) -> float:
-    """The least level that is impossible to beat when no plan's level in the model exceeds ``value``."""
+    """Return the least level that no plan beats when no plan's level in the model exceeds ``value``."""
     return value / unit(instance.weights)
 
 

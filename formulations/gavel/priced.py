@@ -28,7 +28,7 @@ def times_per_step(instance: PricedSharing) -> FloatArray:
 
 
 def explain(instance: PricedSharing) -> str | None:
-    """Which jobs miss their SLOs even at their fastest; None where each alone can meet its own."""
+    """Name the jobs that miss their SLOs even at their fastest; None where each alone can meet its own."""
     jobs = instance.slo_jobs
     needed = instance.steps[jobs] / instance.slos[jobs]
     late = jobs[needed > instance.greatest_throughputs[jobs] * (1 + 1e-6)]
@@ -38,5 +38,5 @@ def explain(instance: PricedSharing) -> str | None:
 
 
 def with_stricter_slos(instance: Priced) -> Priced:
-    """The instance with SLOs a hair shorter; scaled down to the limits, its plans still meet those of ``instance``."""
+    """Make the SLOs a hair shorter; scaled down to the limits, plans for these still meet those of ``instance``."""
     return replace(instance, slos=instance.slos * (1 - STRICTER))

@@ -63,7 +63,7 @@ def build(instance: RoundAssignment) -> pyo.ConcreteModel:
 
 
 def read(model: pyo.ConcreteModel) -> RoundAssignmentPlan:
-    """The plan in the values of ``chosen``."""
+    """Read the plan from the values of ``chosen``."""
     chosen = np.zeros((model.rows, len(model.TYPES)), bool)
     for choice, variable in model.chosen.items():
         if variable.value is None:
@@ -79,7 +79,7 @@ def write(model: pyo.ConcreteModel, plan: RoundAssignmentPlan) -> None:
 
 
 def idle(instance: RoundAssignment) -> RoundAssignmentPlan:
-    """The plan that runs nothing."""
+    """Return the plan that runs nothing."""
     return RoundAssignmentPlan(chosen=np.zeros_like(instance.priorities, bool))
 
 

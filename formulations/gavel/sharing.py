@@ -59,7 +59,7 @@ class Incidence:
 
 
 def incidence(instance: Sharing) -> Incidence:
-    """Which entries of X give which job how much."""
+    """List which entries of X give which job how much."""
     n, k, q = instance.num_jobs, instance.num_types, instance.num_pairs
     if not q:
         return Incidence(np.arange(n).repeat(k), np.arange(n * k), instance.throughputs.ravel())
@@ -152,7 +152,7 @@ class SharingProgram:
         self._objective = name, total
 
     def plan(self, values: FloatArray) -> Allocation:
-        """The plan in the values of the columns X, or Y."""
+        """Read the plan from the values of the columns X, or Y."""
         shape = self.instance.fits.shape
         finish = within_limits if self._shares == "X" else as_large_as_possible
         return finish(self.instance, values.reshape(shape))
@@ -166,14 +166,14 @@ class SharingProgram:
 
     @property
     def cost(self) -> FloatArray:
-        """What one unit of each column adds to the objective."""
+        """Objective coefficient of each column: what one unit of it adds."""
         assert self._objective is not None
         total = self._objective[1]
         columns = len(self._upper) + len(self._variables)
         return np.bincount(total.columns, weights=total.values, minlength=columns).astype(float)
 
     def arrays(self) -> LinearProgram:
-        """The program as HiGHS takes it."""
+        """Return the program as HiGHS takes it."""
         limits = np.array(list(self._variables.values()), float).reshape(-1, 2)
         blocks = list(self.constraints.values())
         counts = np.concatenate([b.matrix[0][1:] - b.matrix[0][:-1] for b in blocks])
@@ -197,12 +197,12 @@ class SharingProgram:
         )
 
     def members(self, relation: Relation) -> IntArray:
-        """What the rows of a constraint are for."""
+        """Return the jobs, pools or subsets that the rows of a constraint are for."""
         assert relation.over is not None
         return self._sets[relation.over].members
 
     def rows(self, name: str) -> slice:
-        """Where the rows of a constraint are in :meth:`arrays`."""
+        """Return where the rows of a constraint are in :meth:`arrays`."""
         first = 0
         for one, relation in self.constraints.items():
             if one == name:
@@ -211,7 +211,7 @@ class SharingProgram:
         raise KeyError(name)
 
     def model(self) -> pyo.ConcreteModel:
-        """The program as a Pyomo model.
+        """Build the program as a Pyomo model.
 
         Sets JOBS, ROWS, TYPES, POOLS and the subsets; variables ``X[r, j]`` (or ``Y[r, j]`` and
         ``t``) and the policy's; constraints ``job_time[m]``, ``pool_capacity[p]`` and the policy's.
@@ -254,7 +254,7 @@ def _constraint(model: pyo.ConcreteModel, relation: Relation, columns: list[Any]
 
 
 def shared_model(instance: Sharing) -> tuple[pyo.ConcreteModel, Incidence, list[Any]]:
-    """A Pyomo model with X and the shared constraints, for rows that only Pyomo states well.
+    """Build a Pyomo model with X and the shared constraints, for rows that only Pyomo states well.
 
     Returns
     -------
@@ -277,14 +277,14 @@ def values_of(variables: pyo.Var) -> FloatArray:
 
 
 def read(model: pyo.ConcreteModel) -> Allocation:
-    """The plan in the values of ``X``, within the limits, or of ``Y``, as large as the cluster allows."""
+    """Read the plan from the values of ``X``, within the limits, or of ``Y``, as large as the cluster allows."""
     homogeneous = model.component("Y") is not None
     values = values_of(model.Y if homogeneous else model.X)
     return as_large_as_possible(model.instance, values) if homogeneous else within_limits(model.instance, values)
 
 
 def isolated_share(instance: Sharing) -> Allocation:
-    """The plan that every policy has at hand: feasible wherever nothing but the shared constraints is asked for."""
+    """Return the plan that every policy has at hand: feasible where only the shared constraints are asked for."""
     return instance.isolated_share()
 
 
@@ -294,14 +294,14 @@ def jobs_that(chosen: BoolArray) -> str:
 
 
 def fullness(instance: Sharing, allocation: Allocation) -> float:
-    """How full the fullest job or pool is: 1 at its limit, more beyond it."""
+    """Return how full the fullest job or pool is: 1 at its limit, more beyond it."""
     job_time, workers = instance.loads(allocation)
     used = instance.num_workers > 0
     return max(float(job_time.max(initial=0.0)), float((workers[used] / instance.num_workers[used]).max(initial=0.0)))
 
 
 def within_limits(instance: Sharing, fractions: FloatArray) -> Allocation:
-    """An allocation from a solver's point, without what the solver's tolerance adds to it.
+    """Make an allocation of a solver's point, without what the solver's tolerance adds to it.
 
     It is scaled down by what it exceeds its limits by.  What is more than that tolerance is left for the
     judge to see: a model may have been changed by its user.
@@ -326,6 +326,6 @@ def as_large_as_possible(instance: Sharing, scaled: FloatArray) -> Allocation:
 
 
 def without_traces(instance: Sharing, fractions: FloatArray) -> Allocation:
-    """An allocation with 0 where X must be 0 or more, or must be 0, but for the solver's tolerance."""
+    """Make an allocation with 0 where X must be 0 or more, or must be 0, but for the solver's tolerance."""
     traces = np.abs(fractions) <= POINT_TOLERANCE * max(1.0, float(fractions.max(initial=0.0)))
     return Allocation(time_fractions=np.where(traces & ((fractions < 0) | ~instance.fits), 0.0, fractions))

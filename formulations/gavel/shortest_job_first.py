@@ -80,12 +80,12 @@ def build(instance: ShortestJobFirst) -> pyo.ConcreteModel:
 
 
 def bound(instance: ShortestJobFirst, value: float) -> float:
-    """The time, s, that is impossible to beat when the rate is at most ``value``."""
+    """Return the time, s, that no plan beats when the rate is at most ``value``."""
     return math.inf if value == -math.inf else shortest(instance)[0] / max(value, LEAST_RATE)
 
 
 def shortest(instance: ShortestJobFirst) -> tuple[float, int]:
-    """The shortest time that a job can take, s, and the position ``r * k + j`` of the X[r, j] that attains it.
+    """Find the shortest time that a job can take, s, and the position ``r * k + j`` of the X[r, j] that attains it.
 
     Ties go to the jobs alone, then to the lowest job.
     """

@@ -47,7 +47,7 @@ def program(instance: ThroughputPerDollar) -> SharingProgram:
 
 
 def slack(instance: ThroughputPerDollar, program: LinearProgram, duals: FloatArray) -> float:
-    """What the judge's tolerance may be worth: that part of each limit, at its price."""
+    """Return what the judge's tolerance may be worth: that part of each limit, at its price."""
     limits = np.where(np.isfinite(program.row_upper), program.row_upper, program.row_lower)
     return 2 * TOLERANCE * float(np.abs(limits) @ np.abs(duals))
 

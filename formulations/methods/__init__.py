@@ -131,14 +131,14 @@ class Choice:
     again: Method | None = None
 
     def applying(self, instance: Instance[Any]) -> Methods:
-        """The methods that apply to an instance, best first."""
+        """Return the methods that apply to an instance, best first."""
         if self.best_first is not None:
             return Methods(self.best_first(instance))
         return Methods(method for method in self.methods if method.applies(instance))
 
 
 def choice(problem: str) -> Choice:
-    """The methods of a problem; what a formulation from outside offers itself is one, too.
+    """Return the methods of a problem; what a formulation from outside offers itself is one, too.
 
     Raises
     ------
@@ -173,7 +173,7 @@ def methods(instance: Instance[Any]) -> Methods:
 
 
 def asked(problem: str, name: str) -> Method | None:
-    """The method of a problem by its name or short name; None for "auto".
+    """Return the method of a problem by its name or short name; None for "auto".
 
     Raises
     ------
@@ -190,7 +190,7 @@ def asked(problem: str, name: str) -> Method | None:
 
 
 def refusal(instance: Instance[Any], method: Method, solver: str) -> MethodError:
-    """The error for a method that cannot be taken, which names those that can."""
+    """Make the error for a method that cannot be taken; it names those that can."""
     those = [one for one in methods(instance) if one.any_solver or solver == "highs"]
     why = f"is for {method.where}" if method.any_solver or solver == "highs" else "needs HiGHS"
     return MethodError(f"method: {method.name!r} {why}; this {instance.problem} can be solved by {_named(those)}")

@@ -55,7 +55,7 @@ def _verdict(instance: Sharing) -> Verdict | None:
 
 
 def _best_first(instance: Sharing) -> Sequence[Method]:
-    """Where the data alone tell, nothing is faster."""
+    """Put this method first: where the data alone tell, nothing is faster."""
     return [*([METHOD] if METHOD.applies(instance) else []), *policies.best_first(instance)]
 
 

@@ -174,7 +174,7 @@ class _Programs:
 
 
 def _impossible(instance: FinishTimeFairness, rho: float, result: Result, finish_rows: slice, attained: float) -> float:
-    """A rho that no plan is below, from the program at ``rho``; 0 where it proves nothing."""
+    """Return a rho that no plan is below, from the program at ``rho``; 0 where it proves nothing."""
     asked = asked_speeds(instance, rho)
     if not np.isfinite(result.bound):
         return 0.0
@@ -189,7 +189,7 @@ def _impossible(instance: FinishTimeFairness, rho: float, result: Result, finish
 
 
 def _root(instance: FinishTimeFairness, prices: FloatArray, most: float, attained: float) -> float:
-    """The rho, up to ``attained``, below which ``prices @ asked(rho)`` exceeds ``most``."""
+    """Return the rho, up to ``attained``, below which ``prices @ asked(rho)`` exceeds ``most``."""
 
     def exceeds(rho: float) -> bool:
         asked = asked_speeds(instance, rho)

@@ -183,7 +183,7 @@ def _better(instance: Reclaim, best: BoolArray, value: float, other: BoolArray) 
 
 
 def _grown(instance: Reclaim, rng: np.random.Generator) -> BoolArray:
-    """As many servers as are demanded: one at random, then always one that brings the fewest jobs more."""
+    """Choose as many servers as are demanded: one at random, then always one that brings the fewest jobs more."""
     returned = np.zeros(instance.num_servers, bool)
     brings = instance.hosts.sum(axis=0)
     untouched = np.ones(instance.num_jobs, bool)

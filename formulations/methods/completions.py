@@ -136,7 +136,7 @@ def _program(rates: FloatArray, vectors: IntArray, slots: IntArray) -> LinearPro
 
 
 def _best_vector(worth: FloatArray, num_gpus: int) -> IntArray:
-    """Whole shares that are worth most, where each further GPU of a job is worth no more than the one before."""
+    """Find the whole shares worth most, where each further GPU of a job is worth no more than the one before."""
     gains = np.diff(worth, axis=1)
     best = np.argsort(-gains, axis=None, kind="stable")[:num_gpus]
     best = best[gains.ravel()[best] > 0]

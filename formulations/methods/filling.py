@@ -60,7 +60,7 @@ class Limit:
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """Where jobs stop rising, and why.
+    """A level at which jobs stop rising, and why they do.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class Level:
 
 @dataclass(frozen=True, eq=False)
 class _Costs:
-    """What jobs pay for their levels at some prices: ``C_m(l) = max_i slopes[i, m] * l - times[i, m]``.
+    """Costs of the jobs' levels at some prices: ``C_m(l) = max_i slopes[i, m] * l - times[i, m]``.
 
     Attributes
     ----------
@@ -106,14 +106,14 @@ class _Costs:
         return free
 
     def at(self, levels: FloatArray) -> tuple[float, IntArray]:
-        """What all pay together, and which piece of its costs each job is on: the steepest, where two meet."""
+        """Return what all pay together, and which piece of its costs each job is on: the steepest, where two meet."""
         costs = self.slopes * levels - self.times
         size = TIE * self.slopes * levels
         piece = len(costs) - 1 - (costs + size)[::-1].argmax(axis=0)
         return float(costs.max(axis=0).sum()), piece
 
     def limit(self, levels: FloatArray) -> Limit:
-        """The limit at some levels, with a price on each job that would have to pay more for more."""
+        """Return the limit at some levels, with a price on each job that would have to pay more for more."""
         _, piece = self.at(levels)
         jobs = np.arange(len(levels))
         time_prices = self.times[piece, jobs]
@@ -149,7 +149,7 @@ class Filled:
 
     @property
     def reached(self) -> int:
-        """How many limits have been reached."""
+        """Number of limits that have been reached."""
         return len(self.limits)
 
     @property
@@ -159,7 +159,7 @@ class Filled:
 
 
 class Limits:
-    """What is known of the levels that allocations attain: the ceilings, and limits from prices.
+    """Known limits of the levels that allocations attain: the ceilings, and limits from prices.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ class Limits:
         self._limits: list[_Costs] = []
 
     def add(self, prices: FloatArray, time_prices: FloatArray, pool_prices: FloatArray) -> None:
-        """The limit that prices of jobs, of their time and of the workers prove; rounding in them is harmless."""
+        """Add the limit that prices of jobs, of their time and of the workers prove; rounding in them is harmless."""
         paid = pool_prices * self.instance.num_workers
         pool_prices = np.where(paid > NOISE * paid.sum(), pool_prices, 0.0)
         slopes, times = self._hulls(pool_prices)
@@ -187,7 +187,7 @@ class Limits:
         self._limits.append(_Costs(pool_prices, slopes, times, most))
 
     def add_beside(self, number: int, pool_prices: FloatArray) -> None:
-        """A limit without pairs whose prices are those of another one, and a hair of these.
+        """Add limits without pairs whose prices are those of another one, and a hair of these.
 
         Among many jobs, what is reached after a limit is proven by prices that are hardly others: those far from them
         are reached later, and the nearer they come to these the earlier.
@@ -297,7 +297,7 @@ class Limits:
             stops[held], causes[held] = np.maximum(levels, free)[held], limit
 
     def levels(self, filled: Filled) -> tuple[Level, ...]:
-        """Where jobs stop, with the proofs."""
+        """Find where jobs stop, with the proofs."""
         limits = {
             number: self._limits[number].limit(filled.levels)
             for number in set(filled.causes.tolist()) - {CEILING, RISING}
@@ -321,7 +321,7 @@ class Limits:
 
 
 class _Rise:
-    """How levels rise while each job's stop is known.
+    """The rise of the levels while each job's stop is known.
 
     Jobs of an entity that share fairly have risen by ``weights * turn`` until they stop, where turn is a number
     of the entity that rises the faster the fewer of them are left; in order, each rises alone in its turn.
@@ -370,7 +370,7 @@ class _Rise:
 
     @cached_property
     def heights(self) -> FloatArray:
-        """Where jobs stop, each height once."""
+        """The heights at which jobs stop, each once."""
         return np.unique(self.ends[~self._stopped])
 
     def at(self, height: float) -> FloatArray:
@@ -386,7 +386,7 @@ class _Rise:
 
 
 def _first_reached(rise: _Rise, limits: list[tuple[int, _Costs]]) -> tuple[int | None, float]:
-    """The number of the limit that is reached first, and where.
+    """Return the number of the limit that is reached first, and where.
 
     None, and infinity, where levels rise to their stops within all.
     """

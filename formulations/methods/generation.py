@@ -159,7 +159,7 @@ class ColumnGeneration:
         return replace(result, x=x, seconds=seconds, message=message)
 
     def _extended(self, columns: Columns) -> LinearProgram:
-        """The program with more columns; the next run starts warm where they are few."""
+        """Return the program with more columns; the next run starts warm where they are few."""
         if not len(columns.cost) > self.program.num_rows > self._interior_rows:
             return self._session.add_columns(columns)
         # So many turn the old basis over: from there, simplex would take longer than interior point from nothing.
@@ -183,7 +183,7 @@ class ColumnGeneration:
         return gain
 
     def _potential(self, gain: FloatArray) -> float:
-        """The most that columns of these gains can add to the objective together."""
+        """Return the most that columns of these gains can add to the objective together."""
         whole, covering = self._whole, self._covering
         entries = slice(whole.indptr[covering.start], whole.indptr[covering.stop])
         row, column = self._row[entries] - covering.start, whole.index[entries]
@@ -196,7 +196,7 @@ class ColumnGeneration:
         return float(largest @ whole.row_upper[covering])
 
     def _with_only(self, columns: NDArray[np.intp]) -> LinearProgram:
-        """The whole program without its other columns."""
+        """Make the whole program without its other columns."""
         whole = self._whole
         position, kept = self._positions(columns)
         indptr, index, value = csr(self._row[kept], position[whole.index[kept]], whole.value[kept], whole.num_rows)

@@ -46,7 +46,7 @@ KEPT = 12
 
 @dataclass(frozen=True, eq=False)
 class Attained:
-    """What is known of some levels.
+    """Answer to whether some levels are attained, and what it rests on.
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ class Mixing:
         self._tried: list[FloatArray] = [np.ones(len(self._used)) / max(1, len(self._used))]
 
     def at(self, levels: FloatArray, *, tolerance: float) -> Attained | None:
-        """Whether levels are attained; None where neither is found out.
+        """Decide whether levels are attained; None where neither is found out.
 
         Parameters
         ----------
@@ -131,7 +131,7 @@ class Mixing:
         )
 
     def _mixed(self, loads: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        """The mix of plans with the least overload, and the prices of the pools there, which sum to 1.
+        """Find the mix of plans with the least overload, and the prices of the pools there, which sum to 1.
 
         Loads are relative to workers.
         """
@@ -204,7 +204,7 @@ class _Mixes:
         return float(prices @ (relative - 1.0))
 
     def allocation(self, weights: FloatArray) -> Allocation:
-        """The mix of the plans."""
+        """Mix the plans by weights."""
         mixing, jobs = self._mixing, np.arange(self._slow.shape[1])
         fractions = np.zeros((len(jobs), len(mixing._levels_of_types)))
         widths = mixing._instance.scale_factors

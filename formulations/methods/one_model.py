@@ -20,7 +20,7 @@ METHOD = Method(
 
 
 def choice(offered: Formulation) -> Choice:
-    """The one model, and before it what a formulation offers itself."""
+    """Offer the one model, and before it what a formulation offers itself."""
     again = None
     if offered.again is not None:
         again = Method(

@@ -19,7 +19,7 @@ FOLDED_COLUMNS = 2_000
 
 
 def best_first(instance: Sharing) -> Sequence[Method]:
-    """The methods that apply, the fastest first.
+    """List the methods that apply, the fastest first.
 
     - Many jobs without pairs are solved by prices, in a time that hardly grows with them; but where they fall into few
       classes, the program over these is smaller yet.

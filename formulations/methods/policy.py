@@ -46,7 +46,7 @@ Interior point overtakes it later there than elsewhere; ``python -m benchmarks e
 
 @dataclass(frozen=True)
 class Policy:
-    """What helps to solve a policy's program, beside the program.
+    """A policy's program with what helps to solve it.
 
     Attributes
     ----------
@@ -71,13 +71,13 @@ class Policy:
 
 
 def _greatest_level(instance: MaxMinFairness) -> float:
-    """No job is above its ceiling, where it has all of its time in its best place."""
+    """Bound the least level: no job is above its ceiling, where it has all of its time in its best place."""
     ceilings = instance.level_per_throughput * instance.greatest_throughputs / instance.weights
     return float(ceilings.min()) * unit(instance.weights)
 
 
 def _greatest_rate(instance: Makespan) -> float:
-    """No job is faster than with all of its time in its best place."""
+    """Bound the rate: no job is faster than with all of its time in its best place."""
     if not instance.active.any():
         return math.inf
     fastest = instance.greatest_throughputs[instance.active] / instance.steps[instance.active]
@@ -123,7 +123,7 @@ class Task:
 
     @cached_property
     def program(self) -> LinearProgram:
-        """Its arrays, with a limit of the variable."""
+        """The program's arrays, with a limit of the variable."""
         program = self.policy.arrays()
         reach = math.inf if self.known.reach is None else self.known.reach(self.instance)
         if reach < math.inf:
@@ -136,13 +136,13 @@ class Task:
         return fold(self.program) if self._alike() else None
 
     def _alike(self) -> bool:
-        """Whether jobs may be alike in large numbers, to judge by the sums of some of their throughputs."""
+        """Guess whether many jobs are alike, by the sums of some of their throughputs."""
         sums = self.instance.throughputs[:: -(-self.instance.num_jobs // ALIKE)].sum(axis=1)
         sums.sort()
         return 1 + int((sums[1:] != sums[:-1]).sum()) <= LARGEST_SHARE * len(sums)
 
     def generation(self, options: Options, generates: bool) -> ColumnGeneration:
-        """The program for HiGHS, with its columns from the start or as they are called for."""
+        """State the program for HiGHS, with its columns from the start or as they are called for."""
         known = self.known
         return ColumnGeneration(
             self.policy,
@@ -154,7 +154,7 @@ class Task:
         )
 
     def solution(self, result: Result, options: Options, method: str) -> Solution:
-        """The solution of the instance from a result of its program."""
+        """Make the solution of the instance from a result of its program."""
         instance, offered = self.instance, formulation(self.instance.problem)
         if offered.slack is not None and result.certificate is not None:
             wider = offered.slack(instance, self.program, result.certificate.row_duals)
@@ -198,7 +198,7 @@ class PolicyMethod:
     run: Callable[[Task, Options], Result]
 
     def on(self, task: Task) -> Method:
-        """The method, for the instance of a task."""
+        """Bind the method to the instance of a task."""
 
         def solve(instance: Sharing, options: Options) -> Solution:
             return task.solution(self.run(task, options), options, self.name)

@@ -222,7 +222,7 @@ def water_filling(instance: HierarchicalFairness, options: Options | None = None
 
 @dataclass(frozen=True, eq=False)
 class _Answer:
-    """Whether levels are attained: the best that there is, and what limits it.
+    """Answer to whether levels are attained: the best that there is, and what limits it.
 
     Attributes
     ----------
@@ -244,7 +244,7 @@ class _Answer:
 
 
 class _Programs:
-    """What is asked for levels, one vector after the other: mixes of plans, or one program, each solved warm."""
+    """Programs for one vector of levels after the other: mixes of plans, or one program, each solved warm."""
 
     def __init__(self, instance: HierarchicalFairness, options: Options) -> None:
         self._instance, self._options = instance, options
@@ -297,7 +297,7 @@ class _Programs:
 
 
 def printed_water_filling(instance: HierarchicalFairness, *, favoured: int | None = None) -> HierarchicalAllocation:
-    """The procedure of section 4.3 as printed: each step rises from what jobs have, not from their levels.
+    """Follow the procedure of section 4.3 as printed: each step rises from what jobs have, not from their levels.
 
     A step maximises the least (v_m - t_m) / w_m over the jobs of positive weight, where t_m is the
     normalised throughput that job m had in the step before, and no job's throughput drops.  Then jobs that
@@ -363,7 +363,7 @@ def _ended(
     seconds: float,
     message: str,
 ) -> WaterFilling:
-    """The outcome, complete only when the allocation gives each job its level and no more."""
+    """Make the outcome, complete only when the allocation gives each job its level and no more."""
     off = float((np.abs(instance.normalized_throughputs(allocation) - vector) / _scales(instance)).max())
     if complete and off > EXACT:
         complete = False
@@ -372,7 +372,7 @@ def _ended(
 
 
 def step_by_step(instance: HierarchicalFairness, options: Options) -> tuple[WaterFilling, str]:
-    """The definition to the letter: one program for each step, and one for each job that may be frozen."""
+    """Follow the definition to the letter: one program for each step, and one for each job that may be frozen."""
     levels, frozen, height = np.zeros(instance.num_jobs), np.zeros(instance.num_jobs, bool), 0.0
     stops: list[Level] = []
     allocation = instance.isolated_share()

@@ -88,7 +88,7 @@ class WorstCaseModel:
     least: float | None = None
 
     def arguments(self, size: int, dials: Mapping[str, Any]) -> dict[str, Any]:
-        """All arguments of ``instances`` by name, defaults among them.
+        """Return all arguments of ``instances`` by name, defaults among them.
 
         Raises
         ------

@@ -22,7 +22,7 @@ def main() -> None:
 
 
 def commands() -> Typer:
-    """All commands, as what Typer calls an app."""
+    """Return all commands, as what Typer calls an app."""
     from validation.cli import (  # noqa: F401, they add their commands
         bench,
         collection,

@@ -123,7 +123,7 @@ def options(
 
 
 def run(given: Sequence[str]) -> int:
-    """The exit code of the command; what the user got wrong becomes one line on standard error."""
+    """Run the command and return its exit code; the user's mistake becomes one line on standard error."""
     global _quiet
     _quiet = False
     # What a terminal cannot show, such as a path of other bytes, is no reason to lose the rest.
@@ -181,7 +181,7 @@ def _split_globals(arguments: Sequence[str]) -> tuple[list[str], list[str], bool
 
 
 def what_is_wrong(error: Exception) -> str | None:
-    """The user's mistake in words; None for anything else, which is a bug and keeps its traceback."""
+    """Say the user's mistake in words; None for anything else, which is a bug and keeps its traceback."""
     if isinstance(error, OSError):
         return _os_error(error)
     if hasattr(error, "format_message"):  # No such command or option, a value out of range, ...
@@ -218,7 +218,7 @@ def complain(message: str) -> None:
 
 
 def is_quiet() -> bool:
-    """Whether the command is to say nothing but what is wrong."""
+    """Return whether the command is to say nothing but what is wrong."""
     return _quiet
 
 
@@ -244,7 +244,7 @@ def _finite(data: Any) -> Any:
 
 
 def warn(message: str, style: str, as_json: bool | None) -> None:
-    """A line among the words; on standard error where no words are wanted."""
+    """Print a line among the words; on standard error where no words are wanted."""
     if as_json or _quiet:
         complain(message)
     else:
@@ -259,7 +259,7 @@ def text(words: str, style: str = "") -> Text:
 
 
 def console() -> Console:
-    """Where tables go."""
+    """Return the console that tables go to."""
     from rich.console import Console
 
     # A table that is cut to a narrow terminal, or to the 80 columns of a pipe, loses its numbers; and words

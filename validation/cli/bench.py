@@ -33,7 +33,7 @@ def overhead(
     repeats: Annotated[int, typer.Option(min=1, help="Timed repetitions of each side.")] = 7,
     as_json: AsJson = False,
 ) -> None:
-    """Whole time of a solve against handing HiGHS the same arrays."""
+    """Time whole solves against handing HiGHS the same arrays."""
 
     def cells(row: Any) -> tuple[str, ...]:
         return str(row.jobs), duration(row.whole), duration(row.raw), f"{row.ratio:.2f}", f"{row.limit:.2f}"
@@ -49,7 +49,7 @@ def gavel(
     trace: Annotated[Path | None, typer.Option(help="Published trace.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Times of Gavel's policies, against HiGHS on the same arrays where there is one program."""
+    """Time Gavel's policies, against HiGHS on the same arrays where there is one program."""
 
     def cells(row: Any) -> tuple[str, ...]:
         limit = f"{row.limit:.2f}" if row.ratio is not None else duration(row.limit)

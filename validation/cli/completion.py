@@ -25,6 +25,6 @@ def heuristic_names(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def problem_and_heuristic(ctx: typer.Context, incomplete: str) -> list[str]:
-    """What ``PROBLEM HEURISTIC`` goes on with: problems first, then the heuristics of the problem."""
+    """Complete ``PROBLEM HEURISTIC``: problems first, then the heuristics of the problem."""
     given = ctx.params.get("names") or ()
     return heuristic_names(ctx, incomplete) if given else problem_names(incomplete)

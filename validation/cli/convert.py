@@ -22,7 +22,7 @@ __all__ = ["convert", "readers"]
 
 
 def readers() -> dict[str, tuple[Callable[..., Any], Callable[..., str]]]:
-    """For each format its reader, and how what it gives is written."""
+    """Return, for each format, its reader and how what it gives is written."""
     from instances.data import alibaba, chronus, helios, jobs, philly, placements, sia, synergy
 
     return {

@@ -26,7 +26,7 @@ def examine() -> list[Finding]:
 
 
 def rooms() -> list[Finding]:
-    """Whether the four packages are this library's: other distributions use three of the names."""
+    """Check that the four packages are this library's: other distributions use three of the names."""
     home = Path(__file__).resolve().parents[2]
     owners = importlib.metadata.packages_distributions()
     findings = []
@@ -58,7 +58,7 @@ def _packages() -> list[Finding]:
 
 
 def _solvers() -> list[Finding]:
-    """Which solvers can be named; only HiGHS has to be there."""
+    """List the solvers that can be named; only HiGHS has to be there."""
     import formulations
     from formulations.engine import highs
 

@@ -46,17 +46,17 @@ _command = _Command()
 
 
 def say(done: Callable[[], str]) -> None:
-    """From now on, an interruption is told with these words about what is done and where it is."""
+    """Set what an interruption says from now on: what is done and where it is."""
     _command.done = done
 
 
 def came() -> bool:
-    """Whether a signal has asked the command to end."""
+    """Return whether a signal has asked the command to end."""
     return _command.signal is not None
 
 
 def guarded(run: Callable[[], int]) -> int:
-    """The exit code of a command that this process is there for; signals end it as this module says.
+    """Run a command that this process is there for, and return its exit code; signals end it as this module says.
 
     A process whose command was interrupted ends here.
     """
@@ -96,7 +96,7 @@ def _ask(number: int, frame: FrameType | None) -> None:
 
 
 def _swallowed(unraisable: Any) -> None:
-    """Where nothing can be raised, as in a finalizer, an interruption would be lost."""
+    """End the process for an interruption that came where nothing can be raised, as in a finalizer."""
     if came() and os.getpid() == _command.pid:
         _leave()
     sys.__unraisablehook__(unraisable)

@@ -194,7 +194,7 @@ def _or_none(value: float | None) -> str:
 def solve_apart(
     instance: Any, solver: str, time_limit: float | None, verify: bool, method: str = "auto"
 ) -> dict[str, Any]:
-    """The exact side of an instance as JSON, from a process of its own."""
+    """Solve an instance in a process of its own; return the solution as JSON."""
     import formulations  # noqa: F401, the time for that is not the solver's
     from validation.kernel.isolation import Apart
 
@@ -226,7 +226,7 @@ def overtime(limit: float) -> float:
 
 
 def _solved(instance: Any, solver: str, time_limit: float | None, verify: bool, method: str) -> dict[str, Any]:
-    """The solution as JSON, or why there is none."""
+    """Solve an instance; return the solution as JSON, or why there is none."""
     import formulations
 
     try:
@@ -243,7 +243,7 @@ def _solved(instance: Any, solver: str, time_limit: float | None, verify: bool, 
 
 
 def _out_of_time(instance: Any, solver: str, seconds: float) -> dict[str, Any]:
-    """What is known of an instance whose solve had to be stopped."""
+    """Make the JSON of an instance whose solve had to be stopped: plan and bound at hand."""
     from formulations.engine.solving import unsolved
 
     began = time.perf_counter() - seconds
@@ -270,7 +270,7 @@ def _explained(instance: Any, seconds: float) -> dict[str, Any]:
 
 
 def by_heuristic(instance: Any, name: str, seed: int, time_limit: float | None) -> dict[str, Any]:
-    """A heuristic's plan in the same form as a solution; it proves no bound."""
+    """Return a heuristic's plan in the same form as a solution; it proves no bound."""
     from validation import catalogue
     from validation.kernel.asking import answer
     from validation.kernel.judging import Status

@@ -42,7 +42,7 @@ def say_forecast(plan: Plan, as_json: bool | None) -> None:
 
 
 def carried_out(run: Callable[..., Result], options: Any, dask: str | None, counted: str, ended: str) -> Result:
-    """The result of a run, on a cluster if one is named.
+    """Carry out a run, on a cluster if one is named, and return its result.
 
     Parameters
     ----------

@@ -198,7 +198,7 @@ def report(
 
 
 def _write_latex(result: Study) -> Path:
-    """The summary as people read it, for a paper."""
+    """Write the summary as people read it, for a paper."""
     from instances.files import write_whole
 
     path = result.directory / "summary.tex"
@@ -207,7 +207,7 @@ def _write_latex(result: Study) -> Path:
 
 
 def _write_csv(result: Study) -> Path:
-    """The summary, for another program."""
+    """Write the summary, for another program."""
     from instances.files import write_whole
 
     path = result.directory / "summary.csv"

@@ -141,7 +141,7 @@ def _problem_and_heuristic(names: list[str], problem: str | None) -> tuple[str, 
 
 
 def _strategy(reference: str | None) -> SearchStrategy[Any] | None:
-    """The Hypothesis strategy that "module:name" names, or that the function of that name makes."""
+    """Return the Hypothesis strategy that "module:name" names, or that the function of that name makes."""
     if reference is None:
         return None
     from hypothesis.strategies import SearchStrategy
@@ -264,7 +264,7 @@ def _plain_value(text: str) -> Any:
 
 
 def _predicate(reference: str | None) -> Callable[[Any], bool] | None:
-    """What "module:function" names, which says whether an instance belongs."""
+    """Return the function that "module:function" names; it says whether an instance belongs."""
     if reference is None:
         return None
     from validation.catalogue import import_tried
@@ -354,7 +354,7 @@ def worst_case(
 
 
 def _proven(problem: str, heuristic: str, output: Path | None, options: dict[str, Any]) -> dict[str, Any]:
-    """A worst case as JSON and in words, or why there is none."""
+    """Return a worst case as JSON and in words, or why there is none."""
     from instances import InstanceError
     from validation.errors import CatalogueError
     from validation.kinds.hunt import OracleDisagreementError

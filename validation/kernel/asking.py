@@ -55,18 +55,18 @@ class Asking:
         self.apart.close()
 
     def ask(self, instance: AnyInstance, *, seconds: float) -> Asked:
-        """Its plan for an instance, after at most ``seconds``."""
+        """Ask for a plan for an instance, for at most ``seconds``."""
         reply = self.apart.ask(instance, seconds=seconds)
         plan, reason = _plan_of(instance, reply.content) if reply.content is not None else (None, reply.reason)
         return Asked(plan, reply.seconds, plain(reason))
 
     def answer(self, instance: AnyInstance, *, seconds: float) -> Answer:
-        """Its plan for an instance as that judges it, after at most ``seconds``."""
+        """Ask for a plan for an instance, for at most ``seconds``, and judge it."""
         return judge(instance, self.ask(instance, seconds=seconds), declines=self.heuristic.declines)
 
 
 def ask(instance: AnyInstance, heuristic: Heuristic, seed: int, *, seconds: float, memory: int | None = None) -> Asked:
-    """A heuristic's plan for one instance, from a process that nothing else uses."""
+    """Ask a heuristic for a plan for one instance, in a process that nothing else uses."""
     with Asking(heuristic, seed, memory=memory) as asking:
         return asking.ask(instance, seconds=seconds)
 
@@ -74,13 +74,13 @@ def ask(instance: AnyInstance, heuristic: Heuristic, seed: int, *, seconds: floa
 def answer(
     instance: AnyInstance, heuristic: Heuristic, seed: int, *, seconds: float, memory: int | None = None
 ) -> Answer:
-    """A heuristic's plan for one instance, from a process that nothing else uses, as the instance judges it."""
+    """Ask a heuristic for a plan for one instance, in a process that nothing else uses, and judge it."""
     with Asking(heuristic, seed, memory=memory) as asking:
         return asking.answer(instance, seconds=seconds)
 
 
 def ask_here(instance: AnyInstance, heuristic: Heuristic, rng: np.random.Generator) -> Asked:
-    """A heuristic's plan from this process, which is for code that is trusted, or that runs apart with all of this."""
+    """Ask a heuristic for a plan in this process, for code that is trusted, or that runs apart with all of this."""
     began = time.perf_counter()
     try:
         plan = call(instance, heuristic, rng)
@@ -94,12 +94,12 @@ def ask_here(instance: AnyInstance, heuristic: Heuristic, rng: np.random.Generat
 
 
 def call(instance: AnyInstance, heuristic: Heuristic, rng: np.random.Generator | None) -> Any:
-    """Whatever a heuristic returns, which may be anything; a random one draws from ``rng``."""
+    """Call a heuristic, which may return anything; a random one draws from ``rng``."""
     return heuristic.function(instance, **({"rng": rng} if heuristic.random else {}))
 
 
 def answered(heuristic: Heuristic, seed: int, instance: AnyInstance) -> dict[str, Any]:
-    """What a heuristic returns, as data: the declared fields of its plan."""
+    """Return a heuristic's answer as data: the declared fields of its plan."""
     rng = np.random.default_rng([seed, int(instance.digest[:16], 16)]) if heuristic.random else None
     # Looked up before the heuristic has its hands on the instance.
     kind = instance.plan_type
@@ -107,7 +107,7 @@ def answered(heuristic: Heuristic, seed: int, instance: AnyInstance) -> dict[str
 
 
 def _data_of(kind: type[Plan], plan: Any) -> dict[str, Any]:
-    """Whatever was returned, as data."""
+    """Turn whatever was returned into data."""
     if plan is None:
         return {"none": True}
     if not isinstance(plan, kind):
@@ -117,7 +117,7 @@ def _data_of(kind: type[Plan], plan: Any) -> dict[str, Any]:
 
 
 def _data(value: Any) -> Any:
-    """A field without what a class of the user's may add to it."""
+    """Copy a field without what a class of the user's may add to it."""
     if isinstance(value, np.ndarray):
         return np.asarray(value).view(np.ndarray)
     if isinstance(value, (list, tuple)):
@@ -126,7 +126,7 @@ def _data(value: Any) -> Any:
 
 
 def _plan_of(instance: AnyInstance, content: Mapping[str, Any]) -> tuple[Plan | None, str]:
-    """The plan that an answer describes, checked field by field, or why there is none."""
+    """Make the plan that an answer describes, checked field by field, or say why there is none."""
     if "error" in content:
         return None, str(content["error"])
     if "none" in content:

@@ -57,7 +57,7 @@ ATTEMPTS = 3
 
 @contextmanager
 def connected(address: str) -> Iterator[Client]:
-    """A client of the scheduler at an address.
+    """Connect to the scheduler at an address.
 
     Raises
     ------
@@ -113,7 +113,7 @@ class Carried(Imported):
 
 
 def modules_of(problems: Iterable[str]) -> Modules:
-    """The user's modules, where one of them registers one of the problems: what a node needs to know it."""
+    """Collect the user's modules, where one of them registers one of the problems: what a node needs to know it."""
     outside = [files.instance_type(problem) for problem in problems if not files.is_own(problem)]
     if not any(_is_theirs(sys.modules.get(kind.__module__)) for kind in outside):
         return Modules()
@@ -132,7 +132,7 @@ def modules_of(problems: Iterable[str]) -> Modules:
 
 
 def carried(heuristic: Heuristic, modules: Modules) -> Heuristic:
-    """A heuristic as other machines can have it: the library's by name, any other by value.
+    """Make a heuristic fit to travel: the library's by name, any other by value.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def carried(heuristic: Heuristic, modules: Modules) -> Heuristic:
 
 
 def _is_library(function: Any) -> bool:
-    """Whether a function is found by its name in the library's modules."""
+    """Return whether a function is found by its name in the library's modules."""
     module, name = getattr(function, "__module__", None) or "", getattr(function, "__qualname__", "")
     return module.split(".")[0] in ROOMS and getattr(sys.modules.get(module), name, None) is function
 
@@ -175,7 +175,7 @@ def _by_reference(reference: str, known: Collection[str]) -> dict[str, Any]:
 
 
 def by_value(value: Any, name: str, known: Collection[str]) -> bytes:
-    """A value pickled with the code of the user's modules in it, so that it can be read where they are not.
+    """Pickle a value with the code of the user's modules in it, so that it can be read where they are not.
 
     Parameters
     ----------
@@ -209,7 +209,7 @@ def by_value(value: Any, name: str, known: Collection[str]) -> bytes:
 
 
 def _is_theirs(module: Any) -> bool:
-    """Whether a module is the user's own: from a file that belongs to no installed distribution."""
+    """Return whether a module is the user's own: from a file that belongs to no installed distribution."""
     if not isinstance(module, ModuleType) or module.__name__ == "__main__":
         return False  # What stands in __main__ goes by value anyway.
     file = getattr(module, "__file__", None)
@@ -330,7 +330,7 @@ class _Queue:
         self.mean: float | None = None
 
     def take(self, threads: int) -> list[_Waiting]:
-        """The next batch, of as many tasks as should take some seconds."""
+        """Take the next batch, of as many tasks as should take some seconds."""
         batch: list[_Waiting] = []
         most, size = self._most(threads), 0
         while len(batch) < most and (one := self._next()) is not None:
@@ -410,7 +410,7 @@ class _Cluster:
         self.looked: Future[None] | None = None
 
     def has_room(self) -> bool:
-        """Whether another batch should be on its way."""
+        """Return whether another batch should be on its way."""
         if self.looked is None or (self.looked.done() and time.monotonic() - self.looked_at > 1.0):
             self._look()
         return len(self.flying) < max(1, 2 * self.threads)
@@ -443,13 +443,13 @@ class _Cluster:
         self.completed.add(future)
 
     def has_ended(self) -> bool:
-        """Whether a batch has."""
+        """Return whether a batch has ended."""
         if self.client.status not in ("running", "connecting"):
             raise self._gone()
         return bool(self.completed.has_ready())
 
     def ended(self) -> tuple[list[_Waiting], Report | None]:
-        """A batch that has ended, and what came of it: None where it took down the workers that ran it."""
+        """Return a batch that has ended, and its report: None where it took down the workers that ran it."""
         import distributed
 
         future, came = next(self.completed)

@@ -20,7 +20,7 @@ ROW_BYTES, CELL_BYTES = 1000, 700
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a run would take.
+    """A forecast of what a run takes.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class Forecast:
         return "\n".join([*lines, f"about {max(0.1, self.disk / 1e6):,.1f} MB on the disk"])
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as data; None where there is no limit."""
+        """Return the same as data; None where there is no limit."""
         return {**asdict(self), "longest": self.longest if math.isfinite(self.longest) else None}
 
 
@@ -77,7 +77,7 @@ def _hours(seconds: float) -> str:
 
 
 def forecast(plan: Plan, warn: Warn = warnings.warn) -> Forecast:
-    """What it would take to carry out a plan; nothing is run or written.
+    """Forecast what it would take to carry out a plan; nothing is run or written.
 
     Parameters
     ----------

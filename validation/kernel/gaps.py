@@ -54,6 +54,6 @@ def difference_interval(value: float, best: float, bound: float) -> tuple[float,
 
 
 def beats(sense: str, value: float, bound: float) -> bool:
-    """Whether ``value`` is better than ``bound`` beyond the tolerance, which no feasible plan can be."""
+    """Return whether ``value`` is better than ``bound`` beyond the tolerance, which no feasible plan can be."""
     better = value < bound if sense == "min" else value > bound
     return better and not agree(value, bound)

@@ -83,7 +83,7 @@ _MOST_FOLDERS, _MOST_FILES = 100, 1000
 
 @dataclass(frozen=True)
 class Reply:
-    """What came of a question: its ``content``, or the ``reason`` why there is none.
+    """The reply to a question: its ``content``, or the ``reason`` why there is none.
 
     ``seconds`` are those between the call of the function and its answer, by the clock of whoever asked.
     """
@@ -126,7 +126,7 @@ class Apart:
         self.close()
 
     def ask(self, *arguments: Any, seconds: float) -> Reply:
-        """The answer to ``function(*arguments)``, or why there is none after at most ``seconds``."""
+        """Ask for ``function(*arguments)``; return the answer, or why there is none after at most ``seconds``."""
         fresh = self.process is None
         # Before the process may begin: this one may have to wait for a core where that one runs already.
         asked = time.monotonic()
@@ -155,7 +155,7 @@ class Apart:
         remove(self.scratch)
 
     def _start(self, first: tuple[Any, ...]) -> None:
-        """A process that has the first question from the start; a forked one needs no copy of it."""
+        """Start a process that has the first question from the start; a forked one needs no copy of it."""
         theirs, self.questions = CONTEXT.Pipe(duplex=False)
         self.answers, writing = CONTEXT.Pipe(duplex=False)
         self.scratch = tempfile.mkdtemp(prefix="optgap-")
@@ -167,7 +167,7 @@ class Apart:
         writing.close()
 
     def _read(self, asked: float, deadline: float) -> tuple[dict[str, Any], float]:
-        """The next answer, and when its call began, which was not before it was asked."""
+        """Read the next answer, and when its call began, which was not before it was asked."""
         try:
             # When the call began, which the process says before it runs any code but this module's.
             (began,) = struct.unpack("<d", self._exactly(8, deadline))
@@ -222,7 +222,7 @@ class Apart:
                 raise _NoAnswer(f"memory limit: stopped at {taken / 1e9:.3g} GB")
 
     def _has_ended(self) -> bool:
-        """Whether the process has; closing a pipe comes a moment before it."""
+        """Return whether the process has ended; closing a pipe comes a moment before it."""
         if not self._hung_up():
             return self._exitcode() is not None
         patience = time.monotonic() + 1.0
@@ -285,7 +285,7 @@ class _Forked:
 
 
 def _started(target: Callable[..., None], arguments: tuple[Any, ...]) -> _Forked | BaseProcess:
-    """A process that runs a function: a copy of this one where that is safe."""
+    """Start a process that runs a function: a copy of this one where that is safe."""
     with forking():
         if LINUX:
             return _Forked(target, arguments)
@@ -354,7 +354,7 @@ def _cleared(folder: int) -> str | None:
 
 
 def _first(folder: int) -> list[os.DirEntry[str]]:
-    """Some of what is in an open folder: whoever comes back to it must not look through thousands each time."""
+    """List some entries of an open folder: whoever comes back to it must not look through thousands each time."""
     with os.scandir(folder) as found:
         return list(itertools.islice(found, 100))
 
@@ -416,7 +416,7 @@ def silence(*numbers: int) -> None:
 
 
 def _number(stream: io.TextIOWrapper) -> int | None:
-    """Number of a stream; None where it leads into memory."""
+    """Return the number of a stream; None where it leads into memory."""
     try:
         return stream.fileno()
     except OSError:
@@ -438,7 +438,7 @@ def _last_file() -> int:
 
 
 def describe(error: BaseException) -> str:
-    """An exception in one line: its type, its message, and where it was raised."""
+    """Describe an exception in one line: its type, its message, and where it was raised."""
     where = ""
     # Without a look into the file, which may be anything, such as one without end.
     for frame, line in traceback.walk_tb(error.__traceback__):
@@ -451,14 +451,14 @@ def describe(error: BaseException) -> str:
 
 
 def plain(text: str, length: int = _MESSAGE_LENGTH) -> str:
-    """Somebody's words in one line of at most so many letters, with nothing that a terminal would obey."""
+    """Put somebody's words in one line of at most so many letters, with nothing that a terminal would obey."""
     words = " ".join(text[: 2 * length].split())
     cut = words[:length] + ("..." if len(words) > length or len(text) > 2 * length else "")
     return printable(cut)
 
 
 def death(code: int | None) -> str:
-    """How a process ended, from its exit code."""
+    """Say how a process ended, from its exit code."""
     if code is None:
         return "it closed its pipe"
     if code >= 0:
@@ -492,7 +492,7 @@ def _encode(content: dict[str, Any]) -> bytes:
 
 
 def _decode(message: memoryview) -> dict[str, Any]:
-    """The content of a message, whoever wrote it; nothing in it is run, and nothing grows beyond its length.
+    """Decode a message, whoever wrote it; nothing in it is run, and nothing grows beyond its length.
 
     Raises
     ------
@@ -618,7 +618,7 @@ def become_keeper(parent: int) -> None:
 
 
 def end_with_parent(parent: int, number: int = signal.SIGKILL) -> None:
-    """A parent that is killed must not leave this process behind in an endless loop."""
+    """Have the kernel end this process with its parent, also one that is in an endless loop."""
     if LINUX:
         _LIBC.prctl(1, int(number))  # PR_SET_PDEATHSIG
         if os.getppid() != parent:
@@ -642,7 +642,7 @@ def _end(process: _Forked | BaseProcess) -> None:
 
 
 def _is_keeper() -> bool:
-    """Whether this process inherits what those below it leave behind."""
+    """Return whether this process inherits what those below it leave behind."""
     kept = ctypes.c_int()
     _LIBC.prctl(37, ctypes.byref(kept))  # PR_GET_CHILD_SUBREAPER
     return bool(kept.value)
@@ -689,7 +689,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def children(pid: int) -> list[int]:
-    """Processes that one has started and that run; those that its threads started, too."""
+    """List the running processes that one has started, those that its threads started among them."""
     found: list[int] = []
     with contextlib.suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
@@ -733,6 +733,6 @@ def _size(folder: str) -> int:
 
 
 def _data_bytes() -> int:
-    """What counts against the limit of data so far."""
+    """Return the bytes that count against the limit of data so far."""
     line = next(line for line in _text("/proc/self/status").splitlines() if line.startswith("VmData:"))
     return int(line.split()[1]) * 1024

@@ -22,7 +22,7 @@ _MOST_TOLD = 3
 
 
 class Status(StrEnum):
-    """What came of an algorithm on an instance; files hold these words."""
+    """The status of an algorithm on an instance; files hold these words."""
 
     OPTIMAL = "optimal"
     """The exact side has a plan, and a proof that none is better."""
@@ -46,7 +46,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Asked:
-    """What came of asking a heuristic, before anybody judges it.
+    """A heuristic's answer before anybody judges it.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Answer:
-    """What came of asking, as it is judged.
+    """A heuristic's answer as it is judged.
 
     Attributes
     ----------
@@ -130,5 +130,5 @@ def judge(instance: Instance[Any], asked: Asked, *, declines: bool = True) -> An
 
 
 def worst(sense: str) -> float:
-    """The value of a feasible plan for which there is no number; files hold null in its place."""
+    """Return the value of a feasible plan for which there is no number; files hold null in its place."""
     return math.inf if sense == "min" else -math.inf

@@ -62,12 +62,12 @@ def heuristic_code(function: Callable[..., Any]) -> list[str]:
 
 
 def is_told(function: Callable[..., Any]) -> bool:
-    """Whether a heuristic has the same version each time that it is asked for."""
+    """Return whether a heuristic has the same version each time that it is asked for."""
     return heuristic_code(function) == heuristic_code(function)
 
 
 def code_of(problems: Sequence[str] = ()) -> dict[str, str]:
-    """What the result of a task depends on beside the task, by name: versions, and hashes of sources.
+    """Return what the result of a task depends on beside the task, by name: versions, and hashes of sources.
 
     Parameters
     ----------
@@ -160,5 +160,5 @@ def _is_watched(module: ModuleType) -> bool:
 
 
 def is_installed(file: str) -> bool:
-    """Whether a file is Python's own, or belongs to an installed distribution."""
+    """Return whether a file is Python's own, or belongs to an installed distribution."""
     return any(Path(file).resolve().is_relative_to(place) for place in _INSTALLED)

@@ -112,11 +112,11 @@ class Kind:
     beside: Callable[[Mapping[str, Any]], Mapping[str, str]] | None = None
 
     def entries(self, asked: Mapping[str, Any]) -> Schema:
-        """Of the records of cells."""
+        """Return the schema of a cell's record."""
         return {**self.cell, **self.swept(asked)}
 
     def cells(self, asked: Mapping[str, Any], records: Iterable[Any]) -> Cells:
-        """The cells that a record has, each of them checked.
+        """Return the cells that a record has, each of them checked.
 
         Raises
         ------
@@ -128,11 +128,11 @@ class Kind:
         return Cells(checked(records, schema, distinct), schema)
 
     def like(self, row: Mapping[str, Any], asked: Mapping[str, Any]) -> tuple[Any, ...]:
-        """What a row has in common with those that take about as long."""
+        """Return what a row has in common with those that take about as long."""
         return tuple(row.get(name) for name in (*self.alike, *self.swept(asked)))
 
     def check(self, row: Any, cells: Cells | None = None) -> str:
-        """What is wrong with a row; empty when nothing is.
+        """Say what is wrong with a row; empty when nothing is.
 
         Parameters
         ----------
@@ -190,7 +190,7 @@ class Cell(ABC):
     @property
     @abstractmethod
     def like(self) -> tuple[tuple[Any, ...], ...]:
-        """What tells its time: what it has in common with rows like it (:meth:`Kind.like`), then less and less."""
+        """Groups of rows that take about as long (:meth:`Kind.like`), from the closest to the widest."""
 
     @property
     @abstractmethod
@@ -199,7 +199,7 @@ class Cell(ABC):
 
     @abstractmethod
     def task(self, number: int, directory: Path) -> Task:
-        """How it is run: its arguments are its number and what :meth:`run` is given, from what the directory holds."""
+        """Make its task: a number and what :meth:`run` is given, from what the directory holds."""
 
     @abstractmethod
     def run(self, content: bytes, tell: Tell) -> Any:
@@ -207,7 +207,7 @@ class Cell(ABC):
 
     @abstractmethod
     def row(self, outcome: Outcome, directory: Path) -> dict[str, Any]:
-        """Its row when it has ended, however it did; files of the row's own are written into the directory."""
+        """Make its row when it has ended, however it did; files of the row's own are written into the directory."""
 
     @abstractmethod
     def sent(self, content: bytes, heuristic: Heuristic | None) -> tuple[bytes, Self]:
@@ -224,7 +224,7 @@ class Cell(ABC):
 
 @dataclass(frozen=True)
 class Plan:
-    """What is about to be computed.
+    """The plan of a run: what is about to be computed.
 
     Attributes
     ----------
@@ -265,5 +265,5 @@ class Plan:
     note: Callable[[float, int, int], str] | None = None
 
     def records(self) -> Cells:
-        """The records of all cells."""
+        """Return the records of all cells."""
         return Cells((cell.record for cell in self.cells), self.kind.entries(self.asked))

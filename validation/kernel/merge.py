@@ -143,7 +143,7 @@ def _join_instances(sources: Sequence[Path], output: Path, cells: Cells, warn: W
 
 
 def _is_whole(path: Path, file: str, digest: str | None) -> bool:
-    """Whether a file holds the instance that its name says, and the digest where it is known."""
+    """Return whether a file holds the instance that its name says, and the digest where it is known."""
     try:
         instance = None if path.is_symlink() else load(path)
         if instance is None or file_of(instance.problem, instance.digest) != file:
@@ -183,7 +183,7 @@ def _join_logs(kind: Kind, sources: Sequence[Path], output: Path, cells: Cells, 
 
 
 class _Chosen:
-    """Which row of which log each cell gets: of each log the last, and of the logs the first that has not failed."""
+    """The row that each cell gets: of each log the last, and of the logs the first that has not failed."""
 
     def __init__(self, kind: Kind, cells: int) -> None:
         self.kind = kind
@@ -201,7 +201,7 @@ class _Chosen:
         return failed or bool(np.array_equal(self.value[cell], value, equal_nan=True))
 
     def lines(self, logs: Sequence[Path]) -> Iterator[tuple[int, bytes]]:
-        """The rows that were taken, each with the number of its log."""
+        """Read the rows that were taken, each with the number of its log."""
         files = [log.open("rb") if log.exists() else None for log in logs]
         try:
             for source, start in zip(self.source, self.start, strict=True):

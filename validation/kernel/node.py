@@ -103,7 +103,7 @@ class Batch:
 
     @property
     def family(self) -> tuple[Path | None, Modules]:
-        """What the process that runs it is made for."""
+        """Key of the processes that can run it: what they are made for."""
         return self.hidden, self.modules
 
 
@@ -114,7 +114,7 @@ reason why there is none; its seconds."""
 
 @dataclass(frozen=True)
 class Report:
-    """What came of a batch.
+    """The report of a batch.
 
     Attributes
     ----------
@@ -211,7 +211,7 @@ class _Beside:
         return Report(address, done)
 
     def _idle(self, family: object) -> Connection | None:
-        """The wire to a process that has run a batch of the same study, and waits for another."""
+        """Return the wire to a process that has run a batch of the same study, and waits for another."""
         for one in list(self.idle):
             with contextlib.suppress(ValueError):  # Another thread was quicker.
                 self.idle.remove(one)
@@ -232,7 +232,7 @@ _program: _Beside | None = None
 
 
 def _beside(ready: Sequence[str]) -> tuple[_Beside, bool]:
-    """The program beside this Dask worker, and whether it was started just now."""
+    """Find or start the program beside this Dask worker; return it, and whether it was started just now."""
     global _program
     with _lock:
         fresh = _program is None or not _program.runs
@@ -357,7 +357,7 @@ def _load(modules: Modules, folder: Path) -> str:
 
 
 def _in_time(batch: Batch) -> Iterator[Task]:
-    """The tasks of a batch, as long as there is time to begin another."""
+    """Yield the tasks of a batch, as long as there is time to begin another."""
     end = time.monotonic() + batch.seconds
     for number, task in enumerate(batch.tasks):
         if number and time.monotonic() > end:
@@ -373,7 +373,7 @@ def _call(content: bytes, number: int) -> Any:
 
 
 def _why_not(batch: Batch, code: dict[str, str]) -> str:
-    """Why a batch must not be run here; empty where it may."""
+    """Say why a batch must not be run here; empty where it may."""
     from validation import catalogue
     from validation.errors import CatalogueError
     from validation.kernel.keys import code_of

@@ -37,7 +37,7 @@ def option(
     paths: bool = False,
     read: Callable[[Any], Any] | None = None,
 ) -> Any:
-    """A field of a class of :class:`Options`.
+    """Make a field of a class of :class:`Options`.
 
     Parameters
     ----------
@@ -71,11 +71,11 @@ def option(
 
 
 class Options:
-    """What is asked, in a frozen class whose fields are made by :func:`option`: from the command line and from TOML."""
+    """Options of a command, from its line or from TOML: a frozen class whose fields are made by :func:`option`."""
 
     @classmethod
     def fields(cls) -> tuple[Field[Any], ...]:
-        """The options, in order."""
+        """Return the options, in order."""
         return fields(cls)  # type: ignore[arg-type]
 
     @classmethod
@@ -88,7 +88,7 @@ class Options:
 
     @classmethod
     def table(cls) -> str:
-        """The options as a Markdown table, as the documents show them."""
+        """Return the options as a Markdown table, as the documents show them."""
         lines = ["| option | default | meaning |", "| --- | --- | --- |"]
         for one in cls.fields():
             shown = "" if one.metadata["default"] is None else f"`{as_toml(one.metadata['default'])}`"
@@ -133,7 +133,7 @@ class Options:
             raise StudyError(f"shard: got {quoted(shard)}, must be i/n with i from 0 to n - 1, such as 0/16")
 
     def _asked(self, **instead: Any) -> dict[str, Any]:
-        """What the metadata say was asked: every option but where it runs, some of them in other words."""
+        """Return the metadata of what was asked: every option but where it runs, some of them in other words."""
         found = {one.name: getattr(self, one.name) for one in self.fields() if one.name not in _OF_THIS_RUN}
         return {name: _visible(value) for name, value in (found | instead).items()}
 
@@ -168,7 +168,7 @@ def documented(function: Callable[..., Any], kind: type[Options], *, required: S
 
 
 def shard_of(text: Any) -> tuple[int, int] | None:
-    """The number of a shard and of how many, from "i/n"; None where it is no such thing."""
+    """Read the number of a shard and of how many, from "i/n"; None where it is no such thing."""
     found = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text) if isinstance(text, str) else None
     if found is None:
         return None
@@ -196,7 +196,7 @@ def _visible(value: Any) -> Any:
 
 
 def as_toml(value: Any) -> str:
-    """A default as the documents and a TOML file write it."""
+    """Write a default as the documents and a TOML file have it."""
     if isinstance(value, bool):
         return str(value).lower()
     return f"{value:g}" if isinstance(value, float) else str(value)

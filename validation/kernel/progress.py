@@ -19,7 +19,7 @@ __all__ = ["Clocks", "Estimate", "Meter", "Progress", "somebody_watches"]
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is: cells done of the total, failures among them, seconds left, and what there is to note."""
+    """Progress of a run: cells done of the total, failures among them, seconds left, and what there is to note."""
 
     done: int
     total: int
@@ -73,7 +73,7 @@ class Meter:
 
 
 def somebody_watches() -> bool:
-    """Whether there is a terminal or a notebook to show progress in."""
+    """Return whether there is a terminal or a notebook to show progress in."""
     return sys.stderr.isatty() or "ipykernel" in sys.modules
 
 
@@ -105,7 +105,7 @@ class Estimate:
 
 
 class Clocks:
-    """How far the cells are that run: what the workers write, and this process reads.
+    """Progress of the cells that run: what the workers write, and this process reads.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ class Clocks:
         self.shared[3 * number : 3 * number + 3] = (now, done, total)
 
     def ended(self, number: int) -> None:
-        """A cell runs no more."""
+        """Note that a cell runs no more."""
         self.running.discard(number)
 
     def read(self, note: Callable[[float, int, int], str]) -> tuple[float | None, str]:

@@ -28,12 +28,12 @@ def version(distribution: str) -> str:
 
 
 def today() -> str:
-    """The date, such as "2026-11-22"; what is measured looks at a clock that nobody sets."""
+    """Return the date, such as "2026-11-22"; what is measured looks at a clock that nobody sets."""
     return datetime.now(UTC).date().isoformat()
 
 
 def provenance(jobs: int) -> dict[str, Any]:
-    """What ran, and where and when; ``seconds`` are added when the run has ended."""
+    """Record what ran, and where and when; ``seconds`` are added when the run has ended."""
     return {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "seconds": None,

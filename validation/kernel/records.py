@@ -46,7 +46,7 @@ _DEEPEST = 8
 
 @dataclass(frozen=True)
 class Entry:
-    """What an entry may be: a test, and the words for it."""
+    """The declaration of an entry: a test, and the words for it."""
 
     fits: Callable[[Any], bool]
     words: str
@@ -61,7 +61,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_text(value: Any) -> bool:
-    """Whether it is text that files can hold; JSON can write halves of characters, too."""
+    """Return whether it is text that files can hold; JSON can write halves of characters, too."""
     return isinstance(value, str) and (
         value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value)
     )
@@ -84,7 +84,7 @@ def _names_a_problem(word: str) -> bool:
 
 
 def is_plain(value: Any, depth: int = _DEEPEST) -> bool:
-    """Whether it is what JSON can say, of numbers and text that files can hold, and not nested too deep."""
+    """Return whether it is what JSON can say, of numbers and text that files can hold, and not nested too deep."""
     if isinstance(value, dict):
         return depth > 0 and all(_is_text(name) and is_plain(one, depth - 1) for name, one in value.items())
     if isinstance(value, list):
@@ -93,7 +93,7 @@ def is_plain(value: Any, depth: int = _DEEPEST) -> bool:
 
 
 def or_null(entry: Entry) -> Entry:
-    """The same, or nothing."""
+    """Allow null, too."""
     return Entry(lambda value: value is None or entry.fits(value), f"{entry.words}, or null")
 
 
@@ -133,7 +133,7 @@ _MORE_OF_RECORD: Schema = {"runs": Entry(lambda value: isinstance(value, list), 
 
 
 def parsed(content: bytes) -> Any:
-    """What JSON says.
+    """Parse JSON.
 
     Raises
     ------
@@ -155,7 +155,7 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse)
 
 
 def check_run(record: Any, asked: Schema) -> str:
-    """What is wrong with a record but for its cells; empty when nothing is.
+    """Say what is wrong with a record but for its cells; empty when nothing is.
 
     Parameters
     ----------
@@ -225,13 +225,13 @@ class Cells(Sequence[dict[str, Any]]):
         return record
 
     def get(self, key: str) -> dict[str, Any] | None:
-        """The record of the cell with a key; None where there is none."""
+        """Return the record of the cell with a key; None where there is none."""
         number = self.numbers.get(key)
         return None if number is None else self[number]
 
 
 def checked(records: Iterable[Any], schema: Schema, distinct: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-    """The cells of a record, each of them checked.
+    """Yield the cells of a record, each of them checked.
 
     Parameters
     ----------
@@ -264,7 +264,7 @@ def checked(records: Iterable[Any], schema: Schema, distinct: Sequence[str]) -> 
 
 
 def complaint(record: Mapping[str, Any], schema: Schema, place: str = "") -> str:
-    """The first entry that is missing or is not what it must be."""
+    """Complain about the first entry that is missing or is not what it must be."""
     for name, kind in schema.items():
         if name not in record:
             return f"field {place + name!r} is missing"
@@ -274,7 +274,7 @@ def complaint(record: Mapping[str, Any], schema: Schema, place: str = "") -> str
 
 
 def file_complaint(record: Mapping[str, Any], place: str = "") -> str:
-    """A complaint about a file elsewhere than in the directory, which is neither read nor linked; empty without one."""
+    """Complain about a file elsewhere than in the directory, which is neither read nor linked; empty without one."""
     if "file" not in record:
         return ""
     wanted = file_of(record["problem"], record["instance"])
@@ -282,11 +282,11 @@ def file_complaint(record: Mapping[str, Any], place: str = "") -> str:
 
 
 def got(name: str, value: Any, words: str) -> str:
-    """A complaint about an entry that is not what ``words`` say."""
+    """Complain about an entry that is not what ``words`` say."""
     return f"field {name!r}: got {shown(value)}, must be {words}"
 
 
 def shown(value: Any) -> str:
-    """A value in a message, however long it is."""
+    """Show a value in a message, however long it is."""
     said = printable(json.dumps(value, ensure_ascii=False)) if is_plain(value) else f"{type(value).__name__}"
     return said if len(said) <= _LONGEST_SHOWN else f"{said[:_LONGEST_SHOWN]}..."

@@ -44,7 +44,7 @@ GLANCE = 1.0
 
 
 def workers(jobs: int | None, memory: int | None, client: Client | None) -> tuple[int, int | None]:
-    """How many cells run at once, and the bytes that each may take; nodes of a cluster know their own memory.
+    """Choose how many cells run at once, and the bytes that each may take; nodes of a cluster know their own memory.
 
     Parameters
     ----------
@@ -88,12 +88,12 @@ def shard_cells(cells: Sequence[Cell], shard: str | None) -> Sequence[int]:
 
 
 def _heuristics(cells: Sequence[Cell]) -> dict[int, Heuristic]:
-    """The heuristics of cells, which are few, by their identity."""
+    """Return the heuristics of cells, which are few, by their identity."""
     return {id(cell.heuristic): cell.heuristic for cell in cells if cell.heuristic is not None}
 
 
 def in_shard(key: str, shard: str) -> bool:
-    """Whether a cell belongs to a shard "i/n": each belongs to one of the n, told by its key alone."""
+    """Return whether a cell belongs to a shard "i/n": each belongs to one of the n, told by its key alone."""
     told = shard_of(shard)
     assert told is not None
     number, parts = told
@@ -101,7 +101,7 @@ def in_shard(key: str, shard: str) -> bool:
 
 
 def left_out(found: Record, plan: Plan) -> str:
-    """What a run that was asked otherwise takes out of the table of the one before it; empty where nothing.
+    """Say what a run that was asked otherwise takes out of the table of the one before it; empty where nothing.
 
     Rows that are computed again, because a time limit or the code has changed, are in the table still.
     """
@@ -123,7 +123,7 @@ def left_out(found: Record, plan: Plan) -> str:
 
 
 def computed_again(found: Record, plan: Plan, now: Mapping[str, Any]) -> str:
-    """Why runs that the directory has are computed again: other versions than those of its run; empty where none are.
+    """Say why runs that the directory has are computed again: their versions are others; empty where none are.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def computed_again(found: Record, plan: Plan, now: Mapping[str, Any]) -> str:
 
 
 def _run_of(cell: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What a run is, whatever it was computed by."""
+    """Identify a run, whatever it was computed by."""
     return tuple(value for name, value in cell.items() if name not in ("key", "source", "size", "index"))
 
 
@@ -268,7 +268,7 @@ def _run_number(cells: Sequence[Cell], clocks: Clocks | None, number: int, conte
 
 
 def _nobody(now: float, done: int, total: int) -> None:
-    """Nobody is told how far a cell is."""
+    """Report the progress of a cell to nobody."""
 
 
 # --- on other machines --------------------------------------------------------------------------

@@ -95,7 +95,7 @@ def _names(kind: Kind) -> tuple[str, ...]:
 
 
 def require_record(directory: Path, kind: Kind) -> Record:
-    """The record that a directory holds.
+    """Read the record that a directory holds, or raise where there is none.
 
     Raises
     ------
@@ -109,7 +109,7 @@ def require_record(directory: Path, kind: Kind) -> Record:
 
 
 def own_record(directory: Path, kind: Kind) -> Record | None:
-    """The record, where there is one; an error where there is anything that is of no such kind."""
+    """Read the record, where there is one; raise where there is anything that is of no such kind."""
     # What there is comes first, and the record after it: a run that begins just now writes its record first.
     found = [name for name in _names(kind) if os.path.lexists(directory / name)]
     for name in (LOCK, *found):
@@ -142,7 +142,7 @@ def _refuse_odd(path: Path, kind: Kind) -> None:
 
 @dataclass(frozen=True)
 class Record:
-    """What stands in the record of a directory.
+    """The record of a directory.
 
     Attributes
     ----------
@@ -180,7 +180,7 @@ def _pieces(record: Record) -> Iterator[bytes]:
 
 
 def read_record(directory: Path, kind: Kind) -> Record:
-    """The record that a directory holds; what else it holds is not looked at.
+    """Read the record that a directory holds; what else it holds is not looked at.
 
     Raises
     ------
@@ -330,7 +330,7 @@ class Log:
 
 @dataclass(frozen=True)
 class Rows:
-    """What a log says, all of it: its rows, in the order in which the cells ended, and the lines that are none.
+    """The content of a log: its rows, in the order in which the cells ended, and the lines that are none.
 
     ``damaged`` has the number and the fault of each of these lines.
     """
@@ -340,7 +340,7 @@ class Rows:
 
 
 def read_log(directory: Path, kind: Kind, cells: Cells | None = None) -> Rows:
-    """What :func:`lines_of` finds, for one who wants it at once."""
+    """Read at once what :func:`lines_of` yields."""
     lines = [*lines_of(directory, kind, cells)]
     return Rows(
         [line.row for line in lines if not line.wrong], [(line.number, line.wrong) for line in lines if line.wrong]
@@ -354,7 +354,7 @@ _KEY = re.compile(rb'"key": "([0-9a-f]{64})"')
 def lines_of(
     directory: Path, kind: Kind, cells: Cells | None = None, *, keys: Collection[str] | None = None
 ) -> Iterator[Line]:
-    """The lines of a log, one by one, in the order in which the cells ended.
+    """Yield the lines of a log, one by one, in the order in which the cells ended.
 
     A last line without its end is passed over: it is being written, or its writer was killed.
 
@@ -384,7 +384,7 @@ def lines_of(
 
 
 def rows_of(directory: Path, kind: Kind, cells: Cells, warn: Warn) -> Iterator[dict[str, Any]]:
-    """The rows of a log that are of these cells; of several of one cell the last holds.
+    """Yield the rows of a log that are of these cells; of several of one cell the last holds.
 
     Parameters
     ----------
@@ -403,13 +403,13 @@ def rows_of(directory: Path, kind: Kind, cells: Cells, warn: Warn) -> Iterator[d
 
 
 def is_whole(directory: Path, kind: Kind, row: Mapping[str, Any]) -> bool:
-    """Whether the files that are a row's own are as they were written."""
+    """Return whether the files that are a row's own are as they were written."""
     files = {} if kind.beside is None else kind.beside(row)
     return all(content_of(directory / file, wanted) is not None for file, wanted in files.items())
 
 
 def content_of(path: Path, wanted: str) -> bytes | None:
-    """The content of a file; None where it is not that with the wanted hash."""
+    """Read a file; None where its content has not the wanted hash."""
     try:
         content = path.read_bytes()
     except OSError:
@@ -450,12 +450,12 @@ def mend_log(directory: Path, kind: Kind, cells: Cells, warn: Warn) -> set[int]:
 
 
 def set_aside(directory: Path) -> int:
-    """How many lines of the log were set aside so far."""
+    """Count the lines of the log that were set aside so far."""
     return sum(1 for _ in _lines(directory / ASIDE))
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    """The lines of a file, but for a last one without its end."""
+    """Yield the lines of a file, but for a last one without its end."""
     try:
         with path.open("rb") as file:
             for line in file:

@@ -75,7 +75,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a task ended: with a ``result``, or for the ``reason`` that is not empty."""
+    """Outcome of a task: a ``result``, or the ``reason`` that is not empty."""
 
     task: Task
     result: Any
@@ -217,7 +217,7 @@ class _Worker:
         self.deadline = time.monotonic() + task.time_limit
 
     def take(self) -> Outcome:
-        """The outcome of the task, from a worker that has answered or died."""
+        """Take the outcome of the task, from a worker that has answered or died."""
         try:
             number, pid, result, reason = self.connection.recv()
             if (number, pid) != (self.number, self.process.pid):
@@ -236,7 +236,7 @@ class _Worker:
         return self._finished(result, reason)
 
     def limit_passed(self, now: float) -> str:
-        """Which limit the task has run past; empty where it has not."""
+        """Name the limit that the task has run past; empty where it has not."""
         assert self.task is not None
         if now >= self.deadline:
             return f"{LIMITS[0]}: stopped after {self.task.time_limit:g} s"

@@ -95,7 +95,7 @@ class Oracle:
         self._left = budget
 
     def __call__(self, instance: AnyInstance, *, needed: bool = False) -> Solution | None:
-        """What is proven of an instance; None where that would take too long.
+        """Solve an instance; None where that would take too long.
 
         Parameters
         ----------
@@ -126,7 +126,7 @@ class Shrinking:
     def smallest(
         self, failing: AnyInstance, fails: Callable[[AnyInstance], bool], instances: list[AnyInstance]
     ) -> AnyInstance:
-        """The smallest instance found that fails, from the smallest of those drawn or found for another check."""
+        """Find the smallest instance that fails, from the smallest of those drawn or found for another check."""
         instances = [*self._found, *instances]
         size = {instance.digest: len(json.dumps(instance.to_dict())) for instance in instances}
         began = time.process_time()
@@ -152,7 +152,7 @@ class Subject:
     shrinking: Shrinking = field(default_factory=Shrinking)
 
     def plan(self, instance: AnyInstance) -> Plan | None:
-        """Its plan for a copy of an instance, which it may spoil; a random one gets the same stream at every call.
+        """Ask for a plan for a copy of an instance, which may be spoilt, with the same random stream at every call.
 
         Raises
         ------
@@ -162,14 +162,14 @@ class Subject:
         return self.plan_of(_copy(instance))
 
     def plan_of(self, instance: AnyInstance) -> Plan | None:
-        """Its plan for this very instance."""
+        """Ask for a plan for this very instance."""
         asked = ask_here(instance, self.heuristic, _stream())
         if asked.reason:
             raise CheckError(asked.reason)
         return asked.plan
 
     def answer(self, instance: AnyInstance) -> Answer:
-        """Its plan as the instance judges it; whether it may decline is a check of its own.
+        """Ask for a plan, and have the instance judge it; whether it may decline is a check of its own.
 
         Raises
         ------
@@ -263,7 +263,7 @@ class CheckResult:
 
 @dataclass(frozen=True)
 class CheckReport:
-    """All results for a heuristic; prints as a table."""
+    """All results of the checks of a heuristic; prints as a table."""
 
     problem: str
     heuristic: str
@@ -280,7 +280,7 @@ class CheckReport:
         return tuple(result for result in self.results if result.status == "failed")
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as JSON; a plan is JSON where it is one, else its text."""
+        """Return the report as JSON; a plan is JSON where it is one, else its text."""
         results = [
             {
                 "name": one.name,
@@ -395,7 +395,7 @@ def run_checks(
     output: str | os.PathLike[str] | None = None,
     strategy: SearchStrategy[Any] | None = None,
 ) -> Iterator[CheckReport]:
-    """The report of :func:`check_heuristic` as it grows, after each check."""
+    """Yield the report of :func:`check_heuristic` as it grows, after each check."""
     if max_examples < 1:
         raise ValueError(f"max_examples: got {max_examples!r}, must be at least 1")
     name, given = catalogue.heuristic(problem, heuristic, declines=False)
@@ -415,7 +415,7 @@ def run_checks(
 
 
 def _saved(result: CheckResult, instance: AnyInstance, path: Path) -> CheckResult:
-    """The result with the path of its instance, or with the reason why that could not be written."""
+    """Return the result with the path of its instance, or with the reason why that could not be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         save(instance, path)
@@ -467,7 +467,7 @@ def parametrize_with_checks(
 
 
 def checks(problem: str, promises: Promise | Iterable[Promise] = ()) -> Iterator[Check]:
-    """The checks that a heuristic of ``problem`` is put to, with those of its promises."""
+    """Yield the checks that a heuristic of ``problem`` is put to, with those of its promises."""
     yield Check("returns_a_plan", "the plan has the right type and survives JSON", "0.1.0", _returns_a_plan)
     yield Check("feasible", "the plan breaks no rule of the instance", "0.1.0", _feasible)
     yield Check("not_better_than_optimum", "no plan is better than the proven bound", "0.1.0", _not_better)
@@ -484,12 +484,12 @@ def _listed(promises: Promise | Iterable[Promise]) -> list[Promise]:
 
 
 def _all_promises(heuristic: Heuristic) -> list[Promise]:
-    """What the catalogue promises of a heuristic."""
+    """Return what the catalogue promises of a heuristic."""
     return [*([Ratio(1.0)] if heuristic.optimal else []), *heuristic.promises]
 
 
 def _promised(promise: Promise) -> Check:
-    """The check of a promise."""
+    """Make the check of a promise."""
     where = f" {promise.when}" if isinstance(promise, Ratio | NeverWorseThan | BreaksOnly) and promise.when else ""
     if isinstance(promise, Ratio):
         if promise.factor == 1:
@@ -686,7 +686,7 @@ def _holds(promise: Holds) -> Callable[[Subject, AnyInstance], bool]:
 
 
 def _shown(plan: Any) -> str:
-    """A plan in a line, or whatever was returned in its place."""
+    """Show a plan in a line, or whatever was returned in its place."""
     if isinstance(plan, Plan):
         return json.dumps(plan.to_dict())
     return "none" if plan is None else repr(plan)
@@ -705,7 +705,7 @@ def _copy(instance: AnyInstance) -> AnyInstance:
 
 
 def _plan_there(subject: Subject, instance: AnyInstance) -> Any:
-    """What the heuristic returns for an instance; None where it raises."""
+    """Return the heuristic's plan for an instance; None where it raises."""
     try:
         return call(_copy(instance), subject.heuristic, _stream())
     except (Exception, SystemExit):
@@ -713,7 +713,7 @@ def _plan_there(subject: Subject, instance: AnyInstance) -> Any:
 
 
 def _stream() -> np.random.Generator:
-    """What a random heuristic draws from."""
+    """Make the stream that a random heuristic draws from."""
     return np.random.default_rng(0)
 
 
@@ -722,7 +722,7 @@ def _fails(check: Check, subject: Subject, instance: AnyInstance) -> bool:
 
 
 def _reason(check: Check, subject: Subject, instance: AnyInstance) -> str:
-    """Why the check fails on an instance; empty when it does not."""
+    """Return why the check fails on an instance; empty when it does not."""
     try:
         check.run(subject, instance)
     except (NoFeasiblePlan, Unproven):
@@ -737,7 +737,7 @@ class NotApplicable(Exception):  # noqa: N818, it is no error
 
 
 class Unproven(Exception):  # noqa: N818, it is no error
-    """Whether the instance has a feasible plan is not known, so that it says nothing about the heuristic."""
+    """It is not known whether the instance has a feasible plan, so that it says nothing about the heuristic."""
 
 
 class NoFeasiblePlan(Exception):  # noqa: N818, it is no error

@@ -28,7 +28,7 @@ OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 
 def folder_of_pages(path: Path) -> Path:
-    """The directory that pages are written into.
+    """Return the directory that pages are written into.
 
     Raises
     ------
@@ -84,7 +84,7 @@ def _is_own(path: Path) -> bool:
 
 
 def _place(claim: Claim) -> str:
-    """Where a claim's files stand, but for their suffix: ``aryl/reclaim/reclaim_one_server``."""
+    """Return the path of a claim's files but for their suffix: ``aryl/reclaim/reclaim_one_server``."""
     return f"{claim.problem.replace('.', '/')}/{claim.name}"
 
 
@@ -127,7 +127,7 @@ def _command(*words: str) -> str:
 
 
 def _found(read: Verdict) -> str:
-    """What came of the instances tried under a reading, how many there were, and how the one shown was chosen."""
+    """Say what came of the instances tried under a reading, how many there were, and how the one shown was chosen."""
     claim = read.claim
     how = "smallest first" if claim.exhaustive else "in the order in which they are drawn"
     if read.held:
@@ -139,12 +139,12 @@ def _found(read: Verdict) -> str:
 
 
 def _drawn(read: Verdict) -> str:
-    """What the picture of a counterexample shows; nothing where there is none."""
+    """Name what the picture of a counterexample shows; nothing where there is none."""
     return "" if read.counterexample is None else " beside ".join(_plans(read)) or "the data"
 
 
 def _assumed(verdict: Verdict) -> str:
-    """Whether the paper's assumptions are kept: in the searches under all readings, in none, or in some."""
+    """Say whether the paper's assumptions are kept: in the searches under all readings, in none, or in some."""
     kept = [not read.claim.relaxed for read in verdict.readings]
     if all(kept):
         return "kept"
@@ -159,7 +159,7 @@ def _plans(read: Verdict) -> dict[str, Plan]:
 
 
 def _picture(instance: Instance[Any], plans: dict[str, Plan]) -> str:
-    """The problem's own picture of each plan under its name, or of the data where there is no plan."""
+    """Draw the problem's own picture of each plan under its name, or of the data where there is no plan."""
     drawn: dict[str, Plan | None] = dict(plans) or {"": None}
     # Letters stay letters: the files are small, and the words can be found.
     with own_style({"svg.fonttype": "none"}, salt="claims"):

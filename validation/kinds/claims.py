@@ -61,7 +61,7 @@ Outcome = Literal["held", "refuted", "depends on the reading"]
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a claim.
+    """The verdict on a claim.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ class Verdict:
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """The verdict as JSON."""
+        """Return the verdict as JSON."""
         claim = self.claim
         return {
             "claim": claim.name,
@@ -161,7 +161,7 @@ def papers() -> list[str]:
 
 
 def claims(name: str | None = None) -> list[Claim]:
-    """The claims of a paper, such as ``"aryl"``, of a problem, such as ``"aryl.reclaim"``, one by its name, or all.
+    """List the claims of a paper ("aryl") or a problem ("aryl.reclaim"), the one of a name, or all.
 
     Raises
     ------
@@ -183,12 +183,12 @@ def _paper(claim: Claim) -> str:
 
 
 def _names(claim: Claim) -> tuple[str, str, str]:
-    """What it is found by."""
+    """Return the names that a claim is found by."""
     return _paper(claim), claim.problem, claim.name
 
 
 def _all() -> list[Claim]:
-    """The library's claims by problem in alphabetical order, then those from outside.
+    """List the library's claims by problem in alphabetical order, then those from outside.
 
     Modules of a paper that have no problem's name only help others.
     """
@@ -258,12 +258,12 @@ def examine_all(
 
 
 def _examined(content: bytes, instances: int | None, seconds: float, seed: int) -> Verdict:
-    """A verdict without its claim, whose functions cannot go everywhere."""
+    """Examine a claim elsewhere; the verdict is without the claim, whose functions cannot go everywhere."""
     return _about(examine(pickle.loads(content), instances=instances, seconds=seconds, seed=seed), None)
 
 
 def _about(verdict: Verdict, claim: Claim | None) -> Verdict:
-    """A verdict with another claim, or none, in the place of its own."""
+    """Return a verdict with another claim, or none, in the place of its own."""
     readings: Any = [None] * len(verdict.others) if claim is None else _readings(claim)
     others = (_about(other, reading) for other, reading in zip(verdict.others, readings, strict=True))
     about: Any = claim
@@ -271,7 +271,7 @@ def _about(verdict: Verdict, claim: Claim | None) -> Verdict:
 
 
 def _readings(claim: Claim) -> list[Claim]:
-    """A claim under each of its other readings."""
+    """Return a claim under each of its other readings."""
     return [
         replace(
             claim,
@@ -288,7 +288,7 @@ def _readings(claim: Claim) -> list[Claim]:
 
 
 def _examine(claim: Claim, instances: int | None, seconds: float, seed: int) -> Verdict:
-    """The verdict under a claim's first reading."""
+    """Examine a claim under its first reading."""
     end = time.monotonic() + seconds
     most = instances if instances is not None else math.inf if claim.exhaustive else RANDOM_INSTANCES
     tried = 0

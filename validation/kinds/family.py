@@ -28,7 +28,7 @@ ATTEMPTS = 1000
 
 @dataclass(frozen=True)
 class Family:
-    """Which instances of a problem a hunt looks at.
+    """The instances of a problem that a hunt looks at.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Family:
         return self.fixed.keys() <= _told(self.problem)
 
     def has(self, instance: AnyInstance) -> bool:
-        """Whether an instance belongs, as far as it says so."""
+        """Return whether an instance belongs, as far as it says so."""
         for name in self.fixed.keys() & _told(self.problem):
             if not np.all(np.asarray(getattr(instance, name)) == self.fixed[name]):
                 return False
@@ -72,7 +72,7 @@ class Family:
         return where is None or bool(where(instance))
 
     def generated(self, rng: np.random.Generator, most: int) -> AnyInstance:
-        """A generated instance of a size from 2 to ``most``, one that the generator takes.
+        """Generate an instance of a size from 2 to ``most``, one that the generator takes.
 
         Raises
         ------
@@ -102,7 +102,7 @@ class Family:
         raise StudyError(f"none of {ATTEMPTS} instances that generate made belongs to the family")
 
     def drawn(self) -> SearchStrategy[AnyInstance]:
-        """What Hypothesis draws from."""
+        """Return the strategy that Hypothesis draws from."""
         drawn = pickle.loads(self.strategy) if isinstance(self.strategy, bytes) else self.strategy
         if drawn is None:
             dials = {name: value for name, value in self.fixed.items() if name in _dials(self.problem, "strategy")}

@@ -298,7 +298,7 @@ def _outcomes(
 
 
 def badness(judged: Judged, measure: Measure) -> float:
-    """What a search makes greater: the difference, or the gap, which is 0 here where the optimum is 0 and has no ratio.
+    """Return what a search maximizes: the difference, or the gap, which is 0 where the optimum is 0 and has no ratio.
 
     Without a feasible plan it is infinite.
     """
@@ -310,7 +310,7 @@ def badness(judged: Judged, measure: Measure) -> float:
 
 
 def _worse(one: Judged, other: Judged, measure: Measure) -> bool:
-    """A greater gap or difference; of two that are as bad, the smaller instance."""
+    """Compare by gap or difference; of two that are as bad, the smaller instance is the worse."""
     bad, than = (badness(one, measure), one.gap), (badness(other, measure), other.gap)
     if bad == than:
         return _weight(one.instance) < _weight(other.instance)
@@ -328,7 +328,7 @@ Found = tuple[Judged | None, int, str]
 
 
 class _Search:
-    """What a method has seen: the worst, and how many."""
+    """A search by one method: the worst instance that it has seen, and how many it has judged."""
 
     def __init__(
         self,
@@ -376,11 +376,11 @@ class _Search:
         return found
 
     def fresh(self) -> AnyInstance:
-        """A generated instance of a small size, one that the generator takes."""
+        """Generate an instance of a small size, one that the generator takes."""
         return self.family.generated(self.rng, MAX_MEMBERS)
 
     def beside(self, here: Judged) -> Judged | None:
-        """A neighbour of the family, judged; None where there is none, or nothing is proven of it."""
+        """Judge a neighbour of the family; None where there is none, or nothing is proven of it."""
         changed = neighbour(here.instance, self.rng, max_members=MAX_MEMBERS)
         return self.judge(changed) if changed is not None and self.family.has(changed) else None
 
@@ -497,7 +497,7 @@ def _shrink(
     keep: float,
     seconds: float,
 ) -> Judged:
-    """The smallest instance that keeps the given fraction of the gap or the difference."""
+    """Find the smallest instance that keeps the given fraction of the gap or the difference."""
     best, until = worst, time.monotonic() + seconds
     # Of an optimum of 0 the gap is infinite, and is kept as that.
     threshold = (keep * badness(worst, measure), keep * worst.gap if measure == "ratio" else 0.0)

@@ -107,5 +107,5 @@ Promise = Ratio | Monotone | Relabelled | NeverWorseThan | BreaksOnly | Holds
 
 
 def optimum(where: Condition | None = None, when: str = "") -> Ratio:
-    """The promise that a plan is optimal, everywhere or where a condition holds."""
+    """Promise that a plan is optimal, everywhere or where a condition holds."""
     return Ratio(1.0, where, when)

@@ -40,7 +40,7 @@ KINDS: tuple[tuple[Kind, Result], ...] = ((STUDY, finish_study), (REPLAYS, finis
 
 
 def kind_of(directory: str | os.PathLike[str]) -> tuple[Kind, Result]:
-    """The kind of what a directory holds, told by the name of its record; a study where it holds nothing."""
+    """Return the kind of what a directory holds, told by the name of its record; a study where it holds nothing."""
     return next((one for one in KINDS if os.path.lexists(Path(directory) / one[0].record)), KINDS[0])
 
 

@@ -108,7 +108,7 @@ class Witness:
         return render("witness-cell.html.j2", **shown)
 
     def to_dict(self) -> dict[str, Any]:
-        """The witness as JSON; infinite gaps are None."""
+        """Return the witness as JSON; infinite gaps are None."""
         judged = self.judged
         return {
             "problem": self.problem,
@@ -140,13 +140,13 @@ class Witness:
 
 
 def paths_of(directory: str | os.PathLike[str], problem: str, heuristic: str) -> tuple[Path, Path]:
-    """Where the witness of a hunt is written: its data, and its page."""
+    """Return the files that the witness of a hunt is written to: its data, and its page."""
     name = f"{problem}-{heuristic}".replace(":", "-").replace(os.sep, "-")
     return Path(directory) / f"{name}.json", Path(directory) / f"{name}.html"
 
 
 def page(problem: str, heuristic: str, judged: Judged, facts: Mapping[str, str]) -> str:
-    """A bad instance as one HTML file: facts, the problem's own picture, and all numbers.
+    """Write a bad instance as one HTML file: facts, the problem's own picture, and all numbers.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def page(problem: str, heuristic: str, judged: Judged, facts: Mapping[str, str])
 
 
 def facts_of(problem: str, heuristic: str, judged: Judged) -> dict[str, str]:
-    """What is to be said of a bad instance, however it was found."""
+    """Collect what is to be said of a bad instance, however it was found."""
     entry = catalogue.entry(problem)
     return {
         "Problem": f"{problem}: {entry.title} ({entry.source})",
@@ -206,7 +206,7 @@ def _plans_picture(heuristic: str, judged: Judged) -> str:
 
 
 def _arrays_picture(heuristic: str, judged: Judged) -> str:
-    """Every array of the instance and of both plans as tables of numbers, as SVG; empty where they are too large."""
+    """Draw the arrays of the instance and both plans as tables of numbers, as SVG; empty where they are too large."""
     columns: list[tuple[str, Record]] = [("instance", judged.instance)]
     columns += [(heuristic, judged.plan)] if judged.plan is not None else []
     columns += [("optimal", judged.exact_plan)]

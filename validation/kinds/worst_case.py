@@ -40,7 +40,7 @@ class WitnessRefutedError(AssertionError):
 
 @dataclass(frozen=True)
 class WorstCase:
-    """How bad a heuristic gets on the instances of a class.
+    """The worst case of a heuristic on the instances of a class.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class WorstCase:
         return "\n".join(f"{name.lower():<10} {fact}" for name, fact in self.facts().items())
 
     def facts(self) -> dict[str, str]:
-        """What is to be said, by its name."""
+        """Collect what is to be said, by its name."""
         told = {"Worst": self._verdict(), "Instances": self.instances, "Ties": self.ties}
         if self.judged is not None:
             told["Witness"] = _both(self.judged)
@@ -108,7 +108,7 @@ class WorstCase:
         return f"{self.measure} between {self.value:.9g} and {self.bound:.9g}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The worst case as JSON, its witness under "instance"; an infinite bound is None."""
+        """Return the worst case as JSON, its witness under "instance"; an infinite bound is None."""
         judged = self.judged
         return {
             "problem": self.problem,
@@ -153,7 +153,7 @@ class WorstCase:
 def witness_paths(
     directory: str | os.PathLike[str], problem: str, heuristic: str, size: int, dials: Mapping[str, Any]
 ) -> tuple[Path, Path]:
-    """Where a worst case is written, its data and its page; what chooses the class is part of the name."""
+    """Return the files of a worst case, its data and its page; what chooses the class is part of the name."""
     chosen = "".join(f"-{name}-{value}" for name, value in sorted(dials.items()))
     return paths_of(directory, problem, f"{heuristic}-{size}{chosen}")
 
@@ -238,7 +238,7 @@ def worst_case(
 
 
 def _model_of(problem: str, name: str, subject: Heuristic) -> WorstCaseModel:
-    """The model that the heuristic brings, or the library's of one of its own."""
+    """Return the model that the heuristic brings, or the library's of one of its own."""
     if isinstance(subject.function, catalogue.Imported):
         named = catalogue.import_tried(subject.function.reference)
         subject = named if isinstance(named, Heuristic) else subject
@@ -255,7 +255,7 @@ def _model_of(problem: str, name: str, subject: Heuristic) -> WorstCaseModel:
 
 
 def _confirmed(found: Proven, subject: Heuristic, name: str) -> Judged:
-    """The witness as the heuristic and the exact model judge it."""
+    """Judge the witness by the heuristic and the exact model."""
     assert found.instance is not None
     assert found.heuristic_value is not None
     assert found.witness_value is not None

@@ -54,12 +54,12 @@ def _load_matplotlib() -> None:
 
 
 def label(name: str) -> str:
-    """A name in a picture, where dollar signs would begin a formula."""
+    """Write a name in a picture, where dollar signs would begin a formula."""
     return printable(name).replace("$", r"\$")
 
 
 def plans_side_by_side(instance: Instance[Any], plans: Mapping[str, Plan], *, data: bool = True) -> str:
-    """The problem's own picture of the data, then of each plan under its name, as SVG.
+    """Draw the problem's own picture of the data, then of each plan under its name, as SVG.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def plans_side_by_side(instance: Instance[Any], plans: Mapping[str, Plan], *, da
 
 
 def as_svg(figure: Figure) -> str:
-    """A figure as an SVG element; to be called where it was drawn, in :func:`own_style`."""
+    """Return a figure as an SVG element; to be called where it was drawn, in :func:`own_style`."""
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     buffer = io.StringIO()

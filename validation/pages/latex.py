@@ -49,7 +49,7 @@ class Table(pd.DataFrame):
         column_format: str | None = None,
         **options: Any,
     ) -> str | None:
-        r"""The table as a ``tabular``: names and text with their ``_``, ``%`` and ``<`` escaped, figures rounded.
+        r"""Write the table as a ``tabular``: names and text with their ``_``, ``%`` and ``<`` escaped, figures rounded.
 
         Parameters
         ----------
@@ -102,7 +102,7 @@ def escape(text: str) -> str:
 
 
 def figure(value: float) -> str:
-    """A number to three digits, before the point to all; as LaTeX writes it."""
+    """Write a number to three digits, before the point to all, as LaTeX does."""
     if math.isinf(value):
         return r"$\infty$" if value > 0 else r"$-\infty$"
     said = f"{value:.0f}" if 999.5 <= abs(value) < 1e6 else f"{value:.3g}"
@@ -113,7 +113,7 @@ def figure(value: float) -> str:
 
 
 def _is_figures(column: pd.Series[Any]) -> bool:
-    """Whether a column holds numbers, or words that begin with one."""
+    """Return whether a column holds numbers, or words that begin with one."""
     if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
         return True
     return all(re.match(r"[-<>]?\d|[–∞]|$", str(value)) for value in column)

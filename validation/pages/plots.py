@@ -343,7 +343,7 @@ def problem_pictures(rows: pd.DataFrame, by: Sequence[str] = ()) -> list[tuple[s
 
 
 def drawn(draw: Callable[[Axes], Sequence[Value]]) -> str:
-    """A plot for a page, as SVG: in the colours of its words, and with a place to point at for each value."""
+    """Draw a plot for a page, as SVG: in the colours of its words, and with a place to point at for each value."""
     with own_style(STYLE, salt="study"):
         from matplotlib.figure import Figure
 
@@ -395,7 +395,7 @@ class _Curve:
 
 
 def _curves(rows: pd.DataFrame, by: Sequence[str]) -> Iterator[_Curve]:
-    """The rows of each algorithm, apart for each value of what is swept."""
+    """Yield the rows of each algorithm, apart for each value of what is swept."""
     look_of = looks(rows["algorithm"])
     turns = {name: (number - 1) // len(COLOURS) for number, name in enumerate(look_of) if name != EXACT}
     dashes: dict[Any, Any] = {}
@@ -411,7 +411,7 @@ def _curves(rows: pd.DataFrame, by: Sequence[str]) -> Iterator[_Curve]:
 
 
 def _size_of(rows: pd.DataFrame) -> str:
-    """What sizes of the problem are, such as num_jobs."""
+    """Name the unit of the problem's sizes, such as num_jobs."""
     entry = catalogue.CATALOGUE.get(rows["problem"].iloc[0])
     return entry.size if entry else "size"
 
@@ -427,7 +427,7 @@ def steps(values: NDArray[Any], of: int) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def thinned(values: NDArray[Any], share: NDArray[Any]) -> list[tuple[float, float]]:
-    """The steps that are told in words: the last of those at one value, and no more than a few."""
+    """Choose the steps that are told in words: the last of those at one value, and no more than a few."""
     kept = np.flatnonzero(np.diff(values, append=np.inf) > 0)
     if len(kept) > MOST_TOLD:
         kept = kept[np.linspace(0, len(kept) - 1, MOST_TOLD).round().astype(int)]
@@ -487,5 +487,5 @@ def _named(axes: Axes, curves: Sequence[_Curve], loc: Literal["best", "lower rig
 
 
 def _every(sizes: Sequence[Any]) -> Sequence[Any]:
-    """As many of them as there is room for the words of."""
+    """Choose as many of them as there is room for the words of."""
     return sizes[:: -(-len(sizes) // _MOST_TICKS) or 1]

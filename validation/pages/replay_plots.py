@@ -175,7 +175,7 @@ def _gpus(axes: Axes, usage: pd.DataFrame, look_of: Mapping[str, Mapping[str, An
 
 
 def _thinned(times: Any, values: Any) -> tuple[Any, Any]:
-    """A step function, or its means over intervals where it has too many steps."""
+    """Return a step function, or its means over intervals where it has too many steps."""
     if len(times) <= MOST_STEPS:
         return times, values
     area = np.concatenate([[0.0], np.cumsum(np.diff(times) * values[:-1])])

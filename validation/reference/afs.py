@@ -23,7 +23,7 @@ def _power_of_two(number: int) -> bool:
 
 
 def _regulated(machines: int, gpus: int) -> list[int]:
-    """All regulated shares: 0, powers of two below a machine's GPUs, and multiples of them."""
+    """List all regulated shares: 0, powers of two below a machine's GPUs, and multiples of them."""
     return [0, *(1 << bit for bit in range(gpus.bit_length() - 1)), *(gpus * count for count in range(1, machines + 1))]
 
 
@@ -76,7 +76,7 @@ class ElasticSharing(Problem):
         return rates, done, slack
 
     def completions(self, it: Record, plan: Record) -> list[Number]:
-        """When each job's work is done; what is missing within the tolerance is done at the last speed."""
+        """Return when each job's work is done; what is missing within the tolerance is done at the last speed."""
         found = []
         for job, work in enumerate(it.work):
             if not work:
@@ -151,7 +151,7 @@ class ElasticSharing(Problem):
         area = [min((s / row[s] for s in range(1, it.num_gpus + 1) if row[s]), default=0.0) for row in speeds]
 
         def least(now: float, left: Iterable[tuple[int, float]]) -> float:
-            """At least the completions of what is left add up to."""
+            """Bound below what the completions of what is left add up to."""
             alone = sum(max(now, begins[job]) + work / speeds[job][-1] for job, work in left)
             packed = done = 0.0
             for size in sorted(area[job] * work for job, work in left):
@@ -173,7 +173,7 @@ class ElasticSharing(Problem):
         def followed(
             now: Fraction, left: Left, names: list[int], shares: tuple[int, ...], coming: Fraction | None
         ) -> tuple[Fraction, Left, Fraction]:
-            """When the next event is, what is left then, and the completions by then, added up; exactly."""
+            """Return when the next event is, what is left then, and the completions by then, added up; exactly."""
             given = dict(zip(names, shares, strict=True))
             spans = [
                 work / it.throughputs[job][given[job]]
@@ -316,7 +316,7 @@ class NetworkPacking(Problem):
         return Fraction(sum(abs(r - s) for r, s in zip(plan.regulated, it.shares, strict=True)))
 
     def _floor(self, it: Record, share: int) -> int:
-        """The greatest regulated share up to a share."""
+        """Return the greatest regulated share up to a share."""
         if share < it.gpus_per_machine:
             return int(1 << share.bit_length() - 1) if share else 0
         return int(min(it.num_machines, share // it.gpus_per_machine) * it.gpus_per_machine)
@@ -414,7 +414,7 @@ class GpuPlacement(Problem):
         best = [-1]
 
         def fits(free: tuple[int, ...], owed: tuple[int, ...]) -> bool:
-            """Whether what keeps nothing fits: whole machines first, then the largest powers of two."""
+            """Return whether the jobs that keep nothing fit: whole machines first, then the largest powers of two."""
             empty = sum(f == size for f in free)
             large = sum(share for share in owed if share >= size) // size
             if large > empty:

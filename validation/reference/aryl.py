@@ -176,7 +176,7 @@ class BaseAllocation(Problem):
 
     @staticmethod
     def _least(now: int, running: Running, left: frozenset[int], times: list[int], it: Record) -> Number:
-        """At least the starts of the jobs left add up to."""
+        """Bound below what the starts of the jobs left add up to."""
         # What those that run leave free does the smallest areas one after the other.
         clock: Number = now
         ends: Number = 0
@@ -322,7 +322,7 @@ class Placement(Problem):
         memo: dict[tuple[int, Workers, Workers | None], int | float] = {}
 
         def fewest(gpus: int, at: int) -> int | float:
-            """At least so many of the servers from ``at`` on hold so many GPUs."""
+            """Bound below how many of the servers from ``at`` on hold so many GPUs."""
             count = 0
             while gpus > 0:
                 if at == len(servers):
@@ -333,7 +333,7 @@ class Placement(Problem):
             return count
 
         def fillings(capacity: int, loan: bool, left: Workers, most: Workers | None) -> list[Workers]:
-            """What a server can hold, with nothing more fitting beside it or not; at most ``most``, in order."""
+            """List what a server can hold, with nothing more fitting beside it or not; at most ``most``, in order."""
             found = []
 
             def add(sort: int, room: int, held: Workers, flexible: bool | None) -> None:
@@ -388,7 +388,7 @@ class Placement(Problem):
 
 
 class TwoJob(Problem):
-    """All splits."""
+    """The split of workers between two jobs; all splits are searched."""
 
     data = {"num_gpus": "int1", "workloads": "num+ 2", "min_gpus": "int1 2", "max_gpus": "int1 2"}
     decisions = {"gpus": "int 2"}

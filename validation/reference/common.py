@@ -69,7 +69,7 @@ def _refused(text: str) -> NoReturn:
 
 
 def fields(declared: Mapping[str, str], data: Any, dims: dict[str, int], *, what: str) -> Record:
-    """The fields of a JSON object, checked against what is declared of them.
+    """Read the fields of a JSON object, checked against what is declared of them.
 
     A declaration is a kind and the letters of a shape, such as ``"int+ n s"``.  Kinds are bool, int, num and word.
     "+" is at least 0, "1" at least 1, ">" more than 0; "?" lets null stand for infinity, ``math.inf``.  "*" is an array
@@ -151,14 +151,14 @@ def _entry(kind: re.Match[str], value: Any) -> Any:
 
 
 class Rules:
-    """What a plan breaks, and what it misses by no more than the tolerance."""
+    """The rules that a plan breaks, and those that it misses by no more than the tolerance."""
 
     def __init__(self) -> None:
         self.broken: list[str] = []
         self.missed: list[str] = []
 
     def require(self, rule: str, holds: bool) -> None:
-        """A rule without a tolerance."""
+        """Note a rule without a tolerance."""
         if not holds:
             self.broken.append(rule)
 
@@ -193,7 +193,7 @@ class Problem:
     priced: Mapping[str, str] = {}
 
     def instance(self, data: Any) -> Record:
-        """An instance from JSON; ``dims`` of it are the lengths of its dimensions."""
+        """Read an instance from JSON; ``dims`` of it are the lengths of its dimensions."""
         sizes: dict[str, int] = {}
         made = fields(self.data, data, sizes, what="instance")
         made.dims = sizes
@@ -201,21 +201,21 @@ class Problem:
         return made
 
     def plan(self, it: Record, data: Any) -> Record:
-        """A plan for an instance, from JSON."""
+        """Read a plan for an instance from JSON."""
         return fields(self.decisions, data, dict(it.dims) | self.lengths(it), what="plan")
 
     def worth(self, it: Record, plan: Record) -> Number:
-        """What a plan is worth; 0 where there are no jobs, infinite where a job never ends."""
+        """Return what a plan is worth; 0 where there are no jobs, infinite where a job never ends."""
         return Fraction(0) if it.dims.get("n") == 0 else self.value(it, plan)
 
     def verdict(self, it: Record, plan: Record) -> Rules:
-        """The rules that a plan breaks, and those that it misses within the tolerance, as :class:`Rules`."""
+        """Return the rules that a plan breaks, and those that it misses within the tolerance, as :class:`Rules`."""
         rules = Rules()
         self.broken(it, plan, rules)
         return rules
 
     def bound(self, it: Record, prices: Any) -> Number:
-        """The bound that prices, from JSON, prove.
+        """Return the bound that prices, from JSON, prove.
 
         Raises
         ------
@@ -228,7 +228,7 @@ class Problem:
         return Fraction(0) if it.dims.get("n") == 0 else self.proven(it, read)
 
     def searched(self, it: Record) -> Number:
-        """The bound that a search proves; infinite where it proves that there is no plan.
+        """Search for the bound; it is infinite where that proves that there is no plan.
 
         Raises
         ------
@@ -260,7 +260,7 @@ class Problem:
         return {}
 
     def value(self, it: Record, plan: Record) -> Number:
-        """What a plan of at least one job is worth."""
+        """Return what a plan of at least one job is worth."""
         raise NotImplementedError
 
     def broken(self, it: Record, plan: Record, rules: Rules) -> None:
@@ -268,15 +268,15 @@ class Problem:
         raise NotImplementedError
 
     def proven(self, it: Record, prices: Record) -> Number:
-        """What prices prove."""
+        """Return the bound that prices prove."""
         raise NotImplementedError
 
     def search(self, it: Record) -> Number:
-        """What a search proves, of instances as large as it can be."""
+        """Search for the bound, of instances as large as it can be."""
         raise TooLarge
 
     def best(self, it: Record) -> Number:
-        """The optimum, of small instances; what a search proves, but where that is only a bound."""
+        """Find the optimum of a small instance; by the search, but where that proves only a bound."""
         return self.searched(it)
 
 
@@ -356,12 +356,12 @@ def magnitude(number: Number) -> Number:
 
 
 def better(sense: str, one: Number, other: Number) -> bool:
-    """Whether one value is strictly better than another."""
+    """Return whether one value is strictly better than another."""
     return one < other if sense == "min" else one > other
 
 
 def closed(value: Number, bound: Number) -> bool:
-    """Whether a value and a bound are equal, as the collection counts it."""
+    """Return whether a value and a bound are equal, as the collection counts it."""
     if value == bound:
         return True
     if math.inf in (abs(value), abs(bound)):

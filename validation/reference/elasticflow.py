@@ -38,7 +38,7 @@ MOST_PAID = 20_000
 
 
 class DeadlineJobs(Problem):
-    """What all share but placement: the jobs, their slots, and the rules of GPUs in slots."""
+    """The jobs with deadlines that all problems share but placement: their slots, and the rules of GPUs in slots."""
 
     data = DEADLINES
     decisions = {"gpus": "int n h"}
@@ -107,7 +107,7 @@ class DeadlineJobs(Problem):
     # --- what a job pays ---------------------------------------------------------------------
 
     def asked(self, it: Record, job: int) -> Fraction:
-        """Iterations that a job must do, less what it may miss."""
+        """Return the iterations that a job must do, less what it may miss."""
         return Fraction(it.iterations[job] * (1 - TOLERANCE))
 
     def least(
@@ -189,7 +189,7 @@ def _least_whole(slots: Sequence[Slot], must: Fraction, enough: Number) -> Numbe
 
 
 def _least_mixed(slots: Sequence[Slot], must: Fraction) -> Number:
-    """The same where a slot's options may be mixed: along the lower hulls, the cheapest work first."""
+    """Do the same where a slot's options may be mixed: along the lower hulls, the cheapest work first."""
     paid, done, edges = Fraction(0), Fraction(0), []
     for options in slots:
         front = _frontier(options)
@@ -232,7 +232,7 @@ class Allocation(DeadlineJobs):
     priced = {"full": "num h", "idle": "num+ h"}
 
     def gains(self, it: Record, job: int, held: int) -> bool:
-        """Whether one more GPU in slot 0 makes a job faster; differences that are rounding do not count."""
+        """Return whether one more GPU in slot 0 makes a job faster; differences that are rounding do not count."""
         speeds = it.throughputs[job]
         if not it.iterations[job] or held >= it.num_gpus:
             return False
@@ -387,7 +387,7 @@ class Placement(Problem):
         best = [math.inf]
 
         def fits(kept: list[int], others: list[int]) -> bool:
-            """Whether the others have room beside the kept blocks."""
+            """Return whether the others have room beside the kept blocks."""
             taken = 0
             for size in sizes:
                 taken += size * sum(it.sizes[job] == size for job in others)

@@ -52,7 +52,7 @@ def _sound_pairs(it: Record) -> None:
 
 
 class Sharing(Problem):
-    """What all policies share: rows, what each gives whom on which type, and the rules of X."""
+    """The parts that all policies share: rows, what each gives whom on which type, and the rules of X."""
 
     data = SHARING
     decisions = {"time_fractions": "num n+q k"}
@@ -119,7 +119,7 @@ class Sharing(Problem):
         return best
 
     def levels(self, it: Record) -> list[Fraction]:
-        """What one step/s adds to each job's normalised throughput; 0 for a job that an equal share gives nothing."""
+        """Return what one step/s adds to each job's normalised throughput; 0 where an equal share gives nothing."""
         return [
             width / equal if equal else Fraction(0) for width, equal in zip(it.scale_factors, it.equal, strict=True)
         ]
@@ -145,7 +145,7 @@ class Sharing(Problem):
     # --- bounds ------------------------------------------------------------------------------
 
     def at_prices(self, it: Record, worth: Worth, prices: Record) -> Fraction:
-        """The right side of the inequality above; ``worth`` is a dict by (row, type), 0 where there is none."""
+        """Return the right side of the inequality above; ``worth`` is a dict by (row, type), 0 where there is none."""
         b, a = prices.pools, prices.jobs
         left = [
             {
@@ -258,7 +258,7 @@ class Rising(Sharing):
     priced = Sharing.priced | {"levels": "num+ n"}
 
     def rates(self, it: Record) -> list[Fraction | None]:
-        """What one step/s adds to each job's level; None for a job that does not count."""
+        """Return what one step/s adds to each job's level; None for a job that does not count."""
         raise NotImplementedError
 
     def value(self, it: Record, plan: Record) -> Number:
@@ -330,14 +330,14 @@ class HierarchicalFairness(Rising):
 
 
 def _time(steps: Fraction, speed: Fraction) -> Number:
-    """How long steps take, infinite at no speed, nothing for none."""
+    """Return how long steps take, infinite at no speed, nothing for none."""
     if not steps:
         return Fraction(0)
     return steps / speed if speed > 0 else math.inf
 
 
 class Makespan(Sharing):
-    """Who finishes by T makes ``steps / T`` steps/s.
+    """The jobs that finish by T make ``steps / T`` steps/s.
 
     With any y[m] >= 0 of the jobs with steps left, the inequality for ``w = sum_m y[m] throughput / steps[m]`` has a
     left side of at least ``sum_m y[m] / T``, so T is at least the sum of y over the right side.
@@ -383,7 +383,7 @@ class ShortestJobFirst(Sharing):
 
 
 class FinishTimeFairness(Sharing):
-    """Which ratio R can be had: job m must make ``steps / (R isolated time - elapsed)`` steps/s.
+    """Ratio R: job m must make ``steps / (R isolated time - elapsed)`` steps/s.
 
     For any y[m] >= 0 the inequality with ``w = sum_m y[m] throughput`` bounds what they make together, whatever R.  So
     R is beyond reach where ``sum_m y[m] steps[m] / (R isolated time[m] - elapsed[m])``, which falls in R, is more than
@@ -425,7 +425,7 @@ class FinishTimeFairness(Sharing):
         most = self.at_prices(it, self.weighed(it, y), prices)
 
         def beyond(ratio: Fraction) -> bool:
-            """Whether nobody reaches the ratio."""
+            """Return whether nobody reaches the ratio."""
             if any(ratio * alone[job] <= it.elapsed[job] for job in asking):
                 return True
             asked = sum(y[job] * it.steps[job] / (ratio * alone[job] - it.elapsed[job]) for job in asking)
@@ -445,7 +445,7 @@ class FinishTimeFairness(Sharing):
             return math.inf
 
         def beyond(ratio: Fraction) -> bool:
-            """Whether no allocation has the ratio."""
+            """Return whether no allocation has the ratio."""
             if any(ratio * alone[job] <= it.elapsed[job] for job in asking):
                 return True
             asked = [
@@ -458,7 +458,7 @@ class FinishTimeFairness(Sharing):
 
 
 def _last_beyond(floor: Fraction, beyond: Callable[[Fraction], bool]) -> Number:
-    """The greatest ratio from ``floor`` on that is beyond reach, to twelve digits."""
+    """Find the greatest ratio from ``floor`` on that is beyond reach, to twelve digits."""
     low, high = floor, max(Fraction(1), 2 * floor)
     while beyond(high):
         low, high = high, 2 * high
@@ -474,7 +474,7 @@ def _last_beyond(floor: Fraction, beyond: Callable[[Fraction], bool]) -> Number:
 
 
 def _short(number: Fraction) -> Fraction:
-    """A fraction nearby with a denominator that is a power of two."""
+    """Return a fraction nearby with a denominator that is a power of two."""
     return Fraction(float(number))
 
 
@@ -588,7 +588,7 @@ class Cost(PricedSharing):
         )
 
     def best(self, it: Record) -> Number:
-        """By a ratio's linear program, in allocations over what they spend, and one over what is spent."""
+        """Solve a ratio's linear program, in allocations over what they spend, and one over what is spent."""
         asked = self.asked(it)
         cells, speeds, limits = self.program(it, asked)
         price = [self._price(it, row, kind) for row, kind in cells]

@@ -56,7 +56,7 @@ class Configured(Problem):
         return it.configs[job][plan.choices[job]]
 
     def known(self, it: Record, plan: Record, rules: Rules) -> Iterator[tuple[int, int]]:
-        """The jobs with a configuration that there is, each with it, after the rules about it alone."""
+        """Yield the jobs with a configuration that there is, each with it, after the rules about it alone."""
         for job, choice in enumerate(plan.choices):
             if not 0 <= choice < len(it.configs[job]):
                 rules.require("one_config", choice == -1 and self.may_wait)
@@ -72,7 +72,7 @@ class Configured(Problem):
     may_wait = False
 
     def usable(self, it: Record, job: int) -> list[int]:
-        """Configurations that the rules about a job alone allow, within the tolerance."""
+        """List the configurations that the rules about a job alone allow, within the tolerance."""
         found = []
         for choice, (cpus, memory, worth) in enumerate(it.configs[job]):
             gpus, most_cpus, most_memory = self.kind(it, job, choice)
@@ -86,7 +86,7 @@ class Configured(Problem):
         return sum((self.chosen(it, plan, job)[2] for job in range(len(it.configs))), Fraction(0))
 
     def super_machine(self, it: Record) -> Number:
-        """The greatest total throughput if all servers were one, which bounds any placement's, too."""
+        """Return the greatest total throughput if all servers were one, which bounds any placement's, too."""
         groups = [[it.configs[job][choice] for choice in self.usable(it, job)] for job in range(len(it.configs))]
         room = [it.num_servers * capacity * ROOM for capacity in (it.server_cpus, it.server_memory)]
         worths, unit = whole(worth for options in groups for _, _, worth in options)
@@ -313,7 +313,7 @@ class Placement(Problem):
         counter, dead = Counter(), set()
 
         def fit(at: int, loads: tuple[tuple[int, ...], ...], out: int) -> bool:
-            """Whether the jobs from ``at`` on fit the servers with no more than ``out`` left out."""
+            """Return whether the jobs from ``at`` on fit the servers with no more than ``out`` left out."""
             counter.step()
             if at == n:
                 return True
@@ -337,7 +337,7 @@ class Placement(Problem):
         return Fraction(next(out for out in range(n + 1) if fit(0, empty, out)))
 
     def best(self, it: Record) -> Number:
-        """Whole jobs in all places; the others by a linear program, or with whole GPUs in all ways."""
+        """Try whole jobs in all places; the others by a linear program, or with whole GPUs in all ways."""
         counter, n, servers = Counter(FEW_STEPS), len(it.demands), it.num_servers
         room = [capacity * ROOM for capacity in (it.server_gpus, it.server_cpus, it.server_memory)]
         best: list[Number] = [math.inf]
@@ -432,7 +432,7 @@ class Tuning(Configured):
         return self.super_machine(it)
 
     def best(self, it: Record) -> Number:
-        """Every configuration and place of each job: by what the servers hold, job by job, the most that is worth."""
+        """Try every configuration and place of each job: by what servers hold, job by job, the most that is worth."""
         counter, servers = Counter(FEW_STEPS), it.num_servers
         room = (Fraction(it.server_gpus), it.server_cpus * ROOM, it.server_memory * ROOM)
         worths: dict[Any, Fraction] = {((Fraction(0),) * 3,) * servers: Fraction(0)}

@@ -48,7 +48,7 @@ __all__ = ["METHOD", "Jobs", "PricedJobs", "applies"]
 
 
 def applies(instance: Sharing) -> bool:
-    """Whether there are no pairs, and more jobs than the last program would have anyway."""
+    """Return whether there are no pairs, and more jobs than the last program would have anyway."""
     return not instance.num_pairs and first_sample(instance.num_jobs) is not None
 
 

@@ -161,7 +161,7 @@ class Translation:
         return cls(jobs, policy, next(iter(rows), None), members, units, g_unit)
 
     def asking(self, row_lower: FloatArray) -> Translation:
-        """The same with other lower limits of the program's rows."""
+        """Return the same with other lower limits of the program's rows."""
         assert self.own_row is not None
         asked = self.jobs.asked.copy()
         asked[self.members] = row_lower[self.policy.rows(self.own_row)] / self.row_units[self.members]

@@ -56,7 +56,7 @@ def costs_at(jobs: Jobs, prices: Prices, noise: Any = 0.0) -> FloatArray:
 
 
 def best_mixes(jobs: Jobs, costs: FloatArray, g: float) -> Mixes:
-    """The cheapest mix of each job on its own: along the lower hull of its types to the speed that is asked."""
+    """Find the cheapest mix of each job on its own: along the lower hull of its types to the speed that is asked."""
     span, speeds = jobs.within(g), jobs.speeds
     needed = np.minimum((jobs.asked + jobs.asked_g * g) / span, speeds.max(axis=0))
     first = costs.argmin(axis=0).astype(np.int8)
@@ -77,7 +77,7 @@ def best_mixes(jobs: Jobs, costs: FloatArray, g: float) -> Mixes:
 
 
 def _meeting(jobs: Jobs, first: NDArray[np.int8], second: NDArray[np.int8]) -> Mixes:
-    """The mixes of two types that meet the jobs' own rows."""
+    """Mix two types so that the jobs' own rows are met."""
     edge = first != second
     slow, fast = pick(jobs.speeds, first), pick(jobs.speeds, second)
     zero = np.zeros(jobs.num_jobs)

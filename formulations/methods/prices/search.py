@@ -70,7 +70,7 @@ class _Optimum:
 
 
 class _Standing:
-    """All jobs at some prices, and how far these are from the optimum's.
+    """All jobs at some prices, and how far these are from the optimal ones.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class _Standing:
 
     @cached_property
     def needed(self) -> int:
-        """How many of the first jobs may together shift :data:`SPREAD` times what the pools are off by."""
+        """Number of the first jobs that may together shift :data:`SPREAD` times what the pools are off by."""
         enough = SPREAD * self.off * float(self._jobs.workers.sum())
         return int(np.searchsorted(np.cumsum(self.swing[self.order]), enough))
 
@@ -155,7 +155,7 @@ class _Search:
             self._look_at(near.prices)
 
     def run(self) -> _Optimum:
-        """The optimum.
+        """Search for the optimum.
 
         Raises
         ------
@@ -211,7 +211,7 @@ class _Search:
             raise GaveUp(f"{self._programs} programs over some jobs have not led to the optimum")
 
     def _finish(self, standing: _Standing) -> _Optimum:
-        """The program over the undecided jobs, and those that turn out to be, until nothing is left to gain."""
+        """Solve the program over the undecided jobs, and those that turn out to be, until nothing is left to gain."""
         jobs, mixes, order = self._jobs, standing.mixes, standing.order
         undecided = self._pinned.copy()
         undecided[order[: max(self._count, standing.needed)]] = True
@@ -273,7 +273,7 @@ class _Everyone:
         self._short[chosen] = 0.0
 
     def wanting(self) -> Indices:
-        """The jobs that would gain by another mix, or do not get what they ask for; the worst first."""
+        """List the jobs that would gain by another mix, or do not get what they ask for; the worst first."""
         enough = ENOUGH * max(abs(self._outcome.objective), 1e-3 * self._outcome.mass)
         broken = self._short > ROUNDING * self._span
         if not broken.any() and self._lost.sum() <= enough:
@@ -282,7 +282,7 @@ class _Everyone:
         return found[np.argsort(-np.where(broken, np.inf, self._lost)[found], kind="stable")]
 
     def optimum(self, noise: FloatArray, programs: int) -> _Optimum:
-        """The optimum, where no job is wanting."""
+        """Return the optimum, where no job is wanting."""
         prices = self._outcome.prices
         shares = np.maximum(self.shares, 0.0)[1:]
         return _Optimum(shares, prices.g, prices, self.speed_prices, self.time_prices, noise, programs)
@@ -310,7 +310,7 @@ def _negligible(jobs: Jobs, greatest: float) -> BoolArray:
 
 
 def _imbalance(jobs: Jobs, prices: Prices, loads: FloatArray) -> float:
-    """How far all jobs' load is from what pools have: all of it where they have a price, else no more."""
+    """Return how far all jobs' load is from what pools have: all of it where they have a price, else no more."""
     p, span = len(jobs.workers), jobs.within(prices.g)
     load = loads[:, 0] + loads[:, 1] * prices.g
     beyond = load[:p] - jobs.workers * span
@@ -381,7 +381,7 @@ class PricedJobs:
         self._last: _Optimum | None = None
 
     def run(self, row_lower: FloatArray | None = None) -> Result:
-        """The optimum.
+        """Find the optimum.
 
         Parameters
         ----------

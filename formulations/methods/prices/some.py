@@ -20,7 +20,7 @@ __all__ = ["Outcome", "sample", "solve_over"]
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What the program over some jobs has: prices, and the shares and the prices of the jobs' own rows."""
+    """Outcome of the program over some jobs: prices, and the shares and the prices of the jobs' own rows."""
 
     prices: Prices
     shares: FloatArray
@@ -32,7 +32,7 @@ class Outcome:
 def solve_over(
     jobs: Jobs, chosen: Indices, weights: FloatArray, rest: FloatArray, gains: FloatArray, options: Options
 ) -> Outcome:
-    """The program over some jobs, each counted so many times, beside the load of the rest.
+    """Solve the program over some jobs, each counted so many times, beside the load of the rest.
 
     Parameters
     ----------

@@ -108,7 +108,7 @@ def blocked_by(entries: list[Entry], num_types: int) -> list[tuple[Entry, Entry]
 
 
 def _number(model: pyo.ConcreteModel, num_types: int) -> None:
-    """Of the ways to number jobs and types one is enough.
+    """Fix one of the equivalent numberings of jobs and types.
 
     The greatest worth is that of job 0 on type 0, and it is taken; the other jobs are numbered by what they are worth
     there.  With one type that is the order in which the heuristic looks at the jobs, also of those worth as much.

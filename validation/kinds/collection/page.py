@@ -27,7 +27,7 @@ HOW = {
 
 
 def tables(collection: Collection) -> str:
-    """What the collection holds, as Markdown."""
+    """Return what the collection holds, as Markdown."""
     records = list(collection.records.values())
     return render(
         "collection.md.j2",
@@ -40,7 +40,7 @@ def tables(collection: Collection) -> str:
 
 
 def how(record: Mapping[str, Any]) -> str:
-    """What the bound of a closed record rests on, a key of ``HOW``."""
+    """Return what the bound of a closed record rests on, a key of ``HOW``."""
     proof = record["bound"]["proof"]
     if proof["kind"] != "runs":
         return str(proof["kind"])
@@ -49,7 +49,7 @@ def how(record: Mapping[str, Any]) -> str:
 
 
 def _by_problem(records: Sequence[Mapping[str, Any]]) -> Iterator[Sequence[object]]:
-    """A row for each problem, and one for all."""
+    """Yield a row for each problem, and one for all."""
     yield "problem", "instances", "real", *CLASSES, *HOW.values()
     problems = sorted({record["problem"] for record in records})
     of_each = [(f"`{problem}`", [one for one in records if one["problem"] == problem]) for problem in problems]
@@ -65,7 +65,7 @@ def _by_problem(records: Sequence[Mapping[str, Any]]) -> Iterator[Sequence[objec
 
 
 def _open(records: Sequence[Mapping[str, Any]]) -> Iterator[Sequence[object]]:
-    """A row for each instance that is not closed."""
+    """Yield a row for each instance that is not closed."""
     yield "instance", "best", "found by", "bound", "gap"
     for record in records:
         if record["class"] == "open":
@@ -81,7 +81,7 @@ def _open(records: Sequence[Mapping[str, Any]]) -> Iterator[Sequence[object]]:
 
 
 def _heuristics(records: Sequence[Mapping[str, Any]]) -> Iterator[Sequence[object]]:
-    """A row for each heuristic of each problem."""
+    """Yield a row for each heuristic of each problem."""
     yield "problem", "heuristic", "closed", "with a plan", "optimal", "mean gap", "worst", "∞"
     for problem in sorted({record["problem"] for record in records}):
         mine = [record for record in records if record["problem"] == problem and record["class"] != "open"]

@@ -39,7 +39,7 @@ Bound = Callable[[dict[str, Any]], Fraction]
 
 
 def slot_prices(instance: DeadlineJobs[Any], bound: Bound) -> dict[str, Any]:
-    """The prices that prove most, of those met on the way.
+    """Find the prices that prove most, of those met on the way.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class _Relaxation:
         return found[-3:]
 
     def _ask(self, rounded: FloatArray) -> tuple[float, bool]:
-        """The relaxation's value at prices, in parts, and whether a schedule was new."""
+        """Solve the relaxation at prices; return its value, in parts, and whether a schedule was new."""
         instance = self.instance
         value, new = -instance.num_gpus * float(rounded.sum()), False
         for job in range(instance.num_jobs):

@@ -57,7 +57,7 @@ PARTS = {"instance": ".json.gz", "plan": ".plan.json.gz", "prices": ".prices.jso
 
 
 def place(folder: str | os.PathLike[str] | None = None) -> Path:
-    """Where the collection is: ``folder``, else what the environment says, else ``collection/`` of the checkout.
+    """Return the collection's folder: ``folder``, else what the environment says, else ``collection/`` of the checkout.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def place(folder: str | os.PathLike[str] | None = None) -> Path:
 
 
 def load(folder: str | os.PathLike[str] | None = None) -> Collection:
-    """The collection in a folder.
+    """Load the collection in a folder.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ class Collection:
 
     @property
     def version(self) -> str:
-        """Which collection it is, such as "1.0"."""
+        """Version of the collection, such as "1.0"."""
         return read_text(self.folder / "VERSION").strip()
 
     @cached_property
@@ -120,7 +120,7 @@ class Collection:
         return found
 
     def record(self, name: str) -> dict[str, Any]:
-        """The record of an instance.
+        """Return the record of an instance.
 
         Raises
         ------
@@ -132,7 +132,7 @@ class Collection:
         return self.records[name]
 
     def instance(self, name: str) -> Instance[Any]:
-        """The instance of that name, as its record has it.
+        """Return the instance of that name, as its record has it.
 
         Raises
         ------
@@ -145,7 +145,7 @@ class Collection:
         return instance
 
     def plan(self, name: str) -> Plan:
-        """The best plan known of the instance of that name.
+        """Return the best plan known of the instance of that name.
 
         Raises
         ------
@@ -159,7 +159,7 @@ class Collection:
         return self.folder / str(self.record(name)["problem"]) / f"{name}{PARTS[part]}"
 
     def read(self, name: str, part: str) -> Any:
-        """The JSON of a part.
+        """Read the JSON of a part.
 
         Raises
         ------
@@ -176,7 +176,7 @@ class Collection:
         return as_json(text, f"{file}")
 
     def frame(self) -> pd.DataFrame:
-        """The records as a table, a row for each instance.
+        """Return the records as a table, a row for each instance.
 
         Returns
         -------
@@ -263,12 +263,12 @@ class Collection:
 
 
 def text_of_plan(plan: Plan) -> str:
-    """A plan as it is written to a file."""
+    """Write a plan as text, as it is in a file."""
     return json.dumps(plan.to_dict(), allow_nan=False) + "\n"
 
 
 def _records_in(file: Path) -> Iterator[dict[str, Any]]:
-    """The records of a file, each a whole one of the problem whose folder it is in."""
+    """Yield the records of a file, each a whole one of the problem whose folder it is in."""
     try:
         found = as_json(read_text(file), f"{file}")
     except (OSError, InstanceError) as error:

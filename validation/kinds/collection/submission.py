@@ -36,7 +36,7 @@ RUN = {
 
 @dataclass(frozen=True)
 class Submitted:
-    """What came of a submission.
+    """The outcome of a submission.
 
     Attributes
     ----------
@@ -56,13 +56,13 @@ class Submitted:
 
 
 def closed(record: Mapping[str, Any]) -> bool:
-    """Whether the best value is at the bound, within 1e-6, relative to the value where that is more than 1."""
+    """Return whether the best value is at the bound, within 1e-6, relative to the value where that is more than 1."""
     value, bound = record["best"]["value"], record["bound"]["value"]
     return bound is not None and abs(value - bound) <= OPTIMALITY_TOLERANCE * max(1.0, abs(value))
 
 
 def graded(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The record with the class and the heuristics' gaps that follow from its best value and bound."""
+    """Return the record with the class and the heuristics' gaps that follow from its best value and bound."""
     best, is_closed = record["best"]["value"], closed(record)
     known = record["class"] if record["class"] != "open" else "hard"
     heuristics = {
@@ -207,6 +207,6 @@ def _take(
 
 
 def _gap(worth: float | None, best: float) -> float | None:
-    """The gap of a value to an optimum; None where there is no value, or the optimum is 0."""
+    """Return the gap of a value to an optimum; None where there is no value, or the optimum is 0."""
     gap = math.inf if worth is None else gap_to(worth, best)
     return gap if math.isfinite(gap) else None

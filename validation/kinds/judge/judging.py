@@ -93,7 +93,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What a heuristic is worth on a set, and what that is made of.
+    """A heuristic's score on a set, and what that is made of.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ class Judgement:
     instances: tuple[Judged, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """The judgement as JSON; a value that is infinite becomes None."""
+        """Return the judgement as JSON; a value that is infinite becomes None."""
         told = asdict(self)
         for one in told["instances"]:
             one["value"] = None if one["value"] is None or math.isinf(one["value"]) else one["value"]
@@ -244,7 +244,7 @@ def judge_on(
 
 
 def score(sense: str, value: float, optimum: float) -> float:
-    """How near a feasible value is to the optimum: 1 where they agree, else the ratio that is below 1.
+    """Return how near a feasible value is to the optimum: 1 where they agree, else the ratio that is below 1.
 
     ``optimum / value`` where less is better, ``value / optimum`` where more is.  Beside an optimum of 0 every other
     value scores 0, because no ratio tells how near it is.
@@ -310,7 +310,7 @@ def _all(
     asks: bool = False,
     hidden: Path | None = None,
 ) -> list[dict[str, Any]]:
-    """What comes of every instance, in their order."""
+    """Return what comes of every instance, in their order."""
     rows: dict[str, dict[str, Any]] = {}
     tasks = (Task((text,), seconds + GRACE, asks=asks) for text in texts)
     with closing(run_tasks(function, tasks, jobs=jobs, hidden=hidden)) as outcomes:
@@ -353,7 +353,7 @@ def _asked(candidate: Heuristic, budget: float, text: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Proven:
-    """What is proven of an instance; there is no optimum where it has no feasible plan."""
+    """The proven side of an instance; there is no optimum where it has no feasible plan."""
 
     digest: str
     sense: str

@@ -70,7 +70,7 @@ def seal() -> None:
 
 
 def _filter(architecture: int, column: int) -> bytes:
-    """A program of the kernel's packet filter: instructions of code, jump if true, jump if false, and operand."""
+    """Make a program of the kernel's packet filter: instructions of code, jump if true, jump if false, and operand."""
     steps = [
         (_LOAD, 0, 0, 4),  # The architecture: programs for another one have other numbers.
         (_EQUAL, 1, 0, architecture),

@@ -41,7 +41,7 @@ def sizes_of(problem: str) -> tuple[int, ...]:
 
 
 def seed_file(split: str) -> Path | None:
-    """The file with the seed of a hidden set; None of the public one.
+    """Return the file with the seed of a hidden set; None of the public one.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def seed_file(split: str) -> Path | None:
 
 
 def drawn(problem: str, file: Path | None) -> list[str]:
-    """The set's instances as JSON, in the order of their digests, which tells nothing about how they were drawn.
+    """Draw the set's instances, as JSON in the order of their digests, which does not tell how they were drawn.
 
     They are drawn in a process of its own, so that this one, from which the processes of heuristics are forked, never
     knows a hidden seed.

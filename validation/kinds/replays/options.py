@@ -29,7 +29,7 @@ MOST = 10_000
 
 
 def _some(name: str) -> Callable[[str], Some]:
-    """Reads ``20`` or ``all``."""
+    """Return a reader of ``20`` or ``all``."""
 
     def read(given: str) -> Some:
         if given == "all":
@@ -48,7 +48,7 @@ def _setting(given: Sequence[str]) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayOptions(Options):
-    """What a study of replays is asked; :func:`validation.replay_study` takes these as keyword arguments."""
+    """Options of a study of replays; :func:`validation.replay_study` takes these as keyword arguments."""
 
     traces: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = option(
         f'Job tables, or "{POISSON}" for jobs that are drawn and arrive at random.',
@@ -203,7 +203,7 @@ class ReplayOptions(Options):
         self._check_shard()
 
     def asked(self, policies: Sequence[str]) -> dict[str, Any]:
-        """What the metadata say was asked: every option but where it runs.
+        """Return the metadata of what was asked: every option but where it runs.
 
         Parameters
         ----------

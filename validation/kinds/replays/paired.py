@@ -52,7 +52,7 @@ _Sums: TypeAlias = tuple[NDArray[Any], NDArray[Any]]
 
 
 class Resamples:
-    """How often each run is in each sample of the bootstrap.
+    """Samples of the bootstrap: how often each run is in each.
 
     Windows are drawn with replacement, and for each that is drawn as many seeds as it has, with replacement.  With
     one window the intervals are those over its seeds; with one run there are none.
@@ -83,7 +83,7 @@ class Resamples:
             self.times[:, np.asarray(members, int)] = rng.multinomial(drawn[:, which] * len(members), share)
 
     def interval(self, sums: _Sums, level: float = LEVEL) -> tuple[float, float]:
-        """Ends of the percentile interval of the ratio of two sums; NaN where there are not two runs.
+        """Return the ends of the percentile interval of the ratio of two sums; NaN where there are not two runs.
 
         Parameters
         ----------
@@ -222,12 +222,12 @@ def _others(jobs: pd.DataFrame, reference: str) -> list[str]:
 
 
 def _wide(values: pd.Series[Any]) -> pd.DataFrame:
-    """A column for each decision maker and tie-break; rows that lack one are left out."""
+    """Make a column for each decision maker and tie-break; rows that lack one are left out."""
     return values.unstack(["policy", "tie"]).dropna()
 
 
 def _by_run(values: pd.Series[Any], runs: pd.DataFrame) -> NDArray[Any]:
-    """Sums over the rows of each run, in the order of the runs; nothing counts as 0."""
+    """Sum over the rows of each run, in the order of the runs; nothing counts as 0."""
     import pandas as pd
 
     return values.groupby(_RUN).sum().reindex(pd.MultiIndex.from_frame(runs[_RUN]), fill_value=0.0).to_numpy(float)
@@ -280,7 +280,7 @@ difference of the shares of deadlines that are met."""
 def differences(
     jobs: pd.DataFrame, reference: str, *, seed: int = 0, resamples: int = RESAMPLES, level: float = LEVEL
 ) -> pd.DataFrame:
-    """What each decision maker's replays differ by from those of a reference, paired by job.
+    """Compare each decision maker's replays with those of a reference, paired by job.
 
     Completion times are those of the jobs that both complete, in all of their tie-breaks, each the mean over the
     tie-breaks; deadlines are those of all jobs that have one, and a job that never ends has missed its own.  A run
@@ -340,7 +340,7 @@ def differences(
 
 
 def verdict(value: float, low: float, high: float, spread: float) -> str:
-    """What a difference is.
+    """Classify a difference.
 
     Returns
     -------
@@ -367,7 +367,7 @@ def proven(decisions: pd.DataFrame) -> pd.DataFrame:
 
 
 def gaps(decisions: pd.DataFrame, *, seed: int = 0, resamples: int = RESAMPLES, level: float = LEVEL) -> pd.DataFrame:
-    """The distribution of the gaps of single decisions.
+    """Describe the distribution of the gaps of single decisions.
 
     Parameters
     ----------
@@ -419,7 +419,7 @@ def gaps(decisions: pd.DataFrame, *, seed: int = 0, resamples: int = RESAMPLES, 
 
 
 def gap_points(jobs: pd.DataFrame, decisions: pd.DataFrame, reference: str) -> pd.DataFrame:
-    """For each run and decision maker but the reference, its mean gap and what it costs beside the reference.
+    """Return, for each run and decision maker but the reference, its mean gap and what it costs beside the reference.
 
     Returns
     -------
@@ -450,7 +450,7 @@ def cost_of_gaps(
     resamples: int = RESAMPLES,
     level: float = LEVEL,
 ) -> pd.DataFrame:
-    """By how many per cent 1 % of gap changes the average completion time.
+    """Estimate by how many per cent 1 % of gap changes the average completion time.
 
     The cost of a run is regressed on its mean gap, by least squares, through the origin: who decides as the exact side
     does has its completion times.  It is an association over runs and, where several are taken together, over decision

@@ -78,7 +78,7 @@ def _page(study: Replays) -> str:
 
 
 def _trace(study: Replays, trace: str, of: Mapping[str, pd.DataFrame], costs: pd.DataFrame) -> dict[str, Any]:
-    """What the section of a trace shows, of its rows of all tables."""
+    """Collect what the section of a trace shows, of its rows of all tables."""
     return {
         "name": trace,
         "title": _trace_named(trace),
@@ -94,7 +94,7 @@ def _trace(study: Replays, trace: str, of: Mapping[str, pd.DataFrame], costs: pd
 
 
 def sentences(study: Replays, differences: pd.DataFrame, gaps: pd.DataFrame, costs: pd.DataFrame) -> list[str]:
-    """What the study found, in a sentence or three for each trace and decision maker."""
+    """Say what the study found, in a sentence or three for each trace and decision maker."""
     found = []
     average = differences[differences["measure"] == "average completion time"]
     of_problem = gaps.set_index(["trace", "policy"]).to_dict("index") if len(gaps) else {}
@@ -127,7 +127,7 @@ def sentences(study: Replays, differences: pd.DataFrame, gaps: pd.DataFrame, cos
 
 
 def _hindsight(study: Replays) -> list[str]:
-    """What hindsight could do, in a sentence for each trace."""
+    """Say what hindsight could do, in a sentence for each trace."""
     found = []
     beside = study.beside_offline()
     for trace, rows in beside.groupby("trace", sort=False):
@@ -152,7 +152,7 @@ def _hindsight(study: Replays) -> list[str]:
 
 
 def _away(row: Mapping[Any, Any]) -> str:
-    """How far a decision maker is from what hindsight could do."""
+    """Say how far a decision maker is from what hindsight could do."""
     return percent(max(0.0, row["excess"])) + (" fewer" if row["metric"] == DEADLINES else " above")
 
 
@@ -197,7 +197,7 @@ _VERDICTS = {
 
 
 def _signed(value: float) -> str:
-    """A difference in per cent, with its sign."""
+    """Write a difference in per cent, with its sign."""
     if np.isnan(value):
         return "–"
     sign = "+" if value > 0 else "−" if value < 0 else ""
@@ -205,7 +205,7 @@ def _signed(value: float) -> str:
 
 
 def _interval(row: Mapping[Any, Any], shown: Callable[[float], str]) -> str:
-    """The interval of a number, in brackets; nothing where it has none, or no width."""
+    """Write the interval of a number, in brackets; nothing where it has none, or no width."""
     if np.isnan(row["low"]) or row["low"] == row["high"]:
         return ""
     return f" ({shown(row['low'])} to {shown(row['high'])})"
@@ -232,7 +232,7 @@ def _described(asked: Mapping[str, Any], trace: str, rows: pd.DataFrame, capacit
 
 
 def _read(asked: Mapping[str, Any], trace: str) -> str:
-    """How many of the trace's jobs that is, and of how many rows they were read."""
+    """Say how many of the trace's jobs that is, and of how many rows they were read."""
     read = asked["read"].get(trace)
     if not read:
         return ""

@@ -82,7 +82,7 @@ class Replays:
 
     @cached_property
     def offline(self) -> pd.DataFrame:
-        """What hindsight could do with the jobs of each trace, window and seed (:mod:`validation.replay.offline`).
+        """Bounds by hindsight on the jobs of each trace, window and seed (:mod:`validation.replay.offline`).
 
         A row for each ``metric``: the ``bound`` that no schedule beats and its ``proof``, the ``best`` of the replays
         and its ``policy``, and ``kind``: "offline optimum" where the bound is proven to be attained, or a replay
@@ -91,7 +91,7 @@ class Replays:
         return self._table(OFFLINE)
 
     def beside_offline(self) -> pd.DataFrame:
-        """How far the decision makers are from what hindsight could do, on average over the runs of each trace.
+        """Compare the decision makers with what hindsight could do, on average over the runs of each trace.
 
         Returns
         -------
@@ -142,14 +142,14 @@ class Replays:
         return paired.averages(self.rows[self.rows["status"] == ENDED], METRICS)
 
     def differences(self) -> pd.DataFrame:
-        """What the decision makers differ by from :attr:`reference`, paired by job, for each trace.
+        """Compare the decision makers with :attr:`reference`, paired by job, for each trace.
 
         See :func:`validation.kinds.replays.paired.differences`.
         """
         return _by_trace(self.jobs, lambda jobs: paired.differences(jobs, self.reference))
 
     def gaps(self) -> pd.DataFrame:
-        """The distribution of the gaps of single decisions, for each trace.
+        """Describe the distribution of the gaps of single decisions, for each trace.
 
         See :func:`validation.kinds.replays.paired.gaps`.
         """
@@ -166,14 +166,14 @@ class Replays:
         return paired.gap_points(jobs, asked, EXACT)
 
     def cost_of_gaps(self) -> pd.DataFrame:
-        """By how many per cent 1 % of gap changes the average completion time, over all traces.
+        """Estimate by how many per cent 1 % of gap changes the average completion time, over all traces.
 
         See :func:`validation.kinds.replays.paired.cost_of_gaps`.
         """
         return paired.cost_of_gaps(self.gap_points(), [one for one in self.policies if one != self.reference])
 
     def overview(self) -> pd.DataFrame:
-        """The metrics as people read them; those that are 0 everywhere are left out."""
+        """Return the metrics as people read them; those that are 0 everywhere are left out."""
         import pandas as pd
 
         found, lines = self.averages(), []
@@ -191,7 +191,7 @@ class Replays:
         return pd.DataFrame(lines).fillna("–")
 
     def _offline_lines(self, averages: pd.DataFrame, some: set[str]) -> list[dict[str, str]]:
-        """What hindsight could do, a line for each trace, as people read it: a bound has the sign of one."""
+        """Describe what hindsight could do, a line for each trace, as people read it: a bound has the sign of one."""
         lines = []
         runs = averages.groupby("trace")["runs"].max()
         for trace, bounds in self.offline.groupby("trace", sort=False):
@@ -246,7 +246,7 @@ METRICS = tuple(SHOWN)
 
 
 def _by_trace(table: pd.DataFrame, made: Callable[[pd.DataFrame], pd.DataFrame]) -> pd.DataFrame:
-    """What is made of the rows of each trace."""
+    """Apply a function to the rows of each trace, and put the results in one table."""
     import pandas as pd
 
     parts = [made(rows).assign(trace=trace) for trace, rows in table.groupby("trace", sort=False)]
@@ -320,7 +320,7 @@ def _joined(name: str, parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 
 def _bounds(rows: Iterable[Mapping[str, Any]], replays: pd.DataFrame) -> pd.DataFrame:
-    """What hindsight could do, and what the replays make of it."""
+    """Table what hindsight could do, and what the replays make of it."""
     import pandas as pd
 
     found = []
@@ -353,7 +353,7 @@ def _rows(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
 
 
 def parquet(table: pd.DataFrame) -> bytes:
-    """A table as the content of a file."""
+    """Write a table as the content of a file."""
     buffer = io.BytesIO()
     table.to_parquet(buffer, index=False)
     return buffer.getvalue()

@@ -205,11 +205,11 @@ class ReplayCell(Cell):
         return ((self.workload.name, self.policy.name),)
 
     def task(self, number: int, directory: Path) -> Task:
-        """What asks code of the user's finds optima beside when it has ended, and its worker has solved something."""
+        """Make the task; what asks the user's code finds optima afterwards, in a worker used for nothing else then."""
         return Task((number, b""), self.limit, asks=self.policy.asks, memory=self.memory, solves=True)
 
     def run(self, content: bytes, tell: Tell) -> dict[str, Any]:
-        """What its row and its files are made of; the jobs are those that are given, or are read here."""
+        """Compute what the row and the files are made of; the jobs are those that are given, or are read here."""
         setting = pickle.loads(content) if content else self.workload.setting(self.window, self.seed)
         if self.policy.name == OFFLINE:
             return bound_cell(self, setting)
@@ -220,12 +220,12 @@ class ReplayCell(Cell):
         return found
 
     def sent(self, content: bytes, heuristic: Heuristic | None) -> tuple[bytes, Self]:
-        """The jobs themselves, because what they are read from is here."""
+        """Send the jobs themselves, because what they are read from is here."""
         policy = replace(self.policy, given=heuristic) if self.policy.asks else self.policy
         return pickle.dumps(self.workload.setting(self.window, self.seed)), replace(self, policy=policy)
 
     def row(self, outcome: Outcome, directory: Path) -> dict[str, Any]:
-        """Its row when it has ended, with its tables and instances on the disk."""
+        """Make the row when the cell has ended, with its tables and instances on the disk."""
         row = {**self.record, "seconds": outcome.seconds, "metrics": None, "tables": None, "kept": 0, "bounds": None}
         if outcome.reason:
             return {**row, "status": "failed", "reason": printable(outcome.reason)}
@@ -243,7 +243,7 @@ class ReplayCell(Cell):
 
 
 def plan(options: ReplayOptions, client: Client | None = None) -> Plan:
-    """What a study of replays would do; nothing is run or written.
+    """Plan a study of replays; nothing is run or written.
 
     Raises
     ------
@@ -298,7 +298,7 @@ def plan(options: ReplayOptions, client: Client | None = None) -> Plan:
 
 
 def _policies(problem: str, given: Any) -> list[Policy]:
-    """The decision makers asked for, each under its name."""
+    """Return the decision makers asked for, each under its name."""
     pairs = [*given.items()] if isinstance(given, Mapping) else [(None, one) for one in _several(given)]
     found: dict[str, Policy] = {}
     for name, one in pairs:
@@ -347,7 +347,7 @@ def run_replays(
 
 
 def simulated(seconds: float) -> str:
-    """A time on the simulated clock."""
+    """Write a time on the simulated clock."""
     days, rest = divmod(seconds, 86400)
     return f"{f'{days:.0f} d ' if days else ''}{rest // 3600:.0f} h {rest % 3600 // 60:02.0f} min"
 
@@ -373,7 +373,7 @@ def _take(directory: Path, parcel: str | bytes) -> int:
 
 
 def bound_cell(cell: ReplayCell, setting: Setting) -> dict[str, Any]:
-    """What no schedule of the cell's jobs beats, by metric."""
+    """Bound what any schedule of the cell's jobs can do, by metric."""
     from validation.replay.offline import offline
 
     found = offline(
@@ -435,5 +435,5 @@ def run_cell(cell: ReplayCell, setting: Setting, tell: Tell) -> dict[str, Any]:
 
 
 def sayable(value: float) -> float | None:
-    """A number, where it is one that the log can hold."""
+    """Return a number, where it is one that the log can hold."""
     return float(value) if np.isfinite(value) and abs(value) <= LARGEST else None

@@ -57,14 +57,14 @@ class Workload:
 
     @property
     def told(self) -> dict[str, Any]:
-        """What a replay of it depends on: what the files hold, wherever they are."""
+        """What a replay of it depends on: the content of the files, wherever they are."""
         options = {name: self.digests.get(name, value) for name, value in self.options.items()}
         trace = self.digests.get("trace", POISSON)
         return {"trace": trace, "length": self.length, "options": options, "reading": dict(self.reading)}
 
     @property
     def round_length(self) -> float | None:
-        """Of a setting that was told to decide in rounds, their length, s."""
+        """Length of the rounds of a setting that was told to decide in rounds, s."""
         return self.options.get("round_length")
 
     @property
@@ -73,7 +73,7 @@ class Workload:
         return [path for path in (self.trace, self.options.get("throughputs")) if path not in (None, POISSON)]
 
     def counted(self) -> dict[str, int]:
-        """How many rows the trace has, how many of them were passed over, and how many jobs that leaves."""
+        """Count the rows of the trace, those passed over, and the jobs that are left."""
         if self.trace == POISSON:
             return {}
         jobs = read_jobs(self.trace, **self.reading)
@@ -98,7 +98,7 @@ class Workload:
             )
 
     def setting(self, window: int, seed: int) -> Setting:
-        """The cluster and the jobs of a window, where what is drawn is drawn by a seed."""
+        """Return the cluster and the jobs of a window, where what is drawn is drawn by a seed."""
         module, rng = settings.module_of(self.problem), np.random.default_rng([seed, window])
         if self.trace == POISSON:
             size = {} if self.length is None else {"num_jobs": self.length}
@@ -112,7 +112,7 @@ class Workload:
 
 
 def readings(options: ReplayOptions) -> dict[str, dict[str, Any]]:
-    """For each trace the options that its reader takes, as it takes them.
+    """Return, for each trace, the options that its reader takes, as it takes them.
 
     Raises
     ------
@@ -133,7 +133,7 @@ def readings(options: ReplayOptions) -> dict[str, dict[str, Any]]:
 
 
 def workload(trace: str, module: ModuleType, options: ReplayOptions, reading: Mapping[str, Any]) -> Workload:
-    """What is replayed of a trace, with the options of its reader.
+    """Prepare what is replayed of a trace, with the options of its reader.
 
     Raises
     ------

@@ -91,7 +91,7 @@ class Case:
         index: int,
         swept: Mapping[str, Label],
     ) -> Case:
-        """The case of an instance, which ``origin`` can make again."""
+        """Make the case of an instance, which ``origin`` can make again."""
         text = text_of(instance).encode()
         return cls(
             origin,
@@ -178,7 +178,7 @@ def choose_algorithms(
     time_limit: float,
     verify: bool = False,
 ) -> dict[str, list[Algorithm]]:
-    """For each problem the exact solve, then the heuristics asked for.
+    """Choose, for each problem, the exact solve, then the heuristics asked for.
 
     Raises
     ------
@@ -218,7 +218,7 @@ def choose_algorithms(
 
 
 def choose_cases(problems: Sequence[str], options: StudyOptions) -> list[Case]:
-    """The instances asked for: given ones, generated ones, and ones drawn from real data."""
+    """Choose the instances asked for: given ones, generated ones, and ones drawn from real data."""
     return [*_without_repeats(_all_cases(problems, options))]
 
 
@@ -249,7 +249,7 @@ def _all_cases(problems: Sequence[str], options: StudyOptions) -> Iterator[Case]
 
 
 def _without_repeats(cases: Iterable[Case]) -> Iterator[Case]:
-    """Each instance once, for each value that is swept: a second copy would count the same evidence twice."""
+    """Keep each instance once for each value that is swept: a second copy would count the same evidence twice."""
     seen: set[tuple[Label, ...]] = set()
     for case in cases:
         if (one := (case.digest, *case.swept.values())) not in seen:
@@ -298,7 +298,7 @@ def _numbered(members: Mapping[tuple[int, int], Path | AnyInstance], size: int, 
 
 
 def size_of(instance: AnyInstance) -> int:
-    """The size parameter that an instance would have been generated with; 0 where its data do not tell.
+    """Return the size that an instance would have been generated with; 0 where its data do not tell.
 
     Of several numbers, such as servers of each type, the greatest counts.
     """

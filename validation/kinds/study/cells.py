@@ -98,7 +98,7 @@ class Run(Cell):
         }
 
     def task(self, number: int, directory: Path) -> Task:
-        """The worker of a heuristic's cell stops the heuristic, so that its own limit is the judge's."""
+        """Make the task; the worker of a heuristic's cell stops the heuristic, so that its own limit is the judge's."""
         content = _text(directory, self.case)
         asks = self.heuristic is not None
         return Task((number, content), self.limit + GRACE, asks=asks, memory=None if asks else self.memory)
@@ -113,12 +113,12 @@ class Run(Cell):
         return judged(instance, self.heuristic, self.seed, seconds=self.time_limit, memory=memory)
 
     def sent(self, content: bytes, heuristic: Heuristic | None) -> tuple[bytes, Self]:
-        """The instance's JSON, whoever has it, and no case, which would have to be looked for in files, or made."""
+        """Send the instance's JSON, and no case, which would have to be looked for in files, or made."""
         content = content or text_of(self.case.instance).encode()
         return content, replace(self, case=_NO_CASE, algorithm=replace(self.algorithm, heuristic=heuristic))
 
     def row(self, outcome: Outcome, directory: Path) -> dict[str, Any]:
-        """The row when the cell has ended, however it did."""
+        """Make the row when the cell has ended, however it did."""
         row = self.record
         if outcome.reason:
             row |= {"status": Status.FAILED, "reason": outcome.reason, "value": None, "seconds": outcome.seconds}
@@ -140,7 +140,7 @@ _NO_CASE: Any = None
 
 
 def _text(directory: Path, case: Case) -> bytes:
-    """The stored JSON of an instance; nothing where it is not as it was stored."""
+    """Read the stored JSON of an instance; nothing where it is not as it was stored."""
     try:
         text = (directory / case.file).read_bytes()
     except OSError:
@@ -156,7 +156,7 @@ def cells_of(
     time_limit: float,
     memory: int | None = None,
 ) -> list[Run]:
-    """Every algorithm of a problem on every one of its instances."""
+    """Pair every algorithm of a problem with every one of its instances."""
     code = {(problem, one.name): _code(problem, one) for problem, found in algorithms.items() for one in found}
     return [
         Run(case, one, seed, _key(case, one, code[case.problem, one.name], seed), time_limit, memory)
@@ -184,13 +184,13 @@ def solve_exactly(instance: AnyInstance, solver: str, time_limit: float, *, veri
 
 
 def _relaxation(instance: AnyInstance) -> float | None:
-    """The bound that the paper measures its heuristic against, where the catalogue has one."""
+    """Return the bound that the paper measures its heuristic against, where the catalogue has one."""
     bound = catalogue.entry(instance.problem).relaxation
     return None if bound is None else _sayable(bound(instance))
 
 
 def _sayable(value: float) -> float | None:
-    """A number, where it is one that the log can hold."""
+    """Return a number, where it is one that the log can hold."""
     return value if abs(value) <= LARGEST else None
 
 
@@ -205,7 +205,7 @@ def judged(
 
 
 def _small(plan: Plan | None) -> dict[str, Any] | None:
-    """A plan as JSON for the report's pictures; None where it would make the log heavy."""
+    """Return a plan as JSON for the report's pictures; None where it would make the log heavy."""
     entries = None if plan is None else plan.to_dict()
     return entries if entries is not None and len(json.dumps(entries)) <= LARGEST_PLAN else None
 

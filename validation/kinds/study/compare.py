@@ -75,7 +75,7 @@ class Comparison:
     pairs: pd.DataFrame
 
     def to_dict(self) -> dict[str, Any]:
-        """The comparison as JSON, without the single pairs; infinite numbers and NaN are as Python has them."""
+        """Return the comparison as JSON, without the single pairs; infinite numbers and NaN are as Python has them."""
         tables = ("heuristics", "exact", "alone", "disagreements")
         return {
             "a": _told(self.a),
@@ -90,7 +90,7 @@ class Comparison:
 
 
 def _told(study: Study) -> dict[str, Any]:
-    """Where a study's numbers come from."""
+    """Say where a study's numbers come from."""
     names = ("command", "commit", "versions", "machine", "asked", "finished")
     return {"directory": str(study.directory), **{name: study.metadata[name] for name in names}}
 
@@ -203,7 +203,7 @@ def _difference(value_a: float, value_b: float, best: float, bound: float, *, to
 
 
 def _heuristics(runs: pd.DataFrame, pairs: pd.DataFrame, seed: int) -> pd.DataFrame:
-    """A row for each problem and heuristic that both studies have run on an instance."""
+    """Make a row for each problem and heuristic that both studies have run on an instance."""
     import pandas as pd
 
     of_pair = dict(list(pairs.groupby(["problem", "heuristic"], sort=False)))
@@ -240,7 +240,7 @@ def _mean(differences: NDArray[Any]) -> float:
 
 
 def _interval(values: NDArray[Any], seed: int) -> tuple[float, float]:
-    """Ends of the interval of their mean, each of them drawn by itself; NaN where there are none."""
+    """Return the ends of the interval of their mean, each of them drawn by itself; NaN where there are none."""
     import pandas as pd
 
     if not np.isfinite(values).all():
@@ -253,7 +253,7 @@ def _interval(values: NDArray[Any], seed: int) -> tuple[float, float]:
 
 
 def _exact_sides(exact: pd.DataFrame, seed: int) -> pd.DataFrame:
-    """A row for each problem: what was proven, and how long that took in B over A."""
+    """Make a row for each problem: what was proven, and how long that took in B over A."""
     import pandas as pd
 
     found = []
@@ -296,7 +296,7 @@ def _contradictions(rows: list[pd.DataFrame], both: pd.DataFrame) -> pd.DataFram
 
 
 def _contradiction(row: Mapping[str, Any]) -> str:
-    """How what one study proved of an instance cannot be, by what the other found; empty when both may be right."""
+    """Say how what one study proved of an instance contradicts what the other found; empty when both may be right."""
     states = {side: row[f"exact_status_{side}"] for side in "ab"}
     values = {side: row[f"exact_value_{side}"] for side in "ab"}
     if states["a"] == states["b"] == "optimal" and not agree(values["a"], values["b"]):

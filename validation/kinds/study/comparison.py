@@ -19,7 +19,7 @@ _table = partial(Table.of, rest_in="the JSON of the comparison")
 
 
 def page(comparison: Comparison) -> str:
-    """The page."""
+    """Write the page."""
     problems = dict.fromkeys([*comparison.exact["problem"], *comparison.heuristics["problem"]])
     return render(
         "comparison.html.j2",
@@ -92,7 +92,7 @@ def _alone(found: pd.DataFrame) -> Table:
 
 
 def _provenance(comparison: Comparison) -> Table:
-    """Where the numbers come from, and in what the two studies differ."""
+    """Say where the numbers come from, and in what the two studies differ."""
     a, b = (_facts(study) for study in (comparison.a, comparison.b))
     pairs = [(name, a.get(name, "–"), b.get(name, "–")) for name in {**a, **b}]
     lines = [[*pair, "" if pair[1] == pair[2] else "differs"] for pair in pairs]

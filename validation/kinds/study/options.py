@@ -96,7 +96,7 @@ _FILES = ("throughputs", "trace", "placements")
 
 @dataclass(frozen=True, kw_only=True)
 class StudyOptions(Options):
-    """What a study is asked; :func:`validation.gap_study` takes these as keyword arguments."""
+    """Options of a study; :func:`validation.gap_study` takes these as keyword arguments."""
 
     problems: str | Sequence[str] | None = option(
         "Names such as aryl.reclaim, or a paper's name for all of its problems.",
@@ -247,7 +247,7 @@ class StudyOptions(Options):
     def asked(
         self, heuristics: Mapping[str, Sequence[str]], problems: Sequence[str], sweep: Mapping[str, Sequence[Any]]
     ) -> dict[str, Any]:
-        """What the metadata say was asked: every option but where it runs.
+        """Return the metadata of what was asked: every option but where it runs.
 
         Parameters
         ----------

@@ -24,7 +24,7 @@ __all__ = ["Draws", "choose_draws", "stream"]
 
 
 def stream(problem: str, seed: int, size: int, index: int) -> np.random.Generator:
-    """What instance number ``index`` of a size is drawn from."""
+    """Make the stream that instance number ``index`` of a size is drawn from."""
     return np.random.default_rng([seed, zlib.crc32(problem.encode()), size, index])
 
 
@@ -59,7 +59,7 @@ class Draws:
         return self.reader == "snapshot"
 
     def numbers(self, count: int) -> range:
-        """The numbers of the instances of each size: so many draws, or one for each time, of each of the files."""
+        """List the numbers of the instances of each size: so many draws, or one for each time, of each of the files."""
         return range(len(self.files) * (len(self.times) or count))
 
     def instance(self, size: int, index: int) -> Instance[Any]:
@@ -87,7 +87,7 @@ class Draws:
 
 
 def choose_draws(problems: Sequence[str], options: StudyOptions) -> dict[str, Draws]:
-    """For each problem of which real data are given, what is drawn.
+    """Choose what is drawn for each problem of which real data are given.
 
     Raises
     ------
@@ -135,7 +135,7 @@ _READERS = {"throughputs": "from_trace", "trace": "from_trace", "placements": "f
 
 
 def _taken(given: Mapping[str, Any], readers: Mapping[str, Callable[..., Any]]) -> dict[str, dict[str, Any]]:
-    """For each problem the options that its reader takes, as it takes them."""
+    """Return, for each problem, the options that its reader takes, as it takes them."""
     known = {problem: parameters(function) for problem, function in readers.items()}
     for name in given:
         for problem in readers:

@@ -99,7 +99,7 @@ def _page(study: Study) -> str:
 
 
 def _glance(rows: pd.DataFrame, worst: Mapping[str, Sequence[Mapping[str, Any]]], swept: Sequence[str]) -> Table:
-    """A line for each heuristic of a problem, over all sizes."""
+    """Make a line for each heuristic of a problem, over all sizes."""
     lines: list[dict[str, Any]] = []
     # By numbers: groups of rows would be copies of them.
     group = rows.groupby(["problem", *swept, "algorithm"], sort=False, dropna=False).ngroup().to_numpy()
@@ -133,7 +133,7 @@ def _glance(rows: pd.DataFrame, worst: Mapping[str, Sequence[Mapping[str, Any]]]
 
 
 def _word(value: Any) -> str:
-    """A value in a table; nothing where a sweep is not about its row."""
+    """Write a value in a table; nothing where a sweep is not about its row."""
     return "" if pd.isna(value) else str(value)
 
 
@@ -142,7 +142,7 @@ def _gap(low: float, high: float) -> Cell:
 
 
 def _link_to_worst(line: Sequence[str], worst: Sequence[Mapping[str, Any]], swept: Sequence[str]) -> str:
-    """Where the heuristic's worst instance is, if that is in this line of a sweep."""
+    """Link to the heuristic's worst instance, if that is in this line of a sweep."""
     for at, name in enumerate(dict.fromkeys(row["algorithm"] for row in worst)):
         row = next(row for row in worst if row["algorithm"] == name)
         if [*(_word(row[one]) for one in swept), name] == [*line]:
@@ -163,7 +163,7 @@ def _problem(
     worst: Mapping[str, list[dict[str, Any]]],
     drawings: _Drawings,
 ) -> dict[str, Any]:
-    """What the section of a problem shows."""
+    """Collect what the section of a problem shows."""
     swept = [name for name in study.swept if rows[name].notna().any()]
     bad = worst.get(problem, [])
     entry = catalogue.CATALOGUE.get(problem)
@@ -214,7 +214,7 @@ def _summary(summary: pd.DataFrame, problem: str, swept: Sequence[str]) -> Table
 
 
 def _relaxation(rows: pd.DataFrame, problem: str, swept: Sequence[str]) -> Table | None:
-    """How far heuristics are from the paper's own bound, and how much of that the optimum is too."""
+    """Say how far heuristics are from the paper's own bound, and how much of that the optimum is too."""
     known = rows[
         (rows["status"] == "feasible") & rows["exact_relaxation"].notna() & (rows["exact_status"] == "optimal")
     ]
@@ -249,7 +249,7 @@ def _relaxation(rows: pd.DataFrame, problem: str, swept: Sequence[str]) -> Table
 
 
 def _worst_of(rows: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
-    """By problem, the rows of the instances on which each heuristic does worst."""
+    """Return, by problem, the rows of the instances on which each heuristic does worst."""
     bad = rows.loc[rows["gap_high"] > 0, ["problem", "algorithm", "gap_high", "size"]]
     bad = bad.sort_values(["gap_high", "size"], ascending=[False, True])
     found: dict[str, list[dict[str, Any]]] = {}
@@ -274,7 +274,7 @@ def _worst(study: Study, problem: str, records: list[dict[str, Any]], swept: Seq
 
 
 def _optimum(row: Mapping[Any, Any]) -> str:
-    """The optimum of a row, or where it lies."""
+    """Write the optimum of a row, or where it lies."""
     if row["exact_status"] == "optimal":
         return number(row["exact_value"])
     known = not np.isnan(row["exact_bound"])
@@ -295,7 +295,7 @@ class _Drawings:
         self.plans = read_kept(study.directory, "plan", keys) if keys else {}
 
     def of(self, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """The first of a heuristic's worst instances that can be drawn, or why there is none."""
+        """Draw the first of a heuristic's worst instances that can be drawn, or say why there is none."""
         for row in rows:
             plan = self.plans.get(row["key"])
             best = self.plans.get(self.exact_keys.get(row["instance"], ""))
@@ -330,7 +330,7 @@ class _Drawings:
 
 
 def _stored(study: Study, row: dict[str, Any]) -> Instance[Any]:
-    """The instance of a row, from its file."""
+    """Read the instance of a row from its file."""
     instance = load(study.directory / row["file"])
     if instance.digest != row["instance"]:
         raise InstanceError(f"{row['file']}: another instance than the study's: its command writes it anew")
@@ -338,7 +338,7 @@ def _stored(study: Study, row: dict[str, Any]) -> Instance[Any]:
 
 
 def _command(row: Mapping[Any, Any], seed: int) -> str:
-    """What runs the heuristic again; nothing for a function that the command line cannot name."""
+    """Write the command that runs the heuristic again; nothing for a function that the command line cannot name."""
     entry = catalogue.CATALOGUE.get(row["problem"])
     if ":" not in row["algorithm"] and (entry is None or row["algorithm"] not in entry.heuristics):
         return ""
@@ -384,7 +384,7 @@ def _failures(rows: pd.DataFrame) -> Table:
 
 
 def _sources(study: Study) -> dict[str, Any]:
-    """The files of real data that instances are drawn from, how they were read, and what was repaired."""
+    """List the files of real data that instances are drawn from, how they were read, and what was repaired."""
     rows = study.rows
     real = rows[rows["source"].isin(["trace", "file"])].drop_duplicates("instance")
     files: dict[str, tuple[str, Mapping[str, Any], int]] = {}
@@ -422,7 +422,7 @@ def _sources(study: Study) -> dict[str, Any]:
 
 
 def _origin(study: Study, row: Mapping[Any, Any]) -> Mapping[str, Any] | None:
-    """Where the stored instance of a row is from; None where its file does not tell."""
+    """Say where the stored instance of a row is from; None where its file does not tell."""
     try:
         stored = json.loads((study.directory / row["file"]).read_bytes())
     except (OSError, ValueError, RecursionError):

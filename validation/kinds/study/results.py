@@ -68,7 +68,7 @@ class Study:
 
     @classmethod
     def load(cls, directory: str | os.PathLike[str], warn: Warn = warnings.warn) -> Study:
-        """The study that a directory holds, finished or not; nothing is written.
+        """Load the study that a directory holds, finished or not; nothing is written.
 
         Parameters
         ----------
@@ -105,7 +105,7 @@ class Study:
 
     @property
     def verified(self) -> str:
-        """How many optima second ways confirmed, left open and contradicted; empty where none was asked for."""
+        """Number of optima that second ways confirmed, left open and contradicted; empty where none was asked for."""
         return ", ".join(f"{times} {verdict}" for verdict, times in self.metadata["verification"].items())
 
     @property
@@ -129,11 +129,11 @@ class Study:
         return tuple(self.metadata["asked"].get("sweep") or ())
 
     def summary(self) -> Table:
-        """For each problem, source, size, value of what is swept, and heuristic: counts, gaps and times."""
+        """Summarize each problem, source, size, value of what is swept, and heuristic: counts, gaps and times."""
         return summarize(self.rows, self.swept)
 
     def to_dict(self) -> dict[str, Any]:
-        """What the study found as data: counts, where its files are, and the summary's rows; infinite gaps stay so."""
+        """Return the study as data: counts, where its files are, and the summary's rows; infinite gaps stay so."""
         summary = self.summary()
         return {
             "directory": str(self.directory),
@@ -149,7 +149,7 @@ class Study:
         }
 
     def overview(self) -> Table:
-        """The summary as people read it: gaps in per cent, intervals where optimality was not proven."""
+        """Return the summary as people read it: gaps in per cent, intervals where optimality was not proven."""
         import pandas as pd
 
         summary = self.summary()
@@ -208,7 +208,7 @@ class Study:
         return ax
 
     def _of(self, problem: str | None) -> pd.DataFrame:
-        """The rows of the one problem that is meant."""
+        """Return the rows of the one problem that is meant."""
         problems = list(dict.fromkeys(self.rows["problem"]))
         if not problems:
             raise StudyError(f"{self.directory}: no run has ended that could be drawn")
@@ -262,7 +262,7 @@ def collect(directory: str | os.PathLike[str], warn: Warn = warnings.warn) -> St
 
 
 def read_kept(directory: Path, entry: str, keys: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """What the log of a study keeps beside the table, as JSON, by the keys of the rows.
+    """Read what the log of a study keeps beside the table, as JSON, by the keys of the rows.
 
     Parameters
     ----------
@@ -281,7 +281,7 @@ def read_kept(directory: Path, entry: str, keys: Iterable[str]) -> dict[str, dic
 
 
 def _parquet(rows: pd.DataFrame) -> memoryview:
-    """The table as a file; some rows at a time, because Arrow makes another copy of what it writes."""
+    """Write the table as a file; some rows at a time, because Arrow makes another copy of what it writes."""
     import pyarrow
     from pyarrow.parquet import ParquetWriter
 
@@ -296,7 +296,7 @@ def _parquet(rows: pd.DataFrame) -> memoryview:
 
 @contextlib.contextmanager
 def _memory_given_back() -> Iterator[None]:
-    """With Arrow's memory from the system, to which it is given back: its own pools keep 40 MB of 100,000 rows."""
+    """Take Arrow's memory from the system, which gets it back: its own pools keep 40 MB of 100,000 rows."""
     import pyarrow
 
     pool = pyarrow.default_memory_pool()
@@ -432,7 +432,7 @@ def _with_gaps(rows: pd.DataFrame, swept: Sequence[str]) -> pd.DataFrame:
 
 
 def has_zeros(summary: pd.DataFrame) -> bool:
-    """Whether some gap is infinite although the difference is not, as that to an optimum of 0."""
+    """Return whether some gap is infinite although the difference is not, as that to an optimum of 0."""
     gaps, differences = (
         summary[[f"{kind}_worst_low", f"{kind}_worst_high"]].to_numpy(float) for kind in ("gap", "difference")
     )

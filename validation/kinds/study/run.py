@@ -78,7 +78,7 @@ documented(gap_study, StudyOptions, required=("problems", "seed", "output"))
 
 
 def plan(options: StudyOptions, client: Client | None = None) -> Plan:
-    """What a study would do; nothing is run or written.
+    """Plan a study; nothing is run or written.
 
     Raises
     ------
@@ -120,7 +120,7 @@ def plan(options: StudyOptions, client: Client | None = None) -> Plan:
 
 
 def _cases(cells: Sequence[Run], mine: Sequence[int]) -> list[Case]:
-    """The cases of some cells, each instance once."""
+    """Return the cases of some cells, each instance once."""
     return [*{cells[number].case.digest: cells[number].case for number in mine}.values()]
 
 

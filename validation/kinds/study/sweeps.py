@@ -61,7 +61,7 @@ class Setting:
 
 
 def choose_settings(problems: Sequence[str], sweep: Mapping[str, Sequence[Any]] | None) -> dict[str, list[Setting]]:
-    """For each problem every combination of the values asked for; a parameter is swept where there is one.
+    """Combine the values asked for, for each problem; a parameter is swept where there is one.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def choose_settings(problems: Sequence[str], sweep: Mapping[str, Sequence[Any]] 
 
 
 def labels_of(settings: Mapping[str, Sequence[Setting]]) -> dict[str, list[Label]]:
-    """Every value of each parameter that is swept, as the table has it."""
+    """Return every value of each parameter that is swept, as the table has it."""
     found: dict[str, dict[Label, None]] = {}
     for setting in itertools.chain.from_iterable(settings.values()):
         for name, label in setting.labels.items():
@@ -103,7 +103,7 @@ def labels_of(settings: Mapping[str, Sequence[Setting]]) -> dict[str, list[Label
 
 
 def is_label(value: Any) -> bool:
-    """Whether a value is one that the table can hold."""
+    """Return whether a value is one that the table can hold."""
     if isinstance(value, float):
         return math.isfinite(value)
     if isinstance(value, str):
@@ -131,7 +131,7 @@ def _check(name: Any, values: Any, known: Mapping[str, Mapping[str, Any]]) -> No
 
 
 def _read(name: str, values: Sequence[Any], known: Mapping[str, Any], problem: str) -> list[tuple[Any, Label]]:
-    """The values of a parameter as the generator takes them, with their labels, each once."""
+    """Read the values of a parameter as the generator takes them, with their labels, each once."""
     if not is_list(known[name]) and all(isinstance(one, str) for one in values):
         values = [part.strip() for one in values for part in one.split(",")]
     found: dict[Label, Any] = {}
