@@ -156,12 +156,9 @@ def test_the_picture_of_the_front_page_is_what_its_code_draws(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem)
-def test_notebooks_hold_no_outputs_and_end_with_what_they_showed(path: Path) -> None:
+def test_notebooks_hold_no_outputs(path: Path) -> None:
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     assert not [cell for cell in cells if cell["cell_type"] == "code" and (cell["outputs"] or cell["execution_count"])]
-    assert "?" in "".join(cells[0]["source"])
-    assert cells[-2]["source"] == ["## What this showed"]
-    assert "Markdown(" in "".join(cells[-1]["source"])
 
 
 @pytest.mark.parametrize(

@@ -64,15 +64,6 @@ def test_the_index_names_every_page(folder: Path) -> None:
     assert sorted(re.findall(r"^- .*\]\((\S+)\.md\)", index, re.MULTILINE)) == pages
 
 
-def test_every_tutorial_says_what_it_showed_and_what_is_next() -> None:
-    tutorials = [page for page in PAGES if page.parent.name == "tutorials"]
-    assert tutorials
-    for page in tutorials:
-        text = page.read_text(encoding="utf-8")
-        assert "\n## What this showed\n" in text, page
-        assert "\n**Next:** " in text.partition("## What this showed")[2], page
-
-
 def test_the_first_tutorial_explains_every_column() -> None:
     page = (FOLDERS[0] / "first-study.md").read_text(encoding="utf-8")
     printed = next(block.code for block in RUN.blocks(page) if block.language == "text")

@@ -199,9 +199,3 @@ def one_round() -> Tuning:
         configs=[[[3, 0, 1], [3.5, 0, 2]], [[2.5, 0, 1]]],
         server_cap=False,
     )
-
-
-def test_every_claim_says_where_it_stands() -> None:
-    for module in (allocation, heterogeneous_allocation, placement, tuning):
-        for claim in module.CLAIMS:
-            assert claim.source.startswith("Synergy, ")

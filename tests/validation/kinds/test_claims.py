@@ -289,6 +289,7 @@ def test_claim(paper: str, tested: Claim) -> None:
     assert tested.source.lower().startswith(f"{paper}, ")
     assert tested.statement
     assert tested.scope
+    assert all(reading.text != tested.reading for reading in tested.others)
     verdict = examine(tested, instances=25, seconds=0.2)
     assert 1 <= verdict.tried <= 25
     assert verdict.held == (verdict.counterexample is None)
