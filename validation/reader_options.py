@@ -97,7 +97,7 @@ def typed(given: Mapping[str, Any], known: Mapping[str, Any], what: str, option:
             takes = ", ".join(f"{one} ({words_of(kind)})" for one, kind in known.items()) or "none"
             raise StudyError(f"{option}: {what} has no option {quoted(name)}{nearest(name, known)}; it takes {takes}")
         try:
-            made[name] = _read(value, known[name])
+            made[name] = _converted(value, known[name])
         except ValueError:
             raise StudyError(
                 f"{option}: {name} of {what}: got {quoted(value)}, must be {words_of(known[name])}"
@@ -119,13 +119,13 @@ def is_list(kind: Any) -> bool:
     return any(get_origin(one) is Sequence for one in _members(kind))
 
 
-def _read(value: Any, kind: Any) -> Any:
-    """Return a value of a type; raise a ``ValueError`` where it is none."""
+def _converted(value: Any, kind: Any) -> Any:
+    """Convert a value to a type; raise a ``ValueError`` where it is none."""
     members = _members(kind)
     if len(members) > 1:
         for one in members:
             try:
-                return _read(value, one)
+                return _converted(value, one)
             except ValueError:
                 pass
         raise ValueError
@@ -134,10 +134,10 @@ def _read(value: Any, kind: Any) -> Any:
     if origin is Any:
         return value
     if isinstance(origin, type) and issubclass(origin, Mapping) and isinstance(value, Mapping):
-        return {str(name): _read(one, get_args(kind)[1]) for name, one in value.items()}
+        return {str(name): _converted(one, get_args(kind)[1]) for name, one in value.items()}
     if origin is Sequence and not isinstance(value, Mapping):
         parts = [part.strip() for part in value.split(",")] if isinstance(value, str) else value
-        return [_read(one, get_args(kind)[0]) for one in (parts if isinstance(parts, Sequence) else [parts])]
+        return [_converted(one, get_args(kind)[0]) for one in (parts if isinstance(parts, Sequence) else [parts])]
     if not isinstance(value, (str, int, float)):
         import numpy as np
 

@@ -255,14 +255,14 @@ def read(model: pyo.ConcreteModel) -> Schedule:
     instance = model.instance
     jobs = np.flatnonzero(instance.work)
     active = unfinished(instance)
-    found = _read(model, active) if len(jobs) else active.nothing()
+    found = _of_active(model, active) if len(jobs) else active.nothing()
     shares = np.zeros((len(found.times) - 1, instance.num_jobs), np.int64)
     shares[:, jobs] = found.shares.reshape(len(shares), len(jobs))
     return Schedule(times=found.times, shares=shares)
 
 
-def _read(model: pyo.ConcreteModel, instance: ElasticSharing) -> Schedule:
-    """Return the schedule of the jobs that have work to do."""
+def _of_active(model: pyo.ConcreteModel, instance: ElasticSharing) -> Schedule:
+    """Read the schedule of the jobs that have work to do."""
     n = instance.num_jobs
     position = _values(model.position, (n, n))
     order = position.argmax(axis=0)

@@ -22,7 +22,7 @@ from formulations.engine.polishing import accepted
 from formulations.engine.protocol import formulation
 from formulations.engine.scaling import scaled
 from formulations.engine.solution import ONE_MODEL, Solution, judged, write_point
-from formulations.methods import AUTO, GaveUp, Method, asked, methods, refusal
+from formulations.methods import AUTO, GaveUp, Method, method_of, methods, refusal
 from instances.base import Instance, Plan, Sense, agree
 from instances.schema import JOBS, FloatArray
 
@@ -143,7 +143,7 @@ def solve(
             return _solve_model(instance_or_model, options, session)
     instance = instance_or_model
     offered = formulation(instance.problem)
-    wanted = asked(instance.problem, method)
+    wanted = method_of(instance.problem, method)
     if session is not None and wanted is not None and wanted.name != ONE_MODEL:
         raise ValueError(f"a session solves one model: leave method out, got {method!r}")
     if offered.any_solver and (session is not None or start is not None):

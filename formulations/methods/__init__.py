@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from formulations.engine.options import Options
     from formulations.engine.solution import Solution
 
-__all__ = ["AUTO", "Choice", "GaveUp", "Method", "MethodError", "Methods", "asked", "choice", "methods"]
+__all__ = ["AUTO", "Choice", "GaveUp", "Method", "MethodError", "Methods", "choice", "method_of", "methods"]
 
 AUTO = "auto"
 """Asks for the best of the methods that apply, and where that gives up for the next."""
@@ -172,7 +172,7 @@ def methods(instance: Instance[Any]) -> Methods:
     return choice(instance.problem).applying(instance)
 
 
-def asked(problem: str, name: str) -> Method | None:
+def method_of(problem: str, name: str) -> Method | None:
     """Return the method of a problem by its name or short name; None for "auto".
 
     Raises

@@ -221,8 +221,8 @@ def water_filling(instance: HierarchicalFairness, options: Options | None = None
 
 
 @dataclass(frozen=True, eq=False)
-class _Answer:
-    """Answer to whether levels are attained: the best that there is, and what limits it.
+class _Attempt:
+    """Attempt at some levels: the best allocation that there is, and what limits it.
 
     Attributes
     ----------
@@ -258,7 +258,7 @@ class _Programs:
         """Go on without mixes and without the last basis, so that other prices may be found."""
         self._mixing = self._generation = None
 
-    def ask(self, levels: FloatArray) -> _Answer:
+    def ask(self, levels: FloatArray) -> _Attempt:
         self.count += 1
         found = None if self._mixing is None else self._mixing.at(levels, tolerance=ATTAINED)
         if found is None:
@@ -267,9 +267,9 @@ class _Programs:
         none = np.zeros(self._instance.num_jobs)
         fractions = found.allocation.time_fractions / max(1.0, 1.0 + found.overload)
         said = f"mixes of plans, {found.plans} in the last"
-        return _Answer(fractions, none, none, found.pool_prices, said, found.missed)
+        return _Attempt(fractions, none, none, found.pool_prices, said, found.missed)
 
-    def _by_program(self, levels: FloatArray) -> _Answer:
+    def _by_program(self, levels: FloatArray) -> _Attempt:
         instance, scales = self._instance, _scales(self._instance)
         if self._generation is None:
             self._policy = SharingProgram(instance)
@@ -286,14 +286,14 @@ class _Programs:
         self.seconds += result.seconds
         if result.x is None or result.certificate is None:
             none = np.zeros(instance.num_jobs)
-            return _Answer(None, none, none, np.zeros(len(instance.num_workers)), result.message)
+            return _Attempt(None, none, none, np.zeros(len(instance.num_workers)), result.message)
         duals = result.certificate.row_duals
         prices = np.where(-duals[attains] > NOISE, -duals[attains], 0.0) / scales
         time_prices, pool_prices = (
             np.maximum(0.0, duals[self._policy.rows(name)]) for name in ("job_time", "pool_capacity")
         )
         fractions = result.x[:-1].reshape(instance.fits.shape)
-        return _Answer(fractions, prices, time_prices, pool_prices, f"{result.message}; by one program")
+        return _Attempt(fractions, prices, time_prices, pool_prices, f"{result.message}; by one program")
 
 
 def printed_water_filling(instance: HierarchicalFairness, *, favoured: int | None = None) -> HierarchicalAllocation:

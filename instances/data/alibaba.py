@@ -12,7 +12,18 @@ from numpy.typing import NDArray
 
 from instances.base import InstanceError
 from instances.data.jobs import finish
-from instances.data.lines import Cell, Column, Reading, Source, any_text, number, read_columns, reader, text, whole
+from instances.data.lines import (
+    CellReader,
+    Column,
+    Reading,
+    Source,
+    any_text,
+    number,
+    read_columns,
+    reader,
+    text,
+    whole,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["read_nodes", "read_placements", "read_trace"]
 
 
-class _Time(Cell):
+class _Time(CellReader):
     """Seconds, NaN where the pod has none."""
 
     def __call__(self, cell: str) -> float:

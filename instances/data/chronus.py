@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from instances.data import jobs
-from instances.data.lines import Cell, Column, Source, number, read_columns, reader, whole
+from instances.data.lines import CellReader, Column, Source, number, read_columns, reader, whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["read_trace"]
 
 
-class _First(Cell):
+class _First(CellReader):
     """The first of several numbers with dashes between them."""
 
     def __call__(self, cell: str) -> float:

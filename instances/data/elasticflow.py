@@ -14,7 +14,7 @@ import numpy as np
 from instances.base import InstanceError
 from instances.data import jobs
 from instances.data.lines import (
-    Cell,
+    CellReader,
     Source,
     Table,
     gpus,
@@ -129,7 +129,7 @@ def _read_table(table: Table, model: str | None, rows: dict[tuple[str, int], dic
         }
 
 
-class _Throughput(Cell):
+class _Throughput(CellReader):
     """Iterations/s, NaN where none was measured."""
 
     def __call__(self, cell: str) -> float:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from instances.base import InstanceError
 from instances.data.lines import (
     LARGEST_WHOLE,
-    Cell,
+    CellReader,
     Column,
     Source,
     Table,
@@ -96,7 +96,7 @@ def read_throughputs(source: Source) -> pd.DataFrame:
     return made
 
 
-class _PartnerRate(Cell):
+class _PartnerRate(CellReader):
     """Steps/s, NaN for the job alone."""
 
     def __call__(self, cell: str) -> float:
@@ -149,7 +149,7 @@ def _rate(value: Any, where: str) -> float:
     return float(value)
 
 
-class _Slo(Cell):
+class _Slo(CellReader):
     """Seconds; a negative number stands for none."""
 
     def __call__(self, cell: str) -> float:

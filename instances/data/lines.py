@@ -1,6 +1,6 @@
 """Reading tables: cells, lines, files, and what is told of how they were read.
 
-A cell is read by a :class:`Cell`, one at a time or a column at once.  What it cannot read is refused with a
+A cell is read by a :class:`CellReader`, one at a time or a column at once.  What it cannot read is refused with a
 ``ValueError`` that says what the cell must be, to which the file and the line are added here.
 """
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LARGEST_WHOLE",
-    "Cell",
+    "CellReader",
     "Column",
     "PathLike",
     "Reading",
@@ -65,7 +65,7 @@ MOST_REASONS = 5
 # --- cells ----------------------------------------------------------------------------------------
 
 
-class Cell:
+class CellReader:
     """A way to read a cell."""
 
     def __call__(self, cell: str) -> Any:
@@ -86,7 +86,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Words(Cell):
+class Words(CellReader):
     """A word or more, without the blanks around it."""
 
     empty: bool = False
@@ -106,7 +106,7 @@ class Words(Cell):
 
 
 @dataclass(frozen=True)
-class Number(Cell):
+class Number(CellReader):
     """A finite number of at least 0, or one of a narrower range."""
 
     above_zero: bool = False
@@ -148,7 +148,7 @@ class Number(Cell):
 
 
 @dataclass(frozen=True)
-class Moment(Cell):
+class Moment(CellReader):
     """A date and time such as ``2020-06-09 18:41:01``, in seconds since 1970 as if of UTC."""
 
     def __call__(self, cell: str) -> float:
@@ -309,13 +309,13 @@ class Column(NamedTuple):
     ----------
     names : tuple of str
         What it is called in files; the first stands in messages.
-    read : Cell
+    read : CellReader
     optional : bool
         Whether the result lacks it where the file does.
     """
 
     names: tuple[str, ...]
-    read: Cell
+    read: CellReader
     optional: bool = False
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from instances.base import InstanceError
 from instances.data.lines import (
-    Cell,
+    CellReader,
     Column,
     Source,
     positive,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["read_throughputs"]
 
 
-class _Placement(Cell):
+class _Placement(CellReader):
     """GPUs of a placement, whose digits are those on each server."""
 
     def __call__(self, cell: str) -> int:

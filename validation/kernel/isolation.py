@@ -509,12 +509,12 @@ def _read_fields(message: memoryview) -> dict[str, Any]:
     content = json.loads(bytes(message[8 : 8 + size]))
     rest = message[8 + size :]
 
-    def read(value: Any) -> Any:
+    def field(value: Any) -> Any:
         nonlocal rest
         if "plain" in value:
             return value["plain"]
         if "list" in value:
-            return tuple(read(one) for one in value["list"])
+            return tuple(field(one) for one in value["list"])
         dtype, shape = np.dtype(value["dtype"]), [int(length) for length in value["shape"]]
         count = math.prod(shape)
         if dtype.kind not in "biufU" or min(shape, default=0) < 0 or count * dtype.itemsize > len(rest):
@@ -525,7 +525,7 @@ def _read_fields(message: memoryview) -> dict[str, Any]:
 
     if not isinstance(content, dict):
         raise ValueError("it has no names")
-    return {name: read(value) for name, value in content.items()}
+    return {name: field(value) for name, value in content.items()}
 
 
 # --- what a process may do ----------------------------------------------------------------------

@@ -127,8 +127,8 @@ class Clocks:
         """Note that a cell runs no more."""
         self.running.discard(number)
 
-    def read(self, note: Callable[[float, int, int], str]) -> tuple[float | None, str]:
-        """Seconds that are left, as far as can be told, and a note about the cells that run."""
+    def remaining(self, note: Callable[[float, int, int], str]) -> tuple[float | None, str]:
+        """Return the seconds that are left, as far as can be told, and a note about the cells that run."""
         told = [self.shared[3 * number : 3 * number + 3] for number in sorted(self.running)]
         told = [one for one in told if one[2]]
         part = self.number - len(self.running) + sum(done / total for _, done, total in told)

@@ -214,7 +214,7 @@ def _run(
     def tell() -> None:
         left, note = estimate.seconds_left(), ""
         if clocks is not None and plan.note is not None:
-            left, note = clocks.read(plan.note)
+            left, note = clocks.remaining(plan.note)
         if progress is not None:
             progress(Progress(done, total, failed, left if done < total else 0.0, note))
 

@@ -97,7 +97,7 @@ class DeadlineJobs(Problem):
 
     def runs(self, it: Record, job: int, slots: int, counter: Counter, *, given: int = 0) -> Iterator[Slots]:
         """Yield the ways to do a job's iterations that take no GPU in vain, but for the first ``given`` slots."""
-        speeds, must = it.throughputs[job], self.asked(it, job)
+        speeds, must = it.throughputs[job], self.required(it, job)
         counter.step((it.num_gpus + 1) ** slots)
         for run in product(range(it.num_gpus + 1), repeat=slots):
             done = sum(speeds[x] for x in run)
@@ -106,7 +106,7 @@ class DeadlineJobs(Problem):
 
     # --- what a job pays ---------------------------------------------------------------------
 
-    def asked(self, it: Record, job: int) -> Fraction:
+    def required(self, it: Record, job: int) -> Fraction:
         """Return the iterations that a job must do, less what it may miss."""
         return Fraction(it.iterations[job] * (1 - TOLERANCE))
 
@@ -129,7 +129,7 @@ class DeadlineJobs(Problem):
         most : Fraction, optional
             What is not worth telling apart from more.
         """
-        speeds, must = it.throughputs[job], self.asked(it, job)
+        speeds, must = it.throughputs[job], self.required(it, job)
         slots = []
         for at, price in enumerate(prices):
             held = range(it.num_gpus + 1) if allowed is None or at else allowed
@@ -312,7 +312,7 @@ class BestEffort(DeadlineJobs):
                 while at < it.horizon:
                     done += it.throughputs[job][min(max(row[at], 0), it.num_gpus)]
                     at += 1
-                    if done >= self.asked(it, job):
+                    if done >= self.required(it, job):
                         break
                 slots += at
         return Fraction(slots, sum(it.best_effort))

@@ -22,13 +22,13 @@ from typing import Any, TypeAlias
 from .common import FEW_STEPS, TOLERANCE, Counter, Malformed, Number, Problem, Record, Rules, good_prices, need, whole
 from .linear import Limit, least
 
-Cell: TypeAlias = tuple[int, int]
+Place: TypeAlias = tuple[int, int]
 """A row and a type."""
 
 Speeds: TypeAlias = list[Fraction]
-"""Steps/s of a job by cell."""
+"""Steps/s of a job by place."""
 
-Worth: TypeAlias = dict[Cell, Fraction]
+Worth: TypeAlias = dict[Place, Fraction]
 """What the time of a row on a type is worth; nothing where it is not named."""
 
 SHARING = {
@@ -167,7 +167,7 @@ class Sharing(Problem):
 
     # --- small linear programs ---------------------------------------------------------------
 
-    def program(self, it: Record, asked: Sequence[Fraction] = ()) -> tuple[list[Cell], list[Speeds], list[Limit]]:
+    def program(self, it: Record, asked: Sequence[Fraction] = ()) -> tuple[list[Place], list[Speeds], list[Limit]]:
         """Return the rows and types that fit, each job's throughput by them, and the rules of their time.
 
         Parameters
@@ -175,34 +175,34 @@ class Sharing(Problem):
         asked : sequence of Fraction, optional
             Least throughput of each job, which may be missed by the tolerance.
         """
-        cells = [(row, kind) for row, fits in enumerate(it.fits) for kind, fit in enumerate(fits) if fit]
-        at = {cell: place for place, cell in enumerate(cells)}
-        speeds = [[Fraction(0)] * len(cells) for _ in it.scale_factors]
+        places = [(row, kind) for row, fits in enumerate(it.fits) for kind, fit in enumerate(fits) if fit]
+        at = {place: number for number, place in enumerate(places)}
+        speeds = [[Fraction(0)] * len(places) for _ in it.scale_factors]
         for row, kind, job, speed in self.gives(it):
             speeds[job][at[row, kind]] = speed
-        limits: list[Limit] = [([int(job in it.members[row]) for row, _ in cells], 1) for job in range(len(speeds))]
+        limits: list[Limit] = [([int(job in it.members[row]) for row, _ in places], 1) for job in range(len(speeds))]
         for pool, workers in enumerate(it.num_workers):
-            limits.append(([it.width[row] * (it.pools[kind] == pool) for row, kind in cells], workers))
+            limits.append(([it.width[row] * (it.pools[kind] == pool) for row, kind in places], workers))
         limits += [
             ([-speed for speed in mine], wanted * (TOLERANCE - 1))
             for mine, wanted in zip(speeds, asked, strict=False)
             if wanted
         ]
-        return cells, speeds, limits
+        return places, speeds, limits
 
     def greatest(
         self, it: Record, worth: Worth, asked: Sequence[Fraction] = (), counter: Counter | None = None
     ) -> Number:
         """Return the greatest worth of rows' time; minus infinity where no allocation has what is asked."""
-        cells, _, limits = self.program(it, asked)
-        return -least([-worth.get(cell, Fraction(0)) for cell in cells], limits, counter)
+        places, _, limits = self.program(it, asked)
+        return -least([-worth.get(place, Fraction(0)) for place in places], limits, counter)
 
     def highest(self, it: Record, rates: Iterable[tuple[int, Fraction, Fraction]]) -> Number:
         """Return the greatest least level of some jobs, of ``(job, rate, size)`` that is rate * throughput / size."""
-        cells, speeds, limits = self.program(it)
+        places, speeds, limits = self.program(it)
         rows: list[Limit] = [([*a, 0], b) for a, b in limits]
         rows += [([*(-rate * speed for speed in speeds[job]), size], 0) for job, rate, size in rates]
-        return -least([*[0] * len(cells), -1], rows)
+        return -least([*[0] * len(places), -1], rows)
 
     def weighed(self, it: Record, weights: list[Fraction]) -> Worth:
         """Worth of time by (row, type) where a step/s of job m is worth ``weights[m]``."""
@@ -485,7 +485,7 @@ class PricedSharing(Sharing):
     data = SHARING | PRICED
     priced = Sharing.priced | {"slos": "num+ n"}
 
-    def asked(self, it: Record) -> list[Fraction]:
+    def required(self, it: Record) -> list[Fraction]:
         """Throughput that each job's SLO asks for; 0 without one."""
         return [left / slo if slo != math.inf else Fraction(0) for left, slo in zip(it.steps, it.slos, strict=True)]
 
@@ -526,13 +526,13 @@ class ThroughputPerDollar(PricedSharing):
         worth: Worth = {}
         for row, kind, _, speed in self.gives(it):
             worth[row, kind] = worth.get((row, kind), Fraction(0)) + speed / it.costs[kind]
-        return self.greatest(it, worth, self.asked(it))
+        return self.greatest(it, worth, self.required(it))
 
     def proven(self, it: Record, prices: Record) -> Number:
         worth = self.weighed(it, prices.slos)
         for row, kind, _, speed in self.gives(it):
             worth[row, kind] = worth.get((row, kind), Fraction(0)) + speed / it.costs[kind]
-        paid = sum(price * asked for price, asked in zip(prices.slos, self.asked(it), strict=True))
+        paid = sum(price * asked for price, asked in zip(prices.slos, self.required(it), strict=True))
         return self.at_prices(it, worth, prices) - Fraction(paid)
 
 
@@ -568,7 +568,7 @@ class Cost(PricedSharing):
         return sum(self.received(it, plan), Fraction(0)) / spent if spent > 0 else Fraction(0)
 
     def proven(self, it: Record, prices: Record) -> Number:
-        owed = sum(price * asked for price, asked in zip(prices.slos, self.asked(it), strict=True))
+        owed = sum(price * asked for price, asked in zip(prices.slos, self.required(it), strict=True))
         limits = sum(prices.jobs) + sum(n * price for n, price in zip(it.num_workers, prices.pools, strict=True))
         scale = owed / limits if limits > owed else Fraction(1)
         worth = self.weighed(it, [Fraction(1 + price) for price in prices.slos])
@@ -589,9 +589,9 @@ class Cost(PricedSharing):
 
     def best(self, it: Record) -> Number:
         """Solve a ratio's linear program, in allocations over what they spend, and one over what is spent."""
-        asked = self.asked(it)
-        cells, speeds, limits = self.program(it, asked)
-        price = [self._price(it, row, kind) for row, kind in cells]
+        asked = self.required(it)
+        places, speeds, limits = self.program(it, asked)
+        price = [self._price(it, row, kind) for row, kind in places]
         rows: list[Limit] = [([*a, -b], 0) for a, b in limits]
         rows += [([*price, 0], 1), ([*(-p for p in price), 0], -1)]
         found = -least([*(-sum(column) for column in zip(*speeds, strict=True)), 0], rows)

@@ -92,7 +92,7 @@ def test_a_trace_with_models_is_read_with_or_without_them(tmp_path: Path) -> Non
         (lines.positive_whole, "0", "a whole number, at least 1"),
     ],
 )
-def test_cells_say_what_they_must_be(read: lines.Cell, cell: str, must: str) -> None:
+def test_cells_say_what_they_must_be(read: lines.CellReader, cell: str, must: str) -> None:
     with pytest.raises(
         InstanceError, match=f"here: got '{cell}', must {'' if must.startswith('not') else 'be '}{must}"
     ):
