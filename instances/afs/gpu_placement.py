@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Annotated, Unpack
 import numpy as np
 
 from instances import pictures
-from instances.afs.network_packing import MachineOptions, is_power_of_two, machines, regulated_shares
+from instances.afs.network_packing import MachineJobs, MachineOptions, machines, regulated_shares
 from instances.arguments import Fraction, checked
 from instances.arithmetic import total
-from instances.base import Instance, Plan, Violation, exceeding, unequal
+from instances.base import Plan, Violation, exceeding, unequal
 from instances.data.lines import Source
 from instances.data.placements import PlacementChoice, draw_held
 from instances.schema import LONGEST, Array, IntArray, Scalar
@@ -51,7 +51,7 @@ class GpuPlacementPlan(Plan):
 
 
 @dataclass(frozen=True, eq=False)
-class GpuPlacement(Instance[GpuPlacementPlan]):
+class GpuPlacement(MachineJobs[GpuPlacementPlan]):
     """Regulated shares, and where the jobs have run so far.
 
     Machines are servers: ``num_servers`` and ``server_gpus`` are ``num_machines`` and ``gpus_per_machine``.
@@ -80,8 +80,7 @@ class GpuPlacement(Instance[GpuPlacementPlan]):
     previous: Annotated[IntArray, Array(int, "n m", minimum=0)]
 
     def _check(self) -> None:
-        if not is_power_of_two(self.gpus_per_machine):
-            raise self.refuse("gpus_per_machine", f"got {self.gpus_per_machine}, must be a power of two")
+        super()._check()
         small = regulated_shares(1, self.gpus_per_machine)
         odd = np.flatnonzero(~np.isin(self.regulated, small) & (self.regulated % self.gpus_per_machine != 0))
         if odd.size:
@@ -104,26 +103,6 @@ class GpuPlacement(Instance[GpuPlacementPlan]):
                 f"got {total(self.previous[:, over[0]])} GPUs on machine {over[0]}, must be at most "
                 f"gpus_per_machine, {self.gpus_per_machine}",
             )
-
-    @property
-    def num_jobs(self) -> int:
-        """Number of jobs, n."""
-        return self.dims["n"]
-
-    @property
-    def num_gpus(self) -> int:
-        """GPUs of all servers."""
-        return self.num_machines * self.gpus_per_machine
-
-    @property
-    def num_servers(self) -> int:
-        """Machines, ``num_machines``."""
-        return self.num_machines
-
-    @property
-    def server_gpus(self) -> int:
-        """GPUs of each machine, ``gpus_per_machine``."""
-        return self.gpus_per_machine
 
     @cached_property
     def spans(self) -> IntArray:

@@ -19,7 +19,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, TypedDict, Unpack
+from typing import TYPE_CHECKING, Annotated, TypedDict, TypeVar, Unpack
 
 import numpy as np
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
+    "MachineJobs",
     "MachineOptions",
     "NetworkPacking",
     "NetworkPackingPlan",
@@ -102,8 +103,45 @@ class NetworkPackingPlan(Plan):
     regulated: Annotated[IntArray, Array(int, "n")]
 
 
+P = TypeVar("P", bound=Plan)
+
+
+class MachineJobs(Instance[P]):
+    """Jobs on machines of a power of two of GPUs each.
+
+    Machines are servers: ``num_servers`` and ``server_gpus`` are ``num_machines`` and ``gpus_per_machine``.
+    """
+
+    num_machines: int
+    gpus_per_machine: int
+
+    def _check(self) -> None:
+        if not is_power_of_two(self.gpus_per_machine):
+            raise self.refuse("gpus_per_machine", f"got {self.gpus_per_machine}, must be a power of two")
+
+    @property
+    def num_jobs(self) -> int:
+        """Number of jobs, n."""
+        return self.dims["n"]
+
+    @property
+    def num_gpus(self) -> int:
+        """GPUs of all servers."""
+        return self.num_machines * self.gpus_per_machine
+
+    @property
+    def num_servers(self) -> int:
+        """Machines, ``num_machines``."""
+        return self.num_machines
+
+    @property
+    def server_gpus(self) -> int:
+        """GPUs of each machine, ``gpus_per_machine``."""
+        return self.gpus_per_machine
+
+
 @dataclass(frozen=True, eq=False)
-class NetworkPacking(Instance[NetworkPackingPlan]):
+class NetworkPacking(MachineJobs[NetworkPackingPlan]):
     """Shares to be regulated.
 
     Machines are servers: ``num_servers`` and ``server_gpus`` are ``num_machines`` and ``gpus_per_machine``.
@@ -132,30 +170,9 @@ class NetworkPacking(Instance[NetworkPackingPlan]):
     floor_guarantee: Annotated[bool, Scalar(bool)] = True
 
     def _check(self) -> None:
-        if not is_power_of_two(self.gpus_per_machine):
-            raise self.refuse("gpus_per_machine", f"got {self.gpus_per_machine}, must be a power of two")
+        super()._check()
         if self.num_jobs and total(self.shares) < self.num_gpus:
             raise self.refuse("shares", f"got a sum of {total(self.shares)}, must be all GPUs, {self.num_gpus}")
-
-    @property
-    def num_jobs(self) -> int:
-        """Number of jobs, n."""
-        return self.dims["n"]
-
-    @property
-    def num_gpus(self) -> int:
-        """GPUs of all servers."""
-        return self.num_machines * self.gpus_per_machine
-
-    @property
-    def num_servers(self) -> int:
-        """Machines, ``num_machines``."""
-        return self.num_machines
-
-    @property
-    def server_gpus(self) -> int:
-        """GPUs of each machine, ``gpus_per_machine``."""
-        return self.gpus_per_machine
 
     @cached_property
     def candidates(self) -> IntArray:

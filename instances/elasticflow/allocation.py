@@ -20,17 +20,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Unpack
 
 import numpy as np
 
-from instances.arguments import checked
 from instances.arithmetic import total
 from instances.base import Violation
-from instances.data.lines import Source
-from instances.elasticflow.sharing import DeadlineJobs, SlotPlan
-from instances.elasticflow.synthetic import JobOptions, draw_jobs
-from instances.elasticflow.traces import JobChoice, jobs_from_trace
+from instances.elasticflow.sharing import PromisedJobs, SlotPlan
 from instances.schema import BoolArray, IntArray
 
 __all__ = [
@@ -46,16 +41,10 @@ __all__ = [
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ElasticFlowAllocation(DeadlineJobs[SlotPlan]):
+class ElasticFlowAllocation(PromisedJobs):
     """Admitted jobs, all of which must meet their deadlines; the fields are those of :class:`DeadlineJobs`."""
 
     problem = "elasticflow.allocation"
-    sense = "min"
-    measure = "GPU-slots"
-    plan_type = SlotPlan
-
-    def _value(self, plan: SlotPlan) -> float:
-        return int(plan.gpus.sum())
 
     @cached_property
     def gains(self) -> BoolArray:
@@ -69,45 +58,15 @@ class ElasticFlowAllocation(DeadlineJobs[SlotPlan]):
         return (now < self.num_gpus) & self.gains[np.arange(self.num_jobs), rest]
 
     def _broken_rules(self, plan: SlotPlan) -> Iterator[Violation]:
-        yield from self.broken_slot_rules(plan.gpus, self.iterations)
+        yield from super()._broken_rules(plan)
         idle = self.num_gpus - total(plan.gpus[:, 0]) if self.num_jobs else 0
         if idle > 0:
             for job in np.flatnonzero(self.faster_now(plan.gpus)):
                 yield Violation("no_useful_idle_gpu", (int(job),), float(idle))
 
 
-@checked
-def generate(rng: np.random.Generator | int, **options: Unpack[JobOptions]) -> ElasticFlowAllocation:
-    """Synthetic jobs that compete for the GPUs.
-
-    The lower ``tightness``, the more of slot 0 is left for (7) to fill.
-
-    Parameters
-    ----------
-    rng : Generator or int
-        Source of randomness, or its seed.
-    **options
-        Sizes, curves and the hardness dial of :func:`instances.elasticflow.synthetic.draw_jobs`.
-    """
-    return ElasticFlowAllocation(**draw_jobs(np.random.default_rng(rng), **options))
-
-
-def from_trace(
-    rng: np.random.Generator | int,
-    *,
-    throughputs: Source,
-    trace: Source,
-    num_jobs: int = 10,
-    **choice: Unpack[JobChoice],
-) -> ElasticFlowAllocation:
-    """Consecutive jobs of a real trace.
-
-    The parameters and errors are those of :func:`instances.elasticflow.traces.jobs_from_trace`.
-    """
-    fields, origin = jobs_from_trace(rng, throughputs=throughputs, trace=trace, num_jobs=num_jobs, **choice)
-    return ElasticFlowAllocation(**fields).with_origin(origin)
-
-
+generate = ElasticFlowAllocation.generate
+from_trace = ElasticFlowAllocation.from_trace
 from_frame = ElasticFlowAllocation.from_frame
 
 

@@ -17,18 +17,11 @@ so does this module.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Unpack
 
 import numpy as np
 
-from instances.arguments import checked
-from instances.base import Violation
-from instances.data.lines import Source
-from instances.elasticflow.sharing import DeadlineJobs, SlotPlan
-from instances.elasticflow.synthetic import JobOptions, draw_jobs
-from instances.elasticflow.traces import JobChoice, jobs_from_trace
+from instances.elasticflow.sharing import PromisedJobs
 
 __all__ = [
     "MinimumSatisfactoryShare",
@@ -44,51 +37,14 @@ __all__ = [
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class MinimumSatisfactoryShare(DeadlineJobs[SlotPlan]):
+class MinimumSatisfactoryShare(PromisedJobs):
     """Jobs that must all meet their deadlines; the fields are those of :class:`DeadlineJobs`."""
 
     problem = "elasticflow.minimum_satisfactory_share"
-    sense = "min"
-    measure = "GPU-slots"
-    plan_type = SlotPlan
-
-    def _value(self, plan: SlotPlan) -> float:
-        return int(plan.gpus.sum())
-
-    def _broken_rules(self, plan: SlotPlan) -> Iterator[Violation]:
-        yield from self.broken_slot_rules(plan.gpus, self.iterations)
 
 
-@checked
-def generate(rng: np.random.Generator | int, **options: Unpack[JobOptions]) -> MinimumSatisfactoryShare:
-    """Synthetic jobs that compete for the GPUs.
-
-    Parameters
-    ----------
-    rng : Generator or int
-        Source of randomness, or its seed.
-    **options
-        Sizes, curves and the hardness dial of :func:`instances.elasticflow.synthetic.draw_jobs`.
-    """
-    return MinimumSatisfactoryShare(**draw_jobs(np.random.default_rng(rng), **options))
-
-
-def from_trace(
-    rng: np.random.Generator | int,
-    *,
-    throughputs: Source,
-    trace: Source,
-    num_jobs: int = 10,
-    **choice: Unpack[JobChoice],
-) -> MinimumSatisfactoryShare:
-    """Consecutive jobs of a real trace.
-
-    The parameters and errors are those of :func:`instances.elasticflow.traces.jobs_from_trace`.
-    """
-    fields, origin = jobs_from_trace(rng, throughputs=throughputs, trace=trace, num_jobs=num_jobs, **choice)
-    return MinimumSatisfactoryShare(**fields).with_origin(origin)
-
-
+generate = MinimumSatisfactoryShare.generate
+from_trace = MinimumSatisfactoryShare.from_trace
 from_frame = MinimumSatisfactoryShare.from_frame
 
 

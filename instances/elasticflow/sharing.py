@@ -10,19 +10,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Self, TypeVar, Unpack
 
 import numpy as np
 
 from instances import pictures
+from instances.arguments import checked
 from instances.arithmetic import total
 from instances.base import Instance, Plan, Violation, exceeding
+from instances.data.lines import Source
+from instances.elasticflow.synthetic import JobOptions, draw_jobs
+from instances.elasticflow.traces import JobChoice, jobs_from_trace
 from instances.schema import LONGEST, Array, BoolArray, FloatArray, IntArray, Scalar
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["RATE_TOLERANCE", "DeadlineJobs", "SlotPlan"]
+__all__ = ["RATE_TOLERANCE", "DeadlineJobs", "PromisedJobs", "SlotPlan"]
 
 RATE_TOLERANCE = 1e-9
 """Throughputs of a job that differ by less than this part of its greatest one count as equal."""
@@ -179,3 +183,49 @@ class DeadlineJobs(Instance[P]):
         pictures.whole_numbers(axes.xaxis, axes.yaxis)
         out = set(refused.tolist())
         pictures.legend(axes, [f"job {job}{' (refused)' * (job in out)}" for job in range(self.num_jobs)])
+
+
+class PromisedJobs(DeadlineJobs[SlotPlan]):
+    """Jobs that must all meet their deadlines, at the least GPU time; the fields are those of :class:`DeadlineJobs`."""
+
+    sense = "min"
+    measure = "GPU-slots"
+    plan_type = SlotPlan
+
+    def _value(self, plan: SlotPlan) -> float:
+        return int(plan.gpus.sum())
+
+    def _broken_rules(self, plan: SlotPlan) -> Iterator[Violation]:
+        yield from self.broken_slot_rules(plan.gpus, self.iterations)
+
+    @classmethod
+    @checked
+    def generate(cls, rng: np.random.Generator | int, **options: Unpack[JobOptions]) -> Self:
+        """Synthetic jobs that compete for the GPUs.
+
+        Parameters
+        ----------
+        rng : Generator or int
+            Source of randomness, or its seed.
+        **options
+            Sizes, curves and the hardness dial of :func:`instances.elasticflow.synthetic.draw_jobs`.  The lower
+            ``tightness``, the more GPUs are free in slot 0.
+        """
+        return cls(**draw_jobs(np.random.default_rng(rng), **options))
+
+    @classmethod
+    def from_trace(
+        cls,
+        rng: np.random.Generator | int,
+        *,
+        throughputs: Source,
+        trace: Source,
+        num_jobs: int = 10,
+        **choice: Unpack[JobChoice],
+    ) -> Self:
+        """Consecutive jobs of a real trace.
+
+        The parameters and errors are those of :func:`instances.elasticflow.traces.jobs_from_trace`.
+        """
+        fields, origin = jobs_from_trace(rng, throughputs=throughputs, trace=trace, num_jobs=num_jobs, **choice)
+        return cls(**fields).with_origin(origin)

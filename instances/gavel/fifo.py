@@ -17,17 +17,16 @@ from typing import Unpack
 import numpy as np
 
 from instances.arithmetic import dot
-from instances.data.lines import Source
-from instances.gavel.sharing import Allocation, Sharing
+from instances.gavel.sharing import Allocation
 from instances.gavel.synthetic import ClusterOptions, draw_cluster, three_jobs_on_two_types
-from instances.gavel.traces import TraceChoice, jobs_from_trace
+from instances.gavel.traces import TracedSharing
 from instances.schema import FloatArray
 
 __all__ = ["Fifo", "from_frame", "from_trace", "generate", "near_tie", "three_jobs"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Fifo(Sharing):
+class Fifo(TracedSharing):
     """Jobs in the order of their arrival that share a cluster; the fields are those of :class:`Sharing`."""
 
     problem = "gavel.fifo"
@@ -63,22 +62,7 @@ def generate(rng: np.random.Generator | int, **options: Unpack[ClusterOptions]) 
     return Fifo(**draw_cluster(np.random.default_rng(rng), **options))
 
 
-def from_trace(
-    rng: np.random.Generator | int,
-    *,
-    throughputs: Source,
-    trace: Source,
-    num_jobs: int = 16,
-    **choice: Unpack[TraceChoice],
-) -> Fifo:
-    """Jobs of a real trace in the trace's order, with the throughputs of a published table.
-
-    The parameters and errors are those of :func:`instances.gavel.traces.jobs_from_trace`.
-    """
-    jobs, fields = jobs_from_trace(rng, throughputs=throughputs, trace=trace, num_jobs=num_jobs, **choice)
-    return Fifo(**fields).with_origin(jobs.attrs["origin"])
-
-
+from_trace = Fifo.from_trace
 from_frame = Fifo.from_frame
 
 

@@ -24,11 +24,9 @@ from typing import Annotated, Unpack
 
 import numpy as np
 
-from instances.data.lines import Source
 from instances.gavel.sharing import Allocation
 from instances.gavel.steps import SharingWithSteps
 from instances.gavel.synthetic import ClusterOptions, draw_cluster, draw_steps, three_jobs_on_two_types
-from instances.gavel.traces import TraceChoice, jobs_from_trace
 from instances.schema import Array, FloatArray, IntArray, default
 
 __all__ = ["FinishTimeFairness", "from_frame", "from_trace", "generate", "late_job", "three_jobs"]
@@ -111,22 +109,7 @@ def generate(
     )
 
 
-def from_trace(
-    rng: np.random.Generator | int,
-    *,
-    throughputs: Source,
-    trace: Source,
-    num_jobs: int = 16,
-    **choice: Unpack[TraceChoice],
-) -> FinishTimeFairness:
-    """Jobs of a real trace, all new, with the throughputs of a published table.
-
-    The parameters and errors are those of :func:`instances.gavel.traces.jobs_from_trace`.
-    """
-    jobs, fields = jobs_from_trace(rng, throughputs=throughputs, trace=trace, num_jobs=num_jobs, **choice)
-    return FinishTimeFairness(**fields, steps=jobs["steps"].to_numpy(float)).with_origin(jobs.attrs["origin"])
-
-
+from_trace = FinishTimeFairness.from_trace
 from_frame = FinishTimeFairness.from_frame
 
 

@@ -17,11 +17,9 @@ from typing import Unpack
 
 import numpy as np
 
-from instances.data.lines import Source
 from instances.gavel.sharing import Allocation
 from instances.gavel.steps import SharingWithSteps
 from instances.gavel.synthetic import ClusterOptions, draw_cluster, draw_steps, three_jobs_on_two_types
-from instances.gavel.traces import TraceChoice, jobs_from_trace
 
 __all__ = ["Makespan", "from_frame", "from_trace", "generate", "three_jobs"]
 
@@ -58,22 +56,7 @@ def generate(
     return Makespan(**fields, steps=draw_steps(rng, fields["throughputs"], spread=duration_spread))
 
 
-def from_trace(
-    rng: np.random.Generator | int,
-    *,
-    throughputs: Source,
-    trace: Source,
-    num_jobs: int = 16,
-    **choice: Unpack[TraceChoice],
-) -> Makespan:
-    """Jobs of a real trace with all their steps to do, and the throughputs of a published table.
-
-    The parameters and errors are those of :func:`instances.gavel.traces.jobs_from_trace`.
-    """
-    jobs, fields = jobs_from_trace(rng, throughputs=throughputs, trace=trace, num_jobs=num_jobs, **choice)
-    return Makespan(**fields, steps=jobs["steps"].to_numpy(float)).with_origin(jobs.attrs["origin"])
-
-
+from_trace = Makespan.from_trace
 from_frame = Makespan.from_frame
 
 

@@ -16,17 +16,16 @@ from typing import Annotated, Unpack
 
 import numpy as np
 
-from instances.data.lines import Source
-from instances.gavel.sharing import Allocation, Sharing
+from instances.gavel.sharing import Allocation
 from instances.gavel.synthetic import ClusterOptions, draw_cluster, three_jobs_on_two_types
-from instances.gavel.traces import TraceChoice, jobs_from_trace
+from instances.gavel.traces import TracedSharing
 from instances.schema import Array, FloatArray, default
 
 __all__ = ["MaxMinFairness", "from_frame", "from_trace", "generate", "space_sharing", "three_jobs"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class MaxMinFairness(Sharing):
+class MaxMinFairness(TracedSharing):
     """Jobs with weights that share a cluster; the other fields are those of :class:`Sharing`.
 
     Attributes
@@ -38,6 +37,7 @@ class MaxMinFairness(Sharing):
     problem = "gavel.max_min_fairness"
     sense = "max"
     measure = "least normalised throughput over weight"
+    of_trace = {"weights": "priority"}
 
     weights: Annotated[FloatArray, Array(float, "n", above=0)] = default(lambda dims: np.ones(dims["n"]))
 
@@ -65,22 +65,7 @@ def generate(
     return MaxMinFairness(**fields, weights=rng.integers(1, 5, n).astype(float) if weighted else np.ones(n))
 
 
-def from_trace(
-    rng: np.random.Generator | int,
-    *,
-    throughputs: Source,
-    trace: Source,
-    num_jobs: int = 16,
-    **choice: Unpack[TraceChoice],
-) -> MaxMinFairness:
-    """Jobs of a real trace, with the throughputs of a published table and the trace's priorities.
-
-    The parameters and errors are those of :func:`instances.gavel.traces.jobs_from_trace`.
-    """
-    jobs, fields = jobs_from_trace(rng, throughputs=throughputs, trace=trace, num_jobs=num_jobs, **choice)
-    return MaxMinFairness(**fields, weights=jobs["priority"].to_numpy(float)).with_origin(jobs.attrs["origin"])
-
-
+from_trace = MaxMinFairness.from_trace
 from_frame = MaxMinFairness.from_frame
 
 

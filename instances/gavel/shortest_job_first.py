@@ -16,11 +16,9 @@ from typing import Unpack
 
 import numpy as np
 
-from instances.data.lines import Source
 from instances.gavel.sharing import Allocation
 from instances.gavel.steps import SharingWithSteps
 from instances.gavel.synthetic import ClusterOptions, draw_cluster, draw_steps, three_jobs_on_two_types
-from instances.gavel.traces import TraceChoice, jobs_from_trace
 
 __all__ = ["ShortestJobFirst", "faster_together", "from_frame", "from_trace", "generate", "three_jobs"]
 
@@ -52,22 +50,7 @@ def generate(rng: np.random.Generator | int, **options: Unpack[ClusterOptions]) 
     return ShortestJobFirst(**fields, steps=draw_steps(rng, fields["throughputs"]))
 
 
-def from_trace(
-    rng: np.random.Generator | int,
-    *,
-    throughputs: Source,
-    trace: Source,
-    num_jobs: int = 16,
-    **choice: Unpack[TraceChoice],
-) -> ShortestJobFirst:
-    """Jobs of a real trace with all their steps to do, and the throughputs of a published table.
-
-    The parameters and errors are those of :func:`instances.gavel.traces.jobs_from_trace`.
-    """
-    jobs, fields = jobs_from_trace(rng, throughputs=throughputs, trace=trace, num_jobs=num_jobs, **choice)
-    return ShortestJobFirst(**fields, steps=jobs["steps"].to_numpy(float)).with_origin(jobs.attrs["origin"])
-
-
+from_trace = ShortestJobFirst.from_trace
 from_frame = ShortestJobFirst.from_frame
 
 

@@ -8,14 +8,15 @@ from typing import Annotated
 
 import numpy as np
 
-from instances.gavel.sharing import Allocation, Sharing
+from instances.gavel.sharing import Allocation
+from instances.gavel.traces import TracedSharing
 from instances.schema import Array, BoolArray, FloatArray
 
 __all__ = ["SharingWithSteps"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class SharingWithSteps(Sharing):
+class SharingWithSteps(TracedSharing):
     """Jobs with work left that share a cluster; the other fields are those of :class:`Sharing`.
 
     Attributes
@@ -24,6 +25,8 @@ class SharingWithSteps(Sharing):
         Steps that each job has left; also found as ``iterations``.  A job with 0 has finished: its time
         left is 0, whatever it receives.
     """
+
+    of_trace = {"steps": "steps"}
 
     steps: Annotated[FloatArray, Array(float, "n", minimum=0)]
 

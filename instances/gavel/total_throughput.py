@@ -14,16 +14,15 @@ from typing import Unpack
 
 import numpy as np
 
-from instances.data.lines import Source
-from instances.gavel.sharing import Allocation, Sharing
+from instances.gavel.sharing import Allocation
 from instances.gavel.synthetic import ClusterOptions, draw_cluster, three_jobs_on_two_types
-from instances.gavel.traces import TraceChoice, jobs_from_trace
+from instances.gavel.traces import TracedSharing
 
 __all__ = ["TotalThroughput", "from_frame", "from_trace", "generate", "three_jobs"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class TotalThroughput(Sharing):
+class TotalThroughput(TracedSharing):
     """Jobs that share a cluster; the fields are those of :class:`Sharing`."""
 
     problem = "gavel.total_throughput"
@@ -47,22 +46,7 @@ def generate(rng: np.random.Generator | int, **options: Unpack[ClusterOptions]) 
     return TotalThroughput(**draw_cluster(np.random.default_rng(rng), **options))
 
 
-def from_trace(
-    rng: np.random.Generator | int,
-    *,
-    throughputs: Source,
-    trace: Source,
-    num_jobs: int = 16,
-    **choice: Unpack[TraceChoice],
-) -> TotalThroughput:
-    """Jobs of a real trace, with the throughputs of a published table.
-
-    The parameters and errors are those of :func:`instances.gavel.traces.jobs_from_trace`.
-    """
-    jobs, fields = jobs_from_trace(rng, throughputs=throughputs, trace=trace, num_jobs=num_jobs, **choice)
-    return TotalThroughput(**fields).with_origin(jobs.attrs["origin"])
-
-
+from_trace = TotalThroughput.from_trace
 from_frame = TotalThroughput.from_frame
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, Unpack
 
 import numpy as np
 
@@ -35,6 +35,7 @@ __all__ = [
     "WORKER_TYPES",
     "ClusterChoice",
     "TraceChoice",
+    "TracedSharing",
     "active_jobs",
     "cluster",
     "draw_jobs",
@@ -371,6 +372,32 @@ def jobs_from_trace(
         options={"num_jobs": num_jobs, **choice},
     )
     return jobs, cluster(jobs, rates, **choice)
+
+
+class TracedSharing(Sharing):
+    """A policy's jobs that a trace can tell; the fields are those of :class:`Sharing`."""
+
+    of_trace: ClassVar[Mapping[str, str]] = {}
+    """Fields that columns of the trace hold, each with its column."""
+
+    @classmethod
+    def from_trace(
+        cls,
+        rng: np.random.Generator | int,
+        *,
+        throughputs: Source,
+        trace: Source,
+        num_jobs: int = 16,
+        **choice: Unpack[TraceChoice],
+    ) -> Self:
+        """Jobs of a real trace in the trace's order, all new, with the throughputs of a published table.
+
+        They have all their steps to do, and the trace's priorities for weights.  The parameters and errors are those
+        of :func:`instances.gavel.traces.jobs_from_trace`.
+        """
+        jobs, fields = jobs_from_trace(rng, throughputs=throughputs, trace=trace, num_jobs=num_jobs, **choice)
+        told = {name: jobs[column].to_numpy(float) for name, column in cls.of_trace.items()}
+        return cls(**fields, **told).with_origin(jobs.attrs["origin"])
 
 
 def active_jobs(

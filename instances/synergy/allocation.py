@@ -30,14 +30,12 @@ from typing import TYPE_CHECKING, Annotated, Unpack
 import numpy as np
 
 from instances.base import Plan, PlanError, Violation, exceeding
-from instances.data.lines import PathLike, Source
 from instances.schema import Array, IntArray
 from instances.synergy import sensitivity
 from instances.synergy.placement import SynergyPlacement
-from instances.synergy.sensitivity import CPU, MEMORY, THROUGHPUT, SensitiveJobs
+from instances.synergy.sensitivity import CPU, MEMORY, THROUGHPUT
 from instances.synergy.synthetic import JobOptions, draw_jobs
-from instances.synergy.traces import MixOptions, TraceChoice, jobs_from_mix, jobs_from_trace
-from instances.text import OpenFile
+from instances.synergy.traces import ProfiledJobs
 
 __all__ = ["SynergyAllocation", "SynergyAllocationPlan", "from_frame", "from_mix", "from_trace", "generate"]
 
@@ -59,7 +57,7 @@ class SynergyAllocationPlan(Plan):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class SynergyAllocation(SensitiveJobs[SynergyAllocationPlan]):
+class SynergyAllocation(ProfiledJobs[SynergyAllocationPlan]):
     """Jobs that divide the cluster's CPUs and memory; the fields are those of :class:`SensitiveJobs`."""
 
     problem = "synergy.allocation"
@@ -132,31 +130,6 @@ def generate(rng: np.random.Generator | int, **options: Unpack[JobOptions]) -> S
     return SynergyAllocation(**draw_jobs(rng, **options))
 
 
-def from_mix(
-    rng: np.random.Generator | int, *, throughputs: PathLike | OpenFile, **options: Unpack[MixOptions]
-) -> SynergyAllocation:
-    """Jobs of published models in a task mix.
-
-    The parameters and errors are those of :func:`instances.synergy.traces.jobs_from_mix`.
-    """
-    jobs, origin = jobs_from_mix(rng, throughputs=throughputs, **options)
-    return SynergyAllocation(**jobs).with_origin(origin)
-
-
-def from_trace(
-    rng: np.random.Generator | int,
-    *,
-    throughputs: PathLike | OpenFile,
-    trace: Source,
-    num_servers: int = 4,
-    **choice: Unpack[TraceChoice],
-) -> SynergyAllocation:
-    """Jobs drawn from a published trace until the GPUs are full.
-
-    The parameters and errors are those of :func:`instances.synergy.traces.jobs_from_trace`.
-    """
-    jobs, origin = jobs_from_trace(rng, throughputs=throughputs, trace=trace, num_servers=num_servers, **choice)
-    return SynergyAllocation(**jobs).with_origin(origin)
-
-
+from_mix = SynergyAllocation.from_mix
+from_trace = SynergyAllocation.from_trace
 from_frame = SynergyAllocation.from_frame

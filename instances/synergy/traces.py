@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypedDict, Unpack
+from typing import Any, Self, TypedDict, TypeVar, Unpack
 
 import numpy as np
 
+from instances.base import Plan
 from instances.data.lines import PathLike, Source
 from instances.data.origin import origin
 from instances.data.synergy import Profiles, read_profiles, read_trace
 from instances.synergy.profiles import TASKS
-from instances.synergy.sensitivity import from_matrix
+from instances.synergy.sensitivity import SensitiveJobs, from_matrix
 from instances.synergy.synthetic import SERVER_GPUS, SERVER_MEMORY, DemandOptions, Jobs, draw_demands
 from instances.text import OpenFile
 
-__all__ = ["MixOptions", "ServerChoice", "TraceChoice", "jobs_from_mix", "jobs_from_trace", "profiled"]
+__all__ = ["MixOptions", "ProfiledJobs", "ServerChoice", "TraceChoice", "jobs_from_mix", "jobs_from_trace", "profiled"]
 
 
 class ServerChoice(TypedDict, total=False):
@@ -192,3 +193,38 @@ def jobs_from_trace(
         repairs={"job is passed over, which no longer fits": passed, "job is drawn again": len(rows) - len({*rows})},
         options={"num_servers": num_servers, **choice},
     )
+
+
+P = TypeVar("P", bound=Plan)
+
+
+class ProfiledJobs(SensitiveJobs[P]):
+    """Jobs that may be of published models; the fields are those of :class:`SensitiveJobs`."""
+
+    @classmethod
+    def from_mix(
+        cls, rng: np.random.Generator | int, *, throughputs: PathLike | OpenFile, **options: Unpack[MixOptions]
+    ) -> Self:
+        """Jobs of published models in a task mix.
+
+        The parameters and errors are those of :func:`instances.synergy.traces.jobs_from_mix`.
+        """
+        jobs, origin = jobs_from_mix(rng, throughputs=throughputs, **options)
+        return cls(**jobs).with_origin(origin)
+
+    @classmethod
+    def from_trace(
+        cls,
+        rng: np.random.Generator | int,
+        *,
+        throughputs: PathLike | OpenFile,
+        trace: Source,
+        num_servers: int = 4,
+        **choice: Unpack[TraceChoice],
+    ) -> Self:
+        """Jobs drawn from a published trace until the GPUs are full.
+
+        The parameters and errors are those of :func:`instances.synergy.traces.jobs_from_trace`.
+        """
+        jobs, origin = jobs_from_trace(rng, throughputs=throughputs, trace=trace, num_servers=num_servers, **choice)
+        return cls(**jobs).with_origin(origin)

@@ -27,13 +27,11 @@ import numpy as np
 from instances import pictures
 from instances.arithmetic import dot, total
 from instances.base import Plan, PlanError, Violation, exceeding
-from instances.data.lines import PathLike, Source
 from instances.schema import Array, BoolArray, FloatArray, IntArray, Scalar
 from instances.synergy.allocation import SynergyAllocation
-from instances.synergy.sensitivity import CPU, MEMORY, THROUGHPUT, SensitiveJobs, from_matrix
+from instances.synergy.sensitivity import CPU, MEMORY, THROUGHPUT, from_matrix
 from instances.synergy.synthetic import JobOptions, draw_jobs
-from instances.synergy.traces import MixOptions, TraceChoice, jobs_from_mix, jobs_from_trace
-from instances.text import OpenFile
+from instances.synergy.traces import ProfiledJobs
 
 __all__ = [
     "Tuning",
@@ -73,7 +71,7 @@ class TuningPlan(Plan):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Tuning(SensitiveJobs[TuningPlan]):
+class Tuning(ProfiledJobs[TuningPlan]):
     """Jobs to configure and place; the other fields are those of :class:`SensitiveJobs`.
 
     Jobs times servers are at most 50,000,000: plans have an entry for each.
@@ -212,33 +210,8 @@ def generate(rng: np.random.Generator | int, *, allow_split: bool = True, **opti
     return Tuning(**draw_jobs(rng, **options), allow_split=allow_split)
 
 
-def from_mix(
-    rng: np.random.Generator | int, *, throughputs: PathLike | OpenFile, **options: Unpack[MixOptions]
-) -> Tuning:
-    """Jobs of published models in a task mix.
-
-    The parameters and errors are those of :func:`instances.synergy.traces.jobs_from_mix`.
-    """
-    jobs, origin = jobs_from_mix(rng, throughputs=throughputs, **options)
-    return Tuning(**jobs).with_origin(origin)
-
-
-def from_trace(
-    rng: np.random.Generator | int,
-    *,
-    throughputs: PathLike | OpenFile,
-    trace: Source,
-    num_servers: int = 4,
-    **choice: Unpack[TraceChoice],
-) -> Tuning:
-    """Jobs drawn from a published trace until the GPUs are full.
-
-    The parameters and errors are those of :func:`instances.synergy.traces.jobs_from_trace`.
-    """
-    jobs, origin = jobs_from_trace(rng, throughputs=throughputs, trace=trace, num_servers=num_servers, **choice)
-    return Tuning(**jobs).with_origin(origin)
-
-
+from_mix = Tuning.from_mix
+from_trace = Tuning.from_trace
 from_frame = Tuning.from_frame
 
 
