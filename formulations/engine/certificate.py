@@ -64,7 +64,7 @@ def proves_infeasible(program: LinearProgram, prices: FloatArray | None = None) 
 
 
 def directions(program: LinearProgram) -> LinearProgram:
-    """The program of the best direction, of steps of at most 1, that no row or bound ever ends."""
+    """Return the program of the best direction, of steps of at most 1, that no row or bound ever ends."""
     return replace(
         program,
         offset=0.0,
