@@ -86,14 +86,17 @@ def building() -> Iterator[None]:
     if left() == math.inf:
         yield
         return
-    logger = logging.getLogger("pyomo.core")
-    logger.addFilter(_is_error)
+    # A filter of the first would not see what is logged by the name of the second.
+    loggers = [logging.getLogger(name) for name in ("pyomo.core", "pyomo.core.util")]
+    for logger in loggers:
+        logger.addFilter(_is_error)
     token = _building.set(True)
     try:
         yield
     finally:
         _building.reset(token)
-        logger.removeFilter(_is_error)
+        for logger in loggers:
+            logger.removeFilter(_is_error)
 
 
 def members(items: Iterable[T]) -> Iterator[T]:

@@ -283,7 +283,7 @@ def unsolved(
     at_hand = formulation(instance.problem).trivial_bound
     nothing = -math.inf if instance.sense == "min" else math.inf
     bound = nothing if at_hand is None else at_hand(instance)
-    result = Result("unknown", None, bound, None, solve_seconds, why)
+    result = Result("unknown", None, bound, None, solve_seconds, why, "" if math.isinf(bound) else "argument")
     return judged(instance, None, result, began=began, solver=solver, solver_version="", start=start)
 
 

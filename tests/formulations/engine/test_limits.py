@@ -184,3 +184,28 @@ def test_time_that_ends_while_a_reason_is_looked_for_leaves_the_proof(monkeypatc
     result = formulations.Result("infeasible", None, math.inf, None, 0.0, "Infeasible", "one run")
     found = formulations.judged(instance, None, result, began=time.perf_counter(), solver="", solver_version="")
     assert (found.status, found.message) == ("infeasible", "Infeasible")
+
+
+def test_pyomo_logs_nothing_where_only_time_is_up(caplog: pytest.LogCaptureFixture) -> None:
+    """Wherever in a model it is noticed: in the sum of a row, too."""
+
+    def late(model: pyo.ConcreteModel) -> Any:
+        class Late:
+            def __iter__(self) -> Any:
+                raise clock.TimeIsUp
+
+        return pyo.quicksum(Late()) <= 1
+
+    model = pyo.ConcreteModel()
+    with pytest.raises(clock.TimeIsUp), clock.within(600), clock.building():
+        model.row = pyo.Constraint(rule=late)
+    assert caplog.records == []
+
+
+def test_a_bound_at_hand_rests_on_an_argument() -> None:
+    entry = CATALOGUE["synergy.placement"]
+    instance = entry.generate(np.random.default_rng(0), num_servers=2)
+    at_hand = formulations.formulation("synergy.placement").trivial_bound
+    assert at_hand is not None
+    solution = formulations.solve(instance, time_limit=AT_ONCE)
+    assert (solution.bound, solution.proof) == (at_hand(instance), "argument")
