@@ -74,10 +74,19 @@ def build(instance: BaseAllocation) -> pyo.ConcreteModel:
 
 
 def read(model: pyo.ConcreteModel) -> BaseAllocationPlan:
-    """Return the plan in which jobs begin in the order of ``starts``, each as early as it can."""
+    """Return the plan in which jobs begin in the order of ``after``, and of ``starts``, each as early as it can.
+
+    Of jobs that are shorter than what a solver tolerates, the times alone do not tell which was first.
+    """
     instance: BaseAllocation = model.instance
     starts = {job: pyo.value(model.starts[job]) for job in model.JOBS}
-    return instance.in_order(sorted(starts, key=lambda job: starts[job]))
+    before = {j: {i for i in model.JOBS if i != j and pyo.value(model.after[i, j]) > 0.5} for j in model.JOBS}
+    order: list[int] = []
+    while before:
+        free = [job for job, others in before.items() if others.isdisjoint(before)]
+        order.append(min(free or before, key=lambda job: starts[job]))
+        del before[order[-1]]
+    return instance.in_order(order)
 
 
 def write(model: pyo.ConcreteModel, plan: BaseAllocationPlan) -> None:

@@ -1,5 +1,6 @@
 """aryl.base_allocation: the heuristics against a naive simulation, and the judge second by second."""
 
+import numpy as np
 import pyomo.environ as pyo
 import pytest
 from hypothesis import given
@@ -9,6 +10,7 @@ import formulations
 from heuristics.aryl import base_allocation as heuristics
 from instances import InstanceError
 from instances.aryl.base_allocation import BaseAllocation, BaseAllocationPlan, generate, short_but_large
+from instances.base import agree
 
 from ..second_opinion import optimum
 
@@ -175,3 +177,18 @@ def test_a_job_that_is_too_large_is_said_before_anything_else() -> None:
     found = formulations.solve(BaseAllocation(capacity=4, gpu_demands=[1, 2, 1, 5], running_times=[1, 1e6, 1, 1]))
     assert (found.status, found.proof) == ("infeasible", "argument")
     assert found.message == "job 3 needs 5 GPUs, there are 4"
+
+
+@pytest.mark.parametrize("seed", [20, 96, 139])
+def test_jobs_shorter_than_what_a_solver_tolerates_come_in_order(seed: int) -> None:
+    """Beside a job of a day, a solver tells no starts of jobs of milliseconds apart; what is after what, it does."""
+    rng = np.random.default_rng(seed)
+    n, capacity = int(rng.integers(1, 6)), int(rng.integers(1, 8))
+    instance = BaseAllocation(
+        capacity=capacity,
+        gpu_demands=rng.integers(1, capacity + 1, n),
+        running_times=10 ** rng.uniform(-3, 5, n),
+    )
+    found = formulations.solve(instance)
+    assert found.status == "optimal"
+    assert agree(found.objective, float(optimum(instance)))
