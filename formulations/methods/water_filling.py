@@ -70,7 +70,7 @@ PRECISION = 1e-8
 SATURATED = 1e-6
 """Without prices: a job is frozen when it can rise by no more than this, relative to its ceiling."""
 EXACT = 1e-6
-"""By how much the last allocation may differ from the levels, relative to ceilings, for a proof."""
+"""By how much the last allocation may differ from a level, relative to that level, for a proof."""
 REPAIRS = 20
 """How often limits may be eased that froze jobs too early by rounding."""
 MIXED_JOBS = 64
@@ -364,10 +364,13 @@ def _ended(
     message: str,
 ) -> WaterFilling:
     """Make the outcome, complete only when the allocation gives each job its level and no more."""
-    off = float((np.abs(instance.normalized_throughputs(allocation) - vector) / _scales(instance)).max())
+    scales = _scales(instance)
+    # Levels can be as far apart as weights are: each is looked at in its own size, but for what rounding leaves of 0.
+    sizes = np.where(vector > TIE * scales, np.minimum(vector, scales), scales)
+    off = float((np.abs(instance.normalized_throughputs(allocation) - vector) / sizes).max())
     if complete and off > EXACT:
         complete = False
-        message += f"; the allocation is {off:.1g} of a ceiling off the levels"
+        message += f"; the allocation is {off:.1g} of a level off it"
     return WaterFilling(levels, vector, allocation, complete, bound, programs, seconds, message)
 
 

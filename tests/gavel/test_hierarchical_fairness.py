@@ -1,6 +1,7 @@
 """Water filling over entities: exact fractions on one type, the definition step by step elsewhere."""
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations, permutations, product
 from typing import Any
@@ -685,3 +686,42 @@ def test_the_printed_steps_of_the_example():
         plan = water_filling.printed_water_filling(four_jobs(), favoured=favoured)
         assert four_jobs().violations(plan) == []
         assert plan.normalized_throughputs == pytest.approx([1] * 4, abs=1e-5)
+
+
+def test_levels_far_apart_are_optimal_only_to_their_own_size() -> None:
+    """Weights over ten decades."""
+    proven = 0
+    for seed in range(120):
+        rng = np.random.default_rng(seed)
+        instance = on_one_type(rng)
+        e, n = len(instance.entity_weights), instance.num_jobs
+        far = {"entity_weights": 10 ** rng.uniform(-5, 5, e), "weights": 10 ** rng.uniform(-5, 5, n)}
+        instance = replace(instance, **far)
+        found: Any = formulations.solve(instance)
+        exact = np.array([float(level) for level in by_definition(instance)])
+        right = bool((np.abs(found.plan.normalized_throughputs - exact) <= 1e-6 * exact).all())
+        assert right or found.status == "feasible", instance.to_dict()
+        proven += found.status == "optimal"
+    assert proven >= 100
+
+
+def test_an_allocation_off_a_small_level_is_no_proof() -> None:
+    """Half of a level of a millionth is missing, which is nothing beside the job's ceiling."""
+    instance = HierarchicalFairness(
+        throughputs=[[1.0], [1.0]], num_workers=[1], entities=[0, 1], entity_weights=[1.0, 1e-6], weights=[1.0, 1.0]
+    )
+    levels = water_filling.water_filling(instance)
+    assert levels.complete
+    short = np.array([[1.0], [0.5]]) * levels.allocation.time_fractions
+    ended = water_filling._ended(
+        instance,
+        levels.levels,
+        levels.vector,
+        Allocation(time_fractions=short),
+        True,
+        bound=levels.bound,
+        programs=1,
+        seconds=0.0,
+        message="",
+    )
+    assert (ended.complete, ended.message) == (False, "; the allocation is 0.5 of a level off it")
