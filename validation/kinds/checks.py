@@ -290,7 +290,11 @@ class CheckReport:
                 "without_plan": one.without_plan,
                 "reason": one.reason,
                 "instance": None if one.instance is None else one.instance.to_dict(),
-                "plan": one.plan.to_dict() if isinstance(one.plan, Plan) else one.plan and _shown(one.plan),
+                "plan": one.plan.to_dict()
+                if isinstance(one.plan, Plan)
+                else None
+                if one.plan is None
+                else _shown(one.plan),
                 "path": None if one.path is None else str(one.path),
             }
             for one in self.results

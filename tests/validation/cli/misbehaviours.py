@@ -38,6 +38,10 @@ def another_type(instance: Reclaim) -> Any:
     return 3
 
 
+def a_bare_array(instance: Reclaim) -> Any:
+    return np.zeros(0)
+
+
 def another_plan(instance: Reclaim) -> Any:
     return ElasticAllocationPlan(extra_workers=np.array([1]))
 

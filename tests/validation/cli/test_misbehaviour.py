@@ -19,7 +19,7 @@ from validation.errors import HeuristicFailedError
 from validation.kernel.asking import Asking, ask_here
 from validation.kernel.judging import Status, judge
 from validation.kinds import hunt
-from validation.kinds.checks import CheckError, Subject
+from validation.kinds.checks import CheckError, Subject, check_heuristic
 from validation.kinds.judge.judging import judge_on
 from validation.kinds.study.cells import judged
 from validation.replay import decider
@@ -38,6 +38,7 @@ STATUS = {
     "infinity": Status.FAILED,
     "negative": Status.INFEASIBLE,
     "another_type": Status.FAILED,
+    "a_bare_array": Status.FAILED,
     "another_plan": Status.FAILED,
     "another_shape": Status.FAILED,
     "too_short": Status.INFEASIBLE,
@@ -133,6 +134,14 @@ def test_every_command_says_the_same(name: str) -> None:
 def test_checks_judge_alike(name: str) -> None:
     # Whether None is allowed is one check among others, which says nothing where no plan exists.
     assert by_check(f"{FILE}:{name}") == (Status.DECLINED if name == "strict" else STATUS[name])
+
+
+@pytest.mark.parametrize("name", ["none", "another_type", "a_bare_array"])
+def test_a_report_of_checks_has_what_came_in_place_of_a_plan(name: str, tmp_path: Path) -> None:
+    report = check_heuristic(PROBLEM, f"{FILE}:{name}", max_examples=3, output=tmp_path).to_dict()
+    (failed,) = [one for one in report["results"] if one["name"] == "returns_a_plan"]
+    assert failed["status"] == "failed"
+    assert (failed["plan"] is None) == (name == "none")
 
 
 @pytest.mark.parametrize(
