@@ -1,7 +1,6 @@
 """What judges AFS's claims: the optima against the models, the enumerations against plain loops."""
 
 import itertools
-from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -16,19 +15,7 @@ from instances.afs.simulation import State, simulate
 from instances.afs.two_job import AfsTwoJobPlan
 from validation.claims.afs import elastic_sharing, gpu_placement, network_packing, two_job
 
-
-def every(step: int, stream: Iterable[Any], number: int = 12) -> list[Any]:
-    """So many instances of a stream, ``step`` apart."""
-    found = list(itertools.islice(stream, 0, number * step, step))
-    assert len(found) == number
-    return found
-
-
-def optimum(instance: Any) -> float:
-    solution = formulations.solve(instance)
-    assert solution.status == "optimal"
-    assert solution.objective is not None
-    return solution.objective
+from ..claims import every, optimum
 
 
 def test_cases_b1_and_b2_are_told_apart() -> None:

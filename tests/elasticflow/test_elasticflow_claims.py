@@ -17,12 +17,7 @@ from instances.elasticflow.minimum_satisfactory_share import MinimumSatisfactory
 from validation.claims.elasticflow import allocation, minimum_satisfactory_share, placement
 from validation.claims.elasticflow.sharing import least_gpu_time, speeds_up
 
-
-def every(step: int, stream: Any, number: int) -> list[Any]:
-    """So many instances of a stream, ``step`` apart."""
-    found = list(itertools.islice(stream, 0, number * step, step))
-    assert len(found) == number
-    return found
+from ..claims import every
 
 
 def least(instance: Any) -> float | None:

@@ -20,6 +20,7 @@ from validation.problems.synergy.allocation import strategy as allocations
 from validation.problems.synergy.sensitivity import fair_by_default
 
 from ..effort import rounds
+from .small import assert_dominated_change_nothing, assert_fair_by_definition, cluster_of
 
 
 def tiny(rng: np.random.Generator) -> dict[str, Any]:
@@ -55,15 +56,7 @@ def fair_by_definition(fields: dict[str, Any]) -> list[float | None]:
 
 
 def test_the_fair_share_is_the_best_within_the_proportional_one() -> None:
-    rng = np.random.default_rng(1)
-    looked = 0
-    for _ in rounds(130):
-        fields = tiny(rng)
-        fair = fair_by_definition(fields)
-        if None not in fair:
-            assert SynergyAllocation(**fields).fair_throughputs.tolist() == fair
-            looked += 1
-    assert looked > 30
+    assert_fair_by_definition(SynergyAllocation, tiny, fair_by_definition, rounds(130))
 
 
 # --- dominated configurations -------------------------------------------------------------------
@@ -85,22 +78,16 @@ def test_undominated_by_definition() -> None:
         assert undominated(rows.astype(float)).tolist() == kept
 
 
+def with_fair(rng: np.random.Generator) -> dict[str, Any]:
+    fields = tiny(rng)
+    return fields | {"fair_throughputs": rng.integers(0, 3, len(fields["configs"])).tolist()}
+
+
 def test_leaving_dominated_configurations_out_changes_no_optimum() -> None:
-    """Neither the program's nor the relaxation's, with the same data and every configuration kept."""
+    """Neither the program's nor the relaxation's."""
     rng = np.random.default_rng(4)
-    left_out = 0
-    for _ in rounds(50):
-        fields = tiny(rng)
-        fields["fair_throughputs"] = rng.integers(0, 3, len(fields["configs"])).tolist()
-        instance, whole = SynergyAllocation(**fields), SynergyAllocation(**fields)
-        vars(whole)["undominated"] = tuple(np.arange(len(table)) for table in whole.configs)
-        left_out += sum(map(len, whole.undominated)) - sum(map(len, instance.undominated))
-        for model_of in (formulations.build, relaxation):
-            ours, full = (formulations.solve(model_of(i)) for i in (instance, whole))
-            assert ours.status == full.status
-            if full.status == "optimal":
-                assert ours.bound == pytest.approx(full.bound, abs=1e-9)
-    assert left_out > 60
+    drawn = (with_fair(rng) for _ in rounds(50))
+    assert_dominated_change_nothing(SynergyAllocation, drawn, 61, (formulations.build, relaxation))
 
 
 def test_the_published_grid_shrinks(data: Path) -> None:
@@ -126,18 +113,14 @@ def test_theorem_4_1_bound_holds_above_the_program_and_above_any_placement() -> 
 
 
 def test_as_printed_gpus_are_no_limit() -> None:
-    instance = SynergyAllocation(
-        num_servers=1, server_gpus=1, server_cpus=4, server_memory=4, gpu_demands=[3, 3], configs=[[[1, 1, 1]]] * 2
-    )
+    instance = SynergyAllocation(**cluster_of(1, 1, 4, 4), gpu_demands=[3, 3], configs=[[[1, 1, 1]]] * 2)
     assert formulations.solve(instance).objective == 2
 
 
 def test_as_built_a_share_off_the_grid_keeps_the_program_feasible() -> None:
     """7 cores for 2 GPUs: the share of 3.5 is no point of the profile, so (5) compares with 3 cores."""
     table = from_matrix([[1.0], [1.5], [2.0]], [1, 3, 4], [10.0])
-    instance = SynergyAllocation(
-        num_servers=1, server_gpus=2, server_cpus=7, server_memory=20, gpu_demands=[1, 1], configs=[table, table]
-    )
+    instance = SynergyAllocation(**cluster_of(1, 2, 7, 20), gpu_demands=[1, 1], configs=[table, table])
     assert instance.fair_throughputs.tolist() == [1.5, 1.5]
     assert formulations.solve(instance).objective == 3.5
     # Comparing with the next point above the share instead would ask for 8 cores of 7.
@@ -275,10 +258,7 @@ def test_heuristics_keep_their_promises(instance: SynergyAllocation) -> None:
 def test_greedy_takes_the_best_rate_first() -> None:
     """4 spare cores: job 1 gains 3 with 2 of them, job 0 gains 4 with all; memory plays no part."""
     instance = SynergyAllocation(
-        num_servers=1,
-        server_gpus=2,
-        server_cpus=8.0,
-        server_memory=0.0,
+        **cluster_of(1, 2, 8.0, 0.0),
         gpu_demands=[1, 1],
         configs=[[[2, 0, 1], [6, 0, 5]], [[2, 0, 1], [4, 0, 4]]],
         fair_throughputs=[1, 1],

@@ -14,6 +14,7 @@ from instances.synergy.heterogeneous_allocation import HeterogeneousAllocation, 
 from validation.problems.synergy.heterogeneous_allocation import strategy as allocations
 
 from ..effort import rounds
+from .small import assert_dominated_change_nothing, assert_fair_by_definition
 
 
 def tiny(rng: np.random.Generator) -> dict[str, Any]:
@@ -46,15 +47,7 @@ def fair_by_definition(fields: dict[str, Any]) -> list[float | None]:
 
 
 def test_the_fair_share_is_the_best_within_the_proportional_one() -> None:
-    rng = np.random.default_rng(1)
-    looked = 0
-    for _ in rounds(170):
-        fields = tiny(rng)
-        fair = fair_by_definition(fields)
-        if None not in fair:
-            assert HeterogeneousAllocation(**fields).fair_throughputs.tolist() == fair
-            looked += 1
-    assert looked > 30
+    assert_fair_by_definition(HeterogeneousAllocation, tiny, fair_by_definition, rounds(170))
 
 
 def test_one_type_is_the_homogeneous_problem_with_a_limit_on_gpus() -> None:
@@ -98,19 +91,14 @@ def test_as_built_the_default_of_fair_is_met_on_every_type() -> None:
     assert formulations.solve(stricter).status == "infeasible"
 
 
+def with_fair(rng: np.random.Generator) -> dict[str, Any]:
+    fields = tiny(rng)
+    return fields | {"fair_throughputs": rng.integers(0, 3, len(fields["configs"])).tolist()}
+
+
 def test_leaving_dominated_configurations_out_changes_no_optimum() -> None:
     rng = np.random.default_rng(4)
-    left_out = 0
-    for _ in rounds(30):
-        fields = tiny(rng)
-        fields["fair_throughputs"] = rng.integers(0, 3, len(fields["configs"])).tolist()
-        instance, whole = HeterogeneousAllocation(**fields), HeterogeneousAllocation(**fields)
-        vars(whole)["undominated"] = tuple(np.arange(len(table)) for table in whole.configs)
-        left_out += sum(map(len, whole.undominated)) - sum(map(len, instance.undominated))
-        ours, full = formulations.solve(instance), formulations.solve(whole)
-        assert ours.status == full.status
-        assert ours.objective == (None if full.objective is None else pytest.approx(full.objective))
-    assert left_out > 15
+    assert_dominated_change_nothing(HeterogeneousAllocation, (with_fair(rng) for _ in rounds(30)), 16)
 
 
 # --- judging ------------------------------------------------------------------------------------

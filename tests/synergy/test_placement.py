@@ -20,6 +20,7 @@ from instances.synergy.placement import SynergyPlacement, SynergyPlacementPlan, 
 
 from ..effort import rounds
 from ..second_opinion import optimum
+from .small import cluster_of
 
 
 def tiny(rng: np.random.Generator, *, servers: int = 2, integral: bool = False) -> dict[str, Any]:
@@ -86,10 +87,7 @@ def with_full_gpus(rng: np.random.Generator, *, servers: int) -> SynergyPlacemen
     demands = np.append(split, servers * gpus - split.sum()).astype(float)
     cores, memory = rng.exponential(1.0, (2, len(demands)))
     return SynergyPlacement(
-        num_servers=servers,
-        server_gpus=gpus,
-        server_cpus=10.0,
-        server_memory=10.0,
+        **cluster_of(servers, gpus, 10.0, 10.0),
         demands=np.column_stack(
             [
                 demands,
@@ -124,10 +122,7 @@ def test_whole_numbers_of_gpus_on_full_servers_change_no_optimum() -> None:
 def test_the_only_fragmented_job_cannot_have_one_gpu_where_gpus_are_full() -> None:
     """One job has more cores than a server.  Its GPU cannot be cut alone: each server would carry part of one."""
     demands = [[1, 9, 1], [1, 2, 1], [1, 1, 1], [1, 1, 1]]
-    roomy, full = (
-        SynergyPlacement(num_servers=2, server_gpus=gpus, server_cpus=8, server_memory=8, demands=demands)
-        for gpus in (3, 2)
-    )
+    roomy, full = (SynergyPlacement(**cluster_of(2, gpus, 8, 8), demands=demands) for gpus in (3, 2))
     assert formulations.solve(roomy).objective == 1
     assert formulations.solve(full).objective == 2
     assert not hasattr(formulations.build(roomy), "not_alone")
@@ -242,9 +237,7 @@ def test_whole_gpus_are_not_for_walks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_jobs_larger_than_a_server_are_a_bound_without_a_search() -> None:
     """A plan that fragments nothing else needs no model."""
-    instance = SynergyPlacement(
-        num_servers=2, server_gpus=2, server_cpus=4, server_memory=4, demands=[[2, 8, 2], [1, 0, 3], [1, 0, 3]]
-    )
+    instance = SynergyPlacement(**cluster_of(2, 2, 4, 4), demands=[[2, 8, 2], [1, 0, 3], [1, 0, 3]])
     solution = formulations.solve(instance)
     assert solution.objective == larger_than_a_server(instance) == 1
     again = formulations.solve(instance, start=solution.plan)
@@ -289,7 +282,7 @@ def _fields(instance: SynergyPlacement) -> dict[str, Any]:
 
 
 def test_there_is_no_vertex_where_nothing_fits() -> None:
-    instance = SynergyPlacement(num_servers=1, server_gpus=1, server_cpus=1, server_memory=1, demands=[[1, 2, 0]])
+    instance = SynergyPlacement(**cluster_of(1, 1, 1, 1), demands=[[1, 2, 0]])
     assert vertex(instance) is None
     assert formulations.solve(instance).status == "infeasible"
 

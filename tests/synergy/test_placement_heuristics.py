@@ -14,6 +14,8 @@ from instances.synergy.placement import SynergyPlacement, SynergyPlacementPlan, 
 from validation.problems.synergy.placement import strategy as placements
 from validation.testing.transform import rescaled
 
+from .small import cluster_of
+
 
 @pytest.mark.parametrize("method", [best_fit, balanced_fit, swap_fit])
 @given(placements())
@@ -33,17 +35,13 @@ def test_a_placement_is_found_where_shares_are_continuous(
 
 
 def test_best_fit_takes_the_tightest_server() -> None:
-    instance = SynergyPlacement(
-        num_servers=2, server_gpus=4, server_cpus=9, server_memory=9, demands=[[3, 1, 1], [2, 1, 1], [1, 1, 1]]
-    )
+    instance = SynergyPlacement(**cluster_of(2, 4, 9, 9), demands=[[3, 1, 1], [2, 1, 1], [1, 1, 1]])
     assert best_fit(instance).shares.tolist() == [[1, 0], [0, 1], [1, 0]]
 
 
 def test_balanced_fit_takes_the_server_that_it_leaves_most_balanced() -> None:
     """Jobs of 8 and 6 of 9 cores go to different servers; then the job of 2 GPUs goes where cores are left."""
-    instance = SynergyPlacement(
-        num_servers=2, server_gpus=4, server_cpus=9, server_memory=9, demands=[[1, 6, 1], [1, 8, 1], [2, 1, 1]]
-    )
+    instance = SynergyPlacement(**cluster_of(2, 4, 9, 9), demands=[[1, 6, 1], [1, 8, 1], [2, 1, 1]])
     assert best_fit(instance).shares.tolist() == [[0, 1], [1, 0], [1, 0]]
     assert balanced_fit(instance).shares.tolist() == [[0, 1], [1, 0], [0, 1]]
 
@@ -70,9 +68,7 @@ def test_best_fit_keeps_every_resource_when_it_exchanges_shares() -> None:
     rng = np.random.default_rng(0)
     demands = np.column_stack([np.full(16, 1.0), rng.uniform(1, 5, 16), rng.uniform(1, 5, 16)])
     total = demands.sum(axis=0)
-    instance = SynergyPlacement(
-        num_servers=2, server_gpus=8, server_cpus=total[1] / 2, server_memory=total[2] / 2, demands=demands
-    )
+    instance = SynergyPlacement(**cluster_of(2, 8, total[1] / 2, total[2] / 2), demands=demands)
     plan = best_fit(instance)
     assert instance.violations(plan) == []
     assert instance.objective(plan) <= 3
@@ -81,11 +77,7 @@ def test_best_fit_keeps_every_resource_when_it_exchanges_shares() -> None:
 def test_swap_fit_swaps() -> None:
     """By size, jobs 0 and 4 come to 11 of 10 cores on the first server; job 2, for job 4, has two less."""
     instance = SynergyPlacement(
-        num_servers=2,
-        server_gpus=3,
-        server_cpus=10,
-        server_memory=9,
-        demands=[[1, 7, 4], [1, 3, 1], [1, 2, 5], [1, 3, 2], [1, 4, 5]],
+        **cluster_of(2, 3, 10, 9), demands=[[1, 7, 4], [1, 3, 1], [1, 2, 5], [1, 3, 2], [1, 4, 5]]
     )
     assert instance.objective(balanced_fit(instance)) == 1
     assert swap_fit(instance).shares.tolist() == [[1, 0], [0, 1], [1, 0], [0, 1], [0, 1]]
@@ -125,11 +117,7 @@ def test_the_unit_of_memory_decides_nothing() -> None:
     cpus = [1, 0, 4, 0, 1, 1, 4, 2, 23, 6, 5, 0, 12, 0, 2, 4, 0, 2, 0, 5, 1, 4]
     memory = [1, 25, 50, 15, 1, 80, 160, 15, 175, 250, 120, 2, 35, 60, 85, 60, 60, 25, 140, 20, 250, 5]
     instance = SynergyPlacement(
-        num_servers=4,
-        server_gpus=8,
-        server_cpus=24.0,
-        server_memory=459.0,
-        demands=np.column_stack([gpus, cpus, memory]).astype(float),
+        **cluster_of(4, 8, 24.0, 459.0), demands=np.column_stack([gpus, cpus, memory]).astype(float)
     )
     units = [rescaled(instance, ("server_memory", "demands[2]"), 2.0**exponent) for exponent in range(-30, 31)]
     assert len({one.objective(best_fit(one)) for one in units}) == 1

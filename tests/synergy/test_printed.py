@@ -27,6 +27,8 @@ from instances.synergy.tuning import (
     table_3,
 )
 
+from .small import cluster_of
+
 # --- sections 2 and 2.1 ---------------------------------------------------------------------------
 
 
@@ -99,9 +101,7 @@ def test_w_is_that_of_the_whole_job() -> None:
 
 def test_the_least_demand_that_saturates() -> None:
     table = np.array([[3, 60, 1], [6, 60, 1.9], [9, 60, 2], [9, 30, 1.99], [4, 60, 1.7]])
-    instance = Tuning(
-        num_servers=1, server_gpus=2, server_cpus=10.0, server_memory=120.0, gpu_demands=[1], configs=[table]
-    )
+    instance = Tuning(**cluster_of(1, 2, 10.0, 120.0), gpu_demands=[1], configs=[table])
     assert [int(instance.best_case(tolerance)[0]) for tolerance in (0, 0.01, 0.05, 0.15)] == [2, 3, 1, 4]
     assert tune(instance, saturation=0.05).choices.tolist() == [1]
     assert greedy(instance, saturation=0.15).choices.tolist() == [4]
@@ -115,10 +115,7 @@ def test_the_least_demand_that_saturates() -> None:
 def test_greedy_puts_each_job_on_one_server() -> None:
     """Two servers of 2 GPUs: after jobs of 1 GPU on each, the job of 2 GPUs fits none, and one of 3 never does."""
     instance = Tuning(
-        num_servers=2,
-        server_gpus=2,
-        server_cpus=3.0,
-        server_memory=0.0,
+        **cluster_of(2, 2, 3.0, 0.0),
         gpu_demands=[1, 1, 2],
         configs=[[[2, 0, 1]], [[2, 0, 1]], [[2, 0, 1]]],
         fair_throughputs=[1, 1, 1],
@@ -133,10 +130,7 @@ def test_greedy_puts_each_job_on_one_server() -> None:
 def test_the_cap_of_a_machine_type_is_that_of_one_of_its_servers() -> None:
     """Two servers of 2 GPUs and 4 cores, or one of 3 GPUs and 9 cores: 6 cores are too many on the former only."""
     instance = heterogeneous_allocation.HeterogeneousAllocation(
-        num_servers=[2, 1],
-        server_gpus=[2, 3],
-        server_cpus=[4.0, 9.0],
-        server_memory=[4.0, 9.0],
+        **cluster_of([2, 1], [2, 3], [4.0, 9.0], [4.0, 9.0]),
         gpu_demands=[2],
         configs=[[[6, 5, 9], [6, 5, 3], [2, 2, 1]]],
         config_types=[[0, 1, 0]],

@@ -13,6 +13,7 @@ from instances.synergy.queue import fifo, ftf, las, runnable, srtf
 from instances.synergy.tuning import Tuning, generate
 
 from ..effort import rounds
+from .small import cluster_of
 
 
 def test_policies_order_the_queue() -> None:
@@ -73,10 +74,7 @@ def test_a_round_of_a_longer_queue_runs_whole_under_tune() -> None:
 def two_types(*gpu_demands: int, gpus: tuple[int, int] = (2, 2)) -> HeterogeneousAllocation:
     """Jobs that are twice as fast on the second of two machines, with a core for each GPU."""
     return HeterogeneousAllocation(
-        num_servers=[1, 1],
-        server_gpus=gpus,
-        server_cpus=np.array(gpus, float),
-        server_memory=[0.0, 0.0],
+        **cluster_of([1, 1], gpus, np.array(gpus, float), [0.0, 0.0]),
         gpu_demands=gpu_demands,
         configs=[[[g, 0, g], [g, 0, 2 * g]] for g in gpu_demands],
         config_types=[[0, 1]] * len(gpu_demands),
@@ -110,10 +108,7 @@ def test_what_is_left_is_used_until_no_waiting_job_fits() -> None:
 
 def test_each_type_has_a_second_stage() -> None:
     instance = HeterogeneousAllocation(
-        num_servers=[1, 2],
-        server_gpus=[2, 2],
-        server_cpus=[4.0, 4.0],
-        server_memory=[8.0, 8.0],
+        **cluster_of([1, 2], [2, 2], [4.0, 4.0], [8.0, 8.0]),
         gpu_demands=[2, 1, 1, 2],
         configs=[[[2, 2, 1], [4, 4, 4]]] * 4,
         config_types=[[0, 1]] * 4,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,12 +23,8 @@ from instances.synergy.tuning import Tuning, generate
 from validation.claims.synergy import allocation, heterogeneous_allocation, placement, rounds, tuning
 from validation.kinds.claims import examine
 
-
-def every(step: int, stream: Iterable[Any], number: int) -> list[Any]:
-    """So many instances of a stream, ``step`` apart."""
-    found = list(itertools.islice(stream, 0, number * step, step))
-    assert len(found) == number
-    return found
+from ..claims import every
+from .small import cluster_of
 
 
 @pytest.mark.parametrize("allow_split", [True, False])
@@ -191,10 +186,7 @@ def test_tune_is_compared_with_the_first_program() -> None:
 def one_round() -> Tuning:
     """Two jobs of one GPU each on a server of its own; the first is twice as fast with half of a spare core."""
     return Tuning(
-        num_servers=2,
-        server_gpus=1,
-        server_cpus=3.0,
-        server_memory=0.0,
+        **cluster_of(2, 1, 3.0, 0.0),
         gpu_demands=[1, 1],
         configs=[[[3, 0, 1], [3.5, 0, 2]], [[2.5, 0, 1]]],
         server_cap=False,

@@ -17,6 +17,7 @@ from instances import InstanceError, PlanError
 from instances.synergy.tuning import Tuning, TuningPlan, four_jobs, from_trace, generate
 
 from ..effort import rounds
+from .small import assert_dominated_change_nothing
 
 Table = list[list[int]]
 
@@ -54,16 +55,7 @@ def tiny(rng: np.random.Generator, *, max_jobs: int = 3) -> dict[str, Any]:
 
 def test_leaving_dominated_configurations_out_changes_no_optimum() -> None:
     rng = np.random.default_rng(3)
-    left_out = 0
-    for _ in rounds(30):
-        fields = tiny(rng, max_jobs=5)
-        instance, whole = Tuning(**fields), Tuning(**fields)
-        vars(whole)["undominated"] = tuple(np.arange(len(table)) for table in whole.configs)
-        left_out += sum(map(len, whole.undominated)) - sum(map(len, instance.undominated))
-        ours, full = formulations.solve(instance), formulations.solve(whole)
-        assert ours.status == full.status
-        assert ours.objective == (None if full.objective is None else pytest.approx(full.objective))
-    assert left_out > 15
+    assert_dominated_change_nothing(Tuning, (tiny(rng, max_jobs=5) for _ in rounds(30)), 16)
 
 
 def test_stage_one_bounds_the_optimum() -> None:
@@ -116,15 +108,19 @@ def test_a_plan_improved_by_few_servers_at_a_time(monkeypatch: pytest.MonkeyPatc
     assert instance.objective(plan) <= solution.objective <= solution.bound * (1 + 1e-6)
 
 
+def assert_read_back(instance: Tuning, *plans: TuningPlan) -> None:
+    for plan in plans:
+        model = formulations.build(instance)
+        formulations.formulation(instance.problem).write(model, plan)
+        again = formulations.read(model)
+        assert instance.violations(again) == []
+        assert instance.objective(again) == pytest.approx(instance.objective(plan))
+
+
 @pytest.mark.parametrize("allow_split", [True, False])
 def test_writing_a_plan_and_reading_it_back(allow_split: bool) -> None:
     instance = replace(four_jobs(), allow_split=allow_split)
-    plan = formulations.solve(instance).plan
-    model = formulations.build(instance)
-    formulations.formulation(instance.problem).write(model, plan)
-    again = formulations.read(model)
-    assert instance.violations(again) == []
-    assert instance.objective(again) == instance.objective(plan)
+    assert_read_back(instance, formulations.solve(instance).plan)
 
 
 def test_equal_jobs_share_a_class() -> None:
@@ -298,9 +294,4 @@ def test_a_job_that_no_server_holds_pays_no_penalty() -> None:
 
 def test_writing_a_plan_with_a_penalty_and_reading_it_back() -> None:
     instance = replace(four_jobs().uncapped(), split_penalty=0.01)
-    for plan in (formulations.solve(instance).plan, tune(instance), proportional(instance)):
-        model = formulations.build(instance)
-        formulations.formulation(instance.problem).write(model, plan)
-        again = formulations.read(model)
-        assert instance.violations(again) == []
-        assert instance.objective(again) == pytest.approx(instance.objective(plan))
+    assert_read_back(instance, formulations.solve(instance).plan, tune(instance), proportional(instance))

@@ -24,6 +24,7 @@ from instances.synergy.tuning import Tuning, TuningPlan, from_mix
 from validation.problems.synergy.tuning import strategy as tunings
 
 from ..effort import rounds
+from .small import cluster_of
 
 Table = list[list[int]]
 Method = Callable[[Tuning], TuningPlan]
@@ -33,14 +34,7 @@ Method = Callable[[Tuning], TuningPlan]
 
 
 def one_gpu_jobs(*configs: Table, servers: int = 1, gpus: int = 2, cpus: float = 6, memory: float = 0) -> Tuning:
-    return Tuning(
-        num_servers=servers,
-        server_gpus=gpus,
-        server_cpus=cpus,
-        server_memory=memory,
-        gpu_demands=[1] * len(configs),
-        configs=configs,
-    )
+    return Tuning(**cluster_of(servers, gpus, cpus, memory), gpu_demands=[1] * len(configs), configs=configs)
 
 
 def test_step_1_and_2_largest_demands_first_each_on_the_tightest_server() -> None:
@@ -86,18 +80,9 @@ def test_step_4_reverts_the_job_with_most_cores_first() -> None:
 def test_step_4_reverts_jobs_on_one_server_before_split_ones() -> None:
     """Shares are 4 cores and 4 GB for each GPU; only server 0 has a GPU for the last job, and it lacks 1 GB there."""
     instance = Tuning(
-        num_servers=2,
-        server_gpus=3,
-        server_cpus=12,
-        server_memory=12,
+        **cluster_of(2, 3, 12, 12),
         gpu_demands=[2, 1, 1, 1, 1],
-        configs=[
-            [[8, 4, 1], [18, 4, 5]],
-            [[1, 4, 1], [1, 9, 3]],
-            [[1, 2, 1]],
-            [[1, 2, 1]],
-            [[0, 2, 1]],
-        ],
+        configs=[[[8, 4, 1], [18, 4, 5]], [[1, 4, 1], [1, 9, 3]], [[1, 2, 1]], [[1, 2, 1]], [[0, 2, 1]]],
         server_cap=False,
     )
     plan = tune(instance)
@@ -111,10 +96,7 @@ def test_step_4_reverts_jobs_on_one_server_before_split_ones() -> None:
 def test_step_4_a_revert_that_overfills_another_server_reverts_a_job_there(method: Method) -> None:
     """Shares are 2 cores and 2 GB for each GPU; the last job finds a GPU on server 1, but not its 2 GB."""
     instance = Tuning(
-        num_servers=2,
-        server_gpus=5,
-        server_cpus=10,
-        server_memory=10,
+        **cluster_of(2, 5, 10, 10),
         gpu_demands=[3, 3, 3, 1],
         configs=[[[6, 6, 1], [8, 3, 2]], [[6, 6, 1]], [[6, 6, 1], [3, 9, 2]], [[2, 2, 1]]],
     )
@@ -128,10 +110,7 @@ def test_step_4_a_revert_that_overfills_another_server_reverts_a_job_there(metho
 def test_where_no_job_can_make_good_a_revert_the_new_one_is_left_out() -> None:
     """As above, but job 0 has to have its 8 cores: its fair throughput is above that at its share."""
     instance = Tuning(
-        num_servers=2,
-        server_gpus=5,
-        server_cpus=10,
-        server_memory=10,
+        **cluster_of(2, 5, 10, 10),
         gpu_demands=[3, 3, 3, 1],
         configs=[[[8, 3, 2]], [[6, 6, 1]], [[6, 6, 1], [3, 9, 2]], [[2, 2, 1]]],
         fair_throughputs=[2, 1, 1, 1],
@@ -152,14 +131,7 @@ def test_a_zero_is_a_zero() -> None:
 
 
 def test_wide_jobs_are_split_over_the_fewest_servers() -> None:
-    instance = Tuning(
-        num_servers=4,
-        server_gpus=4,
-        server_cpus=8,
-        server_memory=8,
-        gpu_demands=[6, 3, 3],
-        configs=[[[12, 6, 6]], [[6, 3, 3]], [[6, 3, 3]]],
-    )
+    instance = Tuning(**cluster_of(4, 4, 8, 8), gpu_demands=[6, 3, 3], configs=[[[12, 6, 6]], [[6, 3, 3]], [[6, 3, 3]]])
     plan = tune(instance)
     assert (plan.gpus[0] > 0).sum() == 2
     assert plan.gpus.tolist() == [[4, 2, 0, 0], [0, 0, 3, 0], [0, 0, 0, 3]]
@@ -168,15 +140,7 @@ def test_wide_jobs_are_split_over_the_fewest_servers() -> None:
 
 def test_splits_follow_the_demand_not_the_gpus_alone() -> None:
     """8 cores for 2 GPUs: no server of 4 GPUs holds them, two servers of 6 cores do."""
-    instance = Tuning(
-        num_servers=2,
-        server_gpus=4,
-        server_cpus=6,
-        server_memory=0,
-        gpu_demands=[2],
-        configs=[[[3, 0, 1], [8, 0, 5]]],
-        server_cap=False,
-    )
+    instance = Tuning(**cluster_of(2, 4, 6, 0), gpu_demands=[2], configs=[[[3, 0, 1], [8, 0, 5]]], server_cap=False)
     plan = tune(instance)
     assert plan.choices.tolist() == [1]
     assert plan.gpus.tolist() == [[1, 1]]
@@ -258,14 +222,7 @@ def full_clusters(seed: int) -> Iterator[Tuning]:
             others = rng.integers(0, 4 * demand + 1, (int(rng.integers(0, 4)), 3))
             others[:, 2] = rng.integers(1, 4, len(others))
             configs.append([[2 * demand, 2 * demand, 1], *others.tolist()])
-        yield Tuning(
-            num_servers=servers,
-            server_gpus=gpus,
-            server_cpus=2 * gpus,
-            server_memory=2 * gpus,
-            gpu_demands=demands,
-            configs=configs,
-        )
+        yield Tuning(**cluster_of(servers, gpus, 2 * gpus, 2 * gpus), gpu_demands=demands, configs=configs)
 
 
 @pytest.mark.slow
@@ -321,12 +278,7 @@ def test_greedy_is_first_fit_in_the_order_of_the_queue() -> None:
 def test_drf_and_tetris_order_the_queue() -> None:
     """On one server of 4 cores: DRF looks at the largest fraction, Tetris at all of them, times the duration."""
     instance = Tuning(
-        num_servers=1,
-        server_gpus=4,
-        server_cpus=4,
-        server_memory=8,
-        gpu_demands=[1, 1],
-        configs=[[[1, 2, 1], [3, 2, 5]], [[1, 1, 1], [2, 7, 4]]],
+        **cluster_of(1, 4, 4, 8), gpu_demands=[1, 1], configs=[[[1, 2, 1], [3, 2, 5]], [[1, 1, 1], [2, 7, 4]]]
     )
     # Fractions: job 0 has 1/4, 3/4 and 2/8, job 1 has 1/4, 2/4 and 7/8.
     assert drf(instance).choices.tolist() == [1, -1]

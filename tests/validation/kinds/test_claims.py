@@ -29,12 +29,9 @@ from validation.claims.aryl import base_allocation, elastic_allocation, placemen
 from validation.kinds.claim_pages import write_pages
 from validation.kinds.claims import Claim, Reading, claims, examine, papers
 
+from ...claims import cluster, every, optimum
+
 # --- the frame, on made-up claims -----------------------------------------------------------------
-
-
-def cluster(num_jobs: int, num_servers: int = 3) -> Reclaim:
-    hosts = np.ones((num_jobs, num_servers), bool)
-    return Reclaim(hosts=hosts, gpus=4 * hosts, demand=2)
 
 
 def growing() -> Iterator[Reclaim]:
@@ -345,20 +342,6 @@ def test_the_command_knows_the_papers(optgap: Any, capsys: pytest.CaptureFixture
 
 
 # --- what judges Aryl's claims --------------------------------------------------------------------
-
-
-def every(step: int, stream: Iterable[Any], number: int = 12) -> list[Any]:
-    """So many instances of a stream, ``step`` apart."""
-    found = list(itertools.islice(stream, 0, number * step, step))
-    assert len(found) == number
-    return found
-
-
-def optimum(instance: Any) -> float:
-    solution = formulations.solve(instance)
-    assert solution.status == "optimal"
-    assert solution.objective is not None
-    return solution.objective
 
 
 def test_splits_are_judged_by_the_optimum() -> None:

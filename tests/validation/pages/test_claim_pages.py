@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import instances
@@ -18,10 +17,7 @@ from validation.claims.plans import OPTIMAL, plans_of
 from validation.kinds.claim_pages import MARK, folder_of_pages, write_pages
 from validation.kinds.claims import Claim, Reading, Verdict, claims, examine
 
-
-def cluster(num_jobs: int, num_servers: int = 3) -> Reclaim:
-    hosts = np.ones((num_jobs, num_servers), bool)
-    return Reclaim(hosts=hosts, gpus=4 * hosts, demand=2)
+from ...claims import cluster
 
 
 def clusters() -> Iterator[Reclaim]:
