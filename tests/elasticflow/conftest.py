@@ -42,10 +42,22 @@ def _draw(seed, *, concave=False, max_jobs=4, max_gpus=4, max_slots=3):
     }
 
 
+def _linear(seed):
+    """Fields of jobs of 1 to 3 iterations per GPU and slot, often with fractions of a GPU-slot; and the stream."""
+    rng = np.random.default_rng(seed)
+    n, num_gpus = int(rng.integers(1, 5)), int(rng.integers(1, 4))
+    deadlines, rates = rng.integers(1, 4, n), rng.integers(1, 4, n)
+    iterations = rng.integers(0, rates * num_gpus * deadlines + 1)
+    throughputs = np.outer(rates, np.arange(num_gpus + 1))
+    fields = {"num_gpus": num_gpus, "iterations": iterations, "deadlines": deadlines, "throughputs": throughputs}
+    return fields, rng
+
+
 class Brute:
     """Questions of jobs in slots, whichever problem asks them."""
 
     draw = staticmethod(_draw)
+    linear = staticmethod(_linear)
 
     @staticmethod
     def can_finish(instance, jobs):

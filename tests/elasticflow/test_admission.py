@@ -32,18 +32,9 @@ def small(brute, seed, **options):
     return Admission(**fields, arrival_order=order)
 
 
-def linear(seed):
-    """Jobs of 1 to 3 iterations per GPU and slot, often with fractions of a GPU-slot to do."""
-    rng = np.random.default_rng(seed)
-    n, num_gpus = int(rng.integers(1, 5)), int(rng.integers(1, 4))
-    deadlines, rates = rng.integers(1, 4, n), rng.integers(1, 4, n)
-    return Admission(
-        num_gpus=num_gpus,
-        iterations=rng.integers(0, rates * num_gpus * deadlines + 1),
-        deadlines=deadlines,
-        throughputs=np.outer(rates, np.arange(num_gpus + 1)),
-        arrival_order=rng.permutation(n),
-    )
+def linear(brute, seed):
+    fields, rng = brute.linear(seed)
+    return Admission(**fields, arrival_order=rng.permutation(len(fields["deadlines"])))
 
 
 def one_at_a_time(brute, instance):
@@ -187,7 +178,7 @@ def test_theorem_1_on_linear_curves(brute):
     """The condition in whole GPU-slots holds exactly when the jobs can finish."""
     both = set()
     for seed in rounds(100):
-        instance = linear(seed)
+        instance = linear(brute, seed)
         whole = np.ceil(heuristics.gpu_times(instance))
         fits = heuristics.meets_edf_condition(whole, instance.deadlines, instance.num_gpus)
         assert fits == brute.can_finish(instance, range(instance.num_jobs))
@@ -213,7 +204,7 @@ def test_as_printed_theorem_1_in_parts_of_gpu_slots(brute):
 
 def test_edf_condition_admits_whom_it_should_on_linear_curves(brute):
     for seed in rounds(100):
-        instance = linear(seed)
+        instance = linear(brute, seed)
         plan = heuristics.edf_condition(instance)
         assert instance.violations(plan) == []
         assert np.flatnonzero(plan.admitted).tolist() == one_at_a_time(brute, instance)

@@ -390,15 +390,7 @@ def test_linear_curves_get_a_plan_of_the_least_gpu_time(brute):
     """Each job holds as few GPU-slots as it can, and which of its slots they are in matters to no later job."""
     both = set()
     for seed in rounds(100):
-        rng = np.random.default_rng(seed)
-        n, num_gpus = int(rng.integers(1, 5)), int(rng.integers(1, 4))
-        deadlines, rates = rng.integers(1, 4, n), rng.integers(1, 4, n)
-        instance = MinimumSatisfactoryShare(
-            num_gpus=num_gpus,
-            iterations=rng.integers(0, rates * num_gpus * deadlines + 1),
-            deadlines=deadlines,
-            throughputs=np.outer(rates, np.arange(num_gpus + 1)),
-        )
+        instance = MinimumSatisfactoryShare(**brute.linear(seed)[0])
         filled = progressive_filling(instance)
         assert (None if filled is None else filled.gpus.sum()) == brute.least_gpu_time(instance)
         both.add(filled is None)

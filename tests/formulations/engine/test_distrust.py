@@ -66,18 +66,16 @@ def test_wrong_prices_prove_nothing_but_their_own_bound(monkeypatch: pytest.Monk
     assert "certificate fails" in solution.message
 
 
-def test_a_false_claim_of_infeasibility_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
-    lie(monkeypatch, "getModelStatus", lambda _: highspy.HighsModelStatus.kInfeasible)
+@pytest.mark.parametrize(
+    ("claim", "why"), [("kInfeasible", "no prices prove it"), ("kUnbounded", "every variable is bounded")]
+)
+def test_a_false_claim_without_an_optimum_is_not_believed(
+    monkeypatch: pytest.MonkeyPatch, claim: str, why: str
+) -> None:
+    lie(monkeypatch, "getModelStatus", lambda _: getattr(highspy.HighsModelStatus, claim))
     solution = solve(with_row(lambda m: m.x + 2 * m.y <= 8))
     assert (solution.status, solution.bound) == ("unknown", INF)
-    assert "no prices prove it" in solution.message
-
-
-def test_a_false_claim_of_unboundedness_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
-    lie(monkeypatch, "getModelStatus", lambda _: highspy.HighsModelStatus.kUnbounded)
-    solution = solve(with_row(lambda m: m.x + 2 * m.y <= 8))
-    assert (solution.status, solution.bound) == ("unknown", INF)
-    assert "every variable is bounded" in solution.message
+    assert why in solution.message
 
 
 def test_states_without_meaning_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:

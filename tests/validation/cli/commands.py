@@ -1,8 +1,13 @@
 """How tests give commands and read what is said."""
 
+import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+
+from ...processes import eventually
 
 MAIN = [sys.executable, "-c", "from validation.cli import main; main()"]
 UNDRAWN = [
@@ -25,6 +30,25 @@ class Said:
 
 
 Optgap = Callable[..., Said]
+
+
+def assert_goes_on(command: list[str], folder: Path, output: str, *, enough: int, whole: int, said: str) -> None:
+    """Interrupt a command once its log has ``enough`` lines; the same one goes on from there, to ``whole`` lines."""
+    log = folder / output / "rows.jsonl"
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    eventually(lambda: log.exists() and len(log.read_bytes().splitlines()) >= enough, meanwhile=process)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, "")
+    assert err.splitlines()[-1] == f"optgap: interrupted; {said} in {output}, and the same command goes on from there"
+    ended = log.read_bytes()
+    assert ended.endswith(b"\n")
+    assert len(ended.splitlines()) < whole
+    assert [path.name for path in (folder / output).rglob(".writing-*")] == []
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert log.read_bytes().startswith(ended)
+    assert len(log.read_bytes().splitlines()) == whole
 
 
 def lines_of(said: Said) -> dict[str, str]:

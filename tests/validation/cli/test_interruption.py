@@ -7,13 +7,14 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-import time
 from pathlib import Path
 
 import pytest
 
 from benchmarks.faults.commands import run
 from benchmarks.faults.signals import COMMANDS, SIGNALS, judged
+
+from ...processes import eventually
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are looked at as on Linux")
 
@@ -46,11 +47,7 @@ def test_a_study_is_told_to_end_while_a_heuristic_hangs(tmp_path: Path) -> None:
         text=True,
     )
     log = tmp_path / "study" / "rows.jsonl"
-    deadline = time.monotonic() + 120
-    while not (log.exists() and log.read_bytes().endswith(b"\n")):
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    eventually(lambda: log.exists() and log.read_bytes().endswith(b"\n"), meanwhile=process)
     process.terminate()
     _, err = process.communicate(timeout=120)
     assert process.returncode == 143

@@ -1,10 +1,7 @@
 """The command line: replay."""
 
 import json
-import signal
-import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +12,7 @@ from validation import replay_study
 from validation.cli.app import FAILED
 from validation.errors import ReplayError
 
-from .commands import Optgap
+from .commands import Optgap, assert_goes_on
 
 SMALL = ("poisson", "--problem", "aryl.elastic_allocation", "--policy", "exact", "--policy", "gandiva")
 SMALL += ("--length", "6", "--jobs", "2", "-o", "out")
@@ -110,26 +107,5 @@ def test_replays_that_failed_are_told_by_the_exit_code(optgap: Optgap, monkeypat
 @pytest.mark.skipif(sys.platform != "linux", reason="signals are sent as on Linux")
 def test_interrupted_replays_go_on(tmp_path: Path) -> None:
     command = [sys.executable, "-c", UNDRAWN, "replay", *SMALL[:-2], "--seeds", "15", "-o", "out", "--jobs", "1"]
-    log = tmp_path / "out" / "rows.jsonl"
-    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
-    while not log.exists() or len(log.read_bytes().splitlines()) < 2:
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    assert (process.returncode, out) == (130, "")
-    assert err.splitlines()[-1] == (
-        "optgap: interrupted; the replays that ended are in out, and the same command goes on from there"
-    )
-    ended = log.read_bytes()
-    assert ended.endswith(b"\n")
     # Thirty replays, and what hindsight could do with the jobs of each of 15 seeds.
-    assert len(ended.splitlines()) < 45
-    unfinished = [path.name for path in (tmp_path / "out").rglob(".writing-*")]
-    assert unfinished == []
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0
-    assert log.read_bytes().startswith(ended)
-    assert len(log.read_bytes().splitlines()) == 45
+    assert_goes_on(command, tmp_path, "out", enough=2, whole=45, said="the replays that ended are")

@@ -2,10 +2,8 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pandas as pd
@@ -16,7 +14,7 @@ from benchmarks.faults.studies import without_pictures
 from validation import CATALOGUE, Study, gap_study
 from validation.cli.app import FAILED
 
-from .commands import SMALL, UNDRAWN, Optgap
+from .commands import SMALL, UNDRAWN, Optgap, assert_goes_on
 
 
 @pytest.mark.slow
@@ -235,26 +233,7 @@ def test_an_interrupted_study_goes_on(tmp_path: Path, mine: str) -> None:
     )
     command = [*UNDRAWN, "study", "aryl.reclaim", "--heuristic", "slow_one:f", "--sizes", "4", "--count", "16"]
     command += ["--seed", "1", "--jobs", "1", "-o", "study"]
-    log = tmp_path / "study" / "rows.jsonl"
-    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
-    while not log.exists() or len(log.read_bytes().splitlines()) < 4:
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert out == ""
-    assert err.splitlines()[-1] == (
-        "optgap: interrupted; what ended is in study, and the same command goes on from there"
-    )
-    ended = log.read_bytes()
-    assert ended.endswith(b"\n")
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0
-    assert log.read_bytes().startswith(ended)
-    assert len(log.read_bytes().splitlines()) == 32
+    assert_goes_on(command, tmp_path, "study", enough=4, whole=32, said="what ended is")
 
 
 @pytest.mark.slow

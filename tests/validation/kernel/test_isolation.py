@@ -25,6 +25,8 @@ from validation.kernel.asking import Asking, ask
 from validation.kernel.isolation import Apart, _decode, _encode, hide, landlock, plain, remove
 from validation.kernel.workers import Task, run_tasks
 
+from ...processes import eventually, is_alive
+
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux only")
 
 CONFINED = pytest.mark.skipif(not landlock(), reason="this kernel has no Landlock")
@@ -33,20 +35,6 @@ CONFINED = pytest.mark.skipif(not landlock(), reason="this kernel has no Landloc
 def answer(function: Any, *arguments: Any, seconds: float = 30.0, memory: int | None = None) -> Any:
     with Apart(function, memory=memory) as apart:
         return apart.ask(*arguments, seconds=seconds)
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
-
-
-def eventually(condition: Any) -> None:
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 # --- answers ----------------------------------------------------------------------------------------

@@ -25,6 +25,8 @@ import pytest
 import validation
 from validation.kernel.workers import Outcome, Task, describe, run_tasks
 
+from ...processes import eventually, is_alive
+
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="workers are forked on Linux only, so functions may be local"
 )
@@ -36,24 +38,6 @@ def run(function: Callable[..., Any], *arguments: Any, jobs: int = 1, time_limit
     outcomes = {id(outcome.task): outcome for outcome in run_tasks(function, tasks, jobs=jobs)}
     assert len(outcomes) == len(tasks)
     return [outcomes[id(task)] for task in tasks]
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process runs; a dead one that nobody has waited for does not."""
-    try:
-        status = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return status.rpartition(")")[2].split()[0] not in "ZX"
-
-
-def eventually(condition: Callable[[], Any], patience: float = 120.0) -> Any:
-    """The first true value of ``condition``."""
-    deadline = time.monotonic() + patience
-    while not (value := condition()):
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.01)
-    return value
 
 
 def pids_in(folder: Path) -> list[int]:

@@ -6,15 +6,16 @@ import math
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from validation.errors import ReplayError
-from validation.replay import Costs, Jobs, decider, replay
+from validation.replay import Costs, decider, replay
 from validation.replay.settings import aryl
 from validation.replay.settings.aryl import NEVER, Aryl, Loans
+
+from .jobs import jobs_of, table
 
 BASE, ELASTIC, PLACEMENT, RECLAIM = (
     "aryl.base_allocation",
@@ -29,22 +30,12 @@ def single(durations: list[float], workers: list[int], most: list[int] | None = 
     least, largest = np.array(workers), np.array(workers if most is None else most)
     n = len(durations)
     return Aryl(
-        jobs=Jobs(
-            names=[f"job {number}" for number in range(n)],
-            arrivals=np.zeros(n),
-            work=np.array(durations) * least,
-            fastest=largest.astype(float),
-        ),
+        jobs=jobs_of(np.array(durations) * least, largest),
         min_workers=least,
         max_workers=largest,
         gpus_per_worker=np.ones(n, np.int64),
         **options,  # type: ignore[arg-type]
     )
-
-
-def table(replayed: object, *columns: str) -> list[list[object]]:
-    frame: pd.DataFrame = replayed.jobs  # type: ignore[attr-defined]
-    return frame[list(columns)].to_numpy().tolist()
 
 
 def test_loans_and_reclaims() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,6 +14,8 @@ from validation.errors import ReplayError
 from validation.replay import Costs, Jobs, decider, replay
 from validation.replay.settings import elasticflow
 from validation.replay.settings.elasticflow import ElasticFlow
+
+from .jobs import jobs_of, table
 
 ADMISSION, ALLOCATION = "elasticflow.admission", "elasticflow.allocation"
 SHARES, BEST_EFFORT, PLACEMENT = (
@@ -35,23 +36,12 @@ def linear(
     """Jobs that do one iteration a second on each GPU, in slots of a second."""
     n = len(works)
     return ElasticFlow(
-        jobs=Jobs(
-            names=[f"job {number}" for number in range(n)],
-            arrivals=np.zeros(n) if arrivals is None else np.array(arrivals),
-            work=np.array(works),
-            fastest=np.full(n, float(num_gpus)),
-            deadlines=np.array(deadlines),
-        ),
+        jobs=jobs_of(works, np.full(n, num_gpus), arrivals, deadlines=np.array(deadlines)),
         num_gpus=num_gpus,
         throughputs=np.tile(np.arange(num_gpus + 1.0), (n, 1)),
         slot_seconds=1.0,
         **options,  # type: ignore[arg-type]
     )
-
-
-def table(replayed: object, *columns: str) -> list[list[object]]:
-    frame: pd.DataFrame = replayed.jobs  # type: ignore[attr-defined]
-    return frame[list(columns)].to_numpy().tolist()
 
 
 def test_edf_misses_what_a_gpu_each_meets() -> None:

@@ -17,6 +17,8 @@ from validation.errors import ReplayError
 from validation.replay import Answer, Jobs, Replayed, decider, replay
 from validation.replay.settings import synergy
 
+from .jobs import jobs_of
+
 
 def ends(replayed: Replayed) -> list[float]:
     return replayed.jobs["ended"].tolist()
@@ -28,12 +30,7 @@ def alike(
     """Jobs on one server of 2 GPUs, 2 cores and 2 GB that do 1 per second on each of their GPUs, whatever they get."""
     configs = tuple(np.array([[size, size, size]], float) for size in gpus)
     return synergy.Synergy(
-        jobs=Jobs(
-            names=[f"job {number}" for number in range(len(works))],
-            arrivals=np.zeros(len(works)) if arrivals is None else np.array(arrivals),
-            work=np.array(works),
-            fastest=np.array(gpus, float),
-        ),
+        jobs=jobs_of(works, gpus, arrivals),
         cluster=Tuning(
             num_servers=1,
             server_gpus=2,

@@ -30,6 +30,7 @@ from validation.kernel.keys import code_of
 from validation.kernel.workers import Task
 from validation.kinds import claims, hunt
 
+from ....processes import eventually
 from .studies import FORKED, first_servers, log_of, returns_nothing, servers_from, without_times
 
 # Dask's own warnings are not this library's.
@@ -70,14 +71,6 @@ def optgap(folder: Path, *arguments: str) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
     )
-
-
-def eventually(condition: Callable[[], Any], patience: float = 120.0) -> Any:
-    deadline = time.monotonic() + patience
-    while not (value := condition()):
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
-    return value
 
 
 # --- the same as on one machine ---------------------------------------------------------------------

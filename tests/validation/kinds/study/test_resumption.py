@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from validation import Progress, StudyError, gap_study
 from validation.kinds.study.cases import generate
 from validation.kinds.study.report import finish
 
+from ....processes import eventually
 from .studies import FORKED, SMALL, computed, log_of, without_times
 
 pytestmark = FORKED
@@ -248,11 +248,7 @@ def test_killed_and_resumed(tmp_path: Path) -> None:
     before: list[bytes] = []
     for enough in (0, 5, 20):
         process = subprocess.Popen([sys.executable, str(script), str(output)])
-        deadline = time.monotonic() + 60
-        while not (output / "instances").exists() or len(lines()) < enough:
-            assert process.poll() is None, "the study ended before it could be killed"
-            assert time.monotonic() < deadline
-            time.sleep(0.002)
+        eventually(lambda n=enough: (output / "instances").exists() and len(lines()) >= n, meanwhile=process)
         process.kill()
         process.wait()
         now = lines()
