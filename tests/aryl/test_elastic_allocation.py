@@ -416,18 +416,6 @@ def test_lp_bound_is_the_relaxation(instance):
     assert relaxed.objective == pytest.approx(heuristics.lp_bound(instance), rel=1e-7, abs=1e-7)
 
 
-@given(allocations())
-def test_heuristics_repeat_and_leave_the_instance_alone(instance):
-    digest = instance.digest
-    best = float(optimum(instance))
-    for heuristic in HEURISTICS:
-        plan = heuristic(instance)
-        assert heuristic(instance) == plan
-        assert instance.violations(plan) == []
-        assert instance.objective(plan) <= best + 1e-9
-    assert instance.digest == digest
-
-
 def test_ties():
     """The greedy gives to the lowest job, the dynamic program to fewer workers."""
     alike = ElasticAllocation(

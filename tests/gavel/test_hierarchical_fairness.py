@@ -11,7 +11,6 @@ import pytest
 from hypothesis import assume, given, settings
 
 import formulations
-import instances
 from benchmarks import drawn
 from formulations import LinearProgram, Session
 from formulations.engine.linear import csr
@@ -22,11 +21,6 @@ from formulations.methods.filling import Limits
 from formulations.methods.mixing import Mixing
 from heuristics.gavel.hierarchical_fairness import (
     entity_share,
-    equal_share,
-    heterogeneity_agnostic,
-    isolated,
-    matched_packing,
-    random_packing,
 )
 from instances.base import PlanError
 from instances.gavel.hierarchical_fairness import (
@@ -564,18 +558,6 @@ def test_worked_examples() -> None:
     assert vector(four_jobs()) == pytest.approx([1, 1, 1, 1])
     assert formulations.solve(four_jobs()).objective == pytest.approx(2.0)
     assert vector(two_entities()) == pytest.approx([0.5, 0.5, 1, 1])
-
-
-@given(hierarchical_fairness())
-def test_heuristics_are_feasible_and_never_above_the_first_level(instance: HierarchicalFairness) -> None:
-    best = formulations.solve(instance).objective
-    assert best is not None
-    for heuristic in (entity_share, isolated, equal_share, heterogeneity_agnostic, random_packing, matched_packing):
-        plan = heuristic(instance)
-        assert plan == heuristic(instance)
-        assert not instance.violations(plan)
-        assert instance.objective(plan) <= best * (1 + 1e-6) + 1e-9
-    assert instances.read(json.loads(json.dumps(instance.to_dict()))) == instance
 
 
 def test_same_optimum_on_generated_instances_with_pairs() -> None:

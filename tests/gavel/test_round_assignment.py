@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
 
 import formulations
 from heuristics.gavel.round_assignment import (
@@ -28,18 +27,9 @@ from instances.gavel.round_assignment import (
     highest_apart,
 )
 from instances.gavel.sharing import Allocation
-from validation.problems.gavel.round_assignment import strategy as round_assignment
 
 from ..effort import rounds
 from ..second_opinion import optimum
-
-
-@given(round_assignment())
-def test_algorithm_1_is_feasible_and_never_better(instance: RoundAssignment) -> None:
-    plan = greedy_priority(instance)
-    assert not instance.violations(plan)
-    assert instance.objective(plan) <= optimum(instance) + 1e-9
-    assert greedy_priority(instance) == plan
 
 
 def test_a_wide_job_blocks_three() -> None:

@@ -22,7 +22,9 @@ import formulations
 from formulations import Solution
 from formulations.engine.protocol import formulation
 from instances.base import Instance, InstanceError, agree
-from validation import CATALOGUE, StudyError, strategy
+from validation import CATALOGUE, BreaksOnly, Heuristic, StudyError, strategy
+from validation.kernel.asking import ask_here
+from validation.kernel.judging import Status, judge
 from validation.kinds.collection.prices import prices
 from validation.reference import PROBLEMS, Malformed, TooLarge, better, closed
 from validation.testing.strategies import derived
@@ -261,3 +263,35 @@ def test_numbering_changes_no_optimum(problem: str) -> None:
             assert agree(other.objective, solution.objective), instance.to_dict()
         looked += 1
     assert looked >= 5
+
+
+# --- heuristics beside it -------------------------------------------------------------------------
+
+
+def may_break(heuristic: Heuristic) -> set[str] | None:
+    """The rules that a heuristic may break by its entry; None for any."""
+    promised = [set(one.rules) for one in heuristic.promises if isinstance(one, BreaksOnly) and one.where is None]
+    return set.intersection(*promised) if promised else None if heuristic.infeasible_because else set()
+
+
+@pytest.mark.parametrize("problem", sorted(CATALOGUE))
+def test_heuristics_repeat_leave_the_instance_and_keep_the_rules(problem: str) -> None:
+    """That no plan within the rules beats the optimum is said of judges and models above."""
+    feasible = dict.fromkeys(CATALOGUE[problem].heuristics, 0)
+
+    @given(strategy(problem))
+    def look(instance: Instance[Any]) -> None:
+        text = json.dumps(instance.to_dict())
+        for name, heuristic in CATALOGUE[problem].heuristics.items():
+            first, again = (ask_here(instance, heuristic, np.random.default_rng(0)) for _ in range(2))
+            assert (first.plan, first.reason) == (again.plan, again.reason), (name, text)
+            answer, rules = judge(instance, first, declines=heuristic.declines), may_break(heuristic)
+            broken = set() if answer.plan is None else {one.rule for one in instance.violations(answer.plan)}
+            if answer.status == Status.FAILED or (rules is not None and not broken <= rules):
+                assert not first.reason, (name, first.reason, text)
+                assert formulations.solve(instance).status == "infeasible", (name, broken, text)
+            feasible[name] += answer.status == Status.FEASIBLE
+        assert json.dumps(instance.to_dict()) == text
+
+    look()
+    assert min(feasible.values()) >= 3, feasible
