@@ -21,7 +21,7 @@ DASK = "Address of a Dask scheduler whose workers do the work, such as tcp://hos
 
 @contextmanager
 def cluster(address: str | None) -> Iterator[Client | None]:
-    """Connect to the scheduler at an address and print its dashboard's; None without an address."""
+    """Connect to the scheduler at an address and name its dashboard; None without an address."""
     if address is None:
         yield None
         return

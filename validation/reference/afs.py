@@ -262,7 +262,7 @@ class ElasticSharing(Problem):
 
 
 class TwoJob(Problem):
-    """Both receivers."""
+    """The job that receives the free GPU: search over both."""
 
     data = {"work": "num+ 2", "throughputs": "num+ 2 2", "alone": "num+ 2"}
     decisions = {"receiver": "int"}
@@ -302,7 +302,7 @@ class TwoJob(Problem):
 
 
 class NetworkPacking(Problem):
-    """Job by job: of each sum of regulated shares so far the least difference."""
+    """Regulated shares, job by job: the least difference for each sum of shares so far."""
 
     data = {"shares": "int+ n", "num_machines": "int1", "gpus_per_machine": "int1", "floor_guarantee": "bool"}
     decisions = {"regulated": "int n"}

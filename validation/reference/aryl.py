@@ -388,7 +388,7 @@ class Placement(Problem):
 
 
 class TwoJob(Problem):
-    """The split of workers between two jobs; all splits are searched."""
+    """The split of GPUs between two jobs: search over all splits."""
 
     data = {"num_gpus": "int1", "workloads": "num+ 2", "min_gpus": "int1 2", "max_gpus": "int1 2"}
     decisions = {"gpus": "int 2"}

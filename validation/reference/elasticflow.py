@@ -213,7 +213,7 @@ def _least_mixed(slots: Sequence[Slot], must: Fraction) -> Number:
 
 
 class MinimumSatisfactoryShare(DeadlineJobs):
-    """GPU-slots; see the module."""
+    """Fewest GPU-slots that meet all deadlines; the module has the bound."""
 
     def proven(self, it: Record, prices: Record) -> Number:
         total = -it.num_gpus * sum(prices.slots)
@@ -223,7 +223,7 @@ class MinimumSatisfactoryShare(DeadlineJobs):
 
 
 class Allocation(DeadlineJobs):
-    """GPU-slots, where no GPU idles in slot 0 that would help.
+    """Fewest GPU-slots that meet all deadlines, where no GPU idles in slot 0 that would help.
 
     Either all GPUs are held in slot 0, whose price may then be negative, too; or every job there holds a number of GPUs
     beyond which one more does not help it, or all.  Each has prices of its own, and the lower of both bounds counts.
@@ -263,7 +263,7 @@ class Allocation(DeadlineJobs):
 
 
 class Admission(DeadlineJobs):
-    """Jobs admitted; see the module."""
+    """Most jobs admitted; the module has the bound."""
 
     sense = "max"
     data = DEADLINES | {"arrival_order": "int+ a"}
@@ -297,7 +297,7 @@ class Admission(DeadlineJobs):
 
 
 class BestEffort(DeadlineJobs):
-    """Slots until best-effort jobs are done; see the module."""
+    """Fewest slots until best-effort jobs are done; the module has the bound."""
 
     data = DEADLINES | {"best_effort": "bool n"}
 

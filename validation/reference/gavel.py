@@ -281,7 +281,7 @@ class Rising(Sharing):
 
 
 class MaxMinFairness(Rising):
-    """All jobs count, by their normalised throughput over their weight."""
+    """Greatest least level of all jobs, their normalised throughput over their weight."""
 
     data = SHARING | {"weights": "num> n"}
 
@@ -368,7 +368,7 @@ class Makespan(Sharing):
 
 
 class ShortestJobFirst(Sharing):
-    """No job is faster than with all of its time in its best row, which it can have: it fits there."""
+    """Least time of the first job to finish: all of the job's time in its best row, in which it fits."""
 
     data = SHARING | STEPS
     priced = {}

@@ -85,6 +85,12 @@ def guarded(body: str, tmp_path: Path, before: str = "") -> subprocess.Completed
     )
 
 
+def assert_ends(done: subprocess.CompletedProcess[str], folder: Path, code: int, out: str, err: str) -> None:
+    assert (done.returncode, done.stdout, done.stderr) == (code, out, err)
+    assert list(folder.iterdir()) == []
+
+
+INTERRUPTED = "optgap: interrupted\n"
 SEND = "os.kill(os.getpid(), signal.{})\n"
 
 
@@ -96,9 +102,7 @@ def test_what_is_done_is_told_and_the_code_is_that_of_the_signal(number: signal.
     tempfile.mkdtemp()
     """
     done = guarded(textwrap.dedent(body) + SEND.format(number.name), tmp_path)
-    assert (done.returncode, done.stdout) == (128 + number, "one line\n")
-    assert done.stderr == "optgap: interrupted; 3 of 4 are done\n"
-    assert list(tmp_path.iterdir()) == []
+    assert_ends(done, tmp_path, 128 + number, "one line\n", "optgap: interrupted; 3 of 4 are done\n")
 
 
 def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
@@ -109,9 +113,7 @@ def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
         os.kill(os.getpid(), signal.SIGINT)
         print("cleaned up")
     """
-    done = guarded(body, tmp_path)
-    assert (done.returncode, done.stdout, done.stderr) == (143, "", "optgap: interrupted\n")
-    assert list(tmp_path.iterdir()) == []
+    assert_ends(guarded(body, tmp_path), tmp_path, 143, "", INTERRUPTED)
 
 
 def test_a_second_signal_leaves_no_half_written_file(tmp_path: Path) -> None:
@@ -128,9 +130,7 @@ def test_a_second_signal_leaves_no_half_written_file(tmp_path: Path) -> None:
 
         write_whole(os.path.join({str(tmp_path)!r}, "output"), pieces())
         """
-    done = guarded(body, tmp_path)
-    assert (done.returncode, done.stdout, done.stderr) == (130, "['.writing-']\n", "optgap: interrupted\n")
-    assert list(tmp_path.iterdir()) == []
+    assert_ends(guarded(body, tmp_path), tmp_path, 130, "['.writing-']\n", INTERRUPTED)
 
 
 @pytest.mark.parametrize(
@@ -142,8 +142,7 @@ def test_a_second_signal_leaves_no_half_written_file(tmp_path: Path) -> None:
     ],
 )
 def test_an_interruption_that_is_turned_into_something_else(body: str, tmp_path: Path) -> None:
-    done = guarded(body.format(SEND.format("SIGINT")), tmp_path)
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "optgap: interrupted\n")
+    assert_ends(guarded(body.format(SEND.format("SIGINT")), tmp_path), tmp_path, 130, "", INTERRUPTED)
 
 
 def test_what_hypothesis_keeps_is_temporary(tmp_path: Path) -> None:
@@ -154,15 +153,14 @@ def test_what_hypothesis_keeps_is_temporary(tmp_path: Path) -> None:
     storage_directory("constants").create_if_missing()
     print(len(list(os.scandir(tempfile.gettempdir()))))
     """
-    done = guarded(body, tmp_path)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "")
-    assert list(tmp_path.iterdir()) == []
+    assert_ends(guarded(body, tmp_path), tmp_path, 0, "1\n", "")
 
 
 def test_what_is_ignored_from_the_start_stays_ignored(tmp_path: Path) -> None:
     before = "signal.signal(signal.SIGHUP, signal.SIG_IGN)"
-    done = guarded(SEND.format("SIGHUP") + "print('went on')\nreturn 0", tmp_path, before)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "went on\n", "")
+    assert_ends(
+        guarded(SEND.format("SIGHUP") + "print('went on')\nreturn 0", tmp_path, before), tmp_path, 0, "went on\n", ""
+    )
 
 
 def test_a_process_forked_a_moment_ago_ends_silently(tmp_path: Path) -> None:
@@ -174,8 +172,7 @@ def test_a_process_forked_a_moment_ago_ends_silently(tmp_path: Path) -> None:
     print(os.waitstatus_to_exitcode(status))
     return 0
     """
-    done = guarded(body, tmp_path)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "143\n", "")
+    assert_ends(guarded(body, tmp_path), tmp_path, 0, "143\n", "")
 
 
 def test_handlers_and_the_temporary_folder_are_put_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
