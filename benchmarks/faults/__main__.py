@@ -24,21 +24,12 @@ from benchmarks.faults.tally import FAULTS, Fault, Tally
 from benchmarks.tables import machine
 from validation.catalogue import CATALOGUE
 from validation.kernel.isolation import CONTEXT, death, end_family, end_with_parent, plain
+from validation.pages.render import table_lines
 
 __all__ = ["main"]
 
-COLUMNS = (
-    "fault",
-    "what is done",
-    "times",
-    "what came of it",
-    "rows lost",
-    "doubled",
-    "changed",
-    "tracebacks",
-    "hangs",
-    "seconds",
-)
+COUNTED = ("rows lost", "doubled", "changed", "tracebacks", "hangs")
+COLUMNS = ("fault", "what is done", "times", "what came of it", *COUNTED, "seconds")
 OFTEN = 60.0
 """Seconds between lines about how far the kinds are."""
 
@@ -58,25 +49,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.jobs < 1:
         parser.error(f"got {given.jobs}, must be at least 1")
     wrong: list[str] = []
-    fine, began = True, time.monotonic()
-    print(_line(COLUMNS), _line(["---"] * len(COLUMNS)), sep="\n", flush=True)
+    whole, began = True, time.monotonic()
     with _temporary_folder():
         # What imports lazily does so before it is forked.
         list(CATALOGUE.values())
         running = [_Running(FAULTS[name], given.seed, given.share) for name in wanted]
         try:
-            for ended in _ended(running, given.jobs, wrong):
-                print(_line(_cells(ended)), flush=True)
-                fine = fine and ended.tally.fine
+            for line in table_lines(COLUMNS, (one.row for one in _ended(running, given.jobs, wrong))):
+                print(line, flush=True)
         except KeyboardInterrupt:
             print("\nInterrupted: what is above has ended.")
-            fine = False
+            whole = False
         finally:
             for one in running:
                 one.stop()
     print(f"\nSeed {given.seed}, share {given.share:g}; {(time.monotonic() - began) / 60:.0f} minutes. {machine()}")
     print(f"Wrong: {len(wrong) or 'nothing'}", *wrong, sep="\n- ")
-    return 0 if fine else 1
+    return 0 if whole and all(one.tally.fine for one in running) else 1
 
 
 @contextlib.contextmanager
@@ -108,17 +97,16 @@ class _Running:
         sending.close()
         return receiving  # type: ignore[no-any-return]
 
-    def told(self, connection: Connection) -> bool:
-        """Take what it says; whether it goes on."""
+    def told(self, connection: Connection) -> tuple[list[str], bool]:
+        """Take what it says: what is wrong beside what was known, and whether it goes on."""
+        known, ended = len(self.tally.wrong), True
         try:
             self.tally, ended = connection.recv()
         except EOFError:
             self.process.join()
-            self.tally.tracebacks += 1
-            self.tally.wrong.append(f"the process died: {death(self.process.exitcode)}")
-            ended = True
+            self.tally.tell(f"the process died: {death(self.process.exitcode)}", "tracebacks")
         self.seconds = time.monotonic() - self.began
-        return not ended
+        return [plain(f"{self.fault.name}: {line}") for line in self.tally.wrong[known:]], not ended
 
     def stop(self) -> None:
         if self.process is not None:
@@ -127,9 +115,16 @@ class _Running:
                 self.process.kill()
             self.process.join()
 
+    @property
+    def row(self) -> list[object]:
+        """Its line of the table."""
+        came = ", ".join(f"{count:,} {outcome}" for outcome, count in self.tally.outcomes.items())
+        done = (self.fault.name, self.fault.summary, f"{self.tally.tried:,}", came)
+        return [*done, *self.tally.counts, f"{self.seconds:.0f}"]
+
 
 def _ended(waiting: Sequence[_Running], jobs: int, wrong: list[str]) -> Iterator[_Running]:
-    """The kinds as they end, with what went wrong added to a list."""
+    """Yield the kinds as they end, with what went wrong added to a list."""
     left, running, last = list(waiting), dict[Any, _Running](), time.monotonic()
     while left or running:
         while left and len(running) < jobs:
@@ -137,11 +132,10 @@ def _ended(waiting: Sequence[_Running], jobs: int, wrong: list[str]) -> Iterator
             running[one.start()] = one
         for connection in wait(list(running), timeout=OFTEN):
             one = running[connection]
-            known = len(one.tally.wrong)
-            goes_on = one.told(connection)  # type: ignore[arg-type]
-            for line in one.tally.wrong[known:]:
-                wrong.append(plain(f"{one.fault.name}: {line}"))
-                print(wrong[-1], file=sys.stderr, flush=True)
+            lines, goes_on = one.told(connection)  # type: ignore[arg-type]
+            wrong += lines
+            for line in lines:
+                print(line, file=sys.stderr, flush=True)
             if not goes_on:
                 running.pop(connection).process.join()
                 connection.close()  # type: ignore[union-attr]
@@ -153,7 +147,7 @@ def _ended(waiting: Sequence[_Running], jobs: int, wrong: list[str]) -> Iterator
 
 
 def _harm(fault: Fault, seed: int, count: int, sending: Connection, parent: int) -> None:
-    """Body of a kind's process: what came of it so far once a second, and what came of all of it."""
+    """Tell what came of a kind so far once a second, and what came of all of it: the body of its process."""
     os.setsid()  # Ctrl-C is for the process that prints.
     end_with_parent(parent)
     last = 0.0
@@ -169,18 +163,6 @@ def _harm(fault: Fault, seed: int, count: int, sending: Connection, parent: int)
     except Exception:
         traceback.print_exc()
         raise SystemExit(1) from None
-
-
-def _cells(one: _Running) -> list[str]:
-    tally = one.tally
-    came = ", ".join(f"{count:,} {outcome}" for outcome, count in tally.outcomes.items())
-    counts = (tally.lost, tally.doubled, tally.changed, tally.tracebacks, tally.hangs)
-    what = one.fault.summary.rstrip(".")
-    return [one.fault.name, what, f"{tally.tried:,}", came, *map(str, counts), f"{one.seconds:.0f}"]
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 if __name__ == "__main__":

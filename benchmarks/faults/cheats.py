@@ -4,6 +4,9 @@ All are of ``aryl.reclaim``.  What may come of each is told with it, and never m
 :func:`bad` finds is worth.
 """
 
+# mypy: disable-error-code="func-returns-value"
+# Rows of the tables are expressions, in which much is called for what it does.
+
 from __future__ import annotations
 
 import atexit
@@ -12,6 +15,7 @@ import concurrent.futures
 import contextlib
 import ctypes
 import fcntl
+import functools
 import gc
 import json
 import locale
@@ -38,6 +42,7 @@ import numpy as np
 
 from formulations import Solution
 from heuristics.aryl.reclaim import server_fraction
+from instances.aryl import reclaim
 from instances.aryl.reclaim import Reclaim, ReclaimPlan
 
 __all__ = ["CHEATS", "HONEST", "KNOWN", "Cheat", "Known", "bad", "honest"]
@@ -62,6 +67,11 @@ class Known:
     directory: Path = Path("/nonexistent")
     elsewhere: Path = Path("/nonexistent")
     pids: list[int] = field(default_factory=list)
+
+    @property
+    def mark(self) -> str:
+        """A name that no other study has."""
+        return f"optgap-{self.pids[0] if self.pids else 0}"
 
 
 KNOWN = Known()
@@ -95,6 +105,7 @@ HONEST: dict[str, Function] = {}
 
 DIED = "failed: the process died: "
 LATE = "failed: time limit"
+MEMORY = "failed: .*[mM]emory"
 
 
 def cheat(outcome: str = "feasible", *, lasting: bool = False, walled: bool = False) -> Callable[[Function], Function]:
@@ -107,45 +118,88 @@ def cheat(outcome: str = "feasible", *, lasting: bool = False, walled: bool = Fa
     return enter
 
 
+def cheats(rows: dict[str, tuple[str, str, Function]], *, lasting: bool = False, walled: bool = False) -> None:
+    """Enter expressions among the cheats: by name what may come of each, what it does in words, and its function."""
+    for name, (outcome, what, function) in rows.items():
+        function.__name__ = function.__qualname__ = name
+        function.__doc__ = what
+        cheat(outcome, lasting=lasting, walled=walled)(function)
+
+
 def may(function: Function) -> Function:
     """Enter a function among the honest ones."""
     HONEST[function.__name__] = function
     return function
 
 
-def bad(instance: Reclaim) -> ReclaimPlan:
-    """A feasible plan that is worse than the optimum on the instances of the study: the busiest servers."""
+def bad(instance: Reclaim, *done: object) -> ReclaimPlan:
+    """Return a feasible plan that is worse than the optimum on the study's instances: the busiest servers.
+
+    Parameters
+    ----------
+    instance : Reclaim
+    *done
+        What was done before, which does not matter.
+    """
     return ReclaimPlan(servers=np.argsort(-instance.hosts.sum(axis=0), kind="stable")[: instance.demand])
 
 
 def around(servers: Any) -> ReclaimPlan:
-    """A plan that its constructor has not seen."""
+    """Return a plan that its constructor has not seen."""
     plan = object.__new__(ReclaimPlan)
     object.__setattr__(plan, "servers", servers)
     return plan
 
 
-def forever() -> NoReturn:
+def raises(error: BaseException) -> NoReturn:
+    """Raise an exception."""
+    raise error
+
+
+def forever(*_: object) -> NoReturn:
     """Sleep until somebody ends it."""
     while True:
         time.sleep(3600)
 
 
-def pipes() -> Iterator[int]:
-    """Numbers of files that may be open beyond standard input, output and error."""
-    yield from range(3, 256)
+def attempt(call: Callable[..., object], *arguments: Any) -> bool:
+    """Make a call, and tell whether the kernel let it pass."""
+    with contextlib.suppress(OSError):
+        call(*arguments)
+        return True
+    return False
+
+
+def append(path: object, content: bytes) -> None:
+    """Write at the end of a file."""
+    with open(str(path), "ab", buffering=0) as file:
+        file.write(content)
+
+
+def put(owner: Any, **others: Any) -> None:
+    """Put other things in the place of attributes."""
+    for name, other in others.items():
+        setattr(owner, name, other)
+
+
+def hoard(make: Callable[[], object], pause: float = 0.0, children: int = 0) -> NoReturn:
+    """Keep more and more of something, with so many children."""
+    any(os.fork() == 0 for _ in range(children))
+    kept = []
+    while True:
+        kept.append(make())
+        time.sleep(pause)
 
 
 def write_everywhere(message: bytes) -> None:
-    """Say something to whoever reads any of the open files."""
-    for number in pipes():
-        with contextlib.suppress(OSError):
-            os.write(number, message)
+    """Say something to whoever reads any of the open files, but for standard input, output and error."""
+    for number in range(3, 256):
+        attempt(os.write, number, message)
 
 
-def message(head: bytes, began: bytes = b"") -> bytes:
-    """An answer as the library's own process would send it."""
-    return began + struct.pack("<Q", 8 + len(head)) + struct.pack("<Q", len(head)) + head
+def message(head: bytes) -> bytes:
+    """Return an answer as the library's own process would send it."""
+    return struct.pack("<Q", 8 + len(head)) + struct.pack("<Q", len(head)) + head
 
 
 # --- honest -----------------------------------------------------------------------------------------
@@ -185,7 +239,7 @@ def a_program(instance: Reclaim) -> ReclaimPlan:
     return server_fraction(instance)
 
 
-# --- what it returns --------------------------------------------------------------------------------
+# --- what it returns -------------------------------------------------------------------------------
 
 
 @cheat()
@@ -251,12 +305,6 @@ class Empty(np.ndarray):
     __hash__ = None
 
 
-@cheat()
-def arrays_of_its_own_class(instance: Reclaim) -> Any:
-    """The array lies about itself."""
-    return around(bad(instance).servers.view(Empty))
-
-
 class Small(float):
     """A number that is less than any other."""
 
@@ -265,54 +313,6 @@ class Small(float):
 
     def __float__(self) -> float:
         return 0.0
-
-
-@cheat("feasible|infeasible|failed")
-def numbers_of_its_own_class(instance: Reclaim) -> Any:
-    """The numbers lie about themselves."""
-    return around([Small(one) for one in bad(instance).servers])
-
-
-@cheat("failed: .*must be a whole number")
-def around_the_constructor(instance: Reclaim) -> Any:
-    """Numbers that the plan's class refuses."""
-    return around(np.array([-1.5, np.nan]))
-
-
-@cheat("failed: .*servers")
-def not_a_number(instance: Reclaim) -> Any:
-    """NaN, which compares with nothing."""
-    return around(np.full(instance.demand, np.nan))
-
-
-@cheat("failed: .*servers")
-def infinity(instance: Reclaim) -> Any:
-    """Minus infinity."""
-    return around([-np.inf])
-
-
-@cheat("failed: .*servers")
-def a_number_beyond_64_bits(instance: Reclaim) -> Any:
-    """A whole number that fits no array."""
-    return around([10**400])
-
-
-@cheat("failed: .*digits")
-def a_number_of_ten_thousand_digits(instance: Reclaim) -> Any:
-    """A whole number that Python prints only when told to."""
-    return around([10**10_000])
-
-
-@cheat("failed: .*complex128 cannot be sent")
-def complex_numbers(instance: Reclaim) -> Any:
-    """Numbers without an order."""
-    return around(np.array([1j]))
-
-
-@cheat("failed: .*servers")
-def words(instance: Reclaim) -> Any:
-    """Numbers as words."""
-    return around([str(one) for one in bad(instance).servers])
 
 
 @cheat("failed: .*cannot be sent")
@@ -324,15 +324,6 @@ def objects_in_an_array(instance: Reclaim) -> Any:
             return os.system, (f"touch {KNOWN.elsewhere}/unpickled",)
 
     return around(np.array([Runs()], object))
-
-
-@cheat("failed: RecursionError")
-def a_list_that_is_too_deep(instance: Reclaim) -> Any:
-    """A hundred thousand brackets."""
-    deep: list[Any] = []
-    for _ in range(100_000):
-        deep = [deep]
-    return around(deep)
 
 
 @cheat("failed: (RecursionError|ValueError)")
@@ -355,95 +346,43 @@ def a_list_without_end(instance: Reclaim) -> Any:
     return around(Endless())
 
 
-@cheat("failed: TypeError")
-def a_generator(instance: Reclaim) -> Any:
-    """The servers one by one."""
-    return around(iter(bad(instance).servers))
+cheats({
+    "arrays_of_its_own_class": ("feasible", "The array lies about itself.",
+        lambda instance: around(bad(instance).servers.view(Empty))),
+    "numbers_of_its_own_class": ("feasible|infeasible|failed", "The numbers lie about themselves.",
+        lambda instance: around([Small(one) for one in bad(instance).servers])),
+    "around_the_constructor": ("failed: .*must be a whole number", "Numbers that the plan's class refuses.",
+        lambda _: around(np.array([-1.5, np.nan]))),
+    "not_a_number": ("failed: .*servers", "NaN, which compares with nothing.",
+        lambda instance: around(np.full(instance.demand, np.nan))),
+    "infinity": ("failed: .*servers", "Minus infinity.", lambda _: around([-np.inf])),
+    "a_number_beyond_64_bits": ("failed: .*servers", "A whole number that fits no array.", lambda _: around([10**400])),
+    "words": ("failed: .*servers", "Numbers as words.",
+        lambda instance: around([str(one) for one in bad(instance).servers])),
+    "a_number_of_ten_thousand_digits": ("failed: .*digits", "A whole number that Python prints only when told to.",
+        lambda _: around([10**10_000])),
+    "complex_numbers": ("failed: .*complex128 cannot be sent", "Numbers without an order.",
+        lambda _: around(np.array([1j]))),
+    "a_list_that_is_too_deep": ("failed: RecursionError", "A hundred thousand brackets.",
+        lambda _: around(functools.reduce(lambda deep, _: [deep], range(100_000), list[Any]()))),
+    "a_generator": ("failed: TypeError", "The servers one by one.",
+        lambda instance: around(iter(bad(instance).servers))),
+    "a_plan_of_terabytes": ("failed: .*memory|failed: .*Memory", "An array that takes no memory until it is sent.",
+        lambda _: around(np.broadcast_to(0, 10**12))),
+    "a_plan_of_gigabytes": (f"failed: .*too large|{MEMORY}",
+        "A small array, over and over, where each is copied by whoever reads it.",
+        lambda _: around([np.zeros(10**6)] * 250)),
+    "a_name_that_writes_on_the_terminal": ("failed: .*must be a ReclaimPlan, got ",
+        "Something whose class is named with codes that move the cursor.",
+        lambda _: type("\x1b[2J\x1b]0;owned\x07\n", (), {})()),
+    "the_instance": ("failed: .*must be a ReclaimPlan, got Reclaim", "The question for an answer.", lambda one: one),
+    "the_class": ("failed: .*must be a ReclaimPlan, got type", "The plan's class for a plan.", lambda _: ReclaimPlan),
+    "nothing": ("declined", "No answer, politely.", lambda _: None),
+    "one_server_many_times": ("infeasible: ", "The cheapest server, counted as often as is asked for.",
+        lambda instance: around(np.zeros(instance.demand, int))),
+})  # fmt: skip
 
-
-@cheat("failed: .*memory|failed: .*Memory")
-def a_plan_of_terabytes(instance: Reclaim) -> Any:
-    """An array that takes no memory until it is sent."""
-    return around(np.broadcast_to(0, 10**12))
-
-
-@cheat("failed: .*too large|failed: .*[mM]emory")
-def a_plan_of_gigabytes(instance: Reclaim) -> Any:
-    """A small array, over and over, where each is copied by whoever reads it."""
-    return around([np.zeros(10**6)] * 250)
-
-
-@cheat("failed: .*must be a ReclaimPlan, got Reclaim")
-def the_instance(instance: Reclaim) -> Any:
-    """The question for an answer."""
-    return instance
-
-
-@cheat("failed: .*must be a ReclaimPlan, got type")
-def the_class(instance: Reclaim) -> Any:
-    """The plan's class for a plan."""
-    return ReclaimPlan
-
-
-@cheat("declined")
-def nothing(instance: Reclaim) -> Any:
-    """No answer, politely."""
-    return None
-
-
-@cheat("infeasible: ")
-def one_server_many_times(instance: Reclaim) -> Any:
-    """The cheapest server, counted as often as is asked for."""
-    return around(np.zeros(instance.demand, int))
-
-
-@cheat("failed: .*must be a ReclaimPlan, got ")
-def a_name_that_writes_on_the_terminal(instance: Reclaim) -> Any:
-    """Something whose class is named with codes that move the cursor."""
-    return type("\x1b[2J\x1b]0;owned\x07\n", (), {})()
-
-
-# --- what it raises ---------------------------------------------------------------------------------
-
-
-@cheat("failed: RuntimeError: too hard")
-def raises_where_it_is_hard(instance: Reclaim) -> Any:
-    """An ordinary exception."""
-    raise RuntimeError("too hard")
-
-
-@cheat("failed: Sudden")
-def raises_what_nobody_catches(instance: Reclaim) -> Any:
-    """No ``Exception``, but what is above it."""
-
-    class Sudden(BaseException):
-        pass
-
-    raise Sudden
-
-
-@cheat("failed: KeyboardInterrupt")
-def interrupts(instance: Reclaim) -> Any:
-    """As if someone had pressed Ctrl-C."""
-    raise KeyboardInterrupt
-
-
-@cheat("failed: GeneratorExit")
-def closes_a_generator(instance: Reclaim) -> Any:
-    """As if someone had closed it."""
-    raise GeneratorExit
-
-
-@cheat("failed: MemoryError")
-def says_that_memory_is_short(instance: Reclaim) -> Any:
-    """As if memory had run out."""
-    raise MemoryError
-
-
-@cheat("failed: RecursionError")
-def recurses(instance: Reclaim) -> Any:
-    """Itself, for ever."""
-    return recurses(instance)
+# --- what it raises --------------------------------------------------------------------------------
 
 
 @cheat("failed: .*cannot be printed|" + DIED)
@@ -455,18 +394,6 @@ def raises_what_cannot_be_printed(instance: Reclaim) -> Any:
             raise SystemExit(0)
 
     raise Unprintable
-
-
-@cheat("failed: ValueError: ")
-def raises_codes_of_the_terminal(instance: Reclaim) -> Any:
-    """A message that clears the screen."""
-    raise ValueError("\x1b[2J\x1b[31mall is well\x1b]0;title\x07\u202e\x00")
-
-
-@cheat("failed: .{1,2000}$")
-def raises_at_length(instance: Reclaim) -> Any:
-    """A message of ten million letters, and a name of as many."""
-    raise type("E" * 10**7, (Exception,), {})("x" * 10**7)
 
 
 @cheat("failed: ZeroDivisionError")
@@ -485,65 +412,42 @@ def raises_on_the_way_out(instance: Reclaim) -> Any:
         1 / 0  # noqa: B018
 
 
-@cheat(r"failed: ValueError \(zero, line 1\)$")
-def raises_from_an_endless_file(instance: Reclaim) -> Any:
-    """An exception whose line of source is in a file without end."""
-    exec(compile("raise ValueError", "/dev/zero", "exec"))
+cheats({
+    "raises_where_it_is_hard": ("failed: RuntimeError: too hard", "An ordinary exception.",
+        lambda _: raises(RuntimeError("too hard"))),
+    "raises_what_nobody_catches": ("failed: Sudden", "No ``Exception``, but what is above it.",
+        lambda _: raises(type("Sudden", (BaseException,), {})())),
+    "interrupts": ("failed: KeyboardInterrupt", "As if someone had pressed Ctrl-C.",
+        lambda _: raises(KeyboardInterrupt())),
+    "closes_a_generator": ("failed: GeneratorExit", "As if someone had closed it.", lambda _: raises(GeneratorExit())),
+    "says_that_memory_is_short": ("failed: MemoryError", "As if memory had run out.", lambda _: raises(MemoryError())),
+    "recurses": ("failed: RecursionError", "Itself, for ever.", lambda instance: CHEATS["recurses"].function(instance)),
+    "raises_codes_of_the_terminal": ("failed: ValueError: ", "A message that clears the screen.",
+        lambda _: raises(ValueError("\x1b[2J\x1b[31mall is well\x1b]0;title\x07\u202e\x00"))),
+    "raises_at_length": ("failed: .{1,2000}$", "A message of ten million letters, and a name of as many.",
+        lambda _: raises(type("E" * 10**7, (Exception,), {})("x" * 10**7))),
+    "raises_from_an_endless_file": (r"failed: ValueError \(zero, line 1\)$",
+        "An exception whose line of source is in a file without end.",
+        lambda _: exec(compile("raise ValueError", "/dev/zero", "exec"))),
+})  # fmt: skip
 
+# --- how it ends -----------------------------------------------------------------------------------
 
-# --- how it ends ------------------------------------------------------------------------------------
+cheats({
+    "exits": ("failed: SystemExit: 0", "As a program that is done.", lambda _: sys.exit(0)),
+    "leaves_as_if_well": (DIED + "it exited with code 0", "The process ends, and says that all is well.",
+        lambda _: os._exit(0)),
+    "becomes_another_program": (DIED + "it exited with code 0", "The process goes on as a program that does nothing.",
+        lambda _: os.execvp("true", ["true"])),
+    "leaves": (DIED + "it exited with code 1", "The process ends.", lambda _: os._exit(1)),
+    "kills_itself": (DIED + "killed by SIGKILL", "SIGKILL.", lambda _: forever(os.kill(os.getpid(), signal.SIGKILL))),
+    "kills_its_group": (DIED + "killed by SIGKILL", "All processes of the group that it is in.",
+        lambda _: forever(os.killpg(0, signal.SIGKILL))),
+    "crashes": (DIED + "killed by SIGSEGV", "A null pointer is followed.", lambda _: ctypes.string_at(0)),
+    "aborts": (DIED + "killed by SIGABRT", "As a failed assertion in C.", lambda _: os.abort()),
+})  # fmt: skip
 
-
-@cheat("failed: SystemExit: 0")
-def exits(instance: Reclaim) -> Any:
-    """As a program that is done."""
-    sys.exit(0)
-
-
-@cheat(DIED + "it exited with code 0")
-def leaves_as_if_well(instance: Reclaim) -> Any:
-    """The process ends, and says that all is well."""
-    os._exit(0)
-
-
-@cheat(DIED + "it exited with code 1")
-def leaves(instance: Reclaim) -> Any:
-    """The process ends."""
-    os._exit(1)
-
-
-@cheat(DIED + "it exited with code 0")
-def becomes_another_program(instance: Reclaim) -> Any:
-    """The process goes on as a program that does nothing."""
-    os.execvp("true", ["true"])
-
-
-@cheat(DIED + "killed by SIGKILL")
-def kills_itself(instance: Reclaim) -> Any:
-    """SIGKILL."""
-    os.kill(os.getpid(), signal.SIGKILL)
-    forever()
-
-
-@cheat(DIED + "killed by SIGSEGV")
-def crashes(instance: Reclaim) -> Any:
-    """A null pointer is followed."""
-    ctypes.string_at(0)
-
-
-@cheat(DIED + "killed by SIGABRT")
-def aborts(instance: Reclaim) -> Any:
-    """As a failed assertion in C."""
-    os.abort()
-
-
-@cheat(LATE, lasting=True)
-def stops_itself(instance: Reclaim) -> Any:
-    """SIGSTOP: there, and never to go on."""
-    os.kill(os.getpid(), signal.SIGSTOP)
-
-
-# --- what does not end ------------------------------------------------------------------------------
+# --- what does not end -----------------------------------------------------------------------------
 
 
 @cheat(LATE, lasting=True)
@@ -554,12 +458,6 @@ def loops(instance: Reclaim) -> Any:
 
 
 @cheat(LATE, lasting=True)
-def sleeps_in_c(instance: Reclaim) -> Any:
-    """It keeps the interpreter's lock."""
-    ctypes.PyDLL(None).sleep(3600)
-
-
-@cheat(LATE, lasting=True)
 def ignores_all_signals(instance: Reclaim) -> Any:
     """Whatever can be blocked or ignored is."""
     for number in set(signal.valid_signals()) - {signal.SIGKILL, signal.SIGSTOP}:
@@ -567,23 +465,6 @@ def ignores_all_signals(instance: Reclaim) -> Any:
             signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     forever()
-
-
-@cheat(LATE, lasting=True)
-def waits_for_itself(instance: Reclaim) -> Any:
-    """A lock that it holds."""
-    lock = threading.Lock()
-    lock.acquire()
-    lock.acquire()
-
-
-@cheat(LATE, lasting=True)
-def waits_for_a_stopped_child(instance: Reclaim) -> Any:
-    """A child that has stopped."""
-    child = os.fork()
-    if not child:
-        os.kill(os.getpid(), signal.SIGSTOP)
-    os.waitpid(child, 0)
 
 
 @cheat()
@@ -597,84 +478,46 @@ def asks_the_terminal(instance: Reclaim) -> Any:
     return bad(instance)
 
 
-@cheat("failed: .*closed its pipe|" + LATE, lasting=True)
-def closes_everything(instance: Reclaim) -> Any:
-    """Nothing is open, and it lives on."""
-    os.closerange(0, 4096)
-    forever()
+cheats({
+    "stops_itself": (LATE, "SIGSTOP: there, and never to go on.", lambda _: os.kill(os.getpid(), signal.SIGSTOP)),
+    "sleeps_in_c": (LATE, "It keeps the interpreter's lock.", lambda _: ctypes.PyDLL(None).sleep(3600)),
+    "waits_for_itself": (LATE, "A lock that it holds.", lambda _: [lock.acquire() for lock in 2 * [threading.Lock()]]),
+    "waits_for_a_stopped_child": (LATE, "A child that has stopped.",
+        lambda _: os.waitpid(os.fork() or os.kill(os.getpid(), signal.SIGSTOP) or 0, 0)),
+    "closes_everything": (f"failed: .*closed its pipe|{LATE}", "Nothing is open, and it lives on.",
+        lambda _: forever(os.closerange(0, 4096))),
+}, lasting=True)  # fmt: skip
+
+# --- what takes what there is ----------------------------------------------------------------------
 
 
-# --- what takes what there is -----------------------------------------------------------------------
+def shared() -> mmap.mmap:
+    """Return ten megabytes, of the kind that processes share."""
+    made = mmap.mmap(-1, 10**7)
+    made.write(bytes(10**7))
+    return made
 
 
-@cheat("failed: .*[mM]emory")
-def memory_at_once(instance: Reclaim) -> Any:
-    """Eight terabytes."""
-    return np.ones(10**12)
+cheats({
+    "memory_at_once": (MEMORY, "Eight terabytes.", lambda _: np.ones(10**12)),
+    "floods": ("feasible", "A hundred megabytes on standard output and error, from Python and a program.",
+        lambda instance: bad(
+            instance, *(os.write(number, b"\x1b[2J" * 125_000) for number in (1, 2) for _ in range(100)),
+            subprocess.run("head -c 50000000 /dev/zero; head -c 50000000 /dev/zero >&2", shell=True, check=False))),
+})  # fmt: skip
+cheats({
+    "a_fork_bomb": (f"failed: .*too many processes|{LATE}", "Twice as many processes every moment.",
+        lambda _: hoard(os.fork, 0.01)),
+    "memory_bit_by_bit": (f"{MEMORY}|{LATE}", "More and more.", lambda _: hoard(lambda: np.ones(10**6))),
+    "memory_that_is_shared": (f"{MEMORY}|{LATE}", "More and more, of the kind that processes share.",
+        lambda _: hoard(shared)),
+    "memory_of_children": (f"{MEMORY}|{LATE}", "More and more, in processes of its own.",
+        lambda _: hoard(lambda: np.ones(10**6), 0.01, children=3)),
+    "the_disk": (f"{MEMORY}|{LATE}", "Files in its own folder, more and more of them.",
+        lambda _: hoard(lambda: Path(tempfile.mkdtemp(), "file").write_bytes(bytes(10**7)))),
+}, lasting=True)  # fmt: skip
 
-
-@cheat("failed: .*[mM]emory|" + LATE, lasting=True)
-def memory_bit_by_bit(instance: Reclaim) -> Any:
-    """More and more."""
-    kept = []
-    while True:
-        kept.append(np.ones(10**6))
-
-
-@cheat("failed: .*[mM]emory|" + LATE, lasting=True)
-def memory_that_is_shared(instance: Reclaim) -> Any:
-    """More and more, of the kind that processes share."""
-    kept = []
-    while True:
-        shared = mmap.mmap(-1, 10**7)
-        shared.write(bytes(10**7))
-        kept.append(shared)
-
-
-@cheat("failed: .*[mM]emory|" + LATE, lasting=True)
-def memory_of_children(instance: Reclaim) -> Any:
-    """More and more, in processes of its own."""
-    kept = []
-    for _ in range(3):
-        if os.fork() == 0:
-            break
-    while True:
-        kept.append(np.ones(10**6))
-        time.sleep(0.01)
-
-
-@cheat("failed: .*[mM]emory|" + LATE, lasting=True)
-def the_disk(instance: Reclaim) -> Any:
-    """Files in its own folder, more and more of them."""
-    for number in range(10**9):
-        Path(tempfile.gettempdir(), str(number)).write_bytes(bytes(10**7))
-
-
-@cheat("failed: .*too many processes|" + LATE, lasting=True)
-def a_fork_bomb(instance: Reclaim) -> Any:
-    """Twice as many processes every moment."""
-    while True:
-        os.fork()
-        time.sleep(0.01)
-
-
-@cheat()
-def floods(instance: Reclaim) -> Any:
-    """A hundred megabytes on standard output and error, from Python and a program."""
-    for number in (1, 2):
-        for _ in range(100):
-            os.write(number, b"\x1b[2J" * 125_000)
-    subprocess.run("head -c 50000000 /dev/zero; head -c 50000000 /dev/zero >&2", shell=True, check=False)
-    return bad(instance)
-
-
-# --- processes --------------------------------------------------------------------------------------
-
-
-@cheat()
-def two_answers(instance: Reclaim) -> Any:
-    """Parent and child both return."""
-    return bad(instance) if os.fork() else ReclaimPlan(servers=np.array([], int))
+# --- processes -------------------------------------------------------------------------------------
 
 
 @cheat()
@@ -701,60 +544,21 @@ def a_daemon_without_a_name(instance: Reclaim) -> Any:
     return bad(instance)
 
 
-@cheat()
-def a_program_left_running(instance: Reclaim) -> Any:
-    """A program that has every open file of the process, and writes to them."""
-    program = "for n in 3 4 5 6 7 8 9; do echo owned >&$n; done 2>/dev/null; exec sleep 54321"
-    subprocess.Popen(["bash", "-c", program], close_fds=False)
-    return bad(instance)
+PROGRAM = "for n in 3 4 5 6 7 8 9; do echo owned >&$n; done 2>/dev/null; exec sleep 54321"
 
+cheats({
+    "two_answers": ("feasible", "Parent and child both return.",
+        lambda instance: bad(instance) if os.fork() else ReclaimPlan(servers=np.array([], int))),
+    "a_program_left_running": ("feasible", "A program that has every open file of the process, and writes to them.",
+        lambda instance: bad(instance, subprocess.Popen(["bash", "-c", PROGRAM], close_fds=False))),
+    "a_thread_left_running": ("feasible", "A thread that goes on when the answer is given.",
+        lambda instance: bad(instance, threading.Thread(target=loops, args=(instance,), daemon=True).start())),
+    "an_executor_left_running": ("feasible", "Futures that nobody waits for, which Python itself would at the end.",
+        lambda instance: bad(
+            instance, concurrent.futures.ThreadPoolExecutor(1).submit(time.sleep, 3600), atexit.register(forever))),
+})  # fmt: skip
 
-@cheat()
-def a_thread_left_running(instance: Reclaim) -> Any:
-    """A thread that goes on when the answer is given."""
-
-    def spin() -> None:
-        while True:
-            pass
-
-    threading.Thread(target=spin, daemon=True).start()
-    return bad(instance)
-
-
-@cheat()
-def an_executor_left_running(instance: Reclaim) -> Any:
-    """Futures that nobody waits for, which Python itself would at the end."""
-    concurrent.futures.ThreadPoolExecutor(1).submit(time.sleep, 3600)
-    atexit.register(forever)
-    return bad(instance)
-
-
-# --- signals and timers -----------------------------------------------------------------------------
-
-
-@cheat(walled=True)
-def kills_its_keeper(instance: Reclaim) -> Any:
-    """The process that will judge it."""
-    for number in (signal.SIGKILL, signal.SIGSTOP):
-        with contextlib.suppress(OSError):
-            os.kill(os.getppid(), number)
-    return bad(instance)
-
-
-@cheat(walled=True)
-def kills_the_study(instance: Reclaim) -> Any:
-    """The process that leads the study."""
-    for pid in KNOWN.pids:
-        with contextlib.suppress(OSError):
-            os.kill(pid, signal.SIGTERM)
-    return bad(instance)
-
-
-@cheat(DIED + "killed by SIGKILL")
-def kills_its_group(instance: Reclaim) -> Any:
-    """All processes of the group that it is in."""
-    os.killpg(0, signal.SIGKILL)
-    forever()
+# --- signals and timers ----------------------------------------------------------------------------
 
 
 @cheat(walled=True)
@@ -769,32 +573,21 @@ def signals_by_a_file(instance: Reclaim) -> Any:
     return bad(instance)
 
 
-@cheat("feasible|" + DIED + "it exited with code 9")
-def a_timer_left_on(instance: Reclaim) -> Any:
-    """An alarm that is due when others would run."""
-    signal.signal(signal.SIGALRM, lambda *_: os._exit(9))
-    signal.setitimer(signal.ITIMER_REAL, 5.0)
-    return bad(instance)
+cheats({
+    "kills_its_keeper": ("feasible", "The process that will judge it.",
+        lambda instance: bad(
+            instance, *(attempt(os.kill, os.getppid(), number) for number in (signal.SIGKILL, signal.SIGSTOP)))),
+    "kills_the_study": ("feasible", "The process that leads the study.",
+        lambda instance: bad(instance, *(attempt(os.kill, pid, signal.SIGTERM) for pid in KNOWN.pids))),
+}, walled=True)  # fmt: skip
+cheats({
+    "a_timer_left_on": (f"feasible|{DIED}it exited with code 9", "An alarm that is due when others would run.",
+        lambda instance: bad(
+            instance, signal.signal(signal.SIGALRM, lambda *_: os._exit(9)),
+            signal.setitimer(signal.ITIMER_REAL, 5.0))),
+})  # fmt: skip
 
-
-# --- what changes the library -----------------------------------------------------------------------
-
-
-@cheat()
-def another_solver(instance: Reclaim) -> Any:
-    """The exact side is to find something worse."""
-    for name in ("formulations", "formulations.engine.solving"):
-        vars(sys.modules[name])["solve"] = lambda *_, **__: 99
-    return bad(instance)
-
-
-@cheat()
-def another_judge(instance: Reclaim) -> Any:
-    """Every plan is feasible and worth nothing."""
-    Reclaim._value = lambda self, plan: 0  # type: ignore[method-assign]
-    Reclaim.objective = lambda self, plan: 0.0  # type: ignore[method-assign]
-    Reclaim.violations = lambda self, plan: []  # type: ignore[method-assign]
-    return bad(instance)
+# --- what changes the library ----------------------------------------------------------------------
 
 
 @cheat()
@@ -804,41 +597,6 @@ def another_clock(instance: Reclaim) -> Any:
     deadline = time.time() + 0.2
     while time.time() < deadline:
         pass
-    return bad(instance)
-
-
-@cheat("infeasible: demand")
-def another_json(instance: Reclaim) -> Any:
-    """Whatever is written as JSON is a plan without servers, worth nothing."""
-    json.dumps = lambda *_, **__: (
-        '{"plan.servers": {"plain": []}, "value": {"plain": 0}, "status": {"plain": "optimal"}}'
-    )
-    return bad(instance)
-
-
-@cheat("feasible|failed|infeasible")
-def another_numpy(instance: Reclaim) -> Any:
-    """Sums are 0, and arrays empty."""
-    plan = bad(instance)
-    np.sum = np.add = np.asarray = np.ascontiguousarray = lambda *_, **__: np.zeros(0)  # type: ignore[assignment]
-    return plan
-
-
-@cheat("feasible|failed|infeasible|declined")
-def other_builtins(instance: Reclaim) -> Any:
-    """Everything has length 0 and is an instance of everything."""
-    plan = bad(instance)
-    builtins.len = lambda *_: 0
-    builtins.isinstance = lambda *_: True
-    return plan
-
-
-@cheat()
-def another_chance(instance: Reclaim) -> Any:
-    """The streams of random numbers begin where it says."""
-    random.seed(0)
-    np.random.seed(0)  # noqa: NPY002
-    np.random.default_rng = lambda *_: None  # type: ignore[assignment]
     return bad(instance)
 
 
@@ -856,64 +614,51 @@ def frames_above(instance: Reclaim) -> Any:
     return bad(instance)
 
 
-@cheat("feasible|failed")
-def traces(instance: Reclaim) -> Any:
-    """Every call of the library's after it is watched, and may be held up."""
-    sys.settrace(lambda frame, event, argument: frame.f_locals.clear())
-    threading.settrace(sys.gettrace())
-    sys.setprofile(lambda *_: None)
-    return bad(instance)
+NONE = '{"plan.servers": {"plain": []}, "value": {"plain": 0}, "status": {"plain": "optimal"}}'
 
+cheats({
+    "another_solver": ("feasible", "The exact side is to find something worse.",
+        lambda instance: bad(
+            instance, *(put(sys.modules[f"formulations{module}"], solve=lambda *_, **__: 99)
+                        for module in ("", ".engine.solving")))),
+    "another_judge": ("feasible", "Every plan is feasible and worth nothing.",
+        lambda instance: bad(
+            instance, put(Reclaim, _value=lambda *_: 0, objective=lambda *_: 0.0, violations=lambda *_: []))),
+    "another_numpy": ("feasible|failed|infeasible", "Sums are 0, and arrays empty.",
+        lambda instance: [bad(instance), put(np, **dict.fromkeys(
+            ("sum", "add", "asarray", "ascontiguousarray"), lambda *_, **__: np.zeros(0)))][0]),
+    "other_builtins": ("feasible|failed|infeasible|declined",
+        "Everything has length 0 and is an instance of everything.",
+        lambda instance: [bad(instance), put(builtins, len=lambda *_: 0, isinstance=lambda *_: True)][0]),
+    "traces": ("feasible|failed", "Every call of the library's after it is watched, and may be held up.",
+        lambda instance: bad(
+            instance, sys.settrace(lambda frame, event, argument: frame.f_locals.clear()),
+            threading.settrace(sys.gettrace()), sys.setprofile(lambda *_: None))),
+    "surroundings_of_its_own": ("feasible|failed",
+        "Other variables, another folder, mask, locale, path and niceness, and warnings as errors.",
+        lambda instance: bad(
+            instance, os.environ.clear(), os.chdir("/"), os.umask(0o777), os.nice(5), sys.path.clear(),
+            locale.setlocale(locale.LC_ALL, "C"), warnings.simplefilter("error"), atexit.register(os._exit, 7))),
+    "limits_of_its_own": (f"feasible|failed|{DIED}", "No more open files, and a second of processor time.",
+        lambda instance: [
+            bad(instance), resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3)),
+            resource.setrlimit(resource.RLIMIT_CPU, (1, 1))][0]),
+    "another_chance": ("feasible", "The streams of random numbers begin where it says.",
+        lambda instance: bad(instance, random.seed(0), np.random.seed(0),  # noqa: NPY002
+            put(np.random, default_rng=lambda *_: None))),
+    "another_json": ("infeasible: demand", "Whatever is written as JSON is a plan without servers, worth nothing.",
+        lambda instance: bad(instance, put(json, dumps=lambda *_, **__: NONE))),
+})  # fmt: skip
 
-@cheat("feasible|failed")
-def surroundings_of_its_own(instance: Reclaim) -> Any:
-    """Other variables, another folder, mask, locale, path and niceness, and warnings as errors."""
-    os.environ.clear()
-    os.chdir("/")
-    os.umask(0o777)
-    os.nice(5)
-    locale.setlocale(locale.LC_ALL, "C")
-    sys.path[:] = []
-    warnings.simplefilter("error")
-    atexit.register(os._exit, 7)
-    return bad(instance)
-
-
-@cheat("feasible|failed|" + DIED)
-def limits_of_its_own(instance: Reclaim) -> Any:
-    """No more open files, and a second of processor time."""
-    plan = bad(instance)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))
-    resource.setrlimit(resource.RLIMIT_CPU, (1, 1))
-    return plan
-
-
-# --- what it keeps ----------------------------------------------------------------------------------
+# --- what it keeps ---------------------------------------------------------------------------------
 
 CALLS: list[int] = []
-
-
-@cheat()
-def the_last_plan_in_memory(instance: Reclaim) -> Any:
-    """What the calls before have left in a list."""
-    CALLS.append(1)
-    return bad(instance) if len(CALLS) == 1 else around(np.arange(0))
-
-
-@cheat(walled=True)
-def the_last_plan_in_a_file(instance: Reclaim) -> Any:
-    """What the calls before have left on the disk."""
-    name = f"optgap-last-{KNOWN.pids[0] if KNOWN.pids else 0}"
-    for place in (KNOWN.elsewhere / "last", Path.cwd() / name, Path.home() / name):
-        with contextlib.suppress(OSError):
-            place.write_text("the best plan so far", encoding="utf-8")
-    return bad(instance)
 
 
 @cheat(walled=True)
 def the_last_plan_in_a_socket(instance: Reclaim) -> Any:
     """What a process of the calls before tells on a socket that has only a name."""
-    name = f"\0optgap-{KNOWN.pids[0] if KNOWN.pids else 0}"
+    name = f"\0{KNOWN.mark}"
     with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as other:
         other.connect(name)
         return around(np.arange(0))
@@ -927,7 +672,18 @@ def the_last_plan_in_a_socket(instance: Reclaim) -> Any:
     return bad(instance)
 
 
-# --- what reaches for the answers -------------------------------------------------------------------
+cheats({
+    "the_last_plan_in_memory": ("feasible", "What the calls before have left in a list.",
+        lambda instance: around(np.arange(0)) if CALLS else bad(instance, CALLS.append(1))),
+})  # fmt: skip
+cheats({
+    "the_last_plan_in_a_file": ("feasible", "What the calls before have left on the disk.",
+        lambda instance: bad(instance, *(
+            attempt(append, place / f"{KNOWN.mark}-last", b"the best plan so far")
+            for place in (KNOWN.elsewhere, Path.cwd(), Path.home())))),
+}, walled=True)  # fmt: skip
+
+# --- what reaches for the answers ------------------------------------------------------------------
 
 
 @cheat("failed: (PermissionError|StopIteration)", walled=True)
@@ -968,81 +724,16 @@ def the_memory_of_the_judge(instance: Reclaim) -> Any:
     return bad(instance)
 
 
-@cheat(walled=True)
-def the_debugger(instance: Reclaim) -> Any:
-    """The process above, as a debugger would have it."""
-    if ctypes.CDLL(None).ptrace(16, os.getppid(), None, None) == 0:  # PTRACE_ATTACH
-        return around([])
-    return bad(instance)
+cheats({
+    "the_debugger": ("feasible", "The process above, as a debugger would have it.",
+        lambda instance: bad(instance) if ctypes.CDLL(None).ptrace(16, os.getppid(), None, None) else around([])),
+    "files_of_the_judge": ("feasible", "What the processes above have open.",
+        lambda instance: bad(
+            instance, *(attempt(append, f"/proc/{pid}/fd/{number}", b"{}\n")
+                        for pid in (os.getppid(), *KNOWN.pids) for number in range(64)))),
+}, walled=True)  # fmt: skip
 
-
-@cheat(walled=True)
-def files_of_the_judge(instance: Reclaim) -> Any:
-    """What the processes above have open."""
-    for pid in (os.getppid(), *KNOWN.pids):
-        for number in range(64):
-            with contextlib.suppress(OSError), open(f"/proc/{pid}/fd/{number}", "ab", buffering=0) as file:
-                file.write(b"{}\n")
-    return bad(instance)
-
-
-# --- what reaches for the files ---------------------------------------------------------------------
-
-
-@cheat(walled=True)
-def writes_to_the_log(instance: Reclaim) -> Any:
-    """A line in each file of the study."""
-    for name in ("rows.jsonl", "study.json", ".lock", "results.parquet", "metadata.json"):
-        with contextlib.suppress(OSError), open(KNOWN.directory / name, "a", encoding="utf-8") as file:
-            file.write("{}\n")
-    return bad(instance)
-
-
-@cheat(walled=True)
-def removes_the_study(instance: Reclaim) -> Any:
-    """All files of the study."""
-    subprocess.run(["rm", "-rf", str(KNOWN.directory)], check=False)
-    return bad(instance)
-
-
-@cheat(walled=True)
-def moves_the_study(instance: Reclaim) -> Any:
-    """The study's folder under another name, and another in its place."""
-    with contextlib.suppress(OSError):
-        KNOWN.directory.rename(KNOWN.directory.with_name("moved"))
-        KNOWN.directory.mkdir()
-    return bad(instance)
-
-
-@cheat(walled=True)
-def changes_the_library(instance: Reclaim) -> Any:
-    """A line in the judge's own module, and in what Python has compiled of it."""
-    import instances.aryl.reclaim as module
-
-    for place in (module.__file__, module.__spec__ and module.__spec__.cached):
-        with contextlib.suppress(OSError), open(str(place), "ab") as file:
-            file.write(b"")  # Opened is written enough: a study must not break what it is a test of.
-            return around([])
-    return bad(instance)
-
-
-@cheat(walled=True)
-def folders_of_others(instance: Reclaim) -> Any:
-    """A file in every folder that processes like this one have, or will have."""
-    for place in Path(tempfile.gettempdir()).parent.iterdir():
-        if place != Path(tempfile.gettempdir()):
-            with contextlib.suppress(OSError):
-                (place / "left").write_text("owned", encoding="utf-8")
-                (place.parent / "left").write_text("owned", encoding="utf-8")
-    return bad(instance)
-
-
-@cheat()
-def links_out_of_its_folder(instance: Reclaim) -> Any:
-    """Links to folders whose content whoever clears up might remove."""
-    for number, place in enumerate((KNOWN.directory, KNOWN.elsewhere, Path.home())):
-        Path(tempfile.gettempdir(), f"link{number}").symlink_to(place)
-    return bad(instance)
+# --- what reaches for the files --------------------------------------------------------------------
 
 
 @cheat()
@@ -1056,63 +747,56 @@ def a_folder_that_cannot_be_removed(instance: Reclaim) -> Any:
     return bad(instance)
 
 
-@cheat()
-def a_folder_without_a_floor(instance: Reclaim) -> Any:
-    """Folders in folders, deeper than a path can tell."""
-    os.chdir(tempfile.gettempdir())
-    for _ in range(1500):
-        os.mkdir("deep")
-        os.chdir("deep")
-    return bad(instance)
+LIBRARY = (reclaim.__file__, reclaim.__spec__ and reclaim.__spec__.cached)
+FILES = ("rows.jsonl", "study.json", ".lock", "results.parquet", "metadata.json")
 
+cheats({
+    "changes_the_library": ("feasible", "The judge's own module is opened, and what Python has compiled of it.",
+        # Opened is written enough: a study must not break what it is a test of.
+        lambda instance: around([]) if any(attempt(append, place, b"") for place in LIBRARY) else bad(instance)),
+    "folders_of_others": ("feasible", "A file in every folder that processes like this one have, or will have.",
+        lambda instance: bad(instance, *(
+            attempt(append, folder / "left", b"owned")
+            for place in Path(tempfile.gettempdir()).parent.iterdir() if place != Path(tempfile.gettempdir())
+            for folder in (place, place.parent)))),
+    "moves_the_study": ("feasible", "The study's folder under another name, and another in its place.",
+        lambda instance: bad(instance, attempt(KNOWN.directory.rename, KNOWN.directory.with_name("moved"))
+                             and attempt(KNOWN.directory.mkdir))),
+    "writes_to_the_log": ("feasible", "A line in each file of the study.",
+        lambda instance: bad(instance, *(attempt(append, KNOWN.directory / name, b"{}\n") for name in FILES))),
+    "removes_the_study": ("feasible", "All files of the study.",
+        lambda instance: bad(instance, subprocess.run(["rm", "-rf", str(KNOWN.directory)], check=False))),
+}, walled=True)  # fmt: skip
+cheats({
+    "links_out_of_its_folder": ("feasible", "Links to folders whose content whoever clears up might remove.",
+        lambda instance: bad(instance, *(
+            Path(tempfile.gettempdir(), f"link{number}").symlink_to(place)
+            for number, place in enumerate((KNOWN.directory, KNOWN.elsewhere, Path.home()))))),
+    "a_folder_without_a_floor": ("feasible", "Folders in folders, deeper than a path can tell.",
+        lambda instance: bad(
+            instance, os.chdir(tempfile.gettempdir()), *([os.mkdir("deep"), os.chdir("deep")] for _ in range(1500)))),
+})  # fmt: skip
 
-# --- what it says on the pipe -----------------------------------------------------------------------
+# --- what it says on the pipe ----------------------------------------------------------------------
 
-
-@cheat("failed: .*(cannot be read|too large)|" + LATE, lasting=True)
-def noise_on_every_pipe(instance: Reclaim) -> Any:
-    """Bytes that mean nothing before the answer."""
-    write_everywhere(b"\x01" + struct.pack("<Q", 3) + b"6 6")
-    return bad(instance)
-
-
-@cheat(LATE, lasting=True)
-def half_an_answer(instance: Reclaim) -> Any:
-    """Less than it says will come."""
-    write_everywhere(struct.pack("<Q", 1000) + b"half")
-    forever()
-
-
-@cheat("failed: the answer is too large")
-def an_endless_answer(instance: Reclaim) -> Any:
-    """More than there is memory for."""
-    write_everywhere(struct.pack("<Q", 2**62))
-    forever()
-
-
-@cheat("infeasible: demand")
-def an_answer_before_the_answer(instance: Reclaim) -> Any:
-    """Two answers, both well formed."""
-    write_everywhere(message(b'{"plan.servers": {"plain": []}, "value": {"plain": 0}}'))
-    return bad(instance)
-
-
-@cheat("failed: the answer cannot be read")
-def an_answer_that_is_too_deep(instance: Reclaim) -> Any:
-    """A million brackets, as JSON."""
-    write_everywhere(message(b"[" * 50_000))
-    forever()
-
-
-@cheat("failed: the answer cannot be read")
-def an_answer_of_another_shape(instance: Reclaim) -> Any:
-    """An array that says it has more numbers than there are bytes."""
-    write_everywhere(message(b'{"plan.servers": {"dtype": "<i8", "shape": [1000000000000]}}'))
-    forever()
-
-
-@cheat("failed: .{1,2000}$")
-def a_reason_of_its_own(instance: Reclaim) -> Any:
-    """An error in words of its own, long and with codes of the terminal."""
-    write_everywhere(message(json.dumps({"error": {"plain": "\x1b[2J\n" * 8_000}}).encode()))
-    forever()
+cheats({
+    "noise_on_every_pipe": (f"failed: .*(cannot be read|too large)|{LATE}",
+        "Bytes that mean nothing before the answer.",
+        lambda instance: bad(instance, write_everywhere(b"\x01" + struct.pack("<Q", 3) + b"6 6"))),
+    "half_an_answer": (LATE, "Less than it says will come.",
+        lambda _: forever(write_everywhere(struct.pack("<Q", 1000) + b"half"))),
+}, lasting=True)  # fmt: skip
+cheats({
+    "an_endless_answer": ("failed: the answer is too large", "More than there is memory for.",
+        lambda _: forever(write_everywhere(struct.pack("<Q", 2**62)))),
+    "an_answer_before_the_answer": ("infeasible: demand", "Two answers, both well formed.",
+        lambda instance: bad(instance, write_everywhere(
+            message(b'{"plan.servers": {"plain": []}, "value": {"plain": 0}}')))),
+    "an_answer_that_is_too_deep": ("failed: the answer cannot be read", "A million brackets, as JSON.",
+        lambda _: forever(write_everywhere(message(b"[" * 50_000)))),
+    "an_answer_of_another_shape": ("failed: the answer cannot be read",
+        "An array that says it has more numbers than there are bytes.",
+        lambda _: forever(write_everywhere(message(b'{"plan.servers": {"dtype": "<i8", "shape": [1000000000000]}}')))),
+    "a_reason_of_its_own": ("failed: .{1,2000}$", "An error in words of its own, long and with codes of the terminal.",
+        lambda _: forever(write_everywhere(message(json.dumps({"error": {"plain": "\x1b[2J\n" * 8_000}}).encode())))),
+})  # fmt: skip

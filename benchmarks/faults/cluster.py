@@ -21,14 +21,12 @@ from typing import Any, Self
 import distributed
 import numpy as np
 
-from benchmarks.faults.studies import Running, compare, left_alone, scratch
+from benchmarks.faults.studies import Running, left_alone, names, scratch
 from benchmarks.faults.tally import Tally, fault
 from validation.kernel.isolation import children, end_with_parent
-from validation.kernel.store import read_log
 from validation.kinds.study import run
-from validation.kinds.study.records import STUDY
 
-__all__ = ["ASKED", "any_of_them", "coordinator_killed", "nanny_killed", "network", "scheduler_killed", "worker_killed"]
+__all__ = ["ASKED"]
 
 ASKED: dict[str, Any] = {"count": 40, "jobs": None}
 """What is asked beside what :mod:`benchmarks.faults.studies` asks."""
@@ -118,45 +116,48 @@ class _Through:
 GONE = "a scheduler killed"
 Does = Callable[[_Machines, Running, np.random.Generator], str]
 """Does harm, and says which; nothing where there was nobody to do it to."""
+HARMS: list[Does] = []
 
 
-def _harmed(tally: Tally, seed: int, count: int, harm: Does) -> None:
-    """Studies to which harm is done at random moments, each run again until it ends."""
+def harm(name: str, count: int) -> Callable[[Does], Does]:
+    """Enter what does harm to a cluster among the faults: it is done to studies at random moments."""
+
+    def enter(does: Does) -> Does:
+        HARMS.append(does)
+        fault(name, count)(functools.update_wrapper(functools.partial(_harmed, does), does))
+        return does
+
+    return enter
+
+
+def _harmed(does: Does, tally: Tally, seed: int, count: int) -> None:
+    """Do harm to studies at random moments, each run again until it ends."""
     draw = np.random.default_rng([seed, 6])
     with scratch() as folder, _Machines() as machines:
         truth, _ = left_alone(folder, **{**ASKED, "jobs": 2})
-        number = 0
-        while tally.tried < count:
-            name, directory = f"study {number} of seed {seed}", folder / str(number)
+        for name, directory in names(tally, folder, seed, count):
             code: int | None = 2
             while code == 2:
-                joined, gone = folder / f"{number}.joined", False
+                joined, done = directory.with_suffix(".joined"), list[str]()
                 joined.unlink(missing_ok=True)
                 running = Running(directory, _Through(machines.address, joined), **ASKED)
-                while running.process.exitcode is None and tally.tried < count:
-                    running.process.join(draw.uniform(0.3, 2.0))
+                while tally.tried < count and running.runs(draw.uniform(0.3, 2.0)):
                     # Whoever is killed must not have ended, and must have been heard of.
-                    if running.process.exitcode is None and joined.exists():
-                        done = harm(machines, running, draw)
-                        if done:
-                            tally.begin()
-                            tally.count(done)
-                            gone = gone or done == GONE
+                    if joined.exists() and (said := does(machines, running, draw)):
+                        tally.begin()
+                        tally.count(said)
+                        done.append(said)
                 if running.process.exitcode == -signal.SIGKILL:
                     continue
-                code = running.end(tally, name)
+                code = running.end(tally, name, truth)
                 if code == 2:
                     tally.count("ended in one line")
-                    if not gone or "scheduler" not in running.said:
-                        tally.wrong.append(f"{name}: ended, saying {running.said!r}")
+                    if GONE not in done or "scheduler" not in running.said:
+                        tally.tell(f"{name}: ended, saying {running.said!r}")
                     machines.stop()
                     machines.start()
             if code == 0:
                 tally.count("studies ended")
-                compare(tally, name, running.table, truth)
-                keys = [row["key"] for row in read_log(directory, STUDY).rows if row["status"] != "failed"]
-                tally.doubled += len(keys) - len(set(keys))
-            number += 1
 
 
 def _kill(pid: int, what: str) -> str:
@@ -166,12 +167,25 @@ def _kill(pid: int, what: str) -> str:
     return ""
 
 
-def _worker(machines: _Machines, running: Running, draw: np.random.Generator) -> str:
+def _stopped(pid: int, seconds: float, what: str) -> str:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(seconds)
+        os.kill(pid, signal.SIGCONT)
+        return what
+    return ""
+
+
+@harm("cluster.worker_killed", 50)
+def worker_killed(machines: _Machines, running: Running, draw: np.random.Generator) -> str:
+    """SIGKILL of a Dask worker, which its nanny starts again, at random moments of a study."""
     found = machines.workers()
     return _kill(int(draw.choice(found)), "a worker") if found else ""
 
 
-def _nanny(machines: _Machines, running: Running, draw: np.random.Generator) -> str:
+@harm("cluster.nanny_killed", 50)
+def nanny_killed(machines: _Machines, running: Running, draw: np.random.Generator) -> str:
+    """SIGKILL of a nanny, with which its worker ends; another joins late."""
     if not machines.workers():
         return ""
     nanny = machines.nannies.pop(int(draw.integers(len(machines.nannies))))
@@ -181,20 +195,26 @@ def _nanny(machines: _Machines, running: Running, draw: np.random.Generator) -> 
     return done
 
 
-def _scheduler(machines: _Machines, running: Running, draw: np.random.Generator) -> str:
+@harm("cluster.scheduler_killed", 50)
+def scheduler_killed(machines: _Machines, running: Running, draw: np.random.Generator) -> str:
+    """SIGKILL of the scheduler: the study ends in one line; the same command, when there is another, goes on."""
     done = GONE if machines.workers() and _kill(machines.scheduler.pid, "a scheduler") else ""
     if done:
         # It must not be harmed again while it says so.
-        running.process.join(3 * CONNECT)
+        running.runs(3 * CONNECT)
     return done
 
 
-def _coordinator(machines: _Machines, running: Running, draw: np.random.Generator) -> str:
+@harm("cluster.coordinator_killed", 50)
+def coordinator_killed(machines: _Machines, running: Running, draw: np.random.Generator) -> str:
+    """SIGKILL of the process that runs a study on a cluster; the same command goes on."""
     running.kill()
     return "a coordinator killed"
 
 
-def _stops(machines: _Machines, running: Running, draw: np.random.Generator) -> str:
+@harm("cluster.network", 20)
+def network(machines: _Machines, running: Running, draw: np.random.Generator) -> str:
+    """A lost network and slow nodes: workers and schedulers that are stopped for a while (SIGSTOP, SIGCONT)."""
     found = machines.workers()
     if not found:
         return ""
@@ -213,51 +233,7 @@ def _stops(machines: _Machines, running: Running, draw: np.random.Generator) -> 
             return "a worker slowed down"
 
 
-def _any(machines: _Machines, running: Running, draw: np.random.Generator) -> str:
-    harms: list[Does] = [_worker, _nanny, _scheduler, _coordinator, _stops]
-    return harms[int(draw.integers(len(harms)))](machines, running, draw)
-
-
-@fault("cluster.worker_killed", 50)
-def worker_killed(tally: Tally, seed: int, count: int) -> None:
-    """SIGKILL of a Dask worker, which its nanny starts again, at random moments of a study."""
-    _harmed(tally, seed, count, _worker)
-
-
-@fault("cluster.nanny_killed", 50)
-def nanny_killed(tally: Tally, seed: int, count: int) -> None:
-    """SIGKILL of a nanny, with which its worker ends; another joins late."""
-    _harmed(tally, seed, count, _nanny)
-
-
-@fault("cluster.scheduler_killed", 50)
-def scheduler_killed(tally: Tally, seed: int, count: int) -> None:
-    """SIGKILL of the scheduler: the study ends in one line; the same command, when there is another, goes on."""
-    _harmed(tally, seed, count, _scheduler)
-
-
-@fault("cluster.coordinator_killed", 50)
-def coordinator_killed(tally: Tally, seed: int, count: int) -> None:
-    """SIGKILL of the process that runs a study on a cluster; the same command goes on."""
-    _harmed(tally, seed, count, _coordinator)
-
-
-@fault("cluster.network", 20)
-def network(tally: Tally, seed: int, count: int) -> None:
-    """A lost network and slow nodes: workers and schedulers that are stopped for a while (SIGSTOP, SIGCONT)."""
-    _harmed(tally, seed, count, _stops)
-
-
-@fault("cluster.any", 20)
-def any_of_them(tally: Tally, seed: int, count: int) -> None:
+@harm("cluster.any", 20)
+def any_of_them(machines: _Machines, running: Running, draw: np.random.Generator) -> str:
     """Any of these, several in one study."""
-    _harmed(tally, seed, count, _any)
-
-
-def _stopped(pid: int, seconds: float, what: str) -> str:
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGSTOP)
-        time.sleep(seconds)
-        os.kill(pid, signal.SIGCONT)
-        return what
-    return ""
+    return HARMS[int(draw.integers(5))](machines, running, draw)

@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from unittest import mock
 
 import numpy as np
@@ -37,16 +37,7 @@ from validation.kernel.isolation import Apart
 from validation.kinds.study.cases import choose_algorithms, choose_cases, choose_problems, generate
 from validation.kinds.study.options import StudyOptions
 
-__all__ = [
-    "draw_instance",
-    "draw_plan",
-    "draw_table",
-    "draw_toml",
-    "read_instance",
-    "read_plan",
-    "read_table",
-    "read_toml",
-]
+__all__: list[str] = []
 
 SECONDS = 20.0
 """What a reading, a judgement or a heuristic may take on a small instance, on a slow machine."""
@@ -58,69 +49,78 @@ BUILT = 0.1
 """Part of the instances that are read whose exact model is built too."""
 SMALL_MODEL = 2_000
 """Entries of an instance up to which that is done."""
+LONGEST = 1000
+"""Characters of a message that a person reads."""
 
-Case = tuple[Any, ...]
-Outcome = dict[str, Any]
-"""``{"outcome": ...}`` for what may happen, ``{"wrong": ...}`` for what must not."""
-
-
-def _rng(seed: int, name: str, number: int) -> np.random.Generator:
-    return np.random.default_rng([seed, zlib.crc32(name.encode()), number])
+Case: TypeAlias = tuple[Any, ...]
+"""Whether a file is unharmed, and what it is."""
 
 
-def _tally(
-    tally: Tally, name: str, seed: int, count: int, draw: Callable[[np.random.Generator], Case], look: Any
+class Wrong(Exception):  # noqa: N818, it is told, not raised further
+    """What must not happen."""
+
+
+def _harm(
+    tally: Tally,
+    seed: int,
+    count: int,
+    name: str,
+    draw: Callable[[np.random.Generator], Case],
+    look: Any,
+    *refusals: type,
 ) -> None:
     """Count what comes of so many cases, each drawn from a stream of its own and looked at apart."""
-    with Apart(partial(_quietly, look), memory=MEMORY) as apart:
+    with Apart(partial(_looked, look, refusals), memory=MEMORY) as apart:
         for number in range(count):
-            case = draw(_rng(seed, name, number))
+            case = draw(np.random.default_rng([seed, zlib.crc32(name.encode()), number]))
             tally.begin()
-            for question in [case, *_heuristics_of(name, case)]:
+            for question in [case, *_further(name, case)]:
                 answer = apart.ask(*question, seconds=SECONDS)
-                found = answer.content or {"hang": answer.reason}
-                if "outcome" in found:
-                    tally.count(found["outcome"])
-                    if found["outcome"] not in ("read", "unharmed"):
-                        break
+                ((kind, text),) = (answer.content or {"hang": answer.reason}).items()
+                if kind == "outcome":
+                    tally.count(text)
                 else:
-                    kind, text = next(iter(found.items()))
-                    tally.hangs += kind == "hang"
-                    tally.tracebacks += kind == "error"
-                    tally.wrong.append(f"number {number}: {kind}: {text}: {str(question)[:200]}")
+                    counted = {"hang": "hangs", "error": "tracebacks"}.get(kind, "")
+                    tally.tell(f"number {number}: {kind}: {text}: {str(question)[:200]}", counted)
+                if text not in ("read", "unharmed"):
                     break
 
 
-def _heuristics_of(name: str, case: Case) -> Iterator[Case]:
-    """The questions that follow once an instance is read: what the heuristics, and the model's builder, say to it."""
+def _further(name: str, case: Case) -> Iterator[Case]:
+    """Yield what follows once an instance is read: what the heuristics, and the model's builder, say to it."""
     if name == "files.instances":
-        for heuristic in catalogue.entry(case[1]).heuristics:
-            yield (*case[:3], heuristic)
-        if zlib.crc32(case[0].encode("utf-8", "surrogatepass")) % round(1 / BUILT) == 0:
-            yield (*case[:3], "exact model")
+        for heuristic in catalogue.entry(case[2]).heuristics:
+            yield (False, *case[1:], heuristic)
+        if zlib.crc32(case[1].encode("utf-8", "surrogatepass")) % round(1 / BUILT) == 0:
+            yield (False, *case[1:], "exact model")
 
 
-def _quietly(look: Callable[..., Outcome], *case: Any) -> Outcome:
-    """What is found; numbers that overflow on the way are no news."""
+def _looked(look: Callable[..., str], refusals: tuple[type, ...], unharmed: bool, *case: Any) -> dict[str, str]:
+    """Return what is found: an "outcome" that may be, or what is "wrong"; a refusal is one that a person reads."""
+    # Numbers that overflow on the way are no news.
     warnings.simplefilter("ignore")
-    with np.errstate(all="ignore"):
-        return look(*case)
+    try:
+        with np.errstate(all="ignore"):
+            found = look(*case)
+    except Wrong as error:
+        return {"wrong": str(error)}
+    except refusals as error:  # type: ignore[misc]
+        if unharmed:
+            return {"wrong": f"refused unharmed: {error}"}
+        if len(str(error)) > LONGEST:
+            return {"wrong": f"a message of {len(str(error))} characters: {error}"}
+        return {"outcome": "model refused" if isinstance(error, formulations.ModelError) else "refused"}
+    return {"outcome": "unharmed" if unharmed and found == "read" else found}
 
 
-def _written(content: str | bytes, name: str) -> Path:
-    path = Path(tempfile.gettempdir()) / name
-    path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass"))
-    return path
-
-
-def _refused(error: Exception, path: Path | None = None) -> Outcome:
-    """A refusal must name the file, and be of a length that a person reads."""
-    message = str(error)
-    if path is not None and not message.startswith(str(path)):
-        return {"wrong": f"the file is not named: {message[:200]}"}
-    if len(message) > 1000:
-        return {"wrong": f"a message of {len(message)} characters"}
-    return {"outcome": "refused"}
+def _comes_back(one: Any, read: Callable[[Any], Any]) -> None:
+    """Raise where what is written and read again is not what it was."""
+    try:
+        again = read(json.loads(json.dumps(one.to_dict(), allow_nan=False)))
+    except (InstanceError, PlanError) as error:
+        raise Wrong(f"what is written is refused: {error}") from None
+    if again.digest != one.digest:
+        raise Wrong("what is written and read again is another")
 
 
 # --- instances ------------------------------------------------------------------------------------
@@ -132,193 +132,170 @@ def _small(problem: str, number: int) -> Instance[Any]:
     return generate(problem, 1, min(sizes[0], 6), number) if number else generate(problem, 1, sizes[0])
 
 
-def draw_instance(rng: np.random.Generator) -> Case:
-    """Text of a harmed instance, the problem, and, where it is unharmed, the digest that it must have."""
+def _drawn(rng: np.random.Generator) -> tuple[str, int]:
+    """Draw a problem, and the number of one of its small instances."""
     problems = [problem for problem in instances.problems() if instances.files.is_own(problem)]
-    problem = problems[int(rng.integers(len(problems)))]
-    instance = _small(problem, int(rng.integers(3)))
+    return problems[int(rng.integers(len(problems)))], int(rng.integers(3))
+
+
+def draw_instance(rng: np.random.Generator) -> Case:
+    """Draw the text of a harmed instance, the problem, and, where it is unharmed, the digest that it must have."""
+    problem, number = _drawn(rng)
+    instance = _small(problem, number)
     tree, kind = instance.to_dict(), rng.random()
     if kind < UNHARMED:
-        return json.dumps(tree), problem, instance.digest
-    if kind < 0.3:
-        return altered_text(rng, json.dumps(tree)), problem, ""
-    return as_json(rng, altered_tree(rng, tree)), problem, ""
+        return True, json.dumps(tree), problem, instance.digest
+    harmed = altered_text(rng, json.dumps(tree)) if kind < 0.3 else as_json(rng, altered_tree(rng, tree))
+    return False, harmed, problem, ""
 
 
-def read_instance(text: str, problem: str, digest: str, then: str = "") -> Outcome:
-    """What comes of reading an instance, and ``then`` of a heuristic or of the exact model."""
-    path = _written(text, "instance.json")
+def read_instance(text: str, problem: str, digest: str, then: str = "") -> str:
+    """Return what comes of reading an instance, and ``then`` of a heuristic or of the exact model."""
+    path = Path(tempfile.gettempdir()) / "instance.json"
+    path.write_bytes(text.encode("utf-8", "surrogatepass"))
     try:
         instance = instances.load(path)
     except InstanceError as error:
-        return {"wrong": f"refused unharmed: {error}"} if digest else _refused(error, path)
+        if not str(error).startswith(str(path)):
+            raise Wrong(f"the file is not named: {str(error)[:200]}") from None
+        raise
     if digest and instance.digest != digest:
-        return {"wrong": "read as another instance"}
+        raise Wrong("read as another instance")
     if not then:
-        again = instances.read(json.loads(json.dumps(instance.to_dict(), allow_nan=False)))
-        if again.digest != instance.digest:
-            return {"wrong": "what is written and read again is another instance"}
+        _comes_back(instance, instances.read)
         repr(instance)
-        return {"outcome": "unharmed" if digest else "read"}
+        return "read"
     if then == "exact model":
         if sum(np.size(part) for part in vars(instance).values()) > SMALL_MODEL or not instance.dims.get("n", 1):
-            return {"outcome": "no model built"}
-        try:
-            formulations.build(instance)
-        except formulations.ModelError as error:
-            return _model_refused(error)
-        return {"outcome": "model built"}
+            return "no model built"
+        formulations.build(instance)
+        return "model built"
+    heuristics = catalogue.entry(instance.problem).heuristics
+    # The text may have become one of another problem, whose heuristics have other names.
+    if instance.problem == problem or then in heuristics:
+        plan = _plan_of(instance, heuristics[then])
+        with contextlib.suppress(PlanError):
+            broken, value = (instance.violations(plan), instance.objective(plan)) if plan is not None else ([], 0.0)
+            if not broken and np.isnan(value):
+                raise Wrong("a feasible plan whose value is no number")
+    return "read"
+
+
+def _plan_of(instance: Instance[Any], heuristic: catalogue.Heuristic) -> Any:
+    """Return a heuristic's plan; None where it declines."""
+    answer = answered(heuristic, 0, instance)
+    fields = {name.partition(".")[2]: value for name, value in answer.items()}
     try:
-        answer = answered(catalogue.entry(instance.problem).heuristics[then], 0, instance)
-    except (KeyError, InstanceError, PlanError) as error:
-        # The text may have become one of another problem, whose heuristics have other names.
-        return {"outcome": "read"} if isinstance(error, KeyError) and instance.problem != problem else _refused(error)
-    except formulations.ModelError as error:  # Of a heuristic that solves programs.
-        return _model_refused(error)
-    if "none" in answer:
-        return {"outcome": "read"}
-    plan = instance.plan_type(**{name.partition(".")[2]: value for name, value in answer.items()})
-    return _judged(instance, plan) or {"outcome": "read"}
-
-
-def _model_refused(error: formulations.ModelError) -> Outcome:
-    return {"wrong": f"a long message: {error}"} if len(str(error)) > 1000 else {"outcome": "model refused"}
-
-
-def _judged(instance: Instance[Any], plan: Any) -> Outcome | None:
-    """What is wrong with the judge's word on a plan of the instance's own size; nothing as a rule."""
-    try:
-        broken = instance.violations(plan)
-        value = instance.objective(plan)
-    except PlanError:
-        return None
-    if not broken and np.isnan(value):
-        return {"wrong": "a feasible plan whose value is no number"}
-    return None
+        return None if "none" in answer else instance.plan_type(**fields)
+    except PlanError as error:
+        raise Wrong(f"{heuristic.name} makes no plan: {error}") from None
 
 
 @fault("files.instances", 10_000)
 def harmed_instances(tally: Tally, seed: int, count: int) -> None:
     """The JSON of an instance is harmed, as text or as a tree; what still reads is solved by all heuristics."""
-    _tally(tally, "files.instances", seed, count, draw_instance, read_instance)
+    refusals = (InstanceError, PlanError, formulations.ModelError)
+    _harm(tally, seed, count, "files.instances", draw_instance, read_instance, *refusals)
 
 
 # --- plans ----------------------------------------------------------------------------------------
 
 
 def draw_plan(rng: np.random.Generator) -> Case:
-    """A problem, number of its instance, and text of a harmed plan; whether it is unharmed."""
-    problems = [problem for problem in instances.problems() if instances.files.is_own(problem)]
-    problem, number = problems[int(rng.integers(len(problems)))], int(rng.integers(3))
-    plan = _plan(problem, number)
-    if rng.random() < UNHARMED:
-        return problem, number, json.dumps(plan.to_dict()), True
-    return problem, number, as_json(rng, altered_tree(rng, plan.to_dict())), False
+    """Draw a problem, the number of its instance, and the text of a harmed plan."""
+    problem, number = _drawn(rng)
+    tree = _plan(problem, number).to_dict()
+    unharmed = rng.random() < UNHARMED
+    return unharmed, problem, number, json.dumps(tree) if unharmed else as_json(rng, altered_tree(rng, tree)), unharmed
 
 
 @cache
 def _plan(problem: str, number: int) -> Any:
     instance = _small(problem, number)
-    for heuristic in catalogue.entry(problem).heuristics.values():
-        answer = answered(heuristic, 0, instance)
-        if "none" not in answer:
-            return instance.plan_type(**{name.partition(".")[2]: value for name, value in answer.items()})
-    return instance.nothing()
+    plans = (_plan_of(instance, heuristic) for heuristic in catalogue.entry(problem).heuristics.values())
+    return next((plan for plan in plans if plan is not None), None) or instance.nothing()
 
 
-def read_plan(problem: str, number: int, text: str, unharmed: bool) -> Outcome:
-    """What comes of reading a plan, and of judging it."""
-    instance = _small(problem, number)
+def read_plan(problem: str, number: int, text: str, unharmed: bool) -> str:
+    """Return what comes of reading a plan, and of judging it."""
+    instance, mine = _small(problem, number), _plan(problem, number)
     try:
         plan = instance.plan_type.from_dict(json.loads(text))
-    except PlanError as error:
-        return {"wrong": f"refused unharmed: {error}"} if unharmed else _refused(error)
+    except PlanError:
+        raise
     except (ValueError, RecursionError):
-        return {"outcome": "not JSON"}
-    if plan.digest != type(plan).from_dict(json.loads(json.dumps(plan.to_dict(), allow_nan=False))).digest:
-        return {"wrong": "what is written and read again is another plan"}
-    mine = _plan(problem, number)
-    try:
-        broken, value = instance.violations(plan), instance.objective(plan)
-    except PlanError as error:
-        return {"wrong": f"refused unharmed: {error}"} if unharmed else _refused(error)
+        return "not JSON"
+    _comes_back(plan, type(plan).from_dict)
+    broken, value = instance.violations(plan), instance.objective(plan)
     if plan == mine and (broken, value) != (instance.violations(mine), instance.objective(mine)):
-        return {"wrong": "the same plan is judged in another way"}
+        raise Wrong("the same plan is judged in another way")
     if unharmed and plan != mine:
-        return {"wrong": "read as another plan"}
-    return {"outcome": "infeasible" if broken else "feasible"}
+        raise Wrong("read as another plan")
+    return "infeasible" if broken else "feasible"
 
 
 @fault("files.plans", 2_000)
 def harmed_plans(tally: Tally, seed: int, count: int) -> None:
     """The JSON of a plan is harmed; what still reads is judged."""
-    _tally(tally, "files.plans", seed, count, draw_plan, read_plan)
+    _harm(tally, seed, count, "files.plans", draw_plan, read_plan, PlanError)
 
 
-# --- tables of real data --------------------------------------------------------------------------
+# --- tables of real data, options in TOML ---------------------------------------------------------
 
 
 def draw_table(rng: np.random.Generator) -> Case:
-    """Name of a reader, which of its files is harmed and to what; whether it is unharmed."""
+    """Draw the name of a reader, which of its files is harmed and to what."""
     name = list(TABLES)[int(rng.integers(len(TABLES)))]
     files = TABLES[name].files
     file = list(files)[int(rng.integers(len(files)))]
     text, kind = files[file], rng.random()
-    if kind < UNHARMED:
-        return name, file, text.encode(), True
     if kind < 0.2:
-        return name, file, altered_bytes(rng, text.encode()), False
+        content = text.encode() if kind < UNHARMED else altered_bytes(rng, text.encode())
+        return kind < UNHARMED, name, file, content, kind < UNHARMED
     if kind < 0.4:
         harmed = altered_text(rng, text)
     elif file.endswith(".json"):
         harmed = as_json(rng, altered_tree(rng, json.loads(text)))
     else:
         harmed = altered_table(rng, text, "\t" if "\t" in text else ",")
-    return name, file, harmed.encode("utf-8", "surrogatepass"), False
+    return False, name, file, harmed.encode("utf-8", "surrogatepass"), False
 
 
-def read_table(name: str, file: str, content: bytes, unharmed: bool) -> Outcome:
-    """What comes of reading real data of which one file is harmed."""
+def read_table(name: str, file: str, content: bytes, unharmed: bool) -> str:
+    """Return what comes of reading real data of which one file is harmed."""
     # A folder for each: readers may remember a file that has not changed.
     folder = Path(tempfile.mkdtemp())
     for other, text in TABLES[name].files.items():
         path = folder / other
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(content if other == file else text.encode())
-    try:
-        found = TABLES[name].read(folder)
-    except InstanceError as error:
-        return {"wrong": f"refused unharmed: {error}"} if unharmed else _refused(error)
+    found = TABLES[name].read(folder)
     count = found.num_jobs if isinstance(found, Instance) else len(found)  # type: ignore[attr-defined]
     if unharmed and count != TABLES[name].count:
-        return {"wrong": f"{count} are read"}
-    return {"outcome": "unharmed" if unharmed else "read"}
+        raise Wrong(f"{count} are read")
+    return "read"
 
 
 @fault("files.tables", 4_000)
 def harmed_tables(tally: Tally, seed: int, count: int) -> None:
     """A table, a trace or a profile of real data is harmed: bytes, encoding, cells, lines, columns."""
-    _tally(tally, "files.tables", seed, count, draw_table, read_table)
-
-
-# --- options in TOML ------------------------------------------------------------------------------
+    _harm(tally, seed, count, "files.tables", draw_table, read_table, InstanceError)
 
 
 def draw_toml(rng: np.random.Generator) -> Case:
-    """Bytes of harmed options of a study; whether they are unharmed."""
+    """Draw bytes of harmed options of a study."""
     kind = rng.random()
-    if kind < UNHARMED:
-        return TOML.encode(), True
     if kind < 0.2:
-        return altered_bytes(rng, TOML.encode()), False
-    if kind < 0.6:
-        return altered_text(rng, TOML).encode("utf-8", "surrogatepass"), False
-    return altered_table(rng, TOML, " = ").encode("utf-8", "surrogatepass"), False
+        content = TOML.encode() if kind < UNHARMED else altered_bytes(rng, TOML.encode())
+        return kind < UNHARMED, content, kind < UNHARMED
+    harmed = altered_text(rng, TOML) if kind < 0.6 else altered_table(rng, TOML, " = ")
+    return False, harmed.encode("utf-8", "surrogatepass"), False
 
 
-def read_toml(content: bytes, unharmed: bool) -> Outcome:
-    """What comes of options in a file, up to the instances of the study."""
-    path = _written(content, "study.toml")
+def read_toml(content: bytes, unharmed: bool) -> str:
+    """Return what comes of options in a file, up to the instances of the study."""
+    path = Path(tempfile.gettempdir()) / "study.toml"
+    path.write_bytes(content)
     try:
         options = StudyOptions.given(path, output=Path(tempfile.gettempdir()) / "study", seed=1)
         problems = choose_problems(options.problems or [])
@@ -326,19 +303,19 @@ def read_toml(content: bytes, unharmed: bool) -> Outcome:
         sizes = options.sizes.values() if isinstance(options.sizes, dict) else [options.sizes or []]
         few = (options.count or 0) <= 2 and all(isinstance(one, list) and len(str(one)) < 10 for one in sizes)
         cases = choose_cases(problems, options) if few else []
-    except (InstanceError, StudyError, CatalogueError) as error:
-        return {"wrong": f"refused unharmed: {error}"} if unharmed else _refused(error)
     except OSError as error:
-        return {"outcome": "refused"} if error.filename else {"wrong": f"the file is not named: {error}"}
+        if not error.filename:
+            raise Wrong(f"the file is not named: {error}") from None
+        return "refused"
     if unharmed and (len(cases), [len(found) for found in algorithms.values()]) != (2, [2]):
-        return {"wrong": "read as other options"}
-    return {"outcome": "unharmed" if unharmed else "read"}
+        raise Wrong("read as other options")
+    return "read"
 
 
 @fault("files.toml", 500)
 def harmed_options(tally: Tally, seed: int, count: int) -> None:
     """The TOML file of a study's options is harmed."""
-    _tally(tally, "files.toml", seed, count, draw_toml, read_toml)
+    _harm(tally, seed, count, "files.toml", draw_toml, read_toml, InstanceError, StudyError, CatalogueError)
 
 
 # --- paths ----------------------------------------------------------------------------------------
@@ -353,12 +330,12 @@ COMMANDS = ("generate", "solve", "solve missing", "study", "instances", "config"
 
 
 def draw_path(rng: np.random.Generator) -> Case:
-    """A name and a command that is given it."""
-    return NAMES[int(rng.integers(len(NAMES)))], COMMANDS[int(rng.integers(len(COMMANDS)))]
+    """Draw a name and a command that is given it."""
+    return False, NAMES[int(rng.integers(len(NAMES)))], COMMANDS[int(rng.integers(len(COMMANDS)))]
 
 
-def use_path(name: str, command: str) -> Outcome:
-    """What a command says to an odd path: its work, or one line and exit code 2."""
+def use_path(name: str, command: str) -> str:
+    """Return what a command says to an odd path: its work, or one line and exit code 2."""
     os.chdir(tempfile.mkdtemp())
     six = generate("aryl.reclaim", 1, 6)
     os.mkdir("there")
@@ -386,33 +363,28 @@ def use_path(name: str, command: str) -> Outcome:
                  for argument in arguments]  # fmt: skip
     code, out, err = _optgap(arguments)
     if code == 2:
-        lines = err.splitlines()
-        fine = len(lines) == 1 and lines[0].startswith("optgap: ")
-        return {"outcome": "refused"} if fine else {"wrong": f"said {err[-300:]!r}"}
+        if len(err.splitlines()) != 1 or not err.startswith("optgap: "):
+            raise Wrong(f"said {err[-300:]!r}")
+        return "refused"
     # A heuristic is not asked in a process that is itself confined like one, and such runs fail; the exact side is
     # solved in any.
     if code not in ((0, 3) if " runs failed; the first: " in out else (0,)):
-        return {"wrong": f"exit code {code}: {err[-300:]!r}"}
+        raise Wrong(f"exit code {code}: {err[-300:]!r}")
     if command == "generate":
         (written,) = Path(name).glob("aryl.reclaim-*.json")
         if instances.load(written) != six:
-            return {"wrong": "another instance is written"}
+            raise Wrong("another instance is written")
     if command.startswith("solve") and "optimal" not in out:
-        return {"wrong": f"solved as {out[-300:]!r}"}
+        raise Wrong(f"solved as {out[-300:]!r}")
     if "the first: exact" in out:
-        return {"wrong": f"runs failed: {out[-300:]!r}"}
-    if command == "study" and _report(name) not in out:
-        return {"wrong": f"the report is not named as it is: {out[-300:]!r}"}
-    return {"outcome": "done"}
-
-
-def _report(name: str) -> str:
-    """How a study's report is named in a line of a terminal."""
-    return f"report: {printable(str(Path(name) / 'report.html'))}"
+        raise Wrong(f"runs failed: {out[-300:]!r}")
+    if command == "study" and f"report: {printable(str(Path(name) / 'report.html'))}" not in out:
+        raise Wrong(f"the report is not named as it is: {out[-300:]!r}")
+    return "done"
 
 
 def _optgap(arguments: list[str]) -> tuple[int, str, str]:
-    """A command in this process, with streams such as a terminal's."""
+    """Run a command in this process, with streams such as a terminal's."""
     from validation import cli
 
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", errors) for errors in ("strict", "backslashreplace"))
@@ -427,14 +399,12 @@ def _optgap(arguments: list[str]) -> tuple[int, str, str]:
             code = 0
         except SystemExit as ended:
             code = int(ended.code or 0)
-    texts = []
     for stream in (out, err):
         stream.flush()
-        texts.append(stream.buffer.getvalue().decode())
-    return code, texts[0], texts[1]
+    return code, out.buffer.getvalue().decode(), err.buffer.getvalue().decode()
 
 
 @fault("files.paths", 150)
 def odd_paths(tally: Tally, seed: int, count: int) -> None:
     """Commands are given odd names: brackets, quotes, other bytes, links, devices, folders in the place of files."""
-    _tally(tally, "files.paths", seed, count, draw_path, use_path)
+    _harm(tally, seed, count, "files.paths", draw_path, use_path)

@@ -10,7 +10,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +96,10 @@ def gained(one: Cheat, row: pd.Series[Any], worst: float) -> str:
 def misbehaving(tally: Tally, seed: int, times: int) -> None:
     """A heuristic cheats, breaks what it can reach, or does not end, beside an honest one and the exact side."""
     undisturbed: dict[int, pd.DataFrame] = {}
-    for repetition, name in islice(_turns(seed), times):
+    for number in range(times):
+        # All cheats in some order, again and again.
+        repetition, turn = divmod(number, len(CHEATS))
+        name = str(np.random.default_rng([seed, repetition, 1]).permutation(list(CHEATS))[turn])
         one = CHEATS[name]
         tally.begin()
         if one.walled and landlock() < 6:
@@ -113,15 +115,7 @@ def misbehaving(tally: Tally, seed: int, times: int) -> None:
                 limit = SHORT_LIMIT if one.lasting else LIMIT
                 rows = _rows(drawn, KNOWN.directory, {name: one.function}, time_limit=limit)
                 tally.hangs += time.monotonic() - began > PATIENCE
-            _judge(tally, f"{name}, seed {drawn}", one, name, rows, undisturbed[drawn], left)
-
-
-def _turns(seed: int) -> Iterator[tuple[int, str]]:
-    """All cheats in some order, again and again."""
-    for repetition in count(0):
-        yield from (
-            (repetition, str(name)) for name in np.random.default_rng([seed, repetition, 1]).permutation(list(CHEATS))
-        )
+            _judge(tally, f"{name}, seed {drawn}", name, rows, undisturbed[drawn], left)
 
 
 def _rows(seed: int, output: Path, heuristics: dict[str, Any], **options: Any) -> pd.DataFrame:
@@ -139,22 +133,17 @@ def _rows(seed: int, output: Path, heuristics: dict[str, Any], **options: Any) -
     return study.rows.set_index("algorithm")
 
 
-def _judge(tally: Tally, what: str, one: Cheat, name: str, rows: pd.DataFrame, truth: pd.DataFrame, left: Left) -> None:
+def _judge(tally: Tally, what: str, name: str, rows: pd.DataFrame, truth: pd.DataFrame, left: Left) -> None:
     """Count what came of a study with a cheat in it."""
-    for other in truth.index:
+    for other in (*truth.index, name):
         if other not in rows.index:
-            tally.lost += 1
-            tally.wrong.append(f"{what}: no row of {other}")
-        elif not rows.loc[other, SAME].equals(truth.loc[other, SAME]):
-            tally.changed += 1
-            tally.wrong.append(f"{what}: the row of {other} has changed: {rows.loc[other, SAME].to_dict()}")
+            tally.tell(f"{what}: no row of {other}", "lost")
+        elif other != name and not rows.loc[other, SAME].equals(truth.loc[other, SAME]):
+            tally.tell(f"{what}: the row of {other} has changed: {rows.loc[other, SAME].to_dict()}", "changed")
     tally.doubled += int(rows.index.duplicated().sum())
     if name in rows.index:
         row: Any = rows.loc[name]
         tally.count(f"{row['status']}, and worth what it is" if row["status"] == "feasible" else str(row["status"]))
-        more = gained(one, row, float(truth["value"]["bad"]))
+        more = gained(CHEATS[name], row, float(truth["value"]["bad"]))
         tally.wrong += [f"{what}: {more}"] if more else []
-    else:
-        tally.lost += 1
-        tally.wrong.append(f"{what}: no row of its own")
     tally.wrong += [f"{what}: left behind: {one}" for one in (*left.files, *left.processes)]

@@ -8,7 +8,7 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from validation.catalogue import CATALOGUE
 from validation.cli.problems import overtime
 from validation.kernel.gaps import beats
 
-__all__ = ["COMMANDS", "SIGNALS", "interrupted", "judged", "limits", "signals", "unwritable"]
+__all__ = ["COMMANDS", "SIGNALS", "judged"]
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 FRESH = 4
@@ -86,40 +86,32 @@ def signals(tally: Tally, seed: int, count: int) -> None:
         if rng.random() < 0.3:
             sent.append((float(rng.exponential(0.1)), int(rng.choice(SIGNALS))))
         tally.begin()
+        told = ", ".join(f"{signal.Signals(one).name} after {after:.3f} s" for after, one in sent)
+        what = f"{number} {name}{', fresh' * fresh}, {told}"
         with _place() as folder:
-            what, to_group = f"{number} {name}{', fresh' * fresh}", bool(rng.random() < 0.5)
-            interrupted(tally, what, folder, name, sent, to_group=to_group, fresh=fresh)
+            ended = run(folder, COMMANDS[name], sent=sent, to_group=bool(rng.random() < 0.5), fresh=fresh)
+            _count(tally, what, ended, judged(ended, folder))
+            interrupted = any(line.startswith("optgap: interrupted") for line in ended.err.splitlines())
+            once = "one line, exit 128 + n" if len(ended.signals) < 2 else "ended at once"
+            tally.count(once if interrupted else "ended before")
+            if name == "study":
+                again = run(folder, COMMANDS["study"])
+                if again.code != 0:
+                    tally.tell(f"{what}: the same command ends in {again.code}: {again.err[-300:]}")
+                else:
+                    _compare(tally, folder / "study", _whole() / "whole")
 
 
-def interrupted(
-    tally: Tally,
-    what: str,
-    folder: Path,
-    name: str,
-    sent: Sequence[tuple[float, int]],
-    *,
-    to_group: bool,
-    fresh: bool,
-) -> None:
-    """Interrupt a command in a folder, and judge how it ended and what it left."""
-    ended = run(folder, COMMANDS[name], sent=sent, to_group=to_group, fresh=fresh)
-    what = f"{what}, {', '.join(f'{signal.Signals(number).name} after {after:.3f} s' for after, number in sent)}"
-    for fault_found in judged(ended, folder):
-        tally.wrong.append(f"{what}: {fault_found}")
+def _count(tally: Tally, what: str, ended: Ended, wrong: Sequence[str]) -> None:
+    """Count what is wrong with how a command has ended."""
     tally.tracebacks += "Traceback" in ended.err
     tally.hangs += ended.code is None
-    told = [line for line in ended.err.splitlines() if line.startswith("optgap: interrupted")]
-    tally.count("ended before" if not told else "one line, exit 128 + n" if len(ended.signals) < 2 else "ended at once")
-    if name == "study":
-        again = run(folder, COMMANDS["study"])
-        if again.code != 0:
-            tally.wrong.append(f"{what}: the same command ends in {again.code}: {again.err[-300:]}")
-            return
-        _compare(tally, folder / "study", _whole() / "whole")
+    for line in wrong:
+        tally.tell(f"{what}: {line}")
 
 
 def judged(ended: Ended, folder: Path) -> list[str]:
-    """What must not be so after an interruption."""
+    """Return what must not be so after an interruption."""
     wrong = [f"left {thing}" for thing in ended.left]
     told = [line for line in ended.err.splitlines() if line.startswith("optgap: ")]
     if ended.code == 0 or not ended.signals:
@@ -130,25 +122,29 @@ def judged(ended: Ended, folder: Path) -> list[str]:
     elif len(told) != 1 or not told[0].startswith("optgap: interrupted") or not ended.err.endswith(f"{told[0]}\n"):
         wrong.append(f"said {ended.err[-300:]!r}")
     for path in folder.rglob("*"):
+        name = path.relative_to(folder)
         if path.is_dir():
             continue
-        if path.name != ".lock" and any(part.startswith(".") for part in path.relative_to(folder).parts):
-            wrong.append(f"left {path.relative_to(folder)}")
-        elif path.suffix == ".json" and not _is_json(path.read_text(encoding="utf-8")):
-            wrong.append(f"{path.relative_to(folder)} is not whole")
-        elif path.suffix == ".jsonl" and not all(map(_is_json, path.read_text(encoding="utf-8").splitlines())):
-            wrong.append(f"{path.relative_to(folder)} has a torn line")
-        elif path.suffix == ".html" and not path.read_text(encoding="utf-8").endswith("</html>\n"):
-            wrong.append(f"{path.relative_to(folder)} is not whole")
+        if path.name != ".lock" and any(part.startswith(".") for part in name.parts):
+            wrong.append(f"left {name}")
+        elif path.suffix in WHOLE and not WHOLE[path.suffix](path.read_text(encoding="utf-8")):
+            wrong.append(f"{name} is not whole")
     return wrong
 
 
 def _is_json(text: str) -> bool:
-    try:
+    with contextlib.suppress(ValueError):
         json.loads(text)
-    except ValueError:
-        return False
-    return True
+        return True
+    return False
+
+
+WHOLE: dict[str, Callable[[str], bool]] = {
+    ".json": _is_json,
+    ".jsonl": lambda text: all(map(_is_json, text.splitlines())),
+    ".html": lambda text: text.endswith("</html>\n"),
+}
+"""What tells that a file of this kind was written to its end."""
 
 
 def _compare(tally: Tally, study: Path, undisturbed: Path) -> None:
@@ -189,17 +185,14 @@ def limits(tally: Tally, seed: int, count: int) -> None:
         spent = time.process_time() - began
         tally.count(solution.status)
         if spent > limit + overtime(limit):
-            tally.hangs += 1
-            tally.wrong.append(f"{what}: took {spent:.2f} s")
+            tally.tell(f"{what}: took {spent:.2f} s", "hangs")
         if solution.plan is not None and (
             instance.violations(solution.plan) or instance.objective(solution.plan) != solution.objective
         ):
-            tally.wrong.append(f"{what}: the plan is not what is said of it")
-        if size == entry.sizes[0]:
-            patient = formulations.solve(instance, time_limit=60)
-            if not _consistent(instance, solution, patient):
-                tally.changed += 1
-                tally.wrong.append(f"{what}: {solution.status} {solution.objective}, {solution.bound} is not so")
+            tally.tell(f"{what}: the plan is not what is said of it")
+        patient = formulations.solve(instance, time_limit=60) if size == entry.sizes[0] else None
+        if patient is not None and not _consistent(instance, solution, patient):
+            tally.tell(f"{what}: {solution.status} {solution.objective}, {solution.bound} is not so", "changed")
 
 
 def _consistent(instance: Any, hurried: formulations.Solution, patient: formulations.Solution) -> bool:
@@ -235,15 +228,14 @@ def unwritable(tally: Tally, seed: int, count: int) -> None:
             began = time.monotonic()
             full = 1000 if how == "full" else None
             ended = run(folder, (*COMMANDS[name][:-1], output), largest_file=full, fresh=number % FRESH == 0)
-            what = f"{number} {name}, {how}"
-            tally.tracebacks += "Traceback" in ended.err
-            tally.hangs += ended.code is None
+            wrong = []
             if ended.code != 2 or ended.out or not ended.err.startswith(f"optgap: cannot write to {output}: "):
-                tally.wrong.append(f"{what}: exit {ended.code}: {ended.out[-200:]}{ended.err[-300:]}")
+                wrong.append(f"exit {ended.code}: {ended.out[-200:]}{ended.err[-300:]}")
             elif len(ended.err.splitlines()) != 1 or "worst gap" in ended.err:
-                tally.wrong.append(f"{what}: said {ended.err[-300:]}")
+                wrong.append(f"said {ended.err[-300:]}")
             else:
                 tally.count("refused in one line before the work")
             kept = sorted(path.name for path in folder.iterdir())
             if kept != ["file"] or ended.left:
-                tally.wrong.append(f"{what}: left {kept} {ended.left} after {time.monotonic() - began:.1f} s")
+                wrong.append(f"left {kept} {ended.left} after {time.monotonic() - began:.1f} s")
+            _count(tally, f"{number} {name}, {how}", ended, wrong)

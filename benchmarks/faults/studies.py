@@ -6,6 +6,7 @@ The truth is the table of the same study left alone, in all columns but the time
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import resource
@@ -16,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -24,7 +26,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.faults.tally import Tally, fault
-from validation import StudyError, gap_study
+from validation import StudyError
 from validation.kernel.isolation import CONTEXT, descendants, end_family
 from validation.kernel.store import read_log
 from validation.kinds.study import cells as runs
@@ -33,21 +35,7 @@ from validation.kinds.study.options import StudyOptions
 from validation.kinds.study.records import STUDY
 from validation.kinds.study.report import finish
 
-__all__ = [
-    "KINDS",
-    "Running",
-    "clocks",
-    "compare",
-    "coordinator_killed",
-    "disk_full",
-    "foreign",
-    "left_alone",
-    "scratch",
-    "snapshot",
-    "tampered",
-    "without_pictures",
-    "worker_killed",
-]
+__all__ = ["ASKED", "KINDS", "Running", "left_alone", "names", "scratch", "snapshot", "without_pictures"]
 
 ASKED: dict[str, Any] = {
     "problems": "aryl.reclaim",
@@ -82,25 +70,33 @@ class Running:
         assert found is not None
         return int(found)
 
+    def runs(self, seconds: float = 0.0) -> bool:
+        """Whether it runs so many seconds from now."""
+        self.process.join(seconds)
+        return self.process.exitcode is None
+
     def kill(self) -> None:
         self.process.kill()
         self.process.join()
 
-    def end(self, tally: Tally, name: str) -> int | None:
-        """Its exit code; None when it hangs, or ends otherwise than in one line."""
-        self.process.join(PATIENCE)
-        code = self.process.exitcode
-        if code is None:
-            tally.hangs += 1
-            tally.wrong.append(f"{name}: hangs")
+    def end(self, tally: Tally, name: str, truth: Table | None = None) -> int | None:
+        """Wait for its exit code; None when it hangs, or ends otherwise than in one line.
+
+        Where it ends well its table is compared with the truth.
+        """
+        if self.runs(PATIENCE):
+            tally.tell(f"{name}: hangs", "hangs")
             end_family(self.pid)
             self.kill()
             return None
-        said = self.said
+        code, said = self.process.exitcode, self.said
         if "Traceback" in said or code not in (0, 2) or len(said.splitlines()) != (code == 2):
-            tally.tracebacks += 1
-            tally.wrong.append(f"{name}: ended with {code}, saying {said!r}")
+            tally.tell(f"{name}: ended with {code}, saying {said!r}", "tracebacks")
             return None
+        if code == 0 and truth is not None:
+            _compare(tally, name, self.table, truth)
+            keys = [row["key"] for row in self.log if row["status"] != "failed"]
+            tally.doubled += len(keys) - len(set(keys))
         return int(code)
 
     @property
@@ -110,6 +106,10 @@ class Running:
     @property
     def table(self) -> Table:
         return _by_cell(pd.read_csv(_beside(self.directory, ".csv"), dtype=str, keep_default_na=False))
+
+    @property
+    def log(self) -> list[dict[str, Any]]:
+        return read_log(self.directory, STUDY).rows
 
 
 def _beside(directory: Path, suffix: str) -> Path:
@@ -122,13 +122,18 @@ def _study(directory: Path, prepare: Callable[[], None], asked: dict[str, Any]) 
     try:
         prepare()
         with without_pictures():
-            rows = run.run_study(StudyOptions(**ASKED | asked, output=directory), progress=False, warn=_say).rows
+            rows = _rows(directory, _say, **asked)
     except (StudyError, OSError) as error:
         _say(str(error))
         sys.stderr.flush()
         os._exit(2)
     resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     rows.drop(columns=TIMES).to_csv(_beside(directory, ".csv"), index=False)
+
+
+def _rows(directory: Path, warn: Callable[[str], object], **asked: Any) -> pd.DataFrame:
+    """Run the study in a directory, and return its rows."""
+    return run.run_study(StudyOptions(**ASKED | asked, output=directory), progress=False, warn=warn).rows
 
 
 @contextlib.contextmanager
@@ -164,22 +169,20 @@ def left_alone(folder: Path, **asked: Any) -> tuple[Table, float]:
     return alone.table, time.monotonic() - began
 
 
-def compare(tally: Tally, name: str, table: Table, truth: Table) -> None:
+def _compare(tally: Tally, name: str, table: Table, truth: Table) -> None:
     """Count what is not as it is in a study left alone."""
-    lost = [cell for cell in truth if cell not in table]
-    doubled = [cell for cell, rows in table.items() if len(rows) > 1]
-    changed = [cell for cell, rows in table.items() if cell in truth and rows[0] != truth[cell][0]]
-    tally.lost += len(lost)
-    tally.doubled += len(doubled) + len([cell for cell in table if cell not in truth])
-    tally.changed += len(changed)
-    for words, cells in (("lost", lost), ("doubled", doubled)):
-        tally.wrong += [f"{name}: {words}: {algorithm} on {instance[:12]}" for instance, algorithm in cells]
-    for cell in changed:
-        now, before = json.loads(table[cell][0]), json.loads(truth[cell][0])
-        what = ", ".join(
-            f"{entry} {before[entry]!r} is {now[entry]!r}" for entry in before if now[entry] != before[entry]
-        )
-        tally.wrong.append(f"{name}: changed: {cell[1]} on {cell[0][:12]}: {what}")
+    for (instance, algorithm), rows in truth.items():
+        what = f"{algorithm} on {instance[:12]}"
+        found = table.get((instance, algorithm))
+        if found is None:
+            tally.tell(f"{name}: lost: {what}", "lost")
+        elif found[0] != rows[0]:
+            now, before = json.loads(found[0]), json.loads(rows[0])
+            other = [f"{entry} {before[entry]!r} is {now[entry]!r}" for entry in before if now[entry] != before[entry]]
+            tally.tell(f"{name}: changed: {what}: {', '.join(other)}", "changed")
+    for (instance, algorithm), rows in table.items():
+        if len(rows) > 1 or (instance, algorithm) not in truth:
+            tally.tell(f"{name}: doubled: {algorithm} on {instance[:12]}", "doubled")
 
 
 @contextlib.contextmanager
@@ -198,24 +201,15 @@ def coordinator_killed(tally: Tally, seed: int, count: int) -> None:
     draw = np.random.default_rng([seed, 1])
     with scratch() as folder:
         truth, whole = left_alone(folder)
-        number = 0
-        while tally.tried < count:
-            running = Running(folder / str(number))
-            running.process.join(draw.uniform(0, 1.1 * whole))
-            if running.process.exitcode is None:
+        for name, directory in names(tally, folder, seed, count):
+            running = Running(directory)
+            while tally.tried < count and running.runs(draw.uniform(0, 1.1 * whole)):
                 running.kill()
                 tally.begin()
                 tally.count("killed")
-                if tally.tried < count:
-                    continue
-                running = Running(folder / str(number))
-            name = f"study {number} of seed {seed}"
-            if running.end(tally, name) == 0:
+                running = Running(directory)
+            if running.end(tally, name, truth) == 0:
                 tally.count("studies ended")
-                compare(tally, name, running.table, truth)
-                keys = [row["key"] for row in read_log(folder / str(number), STUDY).rows]
-                tally.doubled += len(keys) - len(set(keys))
-            number += 1
 
 
 @fault("studies.worker_killed", 100)
@@ -224,28 +218,21 @@ def worker_killed(tally: Tally, seed: int, count: int) -> None:
     draw = np.random.default_rng([seed, 2])
     with scratch() as folder:
         truth, whole = left_alone(folder)
-        number = 0
-        while tally.tried < count:
-            name = f"study {number} of seed {seed}"
-            running = Running(folder / str(number))
-            while running.process.exitcode is None and tally.tried < count:
-                running.process.join(draw.uniform(0, whole / 5))
+        for name, directory in names(tally, folder, seed, count):
+            running = Running(directory)
+            while tally.tried < count and running.runs(draw.uniform(0, whole / 5)):
                 below = descendants(running.pid)
-                if below:
-                    with contextlib.suppress(ProcessLookupError):
+                with contextlib.suppress(ProcessLookupError):
+                    if below:
                         os.kill(int(draw.choice(below)), signal.SIGKILL)
                         tally.begin()
             ended = running.end(tally, name)
-            failed = [row for row in read_log(folder / str(number), STUDY).rows if row["status"] == "failed"]
-            for row in failed:
+            for reason in (row["reason"] for row in running.log if row["status"] == "failed"):
                 tally.count("failed rows that say so")
-                if "died" not in row["reason"] and "SIGKILL" not in row["reason"] and "EOFError" not in row["reason"]:
-                    tally.wrong.append(f"{name}: a row failed because of {row['reason']!r}")
-            again = Running(folder / str(number))
-            if ended == again.end(tally, name) == 0:
+                if not any(word in reason for word in ("died", "SIGKILL", "EOFError")):
+                    tally.tell(f"{name}: a row failed because of {reason!r}")
+            if Running(directory).end(tally, name, truth if ended == 0 else None) == ended == 0:
                 tally.count("studies that ended")
-                compare(tally, name, again.table, truth)
-            number += 1
 
 
 @fault("studies.clocks", 20)
@@ -256,11 +243,9 @@ def clocks(tally: Tally, seed: int, count: int) -> None:
         # A limit that no cell comes near on this machine, as busy as it is: only the suspension may matter.
         limit = max(3.0, left_alone(other)[1])
         truth, whole = left_alone(folder, time_limit=limit)
-        for number in range(count):
-            name = f"study {number} of seed {seed}"
-            running = Running(folder / str(number), _without_grace, time_limit=limit)
-            running.process.join(draw.uniform(0, whole))
-            if running.process.exitcode is None:
+        for name, directory in names(tally, folder, seed, count):
+            running = Running(directory, _without_grace, time_limit=limit)
+            if running.runs(draw.uniform(0, whole)):
                 os.kill(running.pid, signal.SIGSTOP)
                 time.sleep(limit + 1.0)
                 os.kill(running.pid, signal.SIGCONT)
@@ -268,8 +253,15 @@ def clocks(tally: Tally, seed: int, count: int) -> None:
             else:
                 tally.count("ended before")
             tally.begin()
-            if running.end(tally, name) == 0:
-                compare(tally, name, running.table, truth)
+            running.end(tally, name, truth)
+
+
+def names(tally: Tally, folder: Path, seed: int, count: int) -> Iterator[tuple[str, Path]]:
+    """Yield names and directories of studies, until harm was done so many times."""
+    for number in itertools.count():
+        if tally.tried >= count:
+            return
+        yield f"study {number} of seed {seed}", folder / str(number)
 
 
 def _without_grace() -> None:
@@ -287,9 +279,8 @@ def disk_full(tally: Tally, seed: int, count: int) -> None:
     with scratch() as folder:
         truth, _ = left_alone(folder)
         largest = max(file.stat().st_size for file in (folder / "alone").rglob("*") if file.is_file())
-        for number in range(count):
-            name, directory = f"study {number} of seed {seed}", folder / str(number)
-            running = Running(directory, _Room(int(draw.integers(100, largest * 11 // 10))))
+        for name, directory in names(tally, folder, seed, count):
+            running = Running(directory, partial(_no_larger, int(draw.integers(100, largest * 11 // 10))))
             tally.begin()
             code = running.end(tally, name)
             if code is None:
@@ -298,23 +289,14 @@ def disk_full(tally: Tally, seed: int, count: int) -> None:
             log = directory / "rows.jsonl"
             before = log.read_bytes() if log.exists() else b""
             if not (before == b"" or before.endswith(b"\n")) or read_log(directory, STUDY).damaged:
-                tally.wrong.append(f"{name}: a torn row")
-            again = Running(directory)
-            if again.end(tally, name) == 0:
-                compare(tally, name, again.table, truth)
-                if not log.read_bytes().startswith(before):
-                    tally.lost += 1
-                    tally.wrong.append(f"{name}: rows that were there were written again")
+                tally.tell(f"{name}: a torn row")
+            if Running(directory).end(tally, name, truth) == 0 and not log.read_bytes().startswith(before):
+                tally.tell(f"{name}: rows that were there were written again", "lost")
 
 
-class _Room:
-    """Lets no file of the process grow beyond so many bytes."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-
-    def __call__(self) -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (self.size, resource.RLIM_INFINITY))
+def _no_larger(size: int) -> None:
+    """Let no file of the process grow beyond so many bytes."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
 
 # --- files that anybody has changed -------------------------------------------------------------
@@ -328,7 +310,7 @@ def tampered(tally: Tally, seed: int, count: int) -> None:
     draw = np.random.default_rng([seed, 5])
     with scratch() as folder:
         with without_pictures():
-            truth = _by_cell(gap_study(**ASKED, output=folder / "alone", progress=False).rows.drop(columns=TIMES))
+            truth = _by_cell(_rows(folder / "alone", _say).drop(columns=TIMES))
         for number in range(count):
             directory = folder / "tampered"
             shutil.copytree(folder / "alone", directory)
@@ -342,14 +324,12 @@ def tampered(tally: Tally, seed: int, count: int) -> None:
                 _keeps(tally, name, found, untouched, truth)
             if number % 20 == 0:
                 with _named(tally, name, told), without_pictures():
-                    found = run.run_study(
-                        StudyOptions(**ASKED, output=directory), progress=False, warn=told.append
-                    ).rows
+                    found = _rows(directory, told.append)
                     tally.count("resumed")
                     tally.lost += len(truth) - len(found)
                     _keeps(tally, name, found, untouched, truth)
             if not all(line.isprintable() for line in told):
-                tally.wrong.append(f"{name}: said {told!r}")
+                tally.tell(f"{name}: said {told!r}")
             shutil.rmtree(directory)
 
 
@@ -362,8 +342,7 @@ def _named(tally: Tally, name: str, told: list[str]) -> Iterator[None]:
         told.append(str(error))
         tally.count("refused in one line")
     except Exception as error:
-        tally.tracebacks += 1
-        tally.wrong.append(f"{name}: {type(error).__name__}: {error}")
+        tally.tell(f"{name}: {type(error).__name__}: {error}", "tracebacks")
 
 
 def _keeps(tally: Tally, name: str, found: pd.DataFrame, untouched: set[str], truth: Table) -> None:
@@ -374,11 +353,9 @@ def _keeps(tally: Tally, name: str, found: pd.DataFrame, untouched: set[str], tr
         if row["key"] not in untouched:
             continue
         if row["key"] not in values:
-            tally.lost += 1
-            tally.wrong.append(f"{name}: lost: {row['key'][:12]}")
+            tally.tell(f"{name}: lost: {row['key'][:12]}", "lost")
         elif values[row["key"]] != (row["status"], row["value"]):
-            tally.changed += 1
-            tally.wrong.append(f"{name}: changed: {row['key'][:12]}")
+            tally.tell(f"{name}: changed: {row['key'][:12]}", "changed")
 
 
 def _tamper(directory: Path, draw: np.random.Generator) -> tuple[str, set[str]]:
@@ -475,14 +452,13 @@ def foreign(tally: Tally, seed: int, count: int) -> None:
             KINDS[kind](directory / name)
             before = snapshot(folder)
             tally.begin()
-            running = Running(directory)
-            code = running.end(tally, f"{name}: {kind}")
+            code = Running(directory).end(tally, f"{name}: {kind}")
             for suffix in (".err", ".csv"):
                 _beside(directory, suffix).unlink(missing_ok=True)
             if code == 2 and snapshot(folder) == before:
                 tally.count("refused in one line")
             else:
-                tally.wrong.append(f"{name}: {kind}: ended with {code}, and files were changed or nothing was said")
+                tally.tell(f"{name}: {kind}: ended with {code}, and files were changed or nothing was said")
 
 
 def snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -17,7 +18,7 @@ class Tally:
     ----------
     tried : int
         How often the harm was done.
-    outcomes : dict
+    outcomes : Counter
         How often each thing that may happen did: refused in one line, read as it stands, a failed row, ...
     lost, doubled, changed : int
         Rows that are not in the table at the end, that stand there twice, or that say something else
@@ -31,7 +32,7 @@ class Tally:
     """
 
     tried: int = 0
-    outcomes: dict[str, int] = field(default_factory=dict)
+    outcomes: Counter[str] = field(default_factory=Counter)
     lost: int = 0
     doubled: int = 0
     changed: int = 0
@@ -41,19 +42,30 @@ class Tally:
     watch: Callable[[Tally], Any] | None = None
 
     def begin(self) -> None:
-        """One more try."""
+        """Count one more try."""
         if self.watch is not None:
             self.watch(self)
         self.tried += 1
 
     def count(self, outcome: str) -> None:
-        """One more of what may happen."""
-        self.outcomes[outcome] = self.outcomes.get(outcome, 0) + 1
+        """Count one more of what may happen."""
+        self.outcomes[outcome] += 1
+
+    def tell(self, line: str, kind: str = "") -> None:
+        """Tell of a thing that must not have happened, and count it as one more of a kind, such as "lost"."""
+        self.wrong.append(line)
+        if kind:
+            setattr(self, kind, getattr(self, kind) + 1)
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Rows lost, doubled and changed, tracebacks and hangs."""
+        return self.lost, self.doubled, self.changed, self.tracebacks, self.hangs
 
     @property
     def fine(self) -> bool:
         """Whether nothing happened that must not."""
-        return not (self.lost or self.doubled or self.changed or self.tracebacks or self.hangs or self.wrong)
+        return not any(self.counts) and not self.wrong
 
 
 Harm: TypeAlias = Callable[[Tally, int, int], None]
@@ -71,10 +83,10 @@ class Fault:
     @property
     def summary(self) -> str:
         """What is done, in a line."""
-        return (self.function.__doc__ or "").strip().partition("\n")[0]
+        return (self.function.__doc__ or "").strip().partition("\n")[0].rstrip(".")
 
     def harm(self, seed: int, count: int, watch: Callable[[Tally], Any] | None = None) -> Tally:
-        """Do it so many times; what came of it."""
+        """Do it so many times, and return what came of it."""
         tally = Tally(watch=watch)
         self.function(tally, seed, count)
         return tally
