@@ -188,7 +188,8 @@ def hoard(make: Callable[[], object], pause: float = 0.0, children: int = 0) -> 
     kept = []
     while True:
         kept.append(make())
-        time.sleep(pause)
+        if pause:
+            time.sleep(pause)
 
 
 def write_everywhere(message: bytes) -> None:
