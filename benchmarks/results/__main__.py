@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -11,10 +12,11 @@ import typer
 from benchmarks import growth
 from benchmarks.results import collection, faults, real, replay, times
 from benchmarks.results.kept import Asked
-from benchmarks.results.page import Page, Part, prose, table
+from benchmarks.results.page import TEMPLATES, Page, Part
 from instances.files import write_whole
 from validation.catalogue import CATALOGUE
 from validation.kernel.provenance import provenance
+from validation.pages.render import render
 
 __all__ = ["PARTS", "app", "index", "main"]
 
@@ -88,39 +90,12 @@ def main(
         write_whole(_made(output) / "index.md", index(pages))
 
 
-def index(pages: dict[Part, Page]) -> str:
-    """The page that leads to the others."""
+def index(pages: Iterable[Part]) -> str:
+    """Make the page that leads to the others."""
     told = provenance(1)
     machine, version = told["machine"], told["versions"]["scheduling-formulations"]
     where = f"{machine['processor'] or machine['system']} ({machine['cores']} cores)"
-    rows = [
-        (f"[{part.title}]({part.name}.md)", part.what, f"`python -m benchmarks.results --only {part.name}`")
-        for part in pages
-    ]
-    rows += [
-        ("[How times grow](../growth.md)", "heuristics over three decades of size", "`python -m benchmarks.growth`"),
-        ("[All faults](../faults.md)", "the whole run, of which the page above shows a part", "`make faults`"),
-    ]
-    names = "\n".join(part.name for part in pages)
-    return "\n".join(
-        [
-            "# Results\n",
-            prose(
-                f"What version {version} measures, on {where}. Each page says when it was measured, at which commit, "
-                "with which versions, and how busy the machine was; its table stands beside it as CSV. All of it "
-                "comes from one command, which goes on where it was stopped:"
-            ),
-            "```sh\nmake results    # python -m benchmarks.results -o docs/results\n```\n",
-            table(("page", "what", "command"), rows),
-            prose(
-                "A gap is a number only where the optimum is proven, and an interval elsewhere. What else was "
-                "measured stands on the page that it is about, with its command: `python -m benchmarks` lists these "
-                "tables. Proven worst cases and the papers' claims, tried, are [evidence](../evidence.md) of other "
-                "kinds."
-            ),
-            f"```{{toctree}}\n:hidden:\n\n{names}\n```\n",
-        ]
-    )
+    return render(TEMPLATES / "index.md.j2", parts=list(pages), version=version, where=where)
 
 
 def _made(folder: Path) -> Path:

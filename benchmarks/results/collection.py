@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing
 from functools import partial
 from typing import Any
 
-from benchmarks import PAPERS
 from benchmarks.results.kept import Asked
-from benchmarks.results.page import GAPS, Page, as_csv, by_paper, gaps_drawn, gaps_shown, prose, stamp, summarized
+from benchmarks.results.page import Page, gaps_drawn, made, summarized
 from instances.base import agree
 from validation.catalogue import CATALOGUE
 from validation.kernel.gaps import beats, gap_interval
@@ -29,51 +28,28 @@ SEED = 0
 def make(asked: Asked) -> Page:
     """Measure the heuristics on the collection, and make the page."""
     collection = load()
-    problems = dict.fromkeys(record["problem"] for record in collection.records.values())
+    records = list(collection.records.values())
     options = {"collection": collection.version, "seconds": SECONDS, "seed": SEED}
     measured = [
         asked.once(f"collection/{problem}", partial(answers, collection, problem, asked.jobs), **options)
-        for problem in problems
+        for problem in dict.fromkeys(record["problem"] for record in records)
         if asked.problems is None or problem in asked.problems
     ]
     found = [one for kept in measured for one in kept.content]
-    rows = summarized(found, ("problem", "heuristic"))
-    # What closes each instance, or that nothing does.
-    rests = [
-        "open" if record["class"] == "open" else record["bound"]["proof"]["kind"]
-        for record in collection.records.values()
-    ]
-    parts = [
-        "# Gaps on the collection\n",
-        stamp(measured, "collection"),
-        prose(
-            "Every heuristic is asked about every instance of [the collection](../collection.md) (version "
-            f"{collection.version}), with {SECONDS:g} s for each answer, and its plan is judged by the instance. "
-            f"Optima and bounds are the collection's: {len(rests) - rests.count('open'):,} of its {len(rests):,} "
-            f"instances are closed, that is, their optima are proven, {rests.count('runs')} of them by solvers' word "
-            f"and the others by proofs that its checker does again. {GAPS}"
-        ),
-        prose(f"The numbers of the table, with all digits: [collection.csv](collection.csv). {_beside_records(found)}"),
-    ]
-    files = {"collection.csv": as_csv(rows)}
-    for paper, mine in by_paper(rows):
-        picture = f"collection-{paper}.svg"
-        files[picture] = gaps_drawn([one for one in found if one["problem"].startswith(f"{paper}.")], picture)
-        parts += [
-            f"## {PAPERS[paper]}\n",
-            f"![Gaps of the heuristics of {paper} on the closed instances]({picture})\n",
-            *gaps_shown(mine, ("heuristic",)),
-        ]
-    return Page("\n".join(parts), files)
-
-
-def _beside_records(found: Sequence[Mapping[str, Any]]) -> str:
-    """Whether the heuristics still make the values that the records hold."""
-    other = [one for one in found if not one["as_recorded"]]
-    if not other:
-        return f"All {len(found):,} answers are worth what the collection's records hold."
-    names = ", ".join(f"`{name}`" for name in sorted({one["heuristic"] for one in other}))
-    return f"{len(other):,} of {len(found):,} answers are worth something else than the records hold, of {names}."
+    return made(
+        "collection",
+        measured,
+        summarized(found, ("problem", "heuristic")),
+        partial(gaps_drawn, found),
+        names=["heuristic"],
+        version=collection.version,
+        seconds=SECONDS,
+        answers=len(found),
+        # Whether the heuristics still make the values that the records hold.
+        others=[one for one in found if not one["as_recorded"]],
+        # What closes each instance, or that nothing does.
+        rests=["open" if one["class"] == "open" else one["bound"]["proof"]["kind"] for one in records],
+    )
 
 
 def answers(collection: Collection, problem: str, jobs: int) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.results.kept import Asked
-from benchmarks.results.page import Page, prose, stamp
+from benchmarks.results.page import Page, made
 
 __all__ = ["make", "measured"]
 
@@ -18,16 +18,8 @@ COMMAND = ("-m", "benchmarks.faults", "--seed", "1", "--share", "0.02")
 def make(asked: Asked) -> Page:
     """Do harm, and make the page."""
     kept = asked.once("faults", measured, command=COMMAND)
-    parts = [
-        "# Faults\n",
-        stamp([kept], "faults"),
-        prose(
-            "The harm of [faults.md](../faults.md), each kind once or a fiftieth of its times; that page says what "
-            f"each column counts, and has a whole run. The output of `python {' '.join(COMMAND)}`:"
-        ),
-        kept.content.replace("\nWrong:", "\n\nWrong:"),
-    ]
-    return Page("\n".join(parts))
+    said = kept.content.replace("\nWrong:", "\n\nWrong:").rstrip()
+    return made("faults", [kept], command=f"python {' '.join(COMMAND)}", said=said)
 
 
 def measured() -> str:

@@ -9,20 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks import PAPERS
 from benchmarks.results.kept import Asked
-from benchmarks.results.page import (
-    GAPS,
-    Page,
-    as_csv,
-    by_paper,
-    gaps_drawn,
-    gaps_shown,
-    prose,
-    stamp,
-    summarized,
-    table,
-)
+from benchmarks.results.page import Page, gaps_drawn, made, summarized
 from validation import gap_study
 from validation.catalogue import CATALOGUE
 from validation.kinds.study.cases import EXACT
@@ -98,36 +86,17 @@ def make(asked: Asked) -> Page | None:
     rows = sorted(
         summarized(found, ("problem", "trace", "size", "heuristic")), key=lambda row: order.index(row["problem"])
     )
-    without = [one for one in CATALOGUE if one not in {problem for source in SOURCES for problem in source.problems}]
-    parts = [
-        "# Gaps on real data\n",
-        stamp(measured, "real"),
-        prose(
-            "Instances are drawn from public traces and measured throughputs, laid out as [Public data](../data.md) "
-            f"says: {COUNT} of each trace and size, with seed {SEED} and {SECONDS:g} s for each run. Instances of "
-            f"which the exact model proves that they have no plan are left out. {GAPS}"
-        ),
-        "The numbers of the tables, with all digits: [real.csv](real.csv).\n",
-        table(
-            ("paper", "throughputs", "trace", "sizes"),
-            ((one.paper, f"`{one.throughputs}`", f"`{one.trace}`", ", ".join(map(str, one.sizes))) for one in SOURCES),
-        ),
-        prose(
-            "These problems have no reader of such tables, so that they are not here: "
-            + ", ".join(f"`{one}`" for one in without)
-            + "."
-        ),
-    ]
-    files = {"real.csv": as_csv(rows)}
-    for paper, mine in by_paper(rows):
-        picture = f"real-{paper}.svg"
-        files[picture] = gaps_drawn([one for one in found if one["problem"].startswith(f"{paper}.")], picture)
-        parts += [
-            f"## {PAPERS[paper]}\n",
-            f"![Gaps of the heuristics of {paper} on real data, where the optimum is proven]({picture})\n",
-            *gaps_shown(mine, ("trace", "size", "heuristic")),
-        ]
-    return Page("\n".join(parts), files)
+    drawn = {problem for source in SOURCES for problem in source.problems}
+    return made(
+        "real",
+        measured,
+        rows,
+        partial(gaps_drawn, found),
+        names=["trace", "size", "heuristic"],
+        **options,
+        sources=SOURCES,
+        without=[one for one in CATALOGUE if one not in drawn],
+    )
 
 
 def answers(asked: Asked, data: Path, source: Source) -> list[dict[str, Any]]:

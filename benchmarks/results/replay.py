@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.results.kept import Asked
-from benchmarks.results.page import Page, as_csv, prose, stamp, table
+from benchmarks.results.page import Page, made
 from validation import replay_study
 from validation.kinds.replays.report import sentences
 
@@ -36,20 +36,9 @@ def make(asked: Asked) -> Page:
     policies = " ".join(f"--policy {name}" for name in ASKED["policies"])
     numbers = " ".join(f"--{name} {ASKED[name]}" for name in ("windows", "length", "seeds", "ties"))
     command = f"optgap replay {TRACE.as_posix()} --problem {ASKED['problem']} {policies} {numbers} {setting} -o replays"
-    parts = [
-        "# A replay\n",
-        stamp([kept], "replay"),
-        prose(
-            "The generated trace of 80 jobs that comes with the library, cut into four windows, each replayed under "
-            "the exact model and under each heuristic, with three orders of equal jobs. [replay.md](../replay.md) says "
-            "what the columns and the words mean. The same by itself, with a report:"
-        ),
-        f"```sh\n{command}\n```\n",
-        table(list(rows[0]), (list(row.values()) for row in rows)),
-        "".join(f"- {sentence}\n" for sentence in told),
-        "All means, with their intervals and all digits: [replay.csv](replay.csv).\n",
-    ]
-    return Page("\n".join(parts), {"replay.csv": as_csv(kept.content["averages"])})
+    cells = [list(row.values()) for row in rows]
+    averages = kept.content["averages"]
+    return made("replay", [kept], averages, command=command, columns=list(rows[0]), cells=cells, sentences=told)
 
 
 def measured(asked: Asked) -> dict[str, Any]:

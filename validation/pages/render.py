@@ -170,7 +170,7 @@ def picture(svg: str, title: str) -> Markup:
 def _environment(folder: Path) -> Environment:
     """Templates of a folder, and the library's."""
     found = Environment(
-        loader=FileSystemLoader([HERE / "templates", folder]),
+        loader=FileSystemLoader([folder, HERE / "templates"]),
         autoescape=select_autoescape(["html.j2"]),
         finalize=_shown,
         keep_trailing_newline=True,
