@@ -35,6 +35,7 @@ from validation.formatting import duration
 from validation.kernel.isolation import Apart
 from validation.kernel.provenance import provenance
 from validation.pages.drawing import own_style
+from validation.pages.render import render
 
 __all__ = ["app", "exponent", "grown", "main", "measured", "page", "sizes"]
 
@@ -46,19 +47,6 @@ MEMORY = 6 * 10**9
 ENOUGH = 0.2
 """Seconds of runs after which no further one is made."""
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", "#7F7F7F")
-INTRODUCTION = """\
-# How times grow
-
-`make bench`, or `python -m benchmarks.growth`, measures every heuristic over three decades of its problem's size and
-every exact model over two, draws the pictures and writes this page. A series ends early where its next run would take
-more than {limit:g} s, where an optimum is not proven in that time, or where a heuristic gives no plan. Times are
-processor times of one core, medians of up to three generated instances with the generators' defaults, but for what is
-said at the problem; the exact model's are those of `formulations.solve`, whole, with its second way. The exponent is
-the slope of the logarithms over the last decade of sizes; of a model that branches it says little, since its time
-depends on the instance more than on the size, and the limit of a proof is by the clock, so that other work on the
-machine ends these series early. Beside it stands what the docstring says, with its own symbols; the line
-above each table says what grows with the size.
-"""
 BESIDE: dict[str, Callable[[int], dict[str, Any]]] = {
     # With as many GPUs for any number of jobs there would soon be no plan.
     "elasticflow.allocation": lambda size: {"num_gpus": 4 * size, "tightness": 0.15},
@@ -69,17 +57,18 @@ BESIDE: dict[str, Callable[[int], dict[str, Any]]] = {
     "gavel.round_assignment": lambda size: {"wide": 0.0},
 }
 DOCS = Path(__file__).parents[1] / "docs"
+TEMPLATE = Path(__file__).resolve().with_suffix(".md.j2")
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
 def sizes(entry: Entry, exact: bool) -> list[int]:
-    """Sizes of a series: the smallest of the catalogue and up, two to a decade."""
+    """Return the sizes of a series: the smallest of the catalogue and up, two to a decade."""
     return [round(entry.sizes[0] * 10 ** (step / 2)) for step in range(2 * DECADES[exact] + 1)]
 
 
 def beside(problem: str, size: int) -> dict[str, Any]:
-    """What is drawn otherwise than by default, beside the size."""
+    """Return what is drawn otherwise than by default, beside the size."""
     return BESIDE[problem](size) if problem in BESIDE else {}
 
 
@@ -90,7 +79,7 @@ def _drawn(problem: str, size: int, seed: int) -> Instance[Any]:
 
 
 def _seconds(call: Callable[[Any], Any], instance: Instance[Any]) -> tuple[Any, float]:
-    """What a call makes of a copy of an instance that remembers nothing, and its processor time, s."""
+    """Return what a call makes of a copy of an instance that remembers nothing, and its processor time, s."""
     copied = replace(instance)
     gc.collect()
     began = time.process_time()
@@ -99,7 +88,7 @@ def _seconds(call: Callable[[Any], Any], instance: Instance[Any]) -> tuple[Any, 
 
 
 def run(problem: str, algorithm: str, size: int, limit: float, *, enough: float = ENOUGH) -> dict[str, Any]:
-    """Processor time of an algorithm at one size, s, and whether it proved what it had to.
+    """Measure the processor time of an algorithm at one size, s, and whether it proved what it had to.
 
     Parameters
     ----------
@@ -153,7 +142,7 @@ def _whole_numbers(instance: Instance[Any]) -> dict[str, int]:
 
 
 def measured(problem: str, limit: float, most: int | None = None) -> dict[str, Any]:
-    """The series of all algorithms of a problem.
+    """Measure the series of all algorithms of a problem.
 
     Parameters
     ----------
@@ -180,22 +169,22 @@ def measured(problem: str, limit: float, most: int | None = None) -> dict[str, A
                     one["end"] = f"{size:,} would take longer than {limit:g} s"
                     continue
                 answer = apart.ask(problem, name, size, limit, seconds=20 * limit + 120)
-                if answer.content is None or "error" in answer.content:
-                    one["end"] = f"{size:,}: {(answer.content or {}).get('error', answer.reason)}"
+                told = answer.content or {"error": answer.reason}
+                if "error" in told:
+                    one["end"] = f"{size:,}: {told['error']}"
                     continue
-                numbers[str(size)] = answer.content["numbers"]
-                if answer.content["open"]:
+                numbers[str(size)] = told["numbers"]
+                if told["open"]:
                     one["end"] = f"{size:,} not proven in {limit:g} s"
-                    continue
-                if answer.content["seconds"] is None:
+                elif told["seconds"] is None:
                     one["end"] = f"{size:,}: it gives no plan"
-                    continue
-                one["points"].append([size, answer.content["seconds"]])
+                else:
+                    one["points"].append([size, told["seconds"]])
     return {"series": series, "numbers": numbers}
 
 
 def _expected(points: list[list[float]], size: int) -> float:
-    """Seconds that a run of this size is expected to take, by the growth of the last two, at least linear."""
+    """Return the seconds that a run of this size is expected to take, by the growth of the last two."""
     if not points:
         return 0.0
     (last, seconds), before = points[-1], points[-2:-1]
@@ -204,7 +193,7 @@ def _expected(points: list[list[float]], size: int) -> float:
 
 
 def exponent(points: list[list[float]]) -> float:
-    """Slope of log seconds over log size, by least squares over the last decade of sizes; nan for a single size."""
+    """Return the slope of log seconds over log size, over the last decade of sizes; nan for one size."""
     last = [point for point in points if point[0] >= 0.09 * points[-1][0]] if points else []
     if len(last) < 2:
         return math.nan
@@ -213,7 +202,7 @@ def exponent(points: list[list[float]]) -> float:
 
 
 def stated(entry: Entry, algorithm: str) -> str:
-    """What the docstring says of the complexity, in one line."""
+    """Return what the docstring says of the complexity, in one line."""
     if algorithm == EXACT:
         return ""
     said = " ".join((inspect.getdoc(entry.heuristics[algorithm].function) or "").split())
@@ -222,7 +211,7 @@ def stated(entry: Entry, algorithm: str) -> str:
 
 
 def grown(numbers: Mapping[str, Mapping[str, int]]) -> str:
-    """The dimensions and whole numbers of the instances that grow with the size, and how."""
+    """Return the dimensions and whole numbers of the instances that grow with the size, and how."""
     if len(numbers) < 2:
         return ""
     at = sorted(map(int, numbers))
@@ -239,41 +228,29 @@ def grown(numbers: Mapping[str, Mapping[str, int]]) -> str:
 
 
 def page(results: Mapping[str, Mapping[str, Any]]) -> str:
-    """The page in Markdown."""
-    where = max((found["where"] for found in results.values()), key=lambda one: str(one["started"]))
-    versions, machine = where["versions"], where["machine"]
-    on = f"{machine['processor'] or machine['system']} ({machine['cores']} cores)"
-    lines = [
-        INTRODUCTION.format(limit=max(found["where"]["limit"] for found in results.values())),
-        f"Measured {where['started'][:10]} on {on} with HiGHS {versions['highspy']}, Pyomo {versions['pyomo']},",
-        f"NumPy {versions['numpy']}, Python {versions['python']}.",
-    ]
-    for paper in sorted({problem.partition(".")[0] for problem in results}):
-        lines += ["", f"## {PAPERS[paper]}", "", f"![Times of the problems of {paper}](growth/{paper}.png)"]
-        for problem, found in results.items():
-            if not problem.startswith(f"{paper}."):
-                continue
-            entry = CATALOGUE[problem]
-            others = beside(problem, 1)
-            drawn = f"`{entry.size}`" + (f", with {', '.join(f'`{name}`' for name in others)} set" if others else "")
-            lines += ["", f"### {problem}", "", f"Size: {drawn}. {grown(found['numbers'])}.", ""]
-            lines += [
-                "| algorithm | sizes | longest | exponent | stated | ends because |",
-                "| --- | --- | --- | --- | --- | --- |",
-            ]
-            for name, one in found["series"].items():
-                points = one["points"]
-                span = f"{points[0][0]:,} to {points[-1][0]:,}" if points else "none"
-                longest = duration(points[-1][1]) if points else ""
-                power = exponent(points)
-                shown = "" if math.isnan(power) else f"{power:.2f}"
-                title = name if name == EXACT else f"`{name}`"
-                lines.append(f"| {title} | {span} | {longest} | {shown} | {stated(entry, name)} | {one['end']} |")
-    return "\n".join(lines) + "\n"
+    """Make the page in Markdown."""
+    where = [found["where"] for found in results.values()]
+    last = max(where, key=lambda one: str(one["started"]))
+    return render(
+        TEMPLATE,
+        where={**last, "limit": max(one["limit"] for one in where)},
+        papers=dict(sorted(_by_paper(results).items())),
+        **{one.__name__: one for one in (beside, exponent, grown, stated)},
+        CATALOGUE=CATALOGUE,
+        EXACT=EXACT,
+        PAPERS=PAPERS,
+    )
+
+
+def _by_paper(results: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Mapping[str, Any]]]:
+    found: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for problem, one in results.items():
+        found.setdefault(problem.partition(".")[0], {})[problem] = one
+    return found
 
 
 def _picture(paper: str, results: Mapping[str, Mapping[str, Any]], file: Path) -> None:
-    """Small multiples, one for each problem of a paper, seconds over size."""
+    """Draw small multiples, one for each problem of a paper, seconds over size."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -329,8 +306,7 @@ def main(
     kept = {file.name.removesuffix(".json"): file for file in sorted(folder.glob("*.json"))}
     results = {one: json.loads(kept[one].read_text(encoding="utf-8")) for one in CATALOGUE if one in kept}
     (docs / "growth").mkdir(parents=True, exist_ok=True)
-    for paper in {problem.partition(".")[0] for problem in results}:
-        own = {problem: found for problem, found in results.items() if problem.startswith(f"{paper}.")}
+    for paper, own in _by_paper(results).items():
         _picture(paper, own, docs / "growth" / f"{paper}.png")
     write_whole(docs / "growth.md", page(results))
 

@@ -34,6 +34,7 @@ from instances.files import save
 from validation import catalogue
 from validation.kernel.gaps import beats
 from validation.kernel.judging import Asked, Status, judge
+from validation.pages.render import table_lines
 from validation.testing import strategies
 from validation.testing.transform import dimensions, take
 
@@ -61,21 +62,15 @@ class Case:
         return " ".join([self.problem, *map(str, self.fixed.values())])
 
 
+_LOSS = {"loss": (0.2, 0.5, 1)}
 CASES = (
     Case("aryl.reclaim", (3, 4, 6, 8)),
     Case("aryl.elastic_allocation", (2, 3, 5, 8), {"linear": (True, False), "max_extra": (2, 4)}),
     Case("aryl.base_allocation", (2, 3, 4)),
     Case("aryl.placement", (2, 4, 6)),
     Case("aryl.two_job", (3, 4, 6, 8, 12)),
-    Case(
-        "afs.elastic_sharing",
-        (2, 3),
-        {"num_gpus": (2, 3, 4), "loss": (0.2, 0.5, 1)},
-        {"reallocation": "at_completions"},
-    ),
-    Case(
-        "afs.elastic_sharing", (2, 3, 4), {"num_gpus": (3, 5, 8), "loss": (0.2, 0.5, 1)}, {"reallocation": "any_time"}
-    ),
+    Case("afs.elastic_sharing", (2, 3), {"num_gpus": (2, 3, 4), **_LOSS}, {"reallocation": "at_completions"}),
+    Case("afs.elastic_sharing", (2, 3, 4), {"num_gpus": (3, 5, 8), **_LOSS}, {"reallocation": "any_time"}),
     Case("afs.gpu_placement", (2, 3, 4)),
     Case("afs.network_packing", (2, 4, 6)),
     Case("afs.two_job", (2, 4, 8)),
@@ -110,7 +105,7 @@ class Row:
 
 
 def draw(case: Case, count: int, seed: int) -> Iterator[tuple[AnyInstance, bool]]:
-    """Instances of a case, and whether members were made alike: half by strategy, half by generator.
+    """Draw instances of a case, and whether members were made alike: half by strategy, half by generator.
 
     Parameters
     ----------
@@ -158,7 +153,7 @@ def _by_strategy(problem: str, count: int, seed: int) -> list[AnyInstance]:
 
 
 def _with_ties(instance: AnyInstance, rng: np.random.Generator) -> tuple[AnyInstance, bool]:
-    """Two times in three with members that are alike: whole copies, or one field's entry of another's."""
+    """Make members alike two times in three: whole copies, or one field's entry of another's."""
     kind = rng.integers(3)
     dims = dimensions(instance)
     if kind == 0:
@@ -183,17 +178,15 @@ def _with_ties(instance: AnyInstance, rng: np.random.Generator) -> tuple[AnyInst
 
 
 def _with_equal_entry(instance: AnyInstance, size: int, rng: np.random.Generator) -> AnyInstance:
-    """One field's entry of one member given to all, or to one other."""
-    arrays = [one.name for one in fields(instance) if _per_member(getattr(instance, one.name), size)]
+    """Give one field's entry of one member to all, or to one other."""
+    arrays = [name for one in fields(instance) if _per_member(getattr(instance, name := one.name), size)]
     if not arrays:
         return instance
     name = arrays[rng.integers(len(arrays))]
     value = getattr(instance, name)
-    order = np.arange(size)
     taken, given_to = rng.integers(size, size=2)
-    order[:] = np.where(rng.random() < 0.5, taken, np.where(order == given_to, taken, order))
-    changed = tuple(value[i] for i in order) if isinstance(value, tuple) else value[order]
-    return replace(instance, **{name: changed})
+    order = np.where(rng.random() < 0.5, taken, np.where(np.arange(size) == given_to, taken, np.arange(size)))
+    return replace(instance, **{name: tuple(value[i] for i in order) if isinstance(value, tuple) else value[order]})
 
 
 def _per_member(value: Any, size: int) -> bool:
@@ -201,7 +194,7 @@ def _per_member(value: Any, size: int) -> bool:
 
 
 def compare(instance: AnyInstance, row: Row) -> str:
-    """Solve in both ways and count; what contradicts what, or nothing.
+    """Solve in both ways and count; return what contradicts what, or nothing.
 
     Parameters
     ----------
@@ -238,7 +231,7 @@ def compare(instance: AnyInstance, row: Row) -> str:
 
 
 def _contradiction(instance: AnyInstance, has: str, value: float | None, claims: str, bound: float) -> str:
-    """How a plan's value refutes the other side's claim; empty where it does not."""
+    """Return how a plan's value refutes the other side's claim; empty where it does not."""
     if has not in (Status.OPTIMAL, Status.FEASIBLE) or value is None:
         return ""
     if claims == Status.INFEASIBLE:
@@ -248,7 +241,7 @@ def _contradiction(instance: AnyInstance, has: str, value: float | None, claims:
 
 
 def _without_presolve(instance: AnyInstance) -> tuple[str, float | None, float]:
-    """Status, value of the instance and bound by HiGHS on the model's arrays, without presolve and at another scale."""
+    """Return status, value and bound by HiGHS on the model's arrays, without presolve and at another scale."""
     offered = formulations.formulation(instance.problem)
     model = formulations.build(instance)
     program = translate(model)
@@ -282,7 +275,7 @@ def _without_presolve(instance: AnyInstance) -> tuple[str, float | None, float]:
 
 
 def run(case: Case, count: int, seed: int, output: Path | None = None) -> tuple[Row, list[str]]:
-    """Compare on ``count`` instances of a case; the row of the table, and what differs, in words.
+    """Compare on ``count`` instances of a case; return the row of the table, and what differs, in words.
 
     Parameters
     ----------
@@ -305,7 +298,8 @@ def run(case: Case, count: int, seed: int, output: Path | None = None) -> tuple[
     return row, differences
 
 
-HEADER = "| problem | instances | ties | open | solve wrong | second wrong | warned | no SCIP | proofs | s |"
+COUNTED = ("instances", "ties", "open", "wrong", "other_wrong", "warned", "without_scip")
+COLUMNS = ("problem", "instances", "ties", "open", "solve wrong", "second wrong", "warned", "no SCIP", "proofs", "s")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -315,34 +309,30 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="*", default=[], help="problems; all by default")
     parser.add_argument("--output", type=Path, help="folder for the instances on which the ways differ")
-    given_arguments = parser.parse_args(arguments)
+    asked = parser.parse_args(arguments)
     logging.getLogger("pyomo").setLevel(logging.CRITICAL)
-    cases = [case for case in CASES if not given_arguments.only or case.problem in given_arguments.only]
-    print(HEADER, "| --- " * 10 + "|", sep="\n", flush=True)
-    rows = []
-    for number, case in enumerate(cases):
-        count = given_arguments.count // len(cases) + (number < given_arguments.count % len(cases))
-        row, differences = run(case, count, given_arguments.seed, given_arguments.output)
-        rows.append(row)
-        print(_line(row), flush=True)
-        for difference in differences:
-            print(difference, file=sys.stderr, flush=True)
-    print(_line(_total(rows)))
-    return 1 if any(row.wrong for row in rows) else 0
+    cases = [case for case in CASES if not asked.only or case.problem in asked.only]
+    total = Row("all")
+
+    def rows() -> Iterator[Row]:
+        for number, case in enumerate(cases):
+            count = asked.count // len(cases) + (number < asked.count % len(cases))
+            row, differences = run(case, count, asked.seed, asked.output)
+            yield row
+            for difference in differences:
+                print(difference, file=sys.stderr, flush=True)
+            for name in (*COUNTED, "proofs", "seconds"):
+                setattr(total, name, getattr(total, name) + getattr(row, name))
+        yield total
+
+    for line in table_lines(COLUMNS, map(_cells, rows())):
+        print(line, flush=True)
+    return 1 if total.wrong else 0
 
 
-_COUNTS = ("instances", "ties", "open", "wrong", "other_wrong", "warned", "without_scip")
-
-
-def _total(rows: list[Row]) -> Row:
-    sums = {name: sum(getattr(row, name) for row in rows) for name in _COUNTS}
-    return Row("all", **sums, proofs=sum((row.proofs for row in rows), Counter()), seconds=sum(r.seconds for r in rows))
-
-
-def _line(row: Row) -> str:
+def _cells(row: Row) -> list[str]:
     proofs = ", ".join(f"{count} {name or 'none'}" for name, count in row.proofs.most_common())
-    counts = " | ".join(f"{getattr(row, name):,}" for name in _COUNTS)
-    return f"| {row.name} | {counts} | {proofs} | {row.seconds:.0f} |"
+    return [row.name, *(f"{getattr(row, name):,}" for name in COUNTED), proofs, f"{row.seconds:.0f}"]
 
 
 if __name__ == "__main__":

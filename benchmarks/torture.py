@@ -15,15 +15,17 @@ import math
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
 
 import formulations
+from validation.pages.render import table_lines
 from validation.reference.linear import least
 
 __all__ = ["FAMILIES", "Program", "draw", "judge", "main", "model", "optimum"]
@@ -41,31 +43,19 @@ class Program:
     whole: list[bool]
 
     def relaxed(self, by: float) -> Program:
-        """With each limit wider by a part of the largest term of its row."""
-        sizes = [max(abs(a) * most for a, most in zip(row, self.most, strict=True)) for row in self.rows]
-        lower = [
-            limit - by * max(size, abs(limit) if math.isfinite(limit) else 0)
-            for limit, size in zip(self.lower, sizes, strict=True)
-        ]
-        upper = [
-            limit + by * max(size, abs(limit) if math.isfinite(limit) else 0)
-            for limit, size in zip(self.upper, sizes, strict=True)
-        ]
-        return Program(self.cost, self.rows, lower, upper, self.most, self.whole)
+        """Return it with each limit wider by a part of the largest term of its row."""
+
+        def wider(limits: list[float], sign: int) -> list[float]:
+            sizes = (max(abs(a) * most for a, most in zip(row, self.most, strict=True)) for row in self.rows)
+            pairs = zip(limits, sizes, strict=True)
+            return [one + sign * by * max(size, abs(one) if math.isfinite(one) else 0) for one, size in pairs]
+
+        return replace(self, lower=wider(self.lower, -1), upper=wider(self.upper, 1))
 
 
 # --- programs -----------------------------------------------------------------------------------
 
 Family = Callable[[np.random.Generator, int, int], Program]
-FAMILIES: dict[str, Family] = {}
-
-
-def family(name: str) -> Callable[[Family], Family]:
-    def enter(made: Family) -> Family:
-        FAMILIES[name] = made
-        return made
-
-    return enter
 
 
 def _at(rows: Any, x: Any) -> Any:
@@ -75,7 +65,7 @@ def _at(rows: Any, x: Any) -> Any:
 
 
 def _with_limits(rng: np.random.Generator, cost: Any, rows: Any, *, whole: Sequence[bool], most: Any) -> Program:
-    """Limits near the rows at some point, on one side, the other or both."""
+    """Set limits near the rows at some point, on one side, the other or both."""
     most = np.asarray(most, float)
     x = np.where(whole, np.rint(rng.uniform(0, 1, len(most)) * most), np.round(rng.uniform(0, 1, len(most)) * most, 3))
     at = _at(rows, x)
@@ -93,25 +83,16 @@ def _spread(rng: np.random.Generator, shape: Any, decades: int) -> Any:
     return digits * 10.0 ** rng.integers(-(decades // 2), decades - decades // 2, shape)
 
 
-@family("six decades")
-def six_decades(rng: np.random.Generator, columns: int, whole: int) -> Program:
-    return _decades(rng, columns, whole, 6)
-
-
-@family("twelve decades")
-def twelve_decades(rng: np.random.Generator, columns: int, whole: int) -> Program:
-    return _decades(rng, columns, whole, 12)
-
-
-def _decades(rng: np.random.Generator, columns: int, whole: int, decades: int) -> Program:
+def spread(decades: int, rng: np.random.Generator, columns: int, whole: int) -> Program:
+    """Make numbers over so many decades."""
     rows = _spread(rng, (int(rng.integers(1, 5)), columns), decades)
     rows *= rng.random(rows.shape) < 0.8
     kinds = [j < whole for j in range(columns)]
     return _with_limits(rng, _spread(rng, columns, decades), rows, whole=kinds, most=rng.integers(1, 4, columns))
 
 
-@family("almost parallel rows")
 def parallel(rng: np.random.Generator, columns: int, whole: int) -> Program:
+    """Make rows that are almost parallel."""
     row = np.round(rng.uniform(-5, 5, columns), 1)
     tilt = np.round(rng.uniform(-1, 1, (int(rng.integers(1, 4)), columns)), 2) * 10.0 ** -rng.integers(3, 9)
     kinds = [j < whole for j in range(columns)]
@@ -119,8 +100,8 @@ def parallel(rng: np.random.Generator, columns: int, whole: int) -> Program:
     return _with_limits(rng, cost, np.vstack([row, row + tilt]), whole=kinds, most=rng.integers(1, 5, columns))
 
 
-@family("many rows through one vertex")
 def degenerate(rng: np.random.Generator, columns: int, whole: int) -> Program:
+    """Make many rows through one vertex."""
     most = rng.integers(1, 4, columns)
     x = np.array([int(rng.integers(0, top + 1)) for top in most])
     rows = rng.integers(-3, 4, (int(rng.integers(columns + 1, columns + 5)), columns)).astype(float)
@@ -130,35 +111,36 @@ def degenerate(rng: np.random.Generator, columns: int, whole: int) -> Program:
     return Program(cost.tolist(), rows.tolist(), [-math.inf] * len(at), at.tolist(), most.astype(float).tolist(), kinds)
 
 
-@family("switched by large numbers")
 def big_m(rng: np.random.Generator, columns: int, whole: int) -> Program:
-    """Each amount needs its switch: amount <= large * switch, and amounts have to meet a demand."""
+    """Give each amount a switch: amount <= large * switch, and amounts have to meet a demand."""
     pairs = max(1, columns // 2)
     large = 10.0 ** rng.integers(4, 10)
-    rows, lower, upper = [], [], []
-    for p in range(pairs):
-        row = np.zeros(2 * pairs)
-        row[p], row[pairs + p] = 1.0, -large
-        rows.append(row)
-        lower.append(-math.inf)
-        upper.append(0.0)
-    rows.append(np.concatenate([np.ones(pairs), np.zeros(pairs)]))
-    lower.append(float(np.round(rng.uniform(0.1, 5), 2)))
-    upper.append(math.inf)
+    switched = np.hstack([np.eye(pairs), np.diag(np.full(pairs, -large))])
+    rows = [*switched.tolist(), [1.0] * pairs + [0.0] * pairs]
+    lower = [-math.inf] * pairs + [float(np.round(rng.uniform(0.1, 5), 2))]
+    upper = [0.0] * pairs + [math.inf]
     cost = np.concatenate([np.round(rng.uniform(0, 2, pairs), 2), np.round(rng.uniform(1, 100, pairs), 1)])
-    most = [10.0] * pairs + [1.0] * pairs
-    return Program(cost.tolist(), [row.tolist() for row in rows], lower, upper, most, [False] * pairs + [True] * pairs)
+    return Program(cost.tolist(), rows, lower, upper, [10.0] * pairs + [1.0] * pairs, [False] * pairs + [True] * pairs)
+
+
+FAMILIES: dict[str, Family] = {
+    "six decades": partial(spread, 6),
+    "twelve decades": partial(spread, 12),
+    "almost parallel rows": parallel,
+    "many rows through one vertex": degenerate,
+    "switched by large numbers": big_m,
+}
 
 
 def draw(family: str, seed: int, number: int) -> Program:
-    """A program of a family: linear, mixed or whole."""
+    """Draw a program of a family: linear, mixed or whole."""
     rng = np.random.default_rng([seed, number, sorted(FAMILIES).index(family)])
     columns = int(rng.integers(2, 6))
     return FAMILIES[family](rng, columns, int(rng.choice([0, columns // 2, columns])))
 
 
 def model(program: Program) -> pyo.ConcreteModel:
-    """The program for :func:`formulations.solve`."""
+    """Build the model for :func:`formulations.solve`."""
     made = pyo.ConcreteModel()
     made.x = pyo.Var(range(len(program.cost)), bounds=lambda _, j: (0, program.most[j]))
     for j, whole in enumerate(program.whole):
@@ -176,7 +158,7 @@ def model(program: Program) -> pyo.ConcreteModel:
 
 
 def optimum(program: Program) -> Fraction | None:
-    """The least cost in exact fractions; None without a point."""
+    """Return the least cost in exact fractions; None without a point."""
     wholes = [j for j, whole in enumerate(program.whole) if whole]
     rest = [j for j, whole in enumerate(program.whole) if not whole]
     cost = [Fraction(c) for c in program.cost]
@@ -214,7 +196,7 @@ class Tally:
 
 
 def judge(program: Program, solution: formulations.Solution) -> str:
-    """What is wrong with a solution; empty where nothing is."""
+    """Return what is wrong with a solution; empty where nothing is."""
     inner, outer = optimum(program.relaxed(-ROUNDING)), optimum(program.relaxed(ROUNDING))
     size = sum(abs(c) * most for c, most in zip(program.cost, program.most, strict=True))
     if solution.status == "infeasible":
@@ -230,7 +212,7 @@ def judge(program: Program, solution: formulations.Solution) -> str:
 
 
 def tried(family: str, count: int, seed: int, **options: Any) -> Tally:
-    """So many programs of a family, solved and judged."""
+    """Solve and judge so many programs of a family."""
     tally = Tally()
     for number in range(count):
         program = draw(family, seed, number)
@@ -261,17 +243,21 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.torture", description=__doc__)
     parser.add_argument("--count", type=int, default=400, help="programs in all")
     parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args(arguments)
-    print("| family | programs | outcomes | wrong without a word |", "| --- | --- | --- | --- |", sep="\n")
-    wrong = 0
-    for number, name in enumerate(FAMILIES):
-        count = given.count // len(FAMILIES) + (number < given.count % len(FAMILIES))
-        tally = tried(name, count, given.seed)
-        outcomes = ", ".join(f"{times} {what}" for what, times in tally.outcomes.most_common())
-        print(f"| {name} | {count} | {outcomes} | {len(tally.wrong)} |", flush=True)
-        for line in tally.wrong:
-            print(f"{name}, {line}", file=sys.stderr)
-        wrong += len(tally.wrong)
+    asked = parser.parse_args(arguments)
+    wrong: list[str] = []
+
+    def rows() -> Iterator[tuple[object, ...]]:
+        for number, name in enumerate(FAMILIES):
+            count = asked.count // len(FAMILIES) + (number < asked.count % len(FAMILIES))
+            tally = tried(name, count, asked.seed)
+            outcomes = ", ".join(f"{times} {what}" for what, times in tally.outcomes.most_common())
+            yield name, count, outcomes, len(tally.wrong)
+            wrong.extend(tally.wrong)
+            for line in tally.wrong:
+                print(f"{name}, {line}", file=sys.stderr)
+
+    for line in table_lines(("family", "programs", "outcomes", "wrong without a word"), rows()):
+        print(line, flush=True)
     return 1 if wrong else 0
 
 
