@@ -33,7 +33,7 @@ class Times:
 
 
 def measured(sides: Mapping[str, Callable[[], object]], number: int) -> dict[str, Times]:
-    """What each side takes, so many times in turn."""
+    """Measure what each side takes, so many times in turn."""
     found = {name: Times([], 0.0, 0.0) for name in sides}
     for turn in range(number + 5):
         for name, side in sides.items():

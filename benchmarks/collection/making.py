@@ -161,7 +161,7 @@ def _proofs(
 
 
 def _within(seconds: float, call: Callable[[], T]) -> T | None:
-    """What a call returns in so many seconds of processor time, if anything."""
+    """Return what a call returns in so many seconds of processor time, if anything."""
 
     def stop(*_: object) -> None:
         raise TimeoutError
@@ -178,7 +178,7 @@ def _within(seconds: float, call: Callable[[], T]) -> T | None:
 
 
 def _runs(instance: Instance[Any], seconds: float) -> tuple[Solution, list[dict[str, Any]]]:
-    """The solution, and what was run: the exact side, and a second way where it is quick."""
+    """Return the solution, and what was run: the exact side, and a second way where it is quick."""
     solution = formulations.solve(instance, time_limit=seconds)
     runs = [_told(solution, {"time_limit": seconds})]
     offered = formulations.formulation(instance.problem)
@@ -249,7 +249,7 @@ def _decision(instance: Instance[Any]) -> dict[str, Any]:
 
 
 def _scalars(instance: Instance[Any]) -> dict[str, Any]:
-    """The instance's numbers and choices that are no tables."""
+    """Return the instance's numbers and choices that are no tables."""
     return {
         name: getattr(instance, name)
         for name, declared in declarations(type(instance)).items()

@@ -129,7 +129,7 @@ RECIPE, LICENCES = _read(Path(__file__).with_name("recipe.toml"))
 
 
 def _examples(problem: str) -> Iterator[Draw]:
-    """The worked examples: what functions of the problem's module without parameters make."""
+    """Yield the worked examples: what functions of the problem's module without parameters make."""
     module = importlib.import_module(f"instances.{problem}")
     number = 0
     for name in module.__all__:
@@ -249,7 +249,7 @@ def _hunt(problem: str, number: int, heuristic: str) -> Draw:
 
 
 def _or_none(call: Callable[[], AnyInstance]) -> Callable[[], AnyInstance | None]:
-    """What a call makes; None where the data have no such instance."""
+    """Return what makes a call's instance; None where the data have no such instance."""
 
     def make() -> AnyInstance | None:
         try:

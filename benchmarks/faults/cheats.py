@@ -208,13 +208,13 @@ def message(head: bytes) -> bytes:
 
 @may
 def honest(instance: Reclaim) -> ReclaimPlan:
-    """The paper's heuristic."""
+    """Ask the paper's heuristic."""
     return server_fraction(instance)
 
 
 @may
 def a_pool(instance: Reclaim) -> ReclaimPlan:
-    """Processes of its own."""
+    """Use processes of its own."""
     with multiprocessing.get_context("fork").Pool(2) as pool:
         assert pool.map(abs, [-1, -2]) == [1, 2]
     return server_fraction(instance)
@@ -233,7 +233,7 @@ def an_executor(instance: Reclaim) -> ReclaimPlan:
 
 @may
 def a_program(instance: Reclaim) -> ReclaimPlan:
-    """A program that it starts and waits for, and a file that it reads back."""
+    """Start a program and wait for it, and read back a file."""
     with tempfile.NamedTemporaryFile("w+") as file:
         subprocess.run(["echo", "fine"], stdout=file, check=True)
         assert Path(file.name).read_text(encoding="utf-8") == "fine\n"
@@ -318,7 +318,7 @@ class Small(float):
 
 @cheat("failed: .*cannot be sent")
 def objects_in_an_array(instance: Reclaim) -> Any:
-    """An object that runs a program where it is unpickled."""
+    """Return an object that runs a program where it is unpickled."""
 
     class Runs:
         def __reduce__(self) -> Any:
@@ -329,7 +329,7 @@ def objects_in_an_array(instance: Reclaim) -> Any:
 
 @cheat("failed: (RecursionError|ValueError)")
 def a_list_within_itself(instance: Reclaim) -> Any:
-    """A list that is its own member."""
+    """Return a list that is its own member."""
     ring: list[Any] = []
     ring.append(ring)
     return around(ring)
@@ -337,7 +337,7 @@ def a_list_within_itself(instance: Reclaim) -> Any:
 
 @cheat(LATE + "|failed: .*[mM]emory", lasting=True)
 def a_list_without_end(instance: Reclaim) -> Any:
-    """A list that goes on for ever."""
+    """Return a list that goes on for ever."""
 
     class Endless(list[int]):
         def __iter__(self) -> Iterator[int]:
@@ -388,7 +388,7 @@ cheats({
 
 @cheat("failed: .*cannot be printed|" + DIED)
 def raises_what_cannot_be_printed(instance: Reclaim) -> Any:
-    """An exception whose message ends the process."""
+    """Raise an exception whose message ends the process."""
 
     class Unprintable(Exception):  # noqa: N818
         def __str__(self) -> str:
@@ -453,7 +453,7 @@ cheats({
 
 @cheat(LATE, lasting=True)
 def loops(instance: Reclaim) -> Any:
-    """An endless loop."""
+    """Loop for ever."""
     while True:
         pass
 
@@ -470,7 +470,7 @@ def ignores_all_signals(instance: Reclaim) -> Any:
 
 @cheat()
 def asks_the_terminal(instance: Reclaim) -> Any:
-    """Standard input, where there is none, and the terminal behind it."""
+    """Read standard input, where there is none, and write on the terminal behind it."""
     with contextlib.suppress(EOFError):
         input("plan? ")
     with contextlib.suppress(OSError), open("/dev/tty", "w", encoding="utf-8") as terminal:
@@ -523,7 +523,7 @@ cheats({
 
 @cheat()
 def a_daemon_left_running(instance: Reclaim) -> Any:
-    """A program in a session of its own that nobody is the parent of."""
+    """Leave a program in a session of its own that nobody is the parent of."""
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
@@ -564,7 +564,7 @@ cheats({
 
 @cheat(walled=True)
 def signals_by_a_file(instance: Reclaim) -> Any:
-    """A pipe whose readiness the kernel is to tell the judge with SIGKILL."""
+    """Make a pipe whose readiness the kernel is to tell the judge with SIGKILL."""
     reading, writing = os.pipe()
     with contextlib.suppress(OSError):
         fcntl.fcntl(reading, fcntl.F_SETOWN, os.getppid())
@@ -603,7 +603,7 @@ def another_clock(instance: Reclaim) -> Any:
 
 @cheat("feasible|infeasible: demand")
 def frames_above(instance: Reclaim) -> Any:
-    """The instances in the frames of its callers become trivial."""
+    """Make the instances in the frames of its callers trivial."""
     frame: Any = sys._getframe()
     while frame is not None:
         for name, value in list(frame.f_locals.items()):
@@ -658,7 +658,7 @@ CALLS: list[int] = []
 
 @cheat(walled=True)
 def the_last_plan_in_a_socket(instance: Reclaim) -> Any:
-    """What a process of the calls before tells on a socket that has only a name."""
+    """Ask a process of the calls before on a socket that has only a name."""
     name = f"\0{KNOWN.mark}"
     with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as other:
         other.connect(name)
@@ -689,7 +689,7 @@ cheats({
 
 @cheat("failed: (PermissionError|StopIteration)", walled=True)
 def answers_on_disk(instance: Reclaim) -> Any:
-    """The best plan that the log of an earlier run holds for this instance."""
+    """Take the best plan that the log of an earlier run holds for this instance."""
     rows = [json.loads(line) for line in (KNOWN.directory / "rows.jsonl").read_text(encoding="utf-8").splitlines()]
     return next(
         ReclaimPlan.from_dict(row["plan"])
@@ -700,7 +700,7 @@ def answers_on_disk(instance: Reclaim) -> Any:
 
 @cheat()
 def answers_in_memory(instance: Reclaim) -> Any:
-    """The best plan that some object of the process is, for this instance and not for one that was solved before."""
+    """Take the best plan that some object of the process is, for this instance and not for one solved before."""
     for found in gc.get_objects():
         if (
             isinstance(found, Solution)
@@ -714,7 +714,7 @@ def answers_in_memory(instance: Reclaim) -> Any:
 
 @cheat(walled=True)
 def the_memory_of_the_judge(instance: Reclaim) -> Any:
-    """What the process above has in memory, to read and to write."""
+    """Read and write what the process above has in memory."""
     place = Path(f"/proc/{os.getppid()}")
     with contextlib.suppress(OSError):
         start = int((place / "maps").read_text(encoding="utf-8").partition("-")[0], 16)

@@ -119,12 +119,12 @@ Does = Callable[[_Machines, Running, np.random.Generator], str]
 HARMS: list[Does] = []
 
 
-def harm(name: str, count: int) -> Callable[[Does], Does]:
+def harm(name: str, count: int, what: str = "") -> Callable[[Does], Does]:
     """Enter what does harm to a cluster among the faults: it is done to studies at random moments."""
 
     def enter(does: Does) -> Does:
         HARMS.append(does)
-        fault(name, count)(functools.update_wrapper(functools.partial(_harmed, does), does))
+        fault(name, count, what)(functools.update_wrapper(functools.partial(_harmed, does), does))
         return does
 
     return enter
@@ -212,9 +212,13 @@ def coordinator_killed(machines: _Machines, running: Running, draw: np.random.Ge
     return "a coordinator killed"
 
 
-@harm("cluster.network", 20)
+@harm(
+    "cluster.network",
+    20,
+    "A lost network and slow nodes: workers and schedulers that are stopped for a while (SIGSTOP, SIGCONT)",
+)
 def network(machines: _Machines, running: Running, draw: np.random.Generator) -> str:
-    """A lost network and slow nodes: workers and schedulers that are stopped for a while (SIGSTOP, SIGCONT)."""
+    """Stop a worker or the scheduler for a while."""
     found = machines.workers()
     if not found:
         return ""

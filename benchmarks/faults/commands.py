@@ -124,7 +124,7 @@ class _Command:
                     return
 
     def end(self) -> tuple[str, str, list[str]]:
-        """What it said, and the processes that it has left; neither they nor it go on."""
+        """Return what it said, and the processes that it has left; neither they nor it go on."""
         hangs = self.code is None
         left = [_name(pid) for pid in descendants(self.template.pid) if pid != self.pid or not hangs]
         end_family(self.template.pid)

@@ -37,7 +37,7 @@ from validation.kernel.isolation import Apart
 from validation.kinds.study.cases import choose_algorithms, choose_cases, choose_problems, generate
 from validation.kinds.study.options import StudyOptions
 
-__all__: list[str] = []
+__all__ = ["Wrong"]
 
 SECONDS = 20.0
 """What a reading, a judgement or a heuristic may take on a small instance, on a slow machine."""
@@ -61,13 +61,13 @@ class Wrong(Exception):  # noqa: N818, it is told, not raised further
 
 
 def _harm(
+    name: str,
+    draw: Callable[[np.random.Generator], Case],
+    look: Callable[..., str],
+    refusals: tuple[type, ...],
     tally: Tally,
     seed: int,
     count: int,
-    name: str,
-    draw: Callable[[np.random.Generator], Case],
-    look: Any,
-    *refusals: type,
 ) -> None:
     """Count what comes of so many cases, each drawn from a stream of its own and looked at apart."""
     with Apart(partial(_looked, look, refusals), memory=MEMORY) as apart:
@@ -191,13 +191,6 @@ def _plan_of(instance: Instance[Any], heuristic: catalogue.Heuristic) -> Any:
         raise Wrong(f"{heuristic.name} makes no plan: {error}") from None
 
 
-@fault("files.instances", 10_000)
-def harmed_instances(tally: Tally, seed: int, count: int) -> None:
-    """The JSON of an instance is harmed, as text or as a tree; what still reads is solved by all heuristics."""
-    refusals = (InstanceError, PlanError, formulations.ModelError)
-    _harm(tally, seed, count, "files.instances", draw_instance, read_instance, *refusals)
-
-
 # --- plans ----------------------------------------------------------------------------------------
 
 
@@ -232,12 +225,6 @@ def read_plan(problem: str, number: int, text: str, unharmed: bool) -> str:
     if unharmed and plan != mine:
         raise Wrong("read as another plan")
     return "infeasible" if broken else "feasible"
-
-
-@fault("files.plans", 2_000)
-def harmed_plans(tally: Tally, seed: int, count: int) -> None:
-    """The JSON of a plan is harmed; what still reads is judged."""
-    _harm(tally, seed, count, "files.plans", draw_plan, read_plan, PlanError)
 
 
 # --- tables of real data, options in TOML ---------------------------------------------------------
@@ -276,12 +263,6 @@ def read_table(name: str, file: str, content: bytes, unharmed: bool) -> str:
     return "read"
 
 
-@fault("files.tables", 4_000)
-def harmed_tables(tally: Tally, seed: int, count: int) -> None:
-    """A table, a trace or a profile of real data is harmed: bytes, encoding, cells, lines, columns."""
-    _harm(tally, seed, count, "files.tables", draw_table, read_table, InstanceError)
-
-
 def draw_toml(rng: np.random.Generator) -> Case:
     """Draw bytes of harmed options of a study."""
     kind = rng.random()
@@ -310,12 +291,6 @@ def read_toml(content: bytes, unharmed: bool) -> str:
     if unharmed and (len(cases), [len(found) for found in algorithms.values()]) != (2, [2]):
         raise Wrong("read as other options")
     return "read"
-
-
-@fault("files.toml", 500)
-def harmed_options(tally: Tally, seed: int, count: int) -> None:
-    """The TOML file of a study's options is harmed."""
-    _harm(tally, seed, count, "files.toml", draw_toml, read_toml, InstanceError, StudyError, CatalogueError)
 
 
 # --- paths ----------------------------------------------------------------------------------------
@@ -404,7 +379,22 @@ def _optgap(arguments: list[str]) -> tuple[int, str, str]:
     return code, out.buffer.getvalue().decode(), err.buffer.getvalue().decode()
 
 
-@fault("files.paths", 150)
-def odd_paths(tally: Tally, seed: int, count: int) -> None:
-    """Commands are given odd names: brackets, quotes, other bytes, links, devices, folders in the place of files."""
-    _harm(tally, seed, count, "files.paths", draw_path, use_path)
+# --- what there is --------------------------------------------------------------------------------
+
+_ALL: tuple[tuple[str, int, str, Callable[[np.random.Generator], Case], Callable[..., str], tuple[type, ...]], ...] = (
+    ("files.instances", 10_000,
+     "The JSON of an instance is harmed, as text or as a tree; what still reads is solved by all heuristics",
+     draw_instance, read_instance, (InstanceError, PlanError, formulations.ModelError)),
+    ("files.plans", 2_000, "The JSON of a plan is harmed; what still reads is judged",
+     draw_plan, read_plan, (PlanError,)),
+    ("files.tables", 4_000,
+     "A table, a trace or a profile of real data is harmed: bytes, encoding, cells, lines, columns",
+     draw_table, read_table, (InstanceError,)),
+    ("files.toml", 500, "The TOML file of a study's options is harmed",
+     draw_toml, read_toml, (InstanceError, StudyError, CatalogueError)),
+    ("files.paths", 150,
+     "Commands are given odd names: brackets, quotes, other bytes, links, devices, folders in the place of files",
+     draw_path, use_path, ()),
+)  # fmt: skip
+for name, count, what, draw, look, refusals in _ALL:
+    fault(name, count, what)(partial(_harm, name, draw, look, refusals))

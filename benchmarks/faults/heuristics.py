@@ -81,7 +81,7 @@ def _names(place: Path) -> set[str]:
 
 
 def gained(one: Cheat, row: pd.Series[Any], worst: float) -> str:
-    """What a cheat has got that it must not have; empty when nothing."""
+    """Return what a cheat has got that it must not have; empty when nothing."""
     said = f"{row['status']}: {row['reason']}"
     if not re.match(one.outcome, said):
         return f"{said!r}, which is not {one.outcome!r}"
@@ -92,9 +92,13 @@ def gained(one: Cheat, row: pd.Series[Any], worst: float) -> str:
     return ""
 
 
-@fault("heuristics.misbehaving", 3 * len(CHEATS))
+@fault(
+    "heuristics.misbehaving",
+    3 * len(CHEATS),
+    "A heuristic cheats, breaks what it can reach, or does not end, beside an honest one and the exact side",
+)
 def misbehaving(tally: Tally, seed: int, times: int) -> None:
-    """A heuristic cheats, breaks what it can reach, or does not end, beside an honest one and the exact side."""
+    """Run studies with a cheat in each."""
     undisturbed: dict[int, pd.DataFrame] = {}
     for number in range(times):
         # All cheats in some order, again and again.
@@ -119,7 +123,7 @@ def misbehaving(tally: Tally, seed: int, times: int) -> None:
 
 
 def _rows(seed: int, output: Path, heuristics: dict[str, Any], **options: Any) -> pd.DataFrame:
-    """The rows of a study with an honest heuristic, a bad one and some more, on one instance."""
+    """Return the rows of a study with an honest heuristic, a bad one and some more, on one instance."""
     asked: dict[str, Any] = {"sizes": [8], "count": 1, "jobs": 2, "memory_limit": 5 * 10**8, **options}
     with without_pictures():
         study = gap_study(

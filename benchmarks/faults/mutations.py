@@ -36,13 +36,13 @@ FLIPPED = ("utf-16", "utf-32", "utf-8-sig", "latin-1", "cp037", "utf-7")
 
 
 def odd(rng: np.random.Generator) -> Any:
-    """A value that hardly any field takes."""
+    """Draw a value that hardly any field takes."""
     found = (NUMBERS, WORDS, OTHERS)[rng.choice(3, p=(0.6, 0.2, 0.2))]
     return copy.deepcopy(found[int(rng.integers(len(found)))])
 
 
 def altered_tree(rng: np.random.Generator, tree: Any, *, times: int | None = None) -> Any:
-    """A copy of a JSON tree of which one to three places are changed."""
+    """Return a copy of a JSON tree of which one to three places are changed."""
     tree = copy.deepcopy(tree)
     for _ in range(int(rng.integers(1, 4)) if times is None else times):
         tree = _altered_once(rng, tree)
@@ -91,7 +91,7 @@ def _everywhere(value: Any, put: Any) -> Any:
 
 
 def as_json(rng: np.random.Generator, tree: Any) -> str:
-    """The text of a tree, with what only a text can hold: nesting without end, numbers of thousands of digits."""
+    """Write a tree, with what only a text can hold: nesting without end, numbers of thousands of digits."""
     text = json.dumps(tree)
     for word, written in WRITTEN.items():
         while f'"{word}"' in text:
@@ -100,7 +100,7 @@ def as_json(rng: np.random.Generator, tree: Any) -> str:
 
 
 def altered_text(rng: np.random.Generator, text: str) -> str:
-    """A text with a stretch cut out, doubled, moved or replaced, or cut off."""
+    """Return a text with a stretch cut out, doubled, moved or replaced, or cut off."""
     start, end = np.sort(rng.integers(0, len(text) + 1, 2)).tolist()
     if rng.random() < 0.7:
         end = min(end, start + int(rng.integers(1, 12)))

@@ -47,7 +47,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 
 @cache
 def _whole() -> Path:
-    """A folder with what the commands read, and a study that nothing disturbed."""
+    """Make a folder with what the commands read, and a study that nothing disturbed."""
     folder = Path(tempfile.mkdtemp(prefix="faults-"))
     for arguments in (
         ("generate", "aryl.reclaim", "--seed", "1", "--size", "160", "-o", "hard"),
@@ -63,7 +63,7 @@ def _whole() -> Path:
 
 @contextlib.contextmanager
 def _place() -> Iterator[Path]:
-    """A folder of its own for a command, with what it reads."""
+    """Make a folder of its own for a command, with what it reads."""
     with tempfile.TemporaryDirectory(prefix="faults-") as name:
         shutil.copytree(_whole() / "whole", Path(name) / "whole")
         shutil.copy(_whole() / "hard.json", name)
@@ -167,9 +167,13 @@ def _rows(study: Path) -> dict[str, tuple[Any, ...]]:
 # --- limits ---------------------------------------------------------------------------------------
 
 
-@fault("limits.solve", 100)
+@fault(
+    "limits.solve",
+    100,
+    "A limit of 0.05 s to 1 s for the exact solve of a problem at a size of its catalogue; processor time",
+)
 def limits(tally: Tally, seed: int, count: int) -> None:
-    """A limit of 0.05 s to 1 s for the exact solve of a problem at a size of its catalogue; processor time."""
+    """Solve in a hurry."""
     problems = list(CATALOGUE)
     for number in range(count):
         rng = np.random.default_rng([seed, number])
@@ -213,9 +217,13 @@ def _consistent(instance: Any, hurried: formulations.Solution, patient: formulat
 _WRITING = ("study", "hunt", "check", "claims", "generate")
 
 
-@fault("outputs.unwritable", 60)
+@fault(
+    "outputs.unwritable",
+    60,
+    "An output in the place of a file, below one, where nothing can be made, or on a disk that is full",
+)
 def unwritable(tally: Tally, seed: int, count: int) -> None:
-    """An output in the place of a file, below one, where nothing can be made, or on a disk that is full."""
+    """Give commands outputs that they cannot write."""
     for number in range(count):
         rng = np.random.default_rng([seed, number])
         name = _WRITING[number % len(_WRITING)]

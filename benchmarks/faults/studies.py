@@ -138,7 +138,7 @@ def _rows(directory: Path, warn: Callable[[str], object], **asked: Any) -> pd.Da
 
 @contextlib.contextmanager
 def without_pictures() -> Iterator[None]:
-    """Reports without pictures, which take most of a small study's time."""
+    """Make reports without pictures, which take most of a small study's time."""
     with (
         mock.patch.multiple(report, problem_pictures=lambda *_: [], plans_side_by_side=lambda *_, **__: "<svg></svg>"),
         mock.patch("validation.kinds.replays.report.trace_pictures", return_value=[]),
@@ -161,7 +161,7 @@ def _by_cell(table: pd.DataFrame) -> Table:
 
 
 def left_alone(folder: Path, **asked: Any) -> tuple[Table, float]:
-    """The table of a study left alone, and how long it takes."""
+    """Return the table of a study left alone, and how long it takes."""
     began = time.monotonic()
     alone, tally = Running(folder / "alone", **asked), Tally()
     code = alone.end(tally, "left alone")
@@ -187,7 +187,7 @@ def _compare(tally: Tally, name: str, table: Table, truth: Table) -> None:
 
 @contextlib.contextmanager
 def scratch() -> Iterator[Path]:
-    """A folder that is removed at the end."""
+    """Make a folder that is removed at the end."""
     with tempfile.TemporaryDirectory(prefix="faults-") as folder:
         yield Path(folder)
 
@@ -235,9 +235,13 @@ def worker_killed(tally: Tally, seed: int, count: int) -> None:
                 tally.count("studies that ended")
 
 
-@fault("studies.clocks", 20)
+@fault(
+    "studies.clocks",
+    20,
+    "A study suspended for longer than its cells may take (SIGSTOP, SIGCONT), at a random moment",
+)
 def clocks(tally: Tally, seed: int, count: int) -> None:
-    """A study suspended for longer than its cells may take (SIGSTOP, SIGCONT), at a random moment."""
+    """Suspend studies."""
     draw = np.random.default_rng([seed, 3])
     with scratch() as folder, scratch() as other:
         # A limit that no cell comes near on this machine, as busy as it is: only the suspension may matter.
@@ -272,9 +276,13 @@ def _without_grace() -> None:
 # --- disks --------------------------------------------------------------------------------------
 
 
-@fault("studies.disk_full", 50)
+@fault(
+    "studies.disk_full",
+    50,
+    "A study whose files cannot grow beyond a random size; then the same command with room",
+)
 def disk_full(tally: Tally, seed: int, count: int) -> None:
-    """A study whose files cannot grow beyond a random size; then the same command with room."""
+    """Leave studies no room."""
     draw = np.random.default_rng([seed, 4])
     with scratch() as folder:
         truth, _ = left_alone(folder)
@@ -304,9 +312,13 @@ def _no_larger(size: int) -> None:
 STRANGE: list[Any] = [None, True, -1, 0, 10**400, 1e300, 1e-300, 2**62, "abc", "\ud800", "\x1b[2J<b>", [], [[[]]], {}]
 
 
-@fault("studies.tampered", 1_000)
+@fault(
+    "studies.tampered",
+    1_000,
+    "A directory whose record, log or instances were changed, reported, a tenth with pictures; a twentieth resumed",
+)
 def tampered(tally: Tally, seed: int, count: int) -> None:
-    """A directory whose record, log or instances were changed, reported, a tenth with pictures; a twentieth resumed."""
+    """Change directories."""
     draw = np.random.default_rng([seed, 5])
     with scratch() as folder:
         with without_pictures():

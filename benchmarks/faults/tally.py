@@ -74,16 +74,29 @@ Harm: TypeAlias = Callable[[Tally, int, int], None]
 
 @dataclass(frozen=True)
 class Fault:
-    """A kind of fault: its name, how often ``make faults`` does it, and what does it."""
+    """A kind of fault.
+
+    Attributes
+    ----------
+    name : str
+        Such as ``"files.instances"``.
+    count : int
+        How often ``make faults`` does it.
+    function : callable
+        What does it.
+    what : str
+        What is done, in a line; by default the function's docstring says it.
+    """
 
     name: str
     count: int
     function: Harm
+    what: str = ""
 
     @property
     def summary(self) -> str:
         """What is done, in a line."""
-        return (self.function.__doc__ or "").strip().partition("\n")[0].rstrip(".")
+        return self.what or (self.function.__doc__ or "").strip().partition("\n")[0].rstrip(".")
 
     def harm(self, seed: int, count: int, watch: Callable[[Tally], Any] | None = None) -> Tally:
         """Do it so many times, and return what came of it."""
@@ -96,19 +109,11 @@ FAULTS: dict[str, Fault] = {}
 """All kinds by name."""
 
 
-def fault(name: str, count: int) -> Callable[[Harm], Harm]:
-    """Enter a function among the faults.
-
-    Parameters
-    ----------
-    name : str
-        Such as ``"files.instances"``.
-    count : int
-        How often ``make faults`` does it.
-    """
+def fault(name: str, count: int, what: str = "") -> Callable[[Harm], Harm]:
+    """Enter a function among the faults; the parameters are those of :class:`Fault`."""
 
     def enter(function: Harm) -> Harm:
-        FAULTS[name] = Fault(name, count, function)
+        FAULTS[name] = Fault(name, count, function, what)
         return function
 
     return enter

@@ -53,7 +53,7 @@ def make(asked: Asked) -> Page:
 
 
 def answers(collection: Collection, problem: str, jobs: int) -> list[dict[str, Any]]:
-    """What every heuristic of a problem makes of every instance, in the collection's order."""
+    """Return what every heuristic of a problem makes of every instance, in the collection's order."""
     names = [name for name, record in collection.records.items() if record["problem"] == problem]
     heuristics = list(CATALOGUE[problem].heuristics)
     # Each answer is asked for in a process of its own, which the worker ends in time.
@@ -67,7 +67,7 @@ def answers(collection: Collection, problem: str, jobs: int) -> list[dict[str, A
 
 
 def answer(collection: Collection, name: str, heuristic: str) -> dict[str, Any]:
-    """What a heuristic makes of an instance: how its answer was judged, and its gap.
+    """Return what a heuristic makes of an instance: how its answer was judged, and its gap.
 
     Raises
     ------

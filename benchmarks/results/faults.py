@@ -23,7 +23,7 @@ def make(asked: Asked) -> Page:
 
 
 def measured() -> str:
-    """The table that the command prints, and what went wrong, below it."""
+    """Return the table that the command prints, and what went wrong, below it."""
     done = subprocess.run([sys.executable, *COMMAND], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode not in (0, 1):  # 1 where something went wrong, which the table and the lines below it say.
         raise RuntimeError(f"python {' '.join(COMMAND)}: exit code {done.returncode}")

@@ -55,7 +55,7 @@ class Asked:
     problems: Sequence[str] | None = None
 
     def once(self, name: str, measure: Callable[[], Any], **options: Any) -> Kept:
-        """What is kept under a name; where there is nothing, or it is of other code or options, what is measured now.
+        """Return what is kept under a name, or measure it: where there is nothing, or it is of other code or options.
 
         Parameters
         ----------

@@ -100,7 +100,7 @@ def make(asked: Asked) -> Page | None:
 
 
 def answers(asked: Asked, data: Path, source: Source) -> list[dict[str, Any]]:
-    """The rows of the heuristics in the study of a source, where there is a plan."""
+    """Return the rows of the heuristics in the study of a source, where there is a plan."""
     study = gap_study(
         source.problems,
         throughputs=str(data / source.throughputs),

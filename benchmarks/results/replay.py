@@ -42,7 +42,7 @@ def make(asked: Asked) -> Page:
 
 
 def measured(asked: Asked) -> dict[str, Any]:
-    """The overview of the replays as the terminal shows it, and the sentences below it."""
+    """Return the overview of the replays as the terminal shows it, and the sentences below it."""
     study = replay_study(ROOT / TRACE, **ASKED, jobs=asked.jobs, output=asked.folder / "replay", progress=False)
     if study.metadata["failed"]:
         raise RuntimeError(f"{study.directory}: {study.metadata['failed']} replays failed, see {study.report}")
