@@ -25,6 +25,7 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 
+from benchmarks.faults.mutations import altered_tree, as_json
 from benchmarks.faults.tally import Tally, fault
 from validation import StudyError
 from validation.kernel.isolation import CONTEXT, descendants, end_family
@@ -309,8 +310,6 @@ def _no_larger(size: int) -> None:
 
 # --- files that anybody has changed -------------------------------------------------------------
 
-STRANGE: list[Any] = [None, True, -1, 0, 10**400, 1e300, 1e-300, 2**62, "abc", "\ud800", "\x1b[2J<b>", [], [[[]]], {}]
-
 
 @fault(
     "studies.tampered",
@@ -377,12 +376,14 @@ def _tamper(directory: Path, draw: np.random.Generator) -> tuple[str, set[str]]:
     kind = str(draw.choice(["record", "rows", "bytes of the record", "bytes of the log", "instances"]))
     record, log = directory / "study.json", directory / "rows.jsonl"
     if kind == "record":
-        record.write_text(json.dumps(_other(json.loads(record.read_bytes()), draw)), encoding="utf-8")
+        record.write_text("".join(_altered(json.loads(record.read_bytes()), draw)), encoding="utf-8")
         return kind, set()
     if kind == "rows":
         chosen = set(draw.choice(len(rows), size=int(draw.integers(1, 4)), replace=False).tolist())
-        lines = [json.dumps(_other(row, draw) if i in chosen else row) for i, row in enumerate(rows)]
-        log.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        lines = [
+            line for i, row in enumerate(rows) for line in (_altered(row, draw) if i in chosen else [json.dumps(row)])
+        ]
+        log.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         touched = {rows[i]["key"] for i in chosen}
         # The exact side's value is part of others' rows only by the gap.
         return kind, everything - touched
@@ -400,20 +401,9 @@ def _tamper(directory: Path, draw: np.random.Generator) -> tuple[str, set[str]]:
     return kind, set()
 
 
-def _other(value: Any, draw: np.random.Generator) -> Any:
-    """JSON with one entry somewhere that is gone, another, or twice."""
-    if not isinstance(value, (dict, list)) or not value or draw.random() < 0.1:
-        return STRANGE[draw.integers(len(STRANGE))]
-    keys: Any = list(value) if isinstance(value, dict) else range(len(value))
-    key = keys[draw.integers(len(keys))]
-    copy: Any = value.copy()
-    if draw.random() < 0.2:
-        del copy[key]
-    elif isinstance(copy, list) and draw.random() < 0.1:
-        copy.append(copy[key])
-    else:
-        copy[key] = _other(value[key], draw)
-    return copy
+def _altered(tree: Any, draw: np.random.Generator) -> list[str]:
+    """Return the JSON of a tree of which one place is another; it may be gone as a whole, or there twice."""
+    return [as_json(draw, one) for one in altered_tree(draw, [tree], times=1)]
 
 
 def _damaged(content: bytes, draw: np.random.Generator) -> bytes:
