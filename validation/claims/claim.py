@@ -11,9 +11,12 @@ import numpy as np
 from instances.base import Instance, Plan
 from validation.errors import StudyError
 
-__all__ = ["REGISTERED", "Claim", "Plans", "Reading", "add"]
+__all__ = ["REGISTERED", "Breaks", "Claim", "Plans", "Reading", "add"]
 
 AnyInstance = Instance[Any]
+
+Breaks = Callable[[Any], str | None]
+"""``breaks(instance)``: how an instance breaks a claim; None when it does not, or when the claim says nothing of it."""
 
 Plans = Callable[[Any], Mapping[str, Plan]]
 """``plans(instance)``: plans by name, in the order in which they are shown."""
@@ -27,8 +30,7 @@ class Reading:
     ----------
     text : str
         How the claim is read.
-    breaks : callable
-        As that of a claim.
+    breaks : Breaks
     instances : callable, optional
         As that of a claim, where this reading needs others.
     relaxed : str, optional
@@ -38,7 +40,7 @@ class Reading:
     """
 
     text: str
-    breaks: Callable[[Any], str]
+    breaks: Breaks
     instances: Callable[[np.random.Generator], Iterable[AnyInstance]] | None = None
     relaxed: str | None = None
     plans: Plans | None = None
@@ -60,9 +62,7 @@ class Claim:
     instances : callable
         ``instances(rng)`` yields instances to try: a finite set for an exhaustive search, or an
         endless stream.
-    breaks : callable
-        ``breaks(instance)`` says how the instance breaks the claim; empty when it does not, or
-        when the claim says nothing about it.
+    breaks : Breaks
     scope : str
         What the instances are, such as "pairs of jobs on up to 8 GPUs" or "random, up to 6 jobs".
     exhaustive : bool
@@ -94,7 +94,7 @@ class Claim:
     statement: str
     reading: str
     instances: Callable[[np.random.Generator], Iterable[AnyInstance]]
-    breaks: Callable[[Any], str]
+    breaks: Breaks
     scope: str
     exhaustive: bool = False
     shrink: bool = True

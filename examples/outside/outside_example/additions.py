@@ -23,7 +23,7 @@ def _two_jobs(rng: np.random.Generator) -> Iterator[OneServer]:
                 yield OneServer(gpus=gpus, values=np.array(values, float), capacity=capacity)
 
 
-def _less_than_half(instance: OneServer) -> str:
+def _less_than_half(instance: OneServer) -> str | None:
     """How the greedy plan is worth less than half of the best, found by trying everything."""
     best = max(
         sum((Fraction(value) for value, taken in zip(instance.values, chosen, strict=True) if taken), Fraction(0))
@@ -31,7 +31,7 @@ def _less_than_half(instance: OneServer) -> str:
         if sum(int(g) for g, taken in zip(instance.gpus, chosen, strict=True) if taken) <= instance.capacity
     )
     value = instance.objective(densest_first(instance))
-    return f"it is worth {value:g}, the best plan {float(best):g}" if 2 * value < best else ""
+    return f"it is worth {value:g}, the best plan {float(best):g}" if 2 * value < best else None
 
 
 register(emptiest_first, problem="aryl.reclaim")

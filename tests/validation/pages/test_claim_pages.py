@@ -25,7 +25,7 @@ def clusters() -> Iterator[Reclaim]:
 
 
 def few(most: float) -> Any:
-    return lambda instance: f"{instance.num_jobs} jobs" if instance.num_jobs > most else ""
+    return lambda instance: f"{instance.num_jobs} jobs" if instance.num_jobs > most else None
 
 
 def verdict(

@@ -1,7 +1,6 @@
 """Claims of AFS about many jobs: Algorithm 1 (section 3.3), and comparisons with other schedulers.
 
-Optima are found by trying everything, in fractions: the instances are small whole numbers, and what
-judges the heuristics here shares nothing with the models of :mod:`formulations`.
+Instances are small whole numbers, which are followed in fractions.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
-from typing import Protocol
+from functools import partial
 
 import numpy as np
 
@@ -27,21 +26,23 @@ from heuristics.afs.elastic_sharing import (
 from heuristics.afs.preferences import hand_out, preference_cycles
 from instances.afs.elastic_sharing import HOUR, ElasticSharing, Schedule, appendix_a, appendix_a_sequel, generate
 from instances.base import agree
-from validation.claims.plans import OPTIMAL, plans_of
+from validation.claims.claim import Claim, Reading
+from validation.claims.plans import OPTIMAL, better_than, plans_of
 from validation.claims.words import listed
 from validation.kernel.gaps import beats
-from validation.kinds.claims import Claim, Reading
 from validation.testing.second_opinion import optimum
 
 __all__ = ["CLAIMS"]
 
 
-class Scheduler(Protocol):
-    """A heuristic."""
+Scheduler = Callable[[ElasticSharing], Schedule | None]
+"""A heuristic."""
 
-    __name__: str
 
-    def __call__(self, instance: ElasticSharing) -> Schedule | None: ...
+def _plan(scheduler: Scheduler, instance: ElasticSharing) -> Schedule:
+    plan = scheduler(instance)
+    assert plan is not None
+    return plan
 
 
 # --- instances -----------------------------------------------------------------------------------
@@ -109,6 +110,8 @@ def _triples(most_throughput: int, most_work: int, *, ordinary: bool = False) ->
 
 _IDLE_GPUS = "a further GPU may add nothing, where Appendix B has 1 < f."
 
+_claim = partial(Claim, exhaustive=True, relaxed="")
+
 
 # --- two jobs: section 3.2 -----------------------------------------------------------------------
 
@@ -164,37 +167,33 @@ def _receivers(work: list[Fraction], tables: list[list[Fraction]], shares: tuple
     return receivers
 
 
-def _rule_loses(instance: ElasticSharing, fewest: int = 0) -> str:
-    """Describe how other shares of all GPUs beat those that the rule of section 3.2 leads to, whichever way ties go."""
+def _rule_loses(instance: ElasticSharing, fewest: int = 0) -> str | None:
+    """Describe how other shares of all GPUs beat those that the rule of section 3.2 leads to, whichever way ties go.
+
+    All shares are tried here, not by the reference: in one reading each job has ``fewest`` GPUs or more at first.
+    """
     splits = [(share, instance.num_gpus - share) for share in range(fewest, instance.num_gpus + 1 - fewest)]
-    best = min(splits, key=lambda split: _follow(instance, split))
-    grown = min(_grown(instance), key=lambda split: _follow(instance, split))
+    grown, best = (min(shares, key=lambda split: _follow(instance, split)) for shares in (_grown(instance), splits))
     if min(grown) < fewest:
-        return ""
+        return None
     value, least = _follow(instance, grown), _follow(instance, best)
     if value == least:
-        return ""
+        return None
     return (
         f"the rule starts the jobs on {listed(grown)} GPUs and completes them in {value} s on average, {listed(best)} "
         f"GPUs take {least} s"
     )
 
 
-def _rule_loses_to_shares_of_both(instance: ElasticSharing) -> str:
-    """Describe how shares of both jobs beat the rule's, where the rule gives both jobs GPUs."""
-    return _rule_loses(instance, 1)
-
-
-def _greedier_is_not_sooner(instance: ElasticSharing) -> str:
+def _greedier_is_not_sooner(instance: ElasticSharing) -> str | None:
     """Describe how AFS-L is as good as shortest remaining time first, for one of the ways to read it."""
     greedy = instance.objective(_plan(srtf, instance))
     for order in ((0, 1), (1, 0)):
         # Of two jobs, that the earlier is the shorter is that the later is in the other order.
-        plan = afs_l(instance, order=order)
-        assert plan is not None
-        if not beats("min", greedy, instance.objective(plan)):
-            return f"shortest remaining time first takes {greedy:g} s, AFS-L {instance.objective(plan):g} s"
-    return ""
+        value = instance.objective(_plan(partial(afs_l, order=order), instance))
+        if not beats("min", greedy, value):
+            return f"shortest remaining time first takes {greedy:g} s, AFS-L {value:g} s"
+    return None
 
 
 def _greedily() -> ElasticSharing:
@@ -204,7 +203,7 @@ def _greedily() -> ElasticSharing:
 
 
 _TWO_JOBS = [
-    Claim(
+    _claim(
         name="two_job_rule_least_time",
         source="AFS, section 3.2",
         statement="With work and throughputs known, repeating the choice by formulas (1) and (2) from one GPU on "
@@ -213,7 +212,6 @@ _TWO_JOBS = [
         instances=lambda rng: _sharings((2,), (2, 3), 3, _concave, 4),
         breaks=_rule_loses,
         scope="2 jobs of whole work up to 3, on 2 or 3 GPUs with concave curves whose steps are at most 4",
-        exhaustive=True,
         assumptions="two jobs that are there at once, of known length, and no others; identical GPUs; shares change "
         "when a job completes, at no cost.",
         relaxed=_IDLE_GPUS,
@@ -227,11 +225,11 @@ _TWO_JOBS = [
             ),
             Reading(
                 "the optimum is that among shares of at least one GPU for each job, where the rule leads to such.",
-                _rule_loses_to_shares_of_both,
+                partial(_rule_loses, fewest=1),
             ),
         ),
     ),
-    Claim(
+    _claim(
         name="afs_l_decreasing_contention",
         source="AFS, section 3.2",
         statement="Where jobs start together and no others arrive, strategies that act more greedily may do better "
@@ -241,10 +239,8 @@ _TWO_JOBS = [
         instances=lambda rng: [_greedily()],
         breaks=_greedier_is_not_sooner,
         scope="two jobs on 2 GPUs, those of Appendix A but for 0.05 h",
-        exhaustive=True,
         assumptions="contention decreases: jobs are there at once, and none arrive. The AFS assumption is broken on "
         "purpose, as the text says.",
-        relaxed="",
     ),
 ]
 
@@ -252,36 +248,30 @@ _TWO_JOBS = [
 # --- Appendix A ----------------------------------------------------------------------------------
 
 
-def _plan(scheduler: Scheduler, instance: ElasticSharing) -> Schedule:
-    plan = scheduler(instance)
-    assert plan is not None
-    return plan
-
-
-def _srtf_not_optimal(instance: ElasticSharing) -> str:
+def _srtf_not_optimal(instance: ElasticSharing) -> str | None:
     value, equal = (instance.objective(_plan(rule, instance)) / HOUR for rule in (srtf, max_min))
     best = optimum(instance)
     assert best is not None
     least = float(best) / HOUR
     if agree(value, least) and agree(equal, 2.0):
-        return ""
+        return None
     return f"shortest remaining time first takes {value:g} h, {least:g} h are possible; equal shares take {equal:g} h"
 
 
-def _not_1_25_hours(instance: ElasticSharing) -> str:
+def _not_1_25_hours(instance: ElasticSharing) -> str | None:
     value = instance.objective(_plan(srtf, instance)) / HOUR
-    return "" if agree(value, 1.25) else f"A completes after 1 h, and B 1.5 h after A: {value:g} h on average"
+    return None if agree(value, 1.25) else f"A completes after 1 h, and B 1.5 h after A: {value:g} h on average"
 
 
-def _not_1_25_hours_of_running(instance: ElasticSharing) -> str:
+def _not_1_25_hours_of_running(instance: ElasticSharing) -> str | None:
     value = float((instance.work / instance.throughputs[:, -1]).mean()) / HOUR
-    return "" if agree(value, 1.25) else f"the jobs run for {value:g} h on average"
+    return None if agree(value, 1.25) else f"the jobs run for {value:g} h on average"
 
 
-def _equal_shares_lose(instance: ElasticSharing) -> str:
+def _equal_shares_lose(instance: ElasticSharing) -> str | None:
     equal, short = (instance.objective(_plan(rule, instance)) / HOUR for rule in (max_min, srtf))
     if beats("min", equal, short):
-        return ""
+        return None
     x = 2 / float(instance.throughputs[-1, 2])
     return (
         f"with {instance.num_jobs - 2} future jobs and x = {x:g} h, equal shares take {equal:g} h on average, shortest "
@@ -294,38 +284,31 @@ def _sequels(numbers: range) -> Iterator[ElasticSharing]:
         yield appendix_a_sequel(1 + part / 20, num_future=number)
 
 
-_A_KEPT = "2 GPUs, the appendix's jobs and times, shares that change at no cost."
+_of_appendix_a = partial(
+    _claim,
+    source="AFS, Appendix A",
+    instances=lambda rng: [appendix_a()],
+    scope="the jobs A and B on 2 GPUs",
+    assumptions="2 GPUs, the appendix's jobs and times, shares that change at no cost.",
+)
 
 _APPENDIX_A = [
-    Claim(
+    _of_appendix_a(
         name="appendix_a_srtf_optimal",
-        source="AFS, Appendix A",
         statement="Of the jobs A and B, shortest remaining time first is optimal; equal shares take 2 h on average.",
         reading="of schedules that change shares at completions.",
-        instances=lambda rng: [appendix_a()],
         breaks=_srtf_not_optimal,
-        scope="the jobs A and B on 2 GPUs",
-        exhaustive=True,
-        assumptions=_A_KEPT,
-        relaxed="",
     ),
-    Claim(
+    _of_appendix_a(
         name="appendix_a_1_25_hours",
-        source="AFS, Appendix A",
         statement="The optimal strategy for the jobs A and B achieves an average JCT of 1.25 h.",
         reading="a job's completion time counts from its submission, so that B's includes the hour for which it waits.",
-        instances=lambda rng: [appendix_a()],
         breaks=_not_1_25_hours,
-        scope="the jobs A and B on 2 GPUs",
-        exhaustive=True,
-        assumptions=_A_KEPT,
-        relaxed="",
         plans=plans_of("srtf"),
         others=(Reading("what is averaged is how long each job runs.", _not_1_25_hours_of_running),),
     ),
-    Claim(
+    _of_appendix_a(
         name="appendix_a_sequel",
-        source="AFS, Appendix A",
         statement="If identical jobs arrive one after the other, equal shares achieve a smaller average JCT than "
         "shortest remaining time first, whatever x.",
         reading="the sequence is long, 20 or 21 jobs after A and B. Where there are more jobs than GPUs, equal shares "
@@ -333,8 +316,6 @@ _APPENDIX_A = [
         instances=lambda rng: _sequels(range(20, 22)),
         breaks=_equal_shares_lose,
         scope="x from 1.05 to 1.95 h in steps of 0.05 h",
-        exhaustive=True,
-        assumptions=_A_KEPT,
         relaxed="the appendix assumes no more jobs than GPUs, which its own sequence does not keep; who waits then is "
         "a choice of the reading.",
         plans=plans_of("max_min", "srtf"),
@@ -348,14 +329,14 @@ _APPENDIX_A = [
 # --- Algorithm 1: section 3.3 and Appendix C -----------------------------------------------------
 
 
-def _stage_one_errs(instance: ElasticSharing) -> str:
+def _stage_one_errs(instance: ElasticSharing) -> str | None:
     """Describe how AFS-L's first shares are not one GPU each in order of length before anyone's second."""
     shares = _plan(afs_l, instance).shares[0]
     lengths = instance.work / instance.throughputs[:, 1]
     served = np.sort(lengths[shares > 0])
     number = min(instance.num_jobs, instance.num_gpus)
     if len(served) == number and (served == np.sort(lengths)[:number]).all():
-        return ""
+        return None
     return (
         f"on one GPU the jobs take {listed(f'{length:g}' for length in lengths)} s; of {instance.num_gpus} GPUs they "
         f"get {listed(shares)}"
@@ -370,18 +351,14 @@ def _longer_wins(instance: ElasticSharing, shorter: int, longer: int) -> bool:
     return (longer_then - longer_now) / longer_then > (then - now) / now
 
 
-def _appendix_c_fails(instance: ElasticSharing) -> str:
-    lengths = [
-        Fraction(work) / Fraction(rate)
-        for work, rate in zip(instance.work.tolist(), instance.throughputs[:, 1].tolist(), strict=True)
-    ]
-    a, b, c = sorted(range(3), key=lambda job: lengths[job])
+def _appendix_c_fails(instance: ElasticSharing) -> str | None:
+    a, b, c = sorted(range(3), key=lambda job: Fraction(int(instance.work[job]), int(instance.throughputs[job, 1])))
     if _longer_wins(instance, a, b) and _longer_wins(instance, b, c) and not _longer_wins(instance, a, c):
         return f"job {b} wins against job {a}, job {c} against job {b}, but job {c} not against job {a}"
-    return ""
+    return None
 
 
-def _goes_round(instance: ElasticSharing) -> str:
+def _goes_round(instance: ElasticSharing) -> str | None:
     """Describe the shares of AFS-L at which the comparison goes round in a circle.
 
     Quotients of small whole numbers are equal as floating-point numbers if and only if they are equal.
@@ -392,13 +369,13 @@ def _goes_round(instance: ElasticSharing) -> str:
                 f"on {listed(shares)} GPUs, job {first} is preferred to job {second}, job {second} to job {third}, "
                 f"and job {third} to job {first}"
             )
-    return ""
+    return None
 
 
 _MANY_KEPT = "lengths are known; identical GPUs; throughputs concave. Jobs are there at once."
 
 _MANY_JOBS = [
-    Claim(
+    _claim(
         name="afs_l_stage_one",
         source="AFS, section 3.3",
         statement="In stage one AFS-L allocates one GPU each in increasing order of job lengths; only when each job "
@@ -408,9 +385,7 @@ _MANY_JOBS = [
         instances=lambda rng: _sharings((2, 3), (2, 3), 3, _sublinear, 3),
         breaks=_stage_one_errs,
         scope="2 or 3 jobs of whole work up to 3, on 2 or 3 GPUs with concave curves whose steps are at most 3",
-        exhaustive=True,
         assumptions=_MANY_KEPT,
-        relaxed="",
         others=(
             Reading(
                 "the second GPU may add as much as the first (Appendix B: f <= 2), or nothing.",
@@ -421,7 +396,7 @@ _MANY_JOBS = [
             ),
         ),
     ),
-    Claim(
+    _claim(
         name="formula_3_transitive",
         source="AFS, Appendix C",
         statement="Formula (3) is transitive.",
@@ -431,11 +406,10 @@ _MANY_JOBS = [
         breaks=_appendix_c_fails,
         scope="three jobs, not equally long, of whole work up to 2, whose throughputs are up to 5 on a GPU and at most "
         "twice that on two",
-        exhaustive=True,
         assumptions="lengths are known; a second GPU adds no more than the first.",
         relaxed=_IDLE_GPUS,
     ),
-    Claim(
+    _claim(
         name="priority_comparison_transitive",
         source="AFS, section 3.3 and Appendix C",
         statement="The priority comparison of jobs is transitive, so that there is a job of top priority.",
@@ -445,7 +419,6 @@ _MANY_JOBS = [
         instances=lambda rng: _sharings((3,), (2, 3), 2, _concave, 3),
         breaks=_goes_round,
         scope="three jobs of whole work up to 2, on 2 or 3 GPUs with concave curves whose steps are at most 3",
-        exhaustive=True,
         assumptions=_MANY_KEPT,
         relaxed=_IDLE_GPUS,
         others=(
@@ -479,39 +452,15 @@ def _linear_arriving() -> Iterator[ElasticSharing]:
             )
 
 
-def _srtf_loses(instance: ElasticSharing) -> str:
-    value, least = instance.objective(_plan(srtf, instance)), _least_in_turns(instance)
-    if not beats("min", least, value):
-        return ""
+def _srtf_loses(instance: ElasticSharing) -> str | None:
+    value = instance.objective(_plan(srtf, instance))
+    if (least := better_than(instance, value)) is None:
+        return None
     return f"shortest remaining time first takes {value:g} s on average, {least:g} s are possible"
 
 
-def _least_in_turns(instance: ElasticSharing) -> float:
-    """Return the least average completion time, s, when all GPUs serve one job in each second, by trying all orders."""
-    arrivals = instance.arrivals.astype(int).tolist()
-    spans = tuple(np.rint(instance.work / instance.throughputs[:, -1]).astype(int).tolist())
-    waits = {spans: 0}
-    # Summed up is, for each second, how many jobs are there; what a state's past cost, at the least.
-    total = None
-    for now in itertools.count():
-        if total is not None and not waits:
-            break
-        following: dict[tuple[int, ...], int] = {}
-        for left, cost in waits.items():
-            if not any(left):
-                total = cost if total is None else min(total, cost)
-                continue
-            there = [job for job, rest in enumerate(left) if rest and arrivals[job] <= now]
-            for job in there or [-1]:
-                after = tuple(rest - (k == job) for k, rest in enumerate(left))
-                following[after] = min(cost + len(there), following.get(after, cost + len(there)))
-        waits = following
-    assert total is not None
-    return total / instance.num_jobs
-
-
 _LINEAR = [
-    Claim(
+    _claim(
         name="srtf_least_time_linear",
         source="AFS, sections 2.1 and 6",
         statement="Shortest remaining time first minimises the average JCT if throughput scales linearly.",
@@ -519,9 +468,7 @@ _LINEAR = [
         instances=lambda rng: _linear_arriving(),
         breaks=_srtf_loses,
         scope="2 or 3 jobs that take 1 to 3 s on all of 1 to 3 GPUs and arrive within 3 s, at whole seconds",
-        exhaustive=True,
         assumptions="lengths are known; identical GPUs; shares change at no cost.",
-        relaxed="",
     ),
 ]
 
@@ -545,12 +492,9 @@ def _traces(rng: np.random.Generator) -> Iterator[ElasticSharing]:
         )
 
 
-def _later(scheduler: Scheduler, other: Scheduler) -> Callable[[ElasticSharing], str]:
-    def breaks(instance: ElasticSharing) -> str:
-        value, theirs = (instance.objective(_plan(rule, instance)) for rule in (scheduler, other))
-        return f"{value:g} s on average, against {theirs:g} s" if beats("min", theirs, value) else ""
-
-    return breaks
+def _later(instance: ElasticSharing, scheduler: Scheduler, other: Scheduler) -> str | None:
+    value, theirs = (instance.objective(_plan(rule, instance)) for rule in (scheduler, other))
+    return f"{value:g} s on average, against {theirs:g} s" if beats("min", theirs, value) else None
 
 
 def _sooner(scheduler: Scheduler, other: Scheduler, title: str, than: str, section: str) -> Claim:
@@ -561,7 +505,7 @@ def _sooner(scheduler: Scheduler, other: Scheduler, title: str, than: str, secti
         reading=f"on {TRACES} random traces of 300 jobs that arrive over time, on 16 GPUs, it is not later on any. "
         "The paper compares averages over 11 recorded traces.",
         instances=_traces,
-        breaks=_later(scheduler, other),
+        breaks=partial(_later, scheduler=scheduler, other=other),
         scope="traces of concave curves under moderate to heavy contention, of jobs that ask for up to their maximum",
         shrink=False,
         assumptions="jobs arrive over time and ask for GPUs; identical GPUs; shares change at no cost.",

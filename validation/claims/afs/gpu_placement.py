@@ -1,13 +1,10 @@
-"""Claims of AFS about placing jobs with regulated shares on machines (section 4.4).
-
-Optima are found by trying everything, and what judges the heuristics here shares nothing with the
-models of :mod:`formulations`.
-"""
+"""Claims of AFS about placing jobs with regulated shares on machines (section 4.4)."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
@@ -15,7 +12,7 @@ from heuristics.afs.gpu_placement import first_fit_decreasing
 from instances.afs.gpu_placement import GpuPlacement, two_machines
 from instances.afs.network_packing import regulated_shares
 from validation.claims.afs.network_packing import REGULATED
-from validation.kinds.claims import Claim
+from validation.claims.claim import Claim
 from validation.testing.second_opinion import optimum
 
 __all__ = ["CLAIMS"]
@@ -45,22 +42,24 @@ def _new_jobs() -> Iterator[GpuPlacement]:
         yield GpuPlacement(regulated=np.array(shares), num_machines=machines, gpus_per_machine=gpus, previous=previous)
 
 
-def _placement_fails(instance: GpuPlacement) -> str:
+def _placement_fails(instance: GpuPlacement) -> str | None:
     plan = first_fit_decreasing(instance)
     assert plan is not None
-    return "; ".join(map(str, instance.violations(plan)))
+    return "; ".join(map(str, instance.violations(plan))) or None
 
 
-def _all_stay(instance: GpuPlacement) -> str:
+def _all_stay(instance: GpuPlacement) -> str | None:
     """Describe how all jobs that run can keep a GPU."""
     running = int(((instance.previous.sum(axis=1) > 0) & (instance.regulated > 0)).sum())
     best = optimum(instance)
     # Jobs that keep a GPU count one each, and all GPUs that are kept less than one.
-    return "" if best is None or int(best) < running else f"all {running} jobs can keep a GPU"
+    return None if best is None or int(best) < running else f"all {running} jobs can keep a GPU"
 
+
+_claim = partial(Claim, exhaustive=True, assumptions="homogeneous machines of a power of two of GPUs each.", relaxed="")
 
 CLAIMS: list[Claim] = [
-    Claim(
+    _claim(
         name="proposition_1",
         source="AFS, Appendix E, Proposition 1",
         statement="Jobs with regulated shares can be placed so that no machine hosts two jobs that span machines.",
@@ -69,11 +68,9 @@ CLAIMS: list[Claim] = [
         instances=lambda rng: _new_jobs(),
         breaks=_placement_fails,
         scope="all sets of regulated shares on up to 4 machines of 1, 2, 4 or 8 GPUs",
-        exhaustive=True,
-        assumptions="homogeneous machines of a power of two of GPUs each.",
         relaxed="GPUs may be left over, where Appendix E has shares that add up to all GPUs.",
     ),
-    Claim(
+    _claim(
         name="migration_is_needed",
         source="AFS, section 4.4",
         statement="Regulated shares do not prevent fragmentation, so that jobs still have to be migrated.",
@@ -82,8 +79,5 @@ CLAIMS: list[Claim] = [
         instances=lambda rng: [two_machines()],
         breaks=_all_stay,
         scope="three jobs on two machines of 4 GPUs",
-        exhaustive=True,
-        assumptions="homogeneous machines of a power of two of GPUs each.",
-        relaxed="",
     ),
 ]

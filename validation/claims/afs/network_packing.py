@@ -1,20 +1,17 @@
-"""Claims of AFS about shares that are regulated before they are placed (section 4.4, Appendix E).
-
-Optima are found by trying everything, and what judges the heuristics here shares nothing with the
-models of :mod:`formulations`.
-"""
+"""Claims of AFS about shares that are regulated before they are placed (section 4.4, Appendix E)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 
 from heuristics.afs.network_packing import floor_and_grow_nearest
 from instances.afs.network_packing import NetworkPacking, NetworkPackingPlan
-from validation.claims.plans import OPTIMAL, plans_of
+from validation.claims.claim import Claim, Reading
+from validation.claims.plans import OPTIMAL, better_than, plans_of
 from validation.claims.words import listed
-from validation.kinds.claims import Claim, Reading
 from validation.testing.second_opinion import optimum
 
 __all__ = ["CLAIMS", "REGULATED"]
@@ -44,9 +41,9 @@ def _packings(most_gpus: int, *, floor_guarantee: bool = True) -> Iterator[Netwo
                 gpus *= 2
 
 
-def _no_regulated_shares(instance: NetworkPacking) -> str:
+def _no_regulated_shares(instance: NetworkPacking) -> str | None:
     if optimum(instance) is not None:
-        return ""
+        return None
     return f"no regulated shares of {listed(instance.shares)} GPUs reach their floors and use all GPUs"
 
 
@@ -72,53 +69,48 @@ def _grown(instance: NetworkPacking) -> set[tuple[int, ...]]:
     return ends
 
 
-def _distance(instance: NetworkPacking, shares: tuple[int, ...]) -> int:
-    return int(np.abs(np.array(shares) - instance.shares).sum())
+def _of(shares: tuple[int, ...]) -> NetworkPackingPlan:
+    return NetworkPackingPlan(regulated=np.array(shares))
 
 
-def _construction_fails(instance: NetworkPacking) -> str:
+def _construction_fails(instance: NetworkPacking) -> str | None:
     ends = _grown(instance)
     if not ends:
         return f"from {listed(instance.floors)} GPUs on, the construction can come to where no job can grow"
     for shares in ends:
-        broken = instance.violations(NetworkPackingPlan(regulated=np.array(shares)))
-        if broken:
+        if broken := instance.violations(_of(shares)):
             return f"{listed(shares)} GPUs: {'; '.join(map(str, broken))}"
-    return ""
+    return None
 
 
-def _farther(instance: NetworkPacking, shares: tuple[int, ...]) -> str:
-    distance, least = _distance(instance, shares), optimum(instance)
-    if least is None or distance <= least:
-        return ""
-    return f"{listed(shares)} GPUs are {distance} away from what is wanted, {least} is possible"
+def _farthest(instance: NetworkPacking) -> NetworkPackingPlan:
+    """Return the plan of a construction that ends farthest from the shares that are wanted."""
+    return max(map(_of, sorted(_grown(instance))), key=instance.objective)
 
 
-def _farthest(instance: NetworkPacking) -> tuple[int, ...]:
-    """Return the shares at which the construction can end that are farthest from those wanted."""
-    return max(sorted(_grown(instance)), key=lambda shares: _distance(instance, shares))
+def _nearest(instance: NetworkPacking) -> NetworkPackingPlan:
+    """Return the plan of a construction that ends nearest to the shares that are wanted."""
+    return min(map(_of, _grown(instance)), key=instance.objective)
 
 
-def _construction_not_nearest(instance: NetworkPacking) -> str:
-    return _farther(instance, _farthest(instance))
-
-
-def _nearest_step_not_nearest(instance: NetworkPacking) -> str:
-    plan = floor_and_grow_nearest(instance)
+def _not_nearest(
+    instance: NetworkPacking, construction: Callable[[NetworkPacking], NetworkPackingPlan | None]
+) -> str | None:
+    """Describe how other regulated shares are nearer to those that are wanted than a construction's."""
+    plan = construction(instance)
     assert plan is not None
-    return _farther(instance, tuple(plan.regulated.tolist()))
+    distance = instance.objective(plan)
+    if (least := better_than(instance, distance)) is None:
+        return None
+    return f"{listed(plan.regulated)} GPUs are {distance:g} away from what is wanted, {least:g} is possible"
 
 
-def _no_choice_nearest(instance: NetworkPacking) -> str:
-    return _farther(instance, min(_grown(instance), key=lambda shares: _distance(instance, shares)))
-
-
-def _loses_a_machine(instance: NetworkPacking) -> str:
+def _loses_a_machine(instance: NetworkPacking) -> str | None:
     """Describe how a regulated share that Proposition 2 allows is a machine or more below what is wanted."""
     lost = instance.shares - instance.floors
     job = int(np.argmax(lost))
     if lost[job] < instance.gpus_per_machine:
-        return ""
+        return None
     return f"job {job} wants {instance.shares[job]} GPUs and may get {instance.floors[job]}"
 
 
@@ -126,22 +118,17 @@ def _far_off(instance: NetworkPacking, shares: tuple[int, ...]) -> bool:
     return bool((np.abs(np.array(shares) - instance.shares) >= instance.gpus_per_machine).any())
 
 
-def _always_far_off(instance: NetworkPacking) -> str:
-    ends = _grown(instance)
-    if not all(_far_off(instance, shares) for shares in ends):
-        return ""
+def _always_far_off(instance: NetworkPacking) -> str | None:
+    if not all(_far_off(instance, shares) for shares in _grown(instance)):
+        return None
     return f"whichever jobs grow, one of {listed(instance.shares)} GPUs is changed by a machine or more"
 
 
-def _can_be_far_off(instance: NetworkPacking) -> str:
+def _can_be_far_off(instance: NetworkPacking) -> str | None:
     for shares in sorted(_grown(instance)):
         if _far_off(instance, shares):
             return f"{listed(instance.shares)} GPUs can become {listed(shares)}"
-    return ""
-
-
-def _far(instance: NetworkPacking) -> NetworkPackingPlan:
-    return NetworkPackingPlan(regulated=np.array(_farthest(instance)))
+    return None
 
 
 REGULATED = "0, a power of two below the GPUs of a machine, or whole machines"
@@ -151,68 +138,61 @@ _KEPT = (
     "homogeneous machines of a power of two of GPUs each; whole shares that add up to all GPUs, as Appendix E has it."
 )
 
+_claim = partial(
+    Claim,
+    instances=lambda rng: _packings(16),
+    scope="all shares of up to 16 GPUs in equal machines, up to numbering",
+    exhaustive=True,
+    assumptions=_KEPT,
+    relaxed="",
+)
+
 CLAIMS: list[Claim] = [
-    Claim(
+    _claim(
         name="proposition_2",
         source="AFS, Appendix E, Proposition 2",
         statement="Shares can be regulated so that all GPUs are used and no job gets less than its share rounded down.",
         reading=f"regulated is {REGULATED}, of a power of two of GPUs each.",
-        instances=lambda rng: _packings(16),
         breaks=_no_regulated_shares,
-        scope="all shares of up to 16 GPUs in equal machines, up to numbering",
-        exhaustive=True,
-        assumptions=_KEPT,
-        relaxed="",
     ),
-    Claim(
+    _claim(
         name="proposition_2_construction",
         source="AFS, Appendix E, proof of Proposition 2",
         statement="Rounding shares down and letting jobs grow until all GPUs are used regulates them.",
         reading="whichever of the jobs whose increment fits grows each time, it ends exactly at the sum, and no job is "
         "below its share rounded down.",
-        instances=lambda rng: _packings(16),
         breaks=_construction_fails,
-        scope="all shares of up to 16 GPUs in equal machines, up to numbering",
-        exhaustive=True,
-        assumptions=_KEPT,
-        relaxed="",
     ),
-    Claim(
+    _claim(
         name="regulation_least_difference",
         source="AFS, section 4.4 and Appendix E",
         statement="The scheduler regulates shares so that the difference from those it wanted is least.",
         reading="the construction that proves Proposition 2 has the least sum of differences, whichever jobs grow. The "
         "text does not name the measure, and gives no other algorithm.",
         instances=lambda rng: _packings(12),
-        breaks=_construction_not_nearest,
+        breaks=partial(_not_nearest, construction=_farthest),
         scope="all shares of up to 12 GPUs in equal machines, up to numbering",
-        exhaustive=True,
         assumptions=f"{_KEPT} Least is among the shares that Proposition 2 allows.",
-        relaxed="",
-        plans=plans_of(("a construction", _far), OPTIMAL),
+        plans=plans_of(("a construction", _farthest), OPTIMAL),
         others=(
-            Reading("the job grows that adds the least to the difference.", _nearest_step_not_nearest),
-            Reading("for some choice of the jobs that grow.", _no_choice_nearest),
+            Reading(
+                "the job grows that adds the least to the difference.",
+                partial(_not_nearest, construction=floor_and_grow_nearest),
+            ),
+            Reading("for some choice of the jobs that grow.", partial(_not_nearest, construction=_nearest)),
         ),
     ),
-    Claim(
+    _claim(
         name="difference_bound",
         source="AFS, Appendix E",
         statement="The difference between the share wanted and the regulated one is bounded by a small constant for "
         "all jobs.",
         reading="on machines of 2^k GPUs, no job loses more than 2^k - 1 of them by what Proposition 2 guarantees.",
-        instances=lambda rng: _packings(16),
         breaks=_loses_a_machine,
-        scope="all shares of up to 16 GPUs in equal machines, up to numbering",
-        exhaustive=True,
-        assumptions=_KEPT,
-        relaxed="",
-        plans=plans_of(("a construction", _far)),
+        plans=plans_of(("a construction", _farthest)),
         others=(
             Reading(
-                "nor gains more, if the jobs that grow are chosen well.",
-                _always_far_off,
-                lambda rng: _packings(12),
+                "nor gains more, if the jobs that grow are chosen well.", _always_far_off, lambda rng: _packings(12)
             ),
             Reading("nor gains more, whichever jobs grow.", _can_be_far_off, lambda rng: _packings(12)),
         ),

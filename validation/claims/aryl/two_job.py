@@ -1,22 +1,18 @@
-"""Claims of Aryl (EuroSys'23 as Lyra) about two elastic jobs (section 5.1, Appendix C).
-
-Optima are found by trying everything: the instances are small, and what judges the heuristics
-here shares nothing with the models of :mod:`formulations`.
-"""
+"""Claims of Aryl (EuroSys'23 as Lyra) about two elastic jobs (section 5.1, Appendix C)."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 
 from heuristics.aryl.two_job import closed_form
 from instances.aryl.two_job import ArylTwoJob, ArylTwoJobPlan, smaller_maximum_first, smaller_workload_first
-from validation.claims.plans import OPTIMAL, plans_of
+from validation.claims.claim import Claim, Reading
+from validation.claims.plans import OPTIMAL, better_than, optimal_plan, plans_of
 from validation.claims.words import listed
-from validation.kernel.gaps import beats
-from validation.kinds.claims import Claim, Reading
 
 __all__ = ["CLAIMS"]
 
@@ -58,15 +54,14 @@ def _pairs(most_gpus: int, bounds: Callable[[int], Iterator[Bounds]], *, equal: 
                     )
 
 
-def _loses_to_a_split(instance: ArylTwoJob, plan: ArylTwoJobPlan) -> str:
-    """Describe how another split beats ``plan``; empty if none does."""
-    best = min(map(instance.split, instance.splits), key=instance.objective)
-    value, least = instance.objective(plan), instance.objective(best)
-    if not beats("min", least, value):
-        return ""
+def _loses_to_a_split(instance: ArylTwoJob, plan: ArylTwoJobPlan) -> str | None:
+    """Describe how another split beats ``plan``."""
+    value = instance.objective(plan)
+    if (least := better_than(instance, value)) is None:
+        return None
     return (
         f"it starts the jobs on {listed(plan.gpus)} GPUs and completes them in {value:g} s on average, "
-        f"{listed(best.gpus)} GPUs take {least:g} s"
+        f"{listed(optimal_plan(instance).gpus)} GPUs take {least:g} s"
     )
 
 
@@ -83,19 +78,19 @@ def _has_its_maximum(instance: ArylTwoJob) -> bool:
     return bool(instance.num_gpus - instance.min_gpus[1 - favoured] >= instance.max_gpus[favoured])
 
 
-def _rule_errs(instance: ArylTwoJob) -> str:
+def _rule_errs(instance: ArylTwoJob) -> str | None:
     plan = closed_form(instance)
     assert plan is not None
     return _loses_to_a_split(instance, plan)
 
 
-def _rule_errs_at_the_maximum(instance: ArylTwoJob) -> str:
-    return _rule_errs(instance) if _has_its_maximum(instance) else ""
+def _rule_errs_at_the_maximum(instance: ArylTwoJob) -> str | None:
+    return _rule_errs(instance) if _has_its_maximum(instance) else None
 
 
-def _no_room_for_the_maximum(instance: ArylTwoJob) -> str:
+def _no_room_for_the_maximum(instance: ArylTwoJob) -> str | None:
     if _has_its_maximum(instance):
-        return ""
+        return None
     favoured = _favoured(instance)
     left = instance.num_gpus - instance.min_gpus[1 - favoured]
     return (
@@ -104,7 +99,7 @@ def _no_room_for_the_maximum(instance: ArylTwoJob) -> str:
     )
 
 
-def _neither_first(instance: ArylTwoJob) -> str:
+def _neither_first(instance: ArylTwoJob) -> str | None:
     ends = instance.split(instance.splits[0]), instance.split(instance.splits[-1])
     return _loses_to_a_split(instance, min(ends, key=instance.objective))
 
@@ -115,21 +110,24 @@ def _smaller_first(instance: ArylTwoJob) -> ArylTwoJobPlan:
     return instance.split(instance.splits[-1 if smaller == 0 else 0])
 
 
-def _smaller_first_errs(instance: ArylTwoJob) -> str:
+def _smaller_first_errs(instance: ArylTwoJob) -> str | None:
     return _loses_to_a_split(instance, _smaller_first(instance))
 
 
-def _smaller_first_is_best(instance: ArylTwoJob) -> str:
+def _smaller_first_is_best(instance: ArylTwoJob) -> str | None:
     if _smaller_first_errs(instance):
-        return ""
+        return None
     return f"the smaller job first, {listed(_smaller_first(instance).gpus)} GPUs, is as good as any split"
 
 
 WITHIN = "linear scaling, whole GPUs, no queueing, the survivor at its maximum, and formula (2)."
 """Assumptions of Appendix C."""
 
+_claim = partial(Claim, exhaustive=True, assumptions=WITHIN, relaxed="")
+_example = partial(_claim, scope="the example", assumptions="the printed data; a worker counts as a GPU.")
+
 CLAIMS: list[Claim] = [
-    Claim(
+    _claim(
         name="two_job_rule",
         source="Aryl, Appendix C, the summary after formula (9)",
         statement="The job of the smaller maximum should have its maximum where that is at most half of all GPUs, and "
@@ -138,9 +136,6 @@ CLAIMS: list[Claim] = [
         instances=lambda rng: _pairs(8, _slack_bounds, equal=True),
         breaks=_rule_errs,
         scope="pairs of jobs of 1 to 6 GPU-seconds on up to 8 GPUs within formula (2)",
-        exhaustive=True,
-        assumptions=WITHIN,
-        relaxed="",
         others=(
             Reading(
                 "any minima that leave the favoured job its maximum, on up to 6 GPUs.",
@@ -149,7 +144,7 @@ CLAIMS: list[Claim] = [
             ),
         ),
     ),
-    Claim(
+    _claim(
         name="two_job_rule_with_minima",
         source="Aryl, Appendix C, formula (2) and the summary after formula (9)",
         statement="Formula (2) is all that the rule for two jobs asks of their minima.",
@@ -157,9 +152,7 @@ CLAIMS: list[Claim] = [
         instances=lambda rng: _pairs(8, _any_bounds),
         breaks=_no_room_for_the_maximum,
         scope="pairs of jobs of different work, 1 to 6 GPU-seconds, on up to 8 GPUs within formula (2)",
-        exhaustive=True,
         assumptions=WITHIN + " The bound that formulas (5c) and (6c) take from the minima is left out of the summary.",
-        relaxed="",
         plans=plans_of("closed_form"),
         others=(
             Reading(
@@ -175,7 +168,7 @@ CLAIMS: list[Claim] = [
             ),
         ),
     ),
-    Claim(
+    _claim(
         name="two_job_extremes",
         source="Aryl, Appendix C, after formula (9)",
         statement="The average completion time rises and then falls in the GPUs of one job, so that it is least at an "
@@ -185,21 +178,15 @@ CLAIMS: list[Claim] = [
         instances=lambda rng: _pairs(6, _any_bounds, equal=True),
         breaks=_neither_first,
         scope="pairs of jobs of 1 to 6 GPU-seconds on up to 6 GPUs within formula (2)",
-        exhaustive=True,
         assumptions=WITHIN + " Minima may bind.",
-        relaxed="",
     ),
-    Claim(
+    _example(
         name="two_job_smaller_first",
         source="Aryl, section 5.1, Tables 2 and 3",
         statement="With the jobs of Table 2 it is best to satisfy job B first, whose running time is the shorter.",
         reading="of all splits, not of the three in Table 3 alone.",
         instances=lambda rng: [smaller_workload_first()],
         breaks=_smaller_first_errs,
-        scope="the example",
-        exhaustive=True,
-        assumptions="the printed data; a worker counts as a GPU.",
-        relaxed="",
         others=(
             Reading(
                 "of any two jobs of equal minima and equal maxima within formula (2), on up to 10 GPUs, the one of the "
@@ -209,7 +196,7 @@ CLAIMS: list[Claim] = [
             ),
         ),
     ),
-    Claim(
+    _example(
         name="two_job_smaller_first_not_always",
         source="Aryl, section 5.1, Table 4",
         statement="With the jobs of Table 4 it is not best to satisfy job B first, although its running time is the "
@@ -217,9 +204,5 @@ CLAIMS: list[Claim] = [
         reading="another split has a smaller average completion time.",
         instances=lambda rng: [smaller_maximum_first()],
         breaks=_smaller_first_is_best,
-        scope="the example",
-        exhaustive=True,
-        assumptions="the printed data; a worker counts as a GPU.",
-        relaxed="",
     ),
 ]
