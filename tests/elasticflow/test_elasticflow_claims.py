@@ -10,36 +10,13 @@ import numpy as np
 import pyomo.environ as pyo
 import pytest
 
-import formulations
 from heuristics.elasticflow.minimum_satisfactory_share import progressive_filling
-from instances.elasticflow.allocation import ElasticFlowAllocation, equal_jobs, two_idle_gpus
-from instances.elasticflow.minimum_satisfactory_share import MinimumSatisfactoryShare, turned_away
+from instances.elasticflow.allocation import equal_jobs
+from instances.elasticflow.minimum_satisfactory_share import MinimumSatisfactoryShare
 from validation.claims.elasticflow import allocation, minimum_satisfactory_share, placement
-from validation.claims.elasticflow.sharing import least_gpu_time, speeds_up
+from validation.claims.elasticflow.sharing import alike
 
 from ..claims import every
-
-
-def least(instance: Any) -> float | None:
-    solution = formulations.solve(instance)
-    assert solution.status in ("optimal", "infeasible")
-    return solution.objective
-
-
-def test_the_least_gpu_time_is_the_optimum() -> None:
-    sets = every(140, minimum_satisfactory_share._concave(2, 3), 35)
-    found = [least_gpu_time(instance) for instance in sets]
-    assert found == [least(instance) for instance in sets]
-    assert None in found
-    assert least_gpu_time(turned_away()) == least(turned_away())
-
-
-def test_the_least_gpu_time_with_useful_gpus_is_the_optimum() -> None:
-    sets = every(20, allocation._alike(), 60)
-    found = [least_gpu_time(instance, useful=True) for instance in sets]
-    assert found == [least(instance) for instance in sets]
-    plain = [least_gpu_time(instance) for instance in sets]
-    assert any(one != other for one, other in zip(found, plain, strict=True))
 
 
 def has_fractional_plan(instance: MinimumSatisfactoryShare) -> bool:
@@ -61,10 +38,7 @@ def has_fractional_plan(instance: MinimumSatisfactoryShare) -> bool:
 
 def test_parts_of_gpus_are_as_good_as_fractions() -> None:
     sets = every(13, minimum_satisfactory_share._linear(2, 2, 3), 65)
-    found = []
-    for instance in sets:
-        parts = math.lcm(*instance.throughputs[:, 1].astype(int).tolist())
-        found.append(least_gpu_time(instance, parts=parts) is not None)
+    found = [minimum_satisfactory_share._has_plan(instance, fractions=True) for instance in sets]
     assert found == [has_fractional_plan(instance) for instance in sets]
     assert len(set(found)) == 2
 
@@ -92,7 +66,7 @@ def test_sets_of_jobs_are_all_there_once() -> None:
 
 
 def test_sets_of_one_curve_are_all_there_once() -> None:
-    listed = list(minimum_satisfactory_share._three_alike())
+    listed = list(alike(MinimumSatisfactoryShare))
     jobs = [tuple(sorted(zip(one.iterations, one.deadlines, strict=True))) for one in listed]
     assert len(set(jobs)) == len(jobs)
     # 3 + 6 + 9 jobs; sets of one, two and three of them.
@@ -133,21 +107,6 @@ def test_levels_of_powers_of_two_as_printed_can_give_three() -> None:
     assert minimum_satisfactory_share._fill_by_powers_of_two(curve, 4.0, free) is None
 
 
-def test_useful_gpus_are_those_of_the_instance() -> None:
-    instance = two_idle_gpus()
-    curves = instance.throughputs.astype(int).tolist()
-    doubled = ElasticFlowAllocation(
-        num_gpus=4,
-        iterations=instance.iterations,
-        deadlines=instance.deadlines,
-        throughputs=2 * instance.throughputs,
-    )
-    curves = doubled.throughputs.astype(int).tolist()
-    for gpus in itertools.product(range(5), repeat=2):
-        faster = doubled.faster_now(np.array([[each, 0] for each in gpus])).any()
-        assert speeds_up(curves, gpus) == faster
-
-
 @pytest.mark.parametrize(("num_gpus", "layouts"), [(1, 2), (2, 5), (3, 10), (4, 26), (8, 677)])
 def test_layouts_are_all_there_once(num_gpus: int, layouts: int) -> None:
     # Of 2 s GPUs: one block, or anything on the one and on the other half.
@@ -165,5 +124,5 @@ def test_sizes_are_all_there_once() -> None:
 
 
 def test_fitting_on_servers() -> None:
-    assert placement._fit((2, 2, 1, 1), (3, 3))
-    assert not placement._fit((2, 2, 2), (3, 3))
+    assert placement._splits_a_job(placement._cluster(6, (), (2, 2, 1, 1))) is None
+    assert placement._splits_a_job(placement._cluster(6, (), (2, 2, 2))) is not None

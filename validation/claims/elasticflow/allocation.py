@@ -11,10 +11,12 @@ import numpy as np
 from heuristics.elasticflow.allocation import greedy_marginal_return, greedy_marginal_return_repaired
 from heuristics.elasticflow.filling import fill_job, fill_jobs
 from instances.elasticflow.allocation import ElasticFlowAllocation, overrun, overrun_by_moment
+from instances.elasticflow.minimum_satisfactory_share import MinimumSatisfactoryShare
 from instances.elasticflow.sharing import SlotPlan
-from validation.claims.elasticflow.sharing import least_gpu_time, sets_of_one_curve
-from validation.claims.plans import OPTIMAL, plans_of
-from validation.kinds.claims import Claim, Reading
+from validation.claims.claim import Claim, Reading
+from validation.claims.elasticflow.sharing import ALIKE, alike
+from validation.claims.plans import OPTIMAL, better_than, plans_of
+from validation.testing.second_opinion import optimum
 from validation.testing.transform import take
 
 __all__ = ["CLAIMS"]
@@ -54,59 +56,59 @@ def _grown(instance: ElasticFlowAllocation, serve: Method) -> list[tuple[Elastic
     return [(each, plan) for each, plan in found if plan is not None]
 
 
-def _breaks(instance: ElasticFlowAllocation, serve: Method, *rules: str) -> str:
-    """Describe how Algorithm 2's plans break one of the rules, however ties are broken."""
+def _breaks(instance: ElasticFlowAllocation, serve: Method, *rules: str) -> str | None:
+    """Describe how Algorithm 2's plans break one of the rules, or any, however ties are broken."""
     broken = [
-        [violation for violation in each.violations(plan) if violation.rule in rules]
+        [violation for violation in each.violations(plan) if not rules or violation.rule in rules]
         for each, plan in _grown(instance, serve)
     ]
-    return f"its plan breaks a rule however ties are broken: {broken[0][0]}" if broken and all(broken) else ""
+    return f"its plan breaks a rule however ties are broken: {broken[0][0]}" if broken and all(broken) else None
 
 
-def _misses(instance: ElasticFlowAllocation, serve: Method) -> str:
+def _misses(instance: ElasticFlowAllocation, serve: Method) -> str | None:
     return _breaks(instance, serve, "work", "capacity")
 
 
-def _idles(instance: ElasticFlowAllocation, serve: Method) -> str:
+def _idles(instance: ElasticFlowAllocation, serve: Method) -> str | None:
     return _breaks(instance, serve, "no_useful_idle_gpu")
 
 
-def _not_optimal(instance: ElasticFlowAllocation, serve: Method) -> str:
+def _not_optimal(instance: ElasticFlowAllocation, serve: Method) -> str | None:
     """Describe how Algorithm 2's plans break (5) to (7) or take too much GPU time, however ties are broken."""
-    plans = _grown(instance, serve)
-    takes = [int(each.objective(plan)) for each, plan in plans if not each.violations(plan)]
-    if not plans:
-        return ""
+    takes = [int(each.objective(plan)) for each, plan in _grown(instance, serve) if not each.violations(plan)]
     if not takes:
-        each, plan = plans[0]
-        return f"its plan breaks a rule however ties are broken: {each.violations(plan)[0]}"
-    least = least_gpu_time(instance, useful=True)
-    if least is None or min(takes) <= least:
-        return ""
-    return f"it takes {min(takes)} GPU-slots or more however ties are broken, {least} would do"
+        return _breaks(instance, serve)
+    if (least := better_than(instance, min(takes))) is None:
+        return None
+    return f"it takes {min(takes)} GPU-slots or more however ties are broken, {least:g} would do"
 
 
-def _loses_the_optimum(instance: ElasticFlowAllocation) -> str:
+def _loses_the_optimum(instance: ElasticFlowAllocation) -> str | None:
     """Describe how Algorithm 2, repaired, ends above the least GPU time although it starts from it."""
     shares = fill_jobs(instance, np.arange(instance.num_jobs))
-    if shares is None or shares.sum() != least_gpu_time(instance):
-        return ""
+    # Without (7), jobs are those of minimum satisfactory shares.
+    fields = {name: getattr(instance, name) for name in ("num_gpus", "iterations", "deadlines", "throughputs")}
+    if shares is None or shares.sum() != optimum(MinimumSatisfactoryShare(**fields)):
+        return None
     return _not_optimal(instance, greedy_marginal_return_repaired)
 
 
-def _hands_out_worse(instance: ElasticFlowAllocation) -> str:
-    """Describe how another way of handing out the idle GPUs of slot 0 takes less, when Algorithm 1 fills the rest."""
+def _hands_out_worse(instance: ElasticFlowAllocation) -> str | None:
+    """Describe how another way of handing out the idle GPUs of slot 0 takes less, when Algorithm 1 fills the rest.
+
+    All these ways are tried here: the reference would fill the other slots in any way.
+    """
     shares = fill_jobs(instance, np.arange(instance.num_jobs))
     plans = _grown(instance, greedy_marginal_return_repaired)
     if shares is None or not plans:
-        return ""
+        return None
     takes = min(int(each.objective(plan)) for each, plan in plans)
     counts = (range(now, instance.num_gpus + 1) for now in shares[:, 0].tolist())
     for now in itertools.product(*counts):
         plan = _filled(instance, now) if sum(now) <= instance.num_gpus else None
         if plan is not None and not instance.violations(plan) and instance.objective(plan) < takes:
             return f"it takes {takes} GPU-slots, {instance.objective(plan):g} with {list(now)} GPUs in slot 0"
-    return ""
+    return None
 
 
 def _filled(instance: ElasticFlowAllocation, now: tuple[int, ...]) -> SlotPlan | None:
@@ -121,17 +123,6 @@ def _filled(instance: ElasticFlowAllocation, now: tuple[int, ...]) -> SlotPlan |
             return None
         gpus[job, 1:end] = rest
     return SlotPlan(gpus=gpus)
-
-
-def _alike() -> Iterator[ElasticFlowAllocation]:
-    """Yield up to three jobs that do 2 iterations in a slot on one GPU, and 3 on both."""
-    return sets_of_one_curve(ElasticFlowAllocation, (0, 2, 3), most_jobs=3, most_slots=3)
-
-
-_ALIKE = (
-    "up to 3 jobs of one concave curve, 2 iterations per slot on one GPU and 3 on two, with deadlines of 1 to 3 slots, "
-    "on 2 GPUs"
-)
 
 
 def _pairs() -> Iterator[ElasticFlowAllocation]:
@@ -169,99 +160,84 @@ def _some(rng: np.random.Generator) -> Iterator[ElasticFlowAllocation]:
 
 _THEOREM_2 = "Algorithm 2 solves the resource allocation problem (4) to (7) optimally when scaling curves are concave."
 
+_claim = partial(
+    Claim,
+    instances=lambda rng: alike(ElasticFlowAllocation),
+    scope=ALIKE,
+    exhaustive=True,
+    assumptions=_KEPT,
+    relaxed="",
+)
+
+
+def _reading(text: str, breaks: Callable[..., str | None], serve: Method, *beside: str) -> Reading:
+    """Return a reading of Algorithm 2, whose plan is shown, and those of others beside it."""
+    return Reading(text, partial(breaks, serve=serve), plans=plans_of((_ALGORITHM, serve), *beside))
+
+
 CLAIMS: list[Claim] = [
-    Claim(
+    _claim(
         name="algorithm_2_keeps_deadlines",
         source="ElasticFlow, section 4.2, Algorithm 2",
         statement="Whatever Algorithm 2 gives out, all jobs meet their deadlines.",
         reading=f"{_SLOT}: its plan keeps (5) and (6), at least for some way of breaking ties.",
-        assumptions=_KEPT,
-        relaxed="",
         instances=lambda rng: itertools.chain([overrun(), overrun_by_moment()], itertools.islice(_some(rng), 200)),
-        breaks=lambda instance: _misses(instance, _BY_SLOT),
+        breaks=partial(_misses, serve=_BY_SLOT),
         scope="two sets of 4 jobs on 3 and 4 GPUs, with deadlines of up to 8 slots; random: 2 or 3 jobs on 2 to 4 "
         "GPUs, with deadlines of 1 to 5 slots; all of concave curves",
+        exhaustive=False,
         shrink=False,
         others=(
-            Reading(
-                f"{_MOMENT}.",
-                lambda instance: _misses(instance, _BY_MOMENT),
-                plans=plans_of((_ALGORITHM, _BY_MOMENT)),
-            ),
-            Reading(f"{_RATE}.", lambda instance: _misses(instance, _BY_RATE)),
-            Reading(
+            _reading(f"{_MOMENT}.", _misses, _BY_MOMENT),
+            _reading(f"{_RATE}.", _misses, _BY_RATE),
+            _reading(
                 "lines 10 and 23 asking whether a job is faster with one more GPU, and line 15 as printed, with the G "
                 "of all GPUs.",
-                lambda instance: _misses(instance, _BY_RATE_AND_ORDER),
-                plans=plans_of((_ALGORITHM, _BY_RATE_AND_ORDER)),
+                _misses,
+                _BY_RATE_AND_ORDER,
             ),
         ),
     ),
-    Claim(
+    _claim(
         name="algorithm_2_uses_idle_gpus",
         source="ElasticFlow, section 4.2, (7) and Algorithm 2",
         statement="Algorithm 2 leaves no GPU idle in the next slot that would speed up a job.",
         reading=f"{_SLOT}: its plan keeps (7), at least for some way of breaking ties.",
-        assumptions=_KEPT,
-        relaxed="",
-        instances=lambda rng: _alike(),
-        breaks=lambda instance: _idles(instance, _BY_SLOT),
-        scope=_ALIKE,
-        exhaustive=True,
+        breaks=partial(_idles, serve=_BY_SLOT),
         plans=plans_of((_ALGORITHM, _BY_SLOT)),
         others=(
-            Reading(
-                f"{_MOMENT}.",
-                lambda instance: _idles(instance, _BY_MOMENT),
-                plans=plans_of((_ALGORITHM, _BY_MOMENT)),
-            ),
-            Reading(f"{_RATE}.", lambda instance: _idles(instance, _BY_RATE)),
+            _reading(f"{_MOMENT}.", _idles, _BY_MOMENT),
+            _reading(f"{_RATE}.", _idles, _BY_RATE),
         ),
     ),
-    Claim(
+    _claim(
         name="algorithm_2_least_gpu_time",
         source="ElasticFlow, section 4.2, Theorem 2",
         statement=_THEOREM_2,
         reading=f"{_SLOT}: its plan keeps (5) to (7) and no other that does takes fewer GPU-slots, at least for some "
         "way of breaking ties.",
-        assumptions=_KEPT,
-        relaxed="",
-        instances=lambda rng: _alike(),
-        breaks=lambda instance: _not_optimal(instance, _BY_SLOT),
-        scope=_ALIKE,
-        exhaustive=True,
+        breaks=partial(_not_optimal, serve=_BY_SLOT),
         plans=plans_of((_ALGORITHM, _BY_SLOT), OPTIMAL),
         others=(
-            Reading(
-                f"{_MOMENT}.",
-                lambda instance: _not_optimal(instance, _BY_MOMENT),
-                plans=plans_of((_ALGORITHM, _BY_MOMENT), OPTIMAL),
-            ),
-            Reading(
-                f"{_RATE}.",
-                lambda instance: _not_optimal(instance, _BY_RATE),
-                plans=plans_of((_ALGORITHM, _BY_RATE), OPTIMAL),
-            ),
+            _reading(f"{_MOMENT}.", _not_optimal, _BY_MOMENT, OPTIMAL),
+            _reading(f"{_RATE}.", _not_optimal, _BY_RATE, OPTIMAL),
             Reading(
                 f"{_FRESH}.",
-                lambda instance: _not_optimal(instance, greedy_marginal_return_repaired),
+                partial(_not_optimal, serve=greedy_marginal_return_repaired),
                 plans=plans_of("greedy_marginal_return_repaired", OPTIMAL),
             ),
         ),
     ),
-    Claim(
+    _claim(
         name="algorithm_2_from_least_shares",
         source="ElasticFlow, section 4.2, Theorem 2",
         statement=_THEOREM_2,
         reading="a weaker one: jobs are served while they are faster with one more GPU, with priorities and plans that "
         "are always up to date, and only where the shares of Algorithm 1, from which it starts, meet the deadlines at "
         "the least GPU time.",
-        assumptions=_KEPT,
-        relaxed="",
         instances=lambda rng: _pairs(),
         breaks=_loses_the_optimum,
         scope=_PAIRS,
-        exhaustive=True,
         plans=plans_of("greedy_marginal_return_repaired", OPTIMAL),
         others=(
             Reading(

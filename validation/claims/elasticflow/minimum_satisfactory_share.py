@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,9 +17,10 @@ from heuristics.elasticflow.minimum_satisfactory_share import progressive_fillin
 from instances.elasticflow.minimum_satisfactory_share import MinimumSatisfactoryShare
 from instances.elasticflow.sharing import DeadlineJobs, SlotPlan
 from instances.schema import FloatArray, IntArray
-from validation.claims.elasticflow.sharing import least_gpu_time, sets, sets_of_one_curve
-from validation.claims.plans import OPTIMAL, plans_of
-from validation.kinds.claims import Claim, Reading
+from validation.claims.claim import Claim, Reading
+from validation.claims.elasticflow.sharing import ALIKE, alike, sets
+from validation.claims.plans import OPTIMAL, better_than, plans_of
+from validation.testing.second_opinion import optimum
 from validation.testing.transform import take
 
 __all__ = ["CLAIMS"]
@@ -40,27 +43,34 @@ def _condition(instance: DeadlineJobs[Any], *, rounded: bool = False) -> bool:
     )
 
 
-def _least(instance: MinimumSatisfactoryShare, *, fractions: bool) -> int | None:
-    """Return the least GPU time of whole GPUs, or of fractions; None where there is no plan."""
-    # Whatever can be done with parts of GPUs can be done with parts that all GPU times are multiples of.
-    parts = math.lcm(*(int(curve[1]) for curve in instance.throughputs)) if fractions else 1
-    return least_gpu_time(instance, parts=parts)
+def _in_parts(instance: MinimumSatisfactoryShare) -> MinimumSatisfactoryShare:
+    """Return the jobs of linear curves with every GPU divided into parts, each of which does what a GPU did.
+
+    Whatever can be done with fractions of GPUs can be done with parts that all GPU times are multiples of.
+    """
+    parts = math.lcm(*(int(curve[1]) for curve in instance.throughputs))
+    return replace(
+        instance,
+        num_gpus=parts * instance.num_gpus,
+        iterations=parts * instance.iterations,
+        throughputs=np.outer(instance.throughputs[:, 1], np.arange(parts * instance.num_gpus + 1)),
+    )
 
 
-def _unnecessary(instance: MinimumSatisfactoryShare, *, fractions: bool = False) -> str:
-    if _condition(instance) or _least(instance, fractions=fractions) is None:
-        return ""
+def _has_plan(instance: MinimumSatisfactoryShare, *, fractions: bool) -> bool:
+    return optimum(_in_parts(instance) if fractions else instance) is not None
+
+
+def _unnecessary(instance: MinimumSatisfactoryShare, *, fractions: bool = False) -> str | None:
+    if _condition(instance) or not _has_plan(instance, fractions=fractions):
+        return None
     return "there is a plan, although the condition does not hold"
 
 
-def _insufficient(instance: MinimumSatisfactoryShare, *, fractions: bool = False, rounded: bool = False) -> str:
-    if not _condition(instance, rounded=rounded) or _least(instance, fractions=fractions) is not None:
-        return ""
-    return (
-        "the condition holds, but there is no plan"
-        if fractions
-        else "the condition holds, but in whole GPUs there is no plan"
-    )
+def _insufficient(instance: MinimumSatisfactoryShare, *, fractions: bool = False, rounded: bool = False) -> str | None:
+    if not _condition(instance, rounded=rounded) or _has_plan(instance, fractions=fractions):
+        return None
+    return f"the condition holds, but {'' if fractions else 'in whole GPUs '}there is no plan"
 
 
 def _linear(
@@ -77,9 +87,6 @@ def _linear(
     )
 
 
-_THEOREM_1 = "With linear scaling curves, all jobs can meet their deadlines if, and only if, for each job the GPU time \
-of the jobs due no later than it fits into the cluster before its deadline."
-
 _LINEAR_KEPT = "linear curves, all jobs known at the start, no cost of changing GPUs."
 
 _FRACTIONS = (
@@ -88,44 +95,34 @@ _FRACTIONS = (
 )
 
 
-def _small_linear() -> Iterator[MinimumSatisfactoryShare]:
-    return itertools.chain(_linear(2, 2, 3), _linear(3, 1, 3, fewest_jobs=3))
-
-
-_SMALL_LINEAR = (
-    "up to 3 jobs of linear curves of 1 to 3 iterations per GPU and slot, with deadlines of 1 slot, or of 1 or 2 where "
-    "they are 2 at most, on up to 2 GPUs"
+_theorem_1 = partial(
+    Claim,
+    source="ElasticFlow, section 4.1, Theorem 1",
+    statement="With linear scaling curves, all jobs can meet their deadlines if, and only if, for each job the GPU "
+    "time of the jobs due no later than it fits into the cluster before its deadline.",
+    instances=lambda rng: itertools.chain(_linear(2, 2, 3), _linear(3, 1, 3, fewest_jobs=3)),
+    scope="up to 3 jobs of linear curves of 1 to 3 iterations per GPU and slot, with deadlines of 1 slot, or of 1 or 2 "
+    "where they are 2 at most, on up to 2 GPUs",
+    exhaustive=True,
+    assumptions=_LINEAR_KEPT,
+    relaxed="",
 )
 
 _LINEAR = [
-    Claim(
+    _theorem_1(
         name="edf_condition_necessary",
-        source="ElasticFlow, section 4.1, Theorem 1",
-        statement=_THEOREM_1,
         reading=f"only if: wherever there is a plan, the condition holds; {_FRACTIONS}.",
-        assumptions=_LINEAR_KEPT,
-        relaxed="",
-        instances=lambda rng: _small_linear(),
-        breaks=lambda instance: _unnecessary(instance, fractions=True),
-        scope=_SMALL_LINEAR,
-        exhaustive=True,
+        breaks=partial(_unnecessary, fractions=True),
         others=(
             Reading(
                 "only if: wherever there is a plan of whole GPUs in whole slots, the condition holds.", _unnecessary
             ),
         ),
     ),
-    Claim(
+    _theorem_1(
         name="edf_condition_sufficient",
-        source="ElasticFlow, section 4.1, Theorem 1",
-        statement=_THEOREM_1,
         reading=f"if: wherever the condition holds, there is a plan; {_FRACTIONS}.",
-        assumptions=_LINEAR_KEPT,
-        relaxed="",
-        instances=lambda rng: _small_linear(),
-        breaks=lambda instance: _insufficient(instance, fractions=True),
-        scope=_SMALL_LINEAR,
-        exhaustive=True,
+        breaks=partial(_insufficient, fractions=True),
         others=(
             Reading(
                 "if: wherever the condition holds, there is a plan of whole GPUs in whole slots, as in (2) and (3).",
@@ -133,7 +130,7 @@ _LINEAR = [
             ),
             Reading(
                 "if: the same, with the GPU time of each job rounded up to whole GPU-slots.",
-                lambda instance: _insufficient(instance, rounded=True),
+                partial(_insufficient, rounded=True),
             ),
         ),
     ),
@@ -164,37 +161,36 @@ def _renumbered(instance: MinimumSatisfactoryShare) -> Iterator[MinimumSatisfact
             yield take(instance, "n", order)
 
 
-def _finds_none(instance: MinimumSatisfactoryShare, method: Method = progressive_filling) -> str:
+def _finds_none(instance: MinimumSatisfactoryShare, method: Method = progressive_filling) -> str | None:
     """Describe how Algorithm 1 finds no plan where there is one, however ties are broken."""
-    if any(method(each) is not None for each in _renumbered(instance)):
-        return ""
-    least = least_gpu_time(instance)
-    if least is None:
-        return ""
+    if any(method(each) is not None for each in _renumbered(instance)) or (least := optimum(instance)) is None:
+        return None
     return f"it finds no plan however ties are broken, there is one of {least} GPU-slots"
 
 
-def _late(instance: MinimumSatisfactoryShare, method: Method = progressive_filling) -> str:
-    plan = method(instance)
+def _late(instance: MinimumSatisfactoryShare) -> str | None:
+    plan = progressive_filling(instance)
     broken = instance.violations(plan) if plan is not None else []
-    return f"its plan breaks a rule: {broken[0]}" if broken else ""
+    return f"its plan breaks a rule: {broken[0]}" if broken else None
 
 
-def _wastes(instance: MinimumSatisfactoryShare, method: Method = progressive_filling) -> str:
+def _wastes(instance: MinimumSatisfactoryShare) -> str | None:
     """Describe how Algorithm 1 takes more GPU time than is needed, however ties are broken."""
-    plans = [(each, method(each)) for each in _renumbered(instance)]
+    plans = [(each, progressive_filling(each)) for each in _renumbered(instance)]
     takes = [int(each.objective(plan)) for each, plan in plans if plan is not None]
-    least = least_gpu_time(instance) if takes else None
-    if least is None or min(takes) <= least:
-        return ""
-    return f"it takes {min(takes)} GPU-slots or more however ties are broken, {least} would do"
+    if not takes or (least := better_than(instance, min(takes))) is None:
+        return None
+    return f"it takes {min(takes)} GPU-slots or more however ties are broken, {least:g} would do"
 
 
-def _one_job_wastes(instance: MinimumSatisfactoryShare) -> str:
-    """Describe how a job takes more GPU time than it needs on what the jobs before it have left."""
+def _one_job_wastes(instance: MinimumSatisfactoryShare) -> str | None:
+    """Describe how a job takes more GPU time than it needs on what the jobs before it have left.
+
+    That differs by slot, which the reference does not know: all ways to run the job are tried here.
+    """
     plan = progressive_filling(instance)
     if plan is None:
-        return ""
+        return None
     free = np.full(instance.horizon, instance.num_gpus)
     for job in np.argsort(instance.deadlines, kind="stable").tolist():
         curve, end = instance.throughputs[job], int(instance.deadlines[job])
@@ -204,143 +200,11 @@ def _one_job_wastes(instance: MinimumSatisfactoryShare) -> str:
         if takes > least:
             return f"job {job} takes {takes} GPU-slots, {least} would do on what the jobs before it have left"
         free -= plan.gpus[job]
-    return ""
+    return None
 
 
 def _concave(most_jobs: int, most_gpus: int = 2, most_slots: int = 2) -> Iterator[MinimumSatisfactoryShare]:
     return sets(MinimumSatisfactoryShare, most_jobs=most_jobs, most_gpus=most_gpus, most_slots=most_slots, most_gain=2)
-
-
-def _three_alike() -> Iterator[MinimumSatisfactoryShare]:
-    """Yield up to three jobs that do 2 iterations in a slot on one GPU, and 3 on both."""
-    return sets_of_one_curve(MinimumSatisfactoryShare, (0, 2, 3), most_jobs=3, most_slots=3)
-
-
-_THREE_ALIKE = (
-    "up to 3 jobs of one concave curve, 2 iterations per slot on one GPU and 3 on two, with deadlines of 1 to 3 slots, "
-    "on 2 GPUs"
-)
-
-_KEPT = "concave curves that rise with every GPU, all jobs known at the start, no cost of changing GPUs."
-
-_FLAT_TOO = (
-    "concave curves, all jobs known at the start, no cost of changing GPUs. Curves may end flat, which is concave too."
-)
-
-_DECIDES = (
-    "If a job finds no number of GPUs, then not all of the jobs can meet their deadlines: progressive filling decides "
-    "whether they can."
-)
-
-_PROGRESSIVE_FILLING = [
-    Claim(
-        name="progressive_filling_keeps_deadlines",
-        source="ElasticFlow, section 4.1, Algorithm 1",
-        statement="Jobs that admission control admits meet their deadlines.",
-        reading="whatever plan Algorithm 1 finds does all the work in time on the GPUs there are.",
-        assumptions=_FLAT_TOO,
-        relaxed="",
-        instances=lambda rng: itertools.chain(_three_alike(), _concave(2)),
-        breaks=_late,
-        scope=_THREE_ALIKE + "; up to 2 jobs of concave curves whose first GPU does 1 or 2 iterations per slot, with "
-        "deadlines of 1 or 2 slots, on up to 2 GPUs",
-        exhaustive=True,
-    ),
-    Claim(
-        name="progressive_filling_complete",
-        source="ElasticFlow, section 4.1, Algorithm 1",
-        statement=_DECIDES,
-        reading="as printed, with slots filled from the deadline backwards (line 14), it finds a plan whenever there "
-        "is one, at least for some way of breaking ties between deadlines.",
-        assumptions=_KEPT,
-        relaxed="",
-        instances=lambda rng: _three_alike(),
-        breaks=_finds_none,
-        scope=_THREE_ALIKE,
-        exhaustive=True,
-        plans=plans_of(OPTIMAL),
-        others=(
-            Reading(
-                "the same, with slots filled from the first one to the deadline.",
-                lambda instance: _finds_none(instance, _forwards),
-            ),
-        ),
-    ),
-    Claim(
-        name="progressive_filling_complete_linear",
-        source="ElasticFlow, section 4.1, Algorithm 1",
-        statement=_DECIDES,
-        reading="with linear curves, from which the text takes its intuition, it finds a plan of whole GPUs whenever "
-        "there is one.",
-        assumptions=_LINEAR_KEPT,
-        relaxed="",
-        instances=lambda rng: itertools.chain(_linear(2, 2, 2), _linear(3, 3, 1, fewest_jobs=3)),
-        breaks=_finds_none,
-        scope="up to 2 jobs of linear curves of 1 or 2 iterations per GPU and slot, with deadlines of 1 or 2 slots, or "
-        "3 jobs of 1 iteration, with deadlines of 1 to 3, on up to 2 GPUs",
-        exhaustive=True,
-        others=(
-            Reading(
-                "the same, with slots filled from the first one to the deadline.",
-                lambda instance: _finds_none(instance, _forwards),
-            ),
-        ),
-    ),
-    Claim(
-        name="progressive_filling_complete_one_job",
-        source="ElasticFlow, section 4.1, Algorithm 1",
-        statement=_DECIDES,
-        reading="for a job that has the cluster to itself, it finds a plan whenever there is one.",
-        assumptions=_FLAT_TOO,
-        relaxed="",
-        instances=lambda rng: _concave(1, 4, 3),
-        breaks=_finds_none,
-        scope="a job of a concave curve whose first GPU does 1 or 2 iterations per slot, with a deadline of 1 to 3 "
-        "slots, on up to 4 GPUs",
-        exhaustive=True,
-    ),
-    Claim(
-        name="progressive_filling_least_gpu_time",
-        source="ElasticFlow, section 4.1, minimum satisfactory share",
-        statement="The GPU time is least when jobs run on their minimum satisfactory shares.",
-        reading="of each job by itself: on what the jobs before it have left, no other plan for it takes fewer "
-        "GPU-slots.",
-        assumptions=_KEPT,
-        relaxed="",
-        instances=lambda rng: _three_alike(),
-        breaks=_one_job_wastes,
-        scope=_THREE_ALIKE,
-        exhaustive=True,
-        others=(
-            Reading(
-                "of all jobs together: where Algorithm 1 finds a plan, no other plan takes fewer GPU-slots, at least "
-                "for some way of breaking ties between deadlines.",
-                _wastes,
-                plans=plans_of("progressive_filling", OPTIMAL),
-            ),
-        ),
-    ),
-    Claim(
-        name="powers_of_two_stay_powers_of_two",
-        source="ElasticFlow, section 4.1, Algorithm 1, line 15, and section 4.3",
-        statement="Every job runs on a power of two of GPUs.",
-        reading="the levels of Algorithm 1 are powers of two, and min() is rounded down to one.",
-        assumptions="concave curves of which only powers of two are used; the cluster's number of GPUs is a power of "
-        "two, as in the paper.",
-        relaxed="",
-        instances=lambda rng: _concave_on_four(),
-        breaks=lambda instance: _other_numbers(instance, rounded=True),
-        scope="up to 2 jobs whose first GPU does 1 or 2 iterations per slot, on a concave curve, with a deadline of "
-        "one slot, on 4 GPUs",
-        exhaustive=True,
-        others=(
-            Reading(
-                "the levels of Algorithm 1 are powers of two, and min() is that of line 15 as printed.",
-                lambda instance: _other_numbers(instance, rounded=False),
-            ),
-        ),
-    ),
-]
 
 
 def _concave_on_four() -> Iterator[MinimumSatisfactoryShare]:
@@ -351,7 +215,7 @@ def _concave_on_four() -> Iterator[MinimumSatisfactoryShare]:
     )
 
 
-def _other_numbers(instance: MinimumSatisfactoryShare, *, rounded: bool) -> str:
+def _other_numbers(instance: MinimumSatisfactoryShare, *, rounded: bool) -> str | None:
     """Describe a number of GPUs, no power of two, that Algorithm 1 with levels of powers of two gives a job."""
     free = np.full(instance.horizon, instance.num_gpus)
     for job in np.argsort(instance.deadlines, kind="stable").tolist():
@@ -362,12 +226,12 @@ def _other_numbers(instance: MinimumSatisfactoryShare, *, rounded: bool) -> str:
         else:
             gpus = _fill_by_powers_of_two(curve, need, free[:end])
         if gpus is None:
-            return ""
+            return None
         odd = np.flatnonzero(gpus & (gpus - 1))
         if odd.size:
             return f"job {job} gets {gpus[odd[0]]} GPUs in slot {odd[0]}"
         free[:end] -= gpus
-    return ""
+    return None
 
 
 def _fill_by_powers_of_two(curve: FloatArray, need: float, free: IntArray) -> IntArray | None:
@@ -379,6 +243,104 @@ def _fill_by_powers_of_two(curve: FloatArray, need: float, free: IntArray) -> In
             if curve[gpus].sum() >= need:
                 return gpus
     return None
+
+
+_KEPT = "concave curves that rise with every GPU, all jobs known at the start, no cost of changing GPUs."
+
+_FLAT_TOO = (
+    "concave curves, all jobs known at the start, no cost of changing GPUs. Curves may end flat, which is concave too."
+)
+
+_claim = partial(
+    Claim,
+    source="ElasticFlow, section 4.1, Algorithm 1",
+    instances=lambda rng: alike(MinimumSatisfactoryShare),
+    scope=ALIKE,
+    exhaustive=True,
+    assumptions=_KEPT,
+    relaxed="",
+)
+_decides = partial(
+    _claim,
+    statement="If a job finds no number of GPUs, then not all of the jobs can meet their deadlines: progressive "
+    "filling decides whether they can.",
+    breaks=_finds_none,
+)
+_FORWARDS = Reading(
+    "the same, with slots filled from the first one to the deadline.", partial(_finds_none, method=_forwards)
+)
+
+_PROGRESSIVE_FILLING = [
+    _claim(
+        name="progressive_filling_keeps_deadlines",
+        statement="Jobs that admission control admits meet their deadlines.",
+        reading="whatever plan Algorithm 1 finds does all the work in time on the GPUs there are.",
+        assumptions=_FLAT_TOO,
+        instances=lambda rng: itertools.chain(alike(MinimumSatisfactoryShare), _concave(2)),
+        breaks=_late,
+        scope=ALIKE + "; up to 2 jobs of concave curves whose first GPU does 1 or 2 iterations per slot, with "
+        "deadlines of 1 or 2 slots, on up to 2 GPUs",
+    ),
+    _decides(
+        name="progressive_filling_complete",
+        reading="as printed, with slots filled from the deadline backwards (line 14), it finds a plan whenever there "
+        "is one, at least for some way of breaking ties between deadlines.",
+        plans=plans_of(OPTIMAL),
+        others=(_FORWARDS,),
+    ),
+    _decides(
+        name="progressive_filling_complete_linear",
+        reading="with linear curves, from which the text takes its intuition, it finds a plan of whole GPUs whenever "
+        "there is one.",
+        assumptions=_LINEAR_KEPT,
+        instances=lambda rng: itertools.chain(_linear(2, 2, 2), _linear(3, 3, 1, fewest_jobs=3)),
+        scope="up to 2 jobs of linear curves of 1 or 2 iterations per GPU and slot, with deadlines of 1 or 2 slots, or "
+        "3 jobs of 1 iteration, with deadlines of 1 to 3, on up to 2 GPUs",
+        others=(_FORWARDS,),
+    ),
+    _decides(
+        name="progressive_filling_complete_one_job",
+        reading="for a job that has the cluster to itself, it finds a plan whenever there is one.",
+        assumptions=_FLAT_TOO,
+        instances=lambda rng: _concave(1, 4, 3),
+        scope="a job of a concave curve whose first GPU does 1 or 2 iterations per slot, with a deadline of 1 to 3 "
+        "slots, on up to 4 GPUs",
+    ),
+    _claim(
+        name="progressive_filling_least_gpu_time",
+        source="ElasticFlow, section 4.1, minimum satisfactory share",
+        statement="The GPU time is least when jobs run on their minimum satisfactory shares.",
+        reading="of each job by itself: on what the jobs before it have left, no other plan for it takes fewer "
+        "GPU-slots.",
+        breaks=_one_job_wastes,
+        others=(
+            Reading(
+                "of all jobs together: where Algorithm 1 finds a plan, no other plan takes fewer GPU-slots, at least "
+                "for some way of breaking ties between deadlines.",
+                _wastes,
+                plans=plans_of("progressive_filling", OPTIMAL),
+            ),
+        ),
+    ),
+    _claim(
+        name="powers_of_two_stay_powers_of_two",
+        source="ElasticFlow, section 4.1, Algorithm 1, line 15, and section 4.3",
+        statement="Every job runs on a power of two of GPUs.",
+        reading="the levels of Algorithm 1 are powers of two, and min() is rounded down to one.",
+        assumptions="concave curves of which only powers of two are used; the cluster's number of GPUs is a power of "
+        "two, as in the paper.",
+        instances=lambda rng: _concave_on_four(),
+        breaks=partial(_other_numbers, rounded=True),
+        scope="up to 2 jobs whose first GPU does 1 or 2 iterations per slot, on a concave curve, with a deadline of "
+        "one slot, on 4 GPUs",
+        others=(
+            Reading(
+                "the levels of Algorithm 1 are powers of two, and min() is that of line 15 as printed.",
+                partial(_other_numbers, rounded=False),
+            ),
+        ),
+    ),
+]
 
 
 CLAIMS: list[Claim] = [*_LINEAR, *_PROGRESSIVE_FILLING]

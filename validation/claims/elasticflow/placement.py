@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
 from heuristics.elasticflow.placement import buddy_repack
-from instances.elasticflow.placement import ElasticFlowPlacement, ElasticFlowPlacementPlan
+from instances.aryl.placement import ArylPlacement
+from instances.elasticflow.placement import ElasticFlowPlacement
+from validation.claims.claim import Claim, Reading
 from validation.claims.plans import plans_of
-from validation.kinds.claims import Claim, Reading
+from validation.testing.second_opinion import optimum
 
 __all__ = ["CLAIMS"]
 
@@ -72,28 +75,14 @@ def _resized(clusters: tuple[int, ...]) -> Iterator[ElasticFlowPlacement]:
                 yield _cluster(num_gpus, tuple(zip(offsets, sizes, strict=True)), ())
 
 
-def _fragmented(
-    instance: ElasticFlowPlacement, method: Callable[[ElasticFlowPlacement], ElasticFlowPlacementPlan | None]
-) -> str:
-    """Describe how ``method`` fails to place all jobs although they need no more GPUs than there are."""
-    plan = method(instance)
+def _fragmented(instance: ElasticFlowPlacement) -> str | None:
+    """Describe how not all jobs are placed although they need no more GPUs than there are."""
+    plan = buddy_repack(instance)
     need = f"the jobs need {instance.sizes.sum()} of {instance.num_gpus} GPUs"
     if plan is None:
         return f"{need} and are not placed"
     broken = instance.violations(plan)
-    return f"{need} and are placed against a rule: {broken[0]}" if broken else ""
-
-
-def _fit(sizes: tuple[int, ...], free: tuple[int, ...]) -> bool:
-    """Return whether jobs of these sizes fit on servers with these free GPUs, each on one."""
-    if not sizes:
-        return True
-    size, *rest = sizes
-    return any(
-        _fit(tuple(rest), (*free[:server], room - size, *free[server + 1 :]))
-        for server, room in enumerate(free)
-        if room >= size
-    )
+    return f"{need} and are placed against a rule: {broken[0]}" if broken else None
 
 
 def _two_servers(servers: tuple[int, ...]) -> Iterator[ElasticFlowPlacement]:
@@ -104,109 +93,22 @@ def _two_servers(servers: tuple[int, ...]) -> Iterator[ElasticFlowPlacement]:
                 yield _cluster(2 * server, (), sizes)
 
 
-def _splits_a_job(instance: ElasticFlowPlacement) -> str:
+def _splits_a_job(instance: ElasticFlowPlacement) -> str | None:
     server = instance.num_gpus // 2
-    sizes = tuple(instance.sizes.tolist())
-    if _fit(sizes, (server, server)):
-        return ""
-    return (
-        f"the jobs need {sum(sizes)} of {instance.num_gpus} GPUs, but on two servers of {server} one of them has to be "
-        "split over both"
+    # Workers of one job each, on one server or the other.
+    on_two = ArylPlacement(
+        gpus_per_worker=instance.sizes,
+        num_workers=np.ones(instance.num_jobs, np.int64),
+        elastic=np.zeros(instance.num_jobs, bool),
+        server_gpus=np.full(2, server),
+        server_groups=np.full(2, "training"),
     )
-
-
-_BUDDY = (
-    "Where jobs have powers of two of GPUs and can be migrated, buddy allocation leaves no fragments: a job is placed "
-    "whenever there are enough idle GPUs."
-)
-
-_KEPT = "jobs of powers of two of GPUs, which can be moved; the cluster is a binary tree of servers, as in Figure 5."
-
-_NO_TREE = "the GPUs are no whole binary tree, as those of Figure 5 are."
-
-CLAIMS: list[Claim] = [
-    Claim(
-        name="buddy_with_migration",
-        source="ElasticFlow, section 4.3",
-        statement=_BUDDY,
-        reading="the cluster has a power of two of GPUs, and any running job may move.",
-        assumptions=_KEPT,
-        relaxed="",
-        instances=lambda rng: _arrivals((1, 2, 4, 8)),
-        breaks=lambda instance: _fragmented(instance, buddy_repack),
-        scope="all blocks of running jobs on 1, 2, 4 and 8 GPUs, and all new jobs for which there are enough idle GPUs",
-        exhaustive=True,
-    ),
-    Claim(
-        name="buddy_with_migration_resized",
-        source="ElasticFlow, section 4.3",
-        statement=_BUDDY,
-        reading="as before, when the sizes of running jobs have changed, so that their blocks overlap.",
-        assumptions=_KEPT,
-        relaxed="",
-        instances=lambda rng: _resized((1, 2, 4)),
-        breaks=lambda instance: _fragmented(instance, buddy_repack),
-        scope="running jobs anywhere on 1, 2 and 4 GPUs that are enough for them",
-        exhaustive=True,
-    ),
-    Claim(
-        name="buddy_any_number_of_gpus",
-        source="ElasticFlow, section 4.3",
-        statement=_BUDDY,
-        reading="any running job may move, and the cluster has a number of GPUs that is no power of two: servers of "
-        "the largest power of two that divides it.",
-        assumptions="jobs of powers of two of GPUs, which can be moved.",
-        relaxed=_NO_TREE,
-        instances=lambda rng: _arrivals((3, 5, 6, 7)),
-        breaks=lambda instance: _fragmented(instance, buddy_repack),
-        scope="all blocks of running jobs on 3, 5, 6 and 7 GPUs, and all new jobs for which there are enough idle GPUs",
-        exhaustive=True,
-    ),
-    Claim(
-        name="buddy_servers",
-        source="ElasticFlow, section 4.3",
-        statement=_BUDDY,
-        reading="two servers of a power of two of GPUs, as Figure 5's of 8 are, and each job on one of them, "
-        "wherever on it.",
-        assumptions=_KEPT,
-        relaxed="",
-        instances=lambda rng: _two_servers((1, 2, 4, 8)),
-        breaks=_splits_a_job,
-        scope="two servers of so many GPUs, and all jobs of powers of two up to the server's that have enough GPUs",
-        exhaustive=True,
-        others=(
-            Reading(
-                "to the letter, with a condition on jobs only: two servers of 3, 5, 6 or 7 GPUs. Instances have no "
-                "such servers: the one shown has the GPUs of both in servers of the largest power of two that divides "
-                "them.",
-                _splits_a_job,
-                lambda rng: _two_servers((3, 5, 6, 7)),
-                relaxed=_NO_TREE,
-            ),
-        ),
-    ),
-    Claim(
-        name="best_fit_highest_bandwidth",
-        source="ElasticFlow, section 4.3",
-        statement="Best fit takes, of the subtrees in which a job has room, the one that leaves the fewest GPUs over, "
-        "so that no other choice gives its workers more bandwidth: no smaller subtree would do.",
-        reading="of subtrees with the same number of idle GPUs, the smallest is taken.",
-        assumptions="a job of a power of two of GPUs; others that hold GPUs anywhere, as jobs of any size do before "
-        "buddy allocation is added.",
-        relaxed="",
-        instances=lambda rng: _anywhere(8),
-        breaks=lambda instance: _wider(instance, smallest=True),
-        scope="one server of 8 GPUs in a binary tree, any of them held, and a job of 2 or 4",
-        exhaustive=True,
-        others=(
-            Reading(
-                "any of them may be taken, as nothing is said of ties.",
-                lambda instance: _wider(instance, smallest=False),
-                plans=plans_of("buddy_best_fit"),
-            ),
-        ),
-    ),
-]
+    if optimum(on_two) is not None:
+        return None
+    return (
+        f"the jobs need {instance.sizes.sum()} of {instance.num_gpus} GPUs, but on two servers of {server} one of them "
+        "has to be split over both"
+    )
 
 
 def _anywhere(num_gpus: int) -> Iterator[ElasticFlowPlacement]:
@@ -218,7 +120,7 @@ def _anywhere(num_gpus: int) -> Iterator[ElasticFlowPlacement]:
                     yield _cluster(num_gpus, tuple((gpu, 1) for gpu in where), (size,))
 
 
-def _wider(instance: ElasticFlowPlacement, *, smallest: bool) -> str:
+def _wider(instance: ElasticFlowPlacement, *, smallest: bool) -> str | None:
     """Describe how the new job is spread over more of the tree than it had to be."""
     idle = np.ones(instance.num_gpus, bool)
     idle[instance.previous_offsets[instance.running].astype(int)] = False
@@ -231,4 +133,77 @@ def _wider(instance: ElasticFlowPlacement, *, smallest: bool) -> str:
     spare = min(enough)[0]
     best = [width for left, width in enough if left == spare]
     taken, narrowest = (min(best) if smallest else max(best)), min(width for _, width in enough)
-    return f"the job gets a subtree of {taken} GPUs, one of {narrowest} would do" if taken > narrowest else ""
+    return f"the job gets a subtree of {taken} GPUs, one of {narrowest} would do" if taken > narrowest else None
+
+
+_NO_TREE = "the GPUs are no whole binary tree, as those of Figure 5 are."
+
+_claim = partial(Claim, source="ElasticFlow, section 4.3", exhaustive=True, relaxed="")
+_buddy = partial(
+    _claim,
+    statement="Where jobs have powers of two of GPUs and can be migrated, buddy allocation leaves no fragments: a job "
+    "is placed whenever there are enough idle GPUs.",
+    breaks=_fragmented,
+    assumptions="jobs of powers of two of GPUs, which can be moved; the cluster is a binary tree of servers, as in "
+    "Figure 5.",
+)
+
+CLAIMS: list[Claim] = [
+    _buddy(
+        name="buddy_with_migration",
+        reading="the cluster has a power of two of GPUs, and any running job may move.",
+        instances=lambda rng: _arrivals((1, 2, 4, 8)),
+        scope="all blocks of running jobs on 1, 2, 4 and 8 GPUs, and all new jobs for which there are enough idle GPUs",
+    ),
+    _buddy(
+        name="buddy_with_migration_resized",
+        reading="as before, when the sizes of running jobs have changed, so that their blocks overlap.",
+        instances=lambda rng: _resized((1, 2, 4)),
+        scope="running jobs anywhere on 1, 2 and 4 GPUs that are enough for them",
+    ),
+    _buddy(
+        name="buddy_any_number_of_gpus",
+        reading="any running job may move, and the cluster has a number of GPUs that is no power of two: servers of "
+        "the largest power of two that divides it.",
+        assumptions="jobs of powers of two of GPUs, which can be moved.",
+        relaxed=_NO_TREE,
+        instances=lambda rng: _arrivals((3, 5, 6, 7)),
+        scope="all blocks of running jobs on 3, 5, 6 and 7 GPUs, and all new jobs for which there are enough idle GPUs",
+    ),
+    _buddy(
+        name="buddy_servers",
+        reading="two servers of a power of two of GPUs, as Figure 5's of 8 are, and each job on one of them, "
+        "wherever on it.",
+        instances=lambda rng: _two_servers((1, 2, 4, 8)),
+        breaks=_splits_a_job,
+        scope="two servers of so many GPUs, and all jobs of powers of two up to the server's that have enough GPUs",
+        others=(
+            Reading(
+                "to the letter, with a condition on jobs only: two servers of 3, 5, 6 or 7 GPUs. Instances have no "
+                "such servers: the one shown has the GPUs of both in servers of the largest power of two that divides "
+                "them.",
+                _splits_a_job,
+                lambda rng: _two_servers((3, 5, 6, 7)),
+                relaxed=_NO_TREE,
+            ),
+        ),
+    ),
+    _claim(
+        name="best_fit_highest_bandwidth",
+        statement="Best fit takes, of the subtrees in which a job has room, the one that leaves the fewest GPUs over, "
+        "so that no other choice gives its workers more bandwidth: no smaller subtree would do.",
+        reading="of subtrees with the same number of idle GPUs, the smallest is taken.",
+        assumptions="a job of a power of two of GPUs; others that hold GPUs anywhere, as jobs of any size do before "
+        "buddy allocation is added.",
+        instances=lambda rng: _anywhere(8),
+        breaks=partial(_wider, smallest=True),
+        scope="one server of 8 GPUs in a binary tree, any of them held, and a job of 2 or 4",
+        others=(
+            Reading(
+                "any of them may be taken, as nothing is said of ties.",
+                partial(_wider, smallest=False),
+                plans=plans_of("buddy_best_fit"),
+            ),
+        ),
+    ),
+]

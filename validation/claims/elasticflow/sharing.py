@@ -1,9 +1,4 @@
-"""Small sets of jobs with deadlines, and all of their plans.
-
-Jobs do whole numbers of iterations, so that whether there is a plan, and how little GPU time it
-takes, is found exactly, by trying every way of sharing every slot.  What judges the heuristics here
-shares nothing with the models of :mod:`formulations`.
-"""
+"""Small sets of jobs with deadlines, which do whole numbers of iterations."""
 
 from __future__ import annotations
 
@@ -15,7 +10,7 @@ import numpy as np
 
 from instances.elasticflow.sharing import DeadlineJobs
 
-__all__ = ["least_gpu_time", "sets", "sets_of_one_curve", "speeds_up"]
+__all__ = ["ALIKE", "alike", "sets"]
 
 Jobs = TypeVar("Jobs", bound=DeadlineJobs[Any])
 
@@ -44,12 +39,17 @@ def sets(
         yield from _of_curves(problem, curves, num_jobs, most_slots)
 
 
-def sets_of_one_curve(
-    problem: type[Jobs], curve: tuple[int, ...], *, most_jobs: int, most_slots: int, fewest_jobs: int = 1
-) -> Iterator[Jobs]:
-    """Yield the sets of :func:`sets` whose jobs all have ``curve``."""
-    for num_jobs in range(fewest_jobs, most_jobs + 1):
-        yield from _of_curves(problem, [curve], num_jobs, most_slots)
+def alike(problem: type[Jobs]) -> Iterator[Jobs]:
+    """Yield up to three jobs that do 2 iterations in a slot on one GPU, and 3 on both."""
+    for num_jobs in range(1, 4):
+        yield from _of_curves(problem, [(0, 2, 3)], num_jobs, 3)
+
+
+ALIKE = (
+    "up to 3 jobs of one concave curve, 2 iterations per slot on one GPU and 3 on two, with deadlines of 1 to 3 slots, "
+    "on 2 GPUs"
+)
+"""Description of these."""
 
 
 def _of_curves(
@@ -71,39 +71,3 @@ def _of_curves(
             deadlines=np.array(deadlines),
             throughputs=np.array(of_job, float),
         )
-
-
-def least_gpu_time(instance: DeadlineJobs[Any], *, useful: bool = False, parts: int = 1) -> int | None:
-    """Return the fewest GPU-slots of all plans, found by trying them all; None when there is no plan.
-
-    Parameters
-    ----------
-    instance : DeadlineJobs
-    useful : bool
-        Whether (7) is to hold: no GPU is idle in slot 0 that would speed up a job.
-    parts : int
-        Parts into which each GPU can be divided, which are then counted; for linear curves.
-    """
-    num_gpus = parts * instance.num_gpus
-    # In units of 1 / parts iterations, in which a part of a GPU does what a GPU does.
-    curves = [[int(done) for done in curve] for curve in instance.throughputs]
-    if parts > 1:
-        curves = [[curve[1] * count for count in range(num_gpus + 1)] for curve in curves]
-    least = {tuple(parts * int(each) for each in instance.iterations): 0}
-    for slot in range(instance.horizon):
-        counts = (range(num_gpus + 1) if deadline > slot else (0,) for deadline in instance.deadlines)
-        shares = [gpus for gpus in itertools.product(*counts) if sum(gpus) <= num_gpus]
-        if useful and slot == 0:
-            shares = [gpus for gpus in shares if sum(gpus) == num_gpus or not speeds_up(curves, gpus)]
-        after: dict[tuple[int, ...], int] = {}
-        for (left, used), gpus in itertools.product(least.items(), shares):
-            now = tuple(max(0, work - curve[x]) for work, curve, x in zip(left, curves, gpus, strict=True))
-            after[now] = min(used + sum(gpus), after.get(now, used + sum(gpus)))
-        due = np.flatnonzero(instance.deadlines == slot + 1)
-        least = {left: used for left, used in after.items() if not any(left[job] for job in due)}
-    return min(least.values(), default=None)
-
-
-def speeds_up(curves: list[list[int]], gpus: tuple[int, ...]) -> bool:
-    """Return whether one more GPU would make a job faster."""
-    return any(max(curve[x : x + 2]) > curve[x] for curve, x in zip(curves, gpus, strict=True))
