@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -14,33 +15,25 @@ from instances.synergy.allocation import SynergyAllocation, SynergyAllocationPla
 from instances.synergy.placement import SynergyPlacementPlan
 from instances.synergy.sensitivity import CPU, ROUNDING, THROUGHPUT
 from instances.synergy.tuning import Tuning
-from validation.claims.synergy.rounds import WANTS, best_tuning, rounds
+from validation.claims.claim import Claim, Reading
+from validation.claims.plans import better_than
+from validation.claims.synergy.rounds import KEPT, WANTS, rounds
 from validation.kernel.gaps import beats
-from validation.kinds.claims import Claim, Reading
+from validation.testing.second_opinion import optimum
 
 __all__ = ["CLAIMS"]
 
 
-def _relaxed(instance: Tuning) -> float:
-    """Return the value of the relaxed first program, a proven bound."""
-    return formulations.solve(relaxation(instance.stage_one())).bound
+def _exceeds_relaxation(instance: Tuning) -> str | None:
+    bound = formulations.solve(relaxation(instance.stage_one())).bound
+    best = better_than(instance, bound)
+    return None if best is None else f"a tuning trains at {best:g}, the bound is {bound:g}"
 
 
-def _exceeds_relaxation(instance: Tuning) -> str:
-    best = best_tuning(instance)
-    if best is None:
-        return ""
-    bound = _relaxed(instance)
-    return f"a tuning trains at {best[0]:g}, the bound is {bound:g}" if beats("max", best[0], bound) else ""
-
-
-def _short_of_first_stage(instance: Tuning) -> str:
-    """Describe how no tuning reaches what the first program promises."""
-    first = formulations.solve(instance.stage_one()).objective
-    best = best_tuning(instance)
-    if first is None or best is None or not beats("max", first, best[0]):
-        return ""
-    return f"the first program promises {first:g}, the best tuning trains at {best[0]:g}"
+def _short_of_first_stage(instance: Tuning) -> bool:
+    """Return whether no tuning reaches what the first program promises."""
+    first, best = formulations.solve(instance.stage_one()).objective, optimum(instance)
+    return first is not None and best is not None and beats("max", first, float(best))
 
 
 def _out_of_reach(rng: np.random.Generator) -> Iterator[Tuning]:
@@ -50,7 +43,7 @@ def _out_of_reach(rng: np.random.Generator) -> Iterator[Tuning]:
     )
 
 
-def _reached_with_whole_gpus(instance: Tuning) -> str:
+def _reached_with_whole_gpus(instance: Tuning) -> str | None:
     """Describe how whole GPUs reach the promise of the first program, or shares of GPUs do not either."""
     if not _short_of_first_stage(instance):
         return "whole GPUs reach what the first program promises"
@@ -61,7 +54,7 @@ def _reached_with_whole_gpus(instance: Tuning) -> str:
     second = first.placement(plan)
     even = SynergyPlacementPlan(shares=np.full((instance.num_jobs, instance.num_servers), 1 / instance.num_servers))
     broken = second.violations(even)
-    return f"shares of GPUs do not reach it either: {broken[0]}" if broken else ""
+    return f"shares of GPUs do not reach it either: {broken[0]}" if broken else None
 
 
 def _between_points() -> Iterator[SynergyAllocation]:
@@ -80,13 +73,13 @@ def _between_points() -> Iterator[SynergyAllocation]:
                 )
 
 
-def _without_solution(instance: SynergyAllocation) -> str:
+def _without_solution(instance: SynergyAllocation) -> str | None:
     """Describe how the first program has no solution."""
     solution = formulations.solve(instance)
-    return "" if solution.status == "optimal" else f"the program is {solution.status}: {solution.message}"
+    return None if solution.status == "optimal" else f"the program is {solution.status}: {solution.message}"
 
 
-def _without_solution_above(instance: SynergyAllocation) -> str:
+def _without_solution_above(instance: SynergyAllocation) -> str | None:
     """Describe how the first program has no solution, where a share takes the next point with as many cores."""
     fair = []
     for table, (cpus, _) in zip(instance.configs, instance.shares, strict=True):
@@ -95,13 +88,10 @@ def _without_solution_above(instance: SynergyAllocation) -> str:
     return _without_solution(replace(instance, fair_throughputs=np.array(fair)))
 
 
-KEPT = (
-    "homogeneous servers, fixed GPU demands, runnable jobs that hold all GPUs, the server cap of section 6. Profiles "
-    "are given, as the paper has them; here they are small whole numbers."
-)
+_claim = partial(Claim, exhaustive=True, assumptions=KEPT, relaxed="")
 
 CLAIMS: list[Claim] = [
-    Claim(
+    _claim(
         name="relaxation_bounds_tunings",
         source="Synergy, section 4.1.1, Theorem 4.1",
         statement="The value of the relaxed first program, with the cluster as one super-machine, is at least the "
@@ -111,11 +101,8 @@ CLAIMS: list[Claim] = [
         instances=lambda rng: rounds(4),
         breaks=_exceeds_relaxation,
         scope=f"jobs that hold all of up to 4 GPUs on up to 3 servers, and {WANTS}",
-        exhaustive=True,
-        assumptions=KEPT,
-        relaxed="",
     ),
-    Claim(
+    _claim(
         name="first_program_out_of_reach",
         source="Synergy, section 4.1.3",
         statement="What the first program gives to each job can be hard to realise: placing it may take fractions of "
@@ -126,11 +113,8 @@ CLAIMS: list[Claim] = [
         instances=_out_of_reach,
         breaks=_reached_with_whole_gpus,
         scope=f"of jobs that hold all of up to 4 GPUs on 2 servers, and {WANTS}, the first out of reach",
-        exhaustive=True,
-        assumptions=KEPT,
-        relaxed="",
     ),
-    Claim(
+    _claim(
         name="first_program_has_a_solution",
         source="Synergy, section 4.1.1, program (1)-(5)",
         statement="The first program has a solution: that every job has at least the progress of its GPU-proportional "
@@ -141,9 +125,7 @@ CLAIMS: list[Claim] = [
         breaks=_without_solution,
         scope="up to 3 jobs of one GPU that hold all GPUs of a server, with profiles of 2 or 3 of 1 to 4 cores, where "
         "the share is 1 to 3 cores in steps of a half",
-        exhaustive=True,
         assumptions=f"{KEPT} They have discrete points.",
-        relaxed="",
         others=(
             Reading(
                 "where the share is no point of the profile, the progress with it is that of the next point with as "

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 import formulations
-from instances.schema import BoolArray, FloatArray
+from instances.schema import FloatArray
 from instances.synergy.allocation import SynergyAllocationPlan
 from instances.synergy.heterogeneous_allocation import HeterogeneousAllocation
+from validation.claims.claim import Claim, Reading
 from validation.claims.plans import OPTIMAL, plans_of
 from validation.kernel.gaps import beats
-from validation.kinds.claims import Claim, Reading
+from validation.testing.second_opinion import optimum
 
 __all__ = ["CLAIMS"]
 
@@ -36,50 +36,42 @@ def _two_types() -> Iterator[HeterogeneousAllocation]:
                     )
 
 
-@dataclass(frozen=True)
-class _Printed:
-    """Optimum of the program as printed, with a limit on each type's GPUs, and the GPUs that the former needs."""
+def _printed(instance: HeterogeneousAllocation) -> tuple[float, FloatArray]:
+    """Return the optimum of the program as printed, without a limit on each type's GPUs, and the GPUs that it needs.
 
-    best: float
-    best_with_gpus: float
-    gpus: FloatArray
-
-
-def _printed(instance: HeterogeneousAllocation) -> _Printed | None:
-    """Return the optima of the program as printed and with GPUs, by trying everything; None where no choice fits."""
-    best, best_with_gpus, crowd = -np.inf, -np.inf, np.zeros(instance.num_types)
+    All choices are tried: what the reference and the models find has that limit.
+    """
+    best, crowd = -np.inf, np.zeros(instance.num_types)
     for choices in itertools.product(*(np.flatnonzero(enough).tolist() for enough in instance.usable_configs)):
         used, value = np.zeros((instance.num_types, 3)), 0.0
         for job, choice in enumerate(choices):
             cpus, memory, worth = instance.configs[job][choice].tolist()
             used[instance.config_types[job][choice]] += (cpus, memory, instance.gpu_demands[job])
             value += worth
-        fits: BoolArray = np.asarray((used <= instance.capacity + 1e-9).all(axis=0))
-        if fits[:2].all() and value > best:
+        if (used <= instance.capacity + 1e-9)[:, :2].all() and value > best:
             best, crowd = value, used[:, 2]
-        if fits.all() and value > best_with_gpus:
-            best_with_gpus = value
-    return _Printed(best, best_with_gpus, crowd) if best_with_gpus > -np.inf else None
+    return best, crowd
 
 
-def _cannot_be_placed(instance: HeterogeneousAllocation) -> str:
-    printed = _printed(instance)
-    if printed is None or not beats("max", printed.best, printed.best_with_gpus):
-        return ""
-    kind = int((printed.gpus - instance.capacity[:, 2]).argmax())
+def _cannot_be_placed(instance: HeterogeneousAllocation) -> str | None:
+    placed = optimum(instance)
+    if placed is None:
+        return None
+    best, gpus = _printed(instance)
+    if not beats("max", best, float(placed)):
+        return None
+    kind = int((gpus - instance.capacity[:, 2]).argmax())
     return (
-        f"its optimum of {printed.best:g} puts jobs of {printed.gpus[kind]:g} GPUs on type {kind}, which has "
-        f"{instance.capacity[kind, 2]:g}; what can be placed trains at {printed.best_with_gpus:g} at most"
+        f"its optimum of {best:g} puts jobs of {gpus[kind]:g} GPUs on type {kind}, which has "
+        f"{instance.capacity[kind, 2]:g}; what can be placed trains at {float(placed):g} at most"
     )
 
 
-def _cannot_be_placed_with_gpus(instance: HeterogeneousAllocation) -> str:
+def _cannot_be_placed_with_gpus(instance: HeterogeneousAllocation) -> str | None:
     """Describe how the model's optimum does not fit a limit on the GPUs of each type."""
     plan = formulations.solve(instance).plan
-    if not isinstance(plan, SynergyAllocationPlan):
-        return ""
-    broken = instance.violations(plan)
-    return f"the optimum breaks {broken[0]}" if broken else ""
+    broken = instance.violations(plan) if isinstance(plan, SynergyAllocationPlan) else []
+    return f"the optimum breaks {broken[0]}" if broken else None
 
 
 CLAIMS: list[Claim] = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pyomo.environ as pyo
@@ -12,8 +13,8 @@ import pyomo.environ as pyo
 import formulations
 from formulations.synergy.placement import NEGLIGIBLE, second_stage, vertex
 from instances.synergy.placement import SynergyPlacement, SynergyPlacementPlan
+from validation.claims.claim import Claim, Reading
 from validation.claims.plans import OPTIMAL, plans_of
-from validation.kinds.claims import Claim, Reading
 
 __all__ = ["CLAIMS"]
 
@@ -48,21 +49,21 @@ def _equal_jobs() -> Iterator[SynergyPlacement]:
         )
 
 
-def _too_many(instance: SynergyPlacement, plan: SynergyPlacementPlan) -> str:
-    """Describe how a solution of the second program fragments more than three jobs for each server."""
-    fragmented, most = instance.objective(plan), 3 * instance.num_servers
-    if instance.violations(plan) or fragmented <= most:
-        return ""
+def _too_many(instance: SynergyPlacement, fragmented: float) -> str | None:
+    """Describe how there are more than three fragmented jobs for each server."""
+    most = 3 * instance.num_servers
+    if fragmented <= most:
+        return None
     return f"{fragmented:g} jobs are fragmented, on {instance.num_servers} servers there may be {most}"
 
 
-def _vertex_fragments(instance: SynergyPlacement) -> str:
+def _vertex_fragments(instance: SynergyPlacement) -> str | None:
     plan = vertex(instance)
     if plan is None:
-        return ""
-    if instance.violations(plan):
-        return f"the vertex breaks {instance.violations(plan)[0].rule}"
-    return _too_many(instance, plan)
+        return None
+    if broken := instance.violations(plan):
+        return f"the vertex breaks {broken[0].rule}"
+    return _too_many(instance, instance.objective(plan))
 
 
 def _even_spread(instance: SynergyPlacement) -> SynergyPlacementPlan:
@@ -70,17 +71,18 @@ def _even_spread(instance: SynergyPlacement) -> SynergyPlacementPlan:
     return SynergyPlacementPlan(shares=shares)
 
 
-def _even_spread_fragments(instance: SynergyPlacement) -> str:
-    return _too_many(instance, _even_spread(instance))
+def _even_spread_fragments(instance: SynergyPlacement) -> str | None:
+    plan = _even_spread(instance)
+    return None if instance.violations(plan) else _too_many(instance, instance.objective(plan))
 
 
-def _on_every_server(instance: SynergyPlacement) -> str:
+def _on_every_server(instance: SynergyPlacement) -> str | None:
     """Describe how shares above 0 everywhere, as (19) is printed, fragment more than three jobs for each server."""
     # Every such solution has every job on every server, so that one is as good as another.
-    return _even_spread_fragments(instance) if instance.num_servers > 1 else ""
+    return _even_spread_fragments(instance) if instance.num_servers > 1 else None
 
 
-def _vertex_with_surplus(instance: SynergyPlacement) -> str:
+def _vertex_with_surplus(instance: SynergyPlacement) -> str | None:
     """Describe how a vertex of the program with (18) as printed, shares of at least 1, fragments too many."""
     model = second_stage(instance)
     model.placed.deactivate()
@@ -89,13 +91,10 @@ def _vertex_with_surplus(instance: SynergyPlacement) -> str:
     )
     solution = formulations.solve(model)
     if solution.status != "optimal":
-        return ""
+        return None
     solution.load()
     shares = np.array([[pyo.value(model.shares[j, i]) for i in model.SERVERS] for j in model.JOBS])
-    fragmented, most = int(((shares > NEGLIGIBLE).sum(axis=1) > 1).sum()), 3 * instance.num_servers
-    if fragmented <= most:
-        return ""
-    return f"{fragmented} jobs are fragmented, on {instance.num_servers} servers there may be {most}"
+    return _too_many(instance, int(((shares > NEGLIGIBLE).sum(axis=1) > 1).sum()))
 
 
 def _small_servers() -> Iterator[SynergyPlacement]:
@@ -114,11 +113,11 @@ def _small_servers() -> Iterator[SynergyPlacement]:
                 yield instance
 
 
-def _cannot_be_placed(instance: SynergyPlacement, configs: int = 1) -> str:
+def _cannot_be_placed(instance: SynergyPlacement, configs: int = 1) -> str | None:
     """Describe how the second program has no solution; CPUs and memory count once for each of some configurations."""
     counted = replace(instance, demands=instance.demands * np.array([1.0, configs, configs]))
     if formulations.solve(second_stage(counted)).status == "optimal":
-        return ""
+        return None
     cpus, memory = counted.demands[:, 1:].sum(axis=0)
     return f"with {configs} configurations for each job, {cpus:g} cores and {memory:g} GB are counted"
 
@@ -140,8 +139,7 @@ CLAIMS: list[Claim] = [
         relaxed="demands are drawn, not those of a first program.",
         others=(
             Reading(
-                "of a vertex, with (18) as printed: the shares of a job are at least 1 in all.",
-                _vertex_with_surplus,
+                "of a vertex, with (18) as printed: the shares of a job are at least 1 in all.", _vertex_with_surplus
             ),
             Reading(
                 "of any solution, not of a vertex only: the program has no objective, so that every feasible point is "
@@ -174,7 +172,7 @@ CLAIMS: list[Claim] = [
             Reading(
                 "literally: a job's CPUs and memory are added up once for each configuration of its profile, of which "
                 "it has two.",
-                lambda instance: _cannot_be_placed(instance, 2),
+                partial(_cannot_be_placed, configs=2),
             ),
         ),
     ),

@@ -1,7 +1,4 @@
-"""Small rounds and the best tuning of each.
-
-It is found by trying everything, which shares nothing with the models of :mod:`formulations`.
-"""
+"""Small rounds, and rounds of the paper's size."""
 
 from __future__ import annotations
 
@@ -22,10 +19,10 @@ __all__ = [
     "EXCHANGING",
     "FULL_ROUND",
     "INSENSITIVE",
+    "KEPT",
     "SENSITIVE",
     "WANTS",
     "Demand",
-    "best_tuning",
     "published",
     "rounds",
 ]
@@ -107,45 +104,6 @@ def _teams(kinds: Sequence[Kind], num_jobs: int, gpus: int) -> Iterator[tuple[Ki
             yield (kind, *rest)
 
 
-def _splits(gpus: int, free: Sequence[int], *, allow_split: bool) -> Iterator[tuple[int, ...]]:
-    """Yield the ways to take ``gpus`` from servers with so many free ones; all from one unless jobs may be split."""
-    if not free:
-        if not gpus:
-            yield ()
-        return
-    for here in range(min(gpus, free[0]) + 1):
-        if allow_split or here in (0, gpus):
-            for rest in _splits(gpus - here, free[1:], allow_split=allow_split):
-                yield (here, *rest)
-
-
-State = tuple[tuple[int, float, float], ...]
-"""Free GPUs, CPU cores and GB of each server; servers are alike, so they are kept in order."""
-
-
-def best_tuning(instance: Tuning) -> tuple[float, tuple[int, ...]] | None:
-    """Return the greatest throughput of a round and configurations that reach it, by trying everything."""
-    server = (instance.server_gpus, instance.server_cpus, instance.server_memory)
-    states: dict[State, tuple[float, tuple[int, ...]]] = {(server,) * instance.num_servers: (0.0, ())}
-    for job, gpus in enumerate(instance.gpu_demands.tolist()):
-        reached: dict[State, tuple[float, tuple[int, ...]]] = {}
-        for state, (value, choices) in states.items():
-            for places in _splits(gpus, [free[0] for free in state], allow_split=instance.allow_split):
-                for config in np.flatnonzero(instance.usable_configs[job]).tolist():
-                    cpus, memory, worth = instance.configs[job][config].tolist()
-                    left = [
-                        (free - here, cores - cpus * here / gpus, size - memory * here / gpus)
-                        for here, (free, cores, size) in zip(places, state, strict=True)
-                    ]
-                    if min(min(cores, size) for _, cores, size in left) < -1e-9:
-                        continue
-                    key = tuple(sorted(left))
-                    if key not in reached or reached[key][0] < value + worth:
-                        reached[key] = value + worth, (*choices, config)
-        states = reached
-    return max(states.values(), default=None)
-
-
 # --- rounds of the paper's size --------------------------------------------------------------------
 
 PUBLISHED: dict[str, tuple[tuple[float, float, float], ...]] = {
@@ -195,3 +153,9 @@ def published(rng: np.random.Generator, *, multi_gpu: bool = False) -> Iterator[
 
 WANTS = "want 1 or 3 cores and 1 or 3 GB per GPU where the share is 2 and 2"
 """Description of the demands of the families' jobs."""
+
+KEPT = (
+    "homogeneous servers, fixed GPU demands, runnable jobs that hold all GPUs, the server cap of section 6. Profiles "
+    "are given, as the paper has them; here they are small whole numbers."
+)
+"""Assumptions of the paper that they keep."""

@@ -6,6 +6,7 @@ import heapq
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,21 +17,22 @@ from instances.base import agree
 from instances.schema import FloatArray, IntArray
 from instances.synergy.sensitivity import CPU, MEMORY, THROUGHPUT
 from instances.synergy.tuning import Tuning, TuningPlan, generate
+from validation.claims.claim import Claim, Reading
 from validation.claims.plans import plans_of
 from validation.claims.synergy.rounds import (
     AT_SHARE,
     EXCHANGING,
     FULL_ROUND,
     INSENSITIVE,
+    KEPT,
     SENSITIVE,
     WANTS,
     Demand,
-    best_tuning,
     published,
     rounds,
 )
 from validation.kernel.gaps import gap_to
-from validation.kinds.claims import Claim, Reading
+from validation.testing.second_opinion import optimum
 
 __all__ = ["CLAIMS"]
 
@@ -40,10 +42,10 @@ OR_EXCHANGING = (
 )
 
 
-def _falls_below_share(instance: Tuning, greater: str = "any") -> str:
+def _falls_below_share(instance: Tuning, greater: str = "any") -> str | None:
     """Describe how a job does worse under Tune than with its GPU-proportional share, where all can have that."""
     if instance.violations(proportional(instance)):
-        return ""
+        return None
     plan = tune(instance, greater=greater)
     for job, (skipped, choice) in enumerate(zip(instance.skipped(plan).tolist(), plan.choices.tolist(), strict=True)):
         fair = float(instance.fair_throughputs[job])
@@ -52,7 +54,7 @@ def _falls_below_share(instance: Tuning, greater: str = "any") -> str:
         if not instance.fair_configs[job][choice]:
             return f"job {job} trains at {instance.configs[job][choice, THROUGHPUT]:g}, with its share at {fair:g}"
     broken = instance.violations(plan)
-    return f"the plan breaks {broken[0].rule}" if broken else ""
+    return f"the plan breaks {broken[0].rule}" if broken else None
 
 
 def _small(demands: Sequence[Demand]) -> Iterator[Tuning]:
@@ -116,7 +118,7 @@ def _free_gpus(instance: Tuning, plan: TuningPlan, job: int) -> IntArray:
     return free
 
 
-def _nothing_to_revert(instance: Tuning, greater: str, *, split: bool) -> str:
+def _nothing_to_revert(instance: Tuning, greater: str, *, split: bool) -> str | None:
     """Describe how Tune makes no room for a job with no more than its share, though servers have its GPUs."""
     plan = tune(instance, greater=greater)
     exceeds = instance.chosen(instance.best_choices)[:, :THROUGHPUT] > instance.shares
@@ -128,17 +130,17 @@ def _nothing_to_revert(instance: Tuning, greater: str, *, split: bool) -> str:
         if there:
             return f"job {job} is left out; GPUs it holds: {gpus}, free on a server: {free.max()}, on all: {free.sum()}"
     overfull = [violation for violation in instance.violations(plan) if violation.rule != "placed"]
-    return f"with jobs reverted, the plan breaks {overfull[0]}" if overfull else ""
+    return f"with jobs reverted, the plan breaks {overfull[0]}" if overfull else None
 
 
-def _no_server_for_gpus(instance: Tuning, *, several: bool) -> str:
+def _no_server_for_gpus(instance: Tuning, *, several: bool) -> str | None:
     """Describe how a job finds its GPUs free on no server, or not even on several, when it is its turn under Tune."""
     plan = tune(instance)
     for job in np.flatnonzero(instance.gpu_demands <= instance.server_gpus).tolist():
         gpus, free = int(instance.gpu_demands[job]), _free_gpus(instance, plan, job)
         if (free.sum() if several else free.max()) < gpus:
             return f"job {job} wants {gpus} GPUs, free on the servers are {', '.join(map(str, free.tolist()))}"
-    return ""
+    return None
 
 
 def _relative_times(instance: Tuning, choices: IntArray) -> FloatArray:
@@ -154,16 +156,16 @@ def _first_stage(instance: Tuning) -> IntArray:
     return choices
 
 
-def _later(instance: Tuning) -> str:
+def _later(instance: Tuning) -> str | None:
     """Describe how jobs complete over 10% later on average with Tune than by the first program."""
     times = [_relative_times(instance, choices).mean() for choices in (tune(instance).choices, _first_stage(instance))]
     gap = gap_to(times[0], times[1])
     if gap <= 0.1 or agree(gap, 0.1):
-        return ""
+        return None
     return f"the jobs take {times[0]:.4g} on average, with the first program {times[1]:.4g}: {100 * gap:.0f}% more"
 
 
-def _less(instance: Tuning) -> str:
+def _less(instance: Tuning) -> str | None:
     """Describe how the total throughput is more than 10% below that of the first program."""
     value, best = (
         float(instance.chosen(choices)[:, THROUGHPUT].sum())
@@ -172,10 +174,10 @@ def _less(instance: Tuning) -> str:
     return _far(value, best)
 
 
-def _far(value: float, best: float) -> str:
+def _far(value: float, best: float) -> str | None:
     gap = gap_to(value, best)
     if value >= best or gap <= 0.1 or agree(gap, 0.1):
-        return ""
+        return None
     return f"it trains at {value:g} in all, the best allocation at {best:g}: {100 * gap:.3g}% are lost"
 
 
@@ -191,26 +193,28 @@ def _idle_under_greedy(rng: np.random.Generator) -> Iterator[Tuning]:
     return itertools.islice((instance for instance in found if _idle(instance).any()), 1)
 
 
-def _nothing_idles(instance: Tuning) -> str:
+def _nothing_idles(instance: Tuning) -> str | None:
     if not _idle(instance).any():
         return "no GPU is idle under Greedy"
     skipped = np.flatnonzero(instance.skipped(tune(instance)))
-    return f"Tune leaves out job {skipped[0]} too" if skipped.size else ""
+    return f"Tune leaves out job {skipped[0]} too" if skipped.size else None
 
 
 def _best(instance: Tuning) -> float:
-    best = best_tuning(instance)
-    return -np.inf if best is None else best[0]
+    best = optimum(instance)
+    return -np.inf if best is None else float(best)
+
+
+def _no_gain(instance: Tuning) -> str | None:
+    capped, uncapped = _best(instance), _best(instance.uncapped())
+    if uncapped > capped:
+        return None
+    return f"the best tuning trains at {capped:g} with the cap and at {uncapped:g} without"
 
 
 def _gains_from_splitting(rng: np.random.Generator) -> Iterator[Tuning]:
     """Yield the smallest round of which a better tuning exists without the server cap."""
-    return itertools.islice((i for i in rounds(4) if _best(i.uncapped()) > _best(i)), 1)
-
-
-def _no_gain(instance: Tuning) -> str:
-    capped, uncapped = _best(instance), _best(instance.uncapped())
-    return "" if uncapped > capped else f"the best tuning trains at {capped:g} with the cap and at {uncapped:g} without"
+    return itertools.islice((instance for instance in rounds(4) if _no_gain(instance) is None), 1)
 
 
 def _by_both(instance: Tuning) -> TuningPlan:
@@ -219,60 +223,58 @@ def _by_both(instance: Tuning) -> TuningPlan:
 
 
 KINDS = (INSENSITIVE, AT_SHARE, *SENSITIVE)
-KEPT = (
-    "homogeneous servers, fixed GPU demands, runnable jobs that hold all GPUs, the server cap of section 6. Profiles "
-    "are given, as the paper has them; here they are small whole numbers."
+
+_claim = partial(
+    Claim,
+    source="Synergy, section 4.2",
+    exhaustive=True,
+    assumptions=KEPT,
+    relaxed="",
+)
+_not_below_shares = partial(
+    _claim,
+    statement="With Tune no job trains slower than with its GPU-proportional share.",
+    reading=f"of every job of a round, when jobs may be split over servers; {ANY}.",
+    breaks=_falls_below_share,
 )
 
 CLAIMS: list[Claim] = [
-    Claim(
+    _not_below_shares(
         name="tune_not_below_shares",
-        source="Synergy, section 4.2",
-        statement="With Tune no job trains slower than with its GPU-proportional share.",
-        reading=f"of every job of a round, when jobs may be split over servers; {ANY}.",
         instances=lambda rng: _small((INSENSITIVE, *SENSITIVE)),
-        breaks=_falls_below_share,
         scope=f"jobs that hold all of up to 5 GPUs on up to 3 servers, and {WANTS}{OR_EXCHANGING}",
-        exhaustive=True,
         assumptions=KEPT.replace(", the server cap of section 6", ""),
         relaxed="jobs to which cores can stand in for memory are without the server cap of section 6.",
         others=(
             Reading(
                 "when jobs may be split; more than the share is more in both CPU cores and memory, for a job that is "
                 "to be reduced as for one that is to be reverted.",
-                lambda instance: _falls_below_share(instance, "all"),
+                partial(_falls_below_share, greater="all"),
                 plans=plans_of(("tune", _by_both), "proportional"),
             ),
         ),
     ),
-    Claim(
+    _not_below_shares(
         name="tune_not_below_shares_drawn",
-        source="Synergy, section 4.2",
-        statement="With Tune no job trains slower than with its GPU-proportional share.",
-        reading=f"of every job of a round, when jobs may be split over servers; {ANY}.",
         instances=lambda rng: itertools.islice(_drawn(rng), 300),
-        breaks=_falls_below_share,
         scope="random, by turns: tasks in the mix (20, 70, 10) on 1 to 4 servers of 8 GPUs, with shares on and between "
         "configurations; and jobs that hold all of 1 to 4 servers of 2 to 8 GPUs, at best with anything up to twice "
         "their share of cores, and of memory",
+        exhaustive=False,
         assumptions="homogeneous servers, fixed GPU demands, runnable jobs that hold all GPUs.",
         relaxed="half of the second kind are without the server cap of section 6, and shares may lie between "
         "configurations.",
     ),
-    Claim(
+    _claim(
         name="tune_construction",
-        source="Synergy, section 4.2",
         statement="Where a job does not fit with its GPU-proportional share, there are by construction jobs with more "
         "than theirs on the servers that have its GPUs, and with these reverted it fits.",
         reading=f"{ANY}; jobs of one GPU, so that a single server has the job's. A job is not left out, unless it "
         "wants more than its share in a way that does not count as more.",
         instances=lambda rng: rounds(5, KINDS, single_gpu=True),
-        breaks=lambda instance: _nothing_to_revert(instance, "any", split=False),
+        breaks=partial(_nothing_to_revert, greater="any", split=False),
         scope="jobs that hold all of up to 5 GPUs on up to 3 servers, and want 1 core and 1 GB, 2 and 2, or 3 of "
         "either or both per GPU where the share is 2 and 2",
-        exhaustive=True,
-        assumptions=KEPT,
-        relaxed="",
         others=(
             Reading(
                 f"{ANY}; jobs of several GPUs, where no single server has the job's GPUs, so that it is split. No "
@@ -280,39 +282,35 @@ CLAIMS: list[Claim] = [
                 "servers as well. What happens there is left open in print, and as built jobs there are reverted too. "
                 "Jobs that hold all of up to 5 GPUs on up to 3 servers; those that need more of one resource at their "
                 "share than at their best are without the cap.",
-                lambda instance: _nothing_to_revert(instance, "any", split=True),
+                partial(_nothing_to_revert, greater="any", split=True),
                 lambda rng: _small((INSENSITIVE, SENSITIVE[0], SENSITIVE[2])),
                 relaxed="jobs that need more of one resource at their share than at their best are without the server "
                 "cap of section 6.",
             ),
             Reading(
                 "more than the share is more in both CPU cores and memory; jobs of one GPU.",
-                lambda instance: _nothing_to_revert(instance, "all", split=False),
+                partial(_nothing_to_revert, greater="all", split=False),
                 plans=plans_of(("tune", _by_both), "proportional"),
             ),
         ),
     ),
-    Claim(
+    _claim(
         name="tune_finds_gpus",
-        source="Synergy, section 4.2",
         statement="Of runnable jobs each finds a server, or a set of servers, that can satisfy its GPU demand.",
         reading="a job of several GPUs may be given those of several servers.",
         instances=lambda rng: rounds(6, (INSENSITIVE,)),
-        breaks=lambda instance: _no_server_for_gpus(instance, several=True),
+        breaks=partial(_no_server_for_gpus, several=True),
         scope="jobs that hold all of up to 6 GPUs on up to 3 servers, and want less than their shares",
-        exhaustive=True,
-        assumptions=KEPT,
-        relaxed="",
         others=(
             Reading(
                 "a single server always has them, as step 2 (a) words it, for every job that a server without other "
                 "jobs could hold.",
-                lambda instance: _no_server_for_gpus(instance, several=False),
+                partial(_no_server_for_gpus, several=False),
                 plans=plans_of("tune"),
             ),
         ),
     ),
-    Claim(
+    _claim(
         name="tune_within_10_percent",
         source="Synergy, sections 5.3.2 and 5.6",
         statement="In the paper's experiments Tune is within 10% of the optimum.",
@@ -322,15 +320,13 @@ CLAIMS: list[Claim] = [
         instances=lambda rng: itertools.islice(published(rng), 20),
         breaks=_later,
         scope=f"random: {FULL_ROUND}, one GPU each",
+        exhaustive=False,
         shrink=False,
         assumptions="the paper's servers and cluster of 128 GPUs, its mix of tasks and its published profiles, the "
         "server cap of section 6.",
         relaxed="one round, not a trace, and all jobs run to their end in it.",
         others=(
-            Reading(
-                "the total throughput of a round, which the programs maximise.",
-                _less,
-            ),
+            Reading("the total throughput of a round, which the programs maximise.", _less),
             Reading(
                 "the average completion time of jobs of 1 to 8 GPUs.",
                 _later,
@@ -338,7 +334,7 @@ CLAIMS: list[Claim] = [
             ),
         ),
     ),
-    Claim(
+    _claim(
         name="greedy_leaves_gpus_idle",
         source="Synergy, section 3.3",
         statement="Greedy can exhaust CPUs or memory and leave GPUs idle while jobs wait; Tune does not.",
@@ -347,11 +343,8 @@ CLAIMS: list[Claim] = [
         instances=_idle_under_greedy,
         breaks=_nothing_idles,
         scope=f"of jobs that hold all of up to 4 GPUs on up to 3 servers, and {WANTS}, the first in which GPUs idle",
-        exhaustive=True,
-        assumptions=KEPT,
-        relaxed="",
     ),
-    Claim(
+    _claim(
         name="splitting_can_pay",
         source="Synergy, section 6",
         statement="A job may gain from being split over servers, where that brings it more CPUs or memory than one "
@@ -361,7 +354,6 @@ CLAIMS: list[Claim] = [
         instances=_gains_from_splitting,
         breaks=_no_gain,
         scope=f"of jobs that hold all of up to 4 GPUs on up to 3 servers, and {WANTS}, the first that gains",
-        exhaustive=True,
         assumptions="homogeneous servers, fixed GPU demands. The server cap of section 6 is what the claim lifts.",
         relaxed="communication between servers is free.",
     ),
