@@ -29,7 +29,7 @@ TOLERANCE = Fraction(1, 10**9)
 """By how much a rule about continuous quantities may be missed, relative to its size."""
 
 CLOSED = Fraction(1, 10**6)
-"""How far a value and a bound may lie apart, relative to the value (to 1 where it is less), and still be equal."""
+"""How far a value and a bound may lie apart, relative to the larger, and still be equal."""
 
 STEPS = 400_000
 """Steps that a search may take: a few seconds.  A size that needs more is not proven by a search."""
@@ -366,4 +366,4 @@ def closed(value: Number, bound: Number) -> bool:
         return True
     if math.inf in (abs(value), abs(bound)):
         return False
-    return magnitude(value - bound) <= CLOSED * max(1, magnitude(value))
+    return magnitude(value - bound) <= CLOSED * max(magnitude(value), magnitude(bound))

@@ -108,6 +108,12 @@ def check_problem(folder: Path, name: str | None = None) -> tuple[Counter[str], 
         return count, [f"{folder.name}/records.json: {_said(error)}"]
     if names != sorted(set(names)):
         wrong.append(f"{folder.name}/records.json: names are not in order, or not different")
+    of_each = Counter(record.get("sha256", {}).get("instance") for record in records)
+    wrong += [
+        f"{record['name']}: another name has the same instance"
+        for record in records
+        if of_each[record.get("sha256", {}).get("instance")] > 1
+    ]
     wrong += [f"{folder.name}/records.json: {one!r} is no name" for one in names if not re.fullmatch(NAME, one)]
     kept = {f"{one}{end}" for one in names for end in PARTS.values()} | {"records.json"}
     wrong += [
@@ -135,6 +141,8 @@ def check_record(folder: Path, problem: Problem, record: Mapping[str, Any], coun
     """
     if record["problem"] != folder.name:
         raise Wrong(f"is among {folder.name}, and of {record['problem']}")
+    if record["sense"] != problem.sense:
+        raise Wrong(f"is said to be {record['sense']!r}, and is {problem.sense!r}")
     data = part(folder, record, "instance")
     if data.get("problem") != folder.name:
         raise Wrong(f"the instance is of {data.get('problem')}")
@@ -170,6 +178,8 @@ def check_record(folder: Path, problem: Problem, record: Mapping[str, Any], coun
             continue
         if better(problem.sense, told["value"], value) and not closed(told["value"], value):
             raise Wrong(f"{heuristic} is said to be worth {float(told['value'])!r}, more than the best plan known")
+        if record["class"] != "open" and told["gap"] is not None and not near(_gap(told["value"], value), told["gap"]):
+            raise Wrong(f"the gap of {heuristic} is {float(_gap(told['value'], value))!r}, not {float(told['gap'])!r}")
     count[kind] += 1
 
 
@@ -239,6 +249,11 @@ def said(told: Mapping[str, Any], what: str) -> Fraction:
 def near(one: Number, other: Number) -> bool:
     """Tell whether two numbers are equal but for rounding."""
     return magnitude(one - other) <= ROUNDING * max(magnitude(one), magnitude(other))
+
+
+def _gap(value: Number, best: Number) -> Number:
+    """Return how far a value is from the best one, relative to that; 0 where they are equal."""
+    return Fraction(0) if closed(value, best) else magnitude(value - best) / magnitude(best)
 
 
 def table(counts: Mapping[str, Counter[str]]) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from instances.base import OPTIMALITY_TOLERANCE, Plan, agree
+from instances.base import Plan, agree
 from instances.schema import quoted
 from validation.errors import StudyError
 from validation.formatting import printable
@@ -56,9 +56,9 @@ class Submitted:
 
 
 def closed(record: Mapping[str, Any]) -> bool:
-    """Return whether the best value is at the bound, within 1e-6, relative to the value where that is more than 1."""
+    """Return whether the best value is at the bound."""
     value, bound = record["best"]["value"], record["bound"]["value"]
-    return bound is not None and abs(value - bound) <= OPTIMALITY_TOLERANCE * max(1.0, abs(value))
+    return bound is not None and agree(value, bound)
 
 
 def graded(record: Mapping[str, Any]) -> dict[str, Any]:

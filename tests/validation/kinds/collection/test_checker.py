@@ -21,7 +21,7 @@ import pytest
 import validation.reference
 from instances.files import instance_type, text_of
 from validation.reference import PROBLEMS, Reference
-from validation.reference.common import parse
+from validation.reference.common import closed, parse
 from validation.reference.records import check, check_record
 
 from ....effort import EFFORT
@@ -162,11 +162,38 @@ def splendid_heuristic(record: dict[str, Any]) -> None:
     record["heuristics"]["splendid"] = {"value": value, "gap": 0.0, "status": "feasible"}
 
 
+def other_sense(record: dict[str, Any]) -> None:
+    record["sense"] = "max" if record["sense"] == "min" else "min"
+
+
+def other_gap(record: dict[str, Any]) -> None:
+    record["heuristics"]["fine"] = {"value": record["best"]["value"], "gap": 0.5, "status": "feasible"}
+
+
+CORRUPTIONS = [
+    other_value, other_fraction, other_class, other_hash, other_problem, other_sense, other_gap, no_bound,
+    unknown_proof, splendid_heuristic,
+]  # fmt: skip
+
+
+def test_one_instance_under_two_names_is_found(small: Path) -> None:
+    problem = "aryl.reclaim"
+    first, *others = read(small, problem)
+    for file in (small / problem).glob(f"{first['name']}.*"):
+        shutil.copy(file, file.with_name(file.name.replace(first["name"], "zz-again")))
+    write(small, problem, [first, *others, {**first, "name": "zz-again"}])
+    assert sorted(wrong(small)) == [
+        f"{name}: another name has the same instance" for name in sorted([first["name"], "zz-again"])
+    ]
+
+
+def test_values_far_below_one_are_told_apart() -> None:
+    assert not closed(Fraction(1, 10**12), Fraction(2, 10**12))
+    assert closed(Fraction(10**7 + 1, 10**19), Fraction(10**7, 10**19))
+
+
 @pytest.mark.parametrize("problem", CHOSEN)
-@pytest.mark.parametrize(
-    "corrupt",
-    [other_value, other_fraction, other_class, other_hash, other_problem, no_bound, unknown_proof, splendid_heuristic],
-)
+@pytest.mark.parametrize("corrupt", CORRUPTIONS)
 def test_a_corrupted_record_is_found(small: Path, problem: str, corrupt: Corruption) -> None:
     records = read(small, problem)
     for record in records:
