@@ -44,13 +44,6 @@ def test_greedy_stops_when_no_row_is_left() -> None:
     assert greedy_priority(instance).chosen.tolist() == [[True]]
 
 
-def test_start_plan() -> None:
-    instance = generate(3, num_jobs=12)
-    solution = formulations.solve(instance, start=greedy_priority(instance))
-    assert solution.status == "optimal"
-    assert solution.objective == pytest.approx(formulations.solve(instance).objective)
-
-
 def test_never_served_rows_come_first() -> None:
     target = np.array([[0.2, 0.0], [0.8, 0.5]])
     received = np.array([[0.0, 3.0], [2.0, 5.0]])
