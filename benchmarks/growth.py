@@ -27,7 +27,7 @@ import numpy as np
 import typer
 
 import formulations
-from benchmarks import PAPERS
+from benchmarks import PAPERS, by_paper, chosen
 from instances.base import Instance
 from instances.files import write_whole
 from validation.catalogue import CATALOGUE, Entry
@@ -234,19 +234,12 @@ def page(results: Mapping[str, Mapping[str, Any]]) -> str:
     return render(
         TEMPLATE,
         where={**last, "limit": max(one["limit"] for one in where)},
-        papers=dict(sorted(_by_paper(results).items())),
+        papers=dict(sorted(by_paper(results).items())),
         **{one.__name__: one for one in (beside, exponent, grown, stated)},
         CATALOGUE=CATALOGUE,
         EXACT=EXACT,
         PAPERS=PAPERS,
     )
-
-
-def _by_paper(results: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Mapping[str, Any]]]:
-    found: dict[str, dict[str, Mapping[str, Any]]] = {}
-    for problem, one in results.items():
-        found.setdefault(problem.partition(".")[0], {})[problem] = one
-    return found
 
 
 def _picture(paper: str, results: Mapping[str, Mapping[str, Any]], file: Path) -> None:
@@ -291,7 +284,7 @@ def main(
     again: Annotated[bool, typer.Option(help="Measure anew what has been measured.")] = False,
 ) -> None:
     """Measure how times grow with the size, and write docs/growth.md."""
-    asked = [one for one in CATALOGUE if not names or any(f"{one}.".startswith(f"{name}.") for name in names)]
+    asked = chosen(CATALOGUE, names)
     if not asked:
         raise typer.BadParameter(f"got {', '.join(names or [])}, must be problems or papers")
     folder.mkdir(parents=True, exist_ok=True)
@@ -306,7 +299,7 @@ def main(
     kept = {file.name.removesuffix(".json"): file for file in sorted(folder.glob("*.json"))}
     results = {one: json.loads(kept[one].read_text(encoding="utf-8")) for one in CATALOGUE if one in kept}
     (docs / "growth").mkdir(parents=True, exist_ok=True)
-    for paper, own in _by_paper(results).items():
+    for paper, own in by_paper(results).items():
         _picture(paper, own, docs / "growth" / f"{paper}.png")
     write_whole(docs / "growth.md", page(results))
 

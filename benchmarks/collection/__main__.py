@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from benchmarks import chosen
 from benchmarks.collection.making import again, prove, solve
 from benchmarks.collection.recipe import RECIPE, draws
 from validation.kinds.collection.store import Collection, place
@@ -42,7 +43,7 @@ def main(
 ) -> None:
     """Draw, solve and prove what the collection lacks."""
     collection = Collection(place(folder).absolute())
-    asked = [one for one in RECIPE if not names or any(f"{one}.".startswith(f"{name}.") for name in names)]
+    asked = chosen(RECIPE, names)
     if not asked:
         raise typer.BadParameter(f"got {', '.join(names or [])}, must be problems or papers")
     # Warnings are about what was repaired, which the instances tell.

@@ -19,6 +19,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 from unittest import mock
 
+from benchmarks import chosen
 from benchmarks.faults import MODULES
 from benchmarks.faults.tally import FAULTS, Fault, Tally
 from benchmarks.tables import machine
@@ -43,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--share", type=float, default=1.0, help="of the times that each is done; 1 by default")
     parser.add_argument("--jobs", type=int, default=2, help="kinds that are done at once; 2 by default")
     given = parser.parse_args(arguments)
-    wanted = [name for name in FAULTS if not given.names or any(f"{name}.".startswith(f"{n}.") for n in given.names)]
+    wanted = chosen(FAULTS, given.names)
     if not wanted or not 0 < given.share <= 1:
         parser.error(f"got {' '.join(given.names)} and {given.share:g}, must be of {', '.join(FAULTS)}, and in (0, 1]")
     if given.jobs < 1:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from benchmarks import PAPERS
+from benchmarks import PAPERS, by_paper
 from benchmarks.results.kept import Asked, Kept
 from validation.pages.drawing import as_svg, own_style
 from validation.pages.render import render
@@ -89,9 +89,10 @@ def made(
         What else the template shows.
     """
     files = {f"{name}.csv": _as_csv(rows)} if rows else {}
-    papers: dict[str, dict[str, list[Mapping[str, Any]]]] = {}
+    problems: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows if draw else ():
-        papers.setdefault(row["problem"].partition(".")[0], {}).setdefault(row["problem"], []).append(row)
+        problems.setdefault(row["problem"], []).append(row)
+    papers = by_paper(problems)
     files |= {file: draw(paper, file) for paper in papers for file in [f"{name}-{paper}.svg"] if draw}
     text = render(TEMPLATES / f"{name}.md.j2", stamp=stamp(kept, name), papers=papers, PAPERS=PAPERS, **shown)
     return Page(text, files)
