@@ -7,16 +7,13 @@ from typing import Annotated
 
 import typer
 
-from benchmarks import afs, dask_overhead, elasticflow, engine, gavel, judge, mutants, overhead, replays
-from benchmarks.tables import BENCHMARKS, Setup, described, machine, markdown
+from benchmarks import dask_overhead, gavel, judge, mutants, overhead
+from benchmarks.tables import BENCHMARKS, Setup, machine, markdown
 
 __all__ = ["MODULES", "app", "main"]
 
-MODULES = (overhead, dask_overhead, engine, gavel, afs, elasticflow, replays, mutants, judge)
-"""What enters the benchmarks."""
-
-for file in sorted(Path(described.__file__).parent.glob("*.toml")):
-    described.enter(file)
+MODULES = (overhead, dask_overhead, gavel, mutants, judge)
+"""What enters the benchmarks that are no data."""
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 

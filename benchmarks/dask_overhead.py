@@ -17,7 +17,7 @@ NODES = 2
 
 
 def _row(text: bytes) -> dict[str, object]:
-    """What a cell of no work answers."""
+    """Answer a cell of no work."""
     return {"status": "feasible", "reason": "", "value": 1.0, "seconds": 0.0, "plan": {"servers": [0] * 20}}
 
 

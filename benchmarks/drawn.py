@@ -16,7 +16,7 @@ __all__ = ["cluster", "needs_program", "policy"]
 
 
 def cluster(rng: np.random.Generator, *, fewest: int, most: int) -> dict[str, Any]:
-    """Fields of a cluster: ties, zeros, several widths, throughputs over six decades, types that nobody can use.
+    """Draw fields of a cluster: ties, zeros, several widths, throughputs over six decades, types that nobody can use.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def cluster(rng: np.random.Generator, *, fewest: int, most: int) -> dict[str, An
 
 
 def policy(kind: type[Any], seed: int, *, fewest: int = 17, most: int = 50) -> Any:
-    """An instance of a policy on such a cluster, with weights over six decades, finished jobs, and SLOs.
+    """Draw an instance of a policy on such a cluster, with weights over six decades, finished jobs, and SLOs.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def policy(kind: type[Any], seed: int, *, fewest: int = 17, most: int = 50) -> A
 
 
 def needs_program(instance: Any) -> bool:
-    """Whether a policy's optimum is not known without its program."""
+    """Return True where a policy's optimum is not known without its program."""
     if not instance.fits.any():
         return False
     if isinstance(instance, MaxMinFairness):

@@ -22,7 +22,7 @@ def _texts(problem: str, setup: Setup) -> list[str]:
 
 @benchmark("judge.sets", "problem", "sizes", "instances", "set", "mean proof, s", "longest proof, s")
 def sets(setup: Setup) -> Iterator[Row]:
-    """The public sets: sizes, instances that have a plan, the beginning of the digest, processor time of the proofs."""
+    """Public sets: sizes, instances that have a plan, the beginning of the digest, processor time of the proofs."""
     for problem in setup.few(list(CATALOGUE)):
         texts, spent = _texts(problem, setup), []
         for text in texts:

@@ -1,44 +1,54 @@
-"""What the library costs: the way through a Pyomo model beside HiGHS alone, and a heuristic's own process.
+"""What the library costs: the way through a Pyomo model beside HiGHS alone, studies, and a heuristic's own process.
 
-Both are told as ratios within one run.
+Ways to the solver are told as ratios within one run; ``tables/library.toml`` describes what has no function here.
 """
 
 from __future__ import annotations
 
-import gc
 import json
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import highspy
 import numpy as np
+import pyomo.environ as pyo
 
 import formulations
 from benchmarks.questions import Times
-from benchmarks.tables import Row, Setup, benchmark, median_seconds, seconds, timed
+from benchmarks.tables import Row, Setup, benchmark, described, median_seconds, seconds
 from formulations.engine.highs import first_options, hand_over
-from formulations.engine.linear import LinearProgram, translate
-from instances.gavel.max_min_fairness import generate
-from instances.gavel.sharing import Allocation
-from validation.catalogue import CATALOGUE
+from formulations.engine.linear import LinearProgram, translate, weighted_sum
+from instances.gavel.max_min_fairness import MaxMinFairness
 from validation.kernel import run as kernel
 from validation.kernel.workers import Outcome, Task
 from validation.kinds.study import run
 from validation.kinds.study.options import StudyOptions
 from validation.kinds.study.report import finish
 
-__all__ = ["CELLS", "LIMITS", "Cost", "Overhead", "highs_alone", "overhead", "study"]
+__all__ = [
+    "CELLS",
+    "LIMITS",
+    "Cost",
+    "Overhead",
+    "arrays",
+    "by_model",
+    "expressions",
+    "highs_alone",
+    "overhead",
+    "pair_columns",
+    "study",
+]
 
-LIMITS = {1024: 1.35, 4096: 1.25}
+LIMITS: dict[int, float] = {row["num_jobs"]: row["most"] for row in described.TABLES["overhead"]["rows"]}
 """Jobs, and what the whole may cost at most against HiGHS alone."""
 
 
@@ -53,47 +63,43 @@ class Overhead:
     limit: float
 
 
-def overhead(repeats: int = 7, limits: Mapping[int, float] = LIMITS) -> list[Overhead]:
+def overhead(repeats: int = 7) -> list[Overhead]:
     """Time the way through a Pyomo model against HiGHS on the same arrays with the same options.
 
-    The instances are ``gavel.max_min_fairness`` with all jobs different.  Whole is: build the
-    model, translate it, solve it, check the point and the proof, read the plan, and judge it.
-    (``formulations.solve(instance)`` is faster where a policy's arrays need no model.)  Both sides
-    run in turn, and the ratio is the median of the ratios of the pairs, so that a drift of the
-    machine's speed falls on both.  The instance exists before the clock starts on either side.
+    The table ``overhead`` describes it: both sides run in turn, and the ratio is the median of the ratios of the pairs,
+    so that a drift of the machine's speed falls on both.  The instance exists before the clock starts on either side.
 
     Parameters
     ----------
     repeats : int
         Timed repetitions of each side.
-    limits : mapping
-        Numbers of jobs, and what the whole may cost at most.
     """
-    rows = []
-    for jobs, limit in limits.items():
-        instance = generate(0, num_jobs=jobs, multi_worker=False, pair_fraction=0.0)
-        program = translate(formulations.build(instance))
-        whole, raw = [], []
-        for repeat in range(repeats + 1):
-            gc.collect()
-            began = time.process_time()
-            solution = formulations.solve(formulations.build(instance))
-            judged = instance.objective(solution.plan) if isinstance(solution.plan, Allocation) else None
-            middle = time.process_time()
-            objective = highs_alone(program)
-            ended = time.process_time()
-            if judged is None or not np.isclose(judged, objective, rtol=1e-6):
-                raise RuntimeError(f"the two sides disagree: {judged} and {objective}")
-            if repeat:  # The first round warms up.
-                whole.append(middle - began)
-                raw.append(ended - middle)
-        ratio = statistics.median(w / r for w, r in zip(whole, raw, strict=True))
-        rows.append(Overhead(jobs, statistics.median(whole), statistics.median(raw), ratio, limit))
-    return rows
+    found = []
+    for _, names in described.rows("overhead", Setup(repeats=repeats)):
+        whole, raw = names["whole"], names["raw"].answer[0]
+        if not np.isclose(whole.answer[0], raw, rtol=1e-6):
+            raise RuntimeError(f"the two sides disagree: {whole.answer[0]} and {raw}")
+        figures = whole.median[0], whole.other[0], whole.times[0]
+        found.append(Overhead(names["num_jobs"], *figures, names["most"]))
+    return found
+
+
+def by_model(instance: MaxMinFairness) -> float | None:
+    """Build the model, translate and solve it, check point and proof, read the plan, and return its value.
+
+    (``formulations.solve(instance)`` is faster where a policy's arrays need no model.)
+    """
+    plan: Any = formulations.solve(formulations.build(instance)).plan
+    return instance.objective(plan)
+
+
+def arrays(instance: Any) -> LinearProgram:
+    """Return the program of a model as arrays."""
+    return translate(formulations.build(instance))
 
 
 def highs_alone(program: LinearProgram, method: str | None = None) -> float:
-    """The optimum by what someone who already has the arrays would write.
+    """Return the optimum by what someone who already has the arrays would write.
 
     Parameters
     ----------
@@ -114,17 +120,37 @@ def highs_alone(program: LinearProgram, method: str | None = None) -> float:
     return float(solver.getInfo().objective_function_value)
 
 
-@benchmark("overhead", "jobs", "whole", "HiGHS on the arrays", "ratio", "at most")
-def _rows(setup: Setup) -> Iterator[Row]:
-    """Whole solve through a Pyomo model against HiGHS on the same arrays (`optgap bench overhead`)."""
-    for row in overhead(setup.repeats, setup.size(LIMITS, {32: 0.0})):
-        limit = f"{row.limit:.2f}" if row.limit else ""
-        yield f"{row.jobs:,}", seconds(row.whole), seconds(row.raw), f"{row.ratio:.2f}", limit
+def pair_columns(instance: MaxMinFairness) -> int:
+    """Return the number of columns of pairs."""
+    return int(instance.fits[instance.num_jobs :].size)
+
+
+@benchmark("engine.expressions", "expression", "time", "multiple of `weighted_sum`")
+def expressions(setup: Setup) -> Iterator[Row]:
+    """Processor time of building 500 linear expressions of 100 terms one after the other, three ways."""
+    terms, count = setup.size((100, 500), (10, 3))
+    model = pyo.ConcreteModel()
+    model.X = pyo.Var(range(terms))
+    coefficients = np.linspace(1, 2, terms).tolist()
+    variables = list(model.X.values())
+    ways: dict[str, Callable[[], object]] = {
+        "`sum` of products": lambda: sum(c * x for c, x in zip(coefficients, variables, strict=True)),
+        "`pyo.quicksum` of products": lambda: pyo.quicksum(c * x for c, x in zip(coefficients, variables, strict=True)),
+        "`weighted_sum`": lambda: weighted_sum(coefficients, variables),
+    }
+
+    def repeat(build: Callable[[], object]) -> None:
+        for _ in range(count):
+            build()
+
+    times = {name: median_seconds(setup.repeats, repeat, build) for name, build in ways.items()}
+    for name, took in times.items():
+        yield name, seconds(took), f"{took / times['`weighted_sum`']:.1f}"
 
 
 @benchmark("overhead.question", "what", "least", "median", "processor time", "page faults")
 def _question_rows(setup: Setup) -> Iterator[Row]:
-    """A question to a heuristic in a process of its own, against forks of the same and of a small process."""
+    """Question to a heuristic in a process of its own, against forks of the same and of a small process."""
     if sys.platform != "linux":
         return  # Nothing is forked there.
     program = [sys.executable, "-m", "benchmarks.questions", str(setup.size(200, 5))]
@@ -150,7 +176,7 @@ class Cost:
 
 
 def study(cells: int, directory: Path, command: str) -> Cost:
-    """Cost of a command on a study whose runs take no time.
+    """Measure what a command on a study costs whose runs take no time.
 
     The study is one of the paper's heuristics and six others on generated instances of ``aryl.reclaim``.  Instances,
     keys, log, table and report are real; the rows are made up where workers would be waited for, and come in pairs,
@@ -176,7 +202,7 @@ def study(cells: int, directory: Path, command: str) -> Cost:
 
 
 def _answers(_: object, tasks: Iterator[Task], *, pause: Callable[[], object], **__: object) -> Iterator[Outcome]:
-    """Outcomes as workers would give them."""
+    """Yield outcomes as workers would give them."""
     draw = np.random.default_rng(0)
     for number, task in enumerate(tasks):
         value = float(draw.integers(100, 120))
@@ -195,7 +221,7 @@ def _none(*_: object, **__: object) -> Iterator[Outcome]:
 
 @benchmark("overhead.study", "command", "cells", "time of a cell", "processor time of a cell", "most memory")
 def _study_rows(setup: Setup) -> Iterator[Row]:
-    """A study whose runs take no time: what instances, keys, log, table and report cost."""
+    """Study whose runs take no time: what instances, keys, log, table and report cost."""
     if sys.platform != "linux":
         return  # Nothing tells the memory there.
     cells = setup.size(CELLS, 80)
@@ -206,33 +232,3 @@ def _study_rows(setup: Setup) -> Iterator[Row]:
                 cost = pool.submit(study, cells, Path(folder), command).result()
             each = (seconds(cost.seconds / cells), seconds(cost.processor / cells))
             yield command, f"{cells:,}", *each, f"{cost.memory / 2**20:.0f} MB"
-
-
-# --- instances of real data ----------------------------------------------------------------------
-
-
-def _drawn_from(data: Path) -> Iterator[tuple[str, int, dict[str, Path]]]:
-    """Problems of which the folder has data: name, size and files."""
-    for problem, size, throughputs, trace in (
-        ("gavel.max_min_fairness", 64, "gavel/simulation_throughputs.json", "gavel/msr_seed0_0e4a51.trace"),
-        ("elasticflow.admission", 50, "elasticflow/throughputs_A100", "tiresias/60_job.csv"),
-        ("aryl.elastic_allocation", 50, "elasticflow/throughputs_A100", "tiresias/60_job.csv"),
-        ("synergy.tuning", 16, "synergy/sensitivity_profiles.json", "synergy/static_100job.csv"),
-    ):
-        yield problem, size, {"throughputs": data / throughputs, "trace": data / trace}
-
-
-@benchmark("overhead.drawing", "problem", "size", "first", "each later one", "solved")
-def _drawing_rows(setup: Setup) -> Iterator[Row]:
-    """An instance drawn from real data: the first, which reads the files, and those after it, beside its solve."""
-    if setup.data is None:
-        return
-    for problem, size, files in _drawn_from(setup.data):
-        entry = CATALOGUE[problem]
-        assert entry.from_trace is not None
-        options = {"draw_models": True} if problem.startswith("elasticflow") else {}
-        draw = partial(entry.from_trace, **files, **{entry.size: setup.size(size, 2)}, **options)
-        made, first = timed(draw, 0)
-        later = median_seconds(setup.repeats, draw, 1)
-        took = timed(formulations.solve, made, time_limit=setup.seconds(10))[1]
-        yield problem, setup.size(size, 2), *map(seconds, (first, later, took))

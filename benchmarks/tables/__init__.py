@@ -9,12 +9,13 @@ from __future__ import annotations
 import gc
 import statistics
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from validation.kernel.provenance import provenance
+from validation.pages.render import table_lines
 
 __all__ = [
     "BENCHMARKS",
@@ -50,23 +51,30 @@ class Setup:
         Runs of which the median is taken, where a single one is over too soon.
     data : Path, optional
         Folder of public data, laid out as in docs/data.md; rows that need it are left out without it.
+    files : mapping of str to Path, optional
+        Files that stand elsewhere, by their paths in the folder.
     """
 
     quick: bool = False
     limit: float | None = None
     repeats: int = 5
     data: Path | None = None
+    files: Mapping[str, Path] = field(default_factory=dict)
 
     def size(self, full: T, quick: T) -> T:
-        """The size that counts."""
+        """Return the size that counts."""
         return quick if self.quick else full
 
     def few(self, items: Sequence[T]) -> Sequence[T]:
-        """The items, or the first of them only."""
+        """Return the items, or the first of them only."""
         return items[:1] if self.quick else items
 
+    def file(self, path: str) -> Path | None:
+        """Return a file of public data; None where there is no folder of them."""
+        return self.files.get(path) or (self.data and self.data / path)
+
     def seconds(self, usual: float) -> float:
-        """Limit of each proof of a table whose own limit is ``usual``, s."""
+        """Return the limit of each proof of a table whose own limit is ``usual``, s."""
         return min(usual, 1.0) if self.quick and self.limit is None else self.limit or usual
 
 
@@ -106,7 +114,7 @@ def benchmark(name: str, *columns: str) -> Callable[[Rows], Rows]:
 
 
 def timed(call: Callable[..., T], *arguments: Any, **options: Any) -> tuple[T, float]:
-    """What a call returns, and its processor time, s."""
+    """Return what a call returns, and its processor time, s."""
     gc.collect()
     began = time.process_time()
     result = call(*arguments, **options)
@@ -114,39 +122,34 @@ def timed(call: Callable[..., T], *arguments: Any, **options: Any) -> tuple[T, f
 
 
 def median_seconds(repeats: int, call: Callable[..., object], *arguments: Any, **options: Any) -> float:
-    """Median processor time of so many calls after one that warms up, s."""
+    """Return the median processor time of so many calls after one that warms up, s."""
     return statistics.median([timed(call, *arguments, **options)[1] for _ in range(repeats + 1)][1:])
 
 
 def gap(value: float, optimum: float) -> float:
-    """How far a value is from the optimum, relatively."""
+    """Return how far a value is from the optimum, relatively."""
     return abs(value - optimum) / abs(optimum) if optimum else float(value != optimum)
 
 
 def seconds(value: float) -> str:
-    """A time to two digits or tenths of a second."""
+    """Write a time to two digits or tenths of a second."""
     return f"{value:.1f} s" if value >= 0.95 else f"{value:.2f} s" if value >= 0.0995 else f"{1e3 * value:.2g} ms"
 
 
 def between(values: Iterable[float], form: Callable[[float], str] = seconds) -> str:
-    """The least and the greatest of some numbers."""
+    """Write the least and the greatest of some numbers."""
     numbers = list(values)
     least, most = form(min(numbers)), form(max(numbers))
     return least if least == most else f"{least} to {most}"
 
 
 def markdown(found: Benchmark, setup: Setup) -> Iterator[str]:
-    """The lines of a table in Markdown, each as soon as it is known."""
-    yield "| " + " | ".join(found.columns) + " |"
-    yield "| " + " | ".join("---" for _ in found.columns) + " |"
-    for row in found.rows(setup):
-        if len(row) != len(found.columns):
-            raise ValueError(f"{found.name}: a row has {len(row)} cells for {len(found.columns)} columns")
-        yield "| " + " | ".join(map(str, row)) + " |"
+    """Yield the lines of a table in Markdown, each as soon as it is known."""
+    return table_lines(found.columns, found.rows(setup))
 
 
 def machine() -> str:
-    """Machine, versions, date and commit, in a line."""
+    """Tell machine, versions, date and commit, in a line."""
     known: dict[str, Any] = provenance(1)
     versions, where = known["versions"], known["machine"]
     return (

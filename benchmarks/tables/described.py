@@ -1,10 +1,12 @@
 """Tables described by data: ``<paper>.toml`` beside this file says what is drawn, what is asked, and what a cell shows.
 
-A table has rows of options of a generator, a number of seeds, and columns, each with a head and a template such as
-``{solve.seconds:between s}`` or ``{marginal_greedy.gap:mean .2%}``: who is asked (``solve`` for the exact side, a
-heuristic of the catalogue, or what the table enters under ``asked``), what of the answer, and how the values of all
-seeds become one.  ``{num_jobs}`` is an option of the row, ``{instance.num_jobs}`` what an instance says of itself; a
-table with several ``samples`` names one first: ``{linear.solve.seconds:max s}``.
+A table has rows of options of a generator, one for each combination of the values that they are told ``over``, a
+number of seeds, and columns, each with a head and a template such as ``{solve.seconds:between s}`` or
+``{marginal_greedy.gap:mean .2%}``: who is asked (``solve`` for the exact side, a heuristic of the catalogue, or what
+the table enters under ``asked``), what of the answer, and how the values of all seeds become one.  ``{num_jobs}`` is an
+option of the row, ``{instance.num_jobs}`` what an instance says of itself, ``{one / other}`` a quotient, and
+``{first.num_jobs}`` the first row's; a table with several ``samples`` names one first:
+``{linear.solve.seconds:max s}``.
 """
 
 from __future__ import annotations
@@ -12,26 +14,28 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
+import re
 import statistics
 import string
 import tomllib
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import formulations
-from benchmarks.tables import BENCHMARKS, Benchmark, Row, Setup, between, gap, median_seconds, seconds, timed
+from benchmarks.tables import BENCHMARKS, Benchmark, Row, Setup, between, gap, seconds, timed
 from formulations import Solution
 from validation import catalogue
 
-__all__ = ["enter"]
+__all__ = ["TABLES", "rows"]
 
 Options = Mapping[str, Any]
 
-FORMATTER = string.Formatter()
+TABLES: dict[str, dict[str, Any]] = {}
+"""All that are described, by name."""
 STATISTICS: dict[str, Callable[[list[Any]], Any]] = {
     "first": lambda values: values[0],
     "mean": statistics.mean,
@@ -41,14 +45,23 @@ STATISTICS: dict[str, Callable[[list[Any]], Any]] = {
     "sum": sum,
     "count": len,
 }
-RESERVED = ("cells", "count", "draw", "label", "limit", "of", "problem", "seed", "seeds", "turns", "width")
-"""Keys of a row that are no options of the generator."""
+OPERATORS: dict[str, Callable[[Any, Any], Any]] = {"+": operator.add, "/": operator.truediv}
+WORDS = ("label", "most", "paper", "policy", "ratio", "width")
+RESERVED = (*WORDS, "cells", "draw", "limit", "of", "problem", "seed", "seeds", "turns")
+"""Keys of a row that are no options of the generator: of the first, cells and names alone are made."""
 DATA = "data:"
 """Beginning of a path below the folder of public data."""
+LONG = 2.0
+"""A call of so many seconds is not repeated for its time alone."""
 
 
 class Values(list[Any]):
     """What was found of each instance; formats as a statistic of those that are not None, such as ``mean .1%``."""
+
+    def by(self, how: Callable[[Any, Any], Any], other: list[Any]) -> Values:
+        """Combine numbers with another's; None where one is none or cannot be divided by."""
+        pairs = zip(self, other, strict=True)
+        return Values(how(one, its) if its and isinstance(one, int | float) else None for one, its in pairs)
 
     def __format__(self, spec: str) -> str:
         head, _, form = spec.partition(" ")
@@ -67,7 +80,8 @@ class Values(list[Any]):
             case "each":
                 separator, _, form = form.partition(" ")
                 return separator.replace("_", " ").join("–" if one is None else _shown(one, form) for one in self)
-        known: list[Any] = [value if isinstance(value, int | float | str) else len(value) for value in told]
+        sizes = (len(value) if hasattr(value, "__len__") and not isinstance(value, str) else value for value in told)
+        known: list[Any] = list(sizes)
         if not known and head not in ("count", "sum"):
             return ""
         if head == "between":
@@ -78,10 +92,29 @@ class Values(list[Any]):
 
 
 def _shown(value: Any, form: str) -> str:
-    """A value in a format of Python's; ``s`` and ``h`` are seconds and hours of a time."""
-    if form == "h":
-        return f"{value / 3600:.2f}"
-    return seconds(value) if form == "s" else format(value, form)
+    """Write a value in a format of Python's; ``s`` and ``h`` are seconds and hours of a time, "" is left blank."""
+    if form.endswith("h"):
+        return f"{value / 3600:{form[:-1] or '.2'}f}"
+    if value == "":
+        return ""
+    return seconds(value) if form == "s" and not isinstance(value, str) else format(value, form)
+
+
+class _Formatter(string.Formatter):
+    def get_field(self, field_name: str, args: Any, kwargs: Any) -> Any:
+        first, *rest = re.split(r" ([+/]) ", field_name)
+        found, used = super().get_field(first, args, kwargs)
+        for sign, name in zip(rest[::2], rest[1::2], strict=True):
+            its, used = super().get_field(name, args, kwargs)
+            one, other = (each if isinstance(each, Values) else Values([each]) for each in (found, its))
+            found = one.by(OPERATORS[sign], other)
+        return found, used
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        return format(value, format_spec) if isinstance(value, Values) else _shown(value, format_spec)
+
+
+FORMATTER = _Formatter()
 
 
 class Asked:
@@ -92,23 +125,22 @@ class Asked:
         options = dict(spec)
         self._of, self._build = options.pop("of", "solve"), options.pop("build", "")
         self._without, self._start = options.pop("without", ""), options.pop("start", "")
-        self._given = options.pop("given", "")
+        self._given, self._beside = options.pop("given", []), options.pop("beside", [])
         limit = options.pop("limit", sample.limit if self._of == "solve" else None)
         self._options = options | ({} if limit is None else {"time_limit": sample.setup.seconds(limit)})
 
     def _call(self, number: int) -> Callable[[], Any]:
-        """The call that answers an instance; what it needs is there before the clock starts."""
+        """Return the call that answers an instance; what it needs is there before the clock starts."""
         one = self._sample.instances[number]
-        if self._of == "solve":
-            options = dict(self._options)
-            if self._start:
-                options["start"] = getattr(self._sample, self._start).answers[number][0]
-            model = _function(self._build)(one) if self._build else one
-            if self._without:
-                getattr(model, self._without).deactivate()
-            return partial(formulations.solve, model, **options)
-        given = [getattr(self._sample, self._given).answers[number][0]] if self._given else []
-        return partial(_function(self._of, one.problem), one, *given, **self._options)
+        options = dict(self._options)
+        if self._start:
+            options["start"] = getattr(self._sample, self._start).answers[number][0]
+        given = [getattr(self._sample, name).answers[number][0] for name in self._given]
+        function = formulations.solve if self._of == "solve" else _function(self._of, one)
+        asked = _function(self._build)(one) if self._build else one
+        if self._without:
+            getattr(asked, self._without).deactivate()
+        return partial(function, asked, *given, **options)
 
     @cached_property
     def answers(self) -> list[tuple[Any, float]]:
@@ -126,15 +158,34 @@ class Asked:
         return Values(took for _, took in self.answers)
 
     @cached_property
+    def _rounds(self) -> list[list[list[float]]]:
+        """Times of each instance in rounds, of which the first warms up: its own, and those of the calls beside it."""
+        beside = [getattr(self._sample, name) for name in self._beside]
+        found = []
+        for number, took in enumerate([0.0] * len(self._sample.instances) if beside else self.seconds):
+            calls = [one._call(number) for one in (self, *beside)]
+            repeats = range(self._sample.setup.repeats + 1)
+            rounds = [[took]] * 2 if took >= LONG else [[timed(call)[1] for call in calls] for _ in repeats]
+            found.append(rounds[1:])
+        return found
+
+    @property
     def median(self) -> Values:
         """Median processor times of several calls after one that warms up, s."""
-        setup, count = self._sample.setup, len(self._sample.instances)
-        return Values(median_seconds(setup.repeats, self._call(number)) for number in range(count))
+        return Values(statistics.median(own for own, *_ in rounds) for rounds in self._rounds)
+
+    @property
+    def other(self) -> Values:
+        """Median processor times of the fastest call beside, s."""
+        return Values(statistics.median(min(others) for _, *others in rounds) for rounds in self._rounds)
 
     @property
     def times(self) -> Values:
-        """Median processor times, as multiples of the reference's."""
-        return Values(mine / its for mine, its in zip(self.median, self._sample.reference.median, strict=True))
+        """Processor times as multiples of the fastest call's beside, which runs in turn: medians, None without any."""
+        return Values(
+            statistics.median(own / min(others) for own, *others in rounds) if self._beside else None
+            for rounds in self._rounds
+        )
 
     @property
     def value(self) -> Values:
@@ -157,18 +208,9 @@ class Asked:
     @property
     def gap(self) -> Values:
         """Relative distances from the reference's values."""
-        return self._beside(gap)
-
-    @property
-    def ratio(self) -> Values:
-        """Values over the reference's."""
-        return self._beside(lambda value, best: value / best if best else None)
-
-    def _beside(self, compare: Callable[[float, float], float | None]) -> Values:
-        best = self._sample.best
         return Values(
-            None if value is None or its is None else compare(value, its)
-            for value, its in zip(self.value, best, strict=True)
+            None if value is None or best is None else gap(value, best)
+            for value, best in zip(self.value, self._sample.best, strict=True)
         )
 
     @property
@@ -215,6 +257,11 @@ class Asked:
         return Values(answer.gap for answer, _ in self.answers)
 
     @property
+    def off(self) -> Values:
+        """Relative distances of values from the bounds."""
+        return Values(gap(value, answer.bound) for (answer, _), value in zip(self.answers, self.value, strict=True))
+
+    @property
     def settled(self) -> Values:
         """Times of proofs, or the bounds where there is none."""
         return Values(
@@ -241,9 +288,9 @@ class Asked:
         return (between(times) + (f", {left} open" if left else "")) if times else "none proven"
 
     def __getattr__(self, name: str) -> Values:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return Values(getattr(answer, name) for answer, _ in self.answers)
+        if name.startswith("_") or hasattr(Asked, name):
+            raise AttributeError(f"{name} of what is asked cannot be told")
+        return Values(None if answer is None else getattr(answer, name) for answer, _ in self.answers)
 
 
 def _plan(answered: tuple[Any, float]) -> Any:
@@ -258,48 +305,52 @@ def _proven(answer: Any) -> bool:
 class Sample:
     """Instances of a row, one of each seed, and who is asked about them."""
 
-    def __init__(self, setup: Setup, table: Options, row: Options, extra: Options) -> None:
+    def __init__(self, setup: Setup, table: Options, told: Options) -> None:
         self.setup, self._table = setup, table
-        told = {**table.get("each", {}), **row, **extra}
-        if setup.quick:
-            told |= table.get("quick", {})
-        self.limit, self.lenient = told.get("limit", table.get("limit")), "unproven" in table
-        self._told = told
+        self.told = {**told, **(table.get("quick", {}) if setup.quick else {})}
+        self.told["problem"] = str(self.told.get("problem", table["problem"])).format_map(self.told)
+        self.limit, self.lenient = self.told.get("limit", table.get("limit")), "unproven" in table
         self._asked: dict[str, Asked] = {}
 
     @property
     def options(self) -> dict[str, Any]:
         """Options of the generator, with the paths of public data."""
-        return {name: self._real(value) for name, value in self._told.items() if name not in RESERVED}
+        return {name: self._real(value) for name, value in self.told.items() if name not in RESERVED}
 
     @property
     def possible(self) -> bool:
         """False where it needs public data that are not there."""
-        return self.setup.data is not None or not any(str(value).startswith(DATA) for value in self._told.values())
+        return None not in self.options.values()
 
     def _real(self, value: Any) -> Any:
-        if isinstance(value, str) and value.startswith(DATA) and self.setup.data is not None:
-            return self.setup.data / value.removeprefix(DATA)
+        if isinstance(value, str) and value.startswith(DATA):
+            return self.setup.file(value.removeprefix(DATA))
         return tuple(value) if isinstance(value, list) else value
+
+    @cached_property
+    def _drawn(self) -> list[tuple[Any, float]]:
+        told = {**self._table, **self.told}
+        seeds = told.get("seeds", [told.get("seed", 0)])
+        listed = list(range(seeds)) if isinstance(seeds, int) else seeds
+        if "seeds" not in self._table.get("quick", {}):
+            listed = self.setup.few(listed)
+        named = told.get("draw", "generate")
+        draw = _function(named if ":" in named else f"instances.{told['problem']}:{named}")
+        turns = self.setup.few(_combined(told.get("turns", {})))
+        with warnings.catch_warnings():
+            # What was repaired, the instances tell.
+            warnings.simplefilter("ignore")
+            return [timed(draw, seed, **self.options | turn) for turn in turns for seed in listed]
 
     @cached_property
     def instances(self) -> list[Any]:
         """One instance of each seed."""
-        seeds = self._told.get("seeds", self._table.get("seeds", [self._told.get("seed", 0)]))
-        listed = list(range(seeds)) if isinstance(seeds, int) else seeds
-        if "seeds" not in self._table.get("quick", {}):
-            listed = self.setup.few(listed)
-        told = {**self._table, **self._told}
-        problem, named = told["problem"], told.get("draw", "generate")
-        draw = _function(named if ":" in named else f"instances.{problem}:{named}")
-        each = [
-            self.options | functools.reduce(operator.or_, parts, {})
-            for parts in _combined(told.get("turns", []), self.setup.few)
-        ]
-        with warnings.catch_warnings():
-            # What was repaired, the instances tell.
-            warnings.simplefilter("ignore")
-            return [draw(seed, **options) for options in each for seed in listed]
+        return [instance for instance, _ in self._drawn]
+
+    @property
+    def drawn(self) -> Values:
+        """Processor times of drawing them, s."""
+        return Values(took for _, took in self._drawn)
 
     @property
     def instance(self) -> _Attributes:
@@ -307,21 +358,16 @@ class Sample:
         return _Attributes(self.instances)
 
     @property
-    def reference(self) -> Asked:
-        """Whose values gaps are relative to."""
-        found: Asked = getattr(self, self._table.get("reference", "solve"))
-        return found
-
-    @property
     def best(self) -> Values:
         """The reference's values, which are proven where the table names nobody."""
-        return self.reference.value if "reference" in self._table else self.reference.optimum
+        found: Asked = getattr(self, self._table.get("reference", "solve"))
+        return found.value if "reference" in self._table else found.optimum
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
+        if name.startswith("_") or hasattr(Sample, name):
+            raise AttributeError(f"{name} of a sample cannot be told")
         if name not in self._asked:
-            own = self._told["of"] if name == "row" else name
+            own = self.told["of"] if name == "row" else name
             self._asked[name] = Asked(self, self._table.get("asked", {}).get(own, {"of": own}))
         return self._asked[name]
 
@@ -334,24 +380,28 @@ class _Attributes:
         return Values(getattr(one, name) for one in self._instances)
 
 
-def _function(name: str, problem: str = "") -> Callable[..., Any]:
-    """A heuristic of the problem, or a function told as ``module:function``."""
+def _function(name: str, asked: Any = None) -> Callable[..., Any]:
+    """Return a function told as ``module:function``, or who is called so by an instance or the catalogue."""
     module, found, function = name.partition(":")
     if found:
         return getattr(import_module(module), function)  # type: ignore[no-any-return]
-    return catalogue.entry(problem).heuristics[name].function
+    if hasattr(asked, "answerer"):
+        return asked.answerer(name)  # type: ignore[no-any-return]
+    return catalogue.entry(asked.problem).heuristics[name].function
 
 
 class _Names(dict[str, Any]):
-    """What templates of a row can name: options, samples, and who answers the row's own sample."""
+    """What templates of a row can name: options, samples, the first row, and who answers the row's own sample."""
 
     def __init__(self, setup: Setup, table: Options, row: Options) -> None:
-        self.own = Sample(setup, table, row, {})
-        samples = {name: Sample(setup, table, row, extra) for name, extra in table.get("samples", {}).items()}
-        super().__init__({**row, **self.own.options, **samples})
+        self.own = Sample(setup, table, row)
+        samples = {name: Sample(setup, table, {**row, **extra}) for name, extra in table.get("samples", {}).items()}
+        super().__init__({**self.own.told, **self.own.options, **samples})
 
     def __missing__(self, name: str) -> Any:
         return getattr(self.own, name)
+
+    __getattr__ = dict.__getitem__
 
 
 def _cell(template: str, names: _Names) -> str:
@@ -362,30 +412,50 @@ def _cell(template: str, names: _Names) -> str:
     return FORMATTER.vformat(template, (), names).strip(", ")
 
 
-def _combined(lists: list[Any], few: Callable[[list[Any]], Sequence[Any]]) -> list[tuple[dict[str, Any], ...]]:
-    """All combinations of options told as several lists, or those of a single list."""
-    nested = [each if isinstance(each, list) else [each] for each in lists]
-    if any(isinstance(each, list) for each in lists):
-        return list(few([*itertools.product(*nested)]))
-    return [(one,) for (one,) in few(nested)] or [()]
+def _combined(over: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return all combinations: a number stands for as many, a table among the values for its options."""
+    lists = [
+        [value if isinstance(value, dict) else {name: value} for value in (range(one) if isinstance(one, int) else one)]
+        for name, one in over.items()
+    ]
+    return [functools.reduce(operator.or_, parts, {}) for parts in itertools.product(*lists)]
 
 
-def _rows(table: Options, setup: Setup) -> Iterator[Row]:
+def rows(name: str, setup: Setup) -> Iterator[tuple[list[str], Any]]:
+    """Yield the cells of each row of a table, and by name what they are made of."""
+    table = TABLES[name]
     # Rows that ask different things all run at the smallest size, too.
     few = list if "unlike" in table else setup.few
-    for parts in _combined(table.get("rows", [{}]), few):
-        told: dict[str, Any] = functools.reduce(operator.or_, parts)
-        for row in [told | {"seed": seed} for seed in setup.few(range(told["count"]))] if "count" in told else [told]:
-            names = _Names(setup, table, row)
-            if names.own.possible:
-                yield [_cell(row.get("cells", {}).get(head, template), names) for head, template in table["columns"]]
+    first: _Names | None = None
+    known: list[Options] = []
+    for row in few(table.get("rows", [{}])):
+        options = {"over": table.get("over", {})} | table.get("each", {}) | row
+        for more in few(_combined(options.pop("over"))):
+            names = _Names(setup, table, options | more)
+            told = names.own.told
+            # At the smallest size, rows become the same.
+            if not names.own.possible or told | {"cells": {}} in known:
+                continue
+            known.append(told | {"cells": {}})
+            first = names["first"] = first or names
+            cells = told.get("cells", {})
+            yield [_cell(cells.get(head, template), names) for head, template in table["columns"]], names
 
 
-def enter(path: Path) -> None:
+def _enter(path: Path) -> None:
     """Enter the tables of a file among the benchmarks."""
+
+    def cells(setup: Setup, *, name: str) -> Iterator[Row]:
+        return (found for found, _ in rows(name, setup))
+
     for name, table in tomllib.loads(path.read_text(encoding="utf-8")).items():
         if taken := [one for one in table.get("asked", {}) if hasattr(Sample, one)]:
             raise ValueError(f"{name}: asked has {', '.join(taken)}, which a sample has itself")
         table.setdefault("problem", ".".join(name.split(".")[:2]))
+        TABLES[name] = table
         heads = tuple(head for head, _ in table["columns"])
-        BENCHMARKS[name] = Benchmark(name, heads, partial(_rows, table), table["summary"])
+        BENCHMARKS[name] = Benchmark(name, heads, partial(cells, name=name), table["summary"])
+
+
+for file in sorted(Path(__file__).parent.glob("*.toml")):
+    _enter(file)
