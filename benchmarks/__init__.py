@@ -1,7 +1,7 @@
 """What is timed and counted: ``python -m benchmarks`` lists the tables, the documents name the command of each.
 
-``tables`` says what a benchmark is, ``overhead`` and ``engine`` are about the library itself, and there is a
-module for each paper with the tables of its pages.
+``tables`` says what a benchmark is and describes most of them, by paper, as data; the modules named like papers have
+what these ask beside the library's own functions, ``overhead`` is about the library itself.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,8 +1,8 @@
 """Tables described by data: ``<paper>.toml`` beside this file says what is drawn, what is asked, and what a cell shows.
 
 A table has rows of options of a generator, one for each combination of the values that they are told ``over``, a
-number of seeds, and columns, each with a head and a template such as ``{solve.seconds:between s}`` or
-``{marginal_greedy.gap:mean .2%}``: who is asked (``solve`` for the exact side, a heuristic of the catalogue, or what
+number of seeds, and what it shows: the heads of its columns and their templates, such as ``{solve.seconds:between s}``
+or ``{marginal_greedy.gap:mean .2%}``: who is asked (``solve`` for the exact side, a heuristic of the catalogue, or what
 the table enters under ``asked``), what of the answer, and how the values of all seeds become one.  ``{num_jobs}`` is an
 option of the row, ``{instance.num_jobs}`` what an instance says of itself, ``{one / other}`` a quotient, and
 ``{first.num_jobs}`` the first row's; a table with several ``samples`` names one first:
@@ -12,6 +12,7 @@ option of the row, ``{instance.num_jobs}`` what an instance says of itself, ``{o
 from __future__ import annotations
 
 import functools
+import gc
 import itertools
 import operator
 import re
@@ -19,7 +20,7 @@ import statistics
 import string
 import tomllib
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
@@ -145,7 +146,7 @@ class Asked:
     @cached_property
     def answers(self) -> list[tuple[Any, float]]:
         """Each answer, and its processor time, s."""
-        return [timed(self._call(number)) for number in range(len(self._sample.instances))]
+        return _each(map(self._call, range(len(self._sample.instances))))
 
     @property
     def answer(self) -> Values:
@@ -187,7 +188,7 @@ class Asked:
             for rounds in self._rounds
         )
 
-    @property
+    @cached_property
     def value(self) -> Values:
         """Values of plans; None where there is none."""
         return Values(
@@ -195,7 +196,7 @@ class Asked:
             for one, plan in zip(self._sample.instances, map(_plan, self.answers), strict=True)
         )
 
-    @property
+    @cached_property
     def optimum(self) -> Values:
         """Proven optima; None where there is no feasible plan, or where the table leaves out what is not proven."""
         values = zip(self.answers, self.value, strict=True)
@@ -205,7 +206,7 @@ class Asked:
                 raise RuntimeError(f"no proven optimum: {answer}")
         return Values(value if proven else None for _, value, proven in found)
 
-    @property
+    @cached_property
     def gap(self) -> Values:
         """Relative distances from the reference's values."""
         return Values(
@@ -340,7 +341,7 @@ class Sample:
         with warnings.catch_warnings():
             # What was repaired, the instances tell.
             warnings.simplefilter("ignore")
-            return [timed(draw, seed, **self.options | turn) for turn in turns for seed in listed]
+            return _each(partial(draw, seed, **self.options | turn) for turn in turns for seed in listed)
 
     @cached_property
     def instances(self) -> list[Any]:
@@ -388,6 +389,15 @@ def _function(name: str, asked: Any = None) -> Callable[..., Any]:
     if hasattr(asked, "answerer"):
         return asked.answerer(name)  # type: ignore[no-any-return]
     return catalogue.entry(asked.problem).heuristics[name].function
+
+
+def _each(calls: Iterable[Callable[[], Any]]) -> list[tuple[Any, float]]:
+    """Return what calls return, and their processor times, s."""
+    # What is there now is not looked through for garbage before each of them.
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
+    return [timed(call) for call in calls]
 
 
 class _Names(dict[str, Any]):
@@ -453,7 +463,10 @@ def _enter(path: Path) -> None:
             raise ValueError(f"{name}: asked has {', '.join(taken)}, which a sample has itself")
         table.setdefault("problem", ".".join(name.split(".")[:2]))
         TABLES[name] = table
-        heads = tuple(head for head, _ in table["columns"])
+        heads, templates = (
+            tuple(cell.strip() for cell in line.strip("|").split("|")) for line in table["shows"].strip().splitlines()
+        )
+        table["columns"] = list(zip(heads, templates, strict=True))
         BENCHMARKS[name] = Benchmark(name, heads, partial(cells, name=name), table["summary"])
 
 
