@@ -31,7 +31,7 @@ from benchmarks.tables import BENCHMARKS, Benchmark, Row, Setup, between, gap, s
 from formulations import Solution
 from validation import catalogue
 
-__all__ = ["TABLES", "rows"]
+__all__ = ["FORMATTER", "TABLES", "Values", "combined", "enter", "rows"]
 
 Options = Mapping[str, Any]
 
@@ -47,8 +47,11 @@ STATISTICS: dict[str, Callable[[list[Any]], Any]] = {
     "count": len,
 }
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {"+": operator.add, "/": operator.truediv}
+OWN = ("asked", "each", "over", "quick", "reference", "rows", "samples", "shows", "summary", "unlike", "unproven")
+BOTH = ("draw", "limit", "problem", "seeds", "turns")
+"""Keys of a table, the first of them of a table alone."""
 WORDS = ("label", "most", "paper", "policy", "ratio", "width")
-RESERVED = (*WORDS, "cells", "draw", "limit", "of", "problem", "seed", "seeds", "turns")
+RESERVED = (*WORDS, *BOTH, "cells", "of", "seed")
 """Keys of a row that are no options of the generator: of the first, cells and names alone are made."""
 DATA = "data:"
 """Beginning of a path below the folder of public data."""
@@ -337,7 +340,7 @@ class Sample:
             listed = self.setup.few(listed)
         named = told.get("draw", "generate")
         draw = _function(named if ":" in named else f"instances.{told['problem']}:{named}")
-        turns = self.setup.few(_combined(told.get("turns", {})))
+        turns = self.setup.few(combined(told.get("turns", {})))
         with warnings.catch_warnings():
             # What was repaired, the instances tell.
             warnings.simplefilter("ignore")
@@ -422,7 +425,7 @@ def _cell(template: str, names: _Names) -> str:
     return FORMATTER.vformat(template, (), names).strip(", ")
 
 
-def _combined(over: Mapping[str, Any]) -> list[dict[str, Any]]:
+def combined(over: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return all combinations: a number stands for as many, a table among the values for its options."""
     lists = [
         [value if isinstance(value, dict) else {name: value} for value in (range(one) if isinstance(one, int) else one)]
@@ -440,7 +443,7 @@ def rows(name: str, setup: Setup) -> Iterator[tuple[list[str], Any]]:
     known: list[Options] = []
     for row in few(table.get("rows", [{}])):
         options = {"over": table.get("over", {})} | table.get("each", {}) | row
-        for more in few(_combined(options.pop("over"))):
+        for more in few(combined(options.pop("over"))):
             names = _Names(setup, table, options | more)
             told = names.own.told
             # At the smallest size, rows become the same.
@@ -452,23 +455,30 @@ def rows(name: str, setup: Setup) -> Iterator[tuple[list[str], Any]]:
             yield [_cell(cells.get(head, template), names) for head, template in table["columns"]], names
 
 
-def _enter(path: Path) -> None:
+def enter(path: Path) -> None:
     """Enter the tables of a file among the benchmarks."""
 
     def cells(setup: Setup, *, name: str) -> Iterator[Row]:
         return (found for found, _ in rows(name, setup))
 
     for name, table in tomllib.loads(path.read_text(encoding="utf-8")).items():
-        if taken := [one for one in table.get("asked", {}) if hasattr(Sample, one)]:
-            raise ValueError(f"{name}: asked has {', '.join(taken)}, which a sample has itself")
-        table.setdefault("problem", ".".join(name.split(".")[:2]))
-        TABLES[name] = table
         heads, templates = (
             tuple(cell.strip() for cell in line.strip("|").split("|")) for line in table["shows"].strip().splitlines()
         )
+        given = {head for row in table.get("rows", []) for head in row.get("cells", {})}
+        for wrong, why in (
+            (sorted(table.keys() - {*OWN, *BOTH}), "a table has no such key"),
+            ([one for one in table.get("asked", {}) if hasattr(Sample, one)], "a sample has these itself"),
+            (given - {*heads}, "no head is called so"),
+            (templates if len(heads) != len(templates) else (), f"these are templates of {len(heads)} heads"),
+        ):
+            if wrong:
+                raise ValueError(f"{name}: got {', '.join(wrong)}; {why}")
         table["columns"] = list(zip(heads, templates, strict=True))
+        table.setdefault("problem", ".".join(name.split(".")[:2]))
+        TABLES[name] = table
         BENCHMARKS[name] = Benchmark(name, heads, partial(cells, name=name), table["summary"])
 
 
 for file in sorted(Path(__file__).parent.glob("*.toml")):
-    _enter(file)
+    enter(file)

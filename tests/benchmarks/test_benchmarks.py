@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from benchmarks import growth
 from benchmarks.__main__ import app
-from benchmarks.tables import BENCHMARKS, Setup, between, gap, markdown, seconds
+from benchmarks.tables import BENCHMARKS, Setup, between, described, gap, markdown, seconds
 from validation import CATALOGUE
 from validation.cli.bench import bench_app
 
@@ -144,6 +144,47 @@ def test_numbers_are_written_with_their_units() -> None:
     assert between([2.0, 1.0]) == "1.0 s to 2.0 s"
     assert between([1.0]) == "1.0 s"
     assert (gap(9.0, 10.0), gap(0.0, 0.0), gap(1.0, 0.0)) == (0.1, 0.0, 1.0)
+
+
+def test_described_rows_are_all_combinations() -> None:
+    combined = described.combined({"seed": 2, "size": [{"jobs": 1, "gpus": 2}, {"jobs": 3}]})
+    assert combined == [
+        {"seed": 0, "jobs": 1, "gpus": 2},
+        {"seed": 0, "jobs": 3},
+        {"seed": 1, "jobs": 1, "gpus": 2},
+        {"seed": 1, "jobs": 3},
+    ]
+    assert described.combined({}) == [{}]
+
+
+def test_templates_divide_add_and_leave_blank() -> None:
+    names = {"one": described.Values([3.0, 1.0, None]), "other": described.Values([2.0, 0.0, 1.0]), "n": 5, "no": ""}
+    for template, cell in (
+        ("{one / other:each , .1f}", "1.5,–,–"),
+        ("{one + one:sum .1f}", "8.0"),
+        ("{one / other:count}", "1"),
+        ("{n / n:.2f}, {n:,}", "1.00, 5"),
+        ("{no:.2f}{no:s}{no / n:.2f}", ""),
+        ("{one:max s}, {one:max .4h}", "3.0 s, 0.0008"),
+    ):
+        assert described.FORMATTER.vformat(template, (), names) == cell, template
+
+
+@pytest.mark.parametrize(
+    ("text", "culprit"),
+    [
+        ("quik = { seeds = 1 }\n", "got quik; a table has no such key"),
+        ("asked.drawn = {}\n", "got drawn; a sample has these itself"),
+        ("rows = [{ cells = { time = '' } }]\n", "got time; no head is called so"),
+        ("shows = '''\n| a |\n| b | c |'''\n", "got b, c; these are templates of 1 heads"),
+    ],
+)
+def test_a_wrong_description_is_named(text: str, culprit: str, tmp_path: Path) -> None:
+    shows = "" if "shows" in text else "shows = '''\n| a |\n| b |'''\n"
+    (tmp_path / "a.toml").write_text(f"['a.b.c']\nsummary = 'A.'\n{shows}{text}", encoding="utf-8")
+    with pytest.raises(ValueError, match=f"^a.b.c: {culprit}$"):
+        described.enter(tmp_path / "a.toml")
+    assert "a.b.c" not in BENCHMARKS
 
 
 def test_a_quick_setup_is_small() -> None:
