@@ -34,6 +34,7 @@ from validation.catalogue import CATALOGUE, Heuristic
 from validation.kernel.gaps import gap_to
 from validation.kinds.checks import draw_instances, run_checks
 from validation.kinds.collection import Collection, load
+from validation.kinds.options import CheckOptions
 from validation.testing import strategies
 
 __all__ = [
@@ -127,7 +128,7 @@ def drawn(problem: str, name: str, count: int) -> list[Mutant]:
 def killed_by(mutant: Mutant, **options: Any) -> str:
     """Return the check that fails first, at default settings or with other ``options`` of ``check_heuristic``."""
     try:
-        for report in run_checks(mutant.problem, planted(mutant), **options):
+        for report in run_checks(CheckOptions(names=(mutant.problem, planted(mutant)), output=None, **options)):
             if report.failed:
                 return report.failed[0].name
     except Endless:

@@ -11,6 +11,7 @@ from typer.main import get_command
 from validation import CATALOGUE, ReplayOptions, StudyOptions
 from validation.cli import commands, main
 from validation.cli.app import EXIT_CODES
+from validation.kernel.options import Options, as_toml
 from validation.kinds.collection import load
 from validation.kinds.collection.page import MARK, tables
 from validation.pages.render import table_lines
@@ -18,8 +19,13 @@ from validation.pages.render import table_lines
 DOCS = Path(__file__).parent
 
 
-def with_options(page: str, table: str) -> str:
+def with_options(page: str, options: type[Options]) -> str:
     """A page with the table of options as the library has it."""
+    rows = [
+        (f"`{one.name}`", "" if one.default is None else f"`{as_toml(one.default)}`", one.metadata["help"])
+        for one in options.fields()
+    ]
+    table = "\n".join(table_lines(("option", "default", "meaning"), rows)) + "\n"
     return re.sub(r"\| option \|.*?\n\n", lambda _: f"{table}\n", page, count=1, flags=re.DOTALL)
 
 
@@ -83,7 +89,7 @@ def _default(one: Any) -> str:
 if __name__ == "__main__":
     for name, options in (("studies.md", StudyOptions), ("replay.md", ReplayOptions)):
         page = DOCS / name
-        page.write_text(with_options(page.read_text(encoding="utf-8"), options.table()), encoding="utf-8")
+        page.write_text(with_options(page.read_text(encoding="utf-8"), options), encoding="utf-8")
     page, growth = DOCS / "which-problem.md", DOCS / "growth.md"
     page.write_text(with_sizes(page.read_text(encoding="utf-8"), growth.read_text(encoding="utf-8")), encoding="utf-8")
     page = DOCS / "command-line.md"

@@ -27,7 +27,6 @@ __all__ = [
     "DISAGREEMENT",
     "EXIT_CODES",
     "FAILED",
-    "JSON",
     "AsJson",
     "app",
     "complain",
@@ -90,9 +89,7 @@ optgap list      the problems and their heuristics
 optgap doctor    is this installation sound?
 optgap --help    all commands; optgap COMMAND --help the options of one"""
 
-JSON = typer.Option("--json", help="Print one JSON document instead of words.")
-"""The option, for commands that say more about it."""
-AsJson = Annotated[bool, JSON]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of words.")]
 """The option of every command that prints results."""
 
 _quiet = False
@@ -243,7 +240,7 @@ def _finite(data: Any) -> Any:
     return data
 
 
-def warn(message: str, style: str, as_json: bool | None) -> None:
+def warn(message: str, style: str, as_json: bool) -> None:
     """Print a line among the words; on standard error where no words are wanted."""
     if as_json or _quiet:
         complain(message)

@@ -6,17 +6,21 @@ import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from validation.cli.app import is_quiet
 
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["DASK", "cluster"]
+__all__ = ["Dask", "cluster"]
 
-DASK = "Address of a Dask scheduler whose workers do the work, such as tcp://host:8786."
-"""Help of the option ``--dask``."""
+Dask = Annotated[
+    str | None, typer.Option(help="Address of a Dask scheduler whose workers do the work, such as tcp://host:8786.")
+]
+"""The option of commands whose work a cluster can do."""
 
 
 @contextmanager

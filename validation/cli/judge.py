@@ -12,37 +12,29 @@ import typer
 
 from validation.cli import interruption
 from validation.cli.app import DISAGREEMENT, AsJson, app, complain, say, say_json
-from validation.cli.completion import problem_names
+from validation.cli.options import with_options
+from validation.kinds.options import JudgeOptions
 
 __all__ = ["judge"]
 
 
 @app.command()
+@with_options(JudgeOptions)
 def judge(
-    heuristic: Annotated[
-        str, typer.Argument(help="A name of the catalogue, module:function or file.py:function.", show_default=False)
-    ],
-    problem: Annotated[
-        str, typer.Option(help="Name of a problem, such as aryl.reclaim.", autocompletion=problem_names)
-    ],
-    split: Annotated[
-        str, typer.Option(help="public; hidden:FILE, drawn from the seed in a file; or hidden:SEED.")
-    ] = "public",
-    budget: Annotated[float, typer.Option(help="Seconds for an instance, by the clock.")] = 10.0,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Instances at once; one for each core by default.")] = None,
+    options: JudgeOptions,
     as_json: AsJson = False,
     forget: Annotated[bool, typer.Option("--forget", hidden=True)] = False,
 ) -> None:
     """Give a heuristic one number. Its plans on a fixed set are compared with proven optima that it cannot reach."""
-    kind, _, seed = split.partition(":")
+    kind, _, seed = options.split.partition(":")
     if kind == "hidden" and seed.isdecimal() and not Path(seed).exists():
-        _begin_anew(split, seed)
+        _begin_anew(options.split, seed)
     from validation.errors import OracleDisagreementError
     from validation.kinds.judge.judging import judge
 
     interruption.say(lambda: "nothing had been judged")
     try:
-        found = judge(heuristic, problem, split=split, budget=budget, jobs=jobs)
+        found = judge(**vars(options))
     except OracleDisagreementError as error:
         complain(f"oracle disagreement: {error}")
         raise typer.Exit(DISAGREEMENT) from None

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import Field
 from operator import getitem
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from validation.cli.completion import heuristic_names, problem_names
+from validation.cli.completion import heuristic_names, problem_and_heuristic, problem_names
 from validation.kernel.options import Options, as_toml
 
 __all__ = ["with_options"]
@@ -18,39 +20,62 @@ __all__ = ["with_options"]
 COMPLETED: dict[str, Callable[..., Any]] = {
     "problem": problem_names,
     "problems": problem_names,
+    "heuristic": heuristic_names,
     "heuristics": heuristic_names,
+    "names": problem_and_heuristic,
 }
 """Options whose values a shell can complete."""
 
 
-def with_options(command: Callable[..., None], kind: type[Options], others: Mapping[str, tuple[Any, Any]]) -> None:
-    """Give a command the parameters of a class of options, and ``config``, a TOML file with the same.
+def with_options(kind: type[Options], *, config: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options of a class in place of its first parameter, which gets what was asked.
 
     Parameters
     ----------
-    command : callable
     kind : type
-    others : mapping of str to (type, option)
-        What it takes besides.
+    config : bool
+        Whether a TOML file may hold them as well.  None has to be given on the command line then.
     """
-    parameters = []
-    for one in kind.fields():
-        told = one.metadata
-        made = typer.Argument if told["argument"] else typer.Option
-        help = told["help"]
-        if not isinstance(told["default"], bool) and told["default"] is not None:
-            help = f"{help.rstrip('.')}; {as_toml(told['default'])} by default."
-        completed = COMPLETED.get(one.name)
-        parameters.append(
-            _parameter(one.name, told["annotation"], made(*told["names"], help=help, autocompletion=completed))
-        )
-    config = typer.Option(help="TOML file with the same options; options given here win.")
-    parameters.insert(1, _parameter("config", Path, config))
-    parameters += [_parameter(name, *told) for name, told in others.items()]
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    asked = [_parameter(one, config) for one in kind.fields()]
+    if config:
+        told = typer.Option(help="TOML file with the same options; options given here win.")
+        asked.insert(1, _keyword("config", Path, told, None))
+
+    def with_them(command: Callable[..., None]) -> Callable[..., None]:
+        hints = get_type_hints(command, include_extras=True)
+        _, *own = inspect.signature(command).parameters.values()
+        rest = [one.replace(kind=one.KEYWORD_ONLY, annotation=hints[one.name]) for one in own]
+
+        @functools.wraps(command)
+        def run(**given: Any) -> None:
+            others = {one.name: given.pop(one.name) for one in rest}
+            command(kind.given(**given), **others)
+
+        signature = inspect.Signature([*asked, *rest])
+        run.__signature__ = signature  # type: ignore[attr-defined]
+        run.__annotations__ = {name: one.annotation for name, one in signature.parameters.items()}
+        return run
+
+    return with_them
 
 
-def _parameter(name: str, kind: Any, told: Any) -> inspect.Parameter:
-    annotation = getitem(Annotated, (kind | None, told))
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+def _parameter(one: Field[Any], config: bool) -> inspect.Parameter:
+    """The parameter of an option, which has no default where a TOML file may hold it."""
+    told, help, default = one.metadata, one.metadata["help"], one.default
+    limits = {} if config else {"min": told["least"], "max": told["most"]}
+    if config:
+        if default is not None and not isinstance(default, bool):
+            help = f"{help.rstrip('.')}; {as_toml(default)} by default."
+        default = None
+    elif told["required"]:
+        default = inspect.Parameter.empty
+    names = told["names"] or ((f"--{one.name.replace('_', '-')}",) if told["kinds"] == (bool,) else ())
+    made: Any = typer.Argument if told["argument"] else typer.Option
+    shown = made(*names, help=help, metavar=told["metavar"], autocompletion=COMPLETED.get(one.name), **limits)
+    several = list in told["kinds"] or dict in told["kinds"]
+    return _keyword(one.name, list[str] if several else Path if told["paths"] else told["kinds"][-1], shown, default)
+
+
+def _keyword(name: str, kind: Any, shown: Any, default: Any) -> inspect.Parameter:
+    annotation = getitem(Annotated, (kind if default is inspect.Parameter.empty else kind | None, shown))
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)

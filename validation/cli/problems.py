@@ -9,16 +9,18 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from validation.cli import interruption
 from validation.cli.app import DISAGREEMENT, FAILED, AsJson, app, complain, is_quiet, say, say_json, what_is_wrong
-from validation.cli.completion import heuristic_names, problem_names
+from validation.cli.options import with_options
 from validation.errors import StudyError
 from validation.formatting import gap_range, number
+from validation.kernel.options import LIMIT, Options, option, output_option
 
 EXPLAIN_SECONDS = 30.0
 """For the search of the constraints that conflict."""
@@ -47,24 +49,25 @@ def list_problems(as_json: AsJson = False) -> None:
         say(f"{entry.problem}\n    {entry.title} ({entry.source})\n    heuristics: {', '.join(entry.heuristics)}")
 
 
+@dataclass(frozen=True, kw_only=True)
+class GenerateOptions(Options):
+    """Which instances are generated, or drawn from what."""
+
+    problem: str = option("Name of a problem, such as aryl.reclaim.", (str,), required="a problem", argument=True)
+    seed: int = option("Seed of the instances.", (int,), required="--seed", least=0)
+    size: int | None = option("Size; the smallest of the catalogue by default.", (int,), least=1)
+    count: int = option("How many instances.", (int,), default=1, least=1)
+    throughputs: list[str] | None = option("Real throughputs to draw from, as in studies.", (list,))
+    trace: list[str] | None = option("Real jobs to draw from.", (list,))
+    placements: list[str] | None = option("Real placements to draw from.", (list,))
+    reader: list[str] | None = option("NAME=VALUE: how they are read, as in studies.", (list,))
+    times: list[str] | None = option("Times of the trace in place of COUNT draws.", (list,))
+    output: Path | None = output_option("Directory for the files; one instance is printed without.")
+
+
 @app.command()
-def generate(
-    problem: Annotated[
-        str, typer.Argument(help="Name of a problem, such as aryl.reclaim.", autocompletion=problem_names)
-    ],
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the instances.")],
-    size: Annotated[int | None, typer.Option(min=1, help="Size; the smallest of the catalogue by default.")] = None,
-    count: Annotated[int, typer.Option(min=1, help="How many instances.")] = 1,
-    throughputs: Annotated[list[str] | None, typer.Option(help="Real throughputs to draw from, as in studies.")] = None,
-    trace: Annotated[list[str] | None, typer.Option(help="Real jobs to draw from.")] = None,
-    placements: Annotated[list[str] | None, typer.Option(help="Real placements to draw from.")] = None,
-    reader: Annotated[list[str] | None, typer.Option(help="NAME=VALUE: how they are read, as in studies.")] = None,
-    times: Annotated[list[str] | None, typer.Option(help="Times of the trace in place of COUNT draws.")] = None,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Directory for the files; one instance is printed without.")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
+@with_options(GenerateOptions)
+def generate(options: GenerateOptions, as_json: AsJson = False) -> None:
     """Generate instances as JSON, or draw them from real data. A study with this seed would use the same ones."""
     from instances.files import save
     from validation import catalogue
@@ -73,16 +76,16 @@ def generate(
     from validation.kinds.study.real import choose_draws
     from validation.outputs import folder_to_write, refuse_foreign, writing
 
-    size = size or catalogue.entry(problem).sizes[0]
+    problem, seed, output = options.problem, options.seed, options.output
+    size = options.size or catalogue.entry(problem).sizes[0]
     make: Callable[[int], Any] = functools.partial(generate, problem, seed, size)
-    numbers, name = range(count), f"{problem}-{size}-{seed}"
-    if throughputs or trace or placements or reader or times:
-        given = {"throughputs": throughputs, "trace": trace, "placements": placements}
-        given |= {"reader": reader, "times": times}
-        options = StudyOptions.given(None, problems=problem, seed=seed, output=output or Path(), **given)
-        draws = choose_draws([problem], options)[problem]
+    numbers, name = range(options.count), f"{problem}-{size}-{seed}"
+    given = options.some("throughputs", "trace", "placements", "reader", "times")
+    if any(given.values()):
+        studied = StudyOptions.given(problems=problem, seed=seed, output=output or Path(), **given)
+        draws = choose_draws([problem], studied)[problem]
         make = functools.partial(draws.instance, size)
-        numbers, name = draws.numbers(count), f"{problem}-trace-{seed}" if draws.snapshots else f"{name}-trace"
+        numbers, name = draws.numbers(options.count), f"{problem}-trace-{seed}" if draws.snapshots else f"{name}-trace"
     if output is None:
         if len(numbers) > 1:
             raise StudyError("more than one instance needs a directory: -o DIR")
@@ -106,44 +109,39 @@ def generate(
         say_json({"problem": problem, "files": [str(path) for path in paths]})
 
 
+@dataclass(frozen=True, kw_only=True)
+class SolveOptions(Options):
+    """How one instance is solved."""
+
+    file: Path = option("Instance as JSON.", (str,), required="a file", argument=True, paths=True)
+    heuristic: str | None = option("A heuristic of the catalogue or module:function; exact without.", (str,))
+    solver: str = option("Solver of the exact model.", (str,), default="highs")
+    time_limit: float | None = option(
+        f"Limit for the solver, s; for a heuristic, {HEURISTIC_SECONDS:g} by default.", (float,), form=LIMIT
+    )
+    seed: int = option("What a random heuristic draws from.", (int,), default=0, least=0)
+    verify: bool = option("Find the optimum once more, by a second way, within the same limit.", (bool,))
+    method: str = option(
+        "An exact method by its name or short name; another name lists those that there are.", (str,), default="auto"
+    )
+
+
 @app.command()
-def solve(
-    file: Annotated[Path, typer.Argument(help="Instance as JSON.")],
-    heuristic: Annotated[
-        str | None,
-        typer.Option(
-            help="A heuristic of the catalogue or module:function; exact without.", autocompletion=heuristic_names
-        ),
-    ] = None,
-    solver: Annotated[str, typer.Option(help="Solver of the exact model.")] = "highs",
-    time_limit: Annotated[
-        float | None, typer.Option(help=f"Limit for the solver, s; for a heuristic, {HEURISTIC_SECONDS:g} by default.")
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="What a random heuristic draws from.")] = 0,
-    verify: Annotated[
-        bool, typer.Option("--verify", help="Find the optimum once more, by a second way, within the same limit.")
-    ] = False,
-    method: Annotated[
-        str,
-        typer.Option(help="An exact method by its name or short name; another name lists those that there are."),
-    ] = "auto",
-    as_json: AsJson = False,
-) -> None:
+@with_options(SolveOptions)
+def solve(options: SolveOptions, as_json: AsJson = False) -> None:
     """Solve one instance, exactly or by a heuristic."""
     from instances.files import load
 
-    if time_limit is not None and not time_limit > 0:
-        raise typer.BadParameter(f"got {time_limit}, must be positive seconds", param_hint="--time-limit")
-    instance = load(file)
+    instance, limit = load(options.file), options.time_limit
     interruption.say(lambda: "nothing had been solved")
-    if heuristic and verify:
+    if options.heuristic and options.verify:
         raise typer.BadParameter("a heuristic proves nothing that could be found once more", param_hint="--verify")
-    if heuristic and method != "auto":
+    if options.heuristic and options.method != "auto":
         raise typer.BadParameter("a heuristic is no exact method", param_hint="--method")
     found = (
-        by_heuristic(instance, heuristic, seed, time_limit)
-        if heuristic
-        else solve_apart(instance, solver, time_limit, verify, method)
+        by_heuristic(instance, options.heuristic, options.seed, limit)
+        if options.heuristic
+        else solve_apart(instance, options.solver, limit, options.verify, options.method)
     )
     if as_json:
         say_json({"problem": instance.problem, "instance": instance.digest, **found})
@@ -158,7 +156,7 @@ def solve(
         "gap": "unknown" if gap is None else gap_range(gap, gap),
         "seconds": f"{found['build_seconds'] + found['solve_seconds']:.3g} (solver {found['solve_seconds']:.3g})",
         "solver": f"{found['solver']} {found['solver_version']}".strip(),
-        "method": "" if method == "auto" else found["method"],
+        "method": "" if options.method == "auto" else found["method"],
         "proof": found["proof"],
         "message": found["message"],
         "verified": _verified(found.get("verification")),

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from validation.cli.app import FAILED, app, console, say_json, text, warn
+from validation.cli.app import FAILED, AsJson, app, console, say_json, text, warn
+from validation.cli.cluster import Dask
 from validation.cli.options import with_options
-from validation.cli.runs import RUN_OPTIONS, carried_out, say_forecast
+from validation.cli.runs import DryRun, carried_out, say_forecast
 from validation.kinds.replays.options import ReplayOptions
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from validation.kinds.replays.results import Replays
 
 __all__ = ["replay", "tell_replays"]
@@ -24,12 +22,13 @@ MOST_TOLD = 20
 """Sentences on the terminal."""
 
 
-def replay(config: Path | None, dry_run: bool | None, dask: str | None, as_json: bool | None, **given: Any) -> None:
+@app.command()
+@with_options(ReplayOptions, config=True)
+def replay(options: ReplayOptions, dry_run: DryRun = False, dask: Dask = None, as_json: AsJson = False) -> None:
     """Replay traces under several decision makers. What was interrupted is resumed by the same command.
 
     Ends with 3 where replays failed, or a decision maker did although another's plan was used in place of its own.
     """
-    options = ReplayOptions.given(config, **given)
     if dry_run:
         from validation.kinds.replays.study import plan
 
@@ -40,11 +39,7 @@ def replay(config: Path | None, dry_run: bool | None, dask: str | None, as_json:
     tell_replays(carried_out(run_replays, options, dask, "replays and bounds", "the replays that ended are"), as_json)
 
 
-with_options(replay, ReplayOptions, RUN_OPTIONS)
-app.command()(replay)
-
-
-def tell_replays(result: Replays, as_json: bool | None) -> None:
+def tell_replays(result: Replays, as_json: bool) -> None:
     """Tell what replays found, and end with the code that says whether all is well."""
     from validation.kernel.judging import Status
     from validation.kinds.replays.report import sentences

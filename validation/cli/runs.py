@@ -4,33 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from validation.cli import interruption
-from validation.cli.app import JSON, complain, is_quiet, say, say_json
-from validation.cli.cluster import DASK, cluster
+from validation.cli.app import complain, is_quiet, say, say_json
+from validation.cli.cluster import cluster
 
 if TYPE_CHECKING:
     from validation.kernel.kind import Plan
 
-__all__ = ["RUN_OPTIONS", "carried_out", "say_forecast"]
+__all__ = ["DryRun", "carried_out", "say_forecast"]
 
 Result = TypeVar("Result")
 
-RUN_OPTIONS: dict[str, tuple[Any, Any]] = {
-    "dry_run": (
-        bool,
-        typer.Option("--dry-run", help="Say how many runs there are, their time and disk, and do nothing."),
-    ),
-    "dask": (str, typer.Option(help=DASK)),
-    "as_json": (bool, JSON),
-}
-"""Options of such a command beside those of what is computed."""
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Say how many runs there are, their time and disk, and do nothing.")
+]
+"""The option of such a command that only asks what it would take."""
 
 
-def say_forecast(plan: Plan, as_json: bool | None) -> None:
+def say_forecast(plan: Plan, as_json: bool) -> None:
     """Say what it would take to carry out a plan."""
     from validation.kernel.forecast import forecast
 

@@ -20,8 +20,9 @@ from validation.cli.app import (
     text,
     warn,
 )
+from validation.cli.cluster import Dask
 from validation.cli.options import with_options
-from validation.cli.runs import RUN_OPTIONS, carried_out, say_forecast
+from validation.cli.runs import DryRun, carried_out, say_forecast
 from validation.formatting import number
 from validation.kinds.study.options import StudyOptions
 
@@ -38,13 +39,14 @@ WIDEST = 10_000
 """Characters of a line, of which a table takes as many as it needs."""
 
 
-def study(config: Path | None, dry_run: bool | None, dask: str | None, as_json: bool | None, **given: Any) -> None:
+@app.command()
+@with_options(StudyOptions, config=True)
+def study(options: StudyOptions, dry_run: DryRun = False, dask: Dask = None, as_json: AsJson = False) -> None:
     """Measure heuristics against proven optima. An interrupted study is resumed by the same command.
 
     Ends with 3 where runs failed: a heuristic raised, ran past its limit or returned no plan though it may not decline,
     or an exact solve died.
     """
-    options = StudyOptions.given(config, **given)
     if dry_run:
         from validation.kinds.study.run import plan
 
@@ -55,11 +57,7 @@ def study(config: Path | None, dry_run: bool | None, dask: str | None, as_json: 
     _tell_study(carried_out(run_study, options, dask, "runs", "what ended is"), as_json)
 
 
-with_options(study, StudyOptions, RUN_OPTIONS)
-app.command()(study)
-
-
-def _tell_study(result: Study, as_json: bool | None, written: Sequence[Path] = ()) -> None:
+def _tell_study(result: Study, as_json: bool, written: Sequence[Path] = ()) -> None:
     """Tell what a study found, and end with the code that says whether all is well."""
     wrong = [
         f"oracle disagreement: {row['problem']}: {_contradiction(row)}; instance: {result.directory / row['file']}"

@@ -7,35 +7,65 @@ that it imports no other room.
 from __future__ import annotations
 
 import inspect
+import operator
 import os
 import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import Field, field, fields
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from validation.errors import StudyError
 from validation.formatting import printable
 
-__all__ = ["MOST_JOBS", "Options", "as_toml", "documented", "option", "refuse_odd_path", "shard_of"]
+__all__ = [
+    "LIMIT",
+    "SECONDS",
+    "Form",
+    "Options",
+    "as_toml",
+    "documented",
+    "memory_option",
+    "option",
+    "output_option",
+    "shard_of",
+    "shard_option",
+]
 
-MOST_JOBS = 1000
-"""Worker processes of a study."""
 _OF_THIS_RUN = ("output", "jobs", "memory_limit", "shard")
 """Options that say where and on what a table is computed, not what it is."""
+
+
+class Form(NamedTuple):
+    """What the value of an option is made by, what it must be in words, and whether it is that once it is made."""
+
+    made: Callable[[Any], Any]
+    must: str
+    allowed: Callable[[Any], bool] = lambda value: True
+
+
+ANYTHING = Form(lambda value: value, "anything")
+WHOLE = Form(operator.index, "a whole number")
+SECONDS = Form(float, "positive seconds", lambda seconds: 0 < seconds < float("inf"))
+LIMIT = SECONDS._replace(allowed=lambda seconds: seconds > 0)
+"""Seconds that may be infinite."""
 
 
 def option(
     help: str,
     kinds: tuple[type, ...],
     *,
-    annotation: Any,
     default: Any = None,
+    required: str = "",
     names: tuple[str, ...] = (),
     argument: bool = False,
+    metavar: str | None = None,
     paths: bool = False,
     read: Callable[[Any], Any] | None = None,
+    form: Form | None = None,
+    least: int | None = None,
+    most: int | None = None,
 ) -> Any:
     """Make a field of a class of :class:`Options`.
 
@@ -45,33 +75,74 @@ def option(
         What it is, for the table of the documents and the help of the command line.
     kinds : tuple of type
         What a TOML file may hold for it.
-    annotation : type
-        Of the command line's parameter.
     default
+    required : str
+        What is missing where it is not given; empty where it need not be.
     names : tuple of str
         On the command line; ``--the-name`` by default.
     argument : bool
         Whether it stands on the command line without a name.
+    metavar : str, optional
+        What the command line calls its value.
     paths : bool
-        Whether a list or a mapping in a TOML file must be of paths.
+        Whether it is a path, or a list or a mapping of paths.
     read : callable, optional
         From what the command line gives to what the option is.
+    form : Form, optional
+        Keys are made of the text of a value, which must be the same whoever gave it.  That of a whole number for
+        options that are nothing else.
+    least, most : int, optional
+        Of a number.
     """
     metadata = {
         "help": help,
         "kinds": kinds,
-        "annotation": annotation,
-        "default": default,
+        "required": required,
         "names": names,
         "argument": argument,
+        "metavar": metavar,
         "paths": paths,
         "read": read or (lambda given: given),
+        "form": form or (WHOLE if kinds == (int,) else ANYTHING),
+        "least": least,
+        "most": most,
     }
-    return field(default=default, metadata=metadata)
+    return field(default=False if kinds == (bool,) else default, metadata=metadata)
+
+
+def output_option(help: str, *, default: Any = None, required: str = "") -> Any:
+    """The directory for what is made."""
+    return option(help, (str,), default=default, required=required, names=("-o", "--output"), paths=True)
+
+
+def memory_option(run: str) -> Any:
+    """How much memory each may take of what is run."""
+    return option(
+        f"Bytes that a {run}, with all that it starts, may take, such as 4e9; half of the machine's, shared by the "
+        "jobs, by default.",
+        (int, float),
+        form=Form(int, "a number of bytes"),
+        least=2**20,
+        most=2**63 - 1,
+    )
+
+
+def shard_option(whole: str, run: str, identity: str) -> Any:
+    """A part of a table whose runs are shared between machines."""
+    return option(
+        f"i/n, with i from 0 to n - 1: run only that part of {whole}, to be joined with the others by optgap merge. "
+        f"Which {run} belongs to which part follows from what it {identity}.",
+        (str,),
+        form=Form(str, "i/n with i from 0 to n - 1, such as 0/16", lambda shard: shard_of(shard) is not None),
+    )
 
 
 class Options:
     """Options of a command, from its line or from TOML: a frozen class whose fields are made by :func:`option`."""
+
+    def __post_init__(self) -> None:
+        for name, value in self.checked(**vars(self)).items():
+            object.__setattr__(self, name, value)
 
     @classmethod
     def fields(cls) -> tuple[Field[Any], ...]:
@@ -79,66 +150,63 @@ class Options:
         return fields(cls)  # type: ignore[arg-type]
 
     @classmethod
-    def given(cls, config: Path | None, **given: Any) -> Self:
+    def given(cls, config: Path | None = None, **given: Any) -> Self:
         """Options from a TOML file and from the command line, which wins."""
         asked = _from_toml(config, cls) if config else {}
         read = {one.name: one.metadata["read"] for one in cls.fields()}
         asked |= {name: read[name](value) for name, value in given.items() if value is not None and value != []}
         return cls(**asked)
 
+    def some(self, *names: str) -> dict[str, Any]:
+        """Those of these names."""
+        return {name: getattr(self, name) for name in names}
+
     @classmethod
-    def table(cls) -> str:
-        """Return the options as a Markdown table, as the documents show them."""
-        lines = ["| option | default | meaning |", "| --- | --- | --- |"]
-        for one in cls.fields():
-            shown = "" if one.metadata["default"] is None else f"`{as_toml(one.metadata['default'])}`"
-            lines.append(f"| `{one.name}` | {shown} | {one.metadata['help']} |")
-        return "\n".join(lines) + "\n"
+    def checked(cls, **given: Any) -> dict[str, Any]:
+        """Some of the options in their one form.
 
-    def _require(self, *needed: tuple[str, str]) -> None:
-        """Refuse to do without an option; each comes with what it is called on the command line."""
-        for name, what in needed:
-            if getattr(self, name) is None:
-                raise StudyError(f"missing {what}")
-
-    def _make(self, *forms: tuple[str, Callable[[Any], Any], str]) -> None:
-        """Give numbers one form, whoever gave them, because keys are made of their text; each with what it must be."""
-        from instances.schema import quoted
-
-        for name, form, must in forms:
-            value = getattr(self, name)
-            try:
-                object.__setattr__(self, name, None if value is None else form(value))
-            except (TypeError, ValueError, OverflowError):
-                # Of infinity there is no whole number, of one of a thousand digits no float.
-                raise StudyError(f"{name}: got {quoted(value)}, must be {must}") from None
-
-    def _limit(self, *limits: tuple[str, float, float]) -> None:
-        """Refuse numbers out of their range."""
-        from instances.schema import quoted
-
-        for name, least, most in limits:
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise StudyError(f"{name}: got {value!r}, must be at least {least}")
-            if value is not None and value > most:
-                raise StudyError(f"{name}: got {quoted(value)}, must be at most {most:,}")
-
-    def _check_shard(self) -> None:
-        """Refuse what is no shard."""
-        from instances.schema import quoted
-
-        shard = getattr(self, "shard")  # noqa: B009, an option of some kinds
-        if shard is not None and shard_of(shard) is None:
-            raise StudyError(f"shard: got {quoted(shard)}, must be i/n with i from 0 to n - 1, such as 0/16")
+        Raises
+        ------
+        StudyError
+            When one is not what it must be, or is missing.
+        """
+        return {one.name: _checked(one, given[one.name]) for one in cls.fields() if one.name in given}
 
     def _asked(self, **instead: Any) -> dict[str, Any]:
-        """Return the metadata of what was asked: every option but where it runs, some of them in other words."""
-        found = {one.name: getattr(self, one.name) for one in self.fields() if one.name not in _OF_THIS_RUN}
+        """What the metadata say was asked: every option but where it runs, some of them in other words."""
+        found = {name: value for name, value in vars(self).items() if name not in _OF_THIS_RUN}
         return {name: _visible(value) for name, value in (found | instead).items()}
 
 
-def documented(function: Callable[..., Any], kind: type[Options], *, required: Sequence[str]) -> None:
+def _checked(one: Field[Any], value: Any) -> Any:
+    """The value of an option in its one form."""
+    from instances.schema import quoted
+
+    told = one.metadata
+    if value is None and one.default is None:
+        if told["required"]:
+            raise StudyError(f"missing {told['required']}")
+        return None
+    if told["paths"]:
+        _refuse_odd_paths(one.name, value)
+    made, must, allowed = told["form"]
+    try:
+        value = made(value)
+    except (TypeError, ValueError, OverflowError):
+        # Of infinity there is no whole number, of one of a thousand digits no float.
+        raise StudyError(f"{one.name}: got {quoted(value)}, must be {must}") from None
+    least, most = told["least"], told["most"]
+    number = isinstance(value, (int, float))
+    if number and least is not None and not value >= least:
+        must = f"at least {least}"
+    elif number and most is not None and value > most:
+        must = f"at most {most:,}"
+    elif allowed(value):
+        return value
+    raise StudyError(f"{one.name}: got {quoted(value)}, must be {must}")
+
+
+def documented(function: Callable[..., Any], kind: type[Options]) -> None:
     """Give a function the parameters of its options, which tell them once.
 
     Parameters
@@ -146,9 +214,8 @@ def documented(function: Callable[..., Any], kind: type[Options], *, required: S
     function : callable
         Takes the first option by position, and others by name; its docstring has a place for ``{options}``.
     kind : type
-    required : sequence of str
-        Options that it cannot do without.
     """
+    required = [one.name for one in kind.fields() if one.metadata["required"]]
     own = inspect.signature(function)
     first, *rest = [one for one in own.parameters.values() if one.kind is not one.VAR_KEYWORD]
     asked = [
@@ -176,14 +243,18 @@ def shard_of(text: Any) -> tuple[int, int] | None:
     return (number, parts) if number < parts else None
 
 
-def refuse_odd_path(name: str, path: str | os.PathLike[str]) -> None:
+def _refuse_odd_paths(name: str, given: Any) -> None:
     """Refuse what cannot be the name of a file, with a zero byte in it, or half of a character."""
-    try:
-        odd = b"\0" in os.fsencode(path)
-    except ValueError:
-        odd = True
-    if odd:
-        raise StudyError(f"{name}: {str(path)!r}: no file can have this name")
+    if isinstance(given, (str, os.PathLike)):
+        try:
+            odd = b"\0" in os.fsencode(given)
+        except ValueError:
+            odd = True
+        if odd:
+            raise StudyError(f"{name}: {str(given)!r}: no file can have this name")
+    elif isinstance(given, (Mapping, list, tuple)):
+        for one in given.values() if isinstance(given, Mapping) else given:
+            _refuse_odd_paths(name, one)
 
 
 def _visible(value: Any) -> Any:

@@ -34,6 +34,7 @@ from validation.kernel.asking import ask_here, call
 from validation.kernel.gaps import beats
 from validation.kernel.isolation import describe
 from validation.kernel.judging import Answer, Asked, Status, judge
+from validation.kinds.options import CheckOptions
 from validation.kinds.promises import BreaksOnly, Holds, Monotone, NeverWorseThan, Promise, Ratio, Relabelled
 from validation.outputs import refuse_foreign
 from validation.testing import strategies
@@ -377,39 +378,26 @@ def check_heuristic(
     CatalogueError
         When there is no such problem.
     """
-    reports = run_checks(
-        problem,
-        heuristic,
-        promises=promises,
-        max_examples=max_examples,
-        seed=seed,
-        output=output,
-        strategy=strategy,
+    asked = CheckOptions(
+        names=(problem, heuristic), max_examples=max_examples, seed=seed, output=output, strategy=strategy
     )
-    return list(reports)[-1]
+    return list(run_checks(asked, promises))[-1]
 
 
-def run_checks(
-    problem: str,
-    heuristic: str | Callable[..., Any] | Heuristic,
-    *,
-    promises: Promise | Iterable[Promise] = (),
-    max_examples: int = 100,
-    seed: int = 0,
-    output: str | os.PathLike[str] | None = None,
-    strategy: SearchStrategy[Any] | None = None,
-) -> Iterator[CheckReport]:
-    """Yield the report of :func:`check_heuristic` as it grows, after each check."""
-    if max_examples < 1:
-        raise ValueError(f"max_examples: got {max_examples!r}, must be at least 1")
+def run_checks(asked: CheckOptions, promises: Promise | Iterable[Promise] = ()) -> Iterator[CheckReport]:
+    """The report of :func:`check_heuristic` as it grows, after each check."""
+    problem, heuristic = asked.subject
     name, given = catalogue.heuristic(problem, heuristic, declines=False)
-    subject = Subject(given, entry(problem), Oracle(SOLVE_BUDGET * max_examples))
+    subject = Subject(given, entry(problem), Oracle(SOLVE_BUDGET * asked.max_examples))
     report = CheckReport(problem, name, ())
-    planned = list(checks(problem, [*_all_promises(given), *_listed(promises)]))
-    paths = {} if output is None else {check.name: Path(output) / f"{problem}-{check.name}.json" for check in planned}
+    planned = list(checks(problem, [*_all_promises(given), *_promises(asked), *_listed(promises)]))
+    folder = asked.output
+    paths = {} if folder is None else {check.name: Path(folder) / f"{problem}-{check.name}.json" for check in planned}
     for path in paths.values():
         refuse_foreign(path, problem)
-    instances = draw_instances(strategies.varied(problem) if strategy is None else strategy, max_examples, seed)
+    instances = draw_instances(
+        strategies.varied(problem) if asked.strategy is None else asked.strategy, asked.max_examples, asked.seed
+    )
     for check in planned:
         result = _search(check, subject, instances)
         if check.name in paths and result.instance is not None:
@@ -490,6 +478,12 @@ def _listed(promises: Promise | Iterable[Promise]) -> list[Promise]:
 def _all_promises(heuristic: Heuristic) -> list[Promise]:
     """Return what the catalogue promises of a heuristic."""
     return [*([Ratio(1.0)] if heuristic.optimal else []), *heuristic.promises]
+
+
+def _promises(asked: CheckOptions) -> list[Promise]:
+    """What is promised by an option."""
+    ratio = [] if asked.ratio is None else [Ratio(asked.ratio)]
+    return [*ratio, *([Monotone()] if asked.monotone else []), *([Relabelled()] if asked.relabelled else [])]
 
 
 def _promised(promise: Promise) -> Check:

@@ -16,7 +16,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import numpy as np
@@ -36,6 +36,7 @@ from validation.kernel.node import memory_share
 from validation.kernel.provenance import cores, memory_of_machine
 from validation.kernel.workers import Outcome, Task, describe, run_tasks
 from validation.kinds.family import Family
+from validation.kinds.options import HuntOptions
 from validation.kinds.witness import Judged, Witness
 from validation.testing.neighbours import neighbour, shrunk
 
@@ -178,14 +179,7 @@ def find_worst(
         When a plan beats a proven bound.
     """
     name, subject = catalogue.heuristic(problem, heuristic)
-    if not budget > 0:
-        raise StudyError(f"budget: got {budget!r}, must be positive seconds")
-    if not 0 < keep <= 1:
-        raise StudyError(f"keep: got {keep!r}, must be above 0 and at most 1")
-    if restarts is not None and restarts < 1:
-        raise StudyError(f"restarts: got {restarts!r}, must be at least 1")
-    if measure not in get_args(Measure):
-        raise StudyError(f"measure: got {measure!r}, must be {' or '.join(get_args(Measure))}")
+    HuntOptions.checked(seed=seed, budget=budget, keep=keep, jobs=jobs, restarts=restarts, measure=measure)
     family = Family(problem, fix or {}, where, strategy)
     if client is not None:
         if jobs is not None:

@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from formulations.engine.linear import ModelError
 from formulations.worst_case import Measure, Proven, WorstCaseModel, prove, worst_case_model
@@ -26,6 +26,7 @@ from validation.formatting import duration, number_range
 from validation.kernel.asking import Asking
 from validation.kernel.provenance import memory_of_machine, version
 from validation.kinds.hunt import judge
+from validation.kinds.options import WorstCaseOptions
 from validation.kinds.witness import Judged, facts_of, page, paths_of
 
 __all__ = ["WitnessRefutedError", "WorstCase", "witness_paths", "worst_case"]
@@ -204,8 +205,7 @@ def worst_case(
     """
     name, subject = catalogue.heuristic(problem, heuristic)
     model = _model_of(problem, name, subject)
-    if measure not in get_args(Measure):
-        raise StudyError(f"measure: got {measure!r}, must be {' or '.join(get_args(Measure))}")
+    WorstCaseOptions.checked(measure=measure)
     try:
         found = prove(model, problem, size=size, measure=measure, time_limit=time_limit, verify=verify, **dials)
     except (ModelError, InstanceError) as error:

@@ -33,11 +33,12 @@ from validation.kernel.provenance import cores, version
 from validation.kernel.workers import LIMITS, Task, run_tasks
 from validation.kinds.judge.sealing import seal
 from validation.kinds.judge.sets import PUBLIC_SEED, drawn, seed_file
+from validation.kinds.options import JudgeOptions
 from validation.kinds.study.cells import judged, solve_exactly
 
 __all__ = ["BUDGET", "Judged", "Judgement", "judge", "judge_on", "score"]
 
-BUDGET = 10.0
+BUDGET = JudgeOptions.budget
 """Seconds that a heuristic has for an instance, unless told otherwise."""
 
 MEMORY = 2 * 10**9
@@ -188,10 +189,7 @@ def judge(
     OracleDisagreementError
         When a plan beats a proven bound: a model, a bound or a judge is wrong then, and there is no score.
     """
-    if not 0 < budget < math.inf:
-        raise StudyError(f"budget: got {budget:g}, must be positive seconds")
-    if jobs is not None and jobs < 1:
-        raise StudyError(f"jobs: got {jobs}, must be at least 1")
+    JudgeOptions.checked(budget=budget, jobs=jobs)
     file = seed_file(split)
     if file is not None:
         _try_wall(file)

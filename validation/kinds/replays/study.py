@@ -99,7 +99,7 @@ def replay_study(
     return run_replays(ReplayOptions(traces=traces, **options), progress=progress, client=client)
 
 
-documented(replay_study, ReplayOptions, required=("traces", "problem", "policies", "output"))
+documented(replay_study, ReplayOptions)
 
 
 # --- what is to be run --------------------------------------------------------------------------

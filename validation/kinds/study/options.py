@@ -6,15 +6,13 @@ that it imports no other room.
 
 from __future__ import annotations
 
-import operator
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from validation.errors import StudyError
-from validation.kernel.options import MOST_JOBS, Options, option, refuse_odd_path
+from validation.kernel.options import SECONDS, Options, memory_option, option, output_option, shard_option
 from validation.reader_options import pairs
 
 if TYPE_CHECKING:
@@ -87,11 +85,9 @@ def _times(given: Sequence[str]) -> list[float]:
         raise StudyError(f"--times: got {','.join(given)!r}, must be seconds such as 600,1200") from None
 
 
-MOST_INSTANCES = 1_000_000
-"""Instances of each problem, size and source."""
-
-_FILES = ("throughputs", "trace", "placements")
-"""Options that are paths of real data."""
+def _files(help: str) -> Any:
+    """Real data, by paths."""
+    return option(help, (str, list, dict), paths=True, read=_paths)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,145 +97,84 @@ class StudyOptions(Options):
     problems: str | Sequence[str] | None = option(
         "Names such as aryl.reclaim, or a paper's name for all of its problems.",
         (str, list),
-        annotation=list[str],
+        required="a problem",
         argument=True,
     )
     heuristics: Any = option(
         "Only these: names of the catalogue, all for every one of them, or module:function; in Python also functions, "
         "or a mapping from new names to such. All of the catalogue's by default.",
         (list,),
-        annotation=list[str],
         names=("--heuristic",),
     )
     sizes: Sequence[int] | Mapping[str, Sequence[int]] | None = option(
         "Sizes of the generated instances, such as 10,20, or for one problem, aryl.reclaim=10,20; the "
         "catalogue's by default.",
         (list, dict),
-        annotation=list[str],
         read=_sizes,
     )
     sweep: Mapping[str, Sequence[Any]] | None = option(
         "Values of a parameter of the generators, such as spread=0.1,0.5,0.9: count instances for each, drawn from the "
         "same seeds. Several parameters: every combination. Problems that have no such parameter do without.",
         (dict,),
-        annotation=list[str],
         read=_sweep,
     )
-    count: int | None = option("Instances for each size and source, 10 by default.", (int,), annotation=int)
-    seed: int | None = option("Seed of instances and random heuristics. Required.", (int,), annotation=int)
+    count: int | None = option("Instances for each size and source, 10 by default.", (int,), least=1, most=1_000_000)
+    seed: int | None = option(
+        "Seed of instances and random heuristics. Required.", (int,), required="--seed", least=0, most=2**63 - 1
+    )
     instances: str | os.PathLike[str] | Sequence[Instance[Any]] | None = option(
         "Directory of instances as JSON, in Python also instances; nothing is generated then, unless count is "
         "given too.",
         (str,),
-        annotation=Path,
+        paths=True,
     )
-    throughputs: Paths | Mapping[str, Paths] | None = option(
+    throughputs: Paths | Mapping[str, Paths] | None = _files(
         "Real throughputs, from which count more instances of each size are drawn: PATH, or PAPER=PATH where "
-        "several papers read some. Of several, each with every trace.",
-        (str, list, dict),
-        annotation=list[str],
-        paths=True,
-        read=_paths,
+        "several papers read some. Of several, each with every trace."
     )
-    trace: Paths | Mapping[str, Paths] | None = option(
-        "Real jobs: PATH or PAPER=PATH; several are studied alike.",
-        (str, list, dict),
-        annotation=list[str],
-        paths=True,
-        read=_paths,
-    )
-    placements: Paths | Mapping[str, Paths] | None = option(
-        "Who held which GPUs when, for problems about servers: PATH or PAPER=PATH.",
-        (str, list, dict),
-        annotation=list[str],
-        paths=True,
-        read=_paths,
+    trace: Paths | Mapping[str, Paths] | None = _files("Real jobs: PATH or PAPER=PATH; several are studied alike.")
+    placements: Paths | Mapping[str, Paths] | None = _files(
+        "Who held which GPUs when, for problems about servers: PATH or PAPER=PATH."
     )
     reader: Mapping[str, Any] | None = option(
         "How real data is read: NAME=VALUE or NAME.ENTRY=VALUE, parameters of the problems' from_trace, such as "
         "num_gpus=64 or columns.job_id=JobID. Problems that have no such parameter do without.",
         (dict,),
-        annotation=list[str],
         read=pairs,
     )
     times: Sequence[float] | None = option(
         "Times of the trace, s, such as 600,1200: in place of count random draws, for each time the jobs that are "
         "active then (Gavel), or a window of each size that begins then.",
         (list,),
-        annotation=list[str],
         read=_times,
     )
-    real_only: bool = option(
-        "Nothing but real data and given instances: no generated ones.",
-        (bool,),
-        annotation=bool,
-        default=False,
-        names=("--real-only",),
-    )
+    real_only: bool = option("Nothing but real data and given instances: no generated ones.", (bool,))
     repair: bool = option(
         "Short for reader repair=true: measured curves that a problem cannot take are repaired, not refused.",
         (bool,),
-        annotation=bool,
-        default=False,
-        names=("--repair",),
     )
-    time_limit: float = option("Limit for each run, s.", (int, float), annotation=float, default=60.0)
-    memory_limit: int | None = option(
-        "Bytes that a run, with all that it starts, may take, such as 4e9; half of the machine's, shared by the "
-        "jobs, by default.",
-        (int, float),
-        annotation=float,
-    )
-    jobs: int | None = option("Worker processes; one for each core by default.", (int,), annotation=int)
-    solver: str = option("Solver of the exact models.", (str,), annotation=str, default="highs")
+    time_limit: float = option("Limit for each run, s.", (int, float), default=60.0, form=SECONDS)
+    memory_limit: int | None = memory_option("run")
+    jobs: int | None = option("Worker processes; one for each core by default.", (int,), least=1, most=1000)
+    solver: str = option("Solver of the exact models.", (str,), default="highs")
     verify: bool = option(
         "Find every optimum once more, by a second way, within the same limit; two that contradict each other are an "
         "oracle disagreement.",
         (bool,),
-        annotation=bool,
-        default=False,
-        names=("--verify",),
     )
-    shard: str | None = option(
-        "i/n, with i from 0 to n - 1: run only that part of the study, to be joined with the others by optgap merge. "
-        "Which run belongs to which part follows from what it computes.",
-        (str,),
-        annotation=str,
-    )
-    output: str | os.PathLike[str] | None = option(
+    shard: str | None = shard_option("the study", "run", "computes")
+    output: str | os.PathLike[str] | None = output_option(
         "Directory of the study; rows that it already holds for the same content are not computed again, "
         "failures excepted. Required.",
-        (str,),
-        annotation=Path,
-        names=("-o", "--output"),
+        required="-o DIR",
     )
 
     def __post_init__(self) -> None:
-        self._require(("problems", "a problem"), ("seed", "--seed"), ("output", "-o DIR"))
+        super().__post_init__()
         from instances.schema import quoted
 
         if self.repair:
             object.__setattr__(self, "reader", {**(self.reader or {}), "repair": True})
-        self._make(
-            ("seed", operator.index, "a whole number"),
-            ("time_limit", float, "positive seconds"),
-            ("memory_limit", int, "a number of bytes"),
-        )
-        if not 0 < self.time_limit < float("inf"):
-            raise StudyError(f"time_limit: got {self.time_limit!r}, must be positive seconds")
-        self._limit(
-            ("jobs", 1, MOST_JOBS),
-            ("count", 1, MOST_INSTANCES),
-            ("seed", 0, 2**63 - 1),
-            ("memory_limit", 2**20, 2**63 - 1),
-        )
-        self._check_shard()
-        for name in ("instances", *_FILES, "output"):
-            given = getattr(self, name)
-            for paths in given.values() if isinstance(given, Mapping) else (given,):
-                for path in paths if name in _FILES and isinstance(paths, list) else (paths,):
-                    if isinstance(path, (str, os.PathLike)):
-                        refuse_odd_path(name, path)
         for time in self.times or ():
             if isinstance(time, bool) or not isinstance(time, (int, float)) or not 0 <= time < float("inf"):
                 raise StudyError(f"times: got {quoted(time)}, must be seconds of at least 0")

@@ -39,19 +39,7 @@ MOST_SOURCES = 1000
 
 
 def finish(directory: str | os.PathLike[str], warn: Warn = warnings.warn) -> Study:
-    """Write table, metadata and report of a study, finished or not, from its log.
-
-    Parameters
-    ----------
-    directory : path
-    warn : callable, optional
-        Told of each line of the log that is damaged, and passed over.
-
-    Raises
-    ------
-    StudyError
-        When the directory holds no study.
-    """
+    """As :func:`collect`, and write the report."""
     study = collect(directory, warn)
     # While pictures are drawn the collector has to look through what they are made of, and not through all else.
     gc.freeze()

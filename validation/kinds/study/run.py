@@ -74,7 +74,7 @@ def gap_study(
     return run_study(StudyOptions(problems=problems, **options), progress=progress, client=client)
 
 
-documented(gap_study, StudyOptions, required=("problems", "seed", "output"))
+documented(gap_study, StudyOptions)
 
 
 def plan(options: StudyOptions, client: Client | None = None) -> Plan:
