@@ -6,12 +6,28 @@ Nothing is imported before signals are waited for (:mod:`validation.cli.interrup
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from typer import Typer
 
-__all__ = ["commands", "main"]
+__all__ = ["MODULES", "commands", "main"]
+
+
+MODULES = {
+    "bench": ["bench"],
+    "collection": ["collection"],
+    "compare": ["compare"],
+    "convert": ["convert"],
+    "doctor": ["doctor", "selftest"],
+    "judge": ["judge"],
+    "problems": ["list", "generate", "solve"],
+    "replay": ["replay"],
+    "studies": ["study", "merge", "report"],
+    "testing": ["check", "hunt", "worst-case", "claims"],
+}
+"""The commands that each module adds."""
 
 
 def main() -> None:
@@ -21,27 +37,17 @@ def main() -> None:
     sys.exit(guarded(_run))
 
 
-def commands() -> Typer:
-    """Return all commands, as what Typer calls an app."""
-    from validation.cli import (  # noqa: F401, they add their commands
-        bench,
-        collection,
-        compare,
-        convert,
-        doctor,
-        judge,
-        problems,
-        replay,
-        studies,
-        testing,
-    )
+def commands(name: str | None = None) -> Typer:
+    """All commands, as what Typer calls an app; those of one module where only the command of a name is wanted."""
+    wanted = [module for module, names in MODULES.items() if name in names]
+    for module in wanted or MODULES:
+        import_module(f"validation.cli.{module}")
     from validation.cli.app import app
 
     return app
 
 
 def _run() -> int:
-    commands()
     from validation.cli.app import run
 
-    return run(sys.argv[1:])
+    return run(sys.argv[1:], commands)

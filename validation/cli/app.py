@@ -11,7 +11,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -119,8 +119,15 @@ def options(
     """Exact optima, heuristics, and the gap between them, for GPU-cluster scheduling problems."""
 
 
-def run(given: Sequence[str]) -> int:
-    """Run the command and return its exit code; the user's mistake becomes one line on standard error."""
+def run(given: Sequence[str], commands: Callable[[str | None], typer.Typer]) -> int:
+    """The exit code of the command; what the user got wrong becomes one line on standard error.
+
+    Parameters
+    ----------
+    given : sequence of str
+    commands : callable
+        Makes :data:`app` have the command of a name, or all where there is none.
+    """
     global _quiet
     _quiet = False
     # What a terminal cannot show, such as a path of other bytes, is no reason to lose the rest.
@@ -139,7 +146,7 @@ def run(given: Sequence[str]) -> int:
         if not arguments and "_OPTGAP_COMPLETE" not in os.environ:
             say(FIRST_STEPS)
             return 0
-        code = app(arguments, prog_name="optgap", standalone_mode=False)
+        code = commands(arguments[0] if arguments else None)(arguments, prog_name="optgap", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader of a pipe went away, as in ``optgap list | head``.

@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
-from validation.cli import installation
+from validation.cli import MODULES, commands, installation
 from validation.cli.app import EXIT_CODES, FAILED
 from validation.selftest import Finding
 
@@ -134,6 +135,14 @@ def test_colours_are_of_a_terminal_that_wants_them(variables: dict[str, str], co
     assert started.returncode == 0
     assert b"package validation from" in read
     assert (re.search(rb"\x1b\[[0-9;]*3[0-7]m", read) is not None) == coloured
+
+
+def test_every_command_is_found_in_the_module_that_adds_it() -> None:
+    found: dict[str, list[str]] = {}
+    for name, command in get_command(commands()).commands.items():  # type: ignore[attr-defined]
+        leaf = next(iter(getattr(command, "commands", {"": command}).values()))
+        found.setdefault(leaf.callback.__module__.removeprefix("validation.cli."), []).append(name)
+    assert {module: set(names) for module, names in found.items()} == {one: {*MODULES[one]} for one in MODULES}
 
 
 def test_exit_codes_are_told_apart() -> None:

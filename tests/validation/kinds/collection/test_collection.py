@@ -14,6 +14,7 @@ import pytest
 from instances.aryl import reclaim
 from instances.schema import declarations
 from validation import CATALOGUE, StudyError
+from validation.cli import commands
 from validation.cli.app import run
 from validation.kernel.asking import ask
 from validation.kernel.gaps import beats, gap_to
@@ -367,11 +368,10 @@ def test_damaged_records_are_one_error_that_names_the_file(small: Collection, te
 @pytest.fixture
 def said(small: Collection, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
     """Runs a command on the small collection: exit code, output, errors."""
-    importlib.import_module("validation.cli.collection")
 
     def command(*words: object) -> tuple[int, str, str]:
         capsys.readouterr()
-        code = run(["collection", *map(str, words), "--collection", str(small.folder)])
+        code = run(["collection", *map(str, words), "--collection", str(small.folder)], commands)
         return code, *capsys.readouterr()
 
     return command

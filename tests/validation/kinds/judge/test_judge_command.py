@@ -14,7 +14,7 @@ import pytest
 
 import validation
 from heuristics.aryl.reclaim import server_fraction, smallest_count_updated
-from validation.cli import app, judge  # noqa: F401, it adds the command
+from validation.cli import app, commands
 from validation.kinds.judge import sets
 from validation.kinds.study.cases import generate
 
@@ -33,7 +33,7 @@ def _small_sets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def told(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
     capsys.readouterr()
-    code = app.run(["judge", *map(str, arguments)])
+    code = app.run(["judge", *map(str, arguments)], commands)
     said = capsys.readouterr()
     return code, said.out, said.err
 
