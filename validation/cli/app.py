@@ -120,7 +120,7 @@ def options(
 
 
 def run(given: Sequence[str], commands: Callable[[str | None], typer.Typer]) -> int:
-    """The exit code of the command; what the user got wrong becomes one line on standard error.
+    """Run the command and return its exit code; the user's mistake becomes one line on standard error.
 
     Parameters
     ----------

@@ -60,7 +60,7 @@ def with_options(kind: type[Options], *, config: bool = False) -> Callable[[Call
 
 
 def _parameter(one: Field[Any], config: bool) -> inspect.Parameter:
-    """The parameter of an option, which has no default where a TOML file may hold it."""
+    """Return the parameter of an option, which has no default where a TOML file may hold it."""
     told, help, default = one.metadata, one.metadata["help"], one.default
     limits = {} if config else {"min": told["least"], "max": told["most"]}
     if config:

@@ -111,7 +111,7 @@ def option(
 
 
 def output_option(help: str, *, default: Any = None, required: str = "") -> Any:
-    """The directory for what is made."""
+    """Make the option of the directory for what is made."""
     return option(help, (str,), default=default, required=required, names=("-o", "--output"), paths=True)
 
 
@@ -128,7 +128,7 @@ def memory_option(run: str) -> Any:
 
 
 def shard_option(whole: str, run: str, identity: str) -> Any:
-    """A part of a table whose runs are shared between machines."""
+    """Make the option of a part of a table whose runs are shared between machines."""
     return option(
         f"i/n, with i from 0 to n - 1: run only that part of {whole}, to be joined with the others by optgap merge. "
         f"Which {run} belongs to which part follows from what it {identity}.",
@@ -163,7 +163,7 @@ class Options:
 
     @classmethod
     def checked(cls, **given: Any) -> dict[str, Any]:
-        """Some of the options in their one form.
+        """Return some of the options in their one form.
 
         Raises
         ------
@@ -173,13 +173,13 @@ class Options:
         return {one.name: _checked(one, given[one.name]) for one in cls.fields() if one.name in given}
 
     def _asked(self, **instead: Any) -> dict[str, Any]:
-        """What the metadata say was asked: every option but where it runs, some of them in other words."""
+        """Return what the metadata say was asked: every option but where it runs, some of them in other words."""
         found = {name: value for name, value in vars(self).items() if name not in _OF_THIS_RUN}
         return {name: _visible(value) for name, value in (found | instead).items()}
 
 
 def _checked(one: Field[Any], value: Any) -> Any:
-    """The value of an option in its one form."""
+    """Return the value of an option in its one form."""
     from instances.schema import quoted
 
     told = one.metadata

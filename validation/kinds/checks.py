@@ -385,7 +385,7 @@ def check_heuristic(
 
 
 def run_checks(asked: CheckOptions, promises: Promise | Iterable[Promise] = ()) -> Iterator[CheckReport]:
-    """The report of :func:`check_heuristic` as it grows, after each check."""
+    """Yield the report of :func:`check_heuristic` as it grows, after each check."""
     problem, heuristic = asked.subject
     name, given = catalogue.heuristic(problem, heuristic, declines=False)
     subject = Subject(given, entry(problem), Oracle(SOLVE_BUDGET * asked.max_examples))
@@ -481,7 +481,7 @@ def _all_promises(heuristic: Heuristic) -> list[Promise]:
 
 
 def _promises(asked: CheckOptions) -> list[Promise]:
-    """What is promised by an option."""
+    """Return what is promised by an option."""
     ratio = [] if asked.ratio is None else [Ratio(asked.ratio)]
     return [*ratio, *([Monotone()] if asked.monotone else []), *([Relabelled()] if asked.relabelled else [])]
 

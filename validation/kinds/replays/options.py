@@ -28,7 +28,7 @@ MOST = 10_000
 
 
 def _some(name: str, help: str, default: Some) -> Any:
-    """How many, such as ``20``, or ``all``."""
+    """Make an option of how many, such as ``20``, or ``all``."""
 
     def read(given: str) -> Some:
         try:
