@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from validation.problems.gavel.sharing import cluster
+from validation.catalogue import Entry, Rescaling
+from validation.problems.gavel.sharing import WIDE, cluster
 from validation.testing import st
 from validation.testing.arrays import whole_floats
 
-__all__ = ["priced"]
+__all__ = ["BLIND_TO_SLOS", "priced", "priced_entry"]
+
+BLIND_TO_SLOS = "it does not look at SLOs"
+
+priced_entry = partial(
+    Entry,
+    size="num_jobs",
+    sizes=(8, 32, 128),
+    symmetric=("n", "k", "p", "q"),
+    rescalings=(
+        Rescaling(("throughputs", "pair_throughputs", "steps"), 1),
+        Rescaling(("costs",), -1),
+        Rescaling(("steps", "slos"), 0),
+    ),
+    enlarge=lambda instance: replace(instance, num_workers=instance.num_workers + 1),
+    wide=WIDE,
+)
+"""An entry of a policy of paid workers, by what is its own."""
 
 
 @st.composite

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from heuristics.synergy import allocation as fast
 from instances.synergy.allocation import SynergyAllocation, SynergyAllocationPlan, from_trace, generate
-from validation.catalogue import Entry, Heuristic, Rescaling, named
+from validation.catalogue import Heuristic, named
 from validation.kinds.promises import BreaksOnly, Holds, NeverWorseThan, Relabelled
-from validation.problems.synergy.sensitivity import fair_by_default, jobs
+from validation.problems.synergy.sensitivity import fair_by_default, jobs, sensitive_entry
 from validation.testing import st
 
 __all__ = ["ENTRY", "strategy"]
@@ -49,12 +47,11 @@ def _no_upgrade_fits(instance: SynergyAllocation, plan: SynergyAllocationPlan) -
     return True
 
 
-ENTRY = Entry(
+ENTRY = sensitive_entry(
     title="How much CPU and memory each job gets, for the greatest total throughput",
     source="Synergy, section 4.1.1, program (1)-(5)",
     instance=SynergyAllocation,
     generate=generate,
-    size="num_servers",
     sizes=(4, 16, 64),
     heuristics=named(
         Heuristic(
@@ -73,13 +70,6 @@ ENTRY = Entry(
         ),
     ),
     from_trace=from_trace,
-    symmetric=("n",),
-    rescalings=(
-        Rescaling(("server_cpus", "configs[0]"), 0),
-        Rescaling(("server_memory", "configs[1]"), 0),
-        Rescaling(("configs[2]", "fair_throughputs"), 1),
-    ),
-    enlarge=lambda instance: replace(instance, num_servers=instance.num_servers + 1),
     strategy=strategy,
     wide={"max_servers": 6, "max_gpus": 16, "max_configs": 8},
 )

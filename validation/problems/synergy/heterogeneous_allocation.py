@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from heuristics.synergy import heterogeneous_allocation as fast
 from instances.synergy.allocation import SynergyAllocationPlan
 from instances.synergy.heterogeneous_allocation import HeterogeneousAllocation, generate
-from validation.catalogue import Entry, Heuristic, Rescaling, named
+from validation.catalogue import Heuristic, named
 from validation.kinds.promises import BreaksOnly, Holds, NeverWorseThan
 from validation.problems.synergy import sensitivity
 from validation.testing import st
@@ -116,12 +114,11 @@ def _largest_first(instance: HeterogeneousAllocation, plan: SynergyAllocationPla
 ROOM = BreaksOnly((), _one_type, "with one machine type and no job owed more than its share gives it")
 
 
-ENTRY = Entry(
+ENTRY = sensitivity.sensitive_entry(
     title="How much CPU and memory each job gets, on which type of machine",
     source="Synergy, appendix A.2, program (22)-(26)",
     instance=HeterogeneousAllocation,
     generate=generate,
-    size="num_servers",
     sizes=(2, 8, 32),
     heuristics=named(
         Heuristic(
@@ -143,13 +140,6 @@ ENTRY = Entry(
             ),
         ),
     ),
-    symmetric=("n",),
-    rescalings=(
-        Rescaling(("server_cpus", "configs[0]"), 0),
-        Rescaling(("server_memory", "configs[1]"), 0),
-        Rescaling(("configs[2]", "fair_throughputs"), 1),
-    ),
-    enlarge=lambda instance: replace(instance, num_servers=instance.num_servers + 1),
     strategy=strategy,
     wide={"max_types": 3, "max_gpus": 8, "max_configs": 5},
 )

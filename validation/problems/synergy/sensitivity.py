@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from instances.synergy.sensitivity import SensitiveJobs
+from validation.catalogue import Entry, Rescaling
 from validation.testing import st
 from validation.testing.arrays import quarters, whole_floats
 
 MOST_JOBS = 12
 
-__all__ = ["configs", "fair_by_default", "fair_throughputs", "gpu_demands", "jobs"]
+__all__ = ["configs", "fair_by_default", "fair_throughputs", "gpu_demands", "jobs", "sensitive_entry"]
+
+sensitive_entry = partial(
+    Entry,
+    size="num_servers",
+    symmetric=("n",),
+    rescalings=(
+        Rescaling(("server_cpus", "configs[0]"), 0),
+        Rescaling(("server_memory", "configs[1]"), 0),
+        Rescaling(("configs[2]", "fair_throughputs"), 1),
+    ),
+    enlarge=lambda instance: replace(instance, num_servers=instance.num_servers + 1),
+)
+"""An entry of jobs that are sensitive to CPU and memory, by what is its own."""
 
 
 @st.composite

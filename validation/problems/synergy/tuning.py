@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from heuristics.synergy import tuning as fast
 from instances.synergy.tuning import Tuning, TuningPlan, from_trace, generate
-from validation.catalogue import Entry, Heuristic, Rescaling, named
+from validation.catalogue import Heuristic, named
 from validation.kinds.promises import BreaksOnly, Holds, NeverWorseThan, Relabelled
-from validation.problems.synergy.sensitivity import fair_by_default, jobs
+from validation.problems.synergy.sensitivity import fair_by_default, jobs, sensitive_entry
 from validation.testing import st
 from validation.testing.arrays import quarters
 
@@ -154,12 +153,11 @@ NOT_BELOW_SHARES = NeverWorseThan("proportional", _owed_no_more, SPLIT.when)
 UPGRADED = Holds("no upgrade of a job fits any more", _no_upgrade_fits)
 
 
-ENTRY = Entry(
+ENTRY = sensitive_entry(
     title="How much CPU and memory each job gets, and on which servers, for the greatest total throughput",
     source="Synergy, section 4.2",
     instance=Tuning,
     generate=generate,
-    size="num_servers",
     sizes=(1, 2, 4),
     heuristics=named(
         Heuristic(
@@ -211,13 +209,6 @@ ENTRY = Entry(
         ),
     ),
     from_trace=from_trace,
-    symmetric=("n",),
-    rescalings=(
-        Rescaling(("server_cpus", "configs[0]"), 0),
-        Rescaling(("server_memory", "configs[1]"), 0),
-        Rescaling(("configs[2]", "fair_throughputs"), 1),
-    ),
-    enlarge=lambda instance: replace(instance, num_servers=instance.num_servers + 1),
     relaxation=_stage_one_bound,
     strategy=strategy,
     wide={"max_servers": 5, "max_gpus": 16, "max_configs": 6},
