@@ -101,8 +101,9 @@ def test_shares_known_by_hand() -> None:
 
 def test_a_share_below_isolation_is_told() -> None:
     unfair = properties._job_below_isolation(Makespan(**ONE_WORKER, steps=np.array([1.0, 2.0])))
+    assert unfair is not None
     assert "at most 0.666667 of its isolated throughput" in unfair
-    assert properties._job_below_isolation(MaxMinFairness(**ONE_WORKER)) == ""
+    assert properties._job_below_isolation(MaxMinFairness(**ONE_WORKER)) is None
 
 
 def test_a_wide_job_below_isolation() -> None:
@@ -117,16 +118,16 @@ def test_a_wide_job_below_isolation() -> None:
 
 def test_throughput_left_over_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     instance = MaxMinFairness(throughputs=np.array([[1.0], [1.0]]), num_workers=np.array([2]))
-    assert properties.wasteful(instance) == ""
+    assert properties.wasteful(instance) is None
     half = Allocation(time_fractions=np.array([[1.0], [0.5]]))
-    monkeypatch.setattr(properties, "optimum", lambda _: (0.5, half))
+    monkeypatch.setattr(properties, "attained", lambda _: (0.5, half))
     assert properties.wasteful(instance) == "it gives jobs 1 and 0.5 steps/s, 1 and 1 are possible"
 
 
 def test_an_equal_split_overfills_a_pool_with_wide_jobs() -> None:
     instance = MaxMinFairness(throughputs=np.ones((2, 1)), num_workers=np.array([2]), scale_factors=np.array([2, 2]))
-    assert max_min_fairness._split_infeasible(instance) == "it breaks pool_capacity by 2"
-    assert max_min_fairness._split_infeasible(MaxMinFairness(**ONE_WORKER)) == ""
+    assert max_min_fairness._infeasible(instance, max_min_fairness._split) == "it breaks pool_capacity by 2"
+    assert max_min_fairness._infeasible(MaxMinFairness(**ONE_WORKER), max_min_fairness._split) is None
 
 
 OUTCOMES = {
@@ -149,15 +150,18 @@ def test_verdicts_known_by_hand(name: str) -> None:
 
 def test_a_starved_job_is_told() -> None:
     instance = MaxMinFairness(**ONE_WORKER)
-    assert round_assignment._starves(priorities)(instance) == ""
-    # A rule that always prefers job 0.
-    unfair = round_assignment._starves(lambda target, _: np.array([[2.0], [1.0]]))
-    assert unfair(instance) == "job 1 is to run 15 of the last 30 rounds, and runs in none"
-    short = round_assignment._falls_short(lambda target, _: np.array([[2.0], [1.0]]))
-    assert short(instance) == "after 100 rounds an entry lacks 0.5 of its fraction of time"
+    assert round_assignment._starves(instance, priorities) is None
+
+    def prefers_job_0(target: Any, received: Any) -> Any:
+        return np.array([[2.0], [1.0]])
+
+    starved = round_assignment._starves(instance, prefers_job_0)
+    assert starved == "job 1 is to run 15 of the last 30 rounds, and runs in none"
+    short = round_assignment._falls_short(instance, prefers_job_0)
+    assert short == "after 100 rounds an entry lacks 0.5 of its fraction of time"
 
 
 def test_slos_that_an_equal_split_misses_say_nothing_of_the_incentive() -> None:
     instance = Cost(**ONE_WORKER, costs=np.array([1.0]), steps=np.ones(2), slos=np.array([1.0, np.inf]))
     assert instance.violations(instance.isolated_share())
-    assert properties._below_feasible_split(instance) == ""
+    assert properties._below_feasible_split(instance) is None

@@ -20,6 +20,7 @@ from instances.gavel.shortest_job_first import ShortestJobFirst
 from instances.gavel.steps import SharingWithSteps
 from instances.gavel.throughput_per_dollar import ThroughputPerDollar
 from instances.gavel.total_throughput import TotalThroughput
+from validation.claims.claim import Claim
 from validation.claims.words import listed
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "WIDE",
     "Family",
     "drawn",
+    "of_family",
 ]
 
 POLICIES: tuple[type[Sharing], ...] = (
@@ -176,6 +178,13 @@ FAMILY_ASSUMPTIONS = (
     "cluster; here clusters are small, so that jobs compete for every worker, and no space is shared."
 )
 """Assumptions of the paper that the families of small clusters keep."""
+
+
+def of_family(family: Family, **told: Any) -> Claim:
+    """Return a claim that is tried on all instances of a family."""
+    made = {"assumptions": FAMILY_ASSUMPTIONS, "relaxed": "", **told}
+    return Claim(instances=family.instances, scope=family.scope, exhaustive=True, **made)
+
 
 ONE_WORKER = Family(MaxMinFairness, 3, (1, 2, 3))
 """Jobs of one worker."""

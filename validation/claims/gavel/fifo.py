@@ -6,9 +6,9 @@ import numpy as np
 
 from instances.gavel.fifo import Fifo
 from instances.gavel.sharing import Allocation, Sharing
+from validation.claims.claim import Claim
 from validation.claims.gavel.clusters import Family
 from validation.claims.gavel.properties import homogeneous, job_incentive, objective_incentive
-from validation.kinds.claims import Claim
 
 __all__ = ["CLAIMS"]
 

@@ -10,13 +10,12 @@ import numpy as np
 
 from formulations.gavel.sharing import SharingProgram
 from heuristics.gavel.finish_time_fairness import same_ratio
-from instances.base import agree
 from instances.gavel.finish_time_fairness import FinishTimeFairness
-from validation.claims.gavel.clusters import FAMILY_ASSUMPTIONS, Family
-from validation.claims.gavel.optima import optimum, run
+from validation.claims.claim import Claim, Reading
+from validation.claims.gavel.clusters import Family, of_family
+from validation.claims.gavel.optima import attained, missed
 from validation.claims.gavel.properties import homogeneous, job_incentive, objective_incentive
 from validation.claims.plans import OPTIMAL, plans_of
-from validation.kinds.claims import Claim, Reading
 
 __all__ = ["CLAIMS"]
 
@@ -32,29 +31,21 @@ LARGEST = 100
 """Denominator up to which a fraction counts as one of small whole numbers."""
 
 
-def _not_in_the_reciprocal(instance: FinishTimeFairness) -> str:
+def _not_in_the_reciprocal(instance: FinishTimeFairness) -> str | None:
     """Describe how the program in the reciprocal misses the optimum for new jobs."""
     program = SharingProgram(instance)
     rate = program.variable("rate", lower=0)
     program.constraint("finish", 1 / instance.isolated_throughputs * program.throughput >= rate)
     program.maximize("greatest_rate", rate)
-    found, best = run(instance, program), optimum(instance)
-    assert found is not None
-    assert best is not None
-    value = instance.objective(found)
-    return "" if agree(value, best[0]) else f"the program attains {value:.6g}, the optimum is {best[0]:.6g}"
+    return missed(instance, program)
 
 
-def _no_fraction(instance: FinishTimeFairness) -> str:
+def _no_fraction(instance: FinishTimeFairness) -> str | None:
     """Describe how the optimum is no fraction of small whole numbers."""
-    found = optimum(instance)
-    assert found is not None
-    nearest = Fraction(found[0]).limit_denominator(LARGEST)
-    return (
-        ""
-        if abs(float(nearest) - found[0]) <= 1e-6
-        else f"the optimum is {found[0]:.9g}, and no fraction of a denominator up to {LARGEST} is within 1e-6 of it"
-    )
+    value, _ = attained(instance)
+    if abs(float(Fraction(value).limit_denominator(LARGEST)) - value) <= 1e-6:
+        return None
+    return f"the optimum is {value:.9g}, and no fraction of a denominator up to {LARGEST} is within 1e-6 of it"
 
 
 def _with_a_past(rng: np.random.Generator) -> Iterator[FinishTimeFairness]:
@@ -76,18 +67,14 @@ CLAIMS: list[Claim] = [
         same_ratio,
         "time that gives all jobs the same ratio, the least that fits.",
     ),
-    Claim(
+    of_family(
+        _NEW,
         name="one_linear_program_finish_time_fairness",
         source="Gavel, section 4.2",
         statement="Most policies are single linear programs; the exceptions named are the cost policies.",
         reading="of finish-time fairness for new jobs, where ratios are reciprocals of throughputs: the program that "
         "maximises the least throughput(m, X) over throughput(m, X_isolated) finds the optimum.",
-        instances=_NEW.instances,
         breaks=_not_in_the_reciprocal,
-        scope=_NEW.scope,
-        exhaustive=True,
-        assumptions=FAMILY_ASSUMPTIONS,
-        relaxed="",
         others=(
             Reading(
                 "of finish-time fairness with a past: its optimum is a fraction of small whole numbers where the data "

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 import formulations
@@ -12,11 +10,11 @@ from instances.base import agree
 from instances.gavel.hierarchical_fairness import HierarchicalAllocation, HierarchicalFairness, four_jobs
 from instances.gavel.max_min_fairness import MaxMinFairness
 from instances.schema import FloatArray
-from validation.claims.gavel.clusters import FAMILY_ASSUMPTIONS, Family
-from validation.claims.gavel.optima import optimum
+from validation.claims.claim import Claim, Reading
+from validation.claims.gavel.clusters import Family, of_family
+from validation.claims.gavel.optima import attained
 from validation.claims.gavel.properties import wasteful
 from validation.claims.plans import OPTIMAL, plans_of
-from validation.kinds.claims import Claim, Reading
 
 __all__ = ["CLAIMS"]
 
@@ -32,28 +30,27 @@ def _levels(instance: HierarchicalFairness) -> FloatArray:
     return plan.normalized_throughputs
 
 
-def _lower_first_level(instance: HierarchicalFairness) -> str:
+def _lower_first_level(instance: HierarchicalFairness) -> str | None:
     """Describe how water filling leaves the job that fares worst with less than max-min fairness does."""
     fields = {name: getattr(instance, name) for name in ("throughputs", "num_workers", "weights")}
-    found = optimum(MaxMinFairness(**fields))
-    assert found is not None
+    best, _ = attained(MaxMinFairness(**fields))
     least = float((_levels(instance) / instance.weights).min())
-    return "" if agree(least, found[0]) else f"the least level is {least:.6g}, max-min fairness attains {found[0]:.6g}"
+    return None if agree(least, best) else f"the least level is {least:.6g}, max-min fairness attains {best:.6g}"
 
 
-def _example(instance: HierarchicalFairness) -> str:
+def _example(instance: HierarchicalFairness) -> str | None:
     """Describe how the example's jobs end elsewhere than at 1."""
     ends = [printed_water_filling(instance, favoured=job).normalized_throughputs for job in (None, *range(4))]
     ends.append(_levels(instance))
     off = max(float(np.abs(end - 1).max()) for end in ends)
-    return f"a job ends {off:.6g} off 1" if off > PRECISION else ""
+    return f"a job ends {off:.6g} off 1" if off > PRECISION else None
 
 
-def _by_weight(instance: HierarchicalFairness) -> str:
+def _by_weight(instance: HierarchicalFairness) -> str | None:
     """Describe how the printed steps, by a choice left open, can end in other levels than the weights give."""
     levels, other = _levels(instance), _other_end(instance)
     if other is None:
-        return ""
+        return None
     listed = ", ".join(f"{max(0.0, round(float(level), 4)):g}" for level in other.normalized_throughputs)
     by_weight = ", ".join(f"{round(float(level), 4):g}" for level in levels)
     return f"jobs can end at {listed}; by their weights they rise to {by_weight}"
@@ -66,7 +63,7 @@ def _other_end(instance: HierarchicalFairness) -> HierarchicalAllocation | None:
     return next((end for end in ends if np.abs(end.normalized_throughputs - levels).max() > PRECISION), None)
 
 
-def _filled_by_hand(instance: HierarchicalFairness) -> str:
+def _filled_by_hand(instance: HierarchicalFairness) -> str | None:
     """Describe how levels on one type differ from weighted filling of its workers; a job stops at all of its time."""
     rising = np.ones(instance.num_jobs, bool)
     levels = np.zeros(instance.num_jobs)
@@ -78,41 +75,28 @@ def _filled_by_hand(instance: HierarchicalFairness) -> str:
         left -= rise * float(weights.sum())
         rising &= levels < 1 - 1e-12
     found = _levels(instance)
-    return (
-        "" if np.abs(found - levels).max() <= PRECISION else f"levels are {found.tolist()}, by hand {levels.tolist()}"
-    )
-
-
-def _example_of_section_4(rng: np.random.Generator) -> Iterator[HierarchicalFairness]:
-    yield four_jobs()
+    differ = np.abs(found - levels).max() > PRECISION
+    return f"levels are {found.tolist()}, by hand {levels.tolist()}" if differ else None
 
 
 CLAIMS: list[Claim] = [
-    Claim(
+    of_family(
+        _SMALL,
         name="pareto_water_filling",
         source="Gavel, section 4.4",
         statement="Max-min fair allocations are Pareto efficient, if water filling follows: no job can have more "
         "without another having less.",
         reading="with water filling: hierarchical fairness of one entity.",
-        instances=_SMALL.instances,
         breaks=wasteful,
-        scope=_SMALL.scope,
-        exhaustive=True,
-        assumptions=FAMILY_ASSUMPTIONS,
-        relaxed="",
     ),
-    Claim(
+    of_family(
+        _SMALL,
         name="water_filling_of_one_level",
         source="Gavel, section 4.3",
         statement="Water filling can be used for the fairness policy of section 4.1 too, where it improves the jobs "
         "that are not bottlenecked.",
         reading="with one entity, it does not lower the least level that max-min fairness attains.",
-        instances=_SMALL.instances,
         breaks=_lower_first_level,
-        scope=_SMALL.scope,
-        exhaustive=True,
-        assumptions=FAMILY_ASSUMPTIONS,
-        relaxed="",
     ),
     Claim(
         name="water_filling_example",
@@ -120,26 +104,22 @@ CLAIMS: list[Claim] = [
         statement="Of four identical jobs of weights 3, 1, 1 and 1 on four identical GPUs, the first is a bottleneck "
         "after one iteration, and in the next the others are given full GPUs.",
         reading="all end at 1, by the printed steps, whatever optimum of a step is taken, and by levels.",
-        instances=_example_of_section_4,
+        instances=lambda rng: [four_jobs()],
         breaks=_example,
         scope="the example",
         exhaustive=True,
         assumptions="those of the example.",
         relaxed="",
     ),
-    Claim(
+    of_family(
+        _WEIGHTED,
         name="water_filling_by_weight",
         source="Gavel, section 4.3",
         statement="Water filling raises all parties at equal rates by weight until one is saturated, and the final "
         "allocation satisfies the policies.",
         reading="each step starts from the levels that the weights have given so far: on one type, jobs end where "
         "filling by hand does.",
-        instances=_WEIGHTED.instances,
         breaks=_filled_by_hand,
-        scope=_WEIGHTED.scope,
-        exhaustive=True,
-        assumptions=FAMILY_ASSUMPTIONS,
-        relaxed="",
         others=(
             Reading(
                 "each step starts from the throughputs that jobs had in the step before, as t_m is printed, whichever "

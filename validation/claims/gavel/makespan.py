@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from heuristics.gavel.makespan import same_finish
 from instances.gavel.makespan import Makespan
+from validation.claims.claim import Claim
 from validation.claims.gavel.clusters import Family
 from validation.claims.gavel.properties import homogeneous, job_incentive, objective_incentive
-from validation.kinds.claims import Claim
 
 __all__ = ["CLAIMS"]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -11,21 +12,21 @@ from heuristics.gavel.sharing import heterogeneity_agnostic
 from instances.gavel.max_min_fairness import MaxMinFairness
 from instances.gavel.sharing import Allocation, Sharing
 from instances.schema import FloatArray
+from validation.claims.claim import Claim, Reading
 from validation.claims.gavel.clusters import (
     DRAWN,
     DRAWN_ASSUMPTIONS,
-    FAMILY_ASSUMPTIONS,
     ONE_WORKER,
     POLICIES,
     WIDE,
     Family,
     drawn,
+    of_family,
 )
 from validation.claims.gavel.optima import best_of_the_optima, optimum
 from validation.claims.gavel.properties import homogeneous, job_incentive, objective_incentive
 from validation.claims.plans import plans_of
 from validation.kernel.gaps import beats
-from validation.kinds.claims import Claim, Reading
 
 __all__ = ["CLAIMS"]
 
@@ -36,49 +37,38 @@ def _split(instance: Sharing) -> Allocation:
     return instance.on_best_placement(shares / np.maximum(1.0, shares.sum(axis=1, keepdims=True)))
 
 
-def _split_infeasible(instance: Sharing) -> str:
-    """Describe how 1/n of the time of every pool for each job is no allocation."""
-    broken = instance.violations(_split(instance))
-    return f"it breaks {broken[0].rule} by {broken[0].amount:.6g}" if broken else ""
-
-
-def _divided_split_infeasible(instance: Sharing) -> str:
-    """Describe how 1/n of the workers of every pool for each job is no allocation."""
-    broken = instance.violations(instance.isolated_share())
-    return f"it breaks {broken[0].rule} by {broken[0].amount:.6g}" if broken else ""
+def _infeasible(instance: Sharing, split: Callable[[Sharing], Allocation]) -> str | None:
+    """Describe how a split of every pool among the jobs is no allocation."""
+    broken = instance.violations(split(instance))
+    return f"it breaks {broken[0].rule} by {broken[0].amount:.6g}" if broken else None
 
 
 def _feasible_split(name: str, jobs: str, family: Family) -> Claim:
-    return Claim(
+    return of_family(
+        family,
         name=f"equal_split_feasible_{name}",
         source="Gavel, section 4.4",
         statement="Giving each of n jobs 1/n of every resource is a feasible allocation, whence sharing incentive.",
-        reading=f"of the workers: fractions of time of num_workers / n over the workers that a job holds on every "
-        f"type that "
-        f"it fits, scaled down to all of the time where they are more; {jobs}.",
-        instances=family.instances,
-        breaks=_divided_split_infeasible,
-        scope=family.scope,
-        exhaustive=True,
-        assumptions=FAMILY_ASSUMPTIONS,
-        relaxed="",
+        reading="of the workers: fractions of time of num_workers / n over the workers that a job holds on every type "
+        f"that it fits, scaled down to all of the time where they are more; {jobs}.",
+        breaks=lambda instance: _infeasible(instance, type(instance).isolated_share),
         others=(
             Reading(
                 f"of the time: fractions of num_workers / n on every type, whatever workers a job holds; {jobs}.",
-                _split_infeasible,
+                partial(_infeasible, split=_split),
                 plans=plans_of(("1/n of the time", _split)),
             ),
         ),
     )
 
 
-def _no_gain(instance: MaxMinFairness) -> str:
+def _no_gain(instance: MaxMinFairness) -> str | None:
     """Describe how job 0 has no gain from reporting the speeds of ``_LIE``, whichever optimal allocations are found."""
     reported = replace(instance, throughputs=np.vstack([_LIE, instance.throughputs[1:]]))
     honest, lying = _own(instance, instance.throughputs[0], 1), _own(reported, instance.throughputs[0], -1)
-    return (
-        "" if beats("max", lying, honest) else f"it makes at most {honest:.6g} steps/s in truth, {lying:.6g} by lying"
-    )
+    if beats("max", lying, honest):
+        return None
+    return f"it makes at most {honest:.6g} steps/s in truth, {lying:.6g} by lying"
 
 
 def _own(reported: MaxMinFairness, speeds: FloatArray, sign: int) -> float:
@@ -90,18 +80,15 @@ def _own(reported: MaxMinFairness, speeds: FloatArray, sign: int) -> float:
 
 
 _LIE = np.array([4.0, 2.0])
+_USERS = MaxMinFairness(throughputs=np.array([[4.0, 1.0], [2.0, 1.0]]), num_workers=np.array([1, 2]))
 
 
-def _two_users(rng: np.random.Generator) -> Iterator[MaxMinFairness]:
-    yield MaxMinFairness(throughputs=np.array([[4.0, 1.0], [2.0, 1.0]]), num_workers=np.array([1, 2]))
-
-
-def _colocation_hurts(instance: Sharing) -> str:
+def _colocation_hurts(instance: Sharing) -> str | None:
     """Describe how the optimum with pairs is worse than without."""
     alone = replace(instance, pairs=np.zeros((0, 2), np.int64), pair_throughputs=np.zeros((0, instance.num_types, 2)))
     without, with_pairs = optimum(alone), optimum(instance)
     if without is None or (with_pairs is not None and not beats(instance.sense, without[0], with_pairs[0])):
-        return ""
+        return None
     worse = "none" if with_pairs is None else f"{with_pairs[0]:.6g}"
     return f"the optimum of {instance.problem} is {worse} with pairs, {without[0]:.6g} without"
 
@@ -123,7 +110,7 @@ CLAIMS: list[Claim] = [
         "strategy-proof.",
         reading="of max-min fairness, by one case: a job that reports 4 and 2 steps/s in place of 4 and 1 makes more "
         "steps in truth, under every optimal allocation, than under any when it is honest.",
-        instances=_two_users,
+        instances=lambda rng: [_USERS],
         breaks=_no_gain,
         scope="two jobs on two types of 1 and 2 workers",
         exhaustive=True,

@@ -11,6 +11,7 @@ import numpy as np
 
 import formulations
 from formulations.gavel.sharing import SharingProgram
+from instances.base import agree
 from instances.gavel.cost import Cost
 from instances.gavel.fifo import Fifo
 from instances.gavel.finish_time_fairness import FinishTimeFairness
@@ -22,7 +23,7 @@ from instances.gavel.throughput_per_dollar import ThroughputPerDollar
 from instances.gavel.total_throughput import TotalThroughput
 from instances.schema import FloatArray
 
-__all__ = ["best_of_the_optima", "fairest_optimum", "optimum", "run"]
+__all__ = ["attained", "best_of_the_optima", "fairest_optimum", "missed", "optimum", "run"]
 
 
 def optimum(instance: Sharing) -> tuple[float, Allocation] | None:
@@ -33,6 +34,13 @@ def optimum(instance: Sharing) -> tuple[float, Allocation] | None:
     if solution.status != "optimal" or solution.objective is None or not isinstance(solution.plan, Allocation):
         raise RuntimeError(f"{instance.problem} was not solved to the end: {solution}")
     return solution.objective, solution.plan
+
+
+def attained(instance: Sharing) -> tuple[float, Allocation]:
+    """Return the optimal value and an allocation that attains it, where there is one."""
+    found = optimum(instance)
+    assert found is not None
+    return found
 
 
 def _optimal(instance: Sharing, program: SharingProgram, value: float, job: int) -> None:
@@ -65,10 +73,10 @@ def _optimal(instance: Sharing, program: SharingProgram, value: float, job: int)
 
 def fairest_optimum(instance: Sharing) -> tuple[float, Allocation] | None:
     """Return the optimal allocation whose least throughput relative to isolation is greatest, and that share."""
-    attained = optimum(instance)
-    if attained is None:
+    best = optimum(instance)
+    if best is None:
         return None
-    value, plan = attained
+    value, plan = best
     found = [plan]
     for job in range(instance.num_jobs) if isinstance(instance, ShortestJobFirst) else [0]:
         program = SharingProgram(instance)
@@ -85,8 +93,7 @@ def fairest_optimum(instance: Sharing) -> tuple[float, Allocation] | None:
 
 def best_of_the_optima(instance: MaxMinFairness, worth: FloatArray) -> Allocation:
     """Return the max-min fair allocation of the greatest total of (n, k) ``worth`` times throughput."""
-    value = formulations.solve(instance).objective
-    assert value is not None
+    value, _ = attained(instance)
     program = SharingProgram(instance)
     # A hair less, so that rounding leaves an allocation.
     _optimal(instance, program, value * (1 - 1e-9), 0)
@@ -94,6 +101,14 @@ def best_of_the_optima(instance: MaxMinFairness, worth: FloatArray) -> Allocatio
     found = run(instance, program)
     assert found is not None
     return found
+
+
+def missed(instance: Sharing, program: SharingProgram) -> str | None:
+    """Describe how what a program finds best is not optimal."""
+    found, (best, _) = run(instance, program), attained(instance)
+    assert found is not None
+    value = instance.objective(found)
+    return None if agree(value, best) else f"the program attains {value:.6g}, the optimum is {best:.6g}"
 
 
 def _least_share(instance: Sharing, allocation: Allocation) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from formulations.gavel.sharing import SharingProgram
@@ -11,6 +12,7 @@ from instances.gavel.priced import PricedSharing
 from instances.gavel.sharing import Allocation, Sharing
 from instances.gavel.throughput_per_dollar import ThroughputPerDollar
 from instances.schema import FloatArray
+from validation.claims.claim import Claim, Reading
 from validation.claims.gavel.clusters import (
     DRAWN,
     DRAWN_ASSUMPTIONS,
@@ -18,12 +20,12 @@ from validation.claims.gavel.clusters import (
     FAMILY_ASSUMPTIONS,
     Family,
     drawn,
+    of_family,
 )
-from validation.claims.gavel.optima import fairest_optimum, optimum, run
+from validation.claims.gavel.optima import attained, fairest_optimum, optimum, run
 from validation.claims.plans import OPTIMAL, plans_of
 from validation.claims.words import listed
 from validation.kernel.gaps import beats
-from validation.kinds.claims import Claim, Reading
 
 __all__ = ["homogeneous", "job_incentive", "objective_incentive", "wasteful"]
 
@@ -36,24 +38,22 @@ def _list(numbers: FloatArray) -> str:
 # --- sharing incentive ---------------------------------------------------------------------------
 
 
-def _below_isolation(instance: Sharing) -> str:
+def _below_isolation(instance: Sharing) -> str | None:
     """Describe how the optimum is worse than a static share for each job."""
     found = optimum(instance)
-    if found is None:
-        return ""
-    value, isolated = found[0], instance.objective(instance.isolated_share())
-    if not beats(instance.sense, isolated, value):
-        return ""
+    isolated = instance.objective(instance.isolated_share())
+    if found is None or not beats(instance.sense, isolated, value := found[0]):
+        return None
     rules = {violation.rule for violation in instance.violations(instance.isolated_share())}
     feasible = f", but break {' and '.join(sorted(rules))}" if rules else ""
     return f"the optimum is {value:.6g}, isolated shares attain {isolated:.6g}{feasible}"
 
 
-def _job_below_isolation(instance: Sharing) -> str:
+def _job_below_isolation(instance: Sharing) -> str | None:
     """Describe how every optimal allocation gives some job less than its static share does."""
     fairest = fairest_optimum(instance)
     if fairest is None or not beats("max", 1.0, fairest[0]):
-        return ""
+        return None
     share, allocation = fairest
     return (
         f"every optimal allocation leaves some job at most {share:.6g} of its isolated throughput, such as jobs "
@@ -70,9 +70,9 @@ def _title(policy: type[Sharing]) -> str:
     return policy.problem.split(".")[1]
 
 
-def _below_feasible_split(instance: Sharing) -> str:
+def _below_feasible_split(instance: Sharing) -> str | None:
     """Describe how the optimum is worse than a static share for each job that meets all SLOs."""
-    return "" if instance.violations(instance.isolated_share()) else _below_isolation(instance)
+    return None if instance.violations(instance.isolated_share()) else _below_isolation(instance)
 
 
 _SPLIT = (
@@ -111,19 +111,15 @@ def _about(policy: type[Sharing], jobs: str) -> str:
 def job_incentive(family: Family, suffix: str = "", jobs: str = "") -> Claim:
     """Return the claim of a policy's sharing incentive of each job, for the ``jobs`` of a family."""
     about = _about(family.policy, jobs)
-    return Claim(
+    return of_family(
+        family,
         name=f"sharing_incentive_per_job_{_title(family.policy)}{suffix}",
         source="Gavel, section 4.4",
         statement="Every policy has sharing incentive: users have no reason to prefer a fixed part of the cluster of "
         "their own.",
         reading=f"of the objective, as the section argues it: under {about}, the optimum is at least as good as under "
         "X_isolated.",
-        instances=family.instances,
         breaks=_below_isolation,
-        scope=family.scope,
-        exhaustive=True,
-        assumptions=FAMILY_ASSUMPTIONS,
-        relaxed="",
         others=(
             Reading(
                 "of each user, as the work that the section cites for the term has it; each job is a user: under "
@@ -138,11 +134,9 @@ def job_incentive(family: Family, suffix: str = "", jobs: str = "") -> Claim:
 # --- Pareto efficiency ---------------------------------------------------------------------------
 
 
-def wasteful(instance: Sharing) -> str:
+def wasteful(instance: Sharing) -> str | None:
     """Describe how the optimal allocation found leaves throughput that a job could have at no other's expense."""
-    found = optimum(instance)
-    assert found is not None
-    received = instance.throughput(found[1])
+    received = instance.throughput(attained(instance)[1])
     program = SharingProgram(instance)
     program.constraint("kept", program.throughput >= received)
     program.maximize("total_share", (1 / instance.isolated_throughputs * program.throughput).sum())
@@ -151,21 +145,17 @@ def wasteful(instance: Sharing) -> str:
     possible = instance.throughput(better)
     before, after = (float((each / instance.isolated_throughputs).sum()) for each in (received, possible))
     if not beats("max", after, before):
-        return ""
+        return None
     return f"it gives jobs {_list(received)} steps/s, {_list(possible)} are possible"
 
 
 # --- homogeneous clusters ------------------------------------------------------------------------
 
 
-def _differs(instance: Sharing, baseline: Callable[[Any], Allocation]) -> str:
+def _differs(instance: Sharing, baseline: Callable[[Any], Allocation]) -> str | None:
     """Describe how the policy's optimum differs from the baseline's value."""
-    found = optimum(instance)
-    assert found is not None
-    value, other = found[0], instance.objective(baseline(instance))
-    if agree(value, other):
-        return ""
-    return f"the optimum is {value:.6g}, the baseline attains {other:.6g}"
+    value, other = attained(instance)[0], instance.objective(baseline(instance))
+    return None if agree(value, other) else f"the optimum is {value:.6g}, the baseline attains {other:.6g}"
 
 
 def homogeneous(
@@ -184,11 +174,11 @@ def homogeneous(
         statement="Where all workers are of one type, each policy comes down to the one that it extends.",
         reading=said + words,
         instances=drawn(policy, most_types=1, pairs=False) if family is None else family.instances,
-        breaks=lambda instance: _differs(instance, baseline),
+        breaks=partial(_differs, baseline=baseline),
         scope=DRAWN_ON_ONE_TYPE if family is None else family.scope,
         exhaustive=family is not None,
         assumptions=DRAWN_ASSUMPTIONS if family is None else FAMILY_ASSUMPTIONS,
         relaxed="",
         plans=None if other is None else plans_of(("the baseline", other[0]), OPTIMAL),
-        others=() if other is None else (Reading(said + other[1], lambda instance: _differs(instance, other[0])),),
+        others=() if other is None else (Reading(said + other[1], partial(_differs, baseline=other[0])),),
     )

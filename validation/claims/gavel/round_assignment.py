@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 import pyomo.environ as pyo
 
 import formulations
 from heuristics.gavel.round_assignment import greedy_priority, priorities, priorities_per_type, simulate
-from instances.base import agree
 from instances.gavel.max_min_fairness import MaxMinFairness
 from instances.gavel.round_assignment import RoundAssignment, RoundAssignmentPlan, highest_apart
 from instances.gavel.sharing import Sharing
 from instances.schema import FloatArray
-from validation.claims.gavel.clusters import Family
-from validation.claims.gavel.optima import optimum
-from validation.claims.plans import OPTIMAL, plans_of
-from validation.kinds.claims import Claim, Reading
+from validation.claims.claim import Claim, Reading
+from validation.claims.gavel.clusters import Family, of_family
+from validation.claims.gavel.optima import attained
+from validation.claims.plans import OPTIMAL, better_than, plans_of
 
 __all__ = ["CLAIMS"]
 
@@ -48,25 +48,17 @@ _SMALL = (
 )
 
 
-def _falls_short(rule: Rule) -> Callable[[Sharing], str]:
-    """Return a test that describes how rounds by Algorithm 1 fall short of the policy's allocation."""
-
-    def breaks(instance: Sharing) -> str:
-        found = optimum(instance)
-        assert found is not None
-        shortfall = simulate(instance, found[1], ROUNDS, rule=rule).shortfall
-        return (
-            f"after {ROUNDS} rounds an entry lacks {shortfall:.3g} of its fraction of time" if shortfall > SHORT else ""
-        )
-
-    return breaks
+def _falls_short(instance: Sharing, rule: Rule) -> str | None:
+    """Describe how rounds by Algorithm 1 fall short of the policy's allocation."""
+    shortfall = simulate(instance, attained(instance)[1], ROUNDS, rule=rule).shortfall
+    if shortfall <= SHORT:
+        return None
+    return f"after {ROUNDS} rounds an entry lacks {shortfall:.3g} of its fraction of time"
 
 
-def _falls_short_of_what_can_be(instance: Sharing) -> str:
+def _falls_short_of_what_can_be(instance: Sharing) -> str | None:
     """Describe as :func:`_falls_short`, where rounds in some proportions give every entry its time."""
-    found = optimum(instance)
-    assert found is not None
-    target = found[1].time_fractions
+    target = attained(instance)[1].time_fractions
     this_round = RoundAssignment(
         scale_factors=instance.scale_factors,
         num_workers=instance.num_workers,
@@ -88,25 +80,24 @@ def _falls_short_of_what_can_be(instance: Sharing) -> str:
     model.least = pyo.Objective(expr=model.lacking)
     lacking = formulations.solve(model).objective
     assert lacking is not None
-    return "" if lacking > NOTHING else _falls_short(priorities)(instance)
+    return None if lacking > NOTHING else _falls_short(instance, priorities)
 
 
-def _starves(rule: Rule) -> Callable[[Sharing], str]:
-    """Return a test that describes how a job with time in the policy's allocation gets none in the second half."""
+def _starves(instance: Sharing, rule: Rule) -> str | None:
+    """Describe how a job with time in the policy's allocation gets none in the second half."""
+    _, target = attained(instance)
+    half, whole = (simulate(instance, target, rounds, rule=rule) for rounds in (LONG // 2, LONG))
+    late = whole.time_fractions * LONG - half.time_fractions * (LONG // 2)
+    # Rounds that a job could expect in that time; with less than five it may just be waiting.
+    expected = target.time_fractions.sum(axis=1) * (LONG // 2)
+    starved = np.flatnonzero((expected >= 5) & (late.sum(axis=1) <= 0))
+    if not starved.size:
+        return None
+    return f"job {starved[0]} is to run {expected[starved[0]]:.3g} of the last {LONG // 2} rounds, and runs in none"
 
-    def breaks(instance: Sharing) -> str:
-        found = optimum(instance)
-        assert found is not None
-        half, whole = (simulate(instance, found[1], rounds, rule=rule) for rounds in (LONG // 2, LONG))
-        late = whole.time_fractions * LONG - half.time_fractions * (LONG // 2)
-        # Rounds that a job could expect in that time; with less than five it may just be waiting.
-        expected = found[1].time_fractions.sum(axis=1) * (LONG // 2)
-        starved = np.flatnonzero((expected >= 5) & (late.sum(axis=1) <= 0))
-        if not starved.size:
-            return ""
-        return f"job {starved[0]} is to run {expected[starved[0]]:.3g} of the last {LONG // 2} rounds, and runs in none"
 
-    return breaks
+_in_rounds = partial(of_family, assumptions=_ROUNDS_KEPT, relaxed=_SMALL)
+_FORMULA = "f, the time that a row has had on a type over all rows' there (the formula of section 5)."
 
 
 def _short(suffix: str, jobs: str, family: Family) -> Claim:
@@ -118,23 +109,16 @@ def _short(suffix: str, jobs: str, family: Family) -> Claim:
             _falls_short_of_what_can_be,
         ),
     )
-    return Claim(
+    return _in_rounds(
+        family,
         name=f"rounds_realise_target{suffix}",
         source="Gavel, section 5 and Figure 5",
         statement="Rounds by priority give each job on each type about the fraction of time that the policy computed.",
         reading=read + "the rounds received (Figure 5).",
-        instances=family.instances,
-        breaks=_falls_short(priorities),
-        scope=family.scope,
-        exhaustive=True,
-        assumptions=_ROUNDS_KEPT,
-        relaxed=_SMALL,
+        breaks=partial(_falls_short, rule=priorities),
         plans=plans_of(OPTIMAL),
         others=(
-            Reading(
-                read + "f, the time that a row has had on a type over all rows' there (the formula of section 5).",
-                _falls_short(priorities_per_type),
-            ),
+            Reading(read + _FORMULA, partial(_falls_short, rule=priorities_per_type)),
             *(beside if suffix else ()),
         ),
     )
@@ -145,23 +129,14 @@ def _no_starvation(suffix: str, jobs: str, family: Family) -> Claim:
         f"{jobs}: each job that is to run five rounds or more of the second half of {STARVING}, runs there; "
         "priorities are X over "
     )
-    return Claim(
+    return _in_rounds(
+        family,
         name=f"no_starvation_in_rounds{suffix}",
         source="Gavel, section 5",
         statement="Priorities that grow while a job waits keep a job of a non-zero allocation from starving.",
         reading=read + "the rounds received (Figure 5).",
-        instances=family.instances,
-        breaks=_starves(priorities),
-        scope=family.scope,
-        exhaustive=True,
-        assumptions=_ROUNDS_KEPT,
-        relaxed=_SMALL,
-        others=(
-            Reading(
-                read + "f, the time that a row has had on a type over all rows' there (the formula of section 5).",
-                _starves(priorities_per_type),
-            ),
-        ),
+        breaks=partial(_starves, rule=priorities),
+        others=(Reading(read + _FORMULA, partial(_starves, rule=priorities_per_type)),),
     )
 
 
@@ -183,7 +158,10 @@ def _rounds(num_types: int, *, ties: bool) -> Callable[[np.random.Generator], It
 
 
 def _assignments(instance: RoundAssignment) -> Iterator[RoundAssignmentPlan]:
-    """Yield every assignment of jobs to a type or to none that breaks no rule."""
+    """Yield every assignment of jobs to a type or to none that breaks no rule.
+
+    They are what rounds can be, not only the best one, which the reference finds.
+    """
     n, k = instance.num_jobs, instance.num_types
     for kinds in itertools.product(range(k + 1), repeat=n):
         chosen = np.eye(k + 1, dtype=bool)[list(kinds)][:, :k]
@@ -192,21 +170,21 @@ def _assignments(instance: RoundAssignment) -> Iterator[RoundAssignmentPlan]:
             yield plan
 
 
-def _worth_less(instance: RoundAssignment) -> str:
+def _worth_less(instance: RoundAssignment) -> str | None:
     """Describe how the highest priorities are worth less than other jobs."""
     greedy = instance.objective(greedy_priority(instance))
-    best = max(map(instance.objective, _assignments(instance)))
-    return "" if agree(greedy, best) else f"the highest priorities add up to {greedy:.6g}, {best:.6g} is possible"
+    best = better_than(instance, greedy)
+    return None if best is None else f"the highest priorities add up to {greedy:.6g}, {best:.6g} is possible"
 
 
-def _not_the_highest(instance: RoundAssignment) -> str:
+def _not_the_highest(instance: RoundAssignment) -> str | None:
     """Describe how another choice has the higher of the first priorities in which the two differ."""
 
     def chosen(plan: RoundAssignmentPlan) -> list[float]:
         return sorted(instance.priorities[plan.chosen].tolist(), reverse=True)
 
     taken, best = chosen(greedy_priority(instance)), max(map(chosen, _assignments(instance)))
-    return "" if taken == best else f"it takes the priorities {taken}, {best} are possible"
+    return None if taken == best else f"it takes the priorities {taken}, {best} are possible"
 
 
 def _two_jobs_two_types(rng: np.random.Generator) -> Iterator[RoundAssignment]:
@@ -215,23 +193,25 @@ def _two_jobs_two_types(rng: np.random.Generator) -> Iterator[RoundAssignment]:
     yield from _rounds(3, ties=False)(rng)
 
 
-def _printed_loop(instance: RoundAssignment) -> str:
+def _printed_loop(instance: RoundAssignment) -> str | None:
     """Describe how the printed loop comes to line 5 with workers left and no combination that could be taken."""
     plan = greedy_priority(instance)
     left = int(instance.num_workers.sum() - instance.row_scale_factors @ plan.chosen.sum(axis=1))
-    return f"{left} workers are left when no combination is" if left else ""
+    return f"{left} workers are left when no combination is" if left else None
 
 
-def _ends(instance: RoundAssignment) -> str:
+def _ends(instance: RoundAssignment) -> str | None:
     """Describe how the loop that also ends without combinations runs a job twice or too many workers."""
-    return ", ".join(map(str, instance.violations(greedy_priority(instance))))
+    return ", ".join(map(str, instance.violations(greedy_priority(instance)))) or None
 
 
-_SINGLE = "jobs of one worker, no space sharing, as the section asks for."
-_ANY_PRIORITIES = "priorities are any whole numbers, not those that a mechanism comes to."
-_EXACT = (
-    "A round is solved exactly by the jobs of highest priority if jobs request single accelerators and space is not "
-    "shared."
+_one_round = partial(
+    Claim,
+    source="Gavel, section 5",
+    statement="A round is solved exactly by the jobs of highest priority if jobs request single accelerators and space "
+    "is not shared.",
+    assumptions="jobs of one worker, no space sharing, as the section asks for.",
+    relaxed="priorities are any whole numbers, not those that a mechanism comes to.",
 )
 
 CLAIMS: list[Claim] = [
@@ -239,21 +219,15 @@ CLAIMS: list[Claim] = [
     _short("_wide", "jobs of one or two workers", _WIDE),
     _no_starvation("", "jobs of one worker", _NARROW),
     _no_starvation("_wide", "jobs of one or two workers", _GANGS),
-    Claim(
+    _one_round(
         name="highest_priorities_one_type",
-        source="Gavel, section 5",
-        statement=_EXACT,
         reading="on one type: no choice of jobs has a higher total priority than those of Algorithm 1.",
         instances=_rounds(1, ties=True),
         breaks=_worth_less,
         scope="random rounds of up to 4 jobs on one type of up to 3 workers",
-        assumptions=_SINGLE,
-        relaxed=_ANY_PRIORITIES,
     ),
-    Claim(
+    _one_round(
         name="highest_priorities_across_types",
-        source="Gavel, section 5",
-        statement=_EXACT,
         reading="on several types, where a job is a candidate for each: no choice takes a higher priority first, and "
         "after equal ones a higher one next, than Algorithm 1; all priorities differ.",
         instances=_two_jobs_two_types,
@@ -261,8 +235,6 @@ CLAIMS: list[Claim] = [
         scope="two jobs on two types of one worker, then random rounds of up to 4 jobs on up to 3 types of up to 3 "
         "workers",
         shrink=False,
-        assumptions=_SINGLE,
-        relaxed=_ANY_PRIORITIES,
         others=(
             Reading(
                 "on several types: no choice has a higher total priority, which is what the section's multiple-choice "
@@ -272,7 +244,7 @@ CLAIMS: list[Claim] = [
             ),
         ),
     ),
-    Claim(
+    _one_round(
         name="algorithm_1_ends",
         source="Gavel, section 5, Algorithm 1",
         statement="Algorithm 1 takes combinations while workers are left.",
@@ -280,8 +252,6 @@ CLAIMS: list[Claim] = [
         instances=_rounds(3, ties=True),
         breaks=_ends,
         scope="random rounds of up to 4 jobs on up to 3 types of up to 3 workers",
-        assumptions=_SINGLE,
-        relaxed=_ANY_PRIORITIES,
         others=(
             Reading(
                 "to the letter: line 4 alone ends the loop, and line 5 always finds a combination.",

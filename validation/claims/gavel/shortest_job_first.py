@@ -9,11 +9,11 @@ from instances.base import agree
 from instances.gavel.sharing import Allocation
 from instances.gavel.shortest_job_first import ShortestJobFirst
 from instances.schema import FloatArray
-from validation.claims.gavel.clusters import FAMILY_ASSUMPTIONS, Family
-from validation.claims.gavel.optima import optimum, run
+from validation.claims.claim import Claim, Reading
+from validation.claims.gavel.clusters import Family, of_family
+from validation.claims.gavel.optima import missed
 from validation.claims.gavel.properties import homogeneous, job_incentive, objective_incentive
 from validation.claims.plans import OPTIMAL, plans_of
-from validation.kinds.claims import Claim, Reading
 
 __all__ = ["CLAIMS"]
 
@@ -24,18 +24,14 @@ def _shortest(instance: ShortestJobFirst) -> Allocation:
     return Allocation(time_fractions=x)
 
 
-def _not_the_shortest(instance: ShortestJobFirst) -> str:
+def _not_the_shortest(instance: ShortestJobFirst) -> str | None:
     """Describe how the program of the shortest job misses the optimum."""
     times = instance.steps / instance.fastest_throughputs
     worth = np.zeros(instance.throughputs.shape)
     worth[times.argmin()] = 1.0
     program = SharingProgram(instance)
     program.maximize("throughput", (worth * program.throughputs).sum())
-    found, best = run(instance, program), optimum(instance)
-    assert found is not None
-    assert best is not None
-    value = instance.objective(found)
-    return "" if agree(value, best[0]) else f"the program attains {value:.6g}, the optimum is {best[0]:.6g}"
+    return missed(instance, program)
 
 
 def _one_job_each(instance: ShortestJobFirst) -> FloatArray:
@@ -51,12 +47,12 @@ def _mean(instance: ShortestJobFirst) -> Allocation:
     return Allocation(time_fractions=_one_job_each(instance).mean(axis=0))
 
 
-def _worse_in_between(instance: ShortestJobFirst) -> str:
+def _worse_in_between(instance: ShortestJobFirst) -> str | None:
     """Describe how the mean of two optimal allocations, each of one job on its fastest type, is not optimal."""
     least = float((instance.steps / instance.fastest_throughputs).min())
     value = instance.objective(_mean(instance))
     if agree(value, least):
-        return ""
+        return None
     return f"{len(_one_job_each(instance))} allocations are worth {least:.6g} s, their mean {value:.6g} s"
 
 
@@ -66,18 +62,14 @@ CLAIMS: list[Claim] = [
     objective_incentive(ShortestJobFirst),
     job_incentive(_SMALL),
     homogeneous("shortest_job_first", ShortestJobFirst, _shortest, "running the job of least time left all the time."),
-    Claim(
+    of_family(
+        _SMALL,
         name="one_linear_program_shortest_job_first",
         source="Gavel, section 4.2",
         statement="Most policies are single linear programs; the exceptions named are the cost policies.",
         reading="of shortest job first, knowing which job that is: the program that maximises the throughput of the "
         "job of least time on its fastest type finds the optimum.",
-        instances=_SMALL.instances,
         breaks=_not_the_shortest,
-        scope=_SMALL.scope,
-        exhaustive=True,
-        assumptions=FAMILY_ASSUMPTIONS,
-        relaxed="",
         others=(
             Reading(
                 "of the printed objective, over X: what lies between two optimal allocations is optimal too, as in a "

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from instances.gavel.throughput_per_dollar import ThroughputPerDollar
+from validation.claims.claim import Claim
 from validation.claims.gavel.clusters import Family
 from validation.claims.gavel.properties import job_incentive, objective_incentive
-from validation.kinds.claims import Claim
 
 __all__ = ["CLAIMS"]
 
