@@ -13,16 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from heuristics.afs.elastic_sharing import (
-    afs_l,
-    afs_p,
-    max_min,
-    srsf,
-    srsf_elastic,
-    srtf,
-    srtf_elastic,
-    tiresias_l,
-)
+from heuristics.afs.elastic_sharing import afs_l, afs_p, max_min, srsf, srsf_elastic, srtf, srtf_elastic, tiresias_l
 from heuristics.afs.preferences import hand_out, preference_cycles
 from instances.afs.elastic_sharing import HOUR, ElasticSharing, Schedule, appendix_a, appendix_a_sequel, generate
 from instances.base import agree
@@ -469,7 +460,7 @@ _LINEAR = [
         breaks=_srtf_loses,
         scope="2 or 3 jobs that take 1 to 3 s on all of 1 to 3 GPUs and arrive within 3 s, at whole seconds",
         assumptions="lengths are known; identical GPUs; shares change at no cost.",
-    ),
+    )
 ]
 
 

@@ -127,12 +127,7 @@ _FASTER = "the GPU may do nothing for a job, or more than double its speed, wher
 
 
 _claim = partial(
-    Claim,
-    instances=lambda rng: _pairs(4),
-    scope=_WHOLE_PAIRS,
-    exhaustive=True,
-    assumptions=_KEPT,
-    relaxed=_FASTER,
+    Claim, instances=lambda rng: _pairs(4), scope=_WHOLE_PAIRS, exhaustive=True, assumptions=_KEPT, relaxed=_FASTER
 )
 _with_a_future = partial(_claim, instances=lambda rng: _pairs(4, (1, 5)), scope=_ANY_FUTURE)
 

@@ -205,10 +205,7 @@ CLAIMS: list[Claim] = [
         reading=f"{_SLOT}: its plan keeps (7), at least for some way of breaking ties.",
         breaks=partial(_idles, serve=_BY_SLOT),
         plans=plans_of((_ALGORITHM, _BY_SLOT)),
-        others=(
-            _reading(f"{_MOMENT}.", _idles, _BY_MOMENT),
-            _reading(f"{_RATE}.", _idles, _BY_RATE),
-        ),
+        others=(_reading(f"{_MOMENT}.", _idles, _BY_MOMENT), _reading(f"{_RATE}.", _idles, _BY_RATE)),
     ),
     _claim(
         name="algorithm_2_least_gpu_time",

@@ -21,10 +21,7 @@ __all__ = ["CLAIMS"]
 
 _NEW = Family(FinishTimeFairness, 3, (1, 2), jobs={"steps": (1.0, 2.0)})
 _RUNNING = Family(
-    FinishTimeFairness,
-    2,
-    (1, 2),
-    jobs={"steps": (1.0,), "elapsed": (0.0, 1.0, 2.0), "isolated_elapsed": (0.0, 1.0)},
+    FinishTimeFairness, 2, (1, 2), jobs={"steps": (1.0,), "elapsed": (0.0, 1.0, 2.0), "isolated_elapsed": (0.0, 1.0)}
 )
 
 LARGEST = 100

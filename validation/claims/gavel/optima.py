@@ -2,7 +2,8 @@
 
 Many allocations can be optimal.  Where a claim speaks of what each job gets, it is read in the
 policy's favour: it holds when some optimal allocation has the property, and a linear program over
-all of them finds the one that has it most.
+all of them finds the one that has it most.  They are the models': the reference knows what an optimum is worth, not
+which allocations attain it.
 """
 
 from __future__ import annotations

@@ -117,10 +117,7 @@ def _short(suffix: str, jobs: str, family: Family) -> Claim:
         reading=read + "the rounds received (Figure 5).",
         breaks=partial(_falls_short, rule=priorities),
         plans=plans_of(OPTIMAL),
-        others=(
-            Reading(read + _FORMULA, partial(_falls_short, rule=priorities_per_type)),
-            *(beside if suffix else ()),
-        ),
+        others=(Reading(read + _FORMULA, partial(_falls_short, rule=priorities_per_type)), *(beside if suffix else ())),
     )
 
 

@@ -11,7 +11,4 @@ __all__ = ["CLAIMS"]
 
 _SMALL = Family(TotalThroughput, 3, (1, 2, 3))
 
-CLAIMS: list[Claim] = [
-    objective_incentive(TotalThroughput),
-    job_incentive(_SMALL),
-]
+CLAIMS: list[Claim] = [objective_incentive(TotalThroughput), job_incentive(_SMALL)]

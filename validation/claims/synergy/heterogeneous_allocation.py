@@ -99,5 +99,5 @@ CLAIMS: list[Claim] = [
                 plans=plans_of(OPTIMAL),
             ),
         ),
-    ),
+    )
 ]

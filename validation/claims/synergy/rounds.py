@@ -115,14 +115,7 @@ PUBLISHED: dict[str, tuple[tuple[float, float, float], ...]] = {
     "gnmt": ((1, 20.83, 1),),
     "transformer": ((1, 20.83, 1),),
     "lstm": ((1, 20.83, 1),),
-    "m5": (
-        (3, 62.5, 1),
-        (4, 62.5, 1.2),
-        (5, 62.5, 1.4),
-        (6, 62.5, 1.5),
-        (6, 125, 2),
-        (6, 187.5, 2.5),
-    ),
+    "m5": ((3, 62.5, 1), (4, 62.5, 1.2), (5, 62.5, 1.4), (6, 62.5, 1.5), (6, 125, 2), (6, 187.5, 2.5)),
     "deepspeech": ((3, 62.5, 1),),
 }
 """CPU cores, GB and throughput per GPU of the models in the authors' published profiles for 3 cores per GPU.

@@ -224,13 +224,7 @@ def _by_both(instance: Tuning) -> TuningPlan:
 
 KINDS = (INSENSITIVE, AT_SHARE, *SENSITIVE)
 
-_claim = partial(
-    Claim,
-    source="Synergy, section 4.2",
-    exhaustive=True,
-    assumptions=KEPT,
-    relaxed="",
-)
+_claim = partial(Claim, source="Synergy, section 4.2", exhaustive=True, assumptions=KEPT, relaxed="")
 _not_below_shares = partial(
     _claim,
     statement="With Tune no job trains slower than with its GPU-proportional share.",
