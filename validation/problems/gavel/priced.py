@@ -16,6 +16,7 @@ from validation.testing.arrays import whole_floats
 __all__ = ["BLIND_TO_SLOS", "priced", "priced_entry"]
 
 BLIND_TO_SLOS = "it does not look at SLOs"
+"""Why a heuristic's plan can be infeasible."""
 
 priced_entry = partial(
     Entry,
