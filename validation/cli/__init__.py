@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def commands(name: str | None = None) -> Typer:
-    """Return all commands, as what Typer calls an app; those of one module where only the command of a name is wanted."""
+    """Return the commands, as what Typer calls an app: all, or those of the module that has the one named."""
     wanted = [module for module, names in MODULES.items() if name in names]
     for module in wanted or MODULES:
         import_module(f"validation.cli.{module}")
