@@ -2,10 +2,15 @@
 
 A mutant is a heuristic whose code, or code of the package that it calls, has one exchange in its syntax tree
 (:mod:`benchmarks.mutating`), drawn from all that stand where the heuristic comes by; nobody chooses it.  It is imported
-afresh, beside the heuristic itself, and put to :func:`validation.check_heuristic` as that comes.  It is killed when a
-check fails or when it does not end, or else when it does not give what the records of the collection say of the
-heuristic, which the test suite holds.  It is equivalent when its plans are worth the same as the heuristic's on
-:data:`ALIKE` drawn instances, small and large, and survives else.
+afresh, beside the heuristic itself.  What becomes of it, the first that is so:
+
+- it is killed by the checks: one of :func:`validation.check_heuristic` fails, or it does not end;
+- it is the same: its plans are the heuristic's on :data:`ALIKE` drawn instances, small and large;
+- it is worth the same: its plans are other ones there, but none is worth more or less, as where a tie goes otherwise;
+- it is killed by examples only: it gives another value than a record of the collection, which the test suite holds;
+- it survives.
+
+The rate is the share that the checks kill of all that are neither the same nor worth the same.
 """
 
 from __future__ import annotations
@@ -13,13 +18,16 @@ from __future__ import annotations
 import ast
 import functools
 import importlib
+import multiprocessing
+import os
 import random
 import signal
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
@@ -29,24 +37,28 @@ from typing import Any
 import numpy as np
 
 from benchmarks.mutating import Mutation, mutated, mutations
-from benchmarks.tables import Row, Setup, benchmark, seconds
+from benchmarks.tables import Row, Setup, benchmark
+from instances.base import agree
 from validation.catalogue import CATALOGUE, Heuristic
+from validation.kernel.asking import ask_here
 from validation.kernel.gaps import gap_to
-from validation.kinds.checks import draw_instances, run_checks
+from validation.kernel.judging import Answer, Status, judge
+from validation.kinds.checks import SOLVE_BUDGET, Oracle, Subject, all_promises, checks, draw_instances, fails
 from validation.kinds.collection import Collection, load
-from validation.kinds.options import CheckOptions
 from validation.testing import strategies
 
 __all__ = [
     "Endless",
+    "Fate",
     "Mutant",
     "UnplantedError",
+    "difference",
     "drawn",
-    "equivalent",
     "fate_of",
     "killed_by",
     "mutants",
     "off_the_records",
+    "others",
     "planted",
 ]
 
@@ -55,8 +67,10 @@ DRAWN = 2
 """Mutants of each heuristic."""
 TRACED = 50
 """Instances that tell which lines a heuristic comes by."""
-ALIKE = 2000
-"""Instances on which an equivalent mutant gives the same plans, small and large."""
+TRIED = 100
+"""Instances on which each check is tried, as `check_heuristic` does by default."""
+ALIKE = 400
+"""Instances on which plans are compared, small and large."""
 LIMIT = 5.0
 """Processor seconds of a call after which a mutant counts as one that never ends."""
 
@@ -84,33 +98,71 @@ class Mutant:
         return f"{self.problem}, {self.heuristic}, {where}: {self.mutation.change}"
 
 
-@benchmark("mutants", "problem", "heuristic", "line", "exchange", "killed by", "seconds")
+class Fate(StrEnum):
+    """What becomes of a mutant."""
+
+    CHECKS = "killed by checks"
+    SAME = "the same"
+    WORTH_THE_SAME = "worth the same"
+    EXAMPLES = "killed by examples only"
+    SURVIVES = "survives"
+
+
+Told = tuple[str, Fate, str]
+"""A mutant in a line, its fate, and what kills it."""
+
+
+@benchmark("mutants", "problem", "mutants", *Fate, "rate")
 def mutants(setup: Setup) -> Iterator[Row]:
-    """Mutants of the heuristics' syntax trees, and the checks that kill them."""
-    counts: Counter[str] = Counter()
-    names = [(problem, heuristic) for problem, entry in CATALOGUE.items() for heuristic in entry.heuristics]
-    for problem, heuristic in setup.few(names):
-        for mutant in setup.few(drawn(problem, heuristic, DRAWN)):
-            began = time.process_time()
-            fate, killer = fate_of(mutant)
-            counts[fate] += 1
-            line = f"`{mutant.module.removeprefix(PACKAGE + '.')}:{mutant.mutation.line}`"
-            change = "`" + mutant.mutation.change.replace("|", "\\|") + "`"
-            yield problem, heuristic, line, change, killer or f"**{fate}**", seconds(time.process_time() - began)
-    counted = counts["checks"] + counts["records"] + counts["survives"]
-    for what, killed in (("checks", counts["checks"]), ("checks and records", counts["checks"] + counts["records"])):
-        share = f"{killed / counted:.1%}" if counted else "none"
-        yield "all", "", "", f"{counts['equivalent']} equivalent", f"{killed} of {counted} by {what}, {share}", ""
+    """Mutants of the heuristics' syntax trees, and how many of them the checks kill."""
+    counts = Counter[Fate]()
+    for problem, found in _fates(setup).items():
+        own = Counter(fate for _, fate, _ in found)
+        counts += own
+        yield f"`{problem}`", *_row(own)
+    yield "all", *_row(counts)
 
 
-def fate_of(mutant: Mutant) -> tuple[str, str]:
-    """Return what becomes of a mutant, "checks", "records", "equivalent" or "survives", and what kills it."""
+@benchmark("mutants.others", "mutant", "what becomes of it", "killed by")
+def others(setup: Setup) -> Iterator[Row]:
+    """Mutants that no check kills, by name, and what becomes of them."""
+    passed = [told for found in _fates(setup).values() for told in found if told[1] != Fate.CHECKS]
+    for name, fate, killer in sorted(passed, key=lambda told: list(Fate).index(told[1])):
+        yield f"`{name}`".replace("|", "\\|"), fate, killer
+    yield "all", f"{len(passed)} mutants", ""
+
+
+def _row(counts: Counter[Fate]) -> Row:
+    counted = counts.total() - counts[Fate.SAME] - counts[Fate.WORTH_THE_SAME]
+    rate = f"{counts[Fate.CHECKS] / counted:.1%}" if counted else "none"
+    return counts.total(), *(counts[fate] for fate in Fate), rate
+
+
+@functools.lru_cache(maxsize=1)
+def _fates(setup: Setup) -> dict[str, list[Told]]:
+    """What becomes of the mutants of each problem, of which each processor takes one at a time."""
+    if setup.quick:
+        problem = next(iter(CATALOGUE))
+        return {problem: _of_problem(problem, heuristics=1, count=1)}
+    with ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("spawn")) as pool:
+        return dict(zip(CATALOGUE, pool.map(_of_problem, CATALOGUE), strict=True))
+
+
+def _of_problem(problem: str, *, heuristics: int | None = None, count: int = DRAWN) -> list[Told]:
+    names = list(CATALOGUE[problem].heuristics)[:heuristics]
+    return [(str(mutant), *fate_of(mutant)) for name in names for mutant in drawn(problem, name, count)]
+
+
+def fate_of(mutant: Mutant) -> tuple[Fate, str]:
+    """Return what becomes of a mutant, and what kills it."""
     killer = killed_by(mutant)
     if killer:
-        return "checks", killer
-    if off_the_records(mutant.problem, planted(mutant)):
-        return "records", "the collection's records"
-    return "equivalent" if equivalent(mutant) else "survives", ""
+        return Fate.CHECKS, killer
+    alike = difference(mutant)
+    if alike:
+        return alike, ""
+    killer = off_the_records(mutant.problem, planted(mutant))
+    return (Fate.EXAMPLES, killer) if killer else (Fate.SURVIVES, "")
 
 
 def drawn(problem: str, name: str, count: int) -> list[Mutant]:
@@ -125,67 +177,79 @@ def drawn(problem: str, name: str, count: int) -> list[Mutant]:
     return random.Random(f"{problem} {name}").sample(places, min(count, len(places)))
 
 
-def killed_by(mutant: Mutant, **options: Any) -> str:
-    """Return the check that fails first, at default settings or with other ``options`` of ``check_heuristic``."""
+def killed_by(mutant: Mutant, max_examples: int = TRIED) -> str:
+    """Return the check of ``check_heuristic`` that fails first, without making the instance small; "" for none."""
+    heuristic = planted(mutant)
+    subject = Subject(heuristic, CATALOGUE[mutant.problem], _oracle(mutant.problem))
     try:
-        for report in run_checks(CheckOptions(names=(mutant.problem, planted(mutant)), output=None, **options)):
-            if report.failed:
-                return report.failed[0].name
+        for check in checks(mutant.problem, all_promises(heuristic)):
+            expected = check.name == "feasible" and heuristic.infeasible_because
+            instances = _instances(mutant.problem, max_examples, 0)
+            if not expected and any(fails(check, subject, one) for one in instances):
+                return check.name
     except Endless:
         return "does not end"
-    except UnplantedError:
-        raise
-    except Exception as error:
-        return f"not imported: {type(error).__name__}"
     return ""
 
 
-def off_the_records(problem: str, heuristic: Heuristic) -> bool:
-    """Return True where a heuristic does not give what a record of the collection says of it."""
-    return any(_off(heuristic, instance, told) for instance, told in _recorded(problem, heuristic.name))
-
-
 @functools.lru_cache(maxsize=4)
-def _recorded(problem: str, name: str) -> list[tuple[Any, dict[str, Any]]]:
+def _oracle(problem: str) -> Oracle:
+    return Oracle(SOLVE_BUDGET * TRIED)
+
+
+def off_the_records(problem: str, heuristic: Heuristic) -> str:
+    """Return the first record of the collection that says something else of a heuristic; "" for none."""
+    return next((name for name, one, told in _recorded(problem, heuristic.name) if _off(heuristic, one, told)), "")
+
+
+@functools.lru_cache(maxsize=1)
+def _recorded(problem: str, name: str) -> list[tuple[str, Any, dict[str, Any]]]:
     """Instances of the collection, and what their records say of a heuristic of the catalogue, which gives it."""
     own = CATALOGUE[problem].heuristics[name]
     found = [
-        (_collection().instance(one), record["heuristics"][name])
+        (one, _collection().instance(one), record["heuristics"][name])
         for one, record in _collection().records.items()
         if record["problem"] == problem and name in record["heuristics"]
     ]
-    return [(instance, told) for instance, told in found if not _off(own, instance, told)]
+    return [(one, instance, told) for one, instance, told in found if not _off(own, instance, told)]
 
 
 def _off(heuristic: Heuristic, instance: Any, told: dict[str, Any]) -> bool:
-    status, value = _answer(heuristic, instance)
-    return status != told["status"] or (told["value"] is not None and gap_to(value, told["value"]) != 0)
+    answer = _answer(heuristic, instance)
+    return answer.status != told["status"] or (told["value"] is not None and gap_to(answer.value, told["value"]) != 0)
 
 
-def equivalent(mutant: Mutant) -> bool:
-    """Return True where a mutant's plans are worth the same as the heuristic's on all instances drawn."""
-    original, bad = CATALOGUE[mutant.problem].heuristics[mutant.heuristic], planted(mutant)
-    return all(
-        _answer(original, one) == _answer(bad, one)
-        for count in (TRACED, ALIKE)
-        for one in _instances(mutant.problem, count)
-    )
+def difference(mutant: Mutant) -> Fate | None:
+    """Return whether a mutant's plans are the same or worth the same on all instances drawn; None if they are neither.
+
+    Plans that break rules are worth the same where they are the same.
+    """
+    bad, found = planted(mutant), Fate.SAME
+    answers = _answers(mutant.problem, mutant.heuristic)
+    for instance, own in answers:
+        other = _answer(bad, instance)
+        if other.status != own.status:
+            return None
+        if other.plan != own.plan:
+            if own.status != Status.FEASIBLE or not agree(other.value, own.value):
+                return None
+            found = Fate.WORTH_THE_SAME
+    return found
 
 
-def _answer(heuristic: Heuristic, instance: Any) -> tuple[str, Any]:
-    """Status and value of a heuristic's plan."""
+@functools.lru_cache(maxsize=1)
+def _answers(problem: str, name: str) -> list[tuple[Any, Answer]]:
+    """What a heuristic of the catalogue answers to all instances drawn."""
+    heuristic = CATALOGUE[problem].heuristics[name]
+    return [(one, _answer(heuristic, one)) for count in (TRACED, ALIKE) for one in _instances(problem, count)]
+
+
+def _answer(heuristic: Heuristic, instance: Any) -> Answer:
+    """A heuristic's plan as the instance judges it, with the stream of a question in a study."""
     try:
-        # The stream of a question in a study or in the making of the collection.
-        stream = [0, int(instance.digest[:16], 16)]
-        options = {"rng": np.random.default_rng(stream)} if heuristic.random else {}
-        plan = heuristic.function(instance, **options)
-        if plan is None:
-            return "declined", None
-        if instance.violations(plan):
-            return "infeasible", None
-        return "feasible", instance.objective(plan)
-    except (Exception, Endless) as error:
-        return type(error).__name__, None
+        return judge(instance, ask_here(instance, heuristic, np.random.default_rng([0, int(instance.digest[:16], 16)])))
+    except Endless:
+        return Answer(None, Status.LATE)
 
 
 @functools.cache
@@ -194,8 +258,8 @@ def _collection() -> Collection:
 
 
 @functools.lru_cache(maxsize=4)
-def _instances(problem: str, count: int) -> list[Any]:
-    return draw_instances(strategies.varied(problem), count, seed=1)
+def _instances(problem: str, count: int, seed: int = 1) -> list[Any]:
+    return draw_instances(strategies.varied(problem), count, seed)
 
 
 def _source(module: str) -> str:

@@ -3,6 +3,7 @@
 import ast
 import inspect
 import sys
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -10,11 +11,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.mutants import UnplantedError, drawn, fate_of, killed_by, off_the_records, planted
+from benchmarks import mutants as module
+from benchmarks.mutants import (
+    Fate,
+    UnplantedError,
+    difference,
+    drawn,
+    fate_of,
+    killed_by,
+    off_the_records,
+    planted,
+)
 from benchmarks.mutating import mutated, mutations
 from heuristics.afs.elastic_sharing import max_min, srtf
 from heuristics.aryl.elastic_allocation import dynamic_program
 from heuristics.elasticflow.minimum_satisfactory_share import progressive_filling
+from instances.afs.two_job import AfsTwoJobPlan
 from validation import CATALOGUE, check_heuristic
 
 SOURCE = """
@@ -81,10 +93,10 @@ def test_a_bug_is_found(problem: str, name: str, bug: Callable[[Any], Any]) -> N
 
 @pytest.mark.slow
 @pytest.mark.parametrize("problem", ["afs.two_job", "aryl.two_job", "aryl.reclaim", "afs.network_packing"])
-def test_mutants_drawn_are_killed_or_the_same(problem: str) -> None:
+def test_mutants_drawn_are_killed_by_checks_or_the_same(problem: str) -> None:
     mutants = [mutant for name in CATALOGUE[problem].heuristics for mutant in drawn(problem, name, 1)]
     assert mutants
-    assert [str(mutant) for mutant in mutants if fate_of(mutant)[0] == "survives"] == []
+    assert [str(mutant) for mutant in mutants if fate_of(mutant)[0] in (Fate.EXAMPLES, Fate.SURVIVES)] == []
 
 
 def test_what_is_exchanged() -> None:
@@ -129,6 +141,34 @@ def test_a_mutant_is_killed_by_a_check_or_by_the_records() -> None:
     assert {killed_by(mutant, max_examples=10) for mutant in turned} >= {"feasible"}
     assert any(off_the_records("aryl.reclaim", planted(mutant)) for mutant in turned)
     assert not off_the_records("aryl.reclaim", CATALOGUE["aryl.reclaim"].heuristics["random"])
+
+
+@pytest.mark.parametrize(
+    ("receiver", "fate"),
+    [
+        (lambda instance, job, worth: job, Fate.SAME),
+        (lambda instance, job, worth: 1 - job if worth[0] == worth[1] else job, Fate.WORTH_THE_SAME),
+        (lambda instance, job, worth: 1 - job if worth[job] < worth[1 - job] else job, None),
+    ],
+)
+def test_the_same_and_worth_the_same_are_told_apart(
+    monkeypatch: pytest.MonkeyPatch, receiver: Callable[..., int], fate: Fate | None
+) -> None:
+    original = CATALOGUE["afs.two_job"].heuristics["shorter_first"]
+
+    def other(instance: Any) -> AfsTwoJobPlan:
+        worth = [instance.objective(AfsTwoJobPlan(receiver=job)) for job in (0, 1)]
+        return AfsTwoJobPlan(receiver=receiver(instance, original.function(instance).receiver, worth))
+
+    monkeypatch.setattr(module, "ALIKE", 100)
+    monkeypatch.setattr(module, "planted", lambda mutant: replace(original, function=other))
+    assert difference(replace(drawn("afs.two_job", "exact_rule", 1)[0], heuristic="shorter_first")) == fate
+
+
+def test_the_rate_leaves_out_what_is_the_same() -> None:
+    counts = Counter({Fate.CHECKS: 19, Fate.SAME: 7, Fate.WORTH_THE_SAME: 3, Fate.EXAMPLES: 1})
+    assert tuple(module._row(counts)) == (30, 19, 7, 3, 1, 0, "95.0%")
+    assert module._row(Counter({Fate.SAME: 2}))[-1] == "none"
 
 
 def test_wrapped_heuristics_have_mutants_too() -> None:

@@ -57,9 +57,11 @@ __all__ = [
     "Ratio",
     "Relabelled",
     "Subject",
+    "all_promises",
     "check_heuristic",
     "checks",
     "draw_instances",
+    "fails",
     "parametrize_with_checks",
     "run_checks",
 ]
@@ -390,7 +392,7 @@ def run_checks(asked: CheckOptions, promises: Promise | Iterable[Promise] = ()) 
     name, given = catalogue.heuristic(problem, heuristic, declines=False)
     subject = Subject(given, entry(problem), Oracle(SOLVE_BUDGET * asked.max_examples))
     report = CheckReport(problem, name, ())
-    planned = list(checks(problem, [*_all_promises(given), *_promises(asked), *_listed(promises)]))
+    planned = list(checks(problem, [*all_promises(given), *_promises(asked), *_listed(promises)]))
     folder = asked.output
     paths = {} if folder is None else {check.name: Path(folder) / f"{problem}-{check.name}.json" for check in planned}
     for path in paths.values():
@@ -475,7 +477,7 @@ def _listed(promises: Promise | Iterable[Promise]) -> list[Promise]:
     return [promises] if isinstance(promises, Promise) else list(promises)
 
 
-def _all_promises(heuristic: Heuristic) -> list[Promise]:
+def all_promises(heuristic: Heuristic) -> list[Promise]:
     """Return what the catalogue promises of a heuristic."""
     return [*([Ratio(1.0)] if heuristic.optimal else []), *heuristic.promises]
 
@@ -676,7 +678,7 @@ def _holds(promise: Holds) -> Callable[[Subject, AnyInstance], bool]:
         plan = subject.plan(instance)
         if plan is None:
             return False
-        if not promise.test(instance, plan):
+        if not promise.test(instance, plan, *([_stream()] if promise.stream else [])):
             raise CheckError(f"it is not so that {promise.statement}")
         return True
 
@@ -715,7 +717,8 @@ def _stream() -> np.random.Generator:
     return np.random.default_rng(0)
 
 
-def _fails(check: Check, subject: Subject, instance: AnyInstance) -> bool:
+def fails(check: Check, subject: Subject, instance: AnyInstance) -> bool:
+    """Return whether a heuristic breaks a check on an instance."""
     return bool(_reason(check, subject, instance))
 
 
@@ -723,7 +726,7 @@ def _reason(check: Check, subject: Subject, instance: AnyInstance) -> str:
     """Return why the check fails on an instance; empty when it does not."""
     try:
         check.run(subject, instance)
-    except (NoFeasiblePlan, Unproven):
+    except (NoFeasiblePlan, NotApplicable, Unproven):
         return ""
     except Exception as error:
         return str(error) if isinstance(error, CheckError) else describe(error)
@@ -784,8 +787,8 @@ def _search(check: Check, subject: Subject, instances: list[AnyInstance]) -> Che
             continue
         except Exception:
             ran += 1
-            fails = functools.partial(_fails, check, replace(subject, oracle=Oracle()))
-            smallest = subject.shrinking.smallest(instance, fails, instances)
+            breaks = functools.partial(fails, check, replace(subject, oracle=Oracle()))
+            smallest = subject.shrinking.smallest(instance, breaks, instances)
             if check.name == "feasible" and subject.heuristic.infeasible_because:
                 return result("expected failure", subject.heuristic.infeasible_because, smallest)
             return result("failed", _reason(check, subject, smallest), smallest)

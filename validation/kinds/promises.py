@@ -96,10 +96,13 @@ class Holds:
         What holds, in a line.
     test : callable
         ``test(instance, plan)`` says whether it does.
+    stream : bool
+        Whether the test takes a third argument, ``rng``: the same stream that a random heuristic was given.
     """
 
     statement: str
-    test: Callable[[Any, Any], bool]
+    test: Callable[..., bool]
+    stream: bool = False
 
 
 Promise = Ratio | Monotone | Relabelled | NeverWorseThan | BreaksOnly | Holds

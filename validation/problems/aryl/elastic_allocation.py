@@ -9,6 +9,7 @@ import numpy as np
 
 from heuristics.aryl import elastic_allocation as fast
 from instances.aryl.elastic_allocation import ElasticAllocation, ElasticAllocationPlan, from_trace, generate
+from instances.base import agree
 from validation.catalogue import Entry, Heuristic, Rescaling, named
 from validation.kinds.promises import Holds, Monotone, NeverWorseThan, Relabelled, optimum
 from validation.testing import st
@@ -18,6 +19,8 @@ __all__ = ["ENTRY", "strategy"]
 
 MOST_IN_TABLES = 64
 """Extra workers of all jobs up to which their running times are drawn one by one."""
+MOST_LOOKED_AT = 30_000
+"""GPUs times extra workers up to which the best plan is looked for in Python."""
 
 
 @st.composite
@@ -101,12 +104,40 @@ def _fits_with_base(instance: ElasticAllocation, plan: ElasticAllocationPlan) ->
     return bool(workers @ instance.gpus_per_worker[grown] <= instance.capacity)
 
 
-def _alone_with_base(instance: ElasticAllocation, plan: ElasticAllocationPlan) -> bool:
-    """Return whether a job alone has the workers of the greatest reduction that the capacity allows, if any."""
-    if instance.num_jobs > 1:
+def _best_with_base(instance: ElasticAllocation, plan: ElasticAllocationPlan) -> bool:
+    """Return whether the plan is the best of all whose jobs that grow pay for their base workers as well."""
+    if instance.capacity * instance.max_extra.sum() > MOST_LOOKED_AT:
         return True
-    most = max(0, instance.capacity // int(instance.gpus_per_worker[0]) - int(instance.min_workers[0]))
-    return bool(instance.objective(plan) == max(instance.reductions[0][: most + 1]))
+    best = [0.0] * (instance.capacity + 1)
+    for job, table in enumerate(instance.reductions):
+        gpus, base = int(instance.gpus_per_worker[job]), int(instance.min_workers[job])
+        needs = [0, *((base + extra) * gpus for extra in range(1, len(table)))]
+        best = [
+            max(best[room - need] + gain for need, gain in zip(needs, table.tolist(), strict=True) if need <= room)
+            for room in range(len(best))
+        ]
+    return agree(instance.objective(plan), best[-1])
+
+
+def _most_speed_first(instance: ElasticAllocation, plan: ElasticAllocationPlan) -> bool:
+    """Return whether workers go one by one where they gain most speed for each GPU, relative to base workers."""
+    extra, left = [0] * instance.num_jobs, instance.capacity
+    tables = [instance.times(job).tolist() for job in range(instance.num_jobs)]
+    while True:
+        gains = {}
+        for job, table in enumerate(tables):
+            gpus = int(instance.gpus_per_worker[job])
+            if extra[job] + 1 < len(table) and gpus <= left:
+                now, then = (
+                    table[0] / table[extra[job] + more] if table[extra[job] + more] else 1.0 for more in (0, 1)
+                )
+                # Equal gains tie whatever rounding they went through.
+                gains[job] = float(f"{(then - now) / gpus:.12g}")
+        if max(gains.values(), default=0.0) <= 0:
+            return bool(plan.extra_workers.tolist() == extra)
+        job = max(gains, key=lambda job: gains[job])
+        extra[job] += 1
+        left -= int(instance.gpus_per_worker[job])
 
 
 def _in_order(instance: ElasticAllocation, plan: ElasticAllocationPlan) -> bool:
@@ -146,7 +177,7 @@ ENTRY = Entry(
                 Relabelled(),
                 Holds("base workers and extra ones of jobs that grow fit the capacity", _fits_with_base),
                 optimum(_enough_for_base, "where there is enough for all, base workers twice"),
-                Holds("a job alone grows the most useful that fits with its base workers", _alone_with_base),
+                Holds("no jobs would grow by more in all with their base workers", _best_with_base),
             ),
         ),
         Heuristic(
@@ -159,7 +190,9 @@ ENTRY = Entry(
                 optimum(_enough, "where there is enough for all"),
             ),
         ),
-        fast.afs,
+        Heuristic(
+            fast.afs, promises=(Holds("each worker goes where it gains most speed for its GPUs", _most_speed_first),)
+        ),
         Heuristic(fast.gandiva, promises=(Holds("the lowest jobs grow as far as there is room", _in_order),)),
     ),
     from_trace=from_trace,

@@ -96,6 +96,11 @@ SINGLE = optimum(lambda instance: bool((instance.hosts.sum(axis=1) <= 1).all()),
 ONE = optimum(lambda instance: instance.demand <= 1, "where one server is demanded")
 
 
+def _first_drawn(instance: Reclaim, plan: ReclaimPlan, rng: np.random.Generator) -> bool:
+    drawn = rng.permutation(instance.num_servers)[: instance.demand]
+    return bool(plan.servers.tolist() == sorted(drawn.tolist()))
+
+
 ENTRY = Entry(
     title="Which servers to give back, preempting the fewest jobs",
     source="Aryl, section 4 and Appendix B, Algorithm 1",
@@ -133,7 +138,9 @@ ENTRY = Entry(
                 Holds("each server costs the fewest jobs", _cheapest_first(lambda instance, job, server: 1.0)),
             ),
         ),
-        fast.random,
+        Heuristic(
+            fast.random, promises=(Holds("the servers are the first of a random order", _first_drawn, stream=True),)
+        ),
         Heuristic(
             fast.local_search,
             promises=(

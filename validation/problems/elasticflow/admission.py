@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from heuristics.elasticflow import admission as fast
 from instances.elasticflow.admission import Admission, AdmissionPlan, from_trace, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
 from validation.kinds.promises import BreaksOnly, Holds, optimum
-from validation.problems.elasticflow.sharing import WIDE, deadline_jobs, least_levels, linear, one_more_gpu
+from validation.problems.elasticflow.sharing import WIDE, by_deadline, deadline_jobs, least_levels, linear, one_more_gpu
 from validation.testing import st
 
 __all__ = ["ENTRY", "strategy"]
@@ -52,6 +54,36 @@ def _by_the_condition(instance: Admission, plan: AdmissionPlan) -> bool:
     return bool(np.flatnonzero(plan.admitted).tolist() == sorted(admitted))
 
 
+def _in_time(instance: Admission, gpus: list[list[int]]) -> list[bool]:
+    return [
+        sum(float(curve[count]) for count in row) >= need * (1 - 1e-9)
+        for curve, row, need in zip(instance.throughputs, gpus, instance.iterations.tolist(), strict=True)
+    ]
+
+
+def _those_in_time(*, elastic: bool) -> Callable[[Admission, AdmissionPlan], bool]:
+    """Return the test that those jobs are admitted that are in time when all run in order of deadline."""
+
+    def test(instance: Admission, plan: AdmissionPlan) -> bool:
+        gpus = by_deadline(instance, range(instance.num_jobs), elastic=elastic)
+        admitted = _in_time(instance, gpus)
+        kept = [[count * own for count in row] for row, own in zip(gpus, admitted, strict=True)]
+        return bool(plan.admitted.tolist() == admitted and plan.gpus.tolist() == kept)
+
+    return test
+
+
+def _all_in_time(instance: Admission, plan: AdmissionPlan) -> bool:
+    """Return whether jobs are admitted with which all that are admitted are in time by order of deadline."""
+    admitted: list[int] = []
+    for job in instance.arrival_order.tolist():
+        both = sorted([*admitted, job])
+        in_time = _in_time(instance, by_deadline(instance, both, elastic=False))
+        admitted = both if all(in_time[other] for other in both) else admitted
+    held = by_deadline(instance, admitted, elastic=False)
+    return np.flatnonzero(plan.admitted).tolist() == admitted and plan.gpus.tolist() == held
+
+
 ALONE = optimum(lambda instance: instance.num_jobs == 1, "with one job")
 FIRST = Holds("the first job is admitted if it can finish alone", _first_is_admitted)
 LEVELS = Holds(
@@ -80,9 +112,15 @@ ENTRY = Entry(
                 ),
             ),
         ),
-        Heuristic(fast.edf, promises=(ALONE,)),
-        Heuristic(fast.edf_with_admission, promises=(ALONE, FIRST)),
-        Heuristic(fast.edf_with_elastic_scaling, promises=(ALONE,)),
+        Heuristic(fast.edf, promises=(ALONE, Holds("jobs run in order of deadline", _those_in_time(elastic=False)))),
+        Heuristic(
+            fast.edf_with_admission,
+            promises=(ALONE, Holds("each job is admitted with which all are in time", _all_in_time)),
+        ),
+        Heuristic(
+            fast.edf_with_elastic_scaling,
+            promises=(ALONE, Holds("jobs run in order of deadline, at their levels", _those_in_time(elastic=True))),
+        ),
     ),
     from_trace=from_trace,
     symmetric=("n",),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -12,7 +13,7 @@ from instances.elasticflow.sharing import DeadlineJobs
 from validation.testing import st
 from validation.testing.arrays import counts, integers
 
-__all__ = ["WIDE", "deadline_jobs", "least_levels", "linear", "most_saving_first", "one_more_gpu"]
+__all__ = ["WIDE", "by_deadline", "deadline_jobs", "least_levels", "linear", "most_saving_first", "one_more_gpu"]
 
 WIDE = {"max_jobs": 5, "max_gpus": 64, "max_slots": 24}
 """Sizes beyond small ones."""
@@ -74,6 +75,28 @@ def least_levels(instance: DeadlineJobs[Any], gpus: NDArray[np.int64], *, cleare
             return False
         free -= gpus[job]
     return True
+
+
+def by_deadline(instance: DeadlineJobs[Any], jobs: Iterable[int], *, elastic: bool) -> list[list[int]]:
+    """Return the GPUs of jobs in order of deadline: as many as speed them up in each slot, until they are done.
+
+    With ``elastic`` those of Algorithm 1, and all that speed it up only for a job that finds no level.
+    """
+    gpus = np.zeros((instance.num_jobs, instance.horizon), np.int64)
+    free = [instance.num_gpus] * instance.horizon
+    for job in sorted(jobs, key=lambda job: int(instance.deadlines[job])):
+        curve, need = instance.throughputs[job].tolist(), float(instance.iterations[job]) * (1 - 1e-9)
+        end = int(instance.deadlines[job])
+        held = _filled(curve, need, free[:end], cleared=False) if elastic else []
+        if not elastic or sum(curve[count] for count in held) < need:
+            most, held = next((count for count in range(len(curve) - 1) if curve[count + 1] < curve[count]), -1), []
+            for slot in range(end):
+                done = not elastic and sum(curve[count] for count in held) >= need
+                held.append(0 if done else min(free[slot], most % len(curve)))
+        gpus[job, :end] = held
+        free = [instance.num_gpus - int(used) for used in gpus.sum(axis=0)]
+    rows: list[list[int]] = gpus.tolist()
+    return rows
 
 
 def most_saving_first(instance: DeadlineJobs[Any], gpus: NDArray[np.int64]) -> bool:

@@ -13,7 +13,7 @@ from instances.gavel.cost import Cost, from_trace, generate
 from validation.catalogue import Heuristic, named
 from validation.kinds.promises import Relabelled, optimum
 from validation.problems.gavel.priced import BLIND_TO_SLOS, priced, priced_entry
-from validation.problems.gavel.sharing import BLIND, of_all_policies
+from validation.problems.gavel.sharing import BLIND, most_worth_first, of_all_policies, together
 from validation.testing import st
 
 __all__ = ["ENTRY", "strategy"]
@@ -40,7 +40,7 @@ ENTRY = priced_entry(
                 optimum(lambda instance: bool(np.isinf(instance.slos).all()), "without SLOs"),
             ),
         ),
-        Heuristic(fast.fastest_first, infeasible_because=BLIND_TO_SLOS),
+        Heuristic(fast.fastest_first, infeasible_because=BLIND_TO_SLOS, promises=(BLIND, most_worth_first(together))),
         *of_all_policies(fast, infeasible_because=BLIND_TO_SLOS),
     ),
     from_trace=from_trace,

@@ -13,7 +13,7 @@ from instances.gavel.fifo import Fifo, from_trace, generate
 from instances.gavel.sharing import Allocation
 from validation.catalogue import Entry, Heuristic, Rescaling, named
 from validation.kinds.promises import Holds, NeverWorseThan, Relabelled, optimum
-from validation.problems.gavel.sharing import WIDE, cluster, of_all_policies
+from validation.problems.gavel.sharing import WIDE, cluster, of_all_policies, one_by_one
 from validation.testing import st
 
 __all__ = ["ENTRY", "strategy"]
@@ -41,6 +41,10 @@ def _nobody_waits_for_free_workers(instance: Fifo, plan: Allocation) -> bool:
 BUSY = Holds("no job waits for workers that are free", _nobody_waits_for_free_workers)
 
 
+def _in_order(instance: Fifo) -> range:
+    return range(instance.num_jobs)
+
+
 ENTRY = Entry(
     title="Time on worker types, so that jobs run fast, the earlier the faster",
     source="Gavel, section 4.2",
@@ -49,11 +53,21 @@ ENTRY = Entry(
     size="num_jobs",
     sizes=(8, 32, 128),
     heuristics=named(
-        Heuristic(fast.fastest_free_type, promises=(ALONE, Relabelled(ties=False))),
         Heuristic(
-            fast.backfilling, promises=(ALONE, BUSY, Relabelled(ties=False), NeverWorseThan("fastest_free_type"))
+            fast.fastest_free_type,
+            promises=(ALONE, Relabelled(ties=False), one_by_one(_in_order, blocking=True)),
         ),
-        fast.agnostic_fifo,
+        Heuristic(
+            fast.backfilling,
+            promises=(
+                ALONE,
+                BUSY,
+                Relabelled(ties=False),
+                NeverWorseThan("fastest_free_type"),
+                one_by_one(_in_order, blocking=False),
+            ),
+        ),
+        Heuristic(fast.agnostic_fifo, promises=(one_by_one(_in_order, speeds=False, blocking=True),)),
         *of_all_policies(fast),
     ),
     from_trace=from_trace,

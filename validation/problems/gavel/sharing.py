@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from heuristics.gavel import sharing as fast
 from instances.gavel.sharing import Allocation, Sharing
@@ -14,7 +16,19 @@ from validation.kinds.promises import BreaksOnly, Holds, Promise, Relabelled
 from validation.testing import st
 from validation.testing.arrays import integers, quarters, subsets
 
-__all__ = ["BLIND", "FINDS_FULL", "WIDE", "alone", "cluster", "crowded", "narrow", "of_all_policies"]
+__all__ = [
+    "BLIND",
+    "FINDS_FULL",
+    "WIDE",
+    "alone",
+    "cluster",
+    "crowded",
+    "most_worth_first",
+    "narrow",
+    "of_all_policies",
+    "one_by_one",
+    "together",
+]
 
 
 @st.composite
@@ -102,8 +116,8 @@ def of_all_policies(functions: Any, *, infeasible_because: str = "") -> tuple[He
         "isolated": (ANY_NUMBERS,),
         "equal_share": (ANY_NUMBERS, SAME_TIME, FULL),
         "heterogeneity_agnostic": (ANY_NUMBERS, BOTTLENECKS, BY_SIZE),
-        "random_packing": (WITHOUT_PAIRS, PAYS, AS_ONE),
-        "matched_packing": (ANY_NUMBERS, WITHOUT_PAIRS, PAYS, AS_ONE, HEAVIEST),
+        "random_packing": (WITHOUT_PAIRS, AT_RANDOM),
+        "matched_packing": (ANY_NUMBERS, WITHOUT_PAIRS, HEAVIEST),
     }
     return tuple(
         Heuristic(
@@ -168,62 +182,84 @@ def _by_size(instance: Sharing, plan: Allocation) -> bool:
     times = _pool_times(instance, plan)[: instance.num_jobs]
     if (instance.scale_factors @ times >= instance.num_workers * (1 - 1e-6))[instance.num_workers > 0].any():
         return True
-    sizes = (instance.pool_throughputs > 0) * instance.num_workers
-    wanted = sizes / np.maximum(sizes.sum(axis=1, keepdims=True), 1) * times.sum(axis=1, keepdims=True)
-    return bool(np.allclose(times, wanted, rtol=1e-6, atol=1e-9))
+    return _divided(instance, times, instance.pool_throughputs > 0)
 
 
-def _pays(instance: Sharing, plan: Allocation) -> bool:
-    """Return whether pairs hold each job once, and make more together than taking turns, while workers are short."""
-    packed = np.argwhere(plan.time_fractions[instance.num_jobs :] > 0)
-    pairs = {int(pair) for pair, _ in packed}
-    jobs = [job for pair in pairs for job in instance.pairs[pair].tolist()]
-    short = instance.scale_factors.sum() > instance.num_workers.sum()
-    return (
-        (not pairs or bool(short))
-        and len(jobs) == len(set(jobs))
-        and all(
-            (instance.pair_throughputs[pair, kind] / instance.throughputs[instance.pairs[pair], kind]).sum() > 1 - 1e-9
-            for pair, kind in packed
-        )
-    )
+def _gains(instance: Sharing) -> NDArray[np.float64]:
+    """Return what partners make together relative to alone, (q, k) float; 0 where one makes nothing."""
+    gains = np.zeros((instance.num_pairs, instance.num_types))
+    for pair, kind in np.argwhere(instance.fits[instance.num_jobs :]):
+        alone, together = instance.throughputs[instance.pairs[pair], kind], instance.pair_throughputs[pair, kind]
+        if alone.all() and together.all():
+            gains[pair, kind] = (together / alone).sum()
+    return gains
 
 
-def _pairs_as_one(instance: Sharing, plan: Allocation) -> bool:
-    """Return whether partners count as one job with the weights of both, which finds its pools full where it waits.
+def _pool_gains(instance: Sharing) -> NDArray[np.float64]:
+    """Return the greatest gain of each pair on the types of each pool, (q, p) float."""
+    gains = np.zeros((instance.num_pairs, len(instance.num_workers)))
+    np.maximum.at(gains.T, instance.pools, _gains(instance).T)
+    return gains
+
+
+def _kept(instance: Sharing, order: Iterable[int]) -> list[int]:
+    """Return the pairs for whom packing pays, one after another, as long as workers are short."""
+    kept: list[int] = []
+    short = int(instance.scale_factors.sum() - instance.num_workers.sum())
+    pays = np.asarray((_pool_gains(instance) > 1).any(axis=1))
+    for pair in order:
+        if short > 0 and pays[pair] and not np.isin(instance.pairs[pair], instance.pairs[kept]).any():
+            kept.append(int(pair))
+            short -= int(instance.scale_factors[instance.pairs[pair, 0]])
+    return kept
+
+
+def _served(instance: Sharing, plan: Allocation, kept: Sequence[int]) -> bool:
+    """Return whether these pairs count as one job with the weights of both, which finds its pools full where it waits.
 
     On pools where packing does not pay they take turns, so that both together run no longer than all the time.
     """
-    n = instance.num_jobs
+    n, gains = instance.num_jobs, _gains(instance)
+    pays = _pool_gains(instance) > 1
+    for pair, kind in np.argwhere(plan.time_fractions[n:] > 0):
+        pool = instance.pools[kind]
+        if (
+            int(pair) not in kept
+            or not pays[pair, pool]
+            or gains[pair, kind] < gains[pair, instance.pools == pool].max()
+        ):
+            return False
     times = _pool_times(instance, plan)
     weights = np.asarray(getattr(instance, "weights", np.ones(n)), float)
     usable = instance.pool_throughputs > 0
-    pays = np.zeros((instance.num_pairs, len(instance.num_workers)), bool)
-    for pair, kind in np.argwhere(instance.fits[n:]):
-        alone, together = instance.throughputs[instance.pairs[pair], kind], instance.pair_throughputs[pair, kind]
-        if alone.all() and together.all() and (together / alone).sum() > 1:
-            pays[pair, instance.pools[kind]] = True
-    kept = [pair for pair in range(instance.num_pairs) if times[n + pair].any()]
-    partnered = instance.pairs[kept].ravel()
-    free = np.setdiff1d(np.arange(n), partnered)
-    if any(pays[pair].any() and np.isin(instance.pairs[pair], free).all() for pair in range(instance.num_pairs)):
-        # Partners of whom nothing is seen together cannot be told from single jobs.
-        return True
-    first, second = instance.pairs[kept].T
-    if not np.allclose(times[first], times[second], rtol=1e-9, atol=1e-12):
+    free = np.setdiff1d(np.arange(n), instance.pairs[list(kept)].ravel())
+    first, second = instance.pairs[list(kept)].T
+    if not np.allclose(times[first], times[second], rtol=1e-9, atol=1e-12) or times[first][pays[list(kept)]].any():
         return False
-    fractions = np.concatenate([times[free], times[n:][kept] + 2 * times[first]])
-    able = np.concatenate([usable[free], pays[kept] | (usable[first] & usable[second])])
+    fractions = np.concatenate([times[free], times[n:][list(kept)] + 2 * times[first]])
+    able = np.concatenate([usable[free], pays[list(kept)] | (usable[first] & usable[second])])
     widths = np.concatenate([instance.scale_factors[free], instance.scale_factors[first]])
     level = widths * fractions.sum(axis=1) / np.concatenate([weights[free], weights[first] + weights[second]])
-    if (fractions.sum(axis=1) > 1 + 1e-6).any():
+    if (fractions.sum(axis=1) > 1 + 1e-6).any() or fractions[~able].any():
         return False
     full = widths @ fractions >= instance.num_workers * (1 - 1e-6)
     for one in np.flatnonzero(fractions.sum(axis=1) < 1 - 1e-6):
         there = (fractions[:, able[one]] > 1e-9).any(axis=1)
         if not full[able[one]].all() or (level[there] > level[one] * (1 + 1e-6)).any():
             return False
-    return True
+    return bool(full[instance.num_workers > 0].any()) or _divided(instance, fractions, able)
+
+
+def _divided(instance: Sharing, times: Any, able: Any) -> bool:
+    """Return whether jobs divide their times over the pools that they can use by their size."""
+    sizes = able * instance.num_workers
+    wanted = sizes / np.maximum(sizes.sum(axis=1, keepdims=True), 1) * times.sum(axis=1, keepdims=True)
+    return bool(np.allclose(times, wanted, rtol=1e-6, atol=1e-9))
+
+
+def _packed_at_random(instance: Sharing, plan: Allocation, rng: np.random.Generator) -> bool:
+    """Return whether pairs were tried in the order of the stream."""
+    return _served(instance, plan, _kept(instance, rng.permutation(instance.num_pairs)))
 
 
 def _heaviest_packed(instance: Sharing, plan: Allocation) -> bool:
@@ -231,17 +267,8 @@ def _heaviest_packed(instance: Sharing, plan: Allocation) -> bool:
 
     A pair weighs the workers' worth of steps that packing gains it over taking turns, on the mean of all workers.
     """
-    n = instance.num_jobs
-    weights = []
-    for pair in range(instance.num_pairs):
-        gained = np.zeros(len(instance.num_workers))
-        for kind in np.flatnonzero(instance.fits[n + pair]):
-            alone, together = instance.throughputs[instance.pairs[pair], kind], instance.pair_throughputs[pair, kind]
-            if alone.all() and together.all():
-                pool = instance.pools[kind]
-                gained[pool] = max(gained[pool], (together / alone).sum() - 1)
-        mean = float(gained @ instance.num_workers) / int(instance.num_workers.sum() or 1)
-        weights.append(mean * int(instance.scale_factors[instance.pairs[pair, 0]]))
+    mean = np.maximum(_pool_gains(instance) - 1, 0) @ instance.num_workers / int(instance.num_workers.sum() or 1)
+    weights = (mean * instance.scale_factors[instance.pairs[:, 0]]).tolist()
     gainful = [pair for pair in range(instance.num_pairs) if weights[pair] > 0]
     if len(gainful) > MOST_PAIRS:
         return True
@@ -251,18 +278,69 @@ def _heaviest_packed(instance: Sharing, plan: Allocation) -> bool:
         matchings += [(*some, pair) for some in matchings if apart.isdisjoint(instance.pairs[list(some)].ravel())]
     tiny = 1e-9 * max(weights, default=0.0)
     most = max(sum(weights[pair] for pair in some) for some in matchings)
-    seen = {int(pair) for pair in np.flatnonzero(plan.time_fractions[n:].any(axis=1))}
-    single = set(np.argwhere(plan.time_fractions[:n] > 0)[:, 0].tolist())
+    heaviest = [some for some in matchings if sum(weights[pair] for pair in some) >= most - tiny * (1 + len(some))]
+    # Weights that differ by rounding alone come in either order.
+    orders = {
+        tuple(sorted(some, key=lambda pair: (-round(weights[pair] / (tiny or 1)) if rounded else -weights[pair], pair)))
+        for some in heaviest
+        for rounded in (False, True)
+    }
+    return any(_served(instance, plan, kept) for kept in {tuple(_kept(instance, order)) for order in orders})
 
-    def heaviest_first(matching: tuple[int, ...]) -> bool:
-        # Partners of whom no time together is seen, and none alone, may be packed all the same.
-        left_out = [pair for pair in matching if pair not in seen and single & set(instance.pairs[pair].tolist())]
-        lightest = min((weights[pair] for pair in seen), default=np.inf)
-        return seen <= set(matching) and all(weights[pair] <= lightest + tiny for pair in left_out)
 
-    return any(
-        heaviest_first(some) for some in matchings if sum(weights[pair] for pair in some) >= most - tiny * (1 + n)
-    )
+def most_worth_first(worth: Callable[[Any], Any]) -> Holds:
+    """Return the promise that time goes to rows and types in decreasing order of worth for each worker.
+
+    ``worth(instance)`` is that of running all the time, (n+q, k) float.
+    """
+
+    def test(instance: Sharing, plan: Allocation) -> bool:
+        n, widths = instance.num_jobs, instance.row_scale_factors.tolist()
+        values = worth(instance)
+        entries = [
+            (-float(values[row, kind] / widths[row]), int(row), int(kind))
+            for row, kind in np.argwhere(instance.fits)
+            if values[row, kind] > 0
+        ]
+        times, free, x = [1.0] * n, instance.num_workers.tolist(), np.zeros_like(plan.time_fractions)
+        for _, row, kind in sorted(entries):
+            jobs = [row] if row < n else instance.pairs[row - n].tolist()
+            pool = int(instance.pools[kind])
+            x[row, kind] = share = max(0.0, min(free[pool] / widths[row], *(times[job] for job in jobs)))
+            free[pool] -= share * widths[row]
+            for job in jobs:
+                times[job] -= share
+        return bool(np.allclose(plan.time_fractions, x, rtol=1e-9, atol=1e-9))
+
+    return Holds("time goes where it is worth most for each worker", test)
+
+
+def one_by_one(order: Callable[[Any], Iterable[int]], *, speeds: bool = True, blocking: bool) -> Holds:
+    """Return the promise that jobs in an order have their fastest free type, or the lowest, all the time.
+
+    With ``blocking`` nobody overtakes a job that no type has enough workers for.
+    """
+
+    def test(instance: Sharing, plan: Allocation) -> bool:
+        free, x = instance.num_workers.tolist(), np.zeros_like(plan.time_fractions)
+        for job in order(instance):
+            width, rates = int(instance.scale_factors[job]), instance.throughputs[job].tolist()
+            room = [kind for kind, pool in enumerate(instance.pools) if free[pool] >= width]
+            useful = [kind for kind in room if rates[kind] > 0]
+            if useful:
+                kind = max(useful, key=lambda kind: rates[kind]) if speeds else useful[0]
+                x[job, kind] = 1.0
+                free[instance.pools[kind]] -= width
+            elif blocking and not room:
+                break
+        return bool((plan.time_fractions == x).all())
+
+    return Holds("jobs in order have the best type with enough free workers", test)
+
+
+def together(instance: Sharing) -> Any:
+    """Return the steps/s of all jobs of a row together, (n+q, k) float."""
+    return np.concatenate([instance.throughputs, instance.pair_throughputs.sum(axis=2)])
 
 
 def _as_without_pairs(instance: Sharing, plan: Allocation) -> bool:
@@ -285,6 +363,5 @@ FINDS_FULL = Holds("a job that waits finds its pools full", _finds_full)
 BOTTLENECKS = Holds("a job that waits finds its pools full of jobs that have no more by weight", _bottlenecks)
 BY_SIZE = Holds("where no pool is full, time is divided by the pools' sizes", _by_size)
 WITHOUT_PAIRS = Holds("without pairs it is heterogeneity_agnostic", _as_without_pairs)
-AS_ONE = Holds("partners are served as one job with the weights of both", _pairs_as_one)
-HEAVIEST = Holds("pairs of a heaviest matching are packed, the heaviest first", _heaviest_packed)
-PAYS = Holds("jobs have at most one partner, and only where packing pays", _pays)
+AT_RANDOM = Holds("pairs are packed in the order of the stream, and served as one job", _packed_at_random, stream=True)
+HEAVIEST = Holds("a heaviest matching is packed, the heaviest first, and served as one job each", _heaviest_packed)

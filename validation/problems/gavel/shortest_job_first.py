@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import partial
 from typing import Any
+
+import numpy as np
 
 from heuristics.gavel import shortest_job_first as fast
 from instances.gavel import traces
 from instances.gavel.shortest_job_first import ShortestJobFirst, from_trace, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
 from validation.kinds.promises import Relabelled, optimum
-from validation.problems.gavel.sharing import WIDE, alone, cluster, of_all_policies
+from validation.problems.gavel.sharing import WIDE, alone, cluster, of_all_policies, one_by_one
 from validation.testing import st
 from validation.testing.arrays import whole_floats
 
@@ -25,6 +28,16 @@ def strategy(draw: st.DrawFn, *, fields: st.SearchStrategy[dict[str, Any]] | Non
     return ShortestJobFirst(**drawn, steps=draw(whole_floats(len(drawn["throughputs"]), 1, 60)))
 
 
+def _shortest(instance: ShortestJobFirst) -> list[int]:
+    """Return the jobs that are not done, by their time left where they are fastest."""
+
+    def time(job: int) -> float:
+        fastest = float(instance.fastest_throughputs[job])
+        return float(instance.steps[job]) / fastest if fastest else math.inf
+
+    return sorted(np.flatnonzero(instance.active).tolist(), key=time)
+
+
 ENTRY = Entry(
     title="Time on worker types, so that one job finishes as soon as possible",
     source="Gavel, section 4.2",
@@ -33,7 +46,10 @@ ENTRY = Entry(
     size="num_jobs",
     sizes=(8, 32, 128),
     heuristics=named(
-        Heuristic(fast.shortest_first, promises=(Relabelled(ties=False), optimum(alone, "without pairs"))),
+        Heuristic(
+            fast.shortest_first,
+            promises=(Relabelled(ties=False), optimum(alone, "without pairs"), one_by_one(_shortest, blocking=False)),
+        ),
         *of_all_policies(fast),
     ),
     from_trace=from_trace,

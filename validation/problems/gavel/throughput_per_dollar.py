@@ -14,7 +14,7 @@ from validation.catalogue import Heuristic, named
 from validation.kinds.promises import Ratio, Relabelled
 from validation.problems.gavel.peers import pops
 from validation.problems.gavel.priced import BLIND_TO_SLOS, priced, priced_entry
-from validation.problems.gavel.sharing import BLIND, narrow, of_all_policies
+from validation.problems.gavel.sharing import BLIND, most_worth_first, narrow, of_all_policies, together
 from validation.testing import st
 
 __all__ = ["ENTRY", "strategy"]
@@ -43,6 +43,7 @@ ENTRY = priced_entry(
                     lambda instance: narrow(instance) and bool(np.isinf(instance.slos).all()),
                     "without SLOs and pairs, with jobs of one worker",
                 ),
+                most_worth_first(lambda instance: together(instance) / instance.costs),
             ),
         ),
         *of_all_policies(fast, infeasible_because=BLIND_TO_SLOS),

@@ -12,7 +12,7 @@ from instances.gavel.total_throughput import TotalThroughput, from_trace, genera
 from validation.catalogue import Entry, Heuristic, Rescaling, named
 from validation.kinds.promises import Ratio, Relabelled
 from validation.problems.gavel.peers import pops
-from validation.problems.gavel.sharing import WIDE, cluster, narrow, of_all_policies
+from validation.problems.gavel.sharing import WIDE, cluster, most_worth_first, narrow, of_all_policies, together
 from validation.testing import st
 
 __all__ = ["ENTRY", "strategy"]
@@ -34,7 +34,11 @@ ENTRY = Entry(
     heuristics=named(
         Heuristic(
             fast.fastest_first,
-            promises=(Relabelled(ties=False), Ratio(2, narrow, "without pairs and with jobs of one worker")),
+            promises=(
+                Relabelled(ties=False),
+                Ratio(2, narrow, "without pairs and with jobs of one worker"),
+                most_worth_first(together),
+            ),
         ),
         *of_all_policies(fast),
         *pops(),

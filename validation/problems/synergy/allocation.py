@@ -33,6 +33,27 @@ def _fastest_within_share(instance: SynergyAllocation, plan: SynergyAllocationPl
     return True
 
 
+def _share_or_cheapest(instance: SynergyAllocation, plan: SynergyAllocationPlan) -> bool:
+    """Return whether jobs have what their share gives or, where that is too slow, what needs least of the cluster."""
+    needs = [amount or 1.0 for amount in instance.capacity]
+    for job, (own, choice) in enumerate(
+        zip(instance.proportional_choices.tolist(), plan.choices.tolist(), strict=True)
+    ):
+        table, fair = instance.configs[job], [one for one, enough in enumerate(instance.usable_configs[job]) if enough]
+        if own in fair:
+            if choice != own:
+                return False
+            continue
+        inside = [one for one in fair if (table[one, :2] <= instance.shares[job] * (1 + 1e-9)).all()]
+        cost = [
+            sum(amount / all_of_it for amount, all_of_it in zip(row, needs, strict=False)) for row in table.tolist()
+        ]
+        allowed = inside or fair or list(range(len(table)))
+        if choice not in allowed or cost[choice] > min(cost[one] for one in allowed) * (1 + 1e-9):
+            return False
+    return True
+
+
 def _no_upgrade_fits(instance: SynergyAllocation, plan: SynergyAllocationPlan) -> bool:
     """Return whether there is nothing left for a faster configuration of any job."""
     left = instance.capacity - instance.chosen(plan.choices)[:, :2].sum(axis=0)
@@ -57,7 +78,12 @@ ENTRY = sensitive_entry(
         Heuristic(
             fast.proportional,
             infeasible_because=OWED_MORE,
-            promises=(FEASIBLE, Relabelled(), Holds("each job is as fast as its share lets it", _fastest_within_share)),
+            promises=(
+                FEASIBLE,
+                Relabelled(),
+                Holds("each job is as fast as its share lets it", _fastest_within_share),
+                Holds("a job that its share makes too slow has what needs least", _share_or_cheapest),
+            ),
         ),
         Heuristic(
             fast.greedy_marginal,
