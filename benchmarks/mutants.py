@@ -140,7 +140,7 @@ def _row(counts: Counter[Fate]) -> Row:
 
 @functools.lru_cache(maxsize=1)
 def _fates(setup: Setup) -> dict[str, list[Told]]:
-    """What becomes of the mutants of each problem, of which each processor takes one at a time."""
+    """Tell what becomes of the mutants of each problem, of which each processor takes one at a time."""
     if setup.quick:
         problem = next(iter(CATALOGUE))
         return {problem: _of_problem(problem, heuristics=1, count=1)}
@@ -239,13 +239,13 @@ def difference(mutant: Mutant) -> Fate | None:
 
 @functools.lru_cache(maxsize=1)
 def _answers(problem: str, name: str) -> list[tuple[Any, Answer]]:
-    """What a heuristic of the catalogue answers to all instances drawn."""
+    """Return what a heuristic of the catalogue answers to all instances drawn."""
     heuristic = CATALOGUE[problem].heuristics[name]
     return [(one, _answer(heuristic, one)) for count in (TRACED, ALIKE) for one in _instances(problem, count)]
 
 
 def _answer(heuristic: Heuristic, instance: Any) -> Answer:
-    """A heuristic's plan as the instance judges it, with the stream of a question in a study."""
+    """Judge a heuristic's plan by the instance, with the random stream of a study."""
     try:
         return judge(instance, ask_here(instance, heuristic, np.random.default_rng([0, int(instance.digest[:16], 16)])))
     except Endless:
@@ -267,7 +267,7 @@ def _source(module: str) -> str:
 
 
 def _lines(heuristic: Heuristic, instances: list[Any]) -> dict[str, set[int]]:
-    """The lines of the package that a heuristic comes by, of each module."""
+    """Return the lines of each module that a heuristic runs."""
     lines: dict[str, set[int]] = {}
 
     def trace(frame: FrameType, event: str, argument: object) -> Any:
@@ -301,7 +301,7 @@ def _end(number: int, frame: object) -> None:
 
 
 def _limited(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A heuristic, each call of which ends."""
+    """Make each call of a heuristic end."""
 
     @functools.wraps(function)
     def call(*arguments: Any, **options: Any) -> Any:
@@ -325,7 +325,7 @@ def planted(mutant: Mutant) -> Heuristic:
 
 
 def _imported_afresh(wanted: str, changed: str, tree: ast.Module) -> Any:
-    """A module imported anew, with all heuristics, a module of which is ``tree``; nobody else sees them."""
+    """Import a module anew, with all heuristics, one module of which is ``tree``; nobody else sees them."""
     loaded = []
 
     class Loader(SourceFileLoader):

@@ -90,7 +90,7 @@ def mutated(source: str, mutation: Mutation) -> ast.Module:
 
 
 def _places(node: ast.AST, line: int) -> Iterator[tuple[ast.AST, int]]:
-    """The nodes within functions in which something can be exchanged, each with the line of its statement."""
+    """Yield the nodes within functions in which something can be exchanged, each with its statement's line."""
     for name, value in ast.iter_fields(node):
         if name in ("decorator_list", "returns", "annotation", "keywords") and not isinstance(node, ast.Call):
             continue
@@ -108,7 +108,7 @@ def _places(node: ast.AST, line: int) -> Iterator[tuple[ast.AST, int]]:
 
 
 def _variants(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes that a node can be exchanged for."""
+    """Yield the nodes that a node can be exchanged for."""
     match node:
         case ast.BinOp(op=op) | ast.AugAssign(op=op) | ast.BoolOp(op=op) | ast.Compare(ops=[op]):
             for other in OPERATORS.get(type(op), ()):
