@@ -27,6 +27,7 @@ def main(
     quick: Annotated[bool, typer.Option(help="The smallest size of each table only.")] = False,
     limit: Annotated[float | None, typer.Option(min=0, help="Limit of each proof, s; each table's own else.")] = None,
     repeats: Annotated[int, typer.Option(min=1, help="Runs of which the median counts.")] = 5,
+    seed: Annotated[int, typer.Option(min=0, help="Of the mutants that are drawn.")] = 0,
     data: Annotated[
         Path | None,
         typer.Option(envvar="SCHEDULING_DATA", help="Folder of public data (docs/data.md), for the rows that need it."),
@@ -42,7 +43,7 @@ def main(
     for asked in names:
         if not any(f"{name}.".startswith(f"{asked}.") for name in wanted):
             raise typer.BadParameter(f"got {asked}, must be one of those that `python -m benchmarks` lists, or a part")
-    setup = Setup(quick, limit, repeats, data)
+    setup = Setup(quick, limit, repeats, data, seed=seed)
     for name in wanted:
         print(f"\n{name}: {BENCHMARKS[name].summary}\n", flush=True)
         for line in markdown(BENCHMARKS[name], setup):

@@ -145,12 +145,13 @@ def _fates(setup: Setup) -> dict[str, list[Told]]:
         problem = next(iter(CATALOGUE))
         return {problem: _of_problem(problem, heuristics=1, count=1)}
     with ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("spawn")) as pool:
-        return dict(zip(CATALOGUE, pool.map(_of_problem, CATALOGUE), strict=True))
+        told = pool.map(functools.partial(_of_problem, seed=setup.seed), CATALOGUE)
+        return dict(zip(CATALOGUE, told, strict=True))
 
 
-def _of_problem(problem: str, *, heuristics: int | None = None, count: int = DRAWN) -> list[Told]:
+def _of_problem(problem: str, *, heuristics: int | None = None, count: int = DRAWN, seed: int = 0) -> list[Told]:
     names = list(CATALOGUE[problem].heuristics)[:heuristics]
-    return [(str(mutant), *fate_of(mutant)) for name in names for mutant in drawn(problem, name, count)]
+    return [(str(mutant), *fate_of(mutant)) for name in names for mutant in drawn(problem, name, count, seed)]
 
 
 def fate_of(mutant: Mutant) -> tuple[Fate, str]:
@@ -165,8 +166,8 @@ def fate_of(mutant: Mutant) -> tuple[Fate, str]:
     return (Fate.EXAMPLES, killer) if killer else (Fate.SURVIVES, "")
 
 
-def drawn(problem: str, name: str, count: int) -> list[Mutant]:
-    """Return as many mutants of a heuristic, always the same as long as its code is."""
+def drawn(problem: str, name: str, count: int, seed: int = 0) -> list[Mutant]:
+    """Return as many mutants of a heuristic, of a seed always the same as long as its code is."""
     heuristic = CATALOGUE[problem].heuristics[name]
     places = [
         Mutant(problem, name, module, mutation)
@@ -174,7 +175,8 @@ def drawn(problem: str, name: str, count: int) -> list[Mutant]:
         for mutation in mutations(_source(module))
         if mutation.line in lines
     ]
-    return random.Random(f"{problem} {name}").sample(places, min(count, len(places)))
+    stream = random.Random(f"{problem} {name} {seed or ''}".rstrip())
+    return stream.sample(places, min(count, len(places)))
 
 
 def killed_by(mutant: Mutant, max_examples: int = TRIED) -> str:

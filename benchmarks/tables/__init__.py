@@ -53,6 +53,8 @@ class Setup:
         Folder of public data, laid out as in docs/data.md; rows that need it are left out without it.
     files : mapping of str to Path, optional
         Files that stand elsewhere, by their paths in the folder.
+    seed : int
+        Of what a table draws, where it is no part of its description.
     """
 
     quick: bool = False
@@ -60,6 +62,7 @@ class Setup:
     repeats: int = 5
     data: Path | None = None
     files: Mapping[str, Path] = field(default_factory=dict)
+    seed: int = 0
 
     def size(self, full: T, quick: T) -> T:
         """Return the size that counts."""
