@@ -39,6 +39,18 @@ def test_the_reference_is_right_where_it_must():
     assert best(2, [[0, 0, 1], [0, 0, 1]], [3, 2], "any_time") == Fraction(2 + 5, 2)
 
 
+def test_shares_may_change_at_the_arrival_of_a_job_without_work():
+    """It is an event for the judge: to wait for it is better than to wait for the next completion."""
+    instance = ElasticSharing(
+        num_gpus=3,
+        work=[6, 5, 6, 0],
+        throughputs=[[0, 4, 5, 5], [0, 0, 1, 5], [0, 4, 5, 5], [0, 1, 1, 1]],
+        arrivals=[0, 0, 0, 11 / 16],
+    )
+    assert optimum(instance) == Fraction(1601, 1280)
+    assert optimum(replace(instance, arrivals=[0, 0, 0, 0])) == Fraction(127, 100)
+
+
 def test_the_best_schedule_of_an_order():
     rng = np.random.default_rng(8)
     several = 0

@@ -195,7 +195,8 @@ class ElasticSharing(Problem):
             if not left:
                 best[0] = min(best[0], spent)
                 return
-            coming = min((it.arrivals[job] for job, _ in left if it.arrivals[job] > now), default=None)
+            # Shares may change at the arrival of a job without work, too.
+            coming = min((arrival for arrival in it.arrivals if arrival > now), default=None)
             names = [job for job, _ in left if it.arrivals[job] <= now]
             if not names:
                 assert coming is not None
