@@ -30,6 +30,7 @@ __all__ = [
     "register",
     "save",
     "text_of",
+    "unknown_problem",
     "write_whole",
 ]
 
@@ -91,9 +92,14 @@ def instance_type(problem: str) -> type[AnyInstance]:
         outside.load(problem)
     if problem in _REGISTERED:
         return _REGISTERED[problem]
-    raise InstanceError(
-        f"unknown problem {quoted(problem)}{_unfinished(str(problem)) or nearest(str(problem), problems())}"
-    )
+    raise InstanceError(unknown_problem(problem, problems()))
+
+
+def unknown_problem(problem: Any, known: Iterable[str]) -> str:
+    """Say that there is no such problem, and what may be wrong: it is unfinished, misspelt, or not imported."""
+    name = str(problem)
+    elsewhere = "; import the module that registers it (optgap --load MODULE)" if "." in name else ""
+    return f"unknown problem {quoted(problem)}{_unfinished(name) or nearest(name, known) or elsewhere}"
 
 
 def _unfinished(problem: str) -> str | None:

@@ -30,6 +30,7 @@ def test_problems_are_the_modules_that_define_one() -> None:
 @pytest.mark.parametrize(
     ("name", "complaint"),
     [
+        ("mine.own", r"unknown problem 'mine\.own'; import the module that registers it \(optgap --load MODULE\)"),
         ("aryl.reclam", r"unknown problem 'aryl\.reclam' \(did you mean 'aryl\.reclaim'\?\)"),
         ("zzz", r"unknown problem 'zzz'$"),
         ("", r"unknown problem ''$"),

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from instances.base import Instance
-from instances.files import load, text_of
+from instances.files import load, text_of, unknown_problem
 from instances.schema import JOBS, LONGEST, nearest, quoted
 from validation import catalogue
 from validation.catalogue import EXACT, Heuristic
@@ -167,7 +167,7 @@ def choose_problems(problems: str | Sequence[str]) -> list[str]:
         elif name in catalogue.CATALOGUE:
             chosen.append(name)
         else:
-            raise CatalogueError(f"unknown problem {quoted(name)}{nearest(name, [*catalogue.CATALOGUE, *papers])}")
+            raise CatalogueError(unknown_problem(name, [*catalogue.CATALOGUE, *papers]))
     return list(dict.fromkeys(chosen))
 
 
