@@ -172,7 +172,7 @@ def test_solve_by_a_function(optgap: Optgap, file: Path, mine: str, function: st
 
 
 def test_an_infeasible_instance_is_explained(optgap: Optgap, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    impossible = formulations.Solution("infeasible", None, None, np.inf, "min", 0.1, 0.1, "highs", "1")
+    impossible = formulations.Solution("infeasible", None, None, np.inf, "min", 0.1, 0.1, "highs", "1", proof="prices")
     monkeypatch.setattr(formulations, "solve", lambda *_, **__: impossible)
     monkeypatch.setattr(formulations, "explain", lambda instance, **_: "demand and server_exists conflict")
     said = optgap("solve", file)
