@@ -6,7 +6,7 @@ import math
 import os
 from dataclasses import dataclass
 from functools import cache
-from numbers import Integral
+from numbers import Integral, Real
 
 from formulations.engine.highs import Session
 from formulations.engine.linear import FEASIBILITY_TOLERANCE
@@ -34,9 +34,9 @@ class Options:
     verify: bool | None = None
 
     def __post_init__(self) -> None:
-        if self.time_limit is not None and not self.time_limit > 0:
+        if self.time_limit is not None and not (_number(self.time_limit) and self.time_limit > 0):
             raise ValueError(f"time_limit: got {self.time_limit!r}, must be positive seconds")
-        if not 0 <= self.mip_gap < math.inf:
+        if not (_number(self.mip_gap) and 0 <= self.mip_gap < math.inf):
             raise ValueError(f"mip_gap: got {self.mip_gap!r}, must be at least 0")
         most = most_threads()
         if not _whole(self.threads) or not 1 <= self.threads <= most:
@@ -56,5 +56,9 @@ class Options:
         )
 
 
-def _whole(number: object) -> bool:
-    return isinstance(number, Integral) and not isinstance(number, bool)
+def _number(given: object) -> bool:
+    return isinstance(given, Real) and not isinstance(given, bool)
+
+
+def _whole(given: object) -> bool:
+    return isinstance(given, Integral) and not isinstance(given, bool)

@@ -157,6 +157,23 @@ class Options:
         asked |= {name: read[name](value) for name, value in given.items() if value is not None and value != []}
         return cls(**asked)
 
+    @classmethod
+    def of_call(cls, **given: Any) -> Self:
+        """Make options from the keyword arguments of a call.
+
+        Raises
+        ------
+        TypeError
+            When there is no such option; the nearest is named.
+        """
+        from instances.schema import nearest
+
+        known = [one.name for one in cls.fields()]
+        for name in given:
+            if name not in known:
+                raise TypeError(f"unexpected keyword argument {name!r}{nearest(name, known)}")
+        return cls(**given)
+
     def some(self, *names: str) -> dict[str, Any]:
         """Those of these names."""
         return {name: getattr(self, name) for name in names}

@@ -164,6 +164,8 @@ def test_start_plans() -> None:
     ("option", "complaint"),
     [
         ({"time_limit": 0}, "time_limit: got 0, must be positive seconds"),
+        ({"time_limit": "5"}, "time_limit: got '5', must be positive seconds"),
+        ({"mip_gap": None}, "mip_gap: got None, must be at least 0"),
         ({"time_limit": -1.0}, "time_limit: got -1.0"),
         ({"time_limit": math.nan}, "time_limit: got nan"),
         ({"mip_gap": -0.1}, "mip_gap: got -0.1, must be at least 0"),

@@ -96,7 +96,7 @@ def replay_study(
     StudyError, CatalogueError, InstanceError, ReplayError, SolverNotFound
         When the replays cannot be run as asked; nothing is run or written then.
     """
-    return run_replays(ReplayOptions(traces=traces, **options), progress=progress, client=client)
+    return run_replays(ReplayOptions.of_call(traces=traces, **options), progress=progress, client=client)
 
 
 documented(replay_study, ReplayOptions)

@@ -173,7 +173,11 @@ def choose_problems(problems: str | Sequence[str]) -> list[str]:
 
 def choose_algorithms(
     problems: Sequence[str],
-    heuristics: str | Sequence[str | Callable[..., Any]] | Mapping[str, str | Callable[..., Any]] | None,
+    heuristics: str
+    | Callable[..., Any]
+    | Sequence[str | Callable[..., Any]]
+    | Mapping[str, str | Callable[..., Any]]
+    | None,
     solver: str,
     time_limit: float,
     verify: bool = False,
@@ -197,7 +201,9 @@ def choose_algorithms(
     if isinstance(heuristics, Mapping):
         given = [*heuristics.items()]
     else:
-        given = [(None, one) for one in ([heuristics] if isinstance(heuristics, str) else heuristics)]
+        given = [
+            (None, one) for one in ([heuristics] if isinstance(heuristics, str) or callable(heuristics) else heuristics)
+        ]
     algorithms = {problem: {EXACT: exact} for problem in problems}
     for name, reference in given:
         if name is None and isinstance(reference, str) and reference == ALL:

@@ -71,7 +71,7 @@ def gap_study(
     StudyError, CatalogueError, InstanceError, SolverNotFound
         When the study cannot be run as asked; nothing is run or written then.
     """
-    return run_study(StudyOptions(problems=problems, **options), progress=progress, client=client)
+    return run_study(StudyOptions.of_call(problems=problems, **options), progress=progress, client=client)
 
 
 documented(gap_study, StudyOptions)

@@ -80,6 +80,19 @@ def test_bad_arguments_leave_nothing_behind(
     assert not output.exists()
 
 
+def test_an_option_that_there_is_not_is_named_with_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(
+        TypeError, match=re.escape("unexpected keyword argument 'heuristic' (did you mean 'heuristics'?)")
+    ):
+        gap_study(**SMALL, heuristic="server_fraction", output=tmp_path / "study")
+    assert not (tmp_path / "study").exists()
+
+
+def test_one_function_is_a_heuristic(tmp_path: Path) -> None:
+    study = gap_study(**{**SMALL, "heuristics": first_servers}, output=tmp_path / "study")
+    assert study.summary()["heuristic"].unique().tolist() == ["first_servers"]
+
+
 def test_a_directory_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for output in (tmp_path / "file", tmp_path / "file" / "study"):
