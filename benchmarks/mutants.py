@@ -116,7 +116,7 @@ Told = tuple[str, Fate, str]
 def mutants(setup: Setup) -> Iterator[Row]:
     """Mutants of the heuristics' syntax trees, and how many of them the checks kill."""
     counts = Counter[Fate]()
-    for problem, found in _fates(setup).items():
+    for problem, found in _fates(setup.quick, setup.seed).items():
         own = Counter(fate for _, fate, _ in found)
         counts += own
         yield f"`{problem}`", *_row(own)
@@ -126,7 +126,7 @@ def mutants(setup: Setup) -> Iterator[Row]:
 @benchmark("mutants.others", "mutant", "what becomes of it", "killed by")
 def others(setup: Setup) -> Iterator[Row]:
     """Mutants that no check kills, by name, and what becomes of them."""
-    passed = [told for found in _fates(setup).values() for told in found if told[1] != Fate.CHECKS]
+    passed = [told for found in _fates(setup.quick, setup.seed).values() for told in found if told[1] != Fate.CHECKS]
     for name, fate, killer in sorted(passed, key=lambda told: list(Fate).index(told[1])):
         yield f"`{name}`".replace("|", "\\|"), fate, killer
     yield "all", f"{len(passed)} mutants", ""
@@ -139,13 +139,13 @@ def _row(counts: Counter[Fate]) -> Row:
 
 
 @functools.lru_cache(maxsize=1)
-def _fates(setup: Setup) -> dict[str, list[Told]]:
+def _fates(quick: bool, seed: int) -> dict[str, list[Told]]:
     """Tell what becomes of the mutants of each problem, of which each processor takes one at a time."""
-    if setup.quick:
+    if quick:
         problem = next(iter(CATALOGUE))
         return {problem: _of_problem(problem, heuristics=1, count=1)}
     with ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("spawn")) as pool:
-        told = pool.map(functools.partial(_of_problem, seed=setup.seed), CATALOGUE)
+        told = pool.map(functools.partial(_of_problem, seed=seed), CATALOGUE)
         return dict(zip(CATALOGUE, told, strict=True))
 
 
