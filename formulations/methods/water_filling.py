@@ -213,6 +213,7 @@ def water_filling(instance: HierarchicalFairness, options: Options | None = None
         filled.levels,
         allocation,
         complete,
+        least=TIE,
         bound=bound,
         programs=programs.count,
         seconds=programs.seconds,
@@ -358,15 +359,19 @@ def _ended(
     allocation: Allocation,
     complete: bool,
     *,
+    least: float,
     bound: float,
     programs: int,
     seconds: float,
     message: str,
 ) -> WaterFilling:
-    """Make the outcome, complete only when the allocation gives each job its level and no more."""
+    """Make the outcome, complete only when the allocation gives each job its level and no more.
+
+    Levels can be as far apart as weights are, so each is looked at in its own size; those below ``least`` of a ceiling
+    are what rounding leaves of 0.
+    """
     scales = _scales(instance)
-    # Levels can be as far apart as weights are: each is looked at in its own size, but for what rounding leaves of 0.
-    sizes = np.where(vector > TIE * scales, np.minimum(vector, scales), scales)
+    sizes = np.where(vector > least * scales, np.minimum(vector, scales), scales)
     off = float((np.abs(instance.normalized_throughputs(allocation) - vector) / sizes).max())
     if complete and off > EXACT:
         complete = False
@@ -417,6 +422,7 @@ def step_by_step(instance: HierarchicalFairness, options: Options) -> tuple[Wate
         levels,
         allocation,
         bool(frozen.all()),
+        least=SATURATED,
         bound=bound,
         programs=programs,
         seconds=seconds,

@@ -701,6 +701,7 @@ def test_an_allocation_off_a_small_level_is_no_proof() -> None:
         levels.vector,
         Allocation(time_fractions=short),
         True,
+        least=1e-12,
         bound=levels.bound,
         programs=1,
         seconds=0.0,
