@@ -6,7 +6,6 @@ by the instructions that a processor has.  What is to be the same to the last di
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -72,6 +71,5 @@ def power(base: ArrayLike, exponent: ArrayLike) -> Any:
     -------
     array of float
     """
-    bases, exponents = np.broadcast_arrays(np.asarray(base, float), np.asarray(exponent, float))
-    powers = map(math.pow, bases.ravel().tolist(), exponents.ravel().tolist())
-    return np.fromiter(powers, float, bases.size).reshape(bases.shape)
+    # Unlike ``power``, it has no loops for single processors: each element is the C library's.
+    return np.float_power(base, exponent)

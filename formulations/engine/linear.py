@@ -23,7 +23,7 @@ from pyomo.core.expr.numeric_expr import LinearExpression
 from pyomo.repn.linear import LinearRepnVisitor
 
 from formulations.engine import clock
-from formulations.engine.scaling import largest_limit, scaled
+from formulations.engine.scaling import Scaling, largest_limit, scaled
 from instances.base import Instance, Sense
 from instances.schema import FloatArray
 
@@ -662,8 +662,13 @@ def _repeated(indptr: NDArray[np.int64], columns: IndexArray) -> bool:
     return bool((places[1:] == places[:-1]).any())
 
 
-def refuse_bad_numbers(program: LinearProgram) -> None:
+def refuse_bad_numbers(program: LinearProgram) -> Scaling:
     """Raise for the first number that a solver would drop, round or take for infinity, in units that suit it.
+
+    Returns
+    -------
+    Scaling
+        These units.
 
     Raises
     ------
@@ -671,7 +676,9 @@ def refuse_bad_numbers(program: LinearProgram) -> None:
         With the name of the constraint or variable.
     """
     refuse_non_numbers(program)
-    refuse_extreme_numbers(program, scaled(program)[0])
+    inner, scaling = scaled(program)
+    refuse_extreme_numbers(program, inner)
+    return scaling
 
 
 def refuse_non_numbers(program: LinearProgram) -> None:

@@ -36,7 +36,7 @@ from formulations.engine.linear import (
     translate,
 )
 from formulations.engine.options import Options
-from formulations.engine.scaling import scaled
+from formulations.engine.scaling import Scaling
 from formulations.gavel.sharing import SharingProgram
 from instances.base import agree
 from instances.schema import FloatArray
@@ -101,8 +101,7 @@ class ColumnGeneration:
         self.program = self._whole
         self.generates = q * k > PRICING_COLUMNS if generates is None else generates
         if self.generates:
-            refuse_numbers(policy, program)
-            self._size = scaled(program)[1].size
+            self._size = refuse_numbers(policy, program).size
             self._row = np.repeat(np.arange(self._whole.num_rows), np.diff(self._whole.indptr))
             self._covering = policy.rows(covering)
             self._batch = 4 * n
@@ -232,10 +231,10 @@ class ColumnGeneration:
         return position, np.flatnonzero(position[self._whole.index] >= 0)
 
 
-def refuse_numbers(policy: SharingProgram, program: LinearProgram) -> None:
-    """Raise for a number that HiGHS would not take at its value, with the names that the model has."""
+def refuse_numbers(policy: SharingProgram, program: LinearProgram) -> Scaling:
+    """Return the units that suit a program, or raise for a number that HiGHS would not take at its value, by its name."""
     try:
-        refuse_bad_numbers(program)
+        return refuse_bad_numbers(program)
     except ModelError:
         translate(policy.model())
         raise

@@ -53,8 +53,8 @@ def applies(instance: Sharing) -> bool:
 
 
 def _run(task: Task, options: Options) -> Result:
-    refuse_numbers(task.policy, task.program)
-    return PricedJobs(task.policy, task.program, options).run()
+    units = refuse_numbers(task.policy, task.program)
+    return PricedJobs(task.policy, task.program, options, units).run()
 
 
 METHOD = PolicyMethod(

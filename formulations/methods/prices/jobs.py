@@ -214,4 +214,7 @@ def _dense(relation: Relation, columns: int) -> tuple[FloatArray, bool]:
 
 def _of_types(values: FloatArray) -> FloatArray:
     """(k+1, n) float: the (n, k) values of the types, with zeros for idleness above them."""
-    return np.vstack([np.zeros(len(values)), values.T])
+    # The jobs of a type side by side, as all that follows looks at them.
+    by_type = np.zeros((values.shape[1] + 1, len(values)))
+    by_type[1:] = values.T
+    return by_type

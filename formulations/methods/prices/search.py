@@ -13,6 +13,7 @@ from formulations.engine.certificate import Certificate
 from formulations.engine.highs import Result
 from formulations.engine.linear import LinearProgram
 from formulations.engine.options import Options
+from formulations.engine.scaling import Scaling
 from formulations.gavel.sharing import SharingProgram
 from formulations.methods import GaveUp
 from formulations.methods.prices.jobs import Jobs, Translation
@@ -362,6 +363,8 @@ class PricedJobs:
     program : LinearProgram
         Its arrays.
     options : Options
+    units : Scaling, optional
+        Those that suit the program, where they are known.
 
     Attributes
     ----------
@@ -374,8 +377,10 @@ class PricedJobs:
         When the program is of another form.
     """
 
-    def __init__(self, policy: SharingProgram, program: LinearProgram, options: Options) -> None:
-        self.program = program
+    def __init__(
+        self, policy: SharingProgram, program: LinearProgram, options: Options, units: Scaling | None = None
+    ) -> None:
+        self.program, self._units = program, units
         self._options = options
         self._translation = Translation.of(policy)
         self._last: _Optimum | None = None
@@ -395,7 +400,7 @@ class PricedJobs:
         """
         began = time.perf_counter()
         if row_lower is not None:
-            self.program = replace(self.program, row_lower=row_lower)
+            self.program, self._units = replace(self.program, row_lower=row_lower), None
             self._translation = self._translation.asking(row_lower)
         jobs = self._translation.jobs
         optimum = self._last = _Search(jobs, self._options, self._last).run()
@@ -403,7 +408,7 @@ class PricedJobs:
         duals = self._translation.duals(
             optimum.time_prices, optimum.prices.pools, optimum.speed_prices, optimum.prices.budget
         )
-        certificate = Certificate.of(self.program, x, duals)
+        certificate = Certificate.of(self.program, x, duals, scaling=self._units)
         if not certificate.holds:
             raise GaveUp("the prices found over some jobs prove nothing of all of them")
         return Result(
