@@ -232,7 +232,7 @@ class ColumnGeneration:
 
 
 def refuse_numbers(policy: SharingProgram, program: LinearProgram) -> Scaling:
-    """Return the units that suit a program, or raise for a number that HiGHS would not take at its value, by its name."""
+    """Return the units that suit a program, or raise for a number that HiGHS would not take, with the model's names."""
     try:
         return refuse_bad_numbers(program)
     except ModelError:
