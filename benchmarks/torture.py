@@ -25,8 +25,8 @@ import numpy as np
 import pyomo.environ as pyo
 
 import formulations
+from instances.reference.linear import least
 from validation.pages.render import table_lines
-from validation.reference.linear import least
 
 __all__ = ["FAMILIES", "Program", "draw", "judge", "main", "model", "optimum"]
 

@@ -5,7 +5,7 @@ import math
 from typing import Any
 
 from instances.base import Instance, PlanError
-from validation.reference import Malformed, Reference
+from instances.reference import Malformed, Reference
 from validation.testing.second_opinion import optimum, reference_of
 
 __all__ = ["judged", "optimum", "reference_of", "referred", "same"]

@@ -29,10 +29,16 @@ def test_the_rule_is_one_that_can_be_broken(tmp_path: Path) -> None:
     broken = {
         "instances": "import heuristics",
         "validation/kernel": "def f():\n    import validation.kinds",
-        "validation/reference": "import numpy",
+        "instances/reference": "import numpy",
     }
     parts = {path.stem for path in (ROOT / "validation").iterdir() if path.is_dir() or path.suffix == ".py"}
-    for room in ("instances", "heuristics", "formulations", *(f"validation/{part}" for part in parts - {"__init__"})):
+    for room in (
+        "instances",
+        "instances/reference",
+        "heuristics",
+        "formulations",
+        *(f"validation/{part}" for part in parts - {"__init__"}),
+    ):
         (tmp_path / room).mkdir(parents=True)
         (tmp_path / room / "__init__.py").write_text(broken.get(room, "") + "\n")
     (tmp_path / "validation" / "__init__.py").touch()

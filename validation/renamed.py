@@ -36,6 +36,7 @@ RENAMED = {
     "validation.replay.asking": "validation.replay.questions",
     "validation.replay.plots": "validation.pages.replay_plots",
     "validation.replay.report": "validation.kinds.replays.report",
+    "validation.reference": "instances.reference",
     "validation.study": "validation.kinds.study",
     "validation.study.compare_page": "validation.kinds.study.comparison",
     "validation.testing.claim_pages": "validation.kinds.claim_pages",

@@ -17,8 +17,8 @@ from instances.afs.elastic_sharing import ElasticSharing, bounded_linear, genera
 from instances.afs.simulation import simulate
 from instances.base import OPTIMALITY_TOLERANCE
 from instances.files import text_of
-from validation.reference.afs import ElasticSharing as Rules
-from validation.reference.common import Counter, parse
+from instances.reference.afs import ElasticSharing as Rules
+from instances.reference.common import Counter, parse
 
 from ..effort import rounds
 from ..second_opinion import optimum

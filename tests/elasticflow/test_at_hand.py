@@ -16,8 +16,8 @@ from instances.elasticflow import admission, allocation, best_effort, minimum_sa
 from instances.elasticflow.minimum_satisfactory_share import MinimumSatisfactoryShare
 from instances.elasticflow.sharing import SlotPlan
 from instances.files import text_of
+from instances.reference import Reference
 from validation.catalogue import CATALOGUE
-from validation.reference import Reference
 
 from ..effort import rounds
 

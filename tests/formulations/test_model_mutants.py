@@ -28,8 +28,8 @@ from formulations.engine.solution import write_point
 from formulations.gavel import finish_time_fairness, hierarchical_fairness
 from instances.aryl.placement import ArylPlacement
 from instances.base import Instance, agree
+from instances.reference import TooLarge
 from validation import CATALOGUE
-from validation.reference import TooLarge
 
 from ..second_opinion import optimum
 

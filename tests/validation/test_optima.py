@@ -22,11 +22,11 @@ import formulations
 from formulations import Solution
 from formulations.engine.protocol import formulation
 from instances.base import Instance, InstanceError, agree
+from instances.reference import PROBLEMS, Malformed, TooLarge, better, closed
 from validation import CATALOGUE, BreaksOnly, Heuristic, StudyError, strategy
 from validation.kernel.asking import ask_here
 from validation.kernel.judging import Status, judge
 from validation.kinds.collection.prices import prices
-from validation.reference import PROBLEMS, Malformed, TooLarge, better, closed
 from validation.testing.strategies import derived
 from validation.testing.transform import permuted
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from instances.base import Instance
 from instances.files import text_of
-from validation.reference import Reference
+from instances.reference import Reference
 
 __all__ = ["optimum", "reference_of"]
 

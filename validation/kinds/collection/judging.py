@@ -10,9 +10,9 @@ from typing import Any
 
 from instances.base import Instance, Plan, agree
 from instances.files import text_of
+from instances.reference import Malformed, Reference, TooLarge
 from validation.errors import StudyError
 from validation.kinds.collection.store import text_of_plan
-from validation.reference import Malformed, Reference, TooLarge
 
 __all__ = ["Checked"]
 

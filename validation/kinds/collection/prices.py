@@ -1,7 +1,7 @@
 """Prices that prove the collection's bounds, for the reference, which takes nothing else on trust.
 
 What a file of prices holds, by problem; the inequalities that make bounds of them are in the reference's modules
-(``validation/reference/gavel.py`` and ``elasticflow.py``).  All prices are at least 0 but where it says otherwise.
+(``instances/reference/gavel.py`` and ``elasticflow.py``).  All prices are at least 0 but where it says otherwise.
 
 ====================================================  =================================================================
 problem                                               prices

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-import validation.reference
+import instances.reference
 from instances.files import instance_type, text_of
-from validation.reference import PROBLEMS, Reference
-from validation.reference.common import closed, parse
-from validation.reference.records import check, check_record
+from instances.reference import PROBLEMS, Reference
+from instances.reference.common import closed, parse
+from instances.reference.records import check, check_record
 
 from ....effort import EFFORT
 from ....second_opinion import same
@@ -330,7 +330,7 @@ def test_an_archive_has_its_checker_in_it(small: Path, tmp_path_factory: pytest.
 
 
 def test_it_imports_the_standard_library_alone() -> None:
-    files = [WHOLE / "check.py", *Path(validation.reference.__file__).parent.glob("*.py")]
+    files = [WHOLE / "check.py", *Path(instances.reference.__file__).parent.glob("*.py")]
     assert len(files) > 8
     for file in files:
         for node in ast.walk(ast.parse(file.read_text())):

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from instances.aryl import reclaim
+from instances.reference.records import pack
 from instances.schema import declarations
 from validation import CATALOGUE, StudyError
 from validation.cli import commands
@@ -21,7 +22,6 @@ from validation.kernel.gaps import beats, gap_to
 from validation.kinds.collection import Collection, load, store, submit_plan, submit_prices, submit_run
 from validation.kinds.collection.page import MARK, tables
 from validation.kinds.collection.submission import closed, graded
-from validation.reference.records import pack
 
 from ....effort import rounds
 from ....files import COLLECTED
