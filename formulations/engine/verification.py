@@ -1,5 +1,7 @@
 """Solutions that are found once more, by a second way that shares as little as possible with the first.
 
+- The reference (:mod:`instances.reference`), which knows no model, judges the plan of an instance, and looks at all
+  plans of a small one, so that a model that is wrong does not confirm itself.  What it does not reach:
 - A linear program's prices are taken at their word, as fractions, and what they prove is added up without
   rounding (:mod:`formulations.engine.exact`).
 - Anything else is built anew as one model; a mixed-integer one is searched without presolve and symmetry, at another
@@ -9,6 +11,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from dataclasses import dataclass
@@ -27,6 +30,8 @@ from formulations.engine.solution import Solution
 from formulations.engine.solving import solve
 from formulations.methods import choice
 from instances.base import Instance, agree
+from instances.files import text_of
+from instances.reference import PROBLEMS, Malformed, Reference, TooLarge
 from instances.schema import FloatArray
 
 __all__ = ["Verdict", "Verification", "Way", "verify"]
@@ -34,8 +39,11 @@ __all__ = ["Verdict", "Verification", "Way", "verify"]
 Verdict = Literal["confirmed", "open", "contradicted"]
 """Whether both ways prove the same; or the second does not prove enough in its time; or one of the two is wrong."""
 
-Way = Literal["fractions", "second search", "second procedure", "none"]
+Way = Literal["reference", "fractions", "second search", "second procedure", "none"]
 """How a solution was found once more; "none" where nothing was proven that could be."""
+
+SEARCHED = 2.0
+"""Seconds that the reference may search: what it does not reach in these it seldom reaches."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +53,12 @@ class Verification:
     Attributes
     ----------
     verdict : "confirmed", "open" or "contradicted"
-    way : "fractions", "second search", "second procedure" or "none"
+    way : "reference", "fractions", "second search", "second procedure" or "none"
     status : str
         What the second way proves: the status of its solution; of fractions, that of the first.
     objective, bound : float, optional
-        Its plan's value and its bound, None where there is none.  Fractions check a bound, and find no plan.
+        Its plan's value and its bound, None where there is none.  Fractions and the reference find no plan: theirs
+        is the solution's, which the reference judges again.
     seconds : float
     message : str
         In words.
@@ -88,10 +97,13 @@ def verify(
     """
     began = time.monotonic()
     instance = instance_or_model if isinstance(instance_or_model, Instance) else None
-    again = None if instance is None else choice(instance.problem).again
-    program = solution._program
     if solution.status not in ("optimal", "infeasible"):
         return Verification("open", "none", solution.status, None, None, 0.0, "nothing was proven")
+    referred = None if instance is None else _by_reference(instance, solution, began, time_limit)
+    if referred is not None:
+        return referred
+    again = None if instance is None else choice(instance.problem).again
+    program = solution._program
     if again is None and solution.certificate is not None and program is not None and solution.objective is not None:
         return _by_fractions(instance, program, solution, began, math.inf if time_limit is None else time_limit)
     way: Way = "second search" if again is None else "second procedure"
@@ -109,6 +121,53 @@ def verify(
     return Verification(
         verdict, way, second.status, told["objective"], told["bound"], time.monotonic() - began, message
     )
+
+
+def _by_reference(
+    instance: Instance[Any], solution: Solution, began: float, limit: float | None
+) -> Verification | None:
+    """Let the reference judge the plan, and look for a better one; None where neither says enough."""
+    if instance.problem not in PROBLEMS:
+        return None
+    value = bound = None
+
+    def told(verdict: Verdict, message: str) -> Verification:
+        seconds = time.monotonic() - began
+        return Verification(verdict, "reference", solution.status, value, bound, seconds, f"the reference: {message}")
+
+    try:
+        reference = Reference(text_of(instance))
+        merits = []
+        if solution.plan is not None:
+            plan = json.dumps(solution.plan.to_dict())
+            broken, merits = reference.violations(plan), reference.merits(plan)
+            value = float(merits[0])
+            if broken:
+                return told("contradicted", f"the plan breaks {', '.join(broken)}")
+            if solution.objective is None or not agree(solution.objective, value):
+                return told(
+                    "contradicted", f"the plan is worth {value!r}, and is said to be worth {solution.objective!r}"
+                )
+        best = reference.best_merits(SEARCHED if limit is None else min(limit, SEARCHED))
+    except Malformed as error:
+        return told("contradicted", str(error))
+    except TooLarge:
+        return None
+    bound = float(best[0])
+    if not merits:
+        if math.isinf(bound):
+            return told("confirmed", "there is no plan")
+        value = bound
+        return told("contradicted", f"there is a plan that is worth {value!r}")
+    size = 0.0 if solution.certificate is None else solution.certificate.size
+    largest = max(map(abs, map(float, best[1:])), default=0.0)
+    same = agree(float(merits[0]), bound, size=size) and all(
+        agree(float(one), float(other), size=largest) for one, other in zip(merits[1:], best[1:], strict=True)
+    )
+    said = (
+        f"the plan is worth {', '.join(map(str, map(float, merits)))}, the best {', '.join(map(str, map(float, best)))}"
+    )
+    return told("confirmed" if same else "contradicted", said)
 
 
 class _SecondWay(Session):

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from . import afs, aryl, elasticflow, gavel, synergy
-from .common import Malformed, Number, Problem, TooLarge, better, closed, parse
+from .common import Malformed, Number, Problem, TooLarge, better, closed, parse, within
 
 __all__ = ["PROBLEMS", "Malformed", "Reference", "TooLarge", "better", "closed", "problem"]
 
@@ -81,6 +81,26 @@ class Reference:
             When the search would take too many steps.
         """
         return self.problem.optimum(self._read)
+
+    def merits(self, plan: str | Mapping[str, Any]) -> list[Number]:
+        """Return what plans are compared by, one number after the other: the value, where no more counts."""
+        return self.problem.merits(self._read, self.problem.plan(self._read, _exact(plan)))
+
+    def best_merits(self, seconds: float | None = None) -> list[Number]:
+        """Return the merits of an optimal plan; the first is infinite where there is no plan.
+
+        Parameters
+        ----------
+        seconds : float, optional
+            That the search may take, beside its steps.
+
+        Raises
+        ------
+        TooLarge
+            When the search would take longer.
+        """
+        with within(seconds):
+            return self.problem.best_merits(self._read)
 
     def searched(self) -> Number:
         """Return a bound that a search proves: the optimum, but where that would take far longer.

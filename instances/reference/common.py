@@ -11,7 +11,10 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any, NoReturn, TypeAlias
@@ -250,6 +253,20 @@ class Problem:
         """
         return Fraction(0) if it.dims.get("n") == 0 else self.best(it)
 
+    def merits(self, it: Record, plan: Record) -> list[Number]:
+        """Return what plans are compared by, one number after the other: the value, where no more counts."""
+        return [self.worth(it, plan)]
+
+    def best_merits(self, it: Record) -> list[Number]:
+        """Return the merits of an optimal plan; the first is infinite where there is no plan.
+
+        Raises
+        ------
+        TooLarge
+            When the search would take too many steps, or the problem has none.
+        """
+        return [self.optimum(it)]
+
     # What a problem writes:
 
     def check(self, it: Record) -> None:
@@ -297,8 +314,21 @@ class Counter:
 
     def step(self, count: int = 1) -> None:
         self.left -= count
-        if self.left < 0:
+        if self.left < 0 or time.monotonic() > _END.get():
             raise TooLarge
+
+
+_END: ContextVar[float] = ContextVar("end of the time for searches", default=math.inf)
+
+
+@contextmanager
+def within(seconds: float | None) -> Iterator[None]:
+    """Give the searches in here so many seconds beside their steps."""
+    token = _END.set(math.inf if seconds is None else time.monotonic() + seconds)
+    try:
+        yield
+    finally:
+        _END.reset(token)
 
 
 def whole(numbers: Iterable[Number]) -> tuple[list[int], int]:

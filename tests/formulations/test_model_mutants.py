@@ -7,6 +7,7 @@ plan read from it breaks a rule or is worth something else.  Instances are few a
 the first seeds, and those written down here, each of which some mutant needs.
 """
 
+import importlib
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -21,7 +22,7 @@ import pytest
 from numpy.typing import NDArray
 
 import formulations
-from formulations import LinearProgram, Session, translate
+from formulations import LinearProgram, Session, translate, verify
 from formulations.engine.protocol import formulation
 from formulations.engine.scaling import largest_limit
 from formulations.engine.solution import write_point
@@ -740,3 +741,63 @@ def test_no_family_that_the_page_of_the_problem_names_is_left_out(problem: str) 
     seen = {family for one in cases(problem) for family in families(one.program)}
     assert named
     assert named <= seen
+
+
+# --- what a second way sees of them ---------------------------------------------------------------------
+
+
+def halved(family: str) -> Callable[[pyo.ConcreteModel], None]:
+    """Return what limits a family to half of what it may be, so that every plan left is one."""
+
+    def change(model: pyo.ConcreteModel) -> None:
+        component = model.find_component(family)
+        limited = [one for one in (component or {}).values() if one.upper is not None and one.lower is None]
+        model.halved = pyo.ConstraintList()
+        for one in limited:
+            model.halved.add(one.body <= pyo.value(one.upper) / 2)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("problem", "change"),
+    [
+        ("aryl.placement", apart_everywhere),
+        *(
+            (problem, halved(family))
+            for problem, family in [
+                ("afs.gpu_placement", "capacity"),
+                ("aryl.elastic_allocation", "capacity"),
+                ("elasticflow.placement", "disjoint"),
+                ("gavel.round_assignment", "once"),
+                ("gavel.round_assignment", "pool_workers"),
+                ("synergy.allocation", "cpus"),
+                ("synergy.heterogeneous_allocation", "gpus"),
+                ("synergy.placement", "capacity"),
+                ("synergy.tuning", "server_cpus"),
+                ("synergy.tuning", "server_memory"),
+            ]
+        ),
+    ],
+)
+def test_a_wrong_model_does_not_confirm_itself(
+    problem: str, change: Callable[[pyo.ConcreteModel], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Solved by a wrong model and verified by it, an optimum looked confirmed."""
+    module = importlib.import_module(f"formulations.{problem}")
+    right = module.FORMULATION
+
+    def build(instance: Instance[Any]) -> pyo.ConcreteModel:
+        model = right.build(instance)
+        model.instance = instance
+        change(model)
+        return model
+
+    monkeypatch.setattr(module, "FORMULATION", replace(right, build=build))
+
+    def contradicted(instance: Instance[Any]) -> bool:
+        found = verify(instance, formulations.solve(instance))
+        return (found.verdict, found.way) == ("contradicted", "reference")
+
+    instances = [ArylPlacement(**TRAINING)] if problem == "aryl.placement" else (one.instance for one in cases(problem))
+    assert any(map(contradicted, instances))

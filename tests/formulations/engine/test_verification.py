@@ -13,6 +13,7 @@ import pytest
 import formulations
 from benchmarks import torture
 from formulations import Solution, translate, verify
+from formulations.engine import verification
 from formulations.engine.exact import exact_bound, exact_optimum
 from formulations.engine.linear import LinearProgram
 from instances.gavel.max_min_fairness import MaxMinFairness
@@ -121,7 +122,28 @@ def small(problem: str) -> Any:
     return generate(problem, 0, CATALOGUE[problem].sizes[0])
 
 
+@pytest.fixture
+def beyond_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left where the reference knows nothing."""
+    monkeypatch.setattr(verification, "PROBLEMS", {})
+
+
+LARGE = {
+    *(f"elasticflow.{name}" for name in ("admission", "allocation", "best_effort", "minimum_satisfactory_share")),
+    "gavel.finish_time_fairness",
+}
+"""Problems whose small instances are too large for the reference."""
+
+
+@pytest.mark.parametrize("problem", sorted(COLLECTED - LARGE))
+def test_the_reference_confirms_small_optima(problem: str) -> None:
+    instance = small(problem)
+    found = verify(instance, formulations.solve(instance))
+    assert (found.verdict, found.way) == ("confirmed", "reference"), found.message
+
+
 @pytest.mark.parametrize("problem", CATALOGUE)
+@pytest.mark.usefixtures("beyond_the_reference")
 def test_every_problem_has_a_second_way(problem: str) -> None:
     instance = small(problem)
     found = verify(instance, formulations.solve(instance))
@@ -143,6 +165,7 @@ def claimed(solution: Solution, factor: float) -> Solution:
 @pytest.mark.parametrize(
     "problem", ["aryl.reclaim", "gavel.hierarchical_fairness", "gavel.finish_time_fairness", "synergy.tuning"]
 )
+@pytest.mark.usefixtures("beyond_the_reference")
 def test_an_optimum_that_is_none_is_contradicted(problem: str, factor: float) -> None:
     instance = small(problem)
     found = verify(instance, claimed(formulations.solve(instance), factor))
@@ -150,6 +173,7 @@ def test_an_optimum_that_is_none_is_contradicted(problem: str, factor: float) ->
     assert "second optimal" in found.message
 
 
+@pytest.mark.usefixtures("beyond_the_reference")
 def test_a_plan_that_is_too_good_for_the_prices_is_contradicted() -> None:
     instance = small("gavel.max_min_fairness")
     assert isinstance(instance, MaxMinFairness)
@@ -158,6 +182,7 @@ def test_a_plan_that_is_too_good_for_the_prices_is_contradicted() -> None:
     assert found.bound == pytest.approx(formulations.solve(instance).bound)
 
 
+@pytest.mark.usefixtures("beyond_the_reference")
 def test_prices_that_prove_less_than_was_said_are_replaced_by_those_of_a_basis() -> None:
     instance = small("gavel.max_min_fairness")
     solution = formulations.solve(instance)

@@ -258,7 +258,7 @@ def test_files_of_somebody_else_are_not_overwritten(optgap: Optgap, tmp_path: Pa
 def test_solve_finds_the_optimum_once_more(optgap: Optgap, file: Path) -> None:
     said = optgap("solve", file, "--verify")
     assert (said.code, said.err) == (0, "")
-    assert lines_of(said)["verified"].startswith("confirmed, second search: ")
+    assert lines_of(said)["verified"].startswith("confirmed, reference: ")
     told = json.loads(optgap("solve", file, "--verify", "--json").out)
     assert (told["verification"]["verdict"], told["verification"]["objective"]) == ("confirmed", told["objective"])
     assert "verification" not in json.loads(optgap("solve", file, "--json").out)

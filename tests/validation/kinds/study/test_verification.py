@@ -31,7 +31,7 @@ def test_every_optimum_is_found_once_more(tmp_path: Path) -> None:
     assert found.metadata["verification"] == {"confirmed": 3}
     assert not len(found.disagreements)
     seconds = [row["second"] for row in read_log(tmp_path, STUDY).rows if row["algorithm"] == "exact"]
-    assert [one["way"] for one in seconds] == ["second search"] * 3
+    assert [one["way"] for one in seconds] == ["reference"] * 3
     assert {row["value"] for row in read_log(tmp_path, STUDY).rows if row["algorithm"] == "exact"} == {
         one["objective"] for one in seconds
     }
