@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import numpy as np
@@ -14,21 +15,23 @@ from instances.schema import IntArray
 
 __all__ = ["greedy_marginal_return", "greedy_marginal_return_repaired"]
 
+Queue = list[tuple[int, int]]
+Ties = Callable[[Sequence[int]], int]
 Finish = Literal["slot", "moment", "rate"]
 Free = Literal["printed", "earlier_jobs", "all_jobs"]
 
 
 def greedy_marginal_return(
-    instance: ElasticFlowAllocation, *, finish: Finish = "slot", free: Free = "printed"
+    instance: ElasticFlowAllocation, *, finish: Finish = "slot", free: Free = "printed", ties: Ties | None = None
 ) -> SlotPlan | None:
     """Algorithm 2 as printed: minimum satisfactory shares, then the idle GPUs of slot 0 one by one.
 
     Each job starts with its share a_i by Algorithm 1.  Its plan with one more GPU in slot 0 is x_i,
     whose other slots ``ProgressiveFilling(i, 1)`` fills from nothing; its priority, the *marginal
     return*, is the GPU time that x_i saves, often a negative number.  A job enters the queue only if
-    x_i finishes before a_i (lines 10 and 23).  The job of the highest priority (ties go to the lowest
-    job; numbering the jobs anew gives any other way) leaves the queue, x_i becomes its a_i, and it may
-    enter again with a new x_i (lines 19 to 24).  The others keep their x_i and priorities.
+    x_i finishes before a_i (lines 10 and 23).  The job of the highest priority leaves the queue, x_i
+    becomes its a_i, and it may enter again with a new x_i (lines 19 to 24).  The others keep their x_i
+    and priorities.
 
     Guarantee: none known.  Plans keep (5).  They can break (6), because line 15 looks at jobs of
     earlier deadlines only and x_i can be out of date, and (7), because a job that would be faster in
@@ -48,6 +51,9 @@ def greedy_marginal_return(
         earlier deadlines hold in their x_k ("printed"; never less than none); all GPUs, less the
         same ("earlier_jobs"); or all GPUs, less the a_k of all other jobs ("all_jobs"), which keeps (6)
         for every x_i that is not out of date.
+    ties : callable, optional
+        Takes the jobs of the highest priority, where there are several, and returns the one that leaves
+        the queue, each time anew.  By default the lowest.
 
     References
     ----------
@@ -57,16 +63,35 @@ def greedy_marginal_return(
     if shares is None:
         return None
     growth = _PrintedGrowth(instance, shares, finish, free)
-    queue: list[tuple[int, int]] = []
+    queue: Queue = []
     for job in growth.order.tolist():
         growth.idle -= int(growth.held[job, 0])
         growth.enter(queue, job)
     while growth.idle > 0 and queue:
-        _, job = heapq.heappop(queue)
+        job = _served(queue, heapq.heappop(queue), ties, None)
         growth.held[job] = growth.grown[job]
         growth.idle -= 1
         growth.enter(queue, job)
     return SlotPlan(gpus=growth.held)
+
+
+def _served(queue: Queue, first: tuple[int, int], ties: Ties | None, priority: Callable[[int], int] | None) -> int:
+    """Return the job that is served of those that are as high as ``first``; the others go back into the queue.
+
+    The queue holds priorities with the sign changed; ``priority``, where given, computes one anew.
+    """
+    if ties is None:
+        return first[1]
+    others: Queue = []
+    while queue and queue[0][0] == first[0]:
+        other = heapq.heappop(queue)[1]
+        others.append((first[0] if priority is None else -priority(other), other))
+    tied = [first[1], *(other for now, other in others if now == first[0])]
+    job = ties(tied) if len(tied) > 1 else first[1]
+    for entry in (first, *others):
+        if entry[1] != job:
+            heapq.heappush(queue, entry)
+    return job
 
 
 class _PrintedGrowth:
@@ -83,7 +108,7 @@ class _PrintedGrowth:
         self.order = np.argsort(instance.deadlines, kind="stable")
         self.rank = np.argsort(self.order)
 
-    def enter(self, queue: list[tuple[int, int]], job: int) -> None:
+    def enter(self, queue: Queue, job: int) -> None:
         """Lines 7 to 11, or 20 to 24: the job's plan with one more GPU, and its place in the queue."""
         now = int(self.held[job, 0]) + 1
         if now > self.instance.num_gpus:
@@ -129,7 +154,7 @@ class _PrintedGrowth:
         return float(slot + (self.needs[job] - before) / (work[slot] - before))
 
 
-def greedy_marginal_return_repaired(instance: ElasticFlowAllocation) -> SlotPlan | None:
+def greedy_marginal_return_repaired(instance: ElasticFlowAllocation, *, ties: Ties | None = None) -> SlotPlan | None:
     """:func:`greedy_marginal_return` that keeps (6) and (7) (ours).
 
     A job is in the queue while another GPU makes it faster in slot 0, which is what (7) asks, whether or
@@ -140,6 +165,12 @@ def greedy_marginal_return_repaired(instance: ElasticFlowAllocation) -> SlotPlan
     :func:`greedy_marginal_return` does.
     Complexity: O(n log n + (n + G) (G + h)), with another factor n at worst, which lazy evaluation
     avoids as a rule.
+
+    Parameters
+    ----------
+    instance : ElasticFlowAllocation
+    ties : callable, optional
+        As in :func:`greedy_marginal_return`.
     """
     gpus = fill_jobs(instance, np.arange(instance.num_jobs))
     if gpus is None:
@@ -153,6 +184,7 @@ def greedy_marginal_return_repaired(instance: ElasticFlowAllocation) -> SlotPlan
         if queue and now > queue[0]:
             heapq.heappush(queue, now)
             continue
+        job = _served(queue, now, ties, growth.marginal_return)
         growth.grow(job)
         if growth.faster(job):
             heapq.heappush(queue, (-growth.marginal_return(job), job))

@@ -35,6 +35,7 @@ __all__ = [
     "from_trace",
     "generate",
     "overrun",
+    "overrun_as_printed",
     "overrun_by_moment",
     "two_idle_gpus",
 ]
@@ -86,18 +87,33 @@ def two_idle_gpus() -> ElasticFlowAllocation:
 
 
 def equal_jobs() -> ElasticFlowAllocation:
-    """Two equal jobs whose idle GPUs are best shared, and Algorithm 2 gives them all to one.
+    """Two equal jobs whose idle GPUs are best shared, where Algorithm 2 can give them all to one.
 
     Each GPU adds one iteration per slot less than the one before, 8, 7, ..., 1, and both jobs have 22 to
     do in two slots.  Shares of 1 and 2 GPUs, 3 GPU-slots each, are the least; they leave 6 of the 8 GPUs
     idle in slot 0.  With four GPUs each there, both are done: 8 GPU-slots.  Handed out one by one to the
-    job of the highest marginal return they come to 9.
+    job of the highest marginal return, of two equal ones to the lowest, they come to 9; another way of
+    breaking these ties comes to 8.
     """
     return ElasticFlowAllocation(
         num_gpus=8,
         iterations=np.array([22.0, 22.0]),
         deadlines=np.array([2, 2]),
         throughputs=np.tile([0.0, 8, 15, 21, 26, 30, 33, 35, 36], (2, 1)),
+    )
+
+
+def overrun_as_printed() -> ElasticFlowAllocation:
+    """Three jobs to which Algorithm 2 as printed gives three GPUs of two, however ties are broken.
+
+    Jobs 0 and 1 hold a GPU each in slot 2.  Their x_k, which line 15 subtracts, have one in slot 0 in its
+    place and are never carried out, so that job 2 finds room in slot 2.
+    """
+    return ElasticFlowAllocation(
+        num_gpus=2,
+        iterations=np.array([6.0, 17.0, 12.0]),
+        deadlines=np.array([4, 5, 5]),
+        throughputs=np.array([[0.0, 5, 8], [0.0, 6, 7], [0.0, 4, 5]]),
     )
 
 

@@ -222,7 +222,7 @@ def test_later_jobs_are_not_looked_at():
 
 
 def test_greedy_is_not_optimal(brute):
-    """Theorem 2 fails for the repaired algorithm too, although it starts from the least shares."""
+    """Where ties go to the lowest job, the repaired algorithm misses the optimum, from least shares."""
     instance = equal_jobs()
     assert instance.concave
     assert progressive_filling(share_of(instance)).gpus.sum() == brute.least_gpu_time(share_of(instance)) == 6

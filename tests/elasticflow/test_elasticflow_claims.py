@@ -8,9 +8,12 @@ import numpy as np
 import pyomo.environ as pyo
 import pytest
 
+from heuristics.elasticflow.allocation import _Growth, greedy_marginal_return, greedy_marginal_return_repaired
+from heuristics.elasticflow.filling import fill_jobs
 from heuristics.elasticflow.minimum_satisfactory_share import progressive_filling
-from instances.elasticflow.allocation import equal_jobs
+from instances.elasticflow.allocation import ElasticFlowAllocation, equal_jobs, overrun_as_printed
 from instances.elasticflow.minimum_satisfactory_share import MinimumSatisfactoryShare
+from instances.elasticflow.sharing import SlotPlan
 from validation.claims.elasticflow import allocation, minimum_satisfactory_share, placement
 from validation.claims.elasticflow.sharing import alike
 
@@ -93,7 +96,52 @@ def test_handing_out_is_filled_by_algorithm_1() -> None:
     plan = allocation._filled(equal_jobs(), (4, 4))
     assert plan is not None
     assert plan.gpus.tolist() == [[4, 0], [4, 0]]
-    assert allocation._hands_out_worse(equal_jobs()) == "it takes 9 GPU-slots, 8 with [4, 4] GPUs in slot 0"
+    # By the lowest job at each tie 9 GPU-slots, by another way of breaking them 8.
+    assert equal_jobs().objective(greedy_marginal_return_repaired(equal_jobs())) == 9
+    assert {equal_jobs().objective(found) for _, found in both_ways(equal_jobs())} == {8, 9}
+    assert allocation._hands_out_worse(equal_jobs()) is None
+
+
+def both_ways(instance: ElasticFlowAllocation) -> list[tuple[ElasticFlowAllocation, SlotPlan]]:
+    return allocation._grown(instance, greedy_marginal_return_repaired)
+
+
+def repaired_by_hand(instance: ElasticFlowAllocation, gpus: np.ndarray) -> set[int]:
+    """GPU-slots at which the repaired algorithm can end from a plan, whichever of equal marginal returns is served."""
+    growth = _Growth(instance, gpus.copy())
+    able = [job for job in range(instance.num_jobs) if growth.faster(job)] if growth.free[0] > 0 else []
+    if not able:
+        return {int(gpus.sum())}
+    most = max(map(growth.marginal_return, able))
+    ends = set()
+    for job in able:
+        if growth.marginal_return(job) == most:
+            after = _Growth(instance, gpus.copy())
+            after.grow(job)
+            ends |= repaired_by_hand(instance, after.gpus)
+    return ends
+
+
+def test_every_way_to_break_ties_is_followed() -> None:
+    several = 0
+    for instance in (equal_jobs(), *every(9, allocation._pairs())):
+        shares = fill_jobs(instance, np.arange(instance.num_jobs))
+        if shares is None:
+            assert both_ways(instance) == []
+            continue
+        ends = {int(instance.objective(plan)) for _, plan in both_ways(instance)}
+        assert ends == repaired_by_hand(instance, shares)
+        several += len(ends) > 1
+    assert several
+
+
+def test_algorithm_2_as_printed_can_overrun_however_ties_are_broken() -> None:
+    plans = allocation._grown(overrun_as_printed(), greedy_marginal_return)
+    assert plans
+    for instance, plan in plans:
+        assert [(broken.rule, broken.index, broken.amount) for broken in instance.violations(plan)] == [
+            ("capacity", (2,), 1.0)
+        ]
 
 
 def test_levels_of_powers_of_two_as_printed_can_give_three() -> None:
