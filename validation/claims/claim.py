@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from instances.base import Instance, Plan
 from validation.errors import StudyError
 
-__all__ = ["REGISTERED", "Breaks", "Claim", "Plans", "Reading", "add"]
+__all__ = ["REGISTERED", "Breaks", "Claim", "OnAverage", "Plans", "Reading", "Ties", "add"]
 
 AnyInstance = Instance[Any]
 
@@ -20,6 +20,26 @@ Breaks = Callable[[Any], str | None]
 
 Plans = Callable[[Any], Mapping[str, Plan]]
 """``plans(instance)``: plans by name, in the order in which they are shown."""
+
+Ties = Literal["", "every way", "by number", "do not matter"]
+"""How ties of the algorithms are broken, on either side: nothing is tied, in every way each time anew, by the lowest
+number alone, or in one way of those that end alike."""
+
+
+@dataclass(frozen=True)
+class OnAverage:
+    """A statement about averages, in the place of ``breaks``: a single instance neither breaks it nor shows it.
+
+    Attributes
+    ----------
+    times : callable
+        ``times(instance)``: by what factor the instance is for the statement; below 1 it is against it.
+    words : str
+        What the factor is of, such as "sooner".
+    """
+
+    times: Callable[[Any], float]
+    words: str
 
 
 @dataclass(frozen=True)
@@ -30,9 +50,13 @@ class Reading:
     ----------
     text : str
         How the claim is read.
-    breaks : Breaks
+    breaks : Breaks or OnAverage
     instances : callable, optional
         As that of a claim, where this reading needs others.
+    scope : str, optional
+        Of these instances.
+    assumes, ties, by : optional
+        As those of a claim, where those of this reading differ.
     relaxed : str, optional
         As that of a claim, where this reading keeps more or fewer of the paper's assumptions.
     plans : callable, optional
@@ -40,10 +64,14 @@ class Reading:
     """
 
     text: str
-    breaks: Breaks
+    breaks: Breaks | OnAverage
     instances: Callable[[np.random.Generator], Iterable[AnyInstance]] | None = None
     relaxed: str | None = None
     plans: Plans | None = None
+    scope: str | None = None
+    assumes: Callable[[Any], bool] | None = None
+    ties: Ties | None = None
+    by: str | None = None
 
 
 @dataclass(frozen=True)
@@ -62,7 +90,7 @@ class Claim:
     instances : callable
         ``instances(rng)`` yields instances to try: a finite set for an exhaustive search, or an
         endless stream.
-    breaks : Breaks
+    breaks : Breaks or OnAverage
     scope : str
         What the instances are, such as "pairs of jobs on up to 8 GPUs" or "random, up to 6 jobs".
     exhaustive : bool
@@ -70,7 +98,14 @@ class Claim:
         first counterexample is the smallest.
     shrink : bool
         Whether a counterexample of a search that is not exhaustive is made smaller before it is
-        shown.
+        shown; it stays one of ``assumes``, without which none is made smaller.
+    assumes : callable, optional
+        ``assumes(instance)``: whether an instance keeps what the claim assumes.  An instance of its search that does
+        not is an error.
+    ties : str
+        How ties are broken, of :data:`Ties`.
+    by : str
+        Who states it, where that is not the paper.
     problem : str
         The problem that it is about, the first of several; a claim of the library is given that
         whose name its module has.
@@ -94,10 +129,13 @@ class Claim:
     statement: str
     reading: str
     instances: Callable[[np.random.Generator], Iterable[AnyInstance]]
-    breaks: Breaks
+    breaks: Breaks | OnAverage
     scope: str
     exhaustive: bool = False
     shrink: bool = True
+    assumes: Callable[[Any], bool] | None = None
+    ties: Ties = ""
+    by: str = ""
     problem: str = ""
     others: tuple[Reading, ...] = ()
     plans: Plans | None = None

@@ -15,7 +15,7 @@ from instances.base import Instance, InstanceError, Plan
 from instances.files import load, write_whole
 from validation.claims.words import listed
 from validation.errors import StudyError
-from validation.kinds.claims import Claim, Outcome, Verdict
+from validation.kinds.claims import Claim, OnAverage, Outcome, Verdict
 from validation.pages.drawing import as_svg, label, own_style
 from validation.pages.render import render
 
@@ -41,7 +41,7 @@ def folder_of_pages(path: Path) -> Path:
 
 
 def write_pages(verdicts: Sequence[Verdict], folder: Path, options: str = "") -> None:
-    """Write an index, and a page for each claim as ``<paper>/<problem>/<claim>.md``.
+    """Write an index, a table of all readings, and a page for each claim as ``<paper>/<problem>/<claim>.md``.
 
     What was written there before of other claims is removed; what somebody else put there is not.
 
@@ -59,6 +59,7 @@ def write_pages(verdicts: Sequence[Verdict], folder: Path, options: str = "") ->
     """
     written = {folder / name: text for verdict in verdicts for name, text in _files(verdict, folder, options)}
     written[folder / "index.md"] = _index(verdicts, options)
+    written[folder / "readings.md"] = _readings(verdicts)
     for path in written:
         if path.exists() and not _is_own(path):
             raise StudyError(f"{path} is in the way, and was not written by this command: choose another directory")
@@ -114,7 +115,7 @@ def _page(verdict: Verdict, folder: Path, options: str) -> str:
         mark=MARK,
         place=_place(claim),
         readings=[
-            {"held": read.held, "claim": read.claim, "found": _found(read), "drawn": _drawn(read)}
+            {"verdict": read, "claim": read.claim, "found": _found(read), "drawn": _drawn(read)}
             for read in verdict.readings
         ],
         relaxed={read.claim.relaxed for read in verdict.readings},
@@ -130,10 +131,13 @@ def _found(read: Verdict) -> str:
     """Say what came of the instances tried under a reading, how many there were, and how the one shown was chosen."""
     claim = read.claim
     how = "smallest first" if claim.exhaustive else "in the order in which they are drawn"
+    if isinstance(claim.breaks, OnAverage):
+        return f"**{read.outcome.capitalize()}**: {read.why}."
+    if read.is_whole:
+        return "**Holds**." if read.tried == 1 else f"**Holds** on all {read.tried:,}."
     if read.held:
-        many = f"all {read.tried:,}" if read.exhausted else f"the first {read.tried:,}, {how}"
-        return "**Held**." if read.exhausted and read.tried == 1 else f"**Held** on {many}."
-    smaller = "" if claim.exhaustive or not claim.shrink else ", and then made smaller"
+        return f"**Not refuted** in {read.extent}, {how}."
+    smaller = ", and then made smaller" if claim.shrink and claim.assumes and not claim.exhaustive else ""
     which = "the first instance" if read.tried == 1 else f"instance {read.tried:,}, {how}"
     return f"**Refuted** by {which}{smaller}: {read.why}."
 
@@ -195,3 +199,28 @@ def _index(verdicts: Sequence[Verdict], options: str) -> str:
         papers.setdefault(paper, []).append(row)
     shown = {"claims": len(verdicts), "command": _command(options), "mark": MARK, "outcomes": OUTCOMES}
     return render("claims.md.j2", papers=papers, **shown)
+
+
+def _readings(verdicts: Sequence[Verdict]) -> str:
+    """List every reading: who states it, what its instances keep, how ties are broken, and on what it was tried."""
+    columns = ("claim", "where", "stated by", "what instances keep", "ties", "tried", "verdict")
+    rows = [
+        (
+            f"[{verdict.claim.name}]({_place(verdict.claim)}.md){f', {number}' if verdict.others else ''}",
+            verdict.claim.source,
+            read.claim.by or "the paper",
+            _predicate(read.claim),
+            read.claim.ties or "none",
+            f"{read.extent}{'' if read.claim.exhaustive else ', drawn'}",
+            read.outcome,
+        )
+        for verdict in verdicts
+        for number, read in enumerate(verdict.readings, start=1)
+    ]
+    return render("readings.md.j2", mark=MARK, columns=columns, rows=rows)
+
+
+def _predicate(claim: Claim) -> str:
+    """Return what the predicate of a claim looks at, by its docstring."""
+    first = (getattr(claim.assumes, "__doc__", None) or "").partition("\n")[0]
+    return first.removeprefix("Return whether ").rstrip(".") or "not stated"

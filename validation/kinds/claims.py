@@ -1,8 +1,9 @@
 """The papers' formal statements put to the test; they stand in ``validation/claims/<paper>/<problem>.py``.
 
 A claim says what the paper states, how that is read here, and how an instance can break it.  Its
-verdict is computed: it held on so many instances, or it is refuted by the smallest counterexample
-found.  No verdict is written by hand.  Where the print can be read in several ways, each reading is
+verdict is computed: it holds on all instances of a finite set, it is not refuted in so many that were
+drawn, or it is refuted by the smallest counterexample found, which keeps what the claim assumes.  No
+verdict is written by hand.  Where the print can be read in several ways, each reading is
 tried, and a statement is called refuted only when it is so under all of them.
 """
 
@@ -25,7 +26,7 @@ import validation.claims as library
 from instances import files, outside
 from instances.base import Instance
 from instances.schema import nearest
-from validation.claims.claim import REGISTERED, Claim, Plans, Reading
+from validation.claims.claim import REGISTERED, Claim, OnAverage, Plans, Reading
 from validation.errors import StudyError
 from validation.kernel.workers import Task
 from validation.testing.neighbours import shrunk
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = [
     "RANDOM_INSTANCES",
     "Claim",
+    "OnAverage",
     "Outcome",
     "Plans",
     "Reading",
@@ -55,8 +57,11 @@ RANDOM_INSTANCES = 500
 GRACE = 60.0
 """Seconds that the examination of a claim on a cluster gets beyond its time, before it is stopped."""
 
-Outcome = Literal["held", "refuted", "depends on the reading"]
-"""What came of a claim."""
+Outcome = Literal["holds", "not refuted", "refuted", "depends on the reading"]
+"""What came of a claim: it holds on all instances of a finite set, or is not refuted in those of a sample."""
+
+RESAMPLES = 10_000
+"""Samples of the bootstrap, of which the interval of an average has the middle 95 %."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,7 @@ class Verdict:
         Whether these were all that the claim's search has.
     counterexample : Instance, optional
     why : str
-        How the counterexample breaks the claim.
+        How the counterexample breaks the claim; of a claim about averages what they are.
     others : tuple of Verdict
         Under the claim's other readings, in their order.
     """
@@ -98,19 +103,30 @@ class Verdict:
         readings = {one.held for one in self.readings}
         if len(readings) > 1:
             return "depends on the reading"
-        return "held" if self.held else "refuted"
+        if not self.held:
+            return "refuted"
+        return "holds" if all(one.is_whole for one in self.readings) else "not refuted"
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether a finite set was tried to its end, so that nothing of it is left that could refute the claim."""
+        return self.claim.exhaustive and self.exhausted
 
     @property
     def extent(self) -> str:
         """How many instances were tried: ``all 5040``, ``the first 37`` of a finite set, or ``500``."""
-        if self.exhausted:
-            return f"all {self.tried}"
-        return f"the first {self.tried}" if self.claim.exhaustive else str(self.tried)
+        if self.is_whole:
+            return f"all {self.tried:,}"
+        return f"the first {self.tried:,}" if self.claim.exhaustive else f"{self.tried:,}"
 
     @property
     def text(self) -> str:
         """The verdict in a line."""
-        return f"held on {self.extent} instances" if self.held else f"refuted: {self.why}"
+        if isinstance(self.claim.breaks, OnAverage):
+            return f"{'not refuted' if self.held else 'refuted'}: {self.why}"
+        if not self.held:
+            return f"refuted: {self.why}"
+        return f"holds on {self.extent} instances" if self.is_whole else f"not refuted in {self.extent} instances"
 
     def __str__(self) -> str:
         claim = self.claim
@@ -120,8 +136,12 @@ class Verdict:
         for verdict in self.readings:
             lines += _wrapped(f"Read as: {verdict.claim.reading}") if verdict.claim.reading else []
             lines += _wrapped(f"Assumptions relaxed: {verdict.claim.relaxed}") if verdict.claim.relaxed else []
-            found = ("Held, tried" if verdict.held else "Refuted, tried") if self.others else "Tried"
-            lines += _wrapped(f"{found} on {verdict.extent}: {claim.scope}")
+            lines += _wrapped(f"Stated by: {verdict.claim.by}") if verdict.claim.by else []
+            lines += _wrapped(f"Ties: {verdict.claim.ties}") if verdict.claim.ties else []
+            found = f"{verdict.outcome.capitalize()}, tried" if self.others else "Tried"
+            lines += _wrapped(f"{found} on {verdict.extent}: {verdict.claim.scope}")
+            if isinstance(verdict.claim.breaks, OnAverage):
+                lines += _wrapped(f"On average: {verdict.why}")
             if verdict.counterexample is not None:
                 lines += _wrapped(f"Counterexample: {verdict.why}")
                 # In one piece, to be copied.
@@ -147,6 +167,9 @@ class Verdict:
         return {
             "reading": self.claim.reading,
             "relaxed": self.claim.relaxed,
+            "by": self.claim.by,
+            "ties": self.claim.ties,
+            "exhaustive": self.claim.exhaustive,
             "held": self.held,
             "tried": self.tried,
             "exhausted": self.exhausted,
@@ -278,7 +301,10 @@ def _readings(claim: Claim) -> list[Claim]:
             reading=other.text,
             breaks=other.breaks,
             instances=other.instances or claim.instances,
-            scope="the instances that this reading names" if other.instances else claim.scope,
+            scope=other.scope or ("the instances that this reading names" if other.instances else claim.scope),
+            assumes=other.assumes or (None if other.instances else claim.assumes),
+            ties=claim.ties if other.ties is None else other.ties,
+            by=claim.by if other.by is None else other.by,
             relaxed=claim.relaxed if other.relaxed is None else other.relaxed,
             plans=other.plans or claim.plans,
             others=(),
@@ -289,10 +315,12 @@ def _readings(claim: Claim) -> list[Claim]:
 
 def _examine(claim: Claim, instances: int | None, seconds: float, seed: int) -> Verdict:
     """Examine a claim under its first reading."""
-    end = time.monotonic() + seconds
     most = instances if instances is not None else math.inf if claim.exhaustive else RANDOM_INSTANCES
+    stream = _assumed(claim, iter(claim.instances(np.random.default_rng(seed))))
+    end = time.monotonic() + seconds
+    if isinstance(claim.breaks, OnAverage):
+        return _averaged(claim, claim.breaks, stream, most, end)
     tried = 0
-    stream: Iterator[AnyInstance] = iter(claim.instances(np.random.default_rng(seed)))
     for instance in stream:
         tried += 1
         if why := _broken(claim, instance):
@@ -307,14 +335,49 @@ def _examine(claim: Claim, instances: int | None, seconds: float, seed: int) -> 
     return Verdict(claim, True, tried, True)
 
 
+def _assumed(claim: Claim, stream: Iterator[AnyInstance]) -> Iterator[AnyInstance]:
+    """Yield the instances of a claim's search, each of which must keep what it assumes."""
+    for number, instance in enumerate(stream, start=1):
+        if claim.assumes is not None and not claim.assumes(instance):
+            raise StudyError(f"the claim {claim.name!r}: instance {number} of its search is not one that it assumes")
+        yield instance
+
+
+def _averaged(claim: Claim, average: OnAverage, stream: Iterator[AnyInstance], most: float, end: float) -> Verdict:
+    """Examine a claim about averages: it is refuted where the whole interval of the mean factor is below 1."""
+    times = []
+    for instance in stream:
+        times.append(average.times(instance))
+        if len(times) >= most or time.monotonic() > end:
+            break
+    if not times:
+        raise StudyError(f"the claim {claim.name!r} was tried on no instance")
+    logs = np.log(times)
+    again = np.random.default_rng(0).choice(logs, (RESAMPLES, len(logs))).mean(axis=1)
+    low, mean, high = np.exp([np.quantile(again, 0.025), logs.mean(), np.quantile(again, 0.975)]).tolist()
+    why = (
+        f"{mean:.3g} times {average.words} on average (95% interval {low:.3g} to {high:.3g}), {average.words} on "
+        f"{int((logs > 0).sum())} of {len(logs)}"
+    )
+    return Verdict(claim, high >= 1, len(times), next(stream, None) is None, None, why)
+
+
 def _broken(claim: Claim, instance: AnyInstance) -> str | None:
     """How an instance breaks a claim; None where it does not, or where it says "", as claims did before."""
+    assert not isinstance(claim.breaks, OnAverage)
     return claim.breaks(instance) or None
 
 
 def _smallest(claim: Claim, instance: AnyInstance, seconds: float) -> AnyInstance:
-    end = time.monotonic() + seconds
-    return shrunk(instance, lambda smaller: _broken(claim, smaller) is not None, stop=lambda: time.monotonic() > end)
+    """Return the smallest counterexample found that keeps what the claim assumes."""
+    if claim.assumes is None:
+        return instance
+    end, assumes = time.monotonic() + seconds, claim.assumes
+
+    def keeps(smaller: AnyInstance) -> bool:
+        return assumes(smaller) and _broken(claim, smaller) is not None
+
+    return shrunk(instance, keeps, stop=lambda: time.monotonic() > end)
 
 
 def _wrapped(text: str) -> list[str]:

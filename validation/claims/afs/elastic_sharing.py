@@ -17,7 +17,8 @@ from heuristics.afs.elastic_sharing import afs_l, afs_p, max_min, srsf, srsf_ela
 from heuristics.afs.preferences import hand_out, preference_cycles
 from instances.afs.elastic_sharing import HOUR, ElasticSharing, Schedule, appendix_a, appendix_a_sequel, generate
 from instances.base import agree
-from validation.claims.claim import Claim, Reading
+from validation.claims.assumed import concave, only
+from validation.claims.claim import Claim, OnAverage, Reading
 from validation.claims.plans import OPTIMAL, better_than, plans_of
 from validation.claims.words import listed
 from validation.kernel.gaps import beats
@@ -62,6 +63,13 @@ def _sublinear(num_gpus: int, most: int) -> Iterator[tuple[int, ...]]:
             yield curve
 
 
+def _rising(num_gpus: int, most: int) -> Iterator[tuple[int, ...]]:
+    """Yield concave curves on which every GPU helps, the second up to as much as the first (Appendix B: 1 < f <= 2)."""
+    for curve in _concave(num_gpus, most):
+        if np.diff(curve, prepend=0)[-1]:
+            yield curve
+
+
 def _sharings(
     jobs: tuple[int, ...], gpus: tuple[int, ...], most_work: int, curves: Curves, most_step: int
 ) -> Iterator[ElasticSharing]:
@@ -79,7 +87,7 @@ def _sharings(
 def _triples(most_throughput: int, most_work: int, *, ordinary: bool = False) -> Iterator[ElasticSharing]:
     """Yield three jobs of four that are not equally long on one GPU each, and gain by no more than a second GPU.
 
-    Ordinary ones gain by the second GPU, less than by the first, and no two gains of a triple are equal.
+    Ordinary ones gain by every GPU, less than by the one before, and no two gains of a triple by the second are equal.
     """
     kinds = [
         (work, one, two)
@@ -95,13 +103,60 @@ def _triples(most_throughput: int, most_work: int, *, ordinary: bool = False) ->
         if ordinary and not (len({*((two - one) / one), *((two - one) / two)}) == 6 and (two < 2 * one).all()):
             continue
         if len(set(work / one)) == 3:
-            table = np.stack([0 * one, one, two, two, two], axis=1)
+            if ordinary:
+                # Twice as fast with twice the work, so that there is room for whole gains of a third and a fourth GPU.
+                work, one, two = 2 * work, 2 * one, 2 * two
+            rest = (2.0, 3.0) if ordinary else (0.0, 0.0)
+            table = np.stack([0 * one, one, two, *(two + more for more in rest)], axis=1)
             yield ElasticSharing(num_gpus=4, work=work, throughputs=table)
+
+
+def _together(instance: ElasticSharing) -> bool:
+    """Return whether all jobs are there at once and have work, on concave curves."""
+    return not instance.arrivals.any() and bool((instance.work > 0).all()) and concave(instance.throughputs)
+
+
+def _two_together(instance: ElasticSharing) -> bool:
+    """Return whether two jobs are there at once and have work, on concave curves."""
+    return instance.num_jobs == 2 and _together(instance)
+
+
+def _two_less_than_linear(instance: ElasticSharing) -> bool:
+    """Return whether two jobs are there at once and have work; every GPU helps, the second less than the first."""
+    return instance.num_jobs == 2 and _less_than_linear(instance)
+
+
+def _less_than_linear(instance: ElasticSharing) -> bool:
+    """Return whether all jobs are there at once and have work; every GPU helps, the second less than the first."""
+    gains = np.diff(instance.throughputs, axis=1)
+    less = gains[:, 1] < gains[:, 0] if instance.num_gpus > 1 else np.True_
+    return _together(instance) and bool((gains > 0).all() and np.all(less))
+
+
+def _every_gpu_helps(instance: ElasticSharing) -> bool:
+    """Return whether all jobs are there at once and have work, on concave curves to which every GPU adds."""
+    return _together(instance) and concave(instance.throughputs, strictly_rising=True)
+
+
+def _three_together(instance: ElasticSharing) -> bool:
+    """Return whether three jobs are there at once and have work, on concave curves."""
+    return instance.num_jobs == 3 and _together(instance)
+
+
+def _linear_jobs(instance: ElasticSharing) -> bool:
+    """Return whether all jobs have work and do as much on each further GPU as on the first."""
+    gains = np.diff(instance.throughputs, axis=1)
+    return bool((instance.work > 0).all() and (gains > 0).all() and (gains == gains[:, :1]).all())
+
+
+def _asking(instance: ElasticSharing) -> bool:
+    """Return whether all jobs have work and ask for GPUs, on concave curves."""
+    return bool((instance.work > 0).all() and (instance.requests > 0).all()) and concave(instance.throughputs)
 
 
 _IDLE_GPUS = "a further GPU may add nothing, where Appendix B has 1 < f."
 
-_claim = partial(Claim, exhaustive=True, relaxed="")
+_claim = partial(Claim, exhaustive=True, relaxed="", assumes=_together)
 
 
 # --- two jobs: section 3.2 -----------------------------------------------------------------------
@@ -196,6 +251,8 @@ def _greedily() -> ElasticSharing:
 _TWO_JOBS = [
     _claim(
         name="two_job_rule_least_time",
+        assumes=_two_together,
+        ties="every way",
         source="AFS, section 3.2",
         statement="With work and throughputs known, repeating the choice by formulas (1) and (2) from one GPU on "
         "determines the optimal shares of two jobs.",
@@ -213,6 +270,8 @@ _TWO_JOBS = [
                 _rule_loses,
                 lambda rng: _sharings((2,), (2, 3), 3, _sublinear, 5),
                 relaxed="",
+                scope="2 jobs of whole work up to 3, on 2 or 3 GPUs with such curves whose steps are at most 5",
+                assumes=_two_less_than_linear,
             ),
             Reading(
                 "the optimum is that among shares of at least one GPU for each job, where the rule leads to such.",
@@ -222,6 +281,8 @@ _TWO_JOBS = [
     ),
     _claim(
         name="afs_l_decreasing_contention",
+        assumes=only(_greedily()),
+        ties="every way",
         source="AFS, section 3.2",
         statement="Where jobs start together and no others arrive, strategies that act more greedily may do better "
         "than AFS.",
@@ -270,9 +331,15 @@ def _equal_shares_lose(instance: ElasticSharing) -> str | None:
     )
 
 
-def _sequels(numbers: range) -> Iterator[ElasticSharing]:
-    for number, part in itertools.product(numbers, range(1, 20)):
-        yield appendix_a_sequel(1 + part / 20, num_future=number)
+def _sequels(numbers: range, parts: range) -> Iterator[ElasticSharing]:
+    for number, part in itertools.product(numbers, parts):
+        yield appendix_a_sequel((100 + part) / 100, num_future=number)
+
+
+def _is_sequel(instance: ElasticSharing) -> bool:
+    """Return whether the jobs are A and B, and others that arrive as the appendix has it for an x of 1 to 2 h."""
+    x = round(2 / float(instance.throughputs[-1, 2]), 9)
+    return 1 < x < 2 and instance == appendix_a_sequel(x, num_future=instance.num_jobs - 2)
 
 
 _of_appendix_a = partial(
@@ -280,6 +347,7 @@ _of_appendix_a = partial(
     source="AFS, Appendix A",
     instances=lambda rng: [appendix_a()],
     scope="the jobs A and B on 2 GPUs",
+    assumes=only(appendix_a()),
     assumptions="2 GPUs, the appendix's jobs and times, shares that change at no cost.",
 )
 
@@ -302,16 +370,31 @@ _APPENDIX_A = [
         name="appendix_a_sequel",
         statement="If identical jobs arrive one after the other, equal shares achieve a smaller average JCT than "
         "shortest remaining time first, whatever x.",
-        reading="the sequence is long, 20 or 21 jobs after A and B. Where there are more jobs than GPUs, equal shares "
-        "serve those that came first.",
-        instances=lambda rng: _sequels(range(20, 22)),
+        reading="the sequence is long, 20 or 21 jobs after A and B, and x anything from 1.01 to 1.99 h. Where there are "
+        "more jobs than GPUs, equal shares serve those that came first.",
+        instances=lambda rng: _sequels(range(20, 22), range(1, 100)),
         breaks=_equal_shares_lose,
-        scope="x from 1.05 to 1.95 h in steps of 0.05 h",
+        scope="x from 1.01 to 1.99 h in steps of 0.01 h",
+        assumes=_is_sequel,
+        ties="by number",
         relaxed="the appendix assumes no more jobs than GPUs, which its own sequence does not keep; who waits then is "
         "a choice of the reading.",
         plans=plans_of("max_min", "srtf"),
         others=(
-            Reading("there are 1 to 10 jobs after A and B.", _equal_shares_lose, lambda rng: _sequels(range(1, 11))),
+            Reading(
+                "the same, and x is 1.05 h or more.",
+                _equal_shares_lose,
+                lambda rng: _sequels(range(20, 22), range(5, 100)),
+                scope="x from 1.05 to 1.99 h in steps of 0.01 h",
+                assumes=_is_sequel,
+            ),
+            Reading(
+                "there are 1 to 10 jobs after A and B.",
+                _equal_shares_lose,
+                lambda rng: _sequels(range(1, 11), range(5, 100, 5)),
+                scope="x from 1.05 to 1.95 h in steps of 0.05 h",
+                assumes=_is_sequel,
+            ),
         ),
     ),
 ]
@@ -368,6 +451,8 @@ _MANY_KEPT = "lengths are known; identical GPUs; throughputs concave. Jobs are t
 _MANY_JOBS = [
     _claim(
         name="afs_l_stage_one",
+        assumes=_less_than_linear,
+        ties="by number",
         source="AFS, section 3.3",
         statement="In stage one AFS-L allocates one GPU each in increasing order of job lengths; only when each job "
         "has one does it go on.",
@@ -379,16 +464,18 @@ _MANY_JOBS = [
         assumptions=_MANY_KEPT,
         others=(
             Reading(
-                "the second GPU may add as much as the first (Appendix B: f <= 2), or nothing.",
+                "the second GPU may add as much as the first (Appendix B: f <= 2).",
                 _stage_one_errs,
-                lambda rng: _sharings((2, 3), (2, 3), 3, _concave, 3),
-                relaxed=_IDLE_GPUS,
+                lambda rng: _sharings((2, 3), (2, 3), 3, _rising, 3),
+                scope="2 or 3 jobs of whole work up to 3, on 2 or 3 GPUs with such curves whose steps are at most 3",
+                assumes=_every_gpu_helps,
                 plans=plans_of("afs_l"),
             ),
         ),
     ),
     _claim(
         name="formula_3_transitive",
+        assumes=_three_together,
         source="AFS, Appendix C",
         statement="Formula (3) is transitive.",
         reading="of three jobs, each longer than the one before: if the second wins against the first by formula (3), "
@@ -402,23 +489,25 @@ _MANY_JOBS = [
     ),
     _claim(
         name="priority_comparison_transitive",
+        assumes=_three_together,
+        ties="by number",
         source="AFS, section 3.3 and Appendix C",
         statement="The priority comparison of jobs is transitive, so that there is a job of top priority.",
         reading="at none of the shares through which AFS-L hands out its GPUs does the comparison of Algorithm 1, in "
         "which the shorter job wins where formula (3) is false, go round in a circle. Appendix C proves less: see "
         "formula_3_transitive.",
-        instances=lambda rng: _sharings((3,), (2, 3), 2, _concave, 3),
+        instances=lambda rng: _sharings((3,), (2, 3), 2, _rising, 3),
         breaks=_goes_round,
-        scope="three jobs of whole work up to 2, on 2 or 3 GPUs with concave curves whose steps are at most 3",
-        assumptions=_MANY_KEPT,
-        relaxed=_IDLE_GPUS,
+        scope="three jobs of whole work up to 2, on 2 or 3 GPUs with such curves whose steps are at most 3",
+        assumptions=f"{_MANY_KEPT} Every GPU helps.",
         others=(
             Reading(
-                "the same where nothing is equal: three jobs of different lengths on 4 GPUs, whose second GPU helps, "
-                "less than the first, and whose gains all differ.",
+                "the same where nothing is equal: three jobs of different lengths on 4 GPUs, each of which helps, less "
+                "than the one before, and whose gains by the second all differ.",
                 _goes_round,
                 lambda rng: _triples(7, 2, ordinary=True),
-                relaxed="the third and the fourth GPU add nothing; the comparisons that are shown do not look at them.",
+                scope="three such jobs of whole work up to 4, whose throughputs are up to 14 on a GPU",
+                assumes=_three_together,
             ),
         ),
     ),
@@ -453,6 +542,8 @@ def _srtf_loses(instance: ElasticSharing) -> str | None:
 _LINEAR = [
     _claim(
         name="srtf_least_time_linear",
+        assumes=_linear_jobs,
+        ties="by number",
         source="AFS, sections 2.1 and 6",
         statement="Shortest remaining time first minimises the average JCT if throughput scales linearly.",
         reading="up to all GPUs, for which each job asks. Jobs may arrive over time.",
@@ -466,41 +557,59 @@ _LINEAR = [
 
 # --- against other schedulers: sections 5.2 and 5.5 ----------------------------------------------
 
-TRACES = 6
-"""Traces on which schedulers are compared."""
+TRACES = 12
+"""Traces on which schedulers are compared, in each setting."""
+
+_CONTENDED, _NEARLY_LINEAR = (
+    "jobs that scale up to the power of 0.5 to 1 of their GPUs and arrive every 500 to 2,000 s, under moderate to heavy "
+    "contention",
+    "jobs that scale up to the power of 0.9 to 1 of their GPUs and arrive every 900 s, under heavy contention",
+)
 
 
-def _traces(rng: np.random.Generator) -> Iterator[ElasticSharing]:
-    """Yield jobs that arrive over time and ask for GPUs, under moderate to heavy contention."""
+def _traces(rng: np.random.Generator, *, loss: float, gaps: tuple[float, float]) -> Iterator[ElasticSharing]:
+    """Yield jobs that arrive over time, with a mean gap of ``gaps`` s between them, and ask for GPUs."""
     for _ in range(TRACES):
         yield generate(
             rng,
             num_jobs=300,
             num_gpus=16,
-            arrival_gap=float(rng.uniform(500, 2000)),
+            arrival_gap=float(rng.uniform(*gaps)),
             requests=True,
             reallocation="any_time",
+            loss=loss,
         )
 
 
-def _later(instance: ElasticSharing, scheduler: Scheduler, other: Scheduler) -> str | None:
+def _times_sooner(instance: ElasticSharing, scheduler: Scheduler, other: Scheduler) -> float:
     value, theirs = (instance.objective(_plan(rule, instance)) for rule in (scheduler, other))
-    return f"{value:g} s on average, against {theirs:g} s" if beats("min", theirs, value) else None
+    return theirs / value
 
 
 def _sooner(scheduler: Scheduler, other: Scheduler, title: str, than: str, section: str) -> Claim:
+    average = OnAverage(partial(_times_sooner, scheduler=scheduler, other=other), "sooner")
     return Claim(
         name=f"{scheduler.__name__}_sooner_than_{other.__name__}",
         source=f"AFS, section {section}",
         statement=f"{title} completes jobs sooner on average than {than}.",
-        reading=f"on {TRACES} random traces of 300 jobs that arrive over time, on 16 GPUs, it is not later on any. "
-        "The paper compares averages over 11 recorded traces.",
-        instances=_traces,
-        breaks=partial(_later, scheduler=scheduler, other=other),
-        scope="traces of concave curves under moderate to heavy contention, of jobs that ask for up to their maximum",
-        shrink=False,
+        reading=f"on average over random traces of 300 jobs on 16 GPUs: {_CONTENDED}. The paper compares averages over "
+        "11 recorded traces.",
+        instances=partial(_traces, loss=0.5, gaps=(500, 2000)),
+        breaks=average,
+        scope=f"{TRACES} traces of jobs that ask for up to their maximum",
+        assumes=_asking,
+        ties="by number",
         assumptions="jobs arrive over time and ask for GPUs; identical GPUs; shares change at no cost.",
         relaxed="traces, curves and requests are random, not the paper's.",
+        others=(
+            Reading(
+                f"the same of {_NEARLY_LINEAR}.",
+                average,
+                partial(_traces, loss=0.1, gaps=(900, 900)),
+                scope=f"{TRACES} traces of jobs that ask for up to their maximum",
+                assumes=_asking,
+            ),
+        ),
     )
 
 
