@@ -24,7 +24,7 @@ def only(*examples: Instance[Any]) -> Callable[[Any], bool]:
 
 
 def concave(curves: FloatArray, *, strictly_rising: bool = False) -> bool:
-    """Return whether the first GPU of each curve helps, no further one adds more than the one before, and none harms."""
+    """Return whether the first GPU of each curve helps, and no further one adds more than the one before or harms."""
     gains = np.diff(curves, axis=1)
     least = gains.min(initial=np.inf)
     falls = bool((np.diff(gains, axis=1) <= 0).all())

@@ -370,8 +370,8 @@ _APPENDIX_A = [
         name="appendix_a_sequel",
         statement="If identical jobs arrive one after the other, equal shares achieve a smaller average JCT than "
         "shortest remaining time first, whatever x.",
-        reading="the sequence is long, 20 or 21 jobs after A and B, and x anything from 1.01 to 1.99 h. Where there are "
-        "more jobs than GPUs, equal shares serve those that came first.",
+        reading="the sequence is long, 20 or 21 jobs after A and B, and x anything from 1.01 to 1.99 h. Where there "
+        "are more jobs than GPUs, equal shares serve those that came first.",
         instances=lambda rng: _sequels(range(20, 22), range(1, 100)),
         breaks=_equal_shares_lose,
         scope="x from 1.01 to 1.99 h in steps of 0.01 h",
@@ -561,8 +561,8 @@ TRACES = 12
 """Traces on which schedulers are compared, in each setting."""
 
 _CONTENDED, _NEARLY_LINEAR = (
-    "jobs that scale up to the power of 0.5 to 1 of their GPUs and arrive every 500 to 2,000 s, under moderate to heavy "
-    "contention",
+    "jobs that scale up to the power of 0.5 to 1 of their GPUs and arrive every 500 to 2,000 s, under moderate to "
+    "heavy contention",
     "jobs that scale up to the power of 0.9 to 1 of their GPUs and arrive every 900 s, under heavy contention",
 )
 

@@ -12,6 +12,7 @@ from heuristics.afs.gpu_placement import first_fit_decreasing
 from instances.afs.gpu_placement import GpuPlacement, two_machines
 from instances.afs.network_packing import regulated_shares
 from validation.claims.afs.network_packing import REGULATED
+from validation.claims.assumed import only, power_of_two
 from validation.claims.claim import Claim
 from validation.testing.second_opinion import optimum
 
@@ -56,7 +57,24 @@ def _all_stay(instance: GpuPlacement) -> str | None:
     return None if best is None or int(best) < running else f"all {running} jobs can keep a GPU"
 
 
-_claim = partial(Claim, exhaustive=True, assumptions="homogeneous machines of a power of two of GPUs each.", relaxed="")
+def _regulated_jobs(instance: GpuPlacement) -> bool:
+    """Return whether machines have a power of two of GPUs, and shares are regulated and no more than there are GPUs."""
+    machines, gpus = instance.num_machines, instance.gpus_per_machine
+    regulated = set(regulated_shares(machines, gpus).tolist())
+    return (
+        power_of_two(gpus)
+        and set(instance.regulated.tolist()) <= regulated
+        and int(instance.regulated.sum()) <= machines * gpus
+    )
+
+
+_claim = partial(
+    Claim,
+    exhaustive=True,
+    assumes=_regulated_jobs,
+    assumptions="homogeneous machines of a power of two of GPUs each.",
+    relaxed="",
+)
 
 CLAIMS: list[Claim] = [
     _claim(
@@ -72,6 +90,7 @@ CLAIMS: list[Claim] = [
     ),
     _claim(
         name="migration_is_needed",
+        assumes=only(two_machines()),
         source="AFS, section 4.4",
         statement="Regulated shares do not prevent fragmentation, so that jobs still have to be migrated.",
         reading="there are jobs of regulated shares that run, and new regulated shares of these jobs that fit, with "

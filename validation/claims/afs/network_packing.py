@@ -9,6 +9,7 @@ import numpy as np
 
 from heuristics.afs.network_packing import floor_and_grow_nearest
 from instances.afs.network_packing import NetworkPacking, NetworkPackingPlan
+from validation.claims.assumed import power_of_two
 from validation.claims.claim import Claim, Reading
 from validation.claims.plans import OPTIMAL, better_than, plans_of
 from validation.claims.words import listed
@@ -134,12 +135,20 @@ def _can_be_far_off(instance: NetworkPacking) -> str | None:
 REGULATED = "0, a power of two below the GPUs of a machine, or whole machines"
 """The shares that the algorithm makes, in words."""
 
+_UP_TO_12 = "all shares of up to 12 GPUs in equal machines, up to numbering"
 _KEPT = (
     "homogeneous machines of a power of two of GPUs each; whole shares that add up to all GPUs, as Appendix E has it."
 )
 
+
+def _shares_of_all(instance: NetworkPacking) -> bool:
+    """Return whether machines have a power of two of GPUs, and the shares add up to all GPUs."""
+    return power_of_two(instance.gpus_per_machine) and int(instance.shares.sum()) == instance.num_gpus
+
+
 _claim = partial(
     Claim,
+    assumes=_shares_of_all,
     instances=lambda rng: _packings(16),
     scope="all shares of up to 16 GPUs in equal machines, up to numbering",
     exhaustive=True,
@@ -162,6 +171,7 @@ CLAIMS: list[Claim] = [
         reading="whichever of the jobs whose increment fits grows each time, it ends exactly at the sum, and no job is "
         "below its share rounded down.",
         breaks=_construction_fails,
+        ties="every way",
     ),
     _claim(
         name="regulation_least_difference",
@@ -171,7 +181,8 @@ CLAIMS: list[Claim] = [
         "text does not name the measure, and gives no other algorithm.",
         instances=lambda rng: _packings(12),
         breaks=partial(_not_nearest, construction=_farthest),
-        scope="all shares of up to 12 GPUs in equal machines, up to numbering",
+        ties="every way",
+        scope=_UP_TO_12,
         assumptions=f"{_KEPT} Least is among the shares that Proposition 2 allows.",
         plans=plans_of(("a construction", _farthest), OPTIMAL),
         others=(
@@ -192,9 +203,21 @@ CLAIMS: list[Claim] = [
         plans=plans_of(("a construction", _farthest)),
         others=(
             Reading(
-                "nor gains more, if the jobs that grow are chosen well.", _always_far_off, lambda rng: _packings(12)
+                "nor gains more, if the jobs that grow are chosen well.",
+                _always_far_off,
+                lambda rng: _packings(12),
+                scope=_UP_TO_12,
+                assumes=_shares_of_all,
+                ties="every way",
             ),
-            Reading("nor gains more, whichever jobs grow.", _can_be_far_off, lambda rng: _packings(12)),
+            Reading(
+                "nor gains more, whichever jobs grow.",
+                _can_be_far_off,
+                lambda rng: _packings(12),
+                scope=_UP_TO_12,
+                assumes=_shares_of_all,
+                ties="every way",
+            ),
         ),
     ),
 ]

@@ -126,8 +126,21 @@ _KEPT = (
 _FASTER = "the GPU may do nothing for a job, or more than double its speed, where Appendix B has 1 < f <= 2."
 
 
+def _not_equally_long(instance: AfsTwoJob) -> bool:
+    """Return whether both jobs run, are not equally long, and are not slower with the GPU."""
+    (work, other), rates = instance.work.tolist(), instance.throughputs
+    runs = bool((instance.work > 0).all() and (rates[:, 0] > 0).all() and (rates[:, 1] >= rates[:, 0]).all())
+    return runs and work * rates[1, 0] != other * rates[0, 0]
+
+
 _claim = partial(
-    Claim, instances=lambda rng: _pairs(4), scope=_WHOLE_PAIRS, exhaustive=True, assumptions=_KEPT, relaxed=_FASTER
+    Claim,
+    instances=lambda rng: _pairs(4),
+    scope=_WHOLE_PAIRS,
+    exhaustive=True,
+    assumes=_not_equally_long,
+    assumptions=_KEPT,
+    relaxed=_FASTER,
 )
 _with_a_future = partial(_claim, instances=lambda rng: _pairs(4, (1, 5)), scope=_ANY_FUTURE)
 

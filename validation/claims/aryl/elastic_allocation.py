@@ -12,6 +12,7 @@ import numpy as np
 
 from heuristics.aryl.elastic_allocation import dynamic_program
 from instances.aryl.elastic_allocation import ElasticAllocation, ElasticAllocationPlan, table_10
+from validation.claims.assumed import only
 from validation.claims.claim import Claim, Reading
 from validation.claims.plans import OPTIMAL, better_than, optimal_plan, plans_of
 from validation.claims.words import listed
@@ -82,10 +83,13 @@ def _charged(instance: ElasticAllocation, extra: tuple[int, ...]) -> int:
 
 
 def _line_17(instance: ElasticAllocation, base: int = 0) -> tuple[int, ...]:
-    """Return the best allocation by line 17 where the capacity counts ``base`` GPUs besides those that are left."""
+    """Return the best allocation by line 17 where the capacity counts ``base`` GPUs besides those that are left.
+
+    Of allocations that reduce running times alike, the one of the fewest GPUs.
+    """
     everything = itertools.product(*(range(most + 1) for most in instance.max_extra.tolist()))
     within = (extra for extra in everything if _charged(instance, extra) <= instance.capacity + base)
-    return max(within, key=lambda extra: _reduction(instance, extra))
+    return max(within, key=lambda extra: (_reduction(instance, extra), -np.dot(extra, instance.gpus_per_worker)))
 
 
 def _base(instance: ElasticAllocation) -> int:
@@ -108,7 +112,7 @@ def _line_17_differs(instance: ElasticAllocation, *, gains: bool) -> str | None:
 
 
 def _line_17_overfills(instance: ElasticAllocation) -> str | None:
-    """Describe how line 17 gives out GPUs that base workers hold, if the capacity counts those too."""
+    """Describe how line 17 gives out GPUs that base workers hold, however ties are broken, where those count too."""
     printed = _line_17(instance, _base(instance))
     gpus = int(np.dot(printed, instance.gpus_per_worker))
     if gpus <= instance.capacity:
@@ -185,7 +189,24 @@ SCOPE = (
     "capacity that leaves a choice"
 )
 
-_claim = partial(Claim, exhaustive=True, scope=SCOPE, assumptions=KEPT, relaxed="")
+
+def _linear_jobs(instance: ElasticAllocation) -> bool:
+    """Return whether jobs scale linearly, can grow, and take time, and a worker of one of them fits."""
+    return (
+        instance.running_times is None
+        and bool((instance.max_extra > 0).all() and (instance.min_running_times > 0).all())
+        and int(instance.gpus_per_worker.min()) <= instance.capacity
+    )
+
+
+def _two_linear_jobs(instance: ElasticAllocation) -> bool:
+    """Return whether two jobs scale linearly, can grow, and take time, and a worker of one of them fits."""
+    return instance.num_jobs == 2 and _linear_jobs(instance)
+
+
+_claim = partial(
+    Claim, exhaustive=True, scope=SCOPE, assumes=_linear_jobs, ties="every way", assumptions=KEPT, relaxed=""
+)
 _line_17_claim = partial(
     _claim, source="Aryl, Appendix D, Algorithm 2, line 17, and section 5.2", instances=lambda rng: _allocations(2, 2)
 )
@@ -240,6 +261,9 @@ CLAIMS: list[Claim] = [
                 "reduction has the least average completion time. With two jobs nothing is left to decide after that.",
                 breaks=lambda instance: _reduction_misleads(instance, _with_reallocation),
                 instances=lambda rng: (instance for instance in _allocations(2, 3) if instance.num_jobs == 2),
+                scope="2 jobs of 1 or 2 workers, 1 or 2 more, 1 to 3 GPUs for each and 1 to 3 s on all of them, with "
+                "every capacity that leaves a choice",
+                assumes=_two_linear_jobs,
                 plans=plans_of(OPTIMAL, ("completes jobs soonest", _soonest)),
             ),
         ),
@@ -250,6 +274,8 @@ CLAIMS: list[Claim] = [
         statement="Training on both kinds of GPUs loses 27% of the theoretical throughput on average.",
         reading="the mean over the nine rows of Table 10 on both kinds, to a percentage point.",
         instances=lambda rng: [_heterogeneous_runs()],
+        assumes=only(_heterogeneous_runs()),
+        ties="",
         breaks=lambda instance: _degradation_differs(instance, statistics.mean),
         scope="the table",
         assumptions="the printed figures, which an instance of nine jobs holds.",

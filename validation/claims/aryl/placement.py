@@ -59,7 +59,20 @@ def _opens_more_in_a_group(instance: ArylPlacement) -> str | None:
     return None
 
 
-_claim = partial(Claim, exhaustive=True, relaxed="")
+def _servers_of_8(instance: ArylPlacement) -> bool:
+    """Return whether servers have 8 GPUs, workers 1, 2, 4 or 8, and each group has a server for every worker."""
+    return set(instance.gpus_per_worker.tolist()) <= {1, 2, 4, 8} and _equal_servers(instance, 8)
+
+
+def _equal_servers(instance: ArylPlacement, gpus: int | None = None) -> bool:
+    """Return whether servers are equal, no worker needs more than one, and each group has a server for every worker."""
+    sizes, groups = set(instance.server_gpus.tolist()), instance.server_groups.tolist()
+    (size,) = sizes if len(sizes) == 1 else (-1,)
+    enough = all(groups.count(group) >= instance.num_workers.sum() for group in set(groups))
+    return size == (gpus or size) and bool((instance.gpus_per_worker <= size).all()) and enough
+
+
+_claim = partial(Claim, exhaustive=True, relaxed="", assumes=_servers_of_8, ties="do not matter")
 
 CLAIMS: list[Claim] = [
     _claim(
@@ -75,7 +88,7 @@ CLAIMS: list[Claim] = [
         plans=plans_of("best_fit_decreasing", OPTIMAL),
         others=(
             Reading(
-                "in one group of equal servers it opens the fewest: up to 6 workers of any GPUs on servers of up to 8.",
+                "in one group of equal servers it opens the fewest.",
                 breaks=_opens_more,
                 instances=lambda rng: itertools.chain.from_iterable(
                     _placements((workers,), tuple(range(1, size + 1)), size)
@@ -83,6 +96,8 @@ CLAIMS: list[Claim] = [
                     for size in range(1, 9)
                 ),
                 relaxed="servers have any number of GPUs up to 8, and workers any that a server has.",
+                scope="up to 6 workers of any GPUs on servers of up to 8",
+                assumes=_equal_servers,
             ),
         ),
     ),

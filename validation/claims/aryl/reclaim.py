@@ -11,6 +11,7 @@ import numpy as np
 from heuristics.aryl.reclaim import gpu_fraction, server_fraction, smallest_count_first
 from instances.aryl.reclaim import Reclaim, ReclaimPlan, figure_5
 from instances.schema import IntArray
+from validation.claims.assumed import only
 from validation.claims.claim import Claim, Reading
 from validation.claims.plans import OPTIMAL, optimal_plan, plans_of
 from validation.claims.words import listed
@@ -67,22 +68,31 @@ def _algorithm_1(instance: Reclaim) -> int:
     return int(min(instance.objective(server_fraction(instance, order=order)) for order in _orders(instance)))
 
 
+def _worst(instance: Reclaim, other: Greedy) -> ReclaimPlan:
+    """Return the plan of a greedy method whose ties are broken as suits it least."""
+    return max((other(instance, order=order) for order in _orders(instance)), key=instance.objective)
+
+
 def _jobs(instance: Reclaim, other: Greedy) -> float:
-    """Return how many jobs another plan preempts; of an optimal one by the reference, which is quicker to find."""
-    jobs = optimum(instance) if other is optimal_plan else instance.objective(other(instance))
+    """Return how many jobs another plan preempts at most; of an optimal one by the reference, which is quicker."""
+    jobs = optimum(instance) if other is optimal_plan else instance.objective(_worst(instance, other))
     assert jobs is not None
     return float(jobs)
 
 
 def _preempts_more(instance: Reclaim, other: Greedy = optimal_plan) -> str | None:
-    """Describe how Algorithm 1 preempts more jobs than another plan, however ties are broken."""
-    most = _jobs(instance, other)
-    # As its ties fall is enough in most cases, and quicker.
-    if instance.objective(server_fraction(instance)) <= most or (preempted := _algorithm_1(instance)) <= most:
+    """Describe how Algorithm 1 preempts more jobs than another plan, however ties of both are broken."""
+    # As ties fall is enough in most cases, and quicker.
+    as_they_fall = _jobs(instance, other) if other is optimal_plan else instance.objective(other(instance))
+    if instance.objective(server_fraction(instance)) <= as_they_fall:
         return None
+    if (preempted := _algorithm_1(instance)) <= (most := _jobs(instance, other)):
+        return None
+    plan = optimal_plan(instance) if other is optimal_plan else _worst(instance, other)
+    at_most = "" if other is optimal_plan else " and no way to break ties preempts more"
     return (
-        f"it preempts {preempted} jobs or more however ties are broken, servers "
-        f"{listed(np.sort(other(instance).servers))} preempt {most:g}"
+        f"it preempts {preempted} jobs or more however ties are broken, servers {listed(np.sort(plan.servers))} "
+        f"preempt {most:g}{at_most}"
     )
 
 
@@ -102,12 +112,12 @@ def _preempts_more_somehow(instance: Reclaim) -> str | None:
 
 def _worst_of_ties(instance: Reclaim) -> ReclaimPlan:
     """Return the plan of Algorithm 1 with the first order of the servers that suits it least."""
-    return max((server_fraction(instance, order=order) for order in _orders(instance)), key=instance.objective)
+    return _worst(instance, server_fraction)
 
 
 def _never_fewer(instance: Reclaim, other: Greedy) -> str | None:
     """Describe how another cost does as well as Algorithm 1, each with the order of ties that suits the other least."""
-    most = max(instance.objective(other(instance, order=order)) for order in _orders(instance))
+    most = _jobs(instance, other)
     if most > _algorithm_1(instance):
         return None
     return f"it preempts {most:g} jobs at most, as Algorithm 1 does at least"
@@ -118,7 +128,25 @@ KEPT = "servers on loan that all host a job, and inelastic jobs, as section 4 ha
 NOT_MEASURED = "the clusters are any small ones, where the paper's figures are of its own trace."
 NOT_THE_EXAMPLE = f"{NOT_MEASURED[:-1]}, and its comparison of this example."
 
-_claim = partial(Claim, exhaustive=True, relaxed="")
+
+def _all_in_use(instance: Reclaim) -> bool:
+    """Return whether every server hosts a job, every job a server, and some but not all servers are returned."""
+    hosts = instance.hosts
+    in_use = bool(hosts.any(axis=0).all() and hosts.any(axis=1).all())
+    return in_use and 0 < instance.demand < instance.num_servers
+
+
+def _one_of_them(instance: Reclaim) -> bool:
+    """Return whether every server hosts a job, every job a server, and one server of several is returned."""
+    return _all_in_use(instance) and instance.demand == 1
+
+
+def _on_one_server_each(instance: Reclaim) -> bool:
+    """Return whether every job sits on one server, and some but not all servers are returned."""
+    return bool((instance.hosts.sum(axis=1) == 1).all()) and 0 < instance.demand < instance.num_servers
+
+
+_claim = partial(Claim, exhaustive=True, relaxed="", assumes=_all_in_use, ties="every way")
 
 
 CLAIMS: list[Claim] = [
@@ -140,11 +168,14 @@ CLAIMS: list[Claim] = [
                 "jobs have one server each, with every demand.",
                 _preempts_more,
                 lambda rng: _separate_jobs(),
+                scope="2 to 4 servers with 0 to 4 jobs of their own each, with every demand",
+                assumes=_on_one_server_each,
             ),
         ),
     ),
     _claim(
         name="reclaim_one_server",
+        assumes=_one_of_them,
         source="Aryl, section 4 and Algorithm 1, lines 18 to 20",
         statement="When one server is to be returned, the one with the fewest jobs is the right one.",
         reading="it preempts the fewest jobs possible.",
@@ -160,6 +191,7 @@ CLAIMS: list[Claim] = [
     ),
     _claim(
         name="reclaim_separate_jobs",
+        assumes=_on_one_server_each,
         source="Aryl, section 4",
         statement="What makes reclaiming hard is that servers share jobs, so that the cost of one depends on the "
         "others.",
@@ -171,6 +203,7 @@ CLAIMS: list[Claim] = [
     ),
     _claim(
         name="reclaim_figure_5",
+        assumes=only(figure_5()),
         source="Aryl, section 4, Figure 5 and Table 1",
         statement="Where two servers of Figure 5 are to be returned, the sum of fractions of servers leads to the "
         "first two and one preempted job.",
@@ -194,17 +227,20 @@ CLAIMS: list[Claim] = [
         reading="on the example: Algorithm 1 can preempt fewer jobs than smallest count first can.",
         instances=lambda rng: [figure_5()],
         breaks=partial(_never_fewer, other=smallest_count_first),
-        scope="the example, or clusters with up to 20 places (jobs times servers) and no empty server, up to "
-        "numbering, with every demand above 1",
+        scope="the example",
+        assumes=only(figure_5()),
         assumptions=KEPT + " The paper compares this example, and averages over its trace (Figure 8).",
         others=(
             Reading(
-                "on every cluster: Algorithm 1 preempts no more jobs than smallest count first, at least for some way "
-                "of breaking its ties.",
+                "on every cluster: Algorithm 1 preempts no more jobs than smallest count first, at least for some ways "
+                "of breaking the ties of both.",
                 partial(_preempts_more, other=smallest_count_first),
                 lambda rng: _reclaims(20),
                 NOT_THE_EXAMPLE,
-                plans_of("server_fraction", "smallest_count_first"),
+                scope="clusters with up to 20 places (jobs times servers) and no empty server, up to numbering, with "
+                "every demand above 1",
+                assumes=_all_in_use,
+                plans=plans_of("server_fraction", "smallest_count_first"),
             ),
         ),
     ),
@@ -215,17 +251,20 @@ CLAIMS: list[Claim] = [
         reading="on the example: Algorithm 1 can preempt fewer jobs than the greedy method by GPUs can.",
         instances=lambda rng: [figure_5()],
         breaks=partial(_never_fewer, other=gpu_fraction),
-        scope="the example, or clusters with up to 12 places (jobs times servers) of 0 to 2 GPUs and no empty server, "
-        "up to numbering, with every demand above 1",
+        scope="the example",
+        assumes=only(figure_5()),
         assumptions=KEPT + " The paper compares this example.",
         others=(
             Reading(
                 "on every cluster: Algorithm 1 preempts no more jobs than the greedy method by GPUs, at least for some "
-                "way of breaking its ties.",
+                "ways of breaking the ties of both.",
                 partial(_preempts_more, other=gpu_fraction),
                 lambda rng: _reclaims(12, most_gpus=2),
                 NOT_THE_EXAMPLE,
-                plans_of("server_fraction", "gpu_fraction"),
+                scope="clusters with up to 12 places (jobs times servers) of 0 to 2 GPUs and no empty server, up to "
+                "numbering, with every demand above 1",
+                assumes=_all_in_use,
+                plans=plans_of("server_fraction", "gpu_fraction"),
             ),
         ),
     ),

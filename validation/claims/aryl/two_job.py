@@ -10,6 +10,7 @@ import numpy as np
 
 from heuristics.aryl.two_job import closed_form
 from instances.aryl.two_job import ArylTwoJob, ArylTwoJobPlan, smaller_maximum_first, smaller_workload_first
+from validation.claims.assumed import only
 from validation.claims.claim import Claim, Reading
 from validation.claims.plans import OPTIMAL, better_than, optimal_plan, plans_of
 from validation.claims.words import listed
@@ -123,7 +124,21 @@ def _smaller_first_is_best(instance: ArylTwoJob) -> str | None:
 WITHIN = "linear scaling, whole GPUs, no queueing, the survivor at its maximum, and formula (2)."
 """Assumptions of Appendix C."""
 
-_claim = partial(Claim, exhaustive=True, assumptions=WITHIN, relaxed="")
+
+def _within_formula_2(instance: ArylTwoJob) -> bool:
+    """Return whether both jobs have work, and formula (2) holds: minima below all GPUs, maxima above, each below."""
+    least, most = instance.min_gpus, instance.max_gpus
+    bounds = least.sum() < instance.num_gpus < most.sum() and most.max() < instance.num_gpus
+    return bool((instance.workloads > 0).all() and bounds and (least < most).all())
+
+
+def _equal_within_formula_2(instance: ArylTwoJob) -> bool:
+    """Return whether two jobs of equal minima and maxima have different work, and formula (2) holds."""
+    alike = all(len(set(bound.tolist())) == 1 for bound in (instance.min_gpus, instance.max_gpus))
+    return alike and len(set(instance.workloads.tolist())) == 2 and _within_formula_2(instance)
+
+
+_claim = partial(Claim, exhaustive=True, assumes=_within_formula_2, ties="by number", assumptions=WITHIN, relaxed="")
 _example = partial(_claim, scope="the example", assumptions="the printed data; a worker counts as a GPU.")
 
 CLAIMS: list[Claim] = [
@@ -138,9 +153,11 @@ CLAIMS: list[Claim] = [
         scope="pairs of jobs of 1 to 6 GPU-seconds on up to 8 GPUs within formula (2)",
         others=(
             Reading(
-                "any minima that leave the favoured job its maximum, on up to 6 GPUs.",
+                "any minima that leave the favoured job its maximum.",
                 breaks=_rule_errs_at_the_maximum,
                 instances=lambda rng: _pairs(6, _any_bounds, equal=True),
+                scope="pairs of jobs of 1 to 6 GPU-seconds on up to 6 GPUs within formula (2)",
+                assumes=_within_formula_2,
             ),
         ),
     ),
@@ -161,10 +178,11 @@ CLAIMS: list[Claim] = [
                 plans=plans_of("closed_form", OPTIMAL),
             ),
             Reading(
-                "minima that keep the favoured job from its maximum are not meant; with the others, on up to 6 GPUs, "
-                "no split is better.",
+                "minima that keep the favoured job from its maximum are not meant; with the others no split is better.",
                 _rule_errs_at_the_maximum,
                 instances=lambda rng: _pairs(6, _any_bounds),
+                scope="pairs of jobs of different work, 1 to 6 GPU-seconds, on up to 6 GPUs within formula (2)",
+                assumes=_within_formula_2,
             ),
         ),
     ),
@@ -186,13 +204,15 @@ CLAIMS: list[Claim] = [
         statement="With the jobs of Table 2 it is best to satisfy job B first, whose running time is the shorter.",
         reading="of all splits, not of the three in Table 3 alone.",
         instances=lambda rng: [smaller_workload_first()],
+        assumes=only(smaller_workload_first()),
         breaks=_smaller_first_errs,
         others=(
             Reading(
-                "of any two jobs of equal minima and equal maxima within formula (2), on up to 10 GPUs, the one of the "
-                "smaller workload.",
+                "of any two jobs of equal minima and equal maxima, the one of the smaller workload.",
                 breaks=_smaller_first_errs,
                 instances=lambda rng: _pairs(10, _equal_bounds),
+                scope="pairs of jobs of different work, 1 to 6 GPU-seconds, on up to 10 GPUs within formula (2)",
+                assumes=_equal_within_formula_2,
             ),
         ),
     ),
@@ -203,6 +223,7 @@ CLAIMS: list[Claim] = [
         "shorter.",
         reading="another split has a smaller average completion time.",
         instances=lambda rng: [smaller_maximum_first()],
+        assumes=only(smaller_maximum_first()),
         breaks=_smaller_first_is_best,
     ),
 ]

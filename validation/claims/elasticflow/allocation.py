@@ -19,7 +19,7 @@ from instances.elasticflow.allocation import (
 from instances.elasticflow.minimum_satisfactory_share import MinimumSatisfactoryShare
 from instances.elasticflow.sharing import SlotPlan
 from validation.claims.claim import Claim, Reading
-from validation.claims.elasticflow.sharing import ALIKE, alike
+from validation.claims.elasticflow.sharing import ALIKE, alike, have_rising_curves
 from validation.claims.plans import OPTIMAL, better_than, plans_of
 from validation.claims.ties import every_way
 from validation.testing.second_opinion import optimum
@@ -178,6 +178,8 @@ _claim = partial(
     instances=lambda rng: alike(ElasticFlowAllocation),
     scope=ALIKE,
     exhaustive=True,
+    assumes=have_rising_curves,
+    ties="every way",
     assumptions=_KEPT,
     relaxed="",
 )

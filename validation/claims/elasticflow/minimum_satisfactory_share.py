@@ -18,7 +18,14 @@ from instances.elasticflow.minimum_satisfactory_share import MinimumSatisfactory
 from instances.elasticflow.sharing import DeadlineJobs, SlotPlan
 from instances.schema import FloatArray, IntArray
 from validation.claims.claim import Claim, Reading
-from validation.claims.elasticflow.sharing import ALIKE, alike, sets
+from validation.claims.elasticflow.sharing import (
+    ALIKE,
+    alike,
+    have_concave_curves,
+    have_linear_curves,
+    have_rising_curves,
+    sets,
+)
 from validation.claims.plans import OPTIMAL, better_than, plans_of
 from validation.testing.second_opinion import optimum
 from validation.testing.transform import take
@@ -104,6 +111,7 @@ _theorem_1 = partial(
     scope="up to 3 jobs of linear curves of 1 to 3 iterations per GPU and slot, with deadlines of 1 slot, or of 1 or 2 "
     "where they are 2 at most, on up to 2 GPUs",
     exhaustive=True,
+    assumes=have_linear_curves,
     assumptions=_LINEAR_KEPT,
     relaxed="",
 )
@@ -257,6 +265,7 @@ _claim = partial(
     instances=lambda rng: alike(MinimumSatisfactoryShare),
     scope=ALIKE,
     exhaustive=True,
+    assumes=have_rising_curves,
     assumptions=_KEPT,
     relaxed="",
 )
@@ -265,6 +274,7 @@ _decides = partial(
     statement="If a job finds no number of GPUs, then not all of the jobs can meet their deadlines: progressive "
     "filling decides whether they can.",
     breaks=_finds_none,
+    ties="every way",
 )
 _FORWARDS = Reading(
     "the same, with slots filled from the first one to the deadline.", partial(_finds_none, method=_forwards)
@@ -275,9 +285,11 @@ _PROGRESSIVE_FILLING = [
         name="progressive_filling_keeps_deadlines",
         statement="Jobs that admission control admits meet their deadlines.",
         reading="whatever plan Algorithm 1 finds does all the work in time on the GPUs there are.",
+        assumes=have_concave_curves,
         assumptions=_FLAT_TOO,
         instances=lambda rng: itertools.chain(alike(MinimumSatisfactoryShare), _concave(2)),
         breaks=_late,
+        ties="by number",
         scope=ALIKE + "; up to 2 jobs of concave curves whose first GPU does 1 or 2 iterations per slot, with "
         "deadlines of 1 or 2 slots, on up to 2 GPUs",
     ),
@@ -292,6 +304,7 @@ _PROGRESSIVE_FILLING = [
         name="progressive_filling_complete_linear",
         reading="with linear curves, from which the text takes its intuition, it finds a plan of whole GPUs whenever "
         "there is one.",
+        assumes=have_linear_curves,
         assumptions=_LINEAR_KEPT,
         instances=lambda rng: itertools.chain(_linear(2, 2, 2), _linear(3, 3, 1, fewest_jobs=3)),
         scope="up to 2 jobs of linear curves of 1 or 2 iterations per GPU and slot, with deadlines of 1 or 2 slots, or "
@@ -301,6 +314,7 @@ _PROGRESSIVE_FILLING = [
     _decides(
         name="progressive_filling_complete_one_job",
         reading="for a job that has the cluster to itself, it finds a plan whenever there is one.",
+        assumes=have_concave_curves,
         assumptions=_FLAT_TOO,
         instances=lambda rng: _concave(1, 4, 3),
         scope="a job of a concave curve whose first GPU does 1 or 2 iterations per slot, with a deadline of 1 to 3 "
@@ -313,11 +327,13 @@ _PROGRESSIVE_FILLING = [
         reading="of each job by itself: on what the jobs before it have left, no other plan for it takes fewer "
         "GPU-slots.",
         breaks=_one_job_wastes,
+        ties="by number",
         others=(
             Reading(
                 "of all jobs together: where Algorithm 1 finds a plan, no other plan takes fewer GPU-slots, at least "
                 "for some way of breaking ties between deadlines.",
                 _wastes,
+                ties="every way",
                 plans=plans_of("progressive_filling", OPTIMAL),
             ),
         ),
@@ -329,6 +345,8 @@ _PROGRESSIVE_FILLING = [
         reading="the levels of Algorithm 1 are powers of two, and min() is rounded down to one.",
         assumptions="concave curves of which only powers of two are used; the cluster's number of GPUs is a power of "
         "two, as in the paper.",
+        assumes=have_concave_curves,
+        ties="by number",
         instances=lambda rng: _concave_on_four(),
         breaks=partial(_other_numbers, rounded=True),
         scope="up to 2 jobs whose first GPU does 1 or 2 iterations per slot, on a concave curve, with a deadline of "

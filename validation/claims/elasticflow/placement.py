@@ -11,6 +11,7 @@ import numpy as np
 from heuristics.elasticflow.placement import buddy_repack
 from instances.aryl.placement import ArylPlacement
 from instances.elasticflow.placement import ElasticFlowPlacement
+from validation.claims.assumed import power_of_two
 from validation.claims.claim import Claim, Reading
 from validation.claims.plans import plans_of
 from validation.testing.second_opinion import optimum
@@ -121,29 +122,65 @@ def _anywhere(num_gpus: int) -> Iterator[ElasticFlowPlacement]:
 
 
 def _wider(instance: ElasticFlowPlacement, *, smallest: bool) -> str | None:
-    """Describe how the new job is spread over more of the tree than it had to be."""
+    """Describe how the new job's GPUs are spread over a wider part of the tree than they had to be.
+
+    Of the subtrees with room that leave the fewest GPUs over, the smallest is taken, or the one that suits the job
+    least; within it the job gets the GPUs that are closest to each other.
+    """
     idle = np.ones(instance.num_gpus, bool)
     idle[instance.previous_offsets[instance.running].astype(int)] = False
     size = int(instance.sizes[-1])
-    powers = range(instance.num_gpus.bit_length())
-    blocks = [idle.reshape(-1, 2**power).sum(axis=1) for power in powers]
-    enough = [
-        (int(free) - size, 2**power) for power, row in zip(powers, blocks, strict=True) for free in row if free >= size
+    subtrees = [
+        range(start, start + width)
+        for width in (2**power for power in range(instance.num_gpus.bit_length()))
+        for start in range(0, instance.num_gpus, width)
     ]
-    spare = min(enough)[0]
-    best = [width for left, width in enough if left == spare]
-    taken, narrowest = (min(best) if smallest else max(best)), min(width for _, width in enough)
-    return f"the job gets a subtree of {taken} GPUs, one of {narrowest} would do" if taken > narrowest else None
+    room = [tree for tree in subtrees if idle[tree].sum() >= size]
+
+    def spread(tree: range) -> int:
+        """Return the size of the smallest subtree of one that has room."""
+        return min(len(one) for one in room if tree.start <= one.start and one.stop <= tree.stop)
+
+    spare = min(idle[tree].sum() for tree in room)
+    best = [tree for tree in room if idle[tree].sum() == spare]
+    taken = min(best, key=len) if smallest else max(best, key=spread)
+    got, narrowest = spread(taken), min(map(len, room))
+    if got == narrowest:
+        return None
+    return f"the job's GPUs are spread over a subtree of {got} GPUs, one of {narrowest} would do"
+
+
+def _beside_single_gpus(instance: ElasticFlowPlacement) -> bool:
+    """Return whether a new job of a power of two of GPUs comes to a tree of jobs of one GPU each, with room for it."""
+    running, sizes = instance.running, instance.sizes
+    return (
+        power_of_two(instance.num_gpus)
+        and running.tolist() == [True] * (instance.num_jobs - 1) + [False]
+        and bool((sizes[:-1] == 1).all())
+        and power_of_two(int(sizes[-1]))
+        and int(sizes.sum()) <= instance.num_gpus
+    )
+
+
+def _enough_gpus(instance: ElasticFlowPlacement) -> bool:
+    """Return whether jobs have powers of two of GPUs, no more than there are."""
+    return all(map(power_of_two, instance.sizes.tolist())) and int(instance.sizes.sum()) <= instance.num_gpus
+
+
+def _a_whole_tree(instance: ElasticFlowPlacement) -> bool:
+    """Return whether jobs have powers of two of GPUs, no more than there are, which is a power of two."""
+    return power_of_two(instance.num_gpus) and _enough_gpus(instance)
 
 
 _NO_TREE = "the GPUs are no whole binary tree, as those of Figure 5 are."
 
-_claim = partial(Claim, source="ElasticFlow, section 4.3", exhaustive=True, relaxed="")
+_claim = partial(Claim, source="ElasticFlow, section 4.3", exhaustive=True, relaxed="", ties="by number")
 _buddy = partial(
     _claim,
     statement="Where jobs have powers of two of GPUs and can be migrated, buddy allocation leaves no fragments: a job "
     "is placed whenever there are enough idle GPUs.",
     breaks=_fragmented,
+    assumes=_a_whole_tree,
     assumptions="jobs of powers of two of GPUs, which can be moved; the cluster is a binary tree of servers, as in "
     "Figure 5.",
 )
@@ -167,6 +204,7 @@ CLAIMS: list[Claim] = [
         "the largest power of two that divides it.",
         assumptions="jobs of powers of two of GPUs, which can be moved.",
         relaxed=_NO_TREE,
+        assumes=_enough_gpus,
         instances=lambda rng: _arrivals((3, 5, 6, 7)),
         scope="all blocks of running jobs on 3, 5, 6 and 7 GPUs, and all new jobs for which there are enough idle GPUs",
     ),
@@ -176,6 +214,7 @@ CLAIMS: list[Claim] = [
         "wherever on it.",
         instances=lambda rng: _two_servers((1, 2, 4, 8)),
         breaks=_splits_a_job,
+        ties="",
         scope="two servers of so many GPUs, and all jobs of powers of two up to the server's that have enough GPUs",
         others=(
             Reading(
@@ -184,6 +223,8 @@ CLAIMS: list[Claim] = [
                 "them.",
                 _splits_a_job,
                 lambda rng: _two_servers((3, 5, 6, 7)),
+                scope="two such servers, and all jobs of powers of two up to the server's that have enough GPUs",
+                assumes=_enough_gpus,
                 relaxed=_NO_TREE,
             ),
         ),
@@ -197,10 +238,13 @@ CLAIMS: list[Claim] = [
         "buddy allocation is added.",
         instances=lambda rng: _anywhere(8),
         breaks=partial(_wider, smallest=True),
+        assumes=_beside_single_gpus,
+        ties="every way",
         scope="one server of 8 GPUs in a binary tree, any of them held, and a job of 2 or 4",
         others=(
             Reading(
-                "any of them may be taken, as nothing is said of ties.",
+                "any of them may be taken, as nothing is said of ties: in that which suits the job least it gets the "
+                "GPUs that are closest to each other.",
                 partial(_wider, smallest=False),
                 plans=plans_of("buddy_best_fit"),
             ),

@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from instances.elasticflow.sharing import DeadlineJobs
+from validation.claims.assumed import concave
 
-__all__ = ["ALIKE", "alike", "sets"]
+__all__ = ["ALIKE", "alike", "have_concave_curves", "have_linear_curves", "have_rising_curves", "sets"]
 
 Jobs = TypeVar("Jobs", bound=DeadlineJobs[Any])
 
@@ -50,6 +51,26 @@ ALIKE = (
     "on 2 GPUs"
 )
 """Description of these."""
+
+
+def have_rising_curves(jobs: DeadlineJobs[Any]) -> bool:
+    """Return whether all jobs have iterations left, and concave curves that rise with every GPU."""
+    return _with_work(jobs) and concave(jobs.throughputs, strictly_rising=True)
+
+
+def have_concave_curves(jobs: DeadlineJobs[Any]) -> bool:
+    """Return whether all jobs have iterations left, and concave curves, which may end flat."""
+    return _with_work(jobs) and concave(jobs.throughputs)
+
+
+def have_linear_curves(jobs: DeadlineJobs[Any]) -> bool:
+    """Return whether all jobs have iterations left, and do as much on each further GPU as on the first."""
+    gains = np.diff(jobs.throughputs, axis=1)
+    return have_rising_curves(jobs) and bool((gains == gains[:, :1]).all())
+
+
+def _with_work(jobs: DeadlineJobs[Any]) -> bool:
+    return bool((jobs.iterations > 0).all())
 
 
 def _of_curves(
