@@ -32,6 +32,8 @@ __all__ = [
     "POLICIES",
     "WIDE",
     "Family",
+    "are_drawn",
+    "can_be",
     "drawn",
     "of_family",
 ]
@@ -71,6 +73,8 @@ class Family:
     most_types : int
     workers : tuple of int
         Workers that a type can have.
+
+    Instances that cannot be (:func:`can_be`) are left out.
     """
 
     policy: type[Sharing]
@@ -96,9 +100,25 @@ class Family:
                 fields: dict[str, Any] = {name: np.array([c[i] for c in cols]) for i, name in enumerate(types)}
                 fields |= {name: np.array([r[i] for r in rows]) for i, name in enumerate(self.jobs)}
                 fields["throughputs"] = np.array([r[len(self.jobs) :] for r in rows], float)
-                # Jobs that fit nowhere say nothing of a policy.
-                if np.all(fields.get("scale_factors", 1) <= fields["num_workers"].max()):
-                    yield self.policy(**fields)
+                instance = self.policy(**fields)
+                if can_be(instance):
+                    yield instance
+
+    def has(self, instance: Sharing) -> bool:
+        """Return whether the numbers are those of the scope, and all jobs have work, fit and have a possible past."""
+        return (
+            type(instance) is self.policy
+            and 1 <= instance.num_jobs <= self.most_jobs
+            and instance.num_types <= self.most_types
+            and not len(instance.pairs)
+            and set(instance.throughputs.ravel().tolist()) <= set(self.speeds)
+            and set(instance.num_workers.tolist()) <= set(self.workers)
+            and all(
+                set(getattr(instance, name).tolist()) <= set(values)
+                for name, values in (*self.jobs.items(), *self.types.items())
+            )
+            and can_be(instance)
+        )
 
     @property
     def scope(self) -> str:
@@ -109,6 +129,17 @@ class Family:
         workers = f"{'one type' if self.most_types == 1 else 'one or two types'} of {_or(self.workers)} workers"
         numbering = "in every order" if self.ordered else "up to numbering"
         return ", ".join([f"{speeds} on {workers}", *further, numbering])
+
+
+def can_be(instance: Sharing) -> bool:
+    """Return whether all jobs have work, run on a type that they fit, and have a past only if they have been there."""
+    fits = instance.scale_factors[:, None] <= instance.num_workers[instance.pools]
+    runs = bool((fits & (instance.throughputs > 0)).any(axis=1).all())
+    works = not isinstance(instance, SharingWithSteps) or bool((instance.steps > 0).all())
+    past = not isinstance(instance, FinishTimeFairness) or bool(
+        ((instance.elapsed > 0) | (instance.isolated_elapsed == 0)).all()
+    )
+    return runs and works and past
 
 
 def _draw(
@@ -144,7 +175,8 @@ def _draw(
     if issubclass(policy, SharingWithSteps):
         fields["steps"] = rng.integers(1, 61, n).astype(float)
     if issubclass(policy, FinishTimeFairness):
-        fields["elapsed"], fields["isolated_elapsed"] = rng.integers(0, 61, (2, n)).astype(float)
+        elapsed, isolated = rng.integers(0, 61, (2, n)).astype(float)
+        fields["elapsed"], fields["isolated_elapsed"] = elapsed, np.where(elapsed > 0, isolated, 0.0)
     if issubclass(policy, PricedSharing):
         fields["costs"] = rng.integers(1, 6, k).astype(float)
         if slos:
@@ -160,6 +192,15 @@ def drawn(*policies: type[Sharing], **options: Any) -> Callable[[np.random.Gener
             yield _draw(policy, rng, **options)
 
     return instances
+
+
+def are_drawn(instance: Sharing) -> bool:
+    """Return whether up to 5 jobs on up to 3 types have work, run on a type that they fit, and have a possible past."""
+    whole = all(
+        (array[np.isfinite(array)] % 1 == 0).all()
+        for array in (instance.throughputs, instance.pair_throughputs, getattr(instance, "steps", np.zeros(1)))
+    )
+    return 1 <= instance.num_jobs <= 5 and instance.num_types <= 3 and whole and can_be(instance)
 
 
 DRAWN_ON_ONE_TYPE = "random jobs, up to 5 of up to 4 workers on up to 4 of one type"
@@ -182,7 +223,7 @@ FAMILY_ASSUMPTIONS = (
 
 def of_family(family: Family, **told: Any) -> Claim:
     """Return a claim that is tried on all instances of a family."""
-    made = {"assumptions": FAMILY_ASSUMPTIONS, "relaxed": "", **told}
+    made = {"assumptions": FAMILY_ASSUMPTIONS, "relaxed": "", "assumes": family.has, **told}
     return Claim(instances=family.instances, scope=family.scope, exhaustive=True, **made)
 
 

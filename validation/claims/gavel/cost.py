@@ -7,7 +7,7 @@ import numpy as np
 from instances.base import agree
 from instances.gavel.cost import Cost
 from validation.claims.claim import Claim
-from validation.claims.gavel.clusters import DRAWN, DRAWN_ASSUMPTIONS, Family, drawn
+from validation.claims.gavel.clusters import DRAWN, DRAWN_ASSUMPTIONS, Family, are_drawn, drawn
 from validation.claims.gavel.optima import attained
 from validation.claims.gavel.properties import job_incentive, objective_incentive
 
@@ -36,6 +36,7 @@ CLAIMS: list[Claim] = [
         reading="one such program is enough, after Charnes and Cooper; without SLOs its optimum is the best ratio of a "
         "single row and type.",
         instances=drawn(Cost),
+        assumes=are_drawn,
         breaks=_not_one_program,
         scope=DRAWN,
         assumptions=DRAWN_ASSUMPTIONS,

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from instances.gavel.fifo import Fifo
+from instances.gavel.fifo import Fifo, near_tie
 from instances.gavel.sharing import Allocation, Sharing
-from validation.claims.claim import Claim
-from validation.claims.gavel.clusters import Family
+from validation.claims.claim import Claim, Reading
+from validation.claims.gavel.clusters import Family, can_be, drawn
+from validation.claims.gavel.optima import best_of_the_optima
 from validation.claims.gavel.properties import homogeneous, job_incentive, objective_incentive
+from validation.claims.plans import OPTIMAL, plans_of
+from validation.kernel.gaps import beats
 
 __all__ = ["CLAIMS"]
 
@@ -38,8 +43,41 @@ _SMALL = Family(Fifo, 3, (1, 2), ordered=True)
 _ONE_WORKER = Family(Fifo, 4, (1, 2), ordered=True, most_types=1, workers=(1, 2, 3))
 _WIDE = Family(Fifo, 4, (1, 2), jobs={"scale_factors": (1, 2, 3)}, ordered=True, most_types=1, workers=(1, 2, 3))
 
+
+def _first_job_later(instance: Fifo) -> str | None:
+    """Describe how every optimal allocation makes the first job slower than its part of an equal split does."""
+    worth = np.zeros_like(instance.throughputs)
+    worth[0] = 1.0
+    found = best_of_the_optima(instance, worth)
+    fastest, isolated = float(instance.throughput(found)[0]), float(instance.isolated_throughputs[0])
+    if not beats("max", isolated, fastest):
+        return None
+    return (
+        f"the first job has at most {fastest:.6g} steps/s in any optimal allocation, the split gives it {isolated:.6g}"
+    )
+
+
+def _near_tie_first(rng: np.random.Generator) -> Iterator[Sharing]:
+    """Yield the worked example, then random jobs of one worker."""
+    yield near_tie()
+    yield from drawn(Fifo, wide=False, pairs=False)(rng)
+
+
 CLAIMS: list[Claim] = [
-    objective_incentive(Fifo),
+    objective_incentive(
+        Fifo,
+        others=(
+            Reading(
+                "of the metric that the section names for FIFO, the completion time of the first job: some optimal "
+                "allocation makes it no slower than X_isolated does.",
+                _first_job_later,
+                _near_tie_first,
+                scope="a worked example, then random jobs, up to 5 of one worker on up to 3 types",
+                assumes=can_be,
+                plans=plans_of("isolated", OPTIMAL),
+            ),
+        ),
+    ),
     job_incentive(_SMALL),
     homogeneous(
         "fifo",

@@ -12,7 +12,7 @@ from formulations.gavel.sharing import SharingProgram
 from heuristics.gavel.finish_time_fairness import same_ratio
 from instances.gavel.finish_time_fairness import FinishTimeFairness
 from validation.claims.claim import Claim, Reading
-from validation.claims.gavel.clusters import Family, of_family
+from validation.claims.gavel.clusters import Family, can_be, of_family
 from validation.claims.gavel.optima import attained, missed
 from validation.claims.gavel.properties import homogeneous, job_incentive, objective_incentive
 from validation.claims.plans import OPTIMAL, plans_of
@@ -78,6 +78,8 @@ CLAIMS: list[Claim] = [
                 "are whole, as that of a linear program is.",
                 _no_fraction,
                 _with_a_past,
+                scope="two jobs of 1 to 3 steps on one worker, which have waited for 0 to 2 s",
+                assumes=can_be,
                 plans=plans_of(OPTIMAL),
             ),
         ),

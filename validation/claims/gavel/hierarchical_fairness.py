@@ -10,6 +10,7 @@ from instances.base import agree
 from instances.gavel.hierarchical_fairness import HierarchicalAllocation, HierarchicalFairness, four_jobs
 from instances.gavel.max_min_fairness import MaxMinFairness
 from instances.schema import FloatArray
+from validation.claims.assumed import only
 from validation.claims.claim import Claim, Reading
 from validation.claims.gavel.clusters import Family, of_family
 from validation.claims.gavel.optima import attained
@@ -95,8 +96,9 @@ CLAIMS: list[Claim] = [
         source="Gavel, section 4.3",
         statement="Water filling can be used for the fairness policy of section 4.1 too, where it improves the jobs "
         "that are not bottlenecked.",
-        reading="with one entity, it does not lower the least level that max-min fairness attains.",
-        breaks=_lower_first_level,
+        reading="with one entity, it does not lower the least level that max-min fairness attains, and leaves no job "
+        "throughput that it could have at no other's expense.",
+        breaks=lambda instance: _lower_first_level(instance) or wasteful(instance),
     ),
     Claim(
         name="water_filling_example",
@@ -105,6 +107,8 @@ CLAIMS: list[Claim] = [
         "after one iteration, and in the next the others are given full GPUs.",
         reading="all end at 1, by the printed steps, whatever optimum of a step is taken, and by levels.",
         instances=lambda rng: [four_jobs()],
+        assumes=only(four_jobs()),
+        ties="every way",
         breaks=_example,
         scope="the example",
         exhaustive=True,
@@ -115,11 +119,11 @@ CLAIMS: list[Claim] = [
         _WEIGHTED,
         name="water_filling_by_weight",
         source="Gavel, section 4.3",
-        statement="Water filling raises all parties at equal rates by weight until one is saturated, and the final "
-        "allocation satisfies the policies.",
+        statement="Water filling raises all parties at equal rates by weight until one is saturated.",
         reading="each step starts from the levels that the weights have given so far: on one type, jobs end where "
         "filling by hand does.",
         breaks=_filled_by_hand,
+        ties="every way",
         others=(
             Reading(
                 "each step starts from the throughputs that jobs had in the step before, as t_m is printed, whichever "

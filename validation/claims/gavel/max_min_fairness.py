@@ -12,6 +12,7 @@ from heuristics.gavel.sharing import heterogeneity_agnostic
 from instances.gavel.max_min_fairness import MaxMinFairness
 from instances.gavel.sharing import Allocation, Sharing
 from instances.schema import FloatArray
+from validation.claims.assumed import only
 from validation.claims.claim import Claim, Reading
 from validation.claims.gavel.clusters import (
     DRAWN,
@@ -20,6 +21,7 @@ from validation.claims.gavel.clusters import (
     POLICIES,
     WIDE,
     Family,
+    are_drawn,
     drawn,
     of_family,
 )
@@ -111,6 +113,8 @@ CLAIMS: list[Claim] = [
         reading="of max-min fairness, by one case: a job that reports 4 and 2 steps/s in place of 4 and 1 makes more "
         "steps in truth, under every optimal allocation, than under any when it is honest.",
         instances=lambda rng: [_USERS],
+        assumes=only(_USERS),
+        ties="every way",
         breaks=_no_gain,
         scope="two jobs on two types of 1 and 2 workers",
         exhaustive=True,
@@ -125,6 +129,7 @@ CLAIMS: list[Claim] = [
         reading="of the objective, of each of the eight policies: adding the pairs, whatever they make, does not "
         "worsen the optimum.",
         instances=drawn(*POLICIES, slos=True),
+        assumes=are_drawn,
         breaks=_colocation_hurts,
         scope=f"the policies in turn; {DRAWN}, and for the cost policies SLOs",
         assumptions=DRAWN_ASSUMPTIONS,

@@ -58,7 +58,7 @@ def _optimal(instance: Sharing, program: SharingProgram, value: float, job: int)
         first = program.subset("FIRST", np.array([job]))
         attains = value / instance.steps[first] * program.throughput[first] >= 1.0
     elif isinstance(instance, Fifo):
-        attains = (instance.worths * program.throughput).sum() == value
+        attains = (instance.worths * program.throughput).sum() >= value
     elif isinstance(instance, TotalThroughput):
         attains = program.throughput.sum() == value
     elif isinstance(instance, ThroughputPerDollar):
@@ -92,8 +92,8 @@ def fairest_optimum(instance: Sharing) -> tuple[float, Allocation] | None:
     return max(((_least_share(instance, each), each) for each in found), key=lambda each: each[0])
 
 
-def best_of_the_optima(instance: MaxMinFairness, worth: FloatArray) -> Allocation:
-    """Return the max-min fair allocation of the greatest total of (n, k) ``worth`` times throughput."""
+def best_of_the_optima(instance: MaxMinFairness | Fifo, worth: FloatArray) -> Allocation:
+    """Return the optimal allocation of the greatest total of (n, k) ``worth`` times throughput."""
     value, _ = attained(instance)
     program = SharingProgram(instance)
     # A hair less, so that rounding leaves an allocation.

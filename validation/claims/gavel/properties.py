@@ -19,6 +19,7 @@ from validation.claims.gavel.clusters import (
     DRAWN_ON_ONE_TYPE,
     FAMILY_ASSUMPTIONS,
     Family,
+    are_drawn,
     drawn,
     of_family,
 )
@@ -81,8 +82,8 @@ _SPLIT = (
 )
 
 
-def objective_incentive(policy: type[Sharing], *, slos: bool = False) -> Claim:
-    """Return the claim of a policy's sharing incentive of the objective."""
+def objective_incentive(policy: type[Sharing], *, slos: bool = False, others: tuple[Reading, ...] = ()) -> Claim:
+    """Return the claim of a policy's sharing incentive of the objective, with ``others`` of its readings."""
     without = "with SLOs that can be met" if slos else "without SLOs"
     about = _about(policy, without if issubclass(policy, PricedSharing) else "")
     whatever = f"{about}. {_SPLIT}."
@@ -93,12 +94,24 @@ def objective_incentive(policy: type[Sharing], *, slos: bool = False) -> Claim:
         "split is a feasible solution.",
         reading=f"{about}. {_SPLIT}; it counts where it meets the SLOs." if slos else whatever,
         instances=drawn(policy, slos=slos),
+        assumes=are_drawn,
+        by=_stated_by(policy),
         breaks=_below_feasible_split if slos else _below_isolation,
         scope=DRAWN + (", half of them with SLOs of 1 to 60 s" if slos else ""),
         assumptions=DRAWN_ASSUMPTIONS,
         relaxed="",
         plans=plans_of("isolated", OPTIMAL),
-        others=(Reading(f"{whatever[:-1]}; it counts even where it misses SLOs.", _below_isolation),) if slos else (),
+        others=(Reading(f"{whatever[:-1]}; it counts even where it misses SLOs.", _below_isolation),)
+        if slos
+        else others,
+    )
+
+
+def _stated_by(policy: type[Sharing]) -> str:
+    """Return who states of a policy what section 4.4 states of all of them, where that is not the paper."""
+    unprinted = policy is ThroughputPerDollar
+    return (
+        "the library: the policy is in the released code only, and section 4.4 speaks of Gavel's" if unprinted else ""
     )
 
 
@@ -120,6 +133,7 @@ def job_incentive(family: Family, suffix: str = "", jobs: str = "") -> Claim:
         reading=f"of the objective, as the section argues it: under {about}, the optimum is at least as good as under "
         "X_isolated.",
         breaks=_below_isolation,
+        by=_stated_by(family.policy),
         others=(
             Reading(
                 "of each user, as the work that the section cites for the term has it; each job is a user: under "
@@ -177,6 +191,7 @@ def homogeneous(
         breaks=partial(_differs, baseline=baseline),
         scope=DRAWN_ON_ONE_TYPE if family is None else family.scope,
         exhaustive=family is not None,
+        assumes=are_drawn if family is None else family.has,
         assumptions=DRAWN_ASSUMPTIONS if family is None else FAMILY_ASSUMPTIONS,
         relaxed="",
         plans=None if other is None else plans_of(("the baseline", other[0]), OPTIMAL),

@@ -96,7 +96,7 @@ def _starves(instance: Sharing, rule: Rule) -> str | None:
     return f"job {starved[0]} is to run {expected[starved[0]]:.3g} of the last {LONG // 2} rounds, and runs in none"
 
 
-_in_rounds = partial(of_family, assumptions=_ROUNDS_KEPT, relaxed=_SMALL)
+_in_rounds = partial(of_family, assumptions=_ROUNDS_KEPT, relaxed=_SMALL, ties="by number")
 _FORMULA = "f, the time that a row has had on a type over all rows' there (the formula of section 5)."
 
 
@@ -154,6 +154,17 @@ def _rounds(num_types: int, *, ties: bool) -> Callable[[np.random.Generator], It
     return instances
 
 
+def _single_workers(instance: RoundAssignment) -> bool:
+    """Return whether up to 4 jobs of one worker have priorities above 0, no space is shared, and types have workers."""
+    return (
+        1 <= instance.num_jobs <= 4
+        and instance.num_types <= 3
+        and bool((instance.scale_factors == 1).all())
+        and not len(instance.pairs)
+        and bool((instance.priorities > 0).all() and (instance.num_workers > 0).all())
+    )
+
+
 def _assignments(instance: RoundAssignment) -> Iterator[RoundAssignmentPlan]:
     """Yield every assignment of jobs to a type or to none that breaks no rule.
 
@@ -207,7 +218,9 @@ _one_round = partial(
     source="Gavel, section 5",
     statement="A round is solved exactly by the jobs of highest priority if jobs request single accelerators and space "
     "is not shared.",
-    assumptions="jobs of one worker, no space sharing, as the section asks for.",
+    assumes=_single_workers,
+    ties="by number",
+    assumptions="jobs of one worker with priorities, no space sharing, as the section asks for.",
     relaxed="priorities are any whole numbers, not those that a mechanism comes to.",
 )
 
