@@ -155,7 +155,14 @@ def tetris(instance: Tuning, *, durations: ArrayLike | None = None) -> TuningPla
     return greedy_split(instance, order=np.argsort(amounts, kind="stable").tolist())
 
 
-def tune(instance: Tuning, *, greater: str = "any", saturation: float = 0.0, largest_first: bool = True) -> TuningPlan:
+def tune(
+    instance: Tuning,
+    *,
+    greater: str = "any",
+    saturation: float = 0.0,
+    largest_first: bool = True,
+    elsewhere: bool = True,
+) -> TuningPlan:
     """Synergy-Tune: best-case demands where they fit, GPU-proportional shares where they do not.
 
     1. Sort the jobs by GPUs, then CPU cores, then memory of their best-case demands, largest first.
@@ -167,7 +174,8 @@ def tune(instance: Tuning, *, greater: str = "any", saturation: float = 0.0, lar
        greater than their proportional share to that share, until the job fits.  Reverted first are
        jobs on the fewest servers, then those with most CPU cores per GPU, then most memory per GPU.
        A reverted job may need more of one resource than before, and have GPUs on other servers as
-       well: where one of them is now overfull, jobs on it are reverted in the same way.
+       well: where one of them is now overfull, jobs on it are reverted in the same way (ours; as
+       printed, with ``elsewhere=False``, only jobs on the servers that have the job's GPUs are).
 
     The paper calls the jobs to revert in step 4 present by construction.  They are with "any":
     then all that is left on a server is within its share, and so is the job.  With "all" a job
@@ -176,7 +184,8 @@ def tune(instance: Tuning, *, greater: str = "any", saturation: float = 0.0, lar
 
     Guarantee: with "any", the default fair throughputs, splitting allowed and enough GPUs, a
     feasible plan in which every job runs at least as fast as with its GPU-proportional share.
-    Whatever the instance, no server is overfull.  None is known relative to the optimum.
+    Whatever the instance, no server is overfull, unless ``elsewhere`` is False.  None is known relative
+    to the optimum.
     Complexity: O(n (s + r)) for r jobs reverted for a job.
 
     Parameters
@@ -188,6 +197,8 @@ def tune(instance: Tuning, *, greater: str = "any", saturation: float = 0.0, lar
         How much of its greatest throughput a job with its best-case demand may lack, as a fraction.
     largest_first : bool
         The direction of step 1, which is not printed; False begins with the smallest jobs.
+    elsewhere : bool
+        Whether step 4 goes on where a reverted job overfills another server.
 
     References
     ----------
@@ -196,7 +207,8 @@ def tune(instance: Tuning, *, greater: str = "any", saturation: float = 0.0, lar
     """
     if greater not in ("any", "all"):
         raise ValueError(f"greater: got {greater!r}, must be 'any' or 'all'")
-    return _tuned(instance, greater, _Servers(instance), instance.best_case(saturation), largest_first)
+    servers = _Servers(instance, elsewhere=elsewhere)
+    return _tuned(instance, greater, servers, instance.best_case(saturation), largest_first)
 
 
 def _tuned(instance: Tuning, greater: str, servers: _Servers, best: IntArray, largest_first: bool = True) -> TuningPlan:
@@ -305,9 +317,10 @@ def _fractions(instance: Tuning) -> FloatArray:
 class _Servers:
     """The free resources and the jobs of each server."""
 
-    def __init__(self, instance: Tuning, *, balanced: bool = False) -> None:
+    def __init__(self, instance: Tuning, *, balanced: bool = False, elsewhere: bool = True) -> None:
         self.instance = instance
         self.balanced = balanced
+        self.elsewhere = elsewhere
         self.capacity = np.array([instance.server_gpus, instance.server_cpus, instance.server_memory], float)
         self.slack = ROUNDING * self.capacity
         # One row for each resource: free[0] are GPUs.
@@ -406,7 +419,10 @@ class _Servers:
             chosen.append(other)
             saved = self._demand(other, int(self.choices[other])) - self._demand(other, int(share[other]))
             for place, count in self.where[other].items():
-                free.setdefault(place, self.free[:, place].copy())
+                if place not in free:
+                    if not self.elsewhere:
+                        continue
+                    free[place] = self.free[:, place].copy()
                 free[place] += saved * (count / self.instance.gpu_demands[other])
         return chosen
 

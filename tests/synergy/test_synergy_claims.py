@@ -155,8 +155,16 @@ def test_tune_is_compared_with_the_first_program() -> None:
     """Twice as long for one of two jobs is half as much again on average; its throughput is a quarter less."""
     instance = one_round()
     assert tuning._relative_times(instance, np.array([1, 0])).tolist() == [0.5, 1]
-    assert tuning._later(instance) == "the jobs take 1 on average, with the first program 0.75: 33% more"
-    assert tuning._less(instance) == "it trains at 2 in all, the best allocation at 3: 33.3% are lost"
+    assert tuning._times_less_late(instance) == pytest.approx(1.1 * 0.75 / 1)
+    assert tuning._times_more(instance) == pytest.approx(2 / (0.9 * 3))
+
+
+def test_a_reverted_job_can_overfill_another_server() -> None:
+    instance = tuning._overfull_elsewhere()
+    printed, built = of_tune.tune(instance, elsewhere=False), of_tune.tune(instance)
+    assert [str(broken) for broken in instance.violations(printed)] == ["server_cpus[0] by 2"]
+    assert instance.violations(built) == []
+    assert not instance.skipped(built).any()
 
 
 def one_round() -> Tuning:

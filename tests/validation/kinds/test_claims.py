@@ -24,13 +24,15 @@ from instances.aryl.elastic_allocation import ElasticAllocation
 from instances.aryl.placement import ArylPlacement, ArylPlacementPlan
 from instances.aryl.reclaim import Reclaim
 from instances.aryl.reclaim import generate as generate_reclaim
-from instances.files import problems
+from instances.files import load, problems
 from validation import StudyError, cli
 from validation.claims.aryl import base_allocation, elastic_allocation, placement, reclaim, two_job
 from validation.kinds.claim_pages import write_pages
-from validation.kinds.claims import Claim, Reading, claims, examine, papers
+from validation.kinds.claims import Claim, OnAverage, Reading, claims, examine, papers
 
 from ...claims import cluster, every, optimum
+
+DOCS = Path(__file__).parents[3] / "docs"
 
 # --- the frame, on made-up claims -----------------------------------------------------------------
 
@@ -63,7 +65,7 @@ def test_a_search_without_end_stops_at_the_number_asked_for() -> None:
     verdict = examine(claim(growing()), instances=7)
     assert (verdict.held, verdict.tried, verdict.exhausted) == (True, 7, False)
     assert verdict.counterexample is None
-    assert verdict.text == "held on 7 instances"
+    assert (verdict.outcome, verdict.text) == ("not refuted", "not refuted in 7 instances")
 
 
 def test_a_search_without_end_stops_by_itself() -> None:
@@ -75,7 +77,7 @@ def test_an_exhaustive_search_tries_all() -> None:
     finite = claim([cluster(1)] * (frame.RANDOM_INSTANCES + 1), exhaustive=True)
     verdict = examine(finite)
     assert (verdict.tried, verdict.exhausted) == (frame.RANDOM_INSTANCES + 1, True)
-    assert verdict.text == f"held on all {frame.RANDOM_INSTANCES + 1} instances"
+    assert (verdict.outcome, verdict.text) == ("holds", f"holds on all {frame.RANDOM_INSTANCES + 1} instances")
 
 
 @pytest.mark.parametrize(("limit", "exhausted", "said"), [(3, False, "the first 3"), (4, True, "all 4")])
@@ -90,12 +92,51 @@ def test_a_search_without_instances_has_no_verdict() -> None:
 
 
 def test_a_counterexample_is_shrunk_and_says_how_it_breaks_the_claim() -> None:
-    verdict = examine(claim([cluster(2), cluster(9)], most_jobs=3))
+    verdict = examine(claim([cluster(2), cluster(9)], most_jobs=3, assumes=anything))
     assert not verdict.held
     assert verdict.tried == 2
     assert verdict.counterexample == Reclaim(hosts=np.zeros((4, 1), bool), gpus=np.zeros((4, 1), int), demand=0)
     assert verdict.why == "4 jobs"
     assert verdict.text == "refuted: 4 jobs"
+
+
+def anything(instance: Reclaim) -> bool:
+    """Return whether it is an instance at all."""
+    return True
+
+
+def on_three_servers(instance: Reclaim) -> bool:
+    """Return whether there are three servers, none of them empty."""
+    return instance.num_servers == 3 and bool(instance.hosts.any(axis=0).all())
+
+
+def test_a_counterexample_is_shrunk_to_what_the_claim_assumes() -> None:
+    verdict = examine(claim([cluster(9)], most_jobs=3, assumes=on_three_servers))
+    assert verdict.counterexample is not None
+    assert verdict.counterexample.num_jobs == 4
+    assert on_three_servers(verdict.counterexample)
+    assert examine(claim([cluster(9)], most_jobs=3)).counterexample == cluster(9)
+
+
+def test_a_search_keeps_to_what_the_claim_assumes() -> None:
+    with pytest.raises(StudyError, match="'few_jobs': instance 2 of its search is not one that it assumes"):
+        examine(claim([cluster(1), cluster(1, 4)], assumes=on_three_servers))
+
+
+@pytest.mark.parametrize(
+    ("factors", "held"), [([0.5, 0.6, 0.9], False), ([0.5, 1.5, 1.1], True), ([1.5, 2.0, 3.0], True)]
+)
+def test_averages_come_with_an_interval_and_how_many(factors: list[float], held: bool) -> None:
+    said = iter(factors)
+    verdict = examine(claim([cluster(n) for n in (1, 2, 3)], breaks=OnAverage(lambda instance: next(said), "sooner")))
+    assert (verdict.held, verdict.tried, verdict.counterexample) == (held, 3, None)
+    mean = float(np.exp(np.mean(np.log(factors))))
+    assert verdict.why.startswith(f"{mean:.3g} times sooner on average (95% interval ")
+    assert verdict.why.endswith(f"sooner on {sum(factor > 1 for factor in factors)} of 3")
+    # Of three factors every resample is an average of some of them: the ends are the extremes, or next to them.
+    low, high = (float(end) for end in re.findall(r"interval (\S+) to (\S+)\)", verdict.why)[0])
+    assert min(factors) * 0.99 <= low <= mean <= high <= max(factors) * 1.01
+    assert verdict.outcome == ("not refuted" if held else "refuted")
 
 
 @pytest.mark.parametrize("changes", [{"exhaustive": True}, {"shrink": False}])
@@ -124,8 +165,8 @@ def test_the_time_for_a_search_is_limited() -> None:
 
 @pytest.mark.usefixtures("clock")
 def test_the_time_for_shrinking_is_limited() -> None:
-    hurried = examine(claim([cluster(9)], most_jobs=3), seconds=2)
-    patient = examine(claim([cluster(9)], most_jobs=3), seconds=1000)
+    hurried = examine(claim([cluster(9)], most_jobs=3, assumes=anything), seconds=2)
+    patient = examine(claim([cluster(9)], most_jobs=3, assumes=anything), seconds=1000)
     assert hurried.counterexample is not None
     assert patient.counterexample is not None
     assert hurried.counterexample.num_jobs > patient.counterexample.num_jobs == 4
@@ -155,6 +196,9 @@ def test_a_verdict_as_json() -> None:
         "outcome": "refuted",
         "reading": "small is few jobs.",
         "relaxed": "",
+        "by": "",
+        "ties": "",
+        "exhaustive": True,
         "held": False,
         "tried": 2,
         "exhausted": False,
@@ -179,10 +223,10 @@ def test_a_verdict_in_words() -> None:
     assert max(map(len, lines)) <= 100
     assert instances.read(json.loads(content)) == cluster(2)
     assert str(examine(claim([cluster(1)], reading=""))).splitlines() == [
-        "held: few_jobs (Nobody, section 1)",
+        "not refuted: few_jobs (Nobody, section 1)",
         "    Clusters are small.",
         "    Assumptions kept: jobs are whole.",
-        "    Tried on all 1: made up",
+        "    Tried on 1: made up",
     ]
 
 
@@ -226,7 +270,7 @@ def no_jobs(instance: Reclaim) -> str:
     [
         (1, few_servers, "depends on the reading"),
         (9, no_jobs, "depends on the reading"),
-        (9, few_servers, "held"),
+        (9, few_servers, "holds"),
         (1, no_jobs, "refuted"),
     ],
 )
@@ -293,14 +337,37 @@ def test_claim(paper: str, tested: Claim) -> None:
     assert tested.statement
     assert tested.scope
     assert all(reading.text != tested.reading for reading in tested.others)
+    assert all(read.assumes and read.assumes.__doc__ for read in (tested, *frame._readings(tested)))
     verdict = examine(tested, instances=25, seconds=0.2)
     assert 1 <= verdict.tried <= 25
+    if isinstance(tested.breaks, OnAverage):
+        assert verdict.counterexample is None
+        assert re.search(r"interval .* on \d+ of \d+$", verdict.why)
+        return
     assert verdict.held == (verdict.counterexample is None)
     assert verdict.held == (not verdict.why)
     if verdict.counterexample is not None:
         again = instances.read(json.loads(json.dumps(verdict.to_dict()))["counterexample"])
         assert again == verdict.counterexample
         assert tested.breaks(again) == verdict.why
+        assert tested.assumes is not None
+        assert tested.assumes(again)
+
+
+STORED = [(path, load(path)) for path in sorted((DOCS / "claims").rglob("*.json"))]
+
+
+def test_stored_counterexamples_keep_what_their_claims_assume_and_break_them() -> None:
+    found = {each.name: each for each in claims()}
+    assert STORED
+    for path, instance in STORED:
+        origin: Any = instance.origin
+        each = found[origin["claim"]]
+        reading = (each, *frame._readings(each))[origin["reading"] - 1]
+        assert reading.assumes is not None
+        assert reading.assumes(instance), path
+        assert not isinstance(reading.breaks, OnAverage)
+        assert reading.breaks(instance), path
 
 
 def written(folder: Path) -> dict[str, bytes]:

@@ -17,7 +17,7 @@ from instances.synergy.sensitivity import CPU, ROUNDING, THROUGHPUT
 from instances.synergy.tuning import Tuning
 from validation.claims.claim import Claim, Reading
 from validation.claims.plans import better_than
-from validation.claims.synergy.rounds import KEPT, WANTS, rounds
+from validation.claims.synergy.rounds import KEPT, WANTS, are_capped, rounds
 from validation.kernel.gaps import beats
 from validation.testing.second_opinion import optimum
 
@@ -73,6 +73,11 @@ def _between_points() -> Iterator[SynergyAllocation]:
                 )
 
 
+def _single_gpus(instance: SynergyAllocation) -> bool:
+    """Return whether jobs of one GPU hold all GPUs of a server."""
+    return bool((instance.gpu_demands == 1).all()) and instance.num_jobs == instance.server_gpus
+
+
 def _without_solution(instance: SynergyAllocation) -> str | None:
     """Describe how the first program has no solution."""
     solution = formulations.solve(instance)
@@ -88,7 +93,7 @@ def _without_solution_above(instance: SynergyAllocation) -> str | None:
     return _without_solution(replace(instance, fair_throughputs=np.array(fair)))
 
 
-_claim = partial(Claim, exhaustive=True, assumptions=KEPT, relaxed="")
+_claim = partial(Claim, exhaustive=True, assumes=are_capped, assumptions=KEPT, relaxed="")
 
 CLAIMS: list[Claim] = [
     _claim(
@@ -122,6 +127,8 @@ CLAIMS: list[Claim] = [
         reading="where the share is no point of the profile, the progress with it is that of the best point at or "
         "below it.",
         instances=lambda rng: _between_points(),
+        assumes=_single_gpus,
+        by="the library: the paper takes it for granted",
         breaks=_without_solution,
         scope="up to 3 jobs of one GPU that hold all GPUs of a server, with profiles of 2 or 3 of 1 to 4 cores, where "
         "the share is 1 to 3 cores in steps of a half",

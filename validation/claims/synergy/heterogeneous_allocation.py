@@ -36,6 +36,11 @@ def _two_types() -> Iterator[HeterogeneousAllocation]:
                     )
 
 
+def _no_more_gpus(instance: HeterogeneousAllocation) -> bool:
+    """Return whether the jobs want no more GPUs than there are in all."""
+    return int(instance.gpu_demands.sum()) <= int((instance.num_servers * instance.server_gpus).sum())
+
+
 def _printed(instance: HeterogeneousAllocation) -> tuple[float, FloatArray]:
     """Return the optimum of the program as printed, without a limit on each type's GPUs, and the GPUs that it needs.
 
@@ -83,6 +88,8 @@ CLAIMS: list[Claim] = [
         reading="(25) and the problem definition mean no more GPUs on a type than it has, as in the homogeneous case: "
         "that limit is added.",
         instances=lambda rng: _two_types(),
+        assumes=_no_more_gpus,
+        ties="every way",
         breaks=_cannot_be_placed_with_gpus,
         scope="up to 3 jobs of one GPU, on the second of two machines 1, 2 or 3 times as fast as on the first, of 1 "
         "or 2 GPUs and 1 or 2 cores for each",

@@ -122,6 +122,13 @@ def _cannot_be_placed(instance: SynergyPlacement, configs: int = 1) -> str | Non
     return f"with {configs} configurations for each job, {cpus:g} cores and {memory:g} GB are counted"
 
 
+def _fit_in_total(instance: SynergyPlacement) -> bool:
+    """Return whether no job demands more of any resource than a server has, and all no more than all servers have."""
+    whole = instance.capacity
+    one = bool((instance.demands <= whole).all())
+    return one and bool((instance.demands.sum(axis=0) <= instance.num_servers * whole).all())
+
+
 JOBS_OF_A_SERVER = "homogeneous servers, no job demands more of any resource than one server has."
 
 CLAIMS: list[Claim] = [
@@ -133,6 +140,7 @@ CLAIMS: list[Claim] = [
         "an equation and (19) says at least 0. A job is fragmented when it is on more than one server.",
         instances=lambda rng: itertools.islice(_filled_servers(rng), 200),
         breaks=_vertex_fragments,
+        assumes=_fit_in_total,
         scope="random: up to 3 servers that hold up to 24 jobs with next to nothing to spare",
         shrink=False,
         assumptions=JOBS_OF_A_SERVER,
@@ -143,16 +151,19 @@ CLAIMS: list[Claim] = [
             ),
             Reading(
                 "of any solution, not of a vertex only: the program has no objective, so that every feasible point is "
-                "an optimum. The one tried spreads every job evenly. Up to 24 equal jobs that fill up to 3 servers.",
+                "an optimum. The one tried spreads every job evenly.",
                 _even_spread_fragments,
                 lambda rng: _equal_jobs(),
+                scope="up to 24 equal jobs that fill up to 3 servers",
+                assumes=_fit_in_total,
                 plans=plans_of(("spread evenly", _even_spread), OPTIMAL),
             ),
             Reading(
-                "with (19) as printed: all shares are above 0, so that every job is on every server. Up to 24 equal "
-                "jobs that fill up to 3 servers.",
+                "with (19) as printed: all shares are above 0, so that every job is on every server.",
                 _on_every_server,
                 lambda rng: _equal_jobs(),
+                scope="up to 24 equal jobs that fill up to 3 servers",
+                assumes=_fit_in_total,
                 plans=plans_of(("spread evenly", _even_spread), OPTIMAL),
             ),
         ),
@@ -164,6 +175,7 @@ CLAIMS: list[Claim] = [
         reading="(16) and (17) add up each job's CPUs and memory once; the sum over configurations in them is a slip.",
         instances=lambda rng: _small_servers(),
         breaks=_cannot_be_placed,
+        assumes=_fit_in_total,
         scope="up to 3 jobs of 1 or 2 GPUs, that fit up to 2 servers of 2 GPUs, 2 cores and 2 GB in total",
         exhaustive=True,
         assumptions=JOBS_OF_A_SERVER,

@@ -23,6 +23,9 @@ __all__ = [
     "SENSITIVE",
     "WANTS",
     "Demand",
+    "are_capped",
+    "are_full",
+    "are_within",
     "published",
     "rounds",
 ]
@@ -71,6 +74,21 @@ def _cluster(num_servers: int, server_gpus: int, jobs: Sequence[Kind], *, allow_
         configs=tuple(_job(gpus, best) for gpus, best in jobs),
         allow_split=allow_split,
     )
+
+
+def are_within(instance: Tuning) -> bool:
+    """Return whether the jobs hold no more than all GPUs of equal servers."""
+    return int(instance.gpu_demands.sum()) <= instance.num_servers * instance.server_gpus
+
+
+def are_full(instance: Tuning) -> bool:
+    """Return whether the jobs hold all GPUs of equal servers."""
+    return int(instance.gpu_demands.sum()) == instance.num_servers * instance.server_gpus
+
+
+def are_capped(instance: Tuning) -> bool:
+    """Return whether the jobs hold all GPUs of equal servers, under the server cap of section 6."""
+    return instance.server_cap and are_full(instance)
 
 
 def rounds(
