@@ -117,12 +117,6 @@ def test_equal_jobs_fit() -> None:
         assert (solution.status, solution.objective) == ("optimal", 0)
 
 
-def test_a_gap_of_a_tenth_is_within_a_tenth() -> None:
-    assert tuning._far(9.0, 10.0) is None
-    assert tuning._far(10.0, 10.0) is None
-    assert tuning._far(8.0, 10.0) == "it trains at 8 in all, the best allocation at 10: 20% are lost"
-
-
 def test_fractions_of_gpus_are_needed_where_the_claim_says_so() -> None:
     """The exact model finds no more with whole GPUs, and one of the jobs has to be cut through a GPU."""
     (instance,) = allocation._out_of_reach(np.random.default_rng(0))

@@ -11,7 +11,7 @@ import formulations
 from heuristics.aryl import elastic_allocation, placement, reclaim
 from instances.aryl.elastic_allocation import ElasticAllocation, generate
 from instances.aryl.placement import ArylPlacement
-from instances.aryl.reclaim import Reclaim
+from instances.aryl.reclaim import Reclaim, ReclaimPlan
 from validation import StudyError, worst_case
 
 RECLAIM = {"server_fraction": reclaim.server_fraction, "smallest_count_first": reclaim.smallest_count_first}
@@ -80,6 +80,19 @@ def test_server_fraction_is_s_less_d_times_off(num_servers, demand):
     found = worst_case("aryl.reclaim", "server_fraction", size=num_servers, demand=demand)
     assert found.status == "optimal"
     assert found.value == pytest.approx(num_servers - demand, rel=1e-9)
+
+
+@pytest.mark.parametrize("copies", [1, 5, 50])
+def test_server_fraction_errs_without_ties(copies):
+    """Copies of the jobs on all others, and one job more on the last server, so that it costs more than the others."""
+    num_servers, demand = 6, 2
+    shared, own = copies * (num_servers - demand), copies + 1
+    hosts = np.zeros((shared + own, num_servers), bool)
+    hosts[:shared, demand - 1 : -1] = True
+    hosts[shared:, -1] = True
+    instance = Reclaim(hosts=hosts, gpus=hosts.astype(int), demand=demand)
+    assert instance.objective(reclaim.server_fraction(instance)) == shared
+    assert instance.objective(ReclaimPlan(servers=[0, num_servers - 1])) == own
 
 
 def test_the_family_of_server_fraction_has_no_limit():
