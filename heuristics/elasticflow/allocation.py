@@ -117,11 +117,11 @@ class _PrintedGrowth:
         curve = self.instance.throughputs[job]
         self.grown[job] = 0
         self.grown[job, 0] = now
-        rest = fill_job(curve, float(self.needs[job] - curve[now]), self._free(job)[1:end])
-        if rest is None:
-            return
-        self.grown[job, 1:end] = rest
-        if self._sooner(job, now):
+        free = self._free(job)[1:end]
+        rest = fill_job(curve, float(self.needs[job] - curve[now]), free)
+        # Where no level is enough x_i holds what the last one gave, all that is free, and line 15 subtracts it.
+        self.grown[job, 1:end] = free if rest is None else rest
+        if rest is not None and self._sooner(job, now):
             saved = int(self.held[job].sum() - self.grown[job].sum())
             heapq.heappush(queue, (-saved, job))
 

@@ -138,6 +138,8 @@ def naive_as_printed(instance, finish, free):
         ]
         rest = naive_fill(curves[job], needs[job] - curves[job][now], left)
         if rest is None:
+            # The last level is as high as all GPUs.
+            x[job][1 : ends[job]] = left
             return
         x[job][1 : ends[job]] = rest
         faster = needs[job] > 0 and curves[job][now] > curves[job][now - 1]
