@@ -50,13 +50,13 @@ def read_text(path: PathLike) -> str:
     return read_source(path).content
 
 
-def read_source(source: PathLike | OpenFile) -> Text:
+def read_source(source: PathLike | OpenFile | Text) -> Text:
     """Read a text file with its name and hash, its ends of line as they are.
 
     Parameters
     ----------
-    source : path or open file
-        Text in UTF-8, of which a mark at the beginning is passed over, or a gzip of it, which is known by its
+    source : path, open file or Text
+        In UTF-8, of which a mark at the beginning is passed over, or a gzip of it, which is known by its
         first bytes.  A file that is open as text may have any encoding; it is read from where it stands.
 
     Raises
@@ -66,6 +66,8 @@ def read_source(source: PathLike | OpenFile) -> Text:
     OSError
         When the file cannot be read.
     """
+    if isinstance(source, Text):
+        return source
     if isinstance(source, (str, os.PathLike)):
         name = os.fspath(source)
         data: str | bytes = read_bytes(name)

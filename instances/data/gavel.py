@@ -10,10 +10,12 @@ import ast
 import math
 import re
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from instances.base import InstanceError
+from instances.data import jobs
 from instances.data.lines import (
     LARGEST_WHOLE,
     CellReader,
@@ -21,6 +23,7 @@ from instances.data.lines import (
     Source,
     Table,
     any_text,
+    first_line,
     number,
     positive,
     positive_whole,
@@ -33,6 +36,7 @@ from instances.data.lines import (
     whole,
 )
 from instances.schema import quoted
+from instances.text import Text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,8 +54,8 @@ def read_throughputs(source: Source) -> pd.DataFrame:
     Parameters
     ----------
     source : path, open file or DataFrame
-        JSON: worker type, then job type, then "null" for the job alone or the job type of its partner, to steps/s.  A
-        DataFrame has columns as the result, of which those about partners may be missing.
+        JSON: worker type, then job type, then "null" for the job alone or the job type of its partner, to steps/s; or
+        CSV or a DataFrame with columns as the result, of which those about partners may be missing.
 
     Returns
     -------
@@ -69,7 +73,10 @@ def read_throughputs(source: Source) -> pd.DataFrame:
 
     if isinstance(source, (pd.DataFrame, Table)):
         return _from_frame(source)
-    content, reading = read_json(source)
+    head, file = first_line(source)
+    if "," in head and not head.lstrip().startswith(("{", "[")):
+        return _from_frame(read_table(file))
+    content, reading = read_json(file)
     name = reading["source"]
     rows: list[tuple[str, str, int, str, int, float, float]] = []
     job_types: dict[str, JobType] = {}
@@ -79,8 +86,8 @@ def read_throughputs(source: Source) -> pd.DataFrame:
             job_types[key] = _job_type(key, where)
         return job_types[key]
 
-    for worker_type, jobs in _members(content, name):
-        for key, entries in _members(jobs, f"{name}: {worker_type}"):
+    for worker_type, entries_of in _members(content, name):
+        for key, entries in _members(entries_of, f"{name}: {worker_type}"):
             own = job_type(key, f"{name}: {worker_type}")
             for other, entry in _members(entries, f"{name}: {worker_type}: {key}"):
                 where = f"{name}: {worker_type}: {key}: {other}"
@@ -182,46 +189,84 @@ _FORMS = {
 """Columns of a line, by their number: Shockwave's traces, Gavel's, and Gavel's older ones."""
 
 
+_JOBS = {
+    **jobs.COLUMNS,
+    **{name: _COLUMNS[name] for name in ("priority", "slo", "command", "mode")},
+}
+"""Columns of a job table."""
+_NAMES = {"num_gpus": "scale_factor", "iterations": "steps", "submit_time": "arrival"}
+"""Those of them that Gavel calls otherwise."""
+
+
 @reader
-def read_trace(source: Source, *, skip_bad_rows: bool = False) -> pd.DataFrame:
-    """Read a trace of tab-separated jobs, of 10 columns or of the older 7, or of Shockwave's 12.
+def read_trace(
+    source: Source, *, columns: Mapping[str, str] | None = None, skip_bad_rows: bool = False
+) -> pd.DataFrame:
+    """Read a trace of tab-separated jobs, of 10 columns or of the older 7, or of Shockwave's 12; or a job table.
 
     Parameters
     ----------
     source : path, open file or DataFrame
-        A DataFrame has columns as the result, of which those from ``priority`` on may be missing.
-    skip_bad_rows : bool
-        As in :func:`instances.data.jobs.read_trace`.
+        A job table (:mod:`instances.data.jobs`) has a header with commas.  It needs arrivals, GPUs, and iterations or
+        durations; ``priority`` and ``slo`` are known, too, and the names of the result are those of columns as well.
+    columns, skip_bad_rows
+        As in :func:`instances.data.jobs.read_trace`, ``columns`` of a job table.
 
     Returns
     -------
     DataFrame
-        In the file's order: ``model``, ``scale_factor``, ``steps``, ``arrival`` (s), ``priority``
-        (the weight, 1 in the older form), ``slo`` (s, infinite for none), ``command``; of 12 columns also
-        ``duration`` (s) and ``mode`` (how the batch size changes as the job runs, which no instance knows).  How it
-        was read is ``attrs["reading"]``.
+        In the file's order: ``model`` ("" where a job table does not say), ``scale_factor``, ``steps`` (NaN where it
+        tells durations), ``arrival`` (s), ``priority`` (the weight, 1 in the older form), ``slo`` (s, infinite for
+        none), ``command``; of 12 columns and of job tables also ``duration`` (s), and ``mode`` (how the batch size
+        changes as the job runs, which no instance knows).  How it was read is ``attrs["reading"]``.
 
     Raises
     ------
     InstanceError
         When a line is malformed; the message names file and line.
     """
-    table = read_table(source, separator="\t", header=False)
-    if table.unit == "line":
-        table = _with_header(table)
-    made = read_columns(table, _COLUMNS, skip_bad_rows=skip_bad_rows)
-    missing: dict[str, Any] = {"priority": 1.0, "slo": math.inf, "command": ""}
+    import pandas as pd
+
+    if isinstance(source, (pd.DataFrame, Table)):
+        made = _of_job_table(source, columns, skip_bad_rows)
+    else:
+        head, file = first_line(source)
+        if "," in head and "\t" not in head:
+            made = _of_job_table(file, columns, skip_bad_rows)
+        else:
+            table = _with_header(read_table(file, separator="\t", header=False))
+            made = read_columns(table, _COLUMNS, skip_bad_rows=skip_bad_rows)
+    missing: dict[str, Any] = {"model": "", "steps": math.nan, "priority": 1.0, "slo": math.inf, "command": ""}
     made = made.assign(**{name: value for name, value in missing.items() if name not in made})
     return made[[name for name in _COLUMNS if name in made]]
 
 
+def _of_job_table(source: Source | Text, columns: Mapping[str, str] | None, skip_bad_rows: bool) -> pd.DataFrame:
+    """Return the jobs of a job table by Gavel's names."""
+    made = jobs.read_jobs(
+        source, _JOBS, needs=("submit_time", "num_gpus"), columns=columns, skip_bad_rows=skip_bad_rows
+    )
+    name = made.attrs["reading"]["source"]
+    if "iterations" not in made and "duration" not in made:
+        raise InstanceError(
+            f"{name}: there is no column 'iterations', nor one 'duration': name one, as in "
+            "columns={'duration': ...}, in the shell --reader columns.duration=..."
+        )
+    if "deadline" in made and "slo" not in made:
+        made = made.assign(slo=made["deadline"] - made["submit_time"])
+        early = made["slo"].to_numpy(float) <= 0
+        if early.any():
+            job = made["job_id"].iloc[int(early.argmax())]
+            raise InstanceError(f"{name}: job {job}: its deadline is not after its arrival")
+    return made.rename(columns=_NAMES)
+
+
 def _with_header(table: Table) -> Table:
     """Return the table with the names of its columns, which go by their number in the first line."""
-    if not table.rows:
-        raise InstanceError(f"{table.name}: there are no jobs")
     form = _FORMS.get(len(table.rows[0]))
     if form is None:
         raise InstanceError(
-            f"{table.at(0)}: got {len(table.rows[0])} tab-separated columns, must be {', '.join(map(str, _FORMS))}"
+            f"{table.at(0)}: got {len(table.rows[0])} tab-separated columns, must be {', '.join(map(str, _FORMS))}; "
+            "or a table with commas and a header"
         )
     return replace(table, header=form)

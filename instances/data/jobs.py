@@ -6,31 +6,61 @@ ElasticFlow's authors are tables of this form with other spellings, all of which
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from instances.base import InstanceError
-from instances.data.lines import Column, Source, any_text, gpus, number, positive_whole, read_columns, reader, text
+from instances.data.lines import (
+    MOST_REASONS,
+    Column,
+    Source,
+    any_text,
+    gpus,
+    moment,
+    named,
+    number,
+    on_clock,
+    positive_whole,
+    read_columns,
+    read_table,
+    reader,
+    text,
+)
+from instances.text import Text
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["COLUMNS", "TraceChoice", "draw_first", "finish", "read_trace", "write"]
+__all__ = ["COLUMNS", "DoubtfulData", "TraceChoice", "draw_first", "finish", "read_jobs", "read_trace", "write"]
 
 COLUMNS: Mapping[str, Column] = {
-    "job_id": Column(("job_id",), text),
-    "submit_time": Column(("submit_time", "submission_time"), number),
-    "iterations": Column(("iteration", "num_iteration", "iterations"), number, optional=True),
+    "job_id": Column(("job_id", "id"), text),
+    "submit_time": Column(("submit_time", "submission_time", "submitted_time", "arrival", "arrival_time"), moment),
+    "iterations": Column(("iteration", "num_iteration", "iterations", "steps"), number, optional=True),
     "model": Column(("model_name", "model"), any_text, optional=True),
-    "deadline": Column(("ddl", "deadline"), number, optional=True),
+    "deadline": Column(("ddl", "deadline"), moment, optional=True),
     "batch_size": Column(("batch_size",), positive_whole, optional=True),
-    "num_gpus": Column(("num_gpu", "num_gpus"), gpus),
-    "duration": Column(("duration",), number),
+    "num_gpus": Column(("num_gpu", "num_gpus", "gpus", "gpu_num", "scale_factor"), gpus),
+    "duration": Column(("duration", "run_time"), number),
 }
 """Columns of the table, the names that they go by in files, and how a cell is read."""
+
+_ENDS: Mapping[str, Column] = {
+    "start": Column(("start_time", "start"), moment),
+    "end": Column(("end_time", "finish_time", "finished_time", "end"), moment),
+}
+"""What a table may tell in place of durations."""
+
+LONG = 30 * 86400.0
+"""Half of the jobs of no trace take longer, s."""
+
+
+class DoubtfulData(UserWarning):
+    """Numbers of a table look as if they meant something else."""
 
 
 class TraceChoice(TypedDict, total=False):
@@ -56,23 +86,99 @@ def read_trace(
     source : path, open file or DataFrame
     columns : mapping, optional
         Names of the result to those of the file, where they are none of the known spellings, such as
-        ``{"job_id": "JobID"}``.
+        ``{"job_id": "Identifier"}``; ``start`` and ``end`` are names, too.
     skip_bad_rows : bool
         Leave out rows that cannot be read, and count them in ``attrs["reading"]``, instead of refusing the file.
 
     Returns
     -------
     DataFrame
-        ``job_id``, ``submit_time`` (s), ``num_gpus``, ``duration`` (s), and where the file has them ``iterations``,
-        ``model`` ("" where it is not known), ``deadline`` (s, on the clock of ``submit_time``) and ``batch_size``;
-        in the file's order.
+        ``job_id`` (the number of the row where the file names none), ``submit_time`` (s), ``num_gpus``, ``duration``
+        (s; from start to end where the file has these instead), and where the file has them ``iterations``, ``model``
+        ("" where it is not known), ``deadline`` (s, on the clock of ``submit_time``) and ``batch_size``; in the file's
+        order.  Times that are dates, or count from 1970, are seconds from the first job on.
+
+    Raises
+    ------
+    InstanceError
+        When a line is malformed; the message names file and line.
+
+    Warns
+    -----
+    DoubtfulData
+        When durations look like milliseconds.
+    """
+    return read_jobs(source, columns=columns, skip_bad_rows=skip_bad_rows)
+
+
+def read_jobs(
+    source: Source | Text,
+    known: Mapping[str, Column] = COLUMNS,
+    *,
+    needs: Sequence[str] = ("submit_time", "num_gpus", "duration"),
+    columns: Mapping[str, str] | None = None,
+    skip_bad_rows: bool = False,
+) -> pd.DataFrame:
+    """Read a job table of other columns than :func:`read_trace` does.
+
+    Parameters
+    ----------
+    source : path, open file or DataFrame
+    known : mapping
+        What is read where it is there.
+    needs : sequence of str
+        What the table is refused without.
+    columns, skip_bad_rows
+        As in :func:`read_trace`.
 
     Raises
     ------
     InstanceError
         When a line is malformed; the message names file and line.
     """
-    return read_columns(source, COLUMNS, given=columns, skip_bad_rows=skip_bad_rows)
+    table, given = read_table(source), columns or {}
+    known = {name: column._replace(optional=name not in needs) for name, column in known.items()}
+    times = {"duration": COLUMNS["duration"], **_ENDS}
+    optional = {name: column._replace(optional=True) for name, column in times.items()}
+    found = named(table, optional, {name: column for name, column in given.items() if name in times})
+    if _ENDS.keys() <= given.keys() or found.keys() == _ENDS.keys():
+        del known["duration"]
+        known |= _ENDS
+    jobs = read_columns(table, known, given=given, skip_bad_rows=skip_bad_rows)
+    if "submit_time" in jobs:
+        jobs = on_clock(jobs, "submit_time", ("deadline", *_ENDS))
+    if "start" in jobs:
+        jobs = _lasting(jobs, skip_bad_rows)
+    if "job_id" not in jobs:
+        jobs.insert(0, "job_id", [str(row) for row in range(len(jobs))])
+        jobs.attrs["reading"]["filled_in"] = {"job_id is the number of the row": len(jobs)}
+    _doubt(jobs)
+    return jobs
+
+
+def _lasting(jobs: pd.DataFrame, skip_bad_rows: bool) -> pd.DataFrame:
+    """Return a table with durations in place of starts and ends."""
+    jobs = jobs.assign(duration=jobs["end"] - jobs["start"]).drop(columns=[*_ENDS])
+    backwards = jobs["duration"].to_numpy(float) < 0
+    if backwards.any():
+        reading = jobs.attrs["reading"]
+        reason = f"{reading['source']}: job {int(backwards.argmax())}, counted from 0, ends before it starts"
+        if not skip_bad_rows or backwards.all():
+            raise InstanceError(reason)
+        reading["skipped"] += int(backwards.sum())
+        reading["reasons"] = [*reading["reasons"], reason][:MOST_REASONS]
+        jobs = jobs[~backwards].reset_index(drop=True)
+    return jobs
+
+
+def _doubt(jobs: pd.DataFrame) -> None:
+    """Point out durations that look like milliseconds."""
+    if "duration" not in jobs or not (middle := float(jobs["duration"].median())) > LONG:
+        return
+    reading = jobs.attrs["reading"]
+    doubt = f"half of the jobs take longer than {middle / 86400:,.0f} days: are their durations milliseconds?"
+    reading["doubts"] = [doubt]
+    warnings.warn(f"{reading['source']}: {doubt}", DoubtfulData, stacklevel=4)
 
 
 def finish(
@@ -96,6 +202,7 @@ def finish(
     InstanceError
         When no row is left.
     """
+    jobs = on_clock(jobs, "submit_time", ("deadline",))
     reading = jobs.attrs["reading"]
     kept = np.ones(len(jobs), bool)
     reading["left_out"] = {}
@@ -112,7 +219,9 @@ def finish(
     table = table.assign(**shifted).reset_index(drop=True)
     reading["repeated"] = int(table["job_id"].duplicated().sum())
     table.attrs["reading"] = reading
-    return table[[name for name in COLUMNS if name in table]]
+    table = table[[name for name in COLUMNS if name in table]]
+    _doubt(table)
+    return table
 
 
 def write(jobs: pd.DataFrame) -> str:

@@ -12,6 +12,7 @@ import functools
 import io
 import math
 import os
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 
 from instances.base import InstanceError
 from instances.schema import LONGEST, nearest, quoted
-from instances.text import OpenFile, PathLike, as_json, read_source
+from instances.text import OpenFile, PathLike, Text, as_json, read_source
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,10 +38,12 @@ __all__ = [
     "Source",
     "Table",
     "any_text",
+    "first_line",
     "gpus",
     "moment",
     "named",
     "number",
+    "on_clock",
     "positive",
     "positive_whole",
     "prose",
@@ -147,20 +150,45 @@ class Number(CellReader):
         return np.where(fine, values, 0).astype(np.int64), fine
 
 
+_ONE_DIGIT = re.compile(r"(?<![\d.])(\d)(?!\d)")
+
+
 @dataclass(frozen=True)
-class Moment(CellReader):
-    """A date and time such as ``2020-06-09 18:41:01``, in seconds since 1970 as if of UTC."""
+class Moment(Number):
+    """A number of at least 0, or a date and time such as ``2020-06-09 18:41:01``, which is seconds since 1970.
+
+    Dates begin with the year, as in ISO 8601, with dashes or slashes; of those that begin with the day or the month
+    nobody can tell which it is.  One that tells no zone is taken as UTC.
+    """
 
     def __call__(self, cell: str) -> float:
+        # ISO 8601 has two digits for each part.
+        words = _ONE_DIGIT.sub(r"0\1", cell.strip().replace("/", "-"))
+        for zone in (" UTC", " GMT"):
+            words = words.removesuffix(zone)
         try:
-            moment = datetime.fromisoformat(cell.strip())
+            moment = datetime.fromisoformat(words) if "-" in words[1:] else None
         except ValueError:
-            raise ValueError("must be a date and time such as 2020-06-09 18:41:01") from None
-        return moment.replace(tzinfo=UTC).timestamp()
+            moment = None
+        if moment is None:
+            try:
+                return super().__call__(cell)
+            except ValueError:
+                raise ValueError(
+                    "must be a date and time such as 2020-06-09 18:41:01, or a number of at least 0"
+                ) from None
+        seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+        if seconds < 0:
+            raise ValueError("must be in 1970 or later")
+        return seconds
+
+    def column(self, cells: Sequence[str]) -> tuple[Sequence[Any] | NDArray[Any], NDArray[np.bool_]]:
+        numbers, fine = super().column(cells)
+        return np.array([math.nan if one is None else one for one in numbers], float), fine
 
 
 moment = Moment()
-"""A date and time, in seconds since 1970."""
+"""A time: a number, or a date and time in seconds since 1970."""
 text = Words()
 """A word or more, without the blanks around it."""
 any_text = Words(empty=True)
@@ -207,7 +235,7 @@ class Table:
     sha256 : str
         Of the file's bytes, or of the DataFrame as the CSV file that it would be written to.
     header : list of str
-        Names of the columns; none where the file is empty, or has no header.
+        Names of the columns; none where the file has no header.
     rows : list of list of str
         The cells of each row, as many as there are.
     lines : list of int
@@ -243,7 +271,7 @@ else:
 """The input of a reader: a path, an open file, a pandas DataFrame, or a table that was read before."""
 
 
-def read_table(source: Source, *, separator: str = ",", header: bool = True) -> Table:
+def read_table(source: Source | Text, *, separator: str = ",", header: bool = True) -> Table:
     """Return a table as text, with the blanks around names of columns left out, and without blank lines.
 
     Parameters
@@ -280,7 +308,9 @@ def read_table(source: Source, *, separator: str = ",", header: bool = True) -> 
                 rows.append(cells)
     except csv.Error as error:
         raise InstanceError(f"{name}, line {lines.line_num}: {error}") from None
-    names = [cell.strip() for cell in rows[0]] if header and rows else []
+    if not rows:
+        raise InstanceError(f"{name} is empty")
+    names = [cell.strip() for cell in rows[0]] if header else []
     first = 1 if header else 0
     table = Table(name, sha256, names, rows[first:], numbers[first:])
     if framed is None:
@@ -292,7 +322,7 @@ def read_table(source: Source, *, separator: str = ",", header: bool = True) -> 
 
 def _framed(source: object) -> str | None:
     """Return a DataFrame as CSV; None of anything else."""
-    if isinstance(source, (str, os.PathLike)) or hasattr(source, "read"):
+    if isinstance(source, (str, os.PathLike, Text)) or hasattr(source, "read"):
         return None
     import pandas as pd
 
@@ -325,7 +355,9 @@ class Reading(TypedDict, total=False):
     ``rows`` counts those of the file, ``skipped`` the bad ones left out (with the ``reasons`` of the first few), and
     ``repeated`` those kept whose ``job_id`` a row before has, too.  ``left_out`` counts rows that are in order, but
     none of the jobs that the table is about, and ``filled_in`` those of which something was put in or rounded that the
-    file does not say so.  ``options`` are the reader's.  ``before`` is the reading of a DataFrame that a reader made.
+    file does not say so.  ``began`` is the date and time of the first job, where the file tells dates, and ``doubts``
+    are sentences about numbers that look as if they meant something else.  ``options`` are the reader's.  ``before`` is
+    the reading of a DataFrame that a reader made.
     """
 
     source: str
@@ -338,6 +370,8 @@ class Reading(TypedDict, total=False):
     repeated: int
     left_out: dict[str, int]
     filled_in: dict[str, int]
+    began: str
+    doubts: list[str]
     before: dict[str, Any]
 
 
@@ -366,26 +400,49 @@ def named(table: Table, columns: Mapping[str, Column], given: Mapping[str, str] 
     places = {}
     for name, column in columns.items():
         spelled = (given[name],) if name in given else (*column.names, name)
-        found = next((one for one in spelled if one in table.header), None)
+        found = next((one for one in spelled if one in table.header), None) or _same(spelled, table)
         if found is None:
             if column.optional and name not in given:
                 continue
-            there = f" (did you mean columns={{{name!r}: {close!r}}}?)" if (close := _close(spelled, table)) else ""
-            raise InstanceError(f"{table.head}: there is no column {quoted(spelled[0])}{there}")
+            raise InstanceError(f"{table.head}: there is no column {quoted(spelled[0])}{_advice(name, spelled, table)}")
         if table.header.count(found) > 1:
             raise InstanceError(f"{table.head}: column {quoted(found)} is there twice")
         places[name] = table.header.index(found)
     return places
 
 
-def _close(spelled: Sequence[str], table: Table) -> str | None:
-    """Return a column of the table that is called nearly so."""
-    alike = {"".join(filter(str.isalnum, name)).lower(): name for name in table.header if len(name) < 50}
+def _plain(name: str) -> str:
+    """Return a name without case, blanks and marks."""
+    return "".join(filter(str.isalnum, name)).lower()
+
+
+def _same(spelled: Sequence[str], table: Table) -> str | None:
+    """Return the one column of the table whose name is the same but for case, blanks and marks."""
+    wanted = {_plain(name) for name in spelled}
+    same = [name for name in table.header if _plain(name) in wanted]
+    return same[0] if len(same) == 1 else None
+
+
+MOST_NAMED = 12
+"""Columns of a table that a message names."""
+
+
+def _advice(name: str, spelled: Sequence[str], table: Table) -> str:
+    """Advise on a column that is missing: one that is called nearly so, else those that there are."""
+    alike = {_plain(one): one for one in table.header if len(one) < 50}
     for one in spelled:
-        close = difflib.get_close_matches("".join(filter(str.isalnum, one)).lower(), alike, n=1, cutoff=0.8)
-        if close:
-            return alike[close[0]]
-    return None
+        for close in difflib.get_close_matches(_plain(one), alike, n=1, cutoff=0.8):
+            column = alike[close]
+            return f"; did you mean columns={{{name!r}: {column!r}}}, in the shell --reader columns.{name}={column}?"
+    there = ", ".join(quoted(one) for one in table.header[:MOST_NAMED])
+    more = ", ..." if len(table.header) > MOST_NAMED else ""
+    return f", only {there}{more}: name it, as in columns={{{name!r}: ...}}, in the shell --reader columns.{name}=..."
+
+
+def first_line(source: PathLike | OpenFile | Text) -> tuple[str, Text]:
+    """Return the first line of a file that is not blank, by which its form is told, and the file."""
+    read = read_source(source)
+    return next((line for line in io.StringIO(read.content) if line.strip()), "").strip("\r\n"), read
 
 
 def read_columns(
@@ -473,10 +530,40 @@ def _reason(table: Table, row: int, columns: Mapping[str, Column], places: Mappi
     raise AssertionError("a row that a column refuses has a cell that is refused")
 
 
+SINCE_1970 = 1e9
+"""Times from here on are no clock that began with the trace, but count from 1970: seconds of 2001 and later."""
+YEAR_5138 = 1e11
+"""Times that would lie there as seconds are milliseconds, or still smaller units."""
+
+
+def on_clock(frame: pd.DataFrame, first: str, others: Sequence[str] = ()) -> pd.DataFrame:
+    """Return a table whose times are on the clock of its trace.
+
+    Dates, and numbers since 1970 in seconds, milliseconds or less, become seconds from the first of them on; other
+    numbers stay what they are.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        With its reading, which is told when the clock began.
+    first : str
+        The column of which the least time is the beginning.
+    others : sequence of str
+        Further columns on the same clock, those that are there.
+    """
+    began = float(frame[first].min())
+    unit = next((unit for unit in (1.0, 1e3, 1e6, 1e9) if SINCE_1970 <= began / unit < YEAR_5138), None)
+    if unit is None:
+        return frame
+    made = frame.assign(**{name: (frame[name] - began) / unit for name in (first, *others) if name in frame})
+    made.attrs["reading"] = {**frame.attrs["reading"], "began": f"{datetime.fromtimestamp(began / unit, UTC):%F %T}"}
+    return made
+
+
 # --- files ----------------------------------------------------------------------------------------
 
 
-def read_json(source: PathLike | OpenFile) -> tuple[Any, Reading]:
+def read_json(source: PathLike | OpenFile | Text) -> tuple[Any, Reading]:
     """Read the content of a JSON file, and what is told of the file.
 
     Raises
@@ -485,6 +572,8 @@ def read_json(source: PathLike | OpenFile) -> tuple[Any, Reading]:
         When the file is not JSON; the message names file and line.
     """
     name, content, sha256 = read_source(source)
+    if not content.strip():
+        raise InstanceError(f"{name} is empty")
     return as_json(content, name, line=True), {"source": name, "sha256": sha256}
 
 
@@ -499,15 +588,18 @@ F = TypeVar("F", bound=Callable[..., Any])
 def reader(read: F) -> F:
     """Make a reader read a path once: what it made is kept until the file changes, and each call gets a copy.
 
-    A file is the same while its path, its time of change and its size are; of a folder, those of all that is in it.
-    The reading in ``attrs`` of what is made gets the name of the function and its options.
+    A file is the same while its path, its time of change and its size are; of a folder, those of all that is in it; a
+    :class:`Table`, while its hash is.  The reading in ``attrs`` of what is made gets the name of the function and its
+    options.
     """
     kept: dict[object, Any] = {}
 
     @functools.wraps(read)
     def once(source: Any, **options: Any) -> Any:
         path = os.path.abspath(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else None
-        key = path and (*_identity(path), repr(sorted(options.items())))
+        of_table = (source.name, 0, source.sha256) if isinstance(source, Table) else None
+        known = of_table if path is None else _identity(path)
+        key = known and (*known, repr(sorted(options.items())))
         if key in kept:
             return _copied(kept[key])
         made = read(source, **options)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from instances.data import jobs
-from instances.data.lines import Source, read_columns, reader
+from instances.data.lines import Source, reader
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,4 +39,4 @@ def read_trace(
     InstanceError
         When a line is malformed; the message names file and line.
     """
-    return read_columns(source, _COLUMNS, given=columns, skip_bad_rows=skip_bad_rows)
+    return jobs.read_jobs(source, _COLUMNS, columns=columns, skip_bad_rows=skip_bad_rows)

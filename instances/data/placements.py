@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import numpy as np
 
 from instances.base import InstanceError
-from instances.data.lines import Column, Source, gpus, number, read_columns, reader, text
+from instances.data.lines import Column, Source, gpus, moment, on_clock, read_columns, reader, text
 from instances.data.origin import origin
 from instances.schema import IntArray
 
@@ -29,8 +29,8 @@ COLUMNS: Mapping[str, Column] = {
     "job_id": Column(("job_id",), text),
     "server": Column(("server", "machine", "node"), text),
     "gpus": Column(("gpus", "num_gpu", "num_gpus"), gpus),
-    "start": Column(("start", "start_time"), number),
-    "end": Column(("end", "end_time"), number),
+    "start": Column(("start", "start_time"), moment),
+    "end": Column(("end", "end_time"), moment),
     "server_gpus": Column(("server_gpus", "server_gpu"), gpus, optional=True),
 }
 """Columns of the table, the names that they go by in files, and how a cell is read."""
@@ -141,7 +141,8 @@ def read_placements(
     InstanceError
         When a line is malformed; the message names file and line.
     """
-    return read_columns(source, COLUMNS, given=columns, skip_bad_rows=skip_bad_rows, what="placements")
+    held = read_columns(source, COLUMNS, given=columns, skip_bad_rows=skip_bad_rows, what="placements")
+    return on_clock(held, "start", ("end",))
 
 
 def draw_held(
@@ -168,8 +169,8 @@ def draw_held(
     servers = table["server"].to_numpy(str)
     reading = table.attrs["reading"]
     times = rng.permutation(np.unique(start)) if time is None else np.array([time])
-    for moment in times.tolist():
-        now = np.flatnonzero((start <= moment) & (moment < end))
+    for instant in times.tolist():
+        now = np.flatnonzero((start <= instant) & (instant < end))
         used = list(dict.fromkeys(servers[now].tolist()))
         if len(used) >= num_servers >= 1:
             break
@@ -185,7 +186,7 @@ def draw_held(
     held = np.zeros((len(jobs), num_servers), np.int64)
     at = {server: place for place, server in enumerate(chosen)}
     np.add.at(held, (job_of, np.array([at[server] for server in rows["server"]])), rows["gpus"].to_numpy(np.int64))
-    return Held(reading, moment, jobs, chosen, held)
+    return Held(reading, instant, jobs, chosen, held)
 
 
 def draw_coming(

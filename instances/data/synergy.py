@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from instances.base import InstanceError
+from instances.data import jobs
 from instances.data.lines import (
     Column,
     PathLike,
     Reading,
     Source,
+    Table,
+    first_line,
     gpus,
     number,
     positive_whole,
@@ -224,28 +227,39 @@ def _positive(path: str, name: str, value: Any, ndim: int) -> FloatArray:
 
 
 @reader
-def read_trace(source: Source, *, skip_bad_rows: bool = False) -> pd.DataFrame:
-    """Read the authors' job list: lines of id, model, arrival, iterations and GPUs, without a header.
+def read_trace(
+    source: Source, *, columns: Mapping[str, str] | None = None, skip_bad_rows: bool = False
+) -> pd.DataFrame:
+    """Read the authors' job list: lines of id, model, arrival, iterations and GPUs, without a header; or a job table.
 
     Parameters
     ----------
     source : path, open file or DataFrame
-        A DataFrame has columns as the result.
-    skip_bad_rows : bool
-        As in :func:`instances.data.jobs.read_trace`.
+        A job table (:mod:`instances.data.jobs`) has a header, and needs a column of GPUs.
+    columns, skip_bad_rows
+        As in :func:`instances.data.jobs.read_trace`, ``columns`` of a job table.
 
     Returns
     -------
     DataFrame
-        In the file's order: ``id`` (int), ``model`` (str), ``arrival`` (s), ``iterations`` (int),
-        ``gpus`` (int).  How it was read is ``attrs["reading"]``.
+        In the file's order: ``id`` (int; text of a job table), ``model`` ("" where a job table does not say),
+        ``gpus`` (int), and where they are told ``arrival`` (s) and ``iterations``.  How it was read is
+        ``attrs["reading"]``.
 
     Raises
     ------
     InstanceError
         When a line is malformed; the message names the file and the line.
     """
-    table = read_table(source, header=False)
-    if table.unit == "line":
-        table = replace(table, header=[*_COLUMNS])
-    return read_columns(table, _COLUMNS, skip_bad_rows=skip_bad_rows)
+    import pandas as pd
+
+    if not isinstance(source, (pd.DataFrame, Table)):
+        head, file = first_line(source)
+        if not head or head.split(",")[0].strip().isdecimal():
+            table = replace(read_table(file, header=False), header=[*_COLUMNS])
+            return read_columns(table, _COLUMNS, skip_bad_rows=skip_bad_rows)
+        source = read_table(file)
+    made = jobs.read_jobs(source, needs=("num_gpus",), columns=columns, skip_bad_rows=skip_bad_rows)
+    made = made.rename(columns={"job_id": "id", "submit_time": "arrival", "num_gpus": "gpus"})
+    made = made if "model" in made else made.assign(model="")
+    return made[[name for name in _COLUMNS if name in made]]

@@ -78,9 +78,10 @@ class ClusterChoice(TypedDict, total=False):
 class TraceChoice(ClusterChoice, total=False):
     """The keyword arguments of :func:`jobs_from_trace`, which every ``from_trace`` takes beside the number of jobs.
 
-    ``skip_bad_rows`` is that of :func:`instances.data.gavel.read_trace`.
+    ``columns`` and ``skip_bad_rows`` are those of :func:`instances.data.gavel.read_trace`.
     """
 
+    columns: Mapping[str, str] | None
     skip_bad_rows: bool
 
 
@@ -161,6 +162,8 @@ class _Rates:
         """Advise on a job type of which nothing is known on the worker types that are asked for."""
         others = sorted(other for name, other in self.job_types if name == model and other != scale)
         has = f"; of this model it has scale factors {', '.join(map(str, others))}" if others else ""
+        if not model:
+            return " without a name; a snapshot draws no models: name them in the trace"
         if (model, scale) in self.job_types:
             return f" alone on these worker types{has}; give its throughputs there, or name others"
         return f"{has}; give its throughputs, or leave such jobs out (only_listed=True of gavel.from_trace does)"
@@ -307,15 +310,14 @@ def draw_jobs(
     InstanceError
         When the table has none of the trace's job types.
     """
-    return trace.iloc[_drawn(rng, trace, _rates(throughputs), num_jobs)].reset_index(drop=True)
+    rows = _drawn(np.random.default_rng(rng), _listed(trace, _rates(throughputs)), num_jobs)
+    return trace.iloc[rows].reset_index(drop=True)
 
 
-def _drawn(rng: np.random.Generator | int, trace: pd.DataFrame, rates: _Rates, num_jobs: int) -> IntArray:
-    """Return the rows of :func:`draw_jobs`."""
+def _drawn(rng: np.random.Generator, listed: IntArray, num_jobs: int) -> IntArray:
+    """Return the rows of :func:`draw_jobs`, of those that the table has."""
     if num_jobs < 1:
         raise InstanceError(f"num_jobs: got {num_jobs}, must be at least 1")
-    rng = np.random.default_rng(rng)
-    listed = _listed(trace, rates)
     if num_jobs <= len(listed):
         return listed[np.sort(rng.permutation(len(listed))[:num_jobs])]
     return listed[rng.integers(0, len(listed), num_jobs)]
@@ -327,10 +329,13 @@ def jobs_from_trace(
     throughputs: Source,
     trace: Source,
     num_jobs: int = 16,
+    columns: Mapping[str, str] | None = None,
     skip_bad_rows: bool = False,
     **choice: Unpack[ClusterChoice],
 ) -> tuple[pd.DataFrame, dict[str, Any]]:
     """Jobs drawn from a real trace, and the cluster that they share.
+
+    Models that the trace does not name are drawn, uniformly of those that the table has with as many workers.
 
     Parameters
     ----------
@@ -341,7 +346,7 @@ def jobs_from_trace(
         What :func:`instances.data.gavel.read_throughputs` and ``read_trace`` read.
     num_jobs : int
         Number of jobs, n.
-    skip_bad_rows : bool
+    columns, skip_bad_rows
         As in :func:`instances.data.gavel.read_trace`.
     **choice
         Worker types, their numbers and placements, and space sharing, as in ``cluster``.
@@ -359,19 +364,71 @@ def jobs_from_trace(
         When a file is malformed, or the table has none of the trace's job types.
     """
     rates = _read_rates(throughputs)
-    arriving = read_trace(trace, skip_bad_rows=skip_bad_rows)
-    rows = _drawn(rng, arriving, rates, num_jobs)
-    jobs = arriving.iloc[rows].reset_index(drop=True)
+    arriving = read_trace(trace, columns=columns, skip_bad_rows=skip_bad_rows)
+    rng = np.random.default_rng(rng)
+    unnamed = arriving["model"].to_numpy() == ""
+    arriving = _named(rng, arriving, rates)
+    listed = _listed(arriving, rates)
+    rows = _drawn(rng, listed, num_jobs)
     choice["worker_types"] = list(choice.get("worker_types") or rates.consolidated)
+    without_steps = arriving["steps"].isna().to_numpy()
+    jobs = _with_steps(arriving.iloc[rows].reset_index(drop=True), rates, choice["worker_types"])
     jobs.attrs["origin"] = origin(
         "instances.gavel.traces.jobs_from_trace",
         throughputs=rates.attrs,
         trace=arriving.attrs,
         rows=rows,
-        repairs={"job is in the trace once, and drawn again": num_jobs - len(np.unique(rows))},
+        repairs={
+            LACKING: len(arriving) - len(listed),
+            "job is in the trace once, and drawn again": num_jobs - len(np.unique(rows)),
+            "model is drawn": int(unnamed[rows].sum()),
+            FILLED_STEPS: int(without_steps[rows].sum()),
+        },
         options={"num_jobs": num_jobs, **choice},
     )
     return jobs, cluster(jobs, rates, **choice)
+
+
+LACKING = "job of the trace left out, whose type the table lacks"
+FILLED_STEPS = "steps are what the job does in its duration on its fastest worker type"
+"""What is told of jobs that a table does not have, and of those whose trace tells durations."""
+
+
+def _named(rng: np.random.Generator, trace: pd.DataFrame, rates: _Rates) -> pd.DataFrame:
+    """Return a trace with models drawn where it names none, of those that the table has with as many workers."""
+    unnamed = np.flatnonzero(trace["model"].to_numpy() == "")
+    if not unnamed.size:
+        return trace
+    of_width: dict[int, list[str]] = {}
+    for model, width in rates.job_types:
+        of_width.setdefault(width, []).append(model)
+    models, widths = trace["model"].tolist(), trace["scale_factor"].tolist()
+    for row in unnamed.tolist():
+        known = of_width.get(widths[row])
+        models[row] = known[int(rng.integers(len(known)))] if known else ""
+    return trace.assign(model=models)
+
+
+def _with_steps(jobs: pd.DataFrame, rates: _Rates, worker_types: Sequence[str] | None) -> pd.DataFrame:
+    """Return jobs with steps where their trace tells durations: those done on the fastest worker type, 1 at least."""
+    steps = jobs["steps"].to_numpy(float)
+    lacking = np.isnan(steps)
+    if not lacking.any():
+        return jobs
+    durations = jobs["duration"].to_numpy(float)
+    return jobs.assign(
+        steps=np.where(lacking, np.maximum(1, np.ceil(durations * _speed(jobs, rates, worker_types))), steps)
+    )
+
+
+def _speed(jobs: pd.DataFrame, rates: _Rates, worker_types: Sequence[str] | None) -> FloatArray:
+    """(n,) float: steps/s of each job alone on its fastest worker type."""
+    if not len(jobs):
+        return np.zeros(0)
+    kinds = _kinds(jobs)
+    alone = rates.alone(rates.consolidated if worker_types is None else worker_types, kinds)
+    speed: FloatArray = alone.max(axis=1)[_numbers(kinds)]
+    return speed
 
 
 class TracedSharing(Sharing):
@@ -423,12 +480,9 @@ def active_jobs(
     InstanceError
         When a job that has arrived is of a type that the table lacks, or none is active.
     """
-    rates = _rates(throughputs)
     everyone = np.arange(len(trace))
-    rows, done, elapsed = _active(trace, rates, everyone, time, slowdown=slowdown, worker_types=worker_types)
-    active = trace.iloc[rows]
-    left = active["steps"].to_numpy(float) - done
-    return active.assign(steps=left, steps_done=done, elapsed=elapsed).reset_index(drop=True)
+    _, active = _active(trace, _rates(throughputs), everyone, time, slowdown=slowdown, worker_types=worker_types)
+    return active.reset_index(drop=True)
 
 
 def _active(
@@ -439,25 +493,22 @@ def _active(
     *,
     slowdown: float,
     worker_types: Sequence[str] | None,
-) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Those of ``rows`` of the trace that :func:`active_jobs` are made of, with steps done and time elapsed."""
+) -> tuple[IntArray, pd.DataFrame]:
+    """Those of ``rows`` of the trace that :func:`active_jobs` are made of, and these."""
     if not slowdown > 0:
         raise InstanceError(f"slowdown: got {slowdown}, must be positive")
     arrivals = trace["arrival"].to_numpy(float)
     rows = rows[np.argsort(arrivals[rows], kind="stable")]
     rows = rows[: np.searchsorted(arrivals[rows], time, side="right")]
-    speed = np.zeros(0)
-    if rows.size:
-        kinds = _kinds(trace.iloc[rows])
-        alone = rates.alone(rates.consolidated if worker_types is None else worker_types, kinds)
-        speed = alone.max(axis=1)[_numbers(kinds)]
+    jobs = _with_steps(trace.iloc[rows], rates, worker_types)
     elapsed = time - arrivals[rows]
-    done = np.floor(elapsed * speed / slowdown)
-    left = done < trace["steps"].to_numpy(float)[rows]
+    done = np.floor(elapsed * _speed(jobs, rates, worker_types) / slowdown)
+    steps = jobs["steps"].to_numpy(float)
+    left = done < steps
     if not left.any():
         name = trace.attrs.get("reading", {}).get("source", "the trace")
         raise InstanceError(f"time: got {time:g}, must be a time at which some job of {name} is active")
-    return rows[left], done[left], elapsed[left]
+    return rows[left], jobs.assign(steps=steps - done, steps_done=done, elapsed=elapsed)[left]
 
 
 def _numbers(kinds: Sequence[JobType]) -> IntArray:
@@ -547,6 +598,7 @@ def from_trace(
     prices: Mapping[str, float] | None = None,
     entities_by: str | None = None,
     num_entities: int = 3,
+    columns: Mapping[str, str] | None = None,
     skip_bad_rows: bool = False,
     **fields: Any,
 ) -> Sharing:
@@ -573,7 +625,7 @@ def from_trace(
         :func:`entities_of`; to one and the same by default.
     num_entities : int
         As in :func:`entities_of`.
-    skip_bad_rows : bool
+    columns, skip_bad_rows
         As in :func:`instances.data.gavel.read_trace`.
     **fields
         Fields by name, such as ``costs`` or ``entities``; they go before those of the
@@ -590,11 +642,11 @@ def from_trace(
     if not issubclass(kind, Sharing):
         raise InstanceError(f"problem: got {problem!r}, must be a policy of Gavel with throughputs")
     rates = _read_rates(throughputs)
-    whole = read_trace(trace, skip_bad_rows=skip_bad_rows)
+    whole = read_trace(trace, columns=columns, skip_bad_rows=skip_bad_rows)
     rows = _listed(whole, rates) if only_listed else np.arange(len(whole))
     left_out = len(whole) - len(rows)
-    rows, done, elapsed = _active(whole, rates, rows, time, slowdown=slowdown, worker_types=worker_types)
-    jobs = whole.iloc[rows]
+    rows, jobs = _active(whole, rates, rows, time, slowdown=slowdown, worker_types=worker_types)
+    done, elapsed = jobs["steps_done"].to_numpy(float), jobs["elapsed"].to_numpy(float)
     shared = cluster(
         jobs,
         rates,
@@ -607,7 +659,7 @@ def from_trace(
     missed = slo <= elapsed
     known = {
         "weights": jobs["priority"].to_numpy(float),
-        "steps": jobs["steps"].to_numpy(float) - done,
+        "steps": jobs["steps"].to_numpy(float),
         "slos": np.where(missed, np.inf, slo - elapsed),
         "elapsed": elapsed,
         "isolated_elapsed": done / Sharing(**shared).isolated_throughputs,
@@ -624,8 +676,9 @@ def from_trace(
         trace=whole.attrs,
         rows=rows,
         repairs={
-            "job of the trace left out, whose type the table lacks": left_out,
+            LACKING: left_out,
             "SLO is missed already, and left out": int(missed.sum()) if "slos" in taken else 0,
+            FILLED_STEPS: int(whole["steps"].isna().to_numpy()[rows].sum()),
         },
         options={
             "time": time,

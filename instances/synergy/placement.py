@@ -20,7 +20,7 @@ carries whole GPUs of each job.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Unpack
 
@@ -36,7 +36,7 @@ from instances.schema import Array, BoolArray, FloatArray, Scalar
 from instances.synergy.profiles import draw_gpu_demands
 from instances.synergy.sensitivity import THROUGHPUT, fastest, from_matrix, within_server
 from instances.synergy.synthetic import SERVER_CPUS, SERVER_GPUS, SERVER_MEMORY
-from instances.synergy.traces import ServerChoice
+from instances.synergy.traces import ServerChoice, models_of
 from instances.text import OpenFile
 
 __all__ = [
@@ -226,6 +226,7 @@ def from_trace(
     throughputs: PathLike | OpenFile,
     trace: Source,
     num_servers: int = 4,
+    columns: Mapping[str, str] | None = None,
     skip_bad_rows: bool = False,
     **choice: Unpack[ServerChoice],
 ) -> SynergyPlacement:
@@ -239,11 +240,11 @@ def from_trace(
     rng = np.random.default_rng(rng)
     cpus_per_gpu, server_gpus = choice.get("cpus_per_gpu", 3), choice.get("server_gpus", SERVER_GPUS)
     profiles = read_profiles(throughputs, cpus_per_gpu=cpus_per_gpu)
-    jobs = read_trace(trace, skip_bad_rows=skip_bad_rows)
+    jobs = read_trace(trace, columns=columns, skip_bad_rows=skip_bad_rows)
     server = np.array([server_gpus, float(cpus_per_gpu * server_gpus), choice.get("server_memory", SERVER_MEMORY)])
     left = num_servers * server
     demands: list[FloatArray] = []
-    asked, models = jobs["gpus"].tolist(), jobs["model"].tolist()
+    asked, models = jobs["gpus"].tolist(), models_of(rng, jobs, profiles)
     rows: list[int] = []
     while True:
         for position in rng.permutation(len(jobs)).tolist():
@@ -275,7 +276,10 @@ def from_trace(
             trace=jobs.attrs,
             rows=rows,
             jobs=jobs["id"].iloc[rows].tolist(),
-            repairs={"job is drawn again": len(rows) - len({*rows})},
+            repairs={
+                "model is drawn": int((jobs["model"].iloc[rows] == "").sum()),
+                "job is drawn again": len(rows) - len({*rows}),
+            },
             options={"num_servers": num_servers, **choice},
         )
     )

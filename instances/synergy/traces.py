@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Self, TypedDict, TypeVar, Unpack
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack
 
 import numpy as np
 
@@ -16,7 +16,19 @@ from instances.synergy.sensitivity import SensitiveJobs, from_matrix
 from instances.synergy.synthetic import SERVER_GPUS, SERVER_MEMORY, DemandOptions, Jobs, draw_demands
 from instances.text import OpenFile
 
-__all__ = ["MixOptions", "ProfiledJobs", "ServerChoice", "TraceChoice", "jobs_from_mix", "jobs_from_trace", "profiled"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "MixOptions",
+    "ProfiledJobs",
+    "ServerChoice",
+    "TraceChoice",
+    "jobs_from_mix",
+    "jobs_from_trace",
+    "models_of",
+    "profiled",
+]
 
 
 class ServerChoice(TypedDict, total=False):
@@ -36,9 +48,10 @@ class ServerChoice(TypedDict, total=False):
 class TraceChoice(ServerChoice, total=False):
     """The keyword arguments of :func:`jobs_from_trace`, which ``from_trace`` takes.
 
-    ``skip_bad_rows`` is that of :func:`instances.data.synergy.read_trace`.
+    ``columns`` and ``skip_bad_rows`` are those of :func:`instances.data.synergy.read_trace`.
     """
 
+    columns: Mapping[str, str] | None
     skip_bad_rows: bool
 
 
@@ -136,13 +149,14 @@ def jobs_from_trace(
     throughputs: PathLike | OpenFile,
     trace: Source,
     num_servers: int = 4,
+    columns: Mapping[str, str] | None = None,
     skip_bad_rows: bool = False,
     **choice: Unpack[ServerChoice],
 ) -> tuple[Jobs, dict[str, Any]]:
     """Jobs of a trace, drawn until the GPUs are full, and where they are from.
 
     They come in random order, none a second time before all have come.  A job that no longer fits
-    is passed over.
+    is passed over.  Models that the trace does not name are drawn, uniformly of those that were profiled.
 
     Parameters
     ----------
@@ -152,7 +166,7 @@ def jobs_from_trace(
         What :func:`instances.data.synergy.read_profiles` and ``read_trace`` read; the trace may be a DataFrame.
     num_servers : int
         Servers.
-    skip_bad_rows : bool
+    columns, skip_bad_rows
         As in :func:`instances.data.synergy.read_trace`.
     **choice
         What servers, as in :class:`ServerChoice`.
@@ -163,11 +177,11 @@ def jobs_from_trace(
         When a file is malformed, or there is no profile of a job's model.
     """
     rng = np.random.default_rng(rng)
-    jobs = read_trace(trace, skip_bad_rows=skip_bad_rows)
+    jobs = read_trace(trace, columns=columns, skip_bad_rows=skip_bad_rows)
     left = num_servers * choice.get("server_gpus", SERVER_GPUS)
     least = int(jobs["gpus"].min())
     profiles = read_profiles(throughputs, cpus_per_gpu=choice.get("cpus_per_gpu", 3))
-    asked, models = jobs["gpus"].tolist(), jobs["model"].tolist()
+    asked, models = jobs["gpus"].tolist(), models_of(rng, jobs, profiles)
     rows: list[int] = []
     passed = 0
     while left >= least:
@@ -190,9 +204,19 @@ def jobs_from_trace(
         trace=jobs.attrs,
         rows=rows,
         jobs=jobs["id"].iloc[rows].tolist(),
-        repairs={"job is passed over, which no longer fits": passed, "job is drawn again": len(rows) - len({*rows})},
+        repairs={
+            "model is drawn": int((jobs["model"].iloc[rows] == "").sum()),
+            "job is passed over, which no longer fits": passed,
+            "job is drawn again": len(rows) - len({*rows}),
+        },
         options={"num_servers": num_servers, **choice},
     )
+
+
+def models_of(rng: np.random.Generator, jobs: pd.DataFrame, profiles: Profiles) -> list[str]:
+    """Return the model of each job; one that the trace does not name is drawn of those that were profiled."""
+    known = [*profiles.throughputs]
+    return [model or known[int(rng.integers(len(known)))] for model in jobs["model"].tolist()]
 
 
 P = TypeVar("P", bound=Plan)

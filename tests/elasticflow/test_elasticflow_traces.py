@@ -47,7 +47,6 @@ def test_throughputs(tables):
     ("text", "message"),
     [
         ("batch,1,2\n64,1,2\n", "line 1: there is no column 'global_batch_size'"),
-        ("", "line 1: there is no column 'global_batch_size'"),
         ("global_batch_size,1,two\n64,1,2\n", "line 1: number of GPUs: got 'two', must be a number"),
         ("global_batch_size,1,2\n64,1\n", "line 2: got 2 cells, must be 3"),
         ("global_batch_size,1,2\n64,1,2\n\n64,1,2\n", "line 4: batch size 64 is there twice"),
@@ -90,7 +89,7 @@ def test_trace_in_both_spellings(tmp_path):
         (HEADER.replace("ddl", "due"), "line 1: there is no column 'ddl'"),
         (HEADER, "there are no jobs"),
         (HEADER + "7,100,5000,bert,400,64,2\n", "line 2: got 7 cells, must be 8"),
-        (HEADER + "7,100,5000,bert,soon,64,2,300\n", "line 2: ddl: got 'soon', must be a number"),
+        (HEADER + "7,100,5000,bert,soon,64,2,300\n", "line 2: ddl: got 'soon', must be a date and time"),
         (HEADER + "7,100,5000,,400,64,2,300\n", "line 2: model_name: got '', must not be empty"),
         (HEADER + "7,100,5000,bert,400,64,0,300\n", "line 2: num_gpu: got '0', must be a whole number, at least 1"),
         (HEADER + "7,100,nan,bert,400,64,2,300\n", "line 2: iteration: got 'nan', must be finite"),

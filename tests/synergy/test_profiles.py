@@ -319,7 +319,7 @@ def test_a_malformed_line_is_named(tmp_path: Path, line: str, complaint: str) ->
 def test_a_file_without_jobs_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "jobs.csv"
     path.write_text("\n", encoding="utf-8")
-    with pytest.raises(InstanceError, match="no jobs"):
+    with pytest.raises(InstanceError, match="is empty"):
         read_trace(path)
 
 
