@@ -6,10 +6,35 @@ not as readers tell it is passed over.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ["read_files", "repairs", "told"]
+__all__ = ["called", "held", "read_files", "repairs", "told"]
+
+
+def held(given: Any) -> Any:
+    """Return sources, alone, in a list or by name, with each DataFrame as a table that is read once."""
+    if isinstance(given, Mapping):
+        return {name: held(one) for name, one in given.items()}
+    if isinstance(given, (list, tuple)):
+        return [held(one) for one in given]
+    if given is None or isinstance(given, (str, os.PathLike)):
+        return None if given is None else os.fspath(given)
+    from instances.data.lines import read_table
+
+    return read_table(given)
+
+
+def called(given: Any) -> Any:
+    """Return the same in words: paths as they are, and tables by the hashes of their content."""
+    if isinstance(given, Mapping):
+        return {name: called(one) for name, one in given.items()}
+    if isinstance(given, list):
+        return [called(one) for one in given]
+    if given is None or isinstance(given, str):
+        return given
+    return f"{given.name} {given.sha256}"
 
 
 def read_files(origin: Mapping[str, Any] | None) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -37,6 +62,10 @@ def told(reading: Mapping[str, Any]) -> list[str]:
         lines.append(f"{skipped:,} rows skipped{first}")
     if _whole(repeated := reading.get("repeated")):
         lines.append(f"{repeated:,} rows have the job_id of one before")
+    doubts = reading.get("doubts")
+    lines += [f"doubtful: {doubt}" for doubt in doubts] if isinstance(doubts, list) else []
+    if isinstance(began := reading.get("began"), str):
+        lines.append(f"the clock begins on {began}")
     for name, word in (("left_out", "left out"), ("filled_in", "filled in")):
         some = reading.get(name)
         if isinstance(some, Mapping):

@@ -224,7 +224,7 @@ def read_cell(read: Callable[[str], Any], cell: str, where: str) -> Any:
 # --- tables as text -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Table:
     """A table as text, before anything of it is understood.
 

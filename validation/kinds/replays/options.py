@@ -8,14 +8,24 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from validation.errors import StudyError
 from validation.kernel.options import SECONDS, Form, Options, memory_option, option, output_option, shard_option
 from validation.reader_options import pairs
+from validation.sources import called, held
 
-__all__ = ["POISSON", "ReplayOptions", "Some"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+    Trace: TypeAlias = str | os.PathLike[str] | pd.DataFrame
+    Traces: TypeAlias = Trace | Sequence[Trace] | Mapping[str, Trace]
+else:
+    Trace = Traces = Any
+"""A path, or a DataFrame."""
+
+__all__ = ["POISSON", "ReplayOptions", "Some", "Traces"]
 
 POISSON = "poisson"
 """In place of a trace: jobs that are drawn, and arrive at random times."""
@@ -58,8 +68,9 @@ def _setting(given: Sequence[str]) -> dict[str, Any]:
 class ReplayOptions(Options):
     """Options of a study of replays; :func:`validation.replay_study` takes these as keyword arguments."""
 
-    traces: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = option(
-        f'Job tables, or "{POISSON}" for jobs that are drawn and arrive at random.',
+    traces: Traces | None = option(
+        f'Job tables, or "{POISSON}" for jobs that are drawn and arrive at random; in Python also DataFrames, or a '
+        "mapping from names to these.",
         (str, list),
         required="a trace",
         argument=True,
@@ -88,8 +99,8 @@ class ReplayOptions(Options):
         (dict,),
         read=pairs,
     )
-    throughputs: str | os.PathLike[str] | None = option(
-        "Measured throughputs, where the setting reads some.", (str,), paths=True
+    throughputs: Trace | None = option(
+        "Measured throughputs, where the setting reads some; in Python also a DataFrame.", (str,), paths=True
     )
     windows: int = option(
         "Windows of each trace, one after the other, each replayed by itself; of drawn jobs, as many draws.",
@@ -150,11 +161,17 @@ class ReplayOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        given: Any = self.traces
-        traces = [given] if isinstance(given, (str, os.PathLike)) else given
+        given = held(self.traces)
+        if isinstance(given, Mapping):
+            for name, trace in given.items():
+                if isinstance(trace, str):
+                    raise StudyError(f"traces: {name!r} names a path, which has a name: give the path alone")
+            given = [replace(trace, name=name) for name, trace in given.items()]
+        traces = given if isinstance(given, list) else [given]
         if not traces:
             raise StudyError("missing a trace")
-        object.__setattr__(self, "traces", list(dict.fromkeys(os.fspath(trace) for trace in traces)))
+        object.__setattr__(self, "traces", [*dict(zip(called(traces), traces, strict=True)).values()])
+        object.__setattr__(self, "throughputs", held(self.throughputs))
 
     def asked(self, policies: Sequence[str]) -> dict[str, Any]:
         """Return the metadata of what was asked: every option but where it runs.
@@ -164,5 +181,4 @@ class ReplayOptions(Options):
         policies : sequence of str
             Names of the decision makers, after whatever was given for them.
         """
-        given = self.throughputs
-        return self._asked(policies=list(policies), throughputs=None if given is None else os.fspath(given))
+        return self._asked(policies=list(policies), traces=called(self.traces), throughputs=called(self.throughputs))

@@ -53,7 +53,7 @@ from validation.kernel.records import file_of
 from validation.kernel.run import Watch, run, shard_cells, workers
 from validation.kernel.workers import Outcome, Task
 from validation.kinds.replays import windows
-from validation.kinds.replays.options import ReplayOptions
+from validation.kinds.replays.options import ReplayOptions, Traces
 from validation.kinds.replays.records import ENDED, OFFLINE, REPLAYS, TABLES, TABLES_FOLDER, table_file
 from validation.kinds.replays.results import Replays, parquet
 from validation.kinds.replays.windows import Workload, readings, workload
@@ -69,7 +69,7 @@ __all__ = ["Policy", "ReplayCell", "plan", "replay_study", "run_replays"]
 
 
 def replay_study(
-    traces: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    traces: Traces,
     *,
     progress: Watch = None,
     client: Client | None = None,
@@ -260,6 +260,7 @@ def plan(options: ReplayOptions, client: Client | None = None) -> Plan:
     policies = _policies(options.problem, options.policies)
     how = readings(options)
     loads = [workload(trace, module, options, how[trace]) for trace in options.traces]
+    _refuse_twins([load.name for load in loads])
     paper = options.problem.split(".")[0]
     code = [_code_of_replays(paper), *exact_code(options.problem, options.solver)]
     code_of = {one.name: [] if one.heuristic is None else heuristic_code(one.heuristic.function) for one in policies}
@@ -295,6 +296,15 @@ def plan(options: ReplayOptions, client: Client | None = None) -> Plan:
         finish_replays,
         note=lambda now, done, total: f"{done:,} of {total:,} jobs at {simulated(now)}",
     )
+
+
+def _refuse_twins(names: Sequence[str]) -> None:
+    """Refuse traces of one name, whose rows nobody could tell apart."""
+    for name in names:
+        if names.count(name) > 1:
+            raise StudyError(
+                f"traces: two are called {name!r}: rename one; DataFrames get names as in {{'mine': frame}}"
+            )
 
 
 def _policies(problem: str, given: Any) -> list[Policy]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from instances.data.lines import Table
 from validation.errors import StudyError
 from validation.kinds.replays.options import POISSON, ReplayOptions
 from validation.reader_options import parameters, typed
@@ -34,8 +34,8 @@ class Workload:
     ----------
     name : str
         As tables have it.
-    trace : str
-        Path of a job table, or "poisson".
+    trace : str or Table
+        Path of a job table, a table that was read, or "poisson".
     problem : str
     length : int, optional
         Jobs of a window.
@@ -48,7 +48,7 @@ class Workload:
     """
 
     name: str
-    trace: str
+    trace: str | Table
     problem: str
     length: int | None
     options: Mapping[str, Any]
@@ -57,7 +57,7 @@ class Workload:
 
     @property
     def told(self) -> dict[str, Any]:
-        """What a replay of it depends on: the content of the files, wherever they are."""
+        """What a replay of it depends on: the content of what is read, wherever it is."""
         options = {name: self.digests.get(name, value) for name, value in self.options.items()}
         trace = self.digests.get("trace", POISSON)
         return {"trace": trace, "length": self.length, "options": options, "reading": dict(self.reading)}
@@ -70,7 +70,8 @@ class Workload:
     @property
     def files(self) -> list[str]:
         """Paths that are read."""
-        return [path for path in (self.trace, self.options.get("throughputs")) if path not in (None, POISSON)]
+        read = (self.trace, self.options.get("throughputs"))
+        return [path for path in read if isinstance(path, str) and path != POISSON]
 
     def counted(self) -> dict[str, int]:
         """Count the rows of the trace, those passed over, and the jobs that are left."""
@@ -111,7 +112,7 @@ class Workload:
         return made
 
 
-def readings(options: ReplayOptions) -> dict[str, dict[str, Any]]:
+def readings(options: ReplayOptions) -> dict[str | Table, dict[str, Any]]:
     """Return, for each trace, the options that its reader takes, as it takes them.
 
     Raises
@@ -125,14 +126,19 @@ def readings(options: ReplayOptions) -> dict[str, dict[str, Any]]:
     for name in given:
         if not any(name in takes for takes in known.values()):
             # Whoever is first says what there is.
-            typed({name: given[name]}, next(iter(known.values())), next(iter(known)))
+            typed({name: given[name]}, next(iter(known.values())), _name(next(iter(known))))
     return {
-        trace: typed({name: one for name, one in given.items() if name in takes}, takes, trace)
+        trace: typed({name: one for name, one in given.items() if name in takes}, takes, _name(trace))
         for trace, takes in known.items()
     }
 
 
-def workload(trace: str, module: ModuleType, options: ReplayOptions, reading: Mapping[str, Any]) -> Workload:
+def _name(trace: str | Table) -> str:
+    """Return the name of a trace in messages."""
+    return trace if isinstance(trace, str) else trace.name
+
+
+def workload(trace: str | Table, module: ModuleType, options: ReplayOptions, reading: Mapping[str, Any]) -> Workload:
     """Prepare what is replayed of a trace, with the options of its reader.
 
     Raises
@@ -156,20 +162,23 @@ def workload(trace: str, module: ModuleType, options: ReplayOptions, reading: Ma
     if options.throughputs is not None:
         if "throughputs" not in takes:
             raise StudyError(f"throughputs: {paper} reads none")
-        given["throughputs"] = os.fspath(options.throughputs)
-        digests["throughputs"] = _digest(Path(options.throughputs))
+        given["throughputs"] = options.throughputs
+        digests["throughputs"] = _digest(options.throughputs)
     if not drawn:
-        digests["trace"] = _digest(Path(trace))
+        digests["trace"] = _digest(trace)
     for name, one in takes.items():
         if one.kind is one.KEYWORD_ONLY and one.default is one.empty and name not in (*given, "num_jobs"):
             how = "--throughputs PATH" if name == "throughputs" else f"--setting {name}=..."
             raise StudyError(f"{paper} needs {name}: {how}")
-    return Workload(Path(trace).name, trace, str(options.problem), options.length, given, reading, digests)
+    name = Path(trace).name if isinstance(trace, str) else trace.name
+    return Workload(name, trace, str(options.problem), options.length, given, reading, digests)
 
 
-def _digest(path: Path) -> str:
-    """Hash of a file, or of all files in a folder."""
-    digest = hashlib.sha256()
+def _digest(source: Any) -> str:
+    """Hash of a table, of a file, or of all files in a folder."""
+    if isinstance(source, Table):
+        return source.sha256
+    digest, path = hashlib.sha256(), Path(source)
     try:
         for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
             if file != path and not file.is_file():

@@ -14,14 +14,24 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from validation.errors import StudyError
 from validation.kernel.options import SECONDS, Options, memory_option, option, output_option, shard_option
 from validation.reader_options import pairs
+from validation.sources import called, held
 
 if TYPE_CHECKING:
     from instances.base import Instance
 
 __all__ = ["Paths", "StudyOptions"]
 
-Paths: TypeAlias = str | Sequence[str]
-"""One path, or several."""
+if TYPE_CHECKING:
+    import pandas as pd
+
+    Paths: TypeAlias = str | os.PathLike[str] | pd.DataFrame | Sequence[str | os.PathLike[str] | pd.DataFrame]
+else:
+    Paths = Any
+"""One path or DataFrame, or several."""
+
+
+_SOURCES = ("throughputs", "trace", "placements")
+"""Options that are real data."""
 
 
 def _sizes(given: Sequence[str]) -> list[int] | dict[str, list[int]]:
@@ -130,11 +140,13 @@ class StudyOptions(Options):
     )
     throughputs: Paths | Mapping[str, Paths] | None = _files(
         "Real throughputs, from which count more instances of each size are drawn: PATH, or PAPER=PATH where "
-        "several papers read some. Of several, each with every trace."
+        "several papers read some; in Python also DataFrames. Of several, each with every trace."
     )
-    trace: Paths | Mapping[str, Paths] | None = _files("Real jobs: PATH or PAPER=PATH; several are studied alike.")
+    trace: Paths | Mapping[str, Paths] | None = _files(
+        "Real jobs: PATH or PAPER=PATH, in Python also DataFrames; several are studied alike."
+    )
     placements: Paths | Mapping[str, Paths] | None = _files(
-        "Who held which GPUs when, for problems about servers: PATH or PAPER=PATH."
+        "Who held which GPUs when, for problems about servers: PATH or PAPER=PATH, in Python also DataFrames."
     )
     reader: Mapping[str, Any] | None = option(
         "How real data is read: NAME=VALUE or NAME.ENTRY=VALUE, parameters of the problems' from_trace, such as "
@@ -173,6 +185,8 @@ class StudyOptions(Options):
         super().__post_init__()
         from instances.schema import quoted
 
+        for name in _SOURCES:
+            object.__setattr__(self, name, held(getattr(self, name)))
         if self.repair:
             object.__setattr__(self, "reader", {**(self.reader or {}), "repair": True})
         for time in self.times or ():
@@ -198,5 +212,6 @@ class StudyOptions(Options):
             problems=list(problems),
             heuristics=dict(heuristics),
             sweep=dict(sweep) or None,
+            **{name: called(getattr(self, name)) for name in _SOURCES},
             instances=str(given) if isinstance(given, (str, os.PathLike)) else given and "given",
         )

@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 
 from instances.base import Instance, InstanceError
+from instances.data.jobs import DoubtfulData
 from instances.schema import nearest, quoted
 from validation import catalogue
 from validation.errors import StudyError
 from validation.kinds.study.options import Paths, StudyOptions
 from validation.reader_options import parameters, typed
+from validation.sources import called
 
 __all__ = ["Draws", "choose_draws", "stream"]
 
@@ -39,7 +41,7 @@ class Draws:
     reader : "from_trace", "snapshot" or "from_placements"
         The function of the problem's entry that draws.
     files : sequence of mapping
-        Each with the paths that it reads: one after the other is drawn from.
+        Each with the paths or tables that it reads: one after the other is drawn from.
     options : mapping
         Of the function that draws.
     times : sequence of float
@@ -49,7 +51,7 @@ class Draws:
     problem: str
     seed: int
     reader: str
-    files: Sequence[Mapping[str, str]]
+    files: Sequence[Mapping[str, Any]]
     options: Mapping[str, Any]
     times: Sequence[float]
 
@@ -77,12 +79,13 @@ class Draws:
             with warnings.catch_warnings():
                 # What was repaired stands in the instance's origin, which the report shows.
                 warnings.simplefilter("ignore")
+                warnings.simplefilter("default", DoubtfulData)
                 return draw(**given)
         except InstanceError:
             raise
         except ValueError as error:
             raise StudyError(
-                f"cannot draw {self.problem} from {' and '.join(self.files[which].values())}: {error}"
+                f"cannot draw {self.problem} from {' and '.join(called([*self.files[which].values()]))}: {error}"
             ) from error
 
 
@@ -96,7 +99,7 @@ def choose_draws(problems: Sequence[str], options: StudyOptions) -> dict[str, Dr
     """
     given = {name: _by_paper(getattr(options, name), problems, name) for name in _READERS}
     readers: dict[str, str] = {}
-    files: dict[str, list[dict[str, str]]] = {}
+    files: dict[str, list[dict[str, Any]]] = {}
     for problem in problems:
         entry, paper = catalogue.entry(problem), problem.split(".")[0]
         for reader in dict.fromkeys(_READERS.values()):
@@ -152,8 +155,8 @@ def _taken(given: Mapping[str, Any], readers: Mapping[str, Callable[..., Any]]) 
     }
 
 
-def _by_paper(given: Paths | Mapping[str, Paths] | None, problems: Sequence[str], option: str) -> dict[str, list[str]]:
-    """Paper to paths; paths alone belong to the one paper studied that reads real data."""
+def _by_paper(given: Paths | Mapping[str, Paths] | None, problems: Sequence[str], option: str) -> dict[str, list[Any]]:
+    """Paper to paths or tables; those alone belong to the one paper studied that reads real data."""
     if given is None:
         return {}
     papers = list(
@@ -169,5 +172,6 @@ def _by_paper(given: Paths | Mapping[str, Paths] | None, problems: Sequence[str]
     for paper, paths in given.items():
         if paper not in papers:
             raise StudyError(f"{option}: no problem studied reads real data of {quoted(paper)}{nearest(paper, papers)}")
-        found[paper] = list(dict.fromkeys(map(str, [paths] if not isinstance(paths, (list, tuple)) else paths)))
+        several = paths if isinstance(paths, list) else [paths]
+        found[paper] = [*dict(zip(called(several), several, strict=True)).values()]
     return found

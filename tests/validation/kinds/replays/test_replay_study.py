@@ -16,6 +16,7 @@ import validation.kinds.replays.study
 from benchmarks.faults.studies import without_pictures
 from instances.aryl.elastic_allocation import ElasticAllocation
 from instances.base import InstanceError
+from instances.data.lines import read_table
 from validation import ReplayOptions, Replays, StudyError, replay_study
 from validation.catalogue import entry
 from validation.errors import CatalogueError, ReplayError
@@ -215,24 +216,48 @@ def test_what_is_read_does_not_lie_where_the_study_writes(tmp_path: Path) -> Non
         replay_study(**{**SMALL, "traces": tmp_path / "mine.csv"}, output=tmp_path)
 
 
+def test_frames_are_replayed_as_their_files_are(tmp_path: Path) -> None:
+    frame = pd.DataFrame(
+        {"job_id": ["a", "b", "c"], "submit_time": [0, 60, 90], "num_gpus": [1, 2, 1], "duration": [600, 60, 90]}
+    )
+    frame.to_csv(tmp_path / "mine.csv", index=False)
+    given = {**SMALL, "length": None, "offline": 0.0, "gaps": 0, "policies": ["gandiva"]}
+    by_file = replay_study(**given | {"traces": tmp_path / "mine.csv"}, output=tmp_path / "file")
+    by_frame = replay_study(**given | {"traces": frame}, output=tmp_path / "frame")
+    assert by_frame.rows["trace"].unique().tolist() == ["DataFrame"]
+    assert by_frame.rows["average_jct"].tolist() == by_file.rows["average_jct"].tolist()
+    sha256 = read_table(frame).sha256
+    assert by_frame.metadata["asked"]["traces"] == [f"DataFrame {sha256}"]
+    named = {"traces": {"mine": frame, "slower": frame.assign(duration=[6000, 60, 90])}}
+    of_two = replay_study(**given | named, output=tmp_path / "two")
+    assert [*dict.fromkeys(of_two.averages()["trace"])] == ["mine", "slower"]
+    with pytest.raises(
+        StudyError, match=r"two are called 'DataFrame': rename one; DataFrames get names as in \{'mine'"
+    ):
+        replay_study(**given | {"traces": [*named["traces"].values()]}, output=tmp_path / "twins")
+    with pytest.raises(StudyError, match="'mine' names a path, which has a name"):
+        replay_study(**given | {"traces": {"mine": tmp_path / "mine.csv"}}, output=tmp_path / "path")
+
+
 def test_a_reader_takes_its_options(tmp_path: Path) -> None:
     """Other names of columns, and rows that cannot be read; what is read so is another trace."""
     (tmp_path / "mine.csv").write_text(TRACE, encoding="utf-8")
-    odd = TRACE.replace("job_id", "JobNumber").replace("j3,1000,1,780", "j3,soon,1,780")
+    odd = TRACE.replace("job_id,submit_time", "JobNumber,HandedIn").replace("j3,1000,1,780", "j3,soon,1,780")
     (tmp_path / "odd.csv").write_text(odd, encoding="utf-8")
     asked = {**SMALL, "traces": tmp_path / "odd.csv", "length": 9, "offline": 0, "policies": ["gandiva"]}
-    with pytest.raises(InstanceError, match="job_id"):
+    with pytest.raises(InstanceError, match="no column 'submit_time'"):
         replay_study(**asked, output=tmp_path / "none")
-    reader = {"columns": {"job_id": "JobNumber"}, "skip_bad_rows": "true"}
+    columns = {"job_id": "JobNumber", "submit_time": "HandedIn"}
+    reader = {"columns": columns, "skip_bad_rows": "true"}
     study = replay_study(**asked, reader=reader, output=tmp_path / "study")
     assert list(study.jobs["job"]) == [f"j{number}" for number in range(10) if number != 3]
-    assert study.metadata["asked"]["reader"]["columns"] == {"job_id": "JobNumber"}
+    assert study.metadata["asked"]["reader"]["columns"] == columns
     assert study.metadata["asked"]["read"] == {"odd.csv": {"rows": 10, "skipped": 1, "jobs": 9}}
     page = study.report.read_text(encoding="utf-8")
     assert "the first 9 of the trace&#39;s 9 jobs (1 of its 10 rows were skipped)" in page
     # Of two traces, each takes what its reader knows.
     both = {**asked, "traces": [tmp_path / "odd.csv", tmp_path / "mine.csv"], "reader": {"skip_bad_rows": True}}
-    with pytest.raises(InstanceError, match="job_id"):
+    with pytest.raises(InstanceError, match="no column 'submit_time'"):
         replay_study(**both, output=tmp_path / "none")
     with pytest.raises(
         StudyError, match=r"reader: .*odd\.csv has no option 'skip_rows' \(did you mean 'skip_bad_rows'"

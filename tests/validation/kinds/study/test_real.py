@@ -1,12 +1,18 @@
 """Instances that a study draws from real data: options of readers, several files, times of a trace."""
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from benchmarks.faults.studies import without_pictures
+from instances import InstanceError
+from instances.data.jobs import DoubtfulData
+from instances.data.lines import read_table
 from instances.elasticflow import admission
 from instances.gavel.traces import from_trace
 from validation import StudyError, gap_study
@@ -176,3 +182,93 @@ def test_the_report_says_what_was_read_and_repaired(tmp_path: Path, files: dict[
     assert "1 rows skipped, the first: " in page
     assert "submit_time: got &#39;soon&#39;" in page
     assert "model and batch size are drawn" in page
+
+
+# --- DataFrames -----------------------------------------------------------------------------------
+
+
+def _frames(files: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "throughputs": pd.read_csv(Path(files["throughputs"]) / "bert.csv").assign(model="bert"),
+        "trace": pd.read_csv(files["trace"][0]),
+    }
+
+
+def test_a_frame_is_drawn_from_as_its_file_is(tmp_path: Path, files: dict[str, Any]) -> None:
+    reader = {"num_gpus": 4, "slot_seconds": 600}
+    given = {"reader": reader, "sizes": [3], "count": 2}
+    by_file = asked(
+        tmp_path, "elasticflow.admission", throughputs=files["throughputs"], trace=files["trace"][0], **given
+    )
+    frames = _frames(files)
+    assert [case.digest for case in asked(tmp_path, "elasticflow.admission", **frames, **given)] == [
+        case.digest for case in by_file
+    ]
+    # Of several, each is drawn from, and one that is given twice once.
+    second = frames["trace"].assign(duration=7200)
+    several = asked(
+        tmp_path, "elasticflow.admission", **frames | {"trace": [frames["trace"], second, second.copy()]}, **given
+    )
+    assert len(several) == 4
+    of_paper = asked(
+        tmp_path, "elasticflow.admission", **{name: {"elasticflow": frame} for name, frame in frames.items()}, **given
+    )
+    assert [case.digest for case in of_paper] == [case.digest for case in by_file]
+
+
+def test_a_study_is_resumed_with_the_same_frame_and_notices_another(tmp_path: Path, files: dict[str, Any]) -> None:
+    frames = _frames(files)
+    given: dict[str, Any] = {
+        "seed": 1,
+        "sizes": [3],
+        "count": 1,
+        "real_only": True,
+        "heuristics": ["edf"],
+        "output": tmp_path / "study",
+        "jobs": 1,
+        "progress": False,
+    }
+    with without_pictures():
+        first = gap_study("elasticflow.admission", **frames, **given)
+        assert first.metadata["asked"]["trace"] == f"DataFrame {read_table(frames['trace']).sha256}"
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            again = gap_study(
+                "elasticflow.admission", **{name: frame.copy() for name, frame in frames.items()}, **given
+            )
+        assert again.rows["key"].tolist() == first.rows["key"].tolist()
+        other = {**frames, "trace": frames["trace"].assign(duration=9)}
+        with pytest.warns(UserWarning, match=r"another study was here: trace was .DataFrame \w+.* and is .DataFrame"):
+            changed = gap_study("elasticflow.admission", **other, **given)
+    assert set(changed.rows["key"]).isdisjoint(first.rows["key"])
+
+
+@pytest.mark.parametrize("problem", ["gavel.makespan", "gavel.cost"])
+def test_gavel_s_problems_are_studied_on_frames(tmp_path: Path, problem: str) -> None:
+    rates = pd.DataFrame(
+        {
+            "worker_type": ["k80", "v100"] * 2,
+            "model": ["m", "m", "n", "n"],
+            "scale_factor": 1,
+            "throughput": [1.0, 3, 2, 2],
+        }
+    )
+    jobs = pd.DataFrame({"model": ["m", "n"] * 3, "gpus": 1, "arrival": np.arange(6.0), "duration": 60.0})
+    cases = asked(tmp_path, problem, throughputs=rates, trace=jobs, sizes=[4], count=2)
+    assert [case.size for case in cases] == [4, 4]
+    with pytest.raises(StudyError, match="times: got 'soon'"):
+        asked(tmp_path, problem, throughputs=rates, trace=jobs, times=["soon"])
+
+
+def test_what_is_neither_path_nor_frame_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InstanceError, match="got int, must be a path, an open file or a DataFrame"):
+        asked(tmp_path, "elasticflow.admission", throughputs=3, trace=4)
+
+
+def test_doubts_about_a_trace_reach_whoever_studies_it(tmp_path: Path, files: dict[str, Any]) -> None:
+    frames = _frames(files)
+    slow = frames["trace"].assign(duration=40 * 86400)
+    with pytest.warns(
+        DoubtfulData, match="half of the jobs take longer than 40 days: are their durations milliseconds"
+    ):
+        asked(tmp_path, "elasticflow.admission", throughputs=frames["throughputs"], trace=slow, sizes=[3], count=1)
