@@ -64,8 +64,6 @@ def told(reading: Mapping[str, Any]) -> list[str]:
         lines.append(f"{repeated:,} rows have the job_id of one before")
     doubts = reading.get("doubts")
     lines += [f"doubtful: {doubt}" for doubt in doubts] if isinstance(doubts, list) else []
-    if isinstance(began := reading.get("began"), str):
-        lines.append(f"the clock begins on {began}")
     for name, word in (("left_out", "left out"), ("filled_in", "filled in")):
         some = reading.get(name)
         if isinstance(some, Mapping):

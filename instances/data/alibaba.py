@@ -82,7 +82,7 @@ def read_trace(
     InstanceError
         When a line is malformed; the message names file and line.
     """
-    pods = read_columns(source, _PODS, given=columns, skip_bad_rows=skip_bad_rows)
+    pods = read_columns(source, _PODS, given=columns or {}, skip_bad_rows=skip_bad_rows)
     duration = (pods["end"] - pods["start"]).to_numpy(float)
     return finish(
         pods.assign(duration=duration),
@@ -139,7 +139,7 @@ def read_placements(
     """
     import pandas as pd
 
-    pods = read_columns(source, _PODS, given=columns, skip_bad_rows=skip_bad_rows, what="pods")
+    pods = read_columns(source, _PODS, given=columns or {}, skip_bad_rows=skip_bad_rows, what="pods")
     servers = read_nodes(nodes)
     reading: Reading = pods.attrs["reading"]
     reading |= {"reader": f"{__name__}.read_placements", "options": {"nodes": servers.attrs["reading"]}}
@@ -203,5 +203,5 @@ def read_nodes(source: Source, *, columns: Mapping[str, str] | None = None) -> p
     InstanceError
         When a line is malformed; the message names file and line.
     """
-    nodes = read_columns(source, _NODES, given=columns, what="nodes")
+    nodes = read_columns(source, _NODES, given=columns or {}, what="nodes")
     return nodes.assign(cpus=nodes["cpus"] / 1000, memory=nodes["memory"] * 2**20 / 1e9)

@@ -57,7 +57,7 @@ def read_trace(
     InstanceError
         When a line is malformed; the message names file and line.
     """
-    found = read_columns(source, _COLUMNS, given=columns, skip_bad_rows=skip_bad_rows)
+    found = read_columns(source, _COLUMNS, given=columns or {}, skip_bad_rows=skip_bad_rows)
     return jobs.finish(
         found.assign(deadline=found["deadline"] + found["submit_time"]),
         leave_out={

@@ -171,7 +171,7 @@ def read_trace(
     """
     required = {name: column._replace(optional=False) for name, column in jobs.COLUMNS.items()}
     required["model"] = required["model"]._replace(read=text)
-    return read_columns(source, required, given=columns, skip_bad_rows=skip_bad_rows)
+    return read_columns(source, required, given=columns or {}, skip_bad_rows=skip_bad_rows)
 
 
 def throughput_curve(measured: Mapping[int, float], num_gpus: int, *, interpolate: bool = True) -> FloatArray:

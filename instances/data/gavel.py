@@ -23,7 +23,7 @@ from instances.data.lines import (
     Source,
     Table,
     any_text,
-    first_line,
+    is_table,
     number,
     positive,
     positive_whole,
@@ -32,6 +32,7 @@ from instances.data.lines import (
     read_json,
     read_table,
     reader,
+    sniffed,
     text,
     whole,
 )
@@ -71,10 +72,10 @@ def read_throughputs(source: Source) -> pd.DataFrame:
     """
     import pandas as pd
 
-    if isinstance(source, (pd.DataFrame, Table)):
+    if is_table(source):
         return _from_frame(source)
-    head, file = first_line(source)
-    if "," in head and not head.lstrip().startswith(("{", "[")):
+    _, is_csv, file = sniffed(source)  # type: ignore[arg-type]
+    if is_csv:
         return _from_frame(read_table(file))
     content, reading = read_json(file)
     name = reading["source"]
@@ -121,7 +122,7 @@ _ENTRIES = {
 }
 
 
-def _from_frame(frame: pd.DataFrame | Table) -> pd.DataFrame:
+def _from_frame(frame: Source) -> pd.DataFrame:
     """Return a table of throughputs from one of its entries."""
     made = read_columns(frame, _ENTRIES, what="throughputs")
     alone: dict[str, Any] = {"partner": "", "partner_scale_factor": 0, "partner_throughput": math.nan}
@@ -225,13 +226,11 @@ def read_trace(
     InstanceError
         When a line is malformed; the message names file and line.
     """
-    import pandas as pd
-
-    if isinstance(source, (pd.DataFrame, Table)):
+    if is_table(source):
         made = _of_job_table(source, columns, skip_bad_rows)
     else:
-        head, file = first_line(source)
-        if "," in head and "\t" not in head:
+        _, is_csv, file = sniffed(source)  # type: ignore[arg-type]
+        if is_csv:
             made = _of_job_table(file, columns, skip_bad_rows)
         else:
             table = _with_header(read_table(file, separator="\t", header=False))

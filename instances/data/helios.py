@@ -45,5 +45,5 @@ def read_trace(
     InstanceError
         When a line is malformed; the message names file and line.
     """
-    jobs = read_columns(source, _COLUMNS, given=columns, skip_bad_rows=skip_bad_rows)
+    jobs = read_columns(source, _COLUMNS, given=columns or {}, skip_bad_rows=skip_bad_rows)
     return finish(jobs, leave_out={"job asked for no GPU": jobs["num_gpus"].to_numpy(int) < 1})

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeGuard, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,8 +38,8 @@ __all__ = [
     "Source",
     "Table",
     "any_text",
-    "first_line",
     "gpus",
+    "is_table",
     "moment",
     "named",
     "number",
@@ -52,6 +52,7 @@ __all__ = [
     "read_json",
     "read_table",
     "reader",
+    "sniffed",
     "text",
     "whole",
 ]
@@ -271,6 +272,17 @@ else:
 """The input of a reader: a path, an open file, a pandas DataFrame, or a table that was read before."""
 
 
+def is_table(source: object) -> TypeGuard[pd.DataFrame | Table]:
+    """Return whether a source is a table already, not a file: a DataFrame, or what was read of one."""
+    if isinstance(source, Table):
+        return True
+    if isinstance(source, (str, os.PathLike, Text)) or hasattr(source, "read"):
+        return False
+    import pandas as pd
+
+    return isinstance(source, pd.DataFrame)
+
+
 def read_table(source: Source | Text, *, separator: str = ",", header: bool = True) -> Table:
     """Return a table as text, with the blanks around names of columns left out, and without blank lines.
 
@@ -324,9 +336,7 @@ def _framed(source: object) -> str | None:
     """Return a DataFrame as CSV; None of anything else."""
     if isinstance(source, (str, os.PathLike, Text)) or hasattr(source, "read"):
         return None
-    import pandas as pd
-
-    if not isinstance(source, pd.DataFrame):
+    if not is_table(source) or isinstance(source, Table):
         raise InstanceError(f"got {type(source).__name__}, must be a path, an open file or a DataFrame")
     # The index is data where it has names, as that of tables of throughputs.
     return source.to_csv(index=any(name is not None for name in source.index.names))
@@ -384,27 +394,29 @@ def named(table: Table, columns: Mapping[str, Column], given: Mapping[str, str] 
     columns : mapping
         Name in the result to what is known of the column.
     given : mapping, optional
-        Name in the result to name in the file, which goes before the names that are known.
+        Name in the result to name in the file, which goes before the names that are known; None where no option tells
+        it.
 
     Raises
     ------
     InstanceError
         When a column is missing or there twice, or ``given`` names one that the result does not have.
     """
-    given = given or {}
-    for name in given:
+    told = given or {}
+    for name in told:
         if name not in columns:
             raise InstanceError(
                 f"columns: got {quoted(name)}, must be of {', '.join(columns)}{nearest(str(name), columns)}"
             )
     places = {}
     for name, column in columns.items():
-        spelled = (given[name],) if name in given else (*column.names, name)
+        spelled = (told[name],) if name in told else (*column.names, name)
         found = next((one for one in spelled if one in table.header), None) or _same(spelled, table)
         if found is None:
-            if column.optional and name not in given:
+            if column.optional and name not in told:
                 continue
-            raise InstanceError(f"{table.head}: there is no column {quoted(spelled[0])}{_advice(name, spelled, table)}")
+            advice = _advice(name, spelled, table, can_be_given=given is not None)
+            raise InstanceError(f"{table.head}: there is no column {quoted(spelled[0])}{advice}")
         if table.header.count(found) > 1:
             raise InstanceError(f"{table.head}: column {quoted(found)} is there twice")
         places[name] = table.header.index(found)
@@ -427,22 +439,25 @@ MOST_NAMED = 12
 """Columns of a table that a message names."""
 
 
-def _advice(name: str, spelled: Sequence[str], table: Table) -> str:
+def _advice(name: str, spelled: Sequence[str], table: Table, *, can_be_given: bool) -> str:
     """Advise on a column that is missing: one that is called nearly so, else those that there are."""
+    there = ", ".join(quoted(one) for one in table.header[:MOST_NAMED])
+    only = f", only {there}{', ...' if len(table.header) > MOST_NAMED else ''}"
+    if not can_be_given:
+        return only
     alike = {_plain(one): one for one in table.header if len(one) < 50}
     for one in spelled:
         for close in difflib.get_close_matches(_plain(one), alike, n=1, cutoff=0.8):
             column = alike[close]
             return f"; did you mean columns={{{name!r}: {column!r}}}, in the shell --reader columns.{name}={column}?"
-    there = ", ".join(quoted(one) for one in table.header[:MOST_NAMED])
-    more = ", ..." if len(table.header) > MOST_NAMED else ""
-    return f", only {there}{more}: name it, as in columns={{{name!r}: ...}}, in the shell --reader columns.{name}=..."
+    return f"{only}: name it, as in columns={{{name!r}: ...}}, in the shell --reader columns.{name}=..."
 
 
-def first_line(source: PathLike | OpenFile | Text) -> tuple[str, Text]:
-    """Return the first line of a file that is not blank, by which its form is told, and the file."""
+def sniffed(source: PathLike | OpenFile) -> tuple[str, bool, Text]:
+    """Return the first line of a file that is not blank, whether it looks like the header of CSV, and the file."""
     read = read_source(source)
-    return next((line for line in io.StringIO(read.content) if line.strip()), "").strip("\r\n"), read
+    line = next((line for line in io.StringIO(read.content) if line.strip()), "").strip()
+    return line, "," in line and "\t" not in line and line[0] not in "{[", read
 
 
 def read_columns(

@@ -200,7 +200,7 @@ def read_distribution(
         "num_gpus": Column(("num_gpus", "num_gpu"), gpus),
         "duration": Column(("duration_seconds", "duration"), number),
     }
-    pairs = read_columns(source, known, given=columns, skip_bad_rows=skip_bad_rows)
+    pairs = read_columns(source, known, given=columns or {}, skip_bad_rows=skip_bad_rows)
     jobs = pairs.assign(job_id=[str(row) for row in range(len(pairs))], submit_time=0.0)
     everyone = np.ones(len(jobs), bool)
     return finish(jobs, filled_in={"job is there from the start": everyone})

@@ -141,7 +141,7 @@ def read_placements(
     InstanceError
         When a line is malformed; the message names file and line.
     """
-    held = read_columns(source, COLUMNS, given=columns, skip_bad_rows=skip_bad_rows, what="placements")
+    held = read_columns(source, COLUMNS, given=columns or {}, skip_bad_rows=skip_bad_rows, what="placements")
     return on_clock(held, "start", ("end",))
 
 

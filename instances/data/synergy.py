@@ -19,20 +19,21 @@ from instances.data.lines import (
     PathLike,
     Reading,
     Source,
-    Table,
-    first_line,
     gpus,
+    is_table,
     number,
+    positive,
     positive_whole,
     read_columns,
     read_json,
     read_table,
     reader,
+    sniffed,
     text,
     whole,
 )
 from instances.schema import FloatArray, nearest, quoted
-from instances.text import OpenFile, read_source
+from instances.text import read_source
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,23 +86,37 @@ class Profiles:
         return self.throughputs[model]
 
 
+_ENTRIES = {
+    "model": Column(("model",), text),
+    "cpus": Column(("cpus_per_gpu",), positive),
+    "memory": Column(("memory_gb_per_gpu",), positive),
+    "throughput": Column(("throughput",), positive),
+}
+
+
 @reader
-def read_profiles(source: PathLike | OpenFile, *, cpus_per_gpu: int = 3) -> Profiles:
-    """Read the authors' sensitivity profiles, as the JSON that ``optgap convert synergy-profiles`` writes.
+def read_profiles(source: Source, *, cpus_per_gpu: int = 3) -> Profiles:
+    """Read the authors' sensitivity profiles, as the JSON that ``optgap convert synergy-profiles`` writes; or a table.
 
     Parameters
     ----------
-    source : path or open file
-        File with ``cpus_per_gpu``, ``memory_gb_per_gpu`` and ``profiles_by_cpu_gpu_ratio``.
+    source : path, open file or DataFrame
+        JSON with ``cpus_per_gpu``, ``memory_gb_per_gpu`` and ``profiles_by_cpu_gpu_ratio``; or CSV or a DataFrame with
+        columns ``model``, ``cpus_per_gpu``, ``memory_gb_per_gpu`` and ``throughput``, a row for each entry.
     cpus_per_gpu : int
-        CPU cores of a server for each of its GPUs: which of the profiles to take.
+        CPU cores of a server for each of its GPUs: which of the profiles of a JSON file to take.
 
     Raises
     ------
     InstanceError
         When the file is malformed; the message names it and the entry.
     """
-    data, reading = read_json(source)
+    if is_table(source):
+        return _of_entries(source)
+    _, is_csv, file = sniffed(source)  # type: ignore[arg-type]
+    if is_csv:
+        return _of_entries(read_table(file))
+    data, reading = read_json(file)
     path = reading["source"]
     ratio = str(cpus_per_gpu)
     by_ratio = _entry(path, data, "profiles_by_cpu_gpu_ratio")
@@ -124,6 +139,19 @@ def read_profiles(source: PathLike | OpenFile, *, cpus_per_gpu: int = 3) -> Prof
             )
         throughputs[model] = matrix
     reading["rows"] = len(throughputs)
+    return Profiles(cpus, memory, throughputs, {"reading": reading})
+
+
+def _of_entries(source: Source) -> Profiles:
+    """Return profiles from a table of their entries."""
+    entries = read_columns(source, _ENTRIES, what="profiles")
+    reading = entries.attrs["reading"]
+    wide = entries.pivot_table(index=["model", "cpus"], columns="memory", values="throughput", sort=True)
+    cpus, memory = np.unique(entries["cpus"].to_numpy(float)), wide.columns.to_numpy(float)
+    throughputs = {
+        model: _positive(reading["source"], f"profile of {model}", wide.loc[model].reindex(cpus).to_numpy(float), 2)
+        for model in dict.fromkeys(entries["model"].tolist())
+    }
     return Profiles(cpus, memory, throughputs, {"reading": reading})
 
 
@@ -251,10 +279,8 @@ def read_trace(
     InstanceError
         When a line is malformed; the message names the file and the line.
     """
-    import pandas as pd
-
-    if not isinstance(source, (pd.DataFrame, Table)):
-        head, file = first_line(source)
+    if not is_table(source):
+        head, _, file = sniffed(source)  # type: ignore[arg-type]
         if not head or head.split(",")[0].strip().isdecimal():
             table = replace(read_table(file, header=False), header=[*_COLUMNS])
             return read_columns(table, _COLUMNS, skip_bad_rows=skip_bad_rows)

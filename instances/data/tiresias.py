@@ -43,4 +43,4 @@ def read_trace(
     InstanceError
         When a line is malformed; the message names file and line.
     """
-    return read_columns(source, _COLUMNS, given=columns, skip_bad_rows=skip_bad_rows)
+    return read_columns(source, _COLUMNS, given=columns or {}, skip_bad_rows=skip_bad_rows)

@@ -29,7 +29,7 @@ import numpy as np
 from instances import pictures
 from instances.arithmetic import dot
 from instances.base import Instance, Plan, Violation, exceeding
-from instances.data.lines import PathLike, Source
+from instances.data.lines import Source
 from instances.data.origin import origin
 from instances.data.synergy import read_profiles, read_trace
 from instances.schema import Array, BoolArray, FloatArray, Scalar
@@ -37,7 +37,6 @@ from instances.synergy.profiles import draw_gpu_demands
 from instances.synergy.sensitivity import THROUGHPUT, fastest, from_matrix, within_server
 from instances.synergy.synthetic import SERVER_CPUS, SERVER_GPUS, SERVER_MEMORY
 from instances.synergy.traces import ServerChoice, models_of
-from instances.text import OpenFile
 
 __all__ = [
     "RESOURCES",
@@ -223,7 +222,7 @@ def generate(
 def from_trace(
     rng: np.random.Generator | int,
     *,
-    throughputs: PathLike | OpenFile,
+    throughputs: Source,
     trace: Source,
     num_servers: int = 4,
     columns: Mapping[str, str] | None = None,

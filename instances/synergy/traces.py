@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack
 import numpy as np
 
 from instances.base import Plan
-from instances.data.lines import PathLike, Source
+from instances.data.lines import Source
 from instances.data.origin import origin
 from instances.data.synergy import Profiles, read_profiles, read_trace
 from instances.synergy.profiles import TASKS
 from instances.synergy.sensitivity import SensitiveJobs, from_matrix
 from instances.synergy.synthetic import SERVER_GPUS, SERVER_MEMORY, DemandOptions, Jobs, draw_demands
-from instances.text import OpenFile
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,7 +98,7 @@ def profiled(
 def jobs_from_mix(
     rng: np.random.Generator | int,
     *,
-    throughputs: PathLike | OpenFile,
+    throughputs: Source,
     num_servers: int = 4,
     cpus_per_gpu: int = 3,
     server_gpus: int = SERVER_GPUS,
@@ -146,7 +145,7 @@ def jobs_from_mix(
 def jobs_from_trace(
     rng: np.random.Generator | int,
     *,
-    throughputs: PathLike | OpenFile,
+    throughputs: Source,
     trace: Source,
     num_servers: int = 4,
     columns: Mapping[str, str] | None = None,
@@ -226,9 +225,7 @@ class ProfiledJobs(SensitiveJobs[P]):
     """Jobs that may be of published models; the fields are those of :class:`SensitiveJobs`."""
 
     @classmethod
-    def from_mix(
-        cls, rng: np.random.Generator | int, *, throughputs: PathLike | OpenFile, **options: Unpack[MixOptions]
-    ) -> Self:
+    def from_mix(cls, rng: np.random.Generator | int, *, throughputs: Source, **options: Unpack[MixOptions]) -> Self:
         """Jobs of published models in a task mix.
 
         The parameters and errors are those of :func:`instances.synergy.traces.jobs_from_mix`.
@@ -241,7 +238,7 @@ class ProfiledJobs(SensitiveJobs[P]):
         cls,
         rng: np.random.Generator | int,
         *,
-        throughputs: PathLike | OpenFile,
+        throughputs: Source,
         trace: Source,
         num_servers: int = 4,
         **choice: Unpack[TraceChoice],

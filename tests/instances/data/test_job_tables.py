@@ -254,3 +254,28 @@ def test_a_job_table_is_a_job_list_of_synergy_s(problem: Any, tmp_path: Path) ->
     )
     assert drawn.origin["repairs"]["model is drawn"] == drawn.num_jobs
     assert np.isin(drawn.origin["jobs"], ["0", "1", "2"]).all()
+
+
+def test_profiles_may_be_a_table(tmp_path: Path) -> None:
+    by_file = synergy.read_profiles(_profiles(tmp_path))
+    entries = [
+        {
+            "model": model,
+            "cpus_per_gpu": cpus,
+            "memory_gb_per_gpu": memory,
+            "throughput": by_file.of(model)[row, column],
+        }
+        for model in by_file.throughputs
+        for row, cpus in enumerate(by_file.cpus.tolist())
+        for column, memory in enumerate(by_file.memory.tolist())
+    ]
+    frame = pd.DataFrame(entries[::-1])
+    csv = tmp_path / "profiles.csv"
+    frame.to_csv(csv, index=False)
+    for read in (synergy.read_profiles(frame), synergy.read_profiles(csv)):
+        assert {model: read.of(model).tolist() for model in ("m", "n")} == {
+            model: by_file.of(model).tolist() for model in ("m", "n")
+        }
+        assert (read.cpus.tolist(), read.memory.tolist()) == (by_file.cpus.tolist(), by_file.memory.tolist())
+    with pytest.raises(InstanceError, match="DataFrame: profile of m: must be an array of positive numbers"):
+        synergy.read_profiles(frame.iloc[:-1])

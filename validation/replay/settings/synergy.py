@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
 import numpy as np
 
-from instances.data.lines import PathLike
+from instances.data.lines import Source
 from instances.data.synergy import read_profiles
 from instances.schema import FloatArray, IntArray
 from instances.synergy import queue as queues
@@ -43,7 +43,6 @@ from instances.synergy.sensitivity import CPU, MEMORY, THROUGHPUT
 from instances.synergy.synthetic import SERVER_GPUS, SERVER_MEMORY
 from instances.synergy.traces import profiled
 from instances.synergy.tuning import Tuning, four_jobs
-from instances.text import OpenFile
 from validation.errors import ReplayError
 from validation.replay.engine import Ask, Decide, Decision, Jobs, State
 from validation.replay.plans import accepted
@@ -320,7 +319,7 @@ def generate(
 def derived(
     rng: np.random.Generator | int,
     *,
-    throughputs: PathLike | OpenFile,
+    throughputs: Source,
     num_jobs: int = 1000,
     jobs_per_hour: float = 9.0,
     num_servers: int = 16,
@@ -379,7 +378,7 @@ def from_jobs(
     *,
     problem: str = "synergy.tuning",
     rng: np.random.Generator | int = 0,
-    throughputs: PathLike | OpenFile,
+    throughputs: Source,
     num_servers: int = 16,
     mix: Sequence[float] = (20, 70, 10),
     cpus_per_gpu: int = 3,
