@@ -22,6 +22,7 @@ from validation.formatting import printable
 __all__ = [
     "LIMIT",
     "SECONDS",
+    "SPAN",
     "Form",
     "Options",
     "as_toml",
@@ -45,11 +46,39 @@ class Form(NamedTuple):
     allowed: Callable[[Any], bool] = lambda value: True
 
 
+def _in_units(value: Any, units: Mapping[str, float], plain: str) -> float:
+    """Return a number, or that of a text in one of the units; what tells none is in the plain one."""
+    if not isinstance(value, str):
+        return float(value)
+    found = re.fullmatch(r"([0-9.]+(?:e[0-9]+)?)\s*([a-z]*)", value.strip().lower())
+    if found is None or (unit := found[2] or plain) not in units:
+        raise ValueError
+    return float(found[1]) * units[unit]
+
+
+_TIMES = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_SIZES = {
+    f"{prefix}{end}": float(base**power)
+    for power, prefix in enumerate(("", "k", "m", "g", "t"))
+    for end, base in (("", 1000), ("b", 1000), ("ib", 1024))
+}
+
+
+def _span(value: Any) -> float:
+    return _in_units(value, _TIMES, "s")
+
+
+def _bytes(value: Any) -> int:
+    return int(_in_units(value, _SIZES, "b") if isinstance(value, str) else value)
+
+
 ANYTHING = Form(lambda value: value, "anything")
 WHOLE = Form(operator.index, "a whole number")
 SECONDS = Form(float, "positive seconds", lambda seconds: 0 < seconds < float("inf"))
 LIMIT = SECONDS._replace(allowed=lambda seconds: seconds > 0)
 """Seconds that may be infinite."""
+SPAN = Form(_span, "a positive time such as 60, 60s or 5m", lambda seconds: seconds > 0)
+"""Seconds, or text that tells its unit."""
 
 
 def option(
@@ -118,10 +147,10 @@ def output_option(help: str, *, default: Any = None, required: str = "") -> Any:
 def memory_option(run: str) -> Any:
     """How much memory each may take of what is run."""
     return option(
-        f"Bytes that a {run}, with all that it starts, may take, such as 4e9; half of the machine's, shared by the "
-        "jobs, by default.",
-        (int, float),
-        form=Form(int, "a number of bytes"),
+        f"Memory that a {run}, with all that it starts, may take: bytes, or a size such as 4GB or 500MiB; half of the "
+        "machine's, shared by the jobs, by default.",
+        (int, float, str),
+        form=Form(_bytes, "a number of bytes, or a size such as 4GB or 500MiB"),
         least=2**20,
         most=2**63 - 1,
     )

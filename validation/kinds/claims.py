@@ -29,6 +29,7 @@ from instances.schema import nearest
 from validation.claims.claim import REGISTERED, Claim, OnAverage, Plans, Reading
 from validation.errors import StudyError
 from validation.kernel.workers import Task
+from validation.kinds.options import ClaimOptions
 from validation.testing.neighbours import shrunk
 
 if TYPE_CHECKING:
@@ -243,6 +244,7 @@ def examine(claim: Claim, *, instances: int | None = None, seconds: float = 20.0
     StudyError
         When the claim's search has no instances, so that there is nothing to judge it by.
     """
+    seconds = ClaimOptions.checked(instances=instances, seconds=seconds, seed=seed)["seconds"]
     verdict = _examine(claim, instances, seconds, seed)
     others = tuple(_examine(other, instances, seconds, seed) for other in _readings(claim))
     return replace(verdict, others=others)

@@ -123,7 +123,7 @@ def find_worst(
     heuristic: str | Callable[..., Any] | Heuristic,
     *,
     seed: int,
-    budget: float = 60.0,
+    budget: float | str = 60.0,
     keep: float = 0.9,
     jobs: int | None = None,
     restarts: int | None = None,
@@ -142,8 +142,9 @@ def find_worst(
     heuristic : str, callable or Heuristic
         A name of the catalogue, "module:function", or the function itself.
     seed : int
-    budget : float
-        Seconds in all; a quarter is kept for shrinking.  What does not end in time is stopped a second later.
+    budget : float or str
+        Seconds in all, or a time such as "5m"; a quarter is kept for shrinking.  What does not end in time is stopped a
+        second later.
     keep : float
         Fraction of the worst gap that the shrunk instance must still show.
     jobs : int, optional
@@ -179,7 +180,8 @@ def find_worst(
         When a plan beats a proven bound.
     """
     name, subject = catalogue.heuristic(problem, heuristic)
-    HuntOptions.checked(seed=seed, budget=budget, keep=keep, jobs=jobs, restarts=restarts, measure=measure)
+    given = {"seed": seed, "budget": budget, "keep": keep, "jobs": jobs, "restarts": restarts, "measure": measure}
+    in_all: float = HuntOptions.checked(**given)["budget"]
     family = Family(problem, fix or {}, where, strategy)
     if client is not None:
         if jobs is not None:
@@ -195,9 +197,9 @@ def find_worst(
             None if strategy is None else by_value(strategy, "the strategy", modules.names),
         )
     began = time.monotonic()
-    end = began + 0.75 * budget
-    slice_seconds = max(0.5, min(5.0, budget / 12))
-    limit = min(SOLVE_LIMIT, budget / 4)
+    end = began + 0.75 * in_all
+    slice_seconds = max(0.5, min(5.0, in_all / 12))
+    limit = min(SOLVE_LIMIT, in_all / 4)
     jobs = jobs or cores()
     memory = None if client is not None else memory_of_machine() // (2 * jobs)
     worst: Judged | None = None
@@ -249,13 +251,13 @@ def find_worst(
         interrupted = True
     whys = [why for _, why in sorted(failures)]
     if worst is None:
-        nothing = f"no instance could be judged within {budget:.3g} s: "
+        nothing = f"no instance could be judged within {in_all:.3g} s: "
         if whys:
             raise HeuristicFailedError(nothing + whys[0])
         raise StudyError(f"{nothing}of {evaluated} tried, none was solved to a proven optimum")
     if restarts is not None and time.monotonic() >= end and not interrupted:
         whys.append(CUT_SHORT)
-    left = max(1.0, began + budget - time.monotonic())
+    left = max(1.0, began + in_all - time.monotonic())
     small = worst
     shrink = functools.partial(_shrink, family, measure, subject, seed, memory, limit)
     try:

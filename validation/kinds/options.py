@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from validation.errors import StudyError
-from validation.kernel.options import LIMIT, SECONDS, Form, Options, option, output_option
+from validation.kernel.options import LIMIT, SECONDS, SPAN, Form, Options, option, output_option
 from validation.reader_options import pairs
 
 if TYPE_CHECKING:
@@ -41,15 +41,6 @@ def _plain_value(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
-
-
-def _seconds(text: str) -> float:
-    units = {"s": 1.0, "m": 60.0, "h": 3600.0}
-    amount, unit = (text[:-1], text[-1]) if text[-1:] in units else (text, "s")
-    try:
-        return float(amount) * units[unit]
-    except ValueError:
-        raise StudyError(f"--budget: got {text!r}, must be a time such as 60s or 5m") from None
 
 
 class _OfHeuristic(Options):
@@ -94,8 +85,7 @@ class HuntOptions(_OfHeuristic):
         "Time in all, such as 60s or 5m.",
         (str,),
         default="60s",
-        read=_seconds,
-        form=LIMIT,
+        form=SPAN,
     )
     keep: float = option(
         "Fraction of the worst gap that shrinking keeps.",
@@ -122,7 +112,7 @@ class WorstCaseOptions(_OfHeuristic):
     size: int = option("How large the instances are.", (int,), required="--size", least=1)
     fix: Mapping[str, Any] | None = option("NAME=VALUE: what else chooses the instances.", (dict,), read=_dials)
     measure: Measure = _measure("ratio or difference, of the heuristic's value and the optimum.")
-    time_limit: float | None = option("Limit for the proof, s.", (float,))
+    time_limit: float | None = option("Limit for the proof, s.", (float,), form=LIMIT)
     verify: bool = option("Search every program a second way, too.", (bool,))
     problem: str | None = option("The problem, where HEURISTIC alone is given.", (str,))
 
@@ -137,7 +127,7 @@ class ClaimOptions(Options):
     instances: int | None = option(
         "Most instances for each claim; 500, or all of a finite set, by default.", (int,), least=1
     )
-    seconds: float = option("Time for each claim.", (float,), default=20.0)
+    seconds: float = option("Time for each claim.", (float,), default=20.0, form=SECONDS)
     seed: int = option("Seed of random instances.", (int,), default=0, least=0)
 
 
@@ -153,5 +143,5 @@ class JudgeOptions(Options):
     )
     problem: str = option("Name of a problem, such as aryl.reclaim.", (str,), required="--problem")
     split: str = option("public; hidden:FILE, drawn from the seed in a file; or hidden:SEED.", (str,), default="public")
-    budget: float = option("Seconds for an instance, by the clock.", (float,), default=10.0, form=SECONDS)
+    budget: float = option("Time for an instance, by the clock, such as 10s.", (str,), default=10.0, form=SPAN)
     jobs: int | None = option("Instances at once; one for each core by default.", (int,), least=1)

@@ -205,7 +205,7 @@ def worst_case(
     """
     name, subject = catalogue.heuristic(problem, heuristic)
     model = _model_of(problem, name, subject)
-    WorstCaseOptions.checked(measure=measure)
+    time_limit = WorstCaseOptions.checked(measure=measure, time_limit=time_limit)["time_limit"]
     try:
         found = prove(model, problem, size=size, measure=measure, time_limit=time_limit, verify=verify, **dials)
     except (ModelError, InstanceError) as error:

@@ -128,7 +128,7 @@ def test_parts_that_there_was_no_time_for_leave_no_bound() -> None:
         ({"size": 0}, "size: got 0, must be a whole number, at least 1"),
         ({"size": 2.5}, "size: got 2.5, must be a whole number"),
         ({"size": 3, "measure": "gap"}, "measure: got 'gap', must be ratio or difference"),
-        ({"size": 3, "time_limit": 0}, "time_limit: got 0, must be positive seconds"),
+        ({"size": 3, "time_limit": 0}, "time_limit: got 0.0, must be positive seconds"),
         ({"size": 3, "num_worker": 4}, "no 'num_worker'.*there are: num_workers, num_types, widest"),
         ({"size": 3, "num_jobs": 4}, "no 'num_jobs'"),
         ({"size": 3, "num_workers": 0}, "num_workers: got 0, must be at least 1"),

@@ -159,7 +159,7 @@ def judge(
     problem: str,
     *,
     split: str = "public",
-    budget: float = BUDGET,
+    budget: float | str = BUDGET,
     jobs: int | None = None,
 ) -> Judgement:
     """One number for a heuristic: how near its plans are to proven optima, on a fixed set of instances.
@@ -173,7 +173,7 @@ def judge(
     problem : str
     split : str
         "public", or "hidden:FILE": a set drawn from the seed in a file, which the heuristic cannot read.
-    budget : float
+    budget : float or str
         Seconds for an instance, by the clock; a plan that comes later counts for nothing.
     jobs : int, optional
         Instances at once; one for each core by default.
@@ -189,11 +189,11 @@ def judge(
     OracleDisagreementError
         When a plan beats a proven bound: a model, a bound or a judge is wrong then, and there is no score.
     """
-    JudgeOptions.checked(budget=budget, jobs=jobs)
+    seconds = JudgeOptions.checked(budget=budget, jobs=jobs)["budget"]
     file = seed_file(split)
     if file is not None:
         _try_wall(file)
-    return judge_on(drawn(problem, file), heuristic, problem, budget=budget, jobs=jobs, hidden=file)
+    return judge_on(drawn(problem, file), heuristic, problem, budget=seconds, jobs=jobs, hidden=file)
 
 
 def judge_on(
