@@ -22,6 +22,7 @@ from instances.data.lines import (
     read_columns,
     read_json,
     reader,
+    sniffed,
     text,
 )
 from instances.schema import quoted
@@ -75,7 +76,12 @@ def read_trace(source: PathLike | OpenFile, *, skip_bad_rows: bool = False) -> p
 
 def _jobs(source: PathLike | OpenFile, skip_bad_rows: bool) -> tuple[list[dict[str, Any]], Reading]:
     """Return the jobs of the log, and how they were read."""
-    content, reading = read_json(source)
+    head, is_csv, file = sniffed(source)
+    if is_csv:
+        raise InstanceError(
+            f"{file.name}: got {quoted(head)}, must be JSON; a table with a header is of the format jobs"
+        )
+    content, reading = read_json(file)
     name = reading["source"]
     if not isinstance(content, list):
         raise InstanceError(f"{name}: got {quoted(content)}, must be a list of jobs")

@@ -6,16 +6,19 @@ names the culprit and exit code 2; :data:`EXIT_CODES` has the others.
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import math
 import os
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from validation.cli.help import App
 from validation.formatting import printable
 
 if TYPE_CHECKING:
@@ -40,11 +43,10 @@ __all__ = [
     "what_is_wrong",
 ]
 
-app = typer.Typer(
+app = App(
     name="optgap",
     help="Exact optima, heuristics, and the gap between them, for GPU-cluster scheduling problems.",
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,
 )
 """The command ``optgap``, to which each module of commands adds its own."""
 
@@ -130,6 +132,8 @@ def run(given: Sequence[str], commands: Callable[[str | None], typer.Typer]) -> 
     """
     global _quiet
     _quiet = False
+    shown = warnings.showwarning
+    warnings.showwarning = functools.partial(_warn_of_data, shown)
     # What a terminal cannot show, such as a path of other bytes, is no reason to lose the rest.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -160,7 +164,19 @@ def run(given: Sequence[str], commands: Callable[[str | None], typer.Typer]) -> 
         from validation.errors import HeuristicFailedError
 
         return FAILED if isinstance(error, HeuristicFailedError) else BAD_INPUT
+    finally:
+        warnings.showwarning = shown
     return int(code or 0)
+
+
+def _warn_of_data(others: Callable[..., None], message: Warning, category: type[Warning], *where: Any) -> None:
+    """Show a warning: one about data in a line, any other as ever."""
+    from instances.data.jobs import DoubtfulData
+
+    if issubclass(category, DoubtfulData):
+        complain(f"warning: {message}")
+    else:
+        others(message, category, *where)
 
 
 def _split_globals(arguments: Sequence[str]) -> tuple[list[str], list[str], bool]:

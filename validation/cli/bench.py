@@ -12,12 +12,13 @@ from typing import Annotated, Any
 import typer
 
 from validation.cli.app import AsJson, app, console, say_json
+from validation.cli.help import App
 from validation.errors import StudyError
 from validation.formatting import duration
 
 __all__ = ["gavel", "overhead"]
 
-bench_app = typer.Typer(help="Benchmarks of the library itself.")
+bench_app = App(help="Benchmarks of the library itself.")
 app.add_typer(bench_app, name="bench")
 
 

@@ -13,12 +13,13 @@ import typer
 
 from validation.cli import interruption
 from validation.cli.app import DISAGREEMENT, AsJson, app, complain, console, say, say_json, text, warn
+from validation.cli.help import App
 from validation.errors import StudyError
 from validation.formatting import number, percent
 
 __all__ = ["list_instances", "show", "solve", "submit"]
 
-collection_app = typer.Typer(help="Instances with the best plans and bounds that are known.")
+collection_app = App(help="Instances with the best plans and bounds that are known.")
 app.add_typer(collection_app, name="collection")
 
 Where = Annotated[

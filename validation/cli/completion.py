@@ -1,10 +1,19 @@
-"""What a shell completes with: names of problems and of heuristics."""
+"""What a shell completes with: names of problems, heuristics, solvers, claims and formats."""
 
 from __future__ import annotations
 
+import contextlib
+
 import typer
 
-__all__ = ["heuristic_names", "problem_and_heuristic", "problem_names"]
+__all__ = [
+    "claim_names",
+    "format_names",
+    "heuristic_names",
+    "problem_and_heuristic",
+    "problem_names",
+    "solver_names",
+]
 
 
 def problem_names(incomplete: str) -> list[str]:
@@ -28,3 +37,30 @@ def problem_and_heuristic(ctx: typer.Context, incomplete: str) -> list[str]:
     """Complete ``PROBLEM HEURISTIC``: problems first, then the heuristics of the problem."""
     given = ctx.params.get("names") or ()
     return heuristic_names(ctx, incomplete) if given else problem_names(incomplete)
+
+
+def solver_names(incomplete: str) -> list[str]:
+    """Names of solvers that begin so, those that can be used."""
+    import formulations
+    from validation.cli.installation import OTHER_SOLVERS
+
+    found = ["highs"]
+    for name in OTHER_SOLVERS:
+        with contextlib.suppress(formulations.SolverNotFound):
+            formulations.find_solver(name)
+            found.append(name)
+    return [name for name in found if name.startswith(incomplete)]
+
+
+def claim_names(incomplete: str) -> list[str]:
+    """Names that claims are found by and that begin so."""
+    from validation.kinds.claims import known_names
+
+    return [name for name in known_names() if name.startswith(incomplete)]
+
+
+def format_names(incomplete: str) -> list[str]:
+    """Names of formats that begin so."""
+    from validation.cli.convert import readers
+
+    return [name for name in readers() if name.startswith(incomplete)]

@@ -11,6 +11,7 @@ import typer
 
 from validation.cli import interruption
 from validation.cli.app import AsJson, app, say, say_json
+from validation.cli.completion import format_names
 from validation.errors import StudyError
 from validation.reader_options import pairs, parameters, typed
 from validation.sources import told
@@ -54,6 +55,7 @@ def convert(
         str,
         typer.Argument(
             metavar="FORMAT",
+            autocompletion=format_names,
             help="Of the file, as docs/data.md lists them: jobs, "
             "philly, helios, openb, chronus, sia, synergy-profiles, ...",
         ),

@@ -57,13 +57,17 @@ def _packages() -> list[Finding]:
     return findings
 
 
+OTHER_SOLVERS = ("scip", "gurobi", "cbc", "glpk")
+"""Those beside HiGHS."""
+
+
 def _solvers() -> list[Finding]:
     """List the solvers that can be named; only HiGHS has to be there."""
     import formulations
     from formulations.engine import highs
 
     findings = [Finding(True, f"solver highs {highs.version()}")]
-    for name in ("scip", "gurobi", "cbc", "glpk"):
+    for name in OTHER_SOLVERS:
         try:
             formulations.find_solver(name)
             findings.append(Finding(True, f"solver {name} can be used"))

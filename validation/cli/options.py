@@ -12,7 +12,13 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from validation.cli.completion import heuristic_names, problem_and_heuristic, problem_names
+from validation.cli.completion import (
+    claim_names,
+    heuristic_names,
+    problem_and_heuristic,
+    problem_names,
+    solver_names,
+)
 from validation.kernel.options import Options, as_toml
 
 __all__ = ["with_options"]
@@ -22,7 +28,9 @@ COMPLETED: dict[str, Callable[..., Any]] = {
     "problems": problem_names,
     "heuristic": heuristic_names,
     "heuristics": heuristic_names,
+    "name": claim_names,
     "names": problem_and_heuristic,
+    "solver": solver_names,
 }
 """Options whose values a shell can complete."""
 

@@ -21,6 +21,7 @@ from validation.cli.options import with_options
 from validation.errors import StudyError
 from validation.formatting import gap_range, number
 from validation.kernel.options import LIMIT, Options, option, output_option
+from validation.kinds.study.options import whole_numbers
 
 EXPLAIN_SECONDS = 30.0
 """For the search of the constraints that conflict."""
@@ -55,8 +56,13 @@ class GenerateOptions(Options):
 
     problem: str = option("Name of a problem, such as aryl.reclaim.", (str,), required="a problem", argument=True)
     seed: int = option("Seed of the instances.", (int,), required="--seed", least=0)
-    size: int | None = option("Size; the smallest of the catalogue by default.", (int,), least=1)
-    count: int = option("How many instances.", (int,), default=1, least=1)
+    sizes: list[int] | None = option(
+        "Sizes such as 10,20; the smallest of the catalogue by default.",
+        (list,),
+        names=("--sizes", "--size"),
+        read=whole_numbers,
+    )
+    count: int = option("How many instances of each size.", (int,), default=1, least=1)
     throughputs: list[str] | None = option("Real throughputs to draw from, as in studies.", (list,))
     trace: list[str] | None = option("Real jobs to draw from.", (list,))
     placements: list[str] | None = option("Real placements to draw from.", (list,))
@@ -77,29 +83,30 @@ def generate(options: GenerateOptions, as_json: AsJson = False) -> None:
     from validation.outputs import folder_to_write, refuse_foreign, writing
 
     problem, seed, output = options.problem, options.seed, options.output
-    size = options.size or catalogue.entry(problem).sizes[0]
-    make: Callable[[int], Any] = functools.partial(generate, problem, seed, size)
-    numbers, name = range(options.count), f"{problem}-{size}-{seed}"
+    sizes = options.sizes or catalogue.entry(problem).sizes[:1]
+    make: Callable[[int, int], Any] = functools.partial(generate, problem, seed)
+    numbers, name = range(options.count), f"{problem}-{{size}}-{seed}"
     given = options.some("throughputs", "trace", "placements", "reader", "times")
     if any(given.values()):
         studied = StudyOptions.given(problems=problem, seed=seed, output=output or Path(), **given)
         draws = choose_draws([problem], studied)[problem]
-        make = functools.partial(draws.instance, size)
-        numbers, name = draws.numbers(options.count), f"{problem}-trace-{seed}" if draws.snapshots else f"{name}-trace"
+        make, numbers = draws.instance, draws.numbers(options.count)
+        sizes, name = ([0], f"{problem}-trace-{seed}") if draws.snapshots else (sizes, f"{name}-trace")
+    asked = [(size, index) for size in sizes for index in numbers]
     if output is None:
-        if len(numbers) > 1:
+        if len(asked) > 1:
             raise StudyError("more than one instance needs a directory: -o DIR")
         # Written, not said: it is what the command makes where no directory is given.
-        print(json.dumps(make(0).to_dict(), allow_nan=False))
+        print(json.dumps(make(*asked[0]).to_dict(), allow_nan=False))
         return
-    paths = [output / f"{name}-{index}.json" for index in numbers]
+    paths = [output / f"{name.format(size=size)}-{index}.json" for size, index in asked]
     for path in paths:
         refuse_foreign(path, problem)
     done = 0
     interruption.say(lambda: f"{done} of {len(paths)} instances are in {output}")
     with folder_to_write(output):
-        for index, path in enumerate(paths):
-            made = make(index)
+        for (size, index), path in zip(asked, paths, strict=True):
+            made = make(size, index)
             with writing(output):
                 save(made, path)
             done += 1

@@ -197,9 +197,13 @@ def claims(name: str | None = None) -> list[Claim]:
         return every
     found = [claim for claim in every if name in _names(claim)]
     if not found:
-        known = dict.fromkeys(known for claim in every for known in _names(claim))
-        raise StudyError(f"there are no claims of {name!r}{nearest(name, known)}")
+        raise StudyError(f"there are no claims of {name!r}{nearest(name, known_names())}")
     return found
+
+
+def known_names() -> list[str]:
+    """List the names that claims are found by: of papers, of problems and their own."""
+    return list(dict.fromkeys(name for claim in _all() for name in _names(claim)))
 
 
 def _paper(claim: Claim) -> str:

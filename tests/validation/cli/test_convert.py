@@ -121,3 +121,71 @@ def test_own_tables_of_own_worker_types(tmp_path: Path, optgap: Optgap) -> None:
     drawn = [json.loads(path.read_text()) for path in (tmp_path / "s" / "instances").rglob("*.json")]
     told = [one["origin"]["options"]["worker_types"] for one in drawn if "origin" in one]
     assert told == [["a100", "h100"]]
+
+
+LIKE_PHILLY = (
+    "JobID,VC,Submitted Time,Start Time,Finished Time,GPUs,Status\n"
+    "a,v1,2017-10-03 04:55:10,2017-10-03 04:56:10,2017-10-03 05:56:10,1,Pass\n"
+    "b,v1,2017-10-03T04:57:10Z,2017-10-03T04:58:10Z,2017-10-03T05:28:10Z,2,Killed\n"
+    "c,v2,2017-10-03 04:59:10,,,1,Failed\n"
+)
+
+
+def test_a_table_like_philly_s_becomes_a_job_table_that_gavel_and_synergy_read(tmp_path: Path, optgap: Optgap) -> None:
+    (tmp_path / "log.csv").write_text(LIKE_PHILLY, encoding="utf-8")
+    said = optgap("convert", "jobs", "log.csv", "-o", "jobs.csv", "--reader", "skip_bad_rows=true")
+    assert (said.code, said.err) == (0, "")
+    assert said.out.startswith(
+        "2 rows from 3 of log.csv\n1 rows skipped, the first: log.csv, line 4: Start Time: got ''"
+    )
+    assert (tmp_path / "jobs.csv").read_text(encoding="utf-8") == (
+        "job_id,submit_time,num_gpu,duration\na,0.0,1,3600.0\nb,120.0,2,1800.0\n"
+    )
+    (tmp_path / "rates.csv").write_text(
+        "worker_type,model,scale_factor,throughput\nv100,m,1,2\nv100,m,2,3\nk80,m,1,1\n", encoding="utf-8"
+    )
+    (tmp_path / "profiles.csv").write_text(
+        "model,cpus_per_gpu,memory_gb_per_gpu,throughput\nm,3,62.5,1\n", encoding="utf-8"
+    )
+    for problem, throughputs in (("gavel.makespan", "rates.csv"), ("synergy.tuning", "profiles.csv")):
+        for table, reader in (("jobs.csv", ()), ("log.csv", ("--reader", "skip_bad_rows=true"))):
+            output = f"{problem}-{table}"
+            drawn = optgap(
+                "generate",
+                problem,
+                "--seed",
+                1,
+                "--throughputs",
+                throughputs,
+                "--trace",
+                table,
+                *reader,
+                "-o",
+                output,
+                "--size",
+                2,
+            )
+            assert (drawn.code, drawn.err) == (0, "")
+    # A log that the format does not know says which would.
+    said = optgap("convert", "philly", "log.csv", "-o", "other.csv")
+    assert said.code == 2
+    assert said.err.rstrip().endswith("a table with a header is of the format jobs")
+
+
+def test_doubts_are_told_in_a_line(tmp_path: Path, optgap: Optgap) -> None:
+    rows = "".join(f"{row},0,1,{4e9}\n" for row in range(3))
+    (tmp_path / "mine.csv").write_text(f"job_id,submit_time,num_gpus,duration\n{rows}", encoding="utf-8")
+    said = optgap("convert", "jobs", "mine.csv", "-o", "jobs.csv")
+    doubt = "half of the jobs take longer than 46,296 days: are their durations milliseconds?"
+    assert (said.code, said.err) == (0, f"optgap: warning: mine.csv: {doubt}\n")
+    assert f"doubtful: {doubt}" in said.out.splitlines()
+
+
+def test_an_empty_file_is_empty_and_a_missing_column_is_named_in_the_shell_s_words(
+    tmp_path: Path, optgap: Optgap
+) -> None:
+    (tmp_path / "mine.csv").write_text("", encoding="utf-8")
+    assert optgap("convert", "jobs", "mine.csv", "-o", "jobs.csv").err == "optgap: mine.csv is empty\n"
+    (tmp_path / "mine.csv").write_text("job,handed in,lasted,width\na,1,2,3\n", encoding="utf-8")
+    said = optgap("convert", "jobs", "mine.csv", "-o", "jobs.csv")
+    assert said.err.endswith("in the shell --reader columns.submit_time=...\n")

@@ -7,12 +7,14 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.main import get_command
 
 from validation.cli import MODULES, commands, installation
 from validation.cli.app import EXIT_CODES, FAILED
+from validation.cli.help import COMMANDS
 from validation.selftest import Finding
 
 from .commands import MAIN, Optgap
@@ -161,6 +163,9 @@ def test_exit_codes_are_told_apart() -> None:
         ("optgap check aryl.reclaim loc", "local_search"),
         ("optgap study synergy.tun", "synergy.tuning"),
         ("optgap study aryl.reclaim --heuristic server_f", "server_fraction"),
+        ("optgap solve --solver hi", "highs"),
+        ("optgap claims aryl.two", "aryl.two_job"),
+        ("optgap convert phil", "philly\nphilly-placements\nphilly-distribution"),
         ("optgap judge --problem gavel.fi", "gavel.fifo\ngavel.finish_time_fairness"),
     ],
 )
@@ -169,6 +174,44 @@ def test_a_shell_completes(monkeypatch: pytest.MonkeyPatch, optgap: Optgap, word
     monkeypatch.setenv("COMP_WORDS", words)
     monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
     assert optgap().out.strip() == expected
+
+
+def _all_commands() -> dict[str, Any]:
+    """Every command and group by its words."""
+    found = {"": get_command(commands())}
+    for name, command in list(found[""].commands.items()):  # type: ignore[attr-defined]
+        found[name] = command
+        found |= {f"{name} {member}": one for member, one in getattr(command, "commands", {}).items()}
+    return found
+
+
+@pytest.mark.parametrize("name", _all_commands())
+def test_help_tells_values_in_words(name: str, optgap: Optgap) -> None:
+    told = optgap(*name.split(), "--help").out
+    values = set(re.findall(r"<[^>]*>", told))
+    assert values <= {"<text>", "<number>", "<path>"}, values
+    assert not re.search(r"\b(list|str|int|float)\[|<class", told)
+
+
+def test_help_groups_commands_and_many_options_by_their_use(optgap: Optgap) -> None:
+    told = optgap("--help").out
+    groups = {title: re.findall(r"^  ([a-z-]+) ", rows, re.MULTILINE) for title, rows in _sections(told).items()}
+    assert {title: names for title, names in groups.items() if title in COMMANDS} == {
+        title: list(names) for title, names in COMMANDS.items()
+    }
+    every = sorted(name for names in COMMANDS.values() for name in names)
+    assert every == sorted(name for name in _all_commands() if name and " " not in name)
+    study = _sections(optgap("study", "--help").out)
+    assert [*study] == ["Arguments", "Options", "Real data", "Solver and limits", "Machines", "Output"]
+    assert "--trace" in study["Real data"]
+    shown = [one.name for one in get_command(commands()).commands["study"].params]  # type: ignore[attr-defined]
+    assert sum(len(re.findall(r"^  (?:-o, )?--", rows, re.MULTILINE)) for rows in study.values()) == len(shown)
+    # A few options need no groups.
+    assert [*_sections(optgap("judge", "--help").out)] == ["Arguments", "Options"]
+
+
+def _sections(told: str) -> dict[str, str]:
+    return dict(re.findall(r"^([A-Z][^\n]*):\n((?:(?:  [^\n]*)?\n)+)", told, re.MULTILINE))
 
 
 def test_bash_takes_the_script(optgap: Optgap, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,6 +79,18 @@ def test_generate_writes_what_a_study_would_use(optgap: Optgap, tmp_path: Path) 
     assert [instance.digest for instance in loaded] == list(study.rows["instance"])
 
 
+def test_generate_takes_sizes_as_a_study_does(optgap: Optgap) -> None:
+    said = optgap("generate", "aryl.reclaim", "--seed", 5, "--sizes", "4,6", "--count", 2, "-o", "some")
+    assert (said.code, said.err) == (0, "")
+    names = [f"aryl.reclaim-{size}-5-{index}.json" for size in (4, 6) for index in range(2)]
+    assert [Path(line).name for line in said.out.splitlines()] == names
+    loaded = [instances.load(path) for path in said.out.split()]
+    assert loaded == [generate("aryl.reclaim", 5, size, index) for size in (4, 6) for index in range(2)]
+    assert optgap("generate", "aryl.reclaim", "--seed", 5, "--sizes", "4,6").err == (
+        "optgap: more than one instance needs a directory: -o DIR\n"
+    )
+
+
 def test_solve_exactly(optgap: Optgap, file: Path) -> None:
     said = optgap("solve", file)
     assert (said.code, said.err) == (0, "")

@@ -19,7 +19,7 @@ from validation.sources import called, held
 if TYPE_CHECKING:
     from instances.base import Instance
 
-__all__ = ["Paths", "StudyOptions"]
+__all__ = ["Paths", "StudyOptions", "whole_numbers"]
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,9 +41,9 @@ def _sizes(given: Sequence[str]) -> list[int] | dict[str, list[int]]:
     for item in given:
         problem, equals, numbers = item.rpartition("=")
         if equals:
-            named[problem] = _whole_numbers(numbers)
+            named[problem] = whole_numbers([numbers])
         else:
-            plain += _whole_numbers(numbers)
+            plain += whole_numbers([item])
     if named and plain:
         raise StudyError("--sizes: either sizes for all problems or PROBLEM=SIZES for each, not both")
     return named or plain
@@ -62,11 +62,18 @@ def _sweep(given: Sequence[str]) -> dict[str, list[str]]:
     return found
 
 
-def _whole_numbers(text: str) -> list[int]:
+def whole_numbers(given: Sequence[str]) -> list[int]:
+    """``10,20``.
+
+    Raises
+    ------
+    StudyError
+        When these are no whole numbers.
+    """
     try:
-        return [int(part) for part in text.split(",")]
+        return [int(part) for text in given for part in text.split(",")]
     except ValueError:
-        raise StudyError(f"--sizes: got {text!r}, must be whole numbers such as 10,20") from None
+        raise StudyError(f"--sizes: got {','.join(given)!r}, must be whole numbers such as 10,20") from None
 
 
 def _paths(given: Sequence[str]) -> list[str] | dict[str, list[str]]:
