@@ -135,9 +135,7 @@ def test_a_table_like_philly_s_becomes_a_job_table_that_gavel_and_synergy_read(t
     (tmp_path / "log.csv").write_text(LIKE_PHILLY, encoding="utf-8")
     said = optgap("convert", "jobs", "log.csv", "-o", "jobs.csv", "--reader", "skip_bad_rows=true")
     assert (said.code, said.err) == (0, "")
-    assert said.out.startswith(
-        "2 rows from 3 of log.csv\n1 rows skipped, the first: log.csv, line 4: Start Time: got ''"
-    )
+    assert said.out.startswith("2 rows from 3 of log.csv\n1 rows skipped, the first: log.csv, line 4: Start Time: got")
     assert (tmp_path / "jobs.csv").read_text(encoding="utf-8") == (
         "job_id,submit_time,num_gpu,duration\na,0.0,1,3600.0\nb,120.0,2,1800.0\n"
     )
@@ -172,6 +170,7 @@ def test_a_table_like_philly_s_becomes_a_job_table_that_gavel_and_synergy_read(t
     assert said.err.rstrip().endswith("a table with a header is of the format jobs")
 
 
+@pytest.mark.filterwarnings("always::instances.data.jobs.DoubtfulData")
 def test_doubts_are_told_in_a_line(tmp_path: Path, optgap: Optgap) -> None:
     rows = "".join(f"{row},0,1,{4e9}\n" for row in range(3))
     (tmp_path / "mine.csv").write_text(f"job_id,submit_time,num_gpus,duration\n{rows}", encoding="utf-8")
@@ -181,9 +180,7 @@ def test_doubts_are_told_in_a_line(tmp_path: Path, optgap: Optgap) -> None:
     assert f"doubtful: {doubt}" in said.out.splitlines()
 
 
-def test_an_empty_file_is_empty_and_a_missing_column_is_named_in_the_shell_s_words(
-    tmp_path: Path, optgap: Optgap
-) -> None:
+def test_what_is_empty_and_what_is_missing_is_said_in_the_shell_s_words(tmp_path: Path, optgap: Optgap) -> None:
     (tmp_path / "mine.csv").write_text("", encoding="utf-8")
     assert optgap("convert", "jobs", "mine.csv", "-o", "jobs.csv").err == "optgap: mine.csv is empty\n"
     (tmp_path / "mine.csv").write_text("job,handed in,lasted,width\na,1,2,3\n", encoding="utf-8")
