@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from validation.kinds.stored import merge_studies
     from validation.kinds.study.compare import Comparison, compare_studies
     from validation.kinds.study.options import StudyOptions
+    from validation.kinds.study.pairs import SideBySide
     from validation.kinds.study.results import Study
     from validation.kinds.study.run import gap_study
     from validation.kinds.witness import Witness
@@ -61,6 +62,7 @@ __all__ = [
     "ReplayOptions",
     "Replays",
     "Rescaling",
+    "SideBySide",
     "Study",
     "StudyError",
     "StudyOptions",
@@ -97,6 +99,7 @@ __getattr__, __dir__, _ = attach(
         "kinds.stored": ["merge_studies"],
         "kinds.study.options": ["StudyOptions"],
         "kernel.progress": ["Progress"],
+        "kinds.study.pairs": ["SideBySide"],
         "kinds.study.results": ["Study"],
         "kinds.study.run": ["gap_study"],
         "kinds.checks": [

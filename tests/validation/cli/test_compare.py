@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.faults.studies import without_pictures
-from validation import gap_study
+from validation import Study, gap_study
 
 from .commands import Optgap
 
@@ -46,6 +46,27 @@ def test_the_comparison_is_json(optgap: Optgap, studies: Path) -> None:
     assert told["b"]["asked"]["count"] == 2
 
 
+def test_the_heuristics_of_one_study_are_compared(optgap: Optgap, studies: Path) -> None:
+    said = optgap("compare", studies / "b")
+    assert (said.code, said.err) == (0, "")
+    lines = said.out.splitlines()
+    assert [line.split()[:4] for line in lines[:2]] == [["aryl.reclaim"], ["A", "B", "so", "pairs"]]
+    assert sorted(lines[2].split()[:2]) == ["gpu_fraction", "random"]
+    assert lines[2].split()[2:7] == ["too", "few", "to", "tell", "2"]
+    assert "percentage points" in lines[3]
+    chosen = optgap("compare", studies / "b", "--heuristic", "gpu_fraction", "--heuristic", "random", "--json")
+    (row,) = json.loads(chosen.out)["comparisons"]
+    assert (row["a"], row["b"], row["pairs"], row["level"], row["verdict"]) == (
+        "gpu_fraction",
+        "random",
+        2,
+        0.95,
+        "few",
+    )
+    study = Study.load(studies / "b").compare("gpu_fraction", "random")
+    assert row == json.loads(json.dumps(study.to_dict()))["comparisons"][0]
+
+
 def test_disagreements_are_told_loudly(optgap: Optgap, studies: Path, tmp_path: Path) -> None:
     wrong = tmp_path / "wrong"
     wrong.mkdir()
@@ -62,11 +83,30 @@ def test_disagreements_are_told_loudly(optgap: Optgap, studies: Path, tmp_path: 
     assert optgap("compare", studies / "b", wrong, "--json").code == 1
 
 
+def test_a_study_that_contradicts_itself_is_told_loudly(
+    optgap: Optgap, studies: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = Study.load(studies / "b")
+    study.rows["disagreement"] = study.rows["instance"] == study.rows["instance"].iloc[0]
+    monkeypatch.setattr(Study, "load", lambda *_: study)
+    said = optgap("compare", studies / "b")
+    assert said.code == 1
+    assert "oracle disagreements on 1 instances, which are in no number" in said.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (("a", "nowhere"), "nowhere"),
         (("a", "a", "-o", "x/y.html"), "cannot write to x/y.html: No such file or directory"),
+        (("a",), "no two heuristics were run on the same instance"),
+        (("a", "--heuristic", "random"), "heuristics: got random, must be at least two, each once"),
+        (
+            ("a", "--heuristic", "randon", "--heuristic", "random"),
+            "got 'randon' (did you mean 'random'?), there are random",
+        ),
+        (("a", "-o", "x.html"), "output: a page is of two studies"),
+        (("a", "a", "--heuristic", "random"), "heuristic: of one study"),
     ],
 )
 def test_bad_input_is_one_line_and_2(

@@ -11,7 +11,7 @@ The tables are those of :class:`validation.replay.replayed.Replayed`, with the c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -43,6 +43,8 @@ RESAMPLES = 2000
 """Samples of the bootstrap."""
 LEVEL = 0.95
 """Of the intervals."""
+BLOCK = 1_000_000
+"""Numbers that are drawn at a time."""
 
 _Sums: TypeAlias = tuple[NDArray[Any], NDArray[Any]]
 """Numerators and denominators by run: every number here is a ratio of their sums."""
@@ -74,13 +76,22 @@ class Resamples:
     def __init__(self, runs: pd.DataFrame, *, seed: int = 0, number: int = RESAMPLES) -> None:
         rng = np.random.default_rng(seed)
         groups = [*runs.reset_index(drop=True).groupby(["trace", "window"], sort=False).groups.values()]
-        self.times = np.zeros((number, len(runs)))
+        self.times = np.zeros((number, len(runs)), np.uint16)
         if not groups:
             return
         drawn = rng.multinomial(len(groups), np.full(len(groups), 1 / len(groups)), size=number)
         for which, members in enumerate(groups):
             share = np.full(len(members), 1 / len(members))
-            self.times[:, np.asarray(members, int)] = rng.multinomial(drawn[:, which] * len(members), share)
+            for some in self._blocks(len(members)):
+                self.times[some, np.asarray(members, int)] = rng.multinomial(drawn[some, which] * len(members), share)
+
+    def _blocks(self, width: int) -> Iterator[slice]:
+        """Yield some samples at a time: eight bytes for each run in all of them would be much memory."""
+        step = max(1, BLOCK // max(1, width))
+        return (slice(start, start + step) for start in range(0, len(self.times), step))
+
+    def _sums(self, part: NDArray[Any]) -> NDArray[Any]:
+        return np.concatenate([self.times[some] @ part for some in self._blocks(len(part))])
 
     def interval(self, sums: _Sums, level: float = LEVEL) -> tuple[float, float]:
         """Return the ends of the percentile interval of the ratio of two sums; NaN where there are not two runs.
@@ -91,7 +102,7 @@ class Resamples:
             Numerators and denominators.
         level : float
         """
-        above, below = (self.times @ part for part in sums)
+        above, below = map(self._sums, sums)
         # A sample without a job that the measure is about says nothing.
         ratios = above[below != 0] / below[below != 0]
         if self.times.shape[1] < 2 or not len(ratios) or not np.isfinite(ratios).all():

@@ -7,7 +7,7 @@ import json
 import os
 import shlex
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -18,8 +18,10 @@ from instances.base import Instance, InstanceError, PlanError
 from instances.files import load, write_whole
 from validation import catalogue
 from validation.catalogue import EXACT
+from validation.errors import StudyError
 from validation.formatting import duration, gap_range, number, number_range, percent
 from validation.kernel.store import Warn
+from validation.kinds.study.pairs import shown_pairs
 from validation.kinds.study.results import Study, collect, has_zeros, read_kept
 from validation.pages.drawing import plans_side_by_side
 from validation.pages.plots import problem_pictures
@@ -34,6 +36,8 @@ LARGEST_DRAWN = 40
 """Size up to which an instance is drawn: beyond, a picture says little."""
 MOST_DRAWN = 24
 """Pictures of worst instances, one for each heuristic of a problem: more would take longer than all the rest."""
+MOST_PAIRED = 20_000
+"""Pairs of plans that are compared: beyond, it would take longer than all the rest."""
 MOST_SOURCES = 1000
 """Instances of real data whose files are asked where they are from."""
 
@@ -161,6 +165,7 @@ def _problem(
         "sense": rows["sense"].iloc[0],
         "summary": None if summary.empty else _summary(summary[summary["problem"] == problem], problem, swept),
         "pictures": problem_pictures(rows, swept),
+        "beside": _beside(study, problem, rows),
         "bound": _relaxation(rows, problem, swept),
         "worst": _worst(study, problem, bad, swept),
         "drawn": [
@@ -199,6 +204,32 @@ def _summary(summary: pd.DataFrame, problem: str, swept: Sequence[str]) -> Table
         columns[title] = lambda row, name=name: Cell(duration(row[name]), row[name])
     text = ("instances from", "heuristic")
     return Table.of(f"Gaps and times of {problem}", summary.to_dict("records"), columns, text)
+
+
+def _beside(study: Study, problem: str, rows: pd.DataFrame) -> dict[str, Any] | None:
+    """Compare the heuristics two by two; None where there are not two."""
+    runs = rows[rows["algorithm"] != EXACT].groupby("algorithm")["instance"].nunique()
+    if len(runs) < 2:
+        return None
+    if (len(runs) - 1) * int(runs.sum()) / 2 > MOST_PAIRED:
+        return {"table": None}
+    try:
+        found = study.compare(problem=problem)
+    except StudyError:  # No two were run on the same instance.
+        return None
+    sorted_by = {"B less A": "difference_high", "gap A": "gap_a_mean_high", "gap B": "gap_b_mean_high"}
+    sorted_by |= {"B over A": "ratio"}
+
+    def column(name: str) -> Callable[[Mapping[Any, Any]], Any]:
+        def shown(row: Mapping[Any, Any]) -> Any:
+            words = shown_pairs(row)[name]
+            return Cell(words, row[sorted_by[name]]) if name in sorted_by else words
+
+        return shown
+
+    columns = {str(name): column(str(name)) for name in found.overview() if name != "problem"}
+    lines = found.table.to_dict("records")
+    return {"table": Table.of(f"Heuristics of {problem}, two by two", lines, columns, ("A", "B", "so"))}
 
 
 def _relaxation(rows: pd.DataFrame, problem: str, swept: Sequence[str]) -> Table | None:

@@ -12,7 +12,7 @@ import pytest
 from validation import StudyError, compare_studies, gap_study
 from validation.formatting import difference_range, ratio_range
 from validation.kernel.gaps import gap_interval, gap_to
-from validation.kinds.study import compare
+from validation.kinds.study import pairs
 from validation.kinds.study.comparison import page
 from validation.kinds.study.results import Study
 
@@ -341,7 +341,7 @@ def test_the_page_shows_both_versions_and_asks_the_network_for_nothing() -> None
 
 
 def test_the_level_of_the_interval_is_what_is_said() -> None:
-    assert compare.LEVEL == 0.95
+    assert pairs.LEVEL == 0.95
 
 
 @pytest.mark.parametrize(

@@ -175,3 +175,24 @@ def test_each_heuristic_has_its_worst_instance_up_to_a_number(tmp_path: Path, mo
     monkeypatch.setattr("validation.kinds.study.report.LARGEST_DRAWN", 2)
     said = "<p>Not drawn: of an instance of more than size 2 a picture says little.</p>"
     assert worst() == [said, said]
+
+
+def test_heuristics_are_compared_two_by_two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: dict[str, Any] = {**SMALL, "count": 8, "heuristics": ["gpu_fraction", "random", "server_fraction"]}
+    study = gap_study(**told, output=tmp_path)
+    page = study.report.read_text(encoding="utf-8")
+    section = page.partition('id="aryl.reclaim-beside"')[2].partition("<section")[0]
+    assert "corrected for the\n3 comparisons" in section
+    overview = study.compare(problem="aryl.reclaim").overview()
+    for row in overview.to_dict("records"):
+        for name in ("A", "B", "pairs", "B less A", "B over A", "better", "same", "worse", "so"):
+            assert f">{row[name]}</td>" in section
+    # A report does not take longer than its study for it.
+    monkeypatch.setattr("validation.kinds.study.report.MOST_PAIRED", 10)
+    finish(tmp_path)
+    assert "<code>optgap compare DIR</code>" in study.report.read_text(encoding="utf-8")
+
+
+def test_one_heuristic_is_compared_with_none(tmp_path: Path) -> None:
+    study = gap_study(**SMALL, heuristics=["random"], output=tmp_path)
+    assert "two by two" not in study.report.read_text(encoding="utf-8")
