@@ -13,7 +13,17 @@ from functools import partial
 
 import numpy as np
 
-from heuristics.afs.elastic_sharing import afs_l, afs_p, max_min, srsf, srsf_elastic, srtf, srtf_elastic, tiresias_l
+from heuristics.afs.elastic_sharing import (
+    afs_l,
+    afs_p,
+    max_min,
+    optimus,
+    srsf,
+    srsf_elastic,
+    srtf,
+    srtf_elastic,
+    tiresias_l,
+)
 from heuristics.afs.preferences import hand_out, preference_cycles
 from instances.afs.elastic_sharing import HOUR, ElasticSharing, Schedule, appendix_a, appendix_a_sequel, generate
 from instances.base import agree
@@ -620,6 +630,9 @@ _COMPARED = [
     _sooner(afs_l, srtf_elastic, "AFS-L", "SRTF-E", "5.5"),
     _sooner(afs_l, srsf_elastic, "AFS-L", "SRSF-E", "5.5"),
     _sooner(afs_p, tiresias_l, "AFS-P", "Tiresias-L", "5.2"),
+    _sooner(afs_l, optimus, "AFS-L", "Optimus", "5.2"),
+    _sooner(afs_p, optimus, "AFS-P", "Optimus", "5.2"),
+    _sooner(afs_p, max_min, "AFS-P", "max-min fair shares", "5.2"),
 ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from functools import partial
 
 import numpy as np
@@ -14,6 +15,7 @@ from validation.claims.assumed import only
 from validation.claims.claim import Claim, Reading
 from validation.claims.plans import OPTIMAL, better_than, optimal_plan, plans_of
 from validation.claims.words import listed
+from validation.testing.second_opinion import optimum
 
 __all__ = ["CLAIMS"]
 
@@ -103,6 +105,21 @@ def _no_room_for_the_maximum(instance: ArylTwoJob) -> str | None:
 def _neither_first(instance: ArylTwoJob) -> str | None:
     ends = instance.split(instance.splits[0]), instance.split(instance.splits[-1])
     return _loses_to_a_split(instance, min(ends, key=instance.objective))
+
+
+def _waiting_pays(instance: ArylTwoJob) -> str | None:
+    """Describe how jobs complete sooner on average when one waits for the other than on any split."""
+    times = [Fraction(int(work), int(most)) for work, most in zip(instance.workloads, instance.max_gpus, strict=True)]
+    first = int(times[1] < times[0])
+    value = times[first] + times[1 - first] / 2
+    best = optimum(instance)
+    assert best is not None
+    if value >= best:
+        return None
+    return (
+        f"job {first} first and job {1 - first} after it, each on its maximum, take {float(value):g} s on average, "
+        f"both at once {float(best):g} s or more"
+    )
 
 
 def _smaller_first(instance: ArylTwoJob) -> ArylTwoJobPlan:
@@ -197,6 +214,29 @@ CLAIMS: list[Claim] = [
         breaks=_neither_first,
         scope="pairs of jobs of 1 to 6 GPU-seconds on up to 6 GPUs within formula (2)",
         assumptions=WITHIN + " Minima may bind.",
+    ),
+    _claim(
+        name="two_job_neither_waits",
+        source="Aryl, Appendix C, problem formulation",
+        statement="Within formula (2) neither job waits for GPUs, so that the average completion time is that of "
+        "running times alone.",
+        reading="on no pair of jobs is it better to let one wait until the other is done than to run both at once, on "
+        "the best split.",
+        instances=lambda rng: _pairs(8, _any_bounds, equal=True),
+        breaks=_waiting_pays,
+        scope="pairs of jobs of 1 to 6 GPU-seconds on up to 8 GPUs within formula (2)",
+        ties="",
+        plans=plans_of(OPTIMAL),
+        others=(
+            Reading(
+                "the same, where minima are one GPU.",
+                _waiting_pays,
+                lambda rng: _pairs(8, _slack_bounds, equal=True),
+                scope="pairs of jobs of 1 to 6 GPU-seconds on up to 8 GPUs within formula (2), minima of one GPU",
+                assumes=_within_formula_2,
+                by="the library",
+            ),
+        ),
     ),
     _example(
         name="two_job_smaller_first",

@@ -144,6 +144,14 @@ def _no_server_for_gpus(instance: Tuning, *, several: bool) -> str | None:
     return None
 
 
+def _leaves_gpus_idle(instance: Tuning) -> str | None:
+    """Describe how GPUs are idle under Tune although the jobs hold all of them."""
+    idle = instance.server_gpus - tune(instance).gpus.sum(axis=0)
+    return (
+        f"{int(idle.sum())} GPUs are idle, {', '.join(map(str, idle.tolist()))} on the servers" if idle.any() else None
+    )
+
+
 def _relative_times(instance: Tuning, choices: IntArray) -> FloatArray:
     """Return the running time of each job with its configuration, relative to its share's, (n,) float."""
     times: FloatArray = instance.fair_throughputs / instance.chosen(choices)[:, THROUGHPUT]
@@ -331,6 +339,25 @@ CLAIMS: list[Claim] = [
                 "a single server always has them, as step 2 (a) words it, for every job that a server without other "
                 "jobs could hold.",
                 partial(_no_server_for_gpus, several=False),
+                plans=plans_of("tune"),
+            ),
+        ),
+    ),
+    _claim(
+        name="tune_uses_all_gpus",
+        statement="At full load Tune never underutilises the GPUs.",
+        reading="a job may be split over servers: where the jobs hold all GPUs, none is idle.",
+        instances=lambda rng: rounds(5, KINDS),
+        breaks=_leaves_gpus_idle,
+        scope="jobs that hold all of up to 5 GPUs on up to 3 servers, and want 1 core and 1 GB, 2 and 2, or 3 of "
+        "either or both per GPU where the share is 2 and 2",
+        others=(
+            Reading(
+                "jobs are not split over servers, though any of them fits one.",
+                _leaves_gpus_idle,
+                lambda rng: rounds(6, (INSENSITIVE, *SENSITIVE), allow_split=False),
+                scope=f"jobs that hold all of up to 6 GPUs on up to 3 servers, each of one server, and {WANTS}",
+                assumes=are_capped,
                 plans=plans_of("tune"),
             ),
         ),
