@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from benchmarks import chosen
-from benchmarks.collection.making import again, prove, solve
+from benchmarks.collection.making import again, ask, prove, solve
 from benchmarks.collection.recipe import RECIPE, draws
 from validation.kinds.collection.store import Collection, place
 
@@ -39,6 +39,7 @@ def main(
     proofs: Annotated[
         float, typer.Option(min=0, help="Processor time of each search that may prove a bound, s; 0 for no proofs.")
     ] = 1.0,
+    heuristics: Annotated[bool, typer.Option("--heuristics", help="Ask the heuristics of all records again.")] = False,
     longer: Annotated[float, typer.Option(min=0, help="Try instances that are open for so long, s; 0 for not.")] = 0.0,
 ) -> None:
     """Draw, solve and prove what the collection lacks."""
@@ -53,11 +54,13 @@ def main(
             began = time.monotonic()
             _draw(collection, problem, kinds, most)
             mine = [name for name, record in collection.records.items() if record["problem"] == problem]
+            changed = sum(ask(collection, name) for name in mine) if heuristics else 0
             done = [prove(collection, name, seconds=proofs) for name in mine] if proofs else []
             for name in mine if longer else []:
                 if collection.record(name)["class"] == "open":
                     again(collection, name, seconds=longer)
             told = ", ".join(f"{done.count(kind)} {kind}" for kind in dict.fromkeys(done))
+            told += f"; {changed} with other values of heuristics" if changed else ""
             print(f"{problem}: {len(mine)} ({told}), {time.monotonic() - began:.0f} s", flush=True)
 
 

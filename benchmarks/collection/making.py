@@ -19,6 +19,7 @@ from formulations import Solution
 from instances.base import Instance, Plan, agree
 from instances.schema import Scalar, declarations
 from validation import catalogue
+from validation.errors import StudyError
 from validation.kernel.asking import answer
 from validation.kernel.gaps import beats
 from validation.kernel.judging import Status
@@ -28,7 +29,7 @@ from validation.kinds.collection.prices import prices as prices_of
 from validation.kinds.collection.store import Collection
 from validation.kinds.collection.submission import closed, graded, submit_plan, submit_run
 
-__all__ = ["again", "prove", "solve"]
+__all__ = ["again", "ask", "prove", "solve"]
 
 T = TypeVar("T")
 
@@ -38,7 +39,7 @@ SECOND = 5.0
 """Seconds for each second way."""
 ASKED = 20.0
 """Seconds for each heuristic."""
-PRICING = 3.0
+PRICING = 10.0
 """Seconds of processor time in which prices must be found."""
 SEED = 0
 """Of random heuristics."""
@@ -54,8 +55,7 @@ def solve(collection: Collection, draw: Draw, instance: Instance[Any]) -> bool:
     instance : Instance
     """
     solution, runs = _runs(instance, draw.seconds)
-    heuristics = catalogue.entry(instance.problem).heuristics
-    answers = {name: answer_of(instance, heuristic) for name, heuristic in heuristics.items()}
+    answers = _answers(instance)
     plan, value, found_by = solution.plan, solution.objective, _by(solution)
     for name, (status, found, worth) in answers.items():
         if status != "feasible" or worth is None:
@@ -85,12 +85,20 @@ def solve(collection: Collection, draw: Draw, instance: Instance[Any]) -> bool:
             "version": version("scheduling-formulations"),
         },
         "bound": {"value": bound, "exact": None, "proof": {"kind": "runs", "runs": runs}},
-        "heuristics": {
-            name: {"value": worth, "gap": None, "status": status} for name, (status, _, worth) in answers.items()
-        },
+        "heuristics": _told_of(answers),
         "history": [],
     }
     collection.write(graded(record), instance=instance, plan=plan)
+    return True
+
+
+def ask(collection: Collection, name: str) -> bool:
+    """Ask the heuristics again, and write what they say into the record; False where it says so already."""
+    record, instance = collection.record(name), collection.instance(name)
+    now = graded({**record, "heuristics": _told_of(_answers(instance))})
+    if all(_same(record["heuristics"].get(one), told) for one, told in now["heuristics"].items()):
+        return False
+    collection.write(now)
     return True
 
 
@@ -111,12 +119,14 @@ def prove(collection: Collection, name: str, *, seconds: float) -> str:
     """
     record = collection.record(name)
     kind = str(record["bound"]["proof"]["kind"])
-    if record["best"]["exact"] is not None and kind != "runs":
-        return kind
-    instance = collection.instance(name)
+    instance, plan = collection.instance(name), collection.plan(name)
     checked = Checked(instance)
-    record = {**record, "best": {**record["best"], "exact": str(checked.value(collection.plan(name)))}}
-    for proof, prices, found in _proofs(name, instance, checked, seconds):
+    if record["best"]["exact"] is not None and (
+        kind in ("enumeration", "argument") or _priced(collection, name, checked)
+    ):
+        return kind
+    record = {**record, "best": {**record["best"], "exact": str(checked.value(plan))}}
+    for proof, prices, found in _proofs(name, plan, instance, checked, seconds):
         value, known = record["best"]["value"], record["bound"]["value"]
         if beats(record["sense"], value, float(found)) and not agree(value, float(found), size=1.0):
             raise AssertionError(f"{name}: worth {value!r}, beyond the bound {float(found)!r} by {proof['kind']}")
@@ -148,13 +158,27 @@ def again(collection: Collection, name: str, *, seconds: float) -> None:
         print(f"{name}: {submit_run(collection, name, _told(solution, {'time_limit': seconds})).message}", flush=True)
 
 
+def _priced(collection: Collection, name: str, checked: Checked) -> bool:
+    """Return whether there are prices that the checker takes."""
+    if collection.record(name)["bound"]["proof"]["kind"] != "prices":
+        return False
+    try:
+        checked.bound(collection.read(name, "prices"), collection.plan(name))
+    except StudyError:
+        return False
+    return True
+
+
 def _proofs(
-    name: str, instance: Instance[Any], checked: Checked, seconds: float
+    name: str, plan: Plan, instance: Instance[Any], checked: Checked, seconds: float
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None, Fraction]]:
     """Proofs that need no solver's word, each with its prices, if any, and what it proves."""
+    if instance.sense == "min" and checked.value(plan) == 0:
+        # Nothing is worth less.
+        yield {"kind": "argument"}, None, Fraction(0)
     prices = _within(PRICING, lambda: prices_of(instance, checked.bound))
     if prices is not None:
-        yield {"kind": "prices", "file": f"{name}.prices.json.gz"}, prices, checked.bound(prices)
+        yield {"kind": "prices", "file": f"{name}.prices.json.gz"}, prices, checked.bound(prices, plan)
     found = _within(seconds, checked.searched)
     if found is not None:
         yield {"kind": "enumeration"}, None, found
@@ -224,6 +248,24 @@ def _run(solver: str, number: str, options: Mapping[str, Any], method: str, told
         "machine": _machine(),
         **told,
     }
+
+
+def _answers(instance: Instance[Any]) -> dict[str, tuple[str, Plan | None, float | None]]:
+    """Status, plan and value of each heuristic of the problem."""
+    heuristics = catalogue.entry(instance.problem).heuristics
+    return {name: answer_of(instance, heuristic) for name, heuristic in heuristics.items()}
+
+
+def _told_of(answers: Mapping[str, tuple[str, Plan | None, float | None]]) -> dict[str, Any]:
+    return {name: {"value": worth, "gap": None, "status": status} for name, (status, _, worth) in answers.items()}
+
+
+def _same(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> bool:
+    """Return whether a heuristic's answer is worth the same but for rounding."""
+    if before is None or before["status"] != now["status"]:
+        return False
+    worth = before["value"], now["value"]
+    return worth == (None, None) or (None not in worth and agree(*worth))
 
 
 def answer_of(instance: Instance[Any], heuristic: catalogue.Heuristic) -> tuple[str, Plan | None, float | None]:

@@ -72,6 +72,10 @@ class Reference:
         """Return the bound that prices prove."""
         return self.problem.bound(self._read, _exact(prices))
 
+    def unproven(self, plan: str | Mapping[str, Any], prices: str | Mapping[str, Any]) -> list[str]:
+        """Return what prices leave open of a plan whose value is at their bound, in words; nothing, where it is all."""
+        return self.problem.unproven(self._read, self.problem.plan(self._read, _exact(plan)), _exact(prices))
+
     def optimum(self) -> Number:
         """Return the best value that a plan can have; infinite where there is no plan.
 

@@ -275,7 +275,7 @@ class Placement(Problem):
         "num_workers": "int+ n",
         "elastic": "bool n",
         "server_gpus": "int1 s",
-        "server_groups": "word s",
+        "server_groups": "word9 s",
         "flexible": "bool n",
         "heterogeneous": "bool n",
     }

@@ -8,9 +8,11 @@ judge allows; whatever uses that is counted.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
+import struct
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -74,7 +76,8 @@ def _refused(text: str) -> NoReturn:
 def fields(declared: Mapping[str, str], data: Any, dims: dict[str, int], *, what: str) -> Record:
     """Read the fields of a JSON object, checked against what is declared of them.
 
-    A declaration is a kind and the letters of a shape, such as ``"int+ n s"``.  Kinds are bool, int, num and word.
+    A declaration is a kind and the letters of a shape, such as ``"int+ n s"``.  Kinds are bool, int, num and word;
+    in an array, with the length of the longest that there may be.
     "+" is at least 0, "1" at least 1, ">" more than 0; "?" lets null stand for infinity, ``math.inf``.  "*" is an array
     of its own for each member of the first dimension; "!" lets the whole field be null.  A letter that is seen for the
     first time takes the length that it finds.
@@ -88,7 +91,7 @@ def fields(declared: Mapping[str, str], data: Any, dims: dict[str, int], *, what
     made = SimpleNamespace()
     for name, declaration in declared.items():
         mark, *shape = declaration.split()
-        kind = re.fullmatch(r"(bool|int|num|word)([+1>]?)([?*!]*)", mark)
+        kind = re.fullmatch(r"(bool|int|num|word\d*)([+1>]?)([?*!]*)", mark)
         assert kind is not None, declaration
         value = data[name]
         if value is None and "!" in kind[3]:
@@ -128,7 +131,7 @@ def _entry(kind: re.Match[str], value: Any) -> Any:
     name, least, more = kind.groups()
     if value is None and "?" in more:
         return math.inf
-    if name == "word":
+    if name.startswith("word"):
         if not isinstance(value, str):
             raise Malformed(f"{value!r} is no word")
         return value
@@ -148,6 +151,56 @@ def _entry(kind: re.Match[str], value: Any) -> Any:
     if (least == "+" and value < 0) or (least == "1" and value < 1) or (least == ">" and value <= 0):
         raise Malformed(f"{float(value)} is too small")
     return value
+
+
+_CODES = {"bool": ("|b1", "?"), "int": ("<i8", "q"), "num": ("<f8", "d")}
+"""Names and codes of the numbers that a digest is over."""
+
+
+def digest(name: str, declared: Mapping[str, str], order: Iterable[str], it: Record) -> str:
+    """Return the SHA-256 by which the library tells instances apart: over the problem's name and its fields.
+
+    Parameters
+    ----------
+    name : str
+        Of the problem.
+    declared : mapping
+        Of its fields.
+    order : iterable of str
+        The fields in the order of the instance's file.
+    it : Record
+        The instance.
+    """
+    found = hashlib.sha256(name.encode())
+    for field in order:
+        mark, *shape = declared[field].split()
+        kind, value = mark.rstrip("+1>?*!"), getattr(it, field)
+        found.update(f"\n{field}:".encode())
+        parts = (value,) if value is None or "*" not in mark else value
+        for part in parts:
+            if not shape or part is None:
+                found.update(repr(float(part) if kind == "num" and part is not None else part).encode())
+                continue
+            lengths = shape[1:] if "*" in mark else shape
+            dims = it.dims | ({lengths[0]: len(part)} if "*" in mark else {})
+            sizes = tuple(
+                sum(int(one) if one.isdigit() else dims[one] for one in length.split("+")) for length in lengths
+            )
+            found.update(_packed(kind, sizes, part))
+    return found.hexdigest()
+
+
+def _packed(kind: str, sizes: tuple[int, ...], part: Any) -> bytes:
+    """Return an array's type, shape and content, as the library's arrays have them."""
+    flat = part
+    for _ in sizes[1:]:
+        flat = [one for row in flat for one in row]
+    if kind.startswith("word"):
+        most = int(kind.removeprefix("word"))
+        return f"<U{most}{sizes}".encode() + b"".join(one.ljust(most, "\0").encode("utf-32-le") for one in flat)
+    code, letter = _CODES[kind]
+    numbers = map(float, flat) if kind == "num" else flat
+    return f"{code}{sizes}".encode() + struct.pack(f"<{len(flat)}{letter}", *numbers)
 
 
 # --- rules -----------------------------------------------------------------------------------
@@ -188,12 +241,15 @@ class Problem:
         Fields of an instance and of a plan, as :func:`fields` reads them.
     priced : dict
         Fields of the prices that prove a bound; empty where none are known.
+    linear : bool
+        Whether there are prices that prove the optimum, of every instance.
     """
 
     sense = "min"
     data: Mapping[str, str] = {}
     decisions: Mapping[str, str] = {}
     priced: Mapping[str, str] = {}
+    linear = False
 
     def instance(self, data: Any) -> Record:
         """Read an instance from JSON; ``dims`` of it are the lengths of its dimensions."""
@@ -225,10 +281,18 @@ class Problem:
         Malformed
             When they are no prices of this problem, or it has none.
         """
+        read = self.prices(it, prices)
+        return Fraction(0) if it.dims.get("n") == 0 else self.proven(it, read)
+
+    def prices(self, it: Record, prices: Any) -> Record:
+        """Read prices for an instance from JSON."""
         if not self.priced:
             raise Malformed("prices: none are known for this problem")
-        read = fields(self.priced, prices, dict(it.dims) | self.lengths(it), what="prices")
-        return Fraction(0) if it.dims.get("n") == 0 else self.proven(it, read)
+        return fields(self.priced, prices, dict(it.dims) | self.lengths(it), what="prices")
+
+    def unproven(self, it: Record, plan: Record, prices: Any) -> list[str]:
+        """Return what prices leave open of a plan whose value is at their bound: nothing, where the value is all."""
+        return []
 
     def searched(self, it: Record) -> Number:
         """Search for the bound; it is infinite where that proves that there is no plan.

@@ -15,11 +15,24 @@ of the inequality is said with the policy.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from .common import FEW_STEPS, TOLERANCE, Counter, Malformed, Number, Problem, Record, Rules, good_prices, need, whole
+from .common import (
+    CLOSED,
+    FEW_STEPS,
+    TOLERANCE,
+    Counter,
+    Malformed,
+    Number,
+    Problem,
+    Record,
+    Rules,
+    good_prices,
+    need,
+    whole,
+)
 from .linear import Limit, least
 
 Place: TypeAlias = tuple[int, int]
@@ -30,6 +43,9 @@ Speeds: TypeAlias = list[Fraction]
 
 Worth: TypeAlias = dict[Place, Fraction]
 """What the time of a row on a type is worth; nothing where it is not named."""
+
+NOTHING = Fraction(1, 10**12)
+"""A level of up to this part of what the job has at best is 0 but for rounding."""
 
 SHARING = {
     "throughputs": "num+ n k",
@@ -57,6 +73,7 @@ class Sharing(Problem):
     data = SHARING
     decisions = {"time_fractions": "num n+q k"}
     priced = {"pools": "num+ p", "jobs": "num+! n"}
+    linear = True
 
     def check(self, it: Record) -> None:
         _sound_pairs(it)
@@ -290,38 +307,121 @@ class MaxMinFairness(Rising):
 
 
 class HierarchicalFairness(Rising):
-    """The first level of water filling: all jobs that rise at first, by their first weights.
+    """Water filling: the value is the first level, to which the inequality of :class:`Rising` is a bound.
 
-    Under "fifo" that is an entity's first job, with all of the entity's weight, else every job with its part.  What
-    is proven is that no plan's first level is higher; later levels are not looked at.
+    Under "fifo" the job that rises is an entity's first, with all of the entity's weight; under "fairness" all do, each
+    with its part.  A job is frozen when no allocation gives it more while all others keep what they have, and weights
+    are shared anew.
+
+    What a plan gives the jobs is what water filling ends in, if each job has a limit that holds it where it stops.
+    Let levels rise as told, each up to what the plan gives; that says when each job stops, and how far the others are
+    by then.  Prices y of levels, with those of jobs and pools, make the inequality with ``w = sum_m y[m] v_m``, where
+    v_m is what a row's time adds to the normalised throughput of job m.  Its right side less what all have by then,
+    over y[m], is the most that job m could still rise.  Nobody stops late, because the plan gives what it gives.
     """
 
     data = SHARING | {
         "entities": "int+ n",
         "entity_weights": "num> e",
-        "entity_policies": "word e",
+        "entity_policies": "word8 e",
         "weights": "num> n",
     }
     decisions = Sharing.decisions | {"normalized_throughputs": "num n"}
+    priced = Rising.priced | {
+        "later_levels": "num+ l n",
+        "later_pools": "num+ l p",
+        "later_jobs": "num+! l n",
+    }
 
     def check(self, it: Record) -> None:
         super().check(it)
         need(all(entity < len(it.entity_weights) for entity in it.entities), "entities names one that there is not")
         need(set(it.entity_policies) <= {"fairness", "fifo"}, "entity_policies: fairness or fifo")
 
-    def rates(self, it: Record) -> list[Fraction | None]:
+    def parts(self, it: Record, frozen: Collection[int] = ()) -> dict[int, Fraction]:
+        """Return the weights at which jobs rise while some are frozen; those that do not rise are left out."""
         own: dict[int, list[int]] = {}
         for job, entity in enumerate(it.entities):
-            own.setdefault(entity, []).append(job)
-        part: list[Fraction | None] = [None] * len(it.entities)
+            if job not in frozen:
+                own.setdefault(entity, []).append(job)
+        part: dict[int, Fraction] = {}
         for entity, jobs in own.items():
             if it.entity_policies[entity] == "fifo":
                 part[jobs[0]] = it.entity_weights[entity]
             else:
                 total = sum(it.weights[job] for job in jobs)
-                for job in jobs:
-                    part[job] = it.entity_weights[entity] * it.weights[job] / total
-        return [None if mine is None else level / mine for level, mine in zip(self.levels(it), part, strict=True)]
+                part |= {job: it.entity_weights[entity] * it.weights[job] / total for job in jobs}
+        return part
+
+    def rates(self, it: Record) -> list[Fraction | None]:
+        part = self.parts(it)
+        return [level / part[job] if job in part else None for job, level in enumerate(self.levels(it))]
+
+    def merits(self, it: Record, plan: Record) -> list[Number]:
+        """Return the first level, and what each job has."""
+        return [self.worth(it, plan), *self.had(it, plan)]
+
+    def had(self, it: Record, plan: Record) -> list[Fraction]:
+        """Return the normalised throughput of each job."""
+        return [level * got for level, got in zip(self.levels(it), self.received(it, plan), strict=True)]
+
+    def best_merits(self, it: Record) -> list[Number]:
+        """Follow the definition: a program for each rise, and one for each job that may be frozen."""
+        levels, counter = self.levels(it), Counter()
+        places, speeds, limits = self.program(it)
+        height, so_far, frozen = Fraction(0), [Fraction(0)] * len(levels), set[int]()
+
+        def rise(parts: Mapping[int, Fraction]) -> Fraction:
+            rows: list[Limit] = [([*a, 0], b) for a, b in limits]
+            for job, (level, have) in enumerate(zip(levels, so_far, strict=True)):
+                part = parts.get(job, Fraction(0))
+                if part or have:
+                    rows.append(([*(-level * speed for speed in speeds[job]), part], -have))
+            return -Fraction(least([*[0] * len(places), -1], rows, counter))
+
+        first: Number | None = None
+        while len(frozen) < len(levels):
+            parts = self.parts(it, frozen)
+            by = rise(parts)
+            height += by
+            first = height if first is None else first
+            so_far = [have + by * parts.get(job, 0) for job, have in enumerate(so_far)]
+            frozen |= {job for job in parts if not rise({job: Fraction(1)})}
+        return [first or Fraction(0), *so_far]
+
+    def unproven(self, it: Record, plan: Record, prices: Any) -> list[str]:
+        """Return the jobs that no limit holds where the plan leaves them."""
+        read = self.prices(it, prices)
+        if it.dims.get("n") == 0:
+            return []
+        levels, had = self.levels(it), self.had(it, plan)
+        most = [level * best for level, best in zip(levels, self.fastest(it), strict=True)]
+        jobs = read.later_jobs or [None] * len(read.later_levels)
+        held = []
+        for y, pools, times in zip(read.later_levels, read.later_pools, jobs, strict=True):
+            worth = self.weighed(it, [price * level for price, level in zip(y, levels, strict=True)])
+            held.append((y, self.at_prices(it, worth, Record(pools=pools, jobs=times))))
+        found = []
+        for job, then in self.stops(it, had):
+            more = [
+                (limit - sum(price * have for price, have in zip(y, then, strict=True))) / y[job]
+                for y, limit in held
+                if y[job]
+            ]
+            near = CLOSED * had[job] if had[job] > NOTHING * most[job] else TOLERANCE * most[job]
+            if most[job] and min(more, default=math.inf) > near:
+                found.append(f"job {job} is not held at {float(had[job])!r}")
+        return found
+
+    def stops(self, it: Record, had: Sequence[Fraction]) -> Iterator[tuple[int, list[Fraction]]]:
+        """Let levels rise to what jobs have; yield each job as it stops, with the levels of all by then."""
+        so_far, frozen = [Fraction(0)] * len(had), set[int]()
+        while parts := self.parts(it, frozen):
+            by = min(max(Fraction(0), had[job] - so_far[job]) / part for job, part in parts.items())
+            so_far = [have + by * parts.get(job, 0) for job, have in enumerate(so_far)]
+            stopped = [job for job in parts if so_far[job] >= had[job]]
+            yield from ((job, so_far) for job in stopped)
+            frozen.update(stopped)
 
     def broken(self, it: Record, plan: Record, rules: Rules) -> None:
         super().broken(it, plan, rules)
@@ -372,6 +472,7 @@ class ShortestJobFirst(Sharing):
 
     data = SHARING | STEPS
     priced = {}
+    linear = False
 
     def value(self, it: Record, plan: Record) -> Number:
         return min(_time(left, got) for left, got in zip(it.steps, self.received(it, plan), strict=True))

@@ -16,13 +16,13 @@ import sys
 import tarfile
 import zlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from . import PROBLEMS
-from .common import Malformed, Number, Problem, Record, TooLarge, better, closed, magnitude, parse
+from .common import Malformed, Number, Problem, Record, TooLarge, better, closed, digest, magnitude, parse
 
 MOST_BYTES = 200_000_000
 """What a file may unpack to."""
@@ -34,6 +34,12 @@ COLUMNS = ("instances", "exact", "tolerated", "values", "prices", "search", "arg
 """What is counted: plans that are feasible, and that are within the tolerance; values; bounds by their proof."""
 
 PARTS = {"instance": ".json.gz", "plan": ".plan.json.gz", "prices": ".prices.json.gz"}
+
+INDEX = "index.json"
+"""The file that says how many instances a problem has, and of what: so that none goes missing unseen."""
+
+STATUSES = ("feasible", "infeasible", "declined", "failed")
+"""What becomes of a heuristic's answer."""
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 """What names of instances are made of; files are called after them."""
@@ -84,8 +90,13 @@ def check(
     found = sorted(path.name for path in folder.iterdir() if (path / "records.json").exists())
     if problem is not None and problem not in found:
         return counts, [f"{folder} has no {problem}"]
+    try:
+        index = dict(parse((folder / INDEX).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        return counts, [f"{INDEX}: {_said(error)}"]
+    wrong += [f"{one}: {INDEX} has it, and there are no records" for one in sorted(set(index) - set(found))]
     for one in [problem] if problem else found:
-        count, lines = check_problem(folder / one, name)
+        count, lines = check_problem(folder / one, index.get(one), name)
         if count["instances"]:
             counts[one] = count
         wrong += lines
@@ -94,7 +105,15 @@ def check(
     return counts, wrong
 
 
-def check_problem(folder: Path, name: str | None = None) -> tuple[Counter[str], list[str]]:
+def listed(records: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what the index has of a problem: how many instances, and a hash of their names, contents and proofs."""
+    lines = [f"{one['name']} {one['digest']} {one['bound']['proof']['kind']}\n" for one in records]
+    return {"instances": len(lines), "sha256": hashlib.sha256("".join(lines).encode()).hexdigest()}
+
+
+def check_problem(
+    folder: Path, indexed: Mapping[str, Any] | None, name: str | None = None
+) -> tuple[Counter[str], list[str]]:
     """Return counts of a problem's folder, and a line for each thing that is wrong there."""
     count: Counter[str] = Counter()
     wrong: list[str] = []
@@ -108,17 +127,22 @@ def check_problem(folder: Path, name: str | None = None) -> tuple[Counter[str], 
         return count, [f"{folder.name}/records.json: {_said(error)}"]
     if names != sorted(set(names)):
         wrong.append(f"{folder.name}/records.json: names are not in order, or not different")
-    of_each = Counter(record.get("sha256", {}).get("instance") for record in records)
+    of_each = Counter(record.get("digest") for record in records)
     wrong += [
         f"{record['name']}: another name has the same instance"
         for record in records
-        if of_each[record.get("sha256", {}).get("instance")] > 1
+        if of_each[record.get("digest")] > 1
     ]
     wrong += [f"{folder.name}/records.json: {one!r} is no name" for one in names if not re.fullmatch(NAME, one)]
     kept = {f"{one}{end}" for one in names for end in PARTS.values()} | {"records.json"}
     wrong += [
         f"{folder.name}/{path.name}: no record has it" for path in sorted(folder.iterdir()) if path.name not in kept
     ]
+    try:
+        if listed(records) != indexed:
+            wrong.append(f"{folder.name}: its instances are not those of {INDEX}, or other proofs are known")
+    except (KeyError, TypeError) as error:
+        wrong.append(f"{folder.name}/records.json: {_said(error)}")
     for record in records:
         if name is not None and record["name"] != name:
             continue
@@ -147,6 +171,12 @@ def check_record(folder: Path, problem: Problem, record: Mapping[str, Any], coun
     if data.get("problem") != folder.name:
         raise Wrong(f"the instance is of {data.get('problem')}")
     it = problem.instance(data)
+    if record["digest"] != digest(folder.name, problem.data, [name for name in data if name in problem.data], it):
+        raise Wrong("its digest is that of another instance")
+    for what, true in (("size", it.dims), ("features", data)):
+        for key, told in record[what].items():
+            if key in true and true[key] != told:
+                raise Wrong(f"its {what} says {key} {told}, and it is {true[key]}")
 
     plan = problem.plan(it, part(folder, record, "plan"))
     rules = problem.verdict(it, plan)
@@ -169,18 +199,64 @@ def check_record(folder: Path, problem: Problem, record: Mapping[str, Any], coun
         kind = check_proof(folder, problem, it, record, bound, record["bound"]["proof"])
     if better(problem.sense, value, bound) and not closed(value, bound):
         raise Wrong(f"the value {float(value)!r} is better than the bound {float(bound)!r}")
+    if kind == "prices" and closed(value, bound):
+        left = problem.unproven(it, plan, part(folder, record, "prices"))
+        if left:
+            raise Wrong(f"the prices leave it open whether the plan is best: {left[0]}")
+    check_class(problem, record, value, bound)
+    for heuristic, told in record["heuristics"].items():
+        check_heuristic(problem, record, heuristic, told, value)
+    count[kind] += 1
+
+
+def check_class(problem: Problem, record: Mapping[str, Any], value: Number, bound: Number) -> None:
+    """Check what a record says of how much is known, by what else it says.
+
+    Raises
+    ------
+    Wrong
+        At the first thing that does not follow.
+    """
     if record["class"] not in ("easy", "hard", "open"):
         raise Wrong(f"there is no class {record['class']}")
     if (record["class"] == "open") == closed(value, bound):
         raise Wrong(f"is called {record['class']}: value {float(value)!r}, bound {float(bound)!r}")
-    for heuristic, told in record["heuristics"].items():
-        if told["status"] != "feasible" or told["value"] is None:
-            continue
-        if better(problem.sense, told["value"], value) and not closed(told["value"], value):
-            raise Wrong(f"{heuristic} is said to be worth {float(told['value'])!r}, more than the best plan known")
-        if record["class"] != "open" and told["gap"] is not None and not near(_gap(told["value"], value), told["gap"]):
-            raise Wrong(f"the gap of {heuristic} is {float(_gap(told['value'], value))!r}, not {float(told['gap'])!r}")
-    count[kind] += 1
+    proof = record["bound"]["proof"]
+    if problem.linear and record["class"] != "open" and proof["kind"] != "prices":
+        raise Wrong("prices prove every optimum of this problem, and it has none")
+    priced = "prices" in record["sha256"]
+    if priced != (proof["kind"] == "prices"):
+        raise Wrong(f"its bound rests on {proof['kind']}, and it has {'prices' if priced else 'none'}")
+    for run in proof.get("runs", []):
+        if run["status"] == "optimal" and not closed(run["bound"], value):
+            raise Wrong(
+                f"{run['solver']} ended with the optimum {float(run['bound'])!r}, and the best is {float(value)!r}"
+            )
+    for before in record["history"]:
+        if "best" in before and better(problem.sense, Fraction(before["best"]["value"]), value):
+            raise Wrong(f"a plan worth {float(before['best']['value'])!r} was known before, better than the best")
+
+
+def check_heuristic(
+    problem: Problem, record: Mapping[str, Any], name: str, told: Mapping[str, Any], value: Number
+) -> None:
+    """Check what a record says of a heuristic; what its plan is worth only the library can say.
+
+    Raises
+    ------
+    Wrong
+        At the first thing that does not follow.
+    """
+    if told["status"] not in STATUSES:
+        raise Wrong(f"{name} is said to be {told['status']}")
+    if told["status"] != "feasible" and (told["value"], told["gap"]) != (None, None):
+        raise Wrong(f"{name} has no plan, and a value or a gap")
+    worth = told["value"]
+    if worth is not None and better(problem.sense, worth, value) and not closed(worth, value):
+        raise Wrong(f"{name} is said to be worth {float(worth)!r}, more than the best plan known")
+    gap = None if record["class"] == "open" or worth is None else _gap(worth, value)
+    if (gap is None) != (told["gap"] is None) or (gap is not None and not near(gap, told["gap"])):
+        raise Wrong(f"the gap of {name} is {gap and float(gap)!r}, not {told['gap'] and float(told['gap'])!r}")
 
 
 def check_proof(
@@ -251,9 +327,11 @@ def near(one: Number, other: Number) -> bool:
     return magnitude(one - other) <= ROUNDING * max(magnitude(one), magnitude(other))
 
 
-def _gap(value: Number, best: Number) -> Number:
-    """Return how far a value is from the best one, relative to that; 0 where they are equal."""
-    return Fraction(0) if closed(value, best) else magnitude(value - best) / magnitude(best)
+def _gap(value: Number, best: Number) -> Number | None:
+    """Return how far a value is from the best one, relative to that: 0 where they are equal, None to a best of 0."""
+    if closed(value, best):
+        return Fraction(0)
+    return magnitude(value - best) / magnitude(best) if best else None
 
 
 def table(counts: Mapping[str, Counter[str]]) -> str:

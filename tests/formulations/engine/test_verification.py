@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -16,7 +17,14 @@ from formulations import Solution, translate, verify
 from formulations.engine import verification
 from formulations.engine.exact import exact_bound, exact_optimum
 from formulations.engine.linear import LinearProgram
+from instances.gavel.hierarchical_fairness import (
+    HierarchicalAllocation,
+    HierarchicalFairness,
+    four_jobs,
+    two_entities,
+)
 from instances.gavel.max_min_fairness import MaxMinFairness
+from instances.gavel.sharing import Allocation
 from validation.catalogue import CATALOGUE
 from validation.kinds.study.cases import generate
 
@@ -131,6 +139,7 @@ def beyond_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
 LARGE = {
     *(f"elasticflow.{name}" for name in ("admission", "allocation", "best_effort", "minimum_satisfactory_share")),
     "gavel.finish_time_fairness",
+    "gavel.hierarchical_fairness",
 }
 """Problems whose small instances are too large for the reference."""
 
@@ -140,6 +149,23 @@ def test_the_reference_confirms_small_optima(problem: str) -> None:
     instance = small(problem)
     found = verify(instance, formulations.solve(instance))
     assert (found.verdict, found.way) == ("confirmed", "reference"), found.message
+
+
+@pytest.mark.parametrize("example", [four_jobs, two_entities])
+def test_the_reference_looks_at_all_levels(example: Callable[[], HierarchicalFairness]) -> None:
+    instance = example()
+    solution = formulations.solve(instance)
+    found = verify(instance, solution)
+    assert (found.verdict, found.way) == ("confirmed", "reference"), found.message
+    assert isinstance(solution.plan, HierarchicalAllocation)
+    # As good at the first level, and short of the others.
+    rates = instance.rates(np.zeros(instance.num_jobs, bool))
+    had = instance.normalized_throughputs(solution.plan)
+    parts = np.divide(instance.objective(solution.plan) * rates, had, out=np.ones(len(had)), where=had > 0)
+    short = instance.plan(Allocation(time_fractions=solution.plan.time_fractions * parts[:, None]))
+    assert instance.objective(short) == pytest.approx(instance.objective(solution.plan))
+    found = verify(instance, replace(solution, plan=short))
+    assert (found.verdict, found.way) == ("contradicted", "reference"), found.message
 
 
 @pytest.mark.parametrize("problem", CATALOGUE)

@@ -46,16 +46,27 @@ class Checked:
             raise StudyError(f"the plan is worth {value!r} to the library and {float(found)!r} to the checker")
         return found
 
-    def bound(self, prices: Mapping[str, Any]) -> Fraction:
+    def bound(self, prices: Mapping[str, Any], plan: Plan | None = None) -> Fraction:
         """Return what prices prove.
+
+        Parameters
+        ----------
+        prices : mapping
+        plan : Plan, optional
+            A plan that they must prove to be best, if its value is at the bound.
 
         Raises
         ------
         StudyError
-            When they are none of this problem's, or prove nothing.
+            When they are none of this problem's, or prove nothing, or too little of the plan.
         """
         try:
-            found = self._reference.bound(json.dumps(prices, allow_nan=False))
+            text = json.dumps(prices, allow_nan=False)
+            found = self._reference.bound(text)
+            if plan is not None and agree(float(found), self._instance.objective(plan)):
+                left = self._reference.unproven(text_of_plan(plan), text)
+                if left:
+                    raise StudyError(f"prices: they leave it open whether the plan is best: {left[0]}")
         except (Malformed, ValueError) as error:
             raise StudyError(f"prices: {error}") from None
         if math.isinf(found):

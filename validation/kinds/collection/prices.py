@@ -10,6 +10,9 @@ gavel.total_throughput, gavel.fifo                    ``pools`` (p,) of a worker
                                                       where there are no pairs
 gavel.max_min_fairness, gavel.hierarchical_fairness,  those and ``levels`` (n,): of a job's level, of its steps/s over
 gavel.makespan, gavel.finish_time_fairness            its steps, and of its steps/s
+gavel.hierarchical_fairness                           those, and for each height at which jobs stop ``later_pools``
+                                                      (l, p), ``later_jobs`` (l, n) and ``later_levels`` (l, n), of
+                                                      normalised throughput
 gavel.throughput_per_dollar, gavel.cost               those of the first line and ``slos`` (n,): of a job's steps/s
                                                       where it has an SLO; ``jobs`` of the latter always
 elasticflow.minimum_satisfactory_share,               ``slots`` (h,) of a GPU in each slot
@@ -40,20 +43,23 @@ from instances.elasticflow.sharing import DeadlineJobs
 from instances.gavel.cost import Cost
 from instances.gavel.fifo import Fifo
 from instances.gavel.finish_time_fairness import FinishTimeFairness
-from instances.gavel.hierarchical_fairness import HierarchicalFairness
+from instances.gavel.hierarchical_fairness import HierarchicalAllocation, HierarchicalFairness
 from instances.gavel.makespan import Makespan
 from instances.gavel.max_min_fairness import MaxMinFairness
 from instances.gavel.sharing import Sharing
 from instances.gavel.shortest_job_first import ShortestJobFirst
 from instances.gavel.throughput_per_dollar import ThroughputPerDollar
 from instances.gavel.total_throughput import TotalThroughput
-from instances.schema import FloatArray
+from instances.schema import FloatArray, IntArray
 from validation.kinds.collection.slots import slot_prices
 
 __all__ = ["prices"]
 
 TRACE = 1e-13
 """Prices of less than this part of the greatest one of their kind are rounding."""
+
+TIE = 1e-9
+"""Levels so close to where they stop, in parts of what a job has at best, are there."""
 
 Bound = Callable[[dict[str, Any]], Fraction]
 
@@ -114,7 +120,46 @@ def _of_policy(instance: Sharing) -> dict[str, Any]:
         found["levels"] = _cleaned(worth)
     found["pools"] = _cleaned(pools)
     found["jobs"] = _cleaned(jobs) if instance.num_pairs or isinstance(instance, Cost) else None
-    return found
+    return found | _later(instance) if isinstance(instance, HierarchicalFairness) else found
+
+
+def _later(instance: HierarchicalFairness) -> dict[str, Any]:
+    """Prices of what holds the jobs that stop at a height: one limit for all of them, at the levels by then."""
+    solution = formulations.solve(instance)
+    assert isinstance(solution.plan, HierarchicalAllocation)
+    had = np.maximum(0.0, instance.normalized_throughputs(solution.plan))
+    scales = np.where(instance.ceilings > 0, instance.ceilings, 1.0)
+    levels, frozen = np.zeros(instance.num_jobs), np.zeros(instance.num_jobs, bool)
+    held = []
+    while not frozen.all():
+        rates = instance.rates(frozen)
+        rising = np.flatnonzero(rates > 0)
+        heights = np.maximum(0.0, had - levels)[rising] / rates[rising]
+        levels = np.where(rates > 0, np.minimum(levels + heights.min() * rates, had), levels)
+        stopped = rising[had[rising] - levels[rising] <= TIE * scales[rising]]
+        levels[stopped] = had[stopped]
+        frozen[stopped] = True
+        if (instance.ceilings[stopped] > 0).any():
+            held.append(_held(instance, levels / scales, scales, stopped))
+    return {
+        "later_pools": [pools for pools, _, _ in held],
+        "later_jobs": [jobs for _, jobs, _ in held] if instance.num_pairs else None,
+        "later_levels": [worth for _, _, worth in held],
+    }
+
+
+def _held(
+    instance: HierarchicalFairness, levels: FloatArray, scales: FloatArray, stopped: IntArray
+) -> tuple[list[float], list[float], list[float]]:
+    """Prices of pools, of jobs and of normalised throughput, by which no job that has stopped has more."""
+    program = SharingProgram(instance)
+    parts = instance.level_per_throughput / scales
+    counts = np.isin(np.arange(instance.num_jobs), stopped).astype(float)
+    program.constraint("keeps", parts * program.throughput >= levels)
+    program.maximize("stopped", (counts * parts * program.throughput).sum())
+    duals = formulations.solve(program.model()).duals
+    worth = np.where(instance.ceilings > 0, (counts + np.maximum(0.0, -duals["keeps"])) / scales, 0.0)
+    return _cleaned(duals["pool_capacity"]), _cleaned(duals["job_time"]), _cleaned(worth)
 
 
 def _levels(instance: Sharing) -> FloatArray:

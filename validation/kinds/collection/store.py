@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from instances.base import Instance, InstanceError, Plan
 from instances.files import instance_type, read, text_of, write_whole
+from instances.reference.records import INDEX, listed
 from instances.schema import nearest, quoted
 from instances.text import as_json, read_text
 from validation.errors import StudyError
@@ -258,8 +259,15 @@ class Collection:
             # Those of a bound that has been replaced.
             contents[folder / f"{whole['name']}{PARTS['prices']}"] = None
         contents[folder / "records.json"] = (json.dumps(mine, indent=1, allow_nan=False) + "\n").encode()
+        contents[self.folder / INDEX] = (json.dumps(self._indexed(whole["problem"], mine), indent=1) + "\n").encode()
         _write_all(contents)
         self.records[whole["name"]] = whole
+
+    def _indexed(self, problem: str, records: list[dict[str, Any]]) -> dict[str, Any]:
+        """Return the index, with these records of a problem."""
+        file = self.folder / INDEX
+        before = as_json(read_text(file), f"{file}") if file.exists() else {}
+        return dict(sorted({**before, problem: listed(records)}.items()))
 
 
 def text_of_plan(plan: Plan) -> str:

@@ -137,7 +137,7 @@ def submit_prices(collection: Collection, name: str, prices: Mapping[str, Any]) 
         When they prove nothing, or a bound beyond the best plan, of which one must be wrong.
     """
     record, instance = collection.record(name), collection.instance(name)
-    exact = Checked(instance).bound(prices)
+    exact = Checked(instance).bound(prices, collection.plan(name))
     known = record["bound"]
     proof = {"kind": "prices", "file": collection.file(name, "prices").name, "runs": known["proof"].get("runs", [])}
     bound = {"value": float(exact), "exact": str(exact), "proof": proof}

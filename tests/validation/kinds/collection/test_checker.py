@@ -22,7 +22,9 @@ import instances.reference
 from instances.files import instance_type, text_of
 from instances.reference import PROBLEMS, Reference
 from instances.reference.common import closed, parse
-from instances.reference.records import check, check_record
+from instances.reference.records import INDEX, check, check_record, listed
+from validation import catalogue
+from validation.kinds.collection.submission import graded
 
 from ....effort import EFFORT
 from ....second_opinion import same
@@ -78,6 +80,7 @@ def sample(folder: Path, *chosen: str) -> Path:
             for file in (WHOLE / problem).glob(f"{record['name']}.*"):
                 shutil.copy(file, folder / problem)
         write(folder, problem, sorted(kept.values(), key=lambda one: one["name"]))
+    (folder / INDEX).write_text(json.dumps({problem: listed(read(folder, problem)) for problem in chosen}))
     return folder
 
 
@@ -109,6 +112,7 @@ CHOSEN = (
     "gavel.max_min_fairness",
     "elasticflow.admission",
     "synergy.allocation",
+    "gavel.hierarchical_fairness",
 )
 
 
@@ -170,9 +174,57 @@ def other_gap(record: dict[str, Any]) -> None:
     record["heuristics"]["fine"] = {"value": record["best"]["value"], "gap": 0.5, "status": "feasible"}
 
 
+def no_gap(record: dict[str, Any]) -> None:
+    record["heuristics"]["fine"] = {"value": record["best"]["value"], "gap": None, "status": "feasible"}
+
+
+def gap_of_an_open_one(record: dict[str, Any]) -> None:
+    record["bound"] = {"value": None, "exact": None, "proof": {"kind": "runs", "runs": []}}
+    record["class"] = "open"
+    record["sha256"].pop("prices", None)
+    record["heuristics"] = {"fine": {"value": record["best"]["value"], "gap": 0.0, "status": "feasible"}}
+
+
+def value_without_a_plan(record: dict[str, Any]) -> None:
+    record["heuristics"]["fine"] = {"value": record["best"]["value"], "gap": 0.0, "status": "infeasible"}
+
+
+def unknown_status(record: dict[str, Any]) -> None:
+    record["heuristics"]["fine"] = {"value": None, "gap": None, "status": "splendid"}
+
+
+def other_digest(record: dict[str, Any]) -> None:
+    record["digest"] = hashlib.sha256(record["name"].encode()).hexdigest()
+
+
+def other_size(record: dict[str, Any]) -> None:
+    record["size"]["n"] = record["size"].get("n", 0) + 1
+
+
+def other_features(record: dict[str, Any]) -> None:
+    data = json.loads(gzip.decompress((WHOLE / record["problem"] / f"{record['name']}.json.gz").read_bytes()))
+    record["features"][list(data)[1]] = "another"
+
+
+def better_before(record: dict[str, Any]) -> None:
+    value = record["best"]["value"] + (1 if record["sense"] == "max" else -1)
+    record["history"].append({"date": "2026-01-01", "best": {"value": value}})
+
+
+def better_run(record: dict[str, Any]) -> None:
+    value = record["best"]["value"] + (1 if record["sense"] == "max" else -1)
+    record["bound"]["proof"].setdefault("runs", []).append({"solver": "highs", "status": "optimal", "bound": value})
+
+
+def prices_without_a_proof(record: dict[str, Any]) -> None:
+    proof = record["bound"]["proof"]
+    record["bound"]["proof"] = {"kind": "runs" if proof["kind"] == "prices" else "prices", "runs": []}
+
+
 CORRUPTIONS = [
-    other_value, other_fraction, other_class, other_hash, other_problem, other_sense, other_gap, no_bound,
-    unknown_proof, splendid_heuristic,
+    other_value, other_fraction, other_class, other_hash, other_digest, other_size, other_features, other_problem,
+    other_sense, other_gap, no_gap, gap_of_an_open_one, value_without_a_plan, unknown_status, no_bound, better_before,
+    better_run, unknown_proof, prices_without_a_proof, splendid_heuristic,
 ]  # fmt: skip
 
 
@@ -181,10 +233,117 @@ def test_one_instance_under_two_names_is_found(small: Path) -> None:
     first, *others = read(small, problem)
     for file in (small / problem).glob(f"{first['name']}.*"):
         shutil.copy(file, file.with_name(file.name.replace(first["name"], "zz-again")))
-    write(small, problem, [first, *others, {**first, "name": "zz-again"}])
-    assert sorted(wrong(small)) == [
-        f"{name}: another name has the same instance" for name in sorted([first["name"], "zz-again"])
+    again = {**first, "name": "zz-again", "sha256": dict(first["sha256"])}
+    write(small, problem, [first, *others, again])
+    # Told in another way it is the same.
+    data = json.loads(gzip.decompress((small / problem / "zz-again.json.gz").read_bytes()))
+    put(small, problem, again, "instance", data | {"origin": {"reader": "another"}})
+    assert {f"{name}: another name has the same instance" for name in (first["name"], "zz-again")} < set(wrong(small))
+
+
+@pytest.mark.parametrize("problem", CHOSEN)
+def test_an_instance_that_is_gone_with_its_files_is_found(small: Path, problem: str) -> None:
+    first, *others = read(small, problem)
+    for file in (small / problem).glob(f"{first['name']}.*"):
+        file.unlink()
+    write(small, problem, others)
+    assert wrong(small) == [f"{problem}: its instances are not those of {INDEX}, or other proofs are known"]
+    shutil.rmtree(small / problem)
+    assert wrong(small) == [f"{problem}: {INDEX} has it, and there are no records"]
+    (small / INDEX).unlink()
+    assert len(wrong(small)) == 1
+
+
+@pytest.mark.parametrize("problem", CHOSEN)
+def test_a_proof_that_is_given_up_is_found(small: Path, problem: str) -> None:
+    records = read(small, problem)
+    proven = [record for record in records if record["bound"]["proof"]["kind"] != "runs"]
+    assert proven
+    for record in proven:
+        bound = record["bound"]
+        runs = [{"solver": "highs", "status": "optimal", "bound": bound["value"]}]
+        record["bound"] = {**bound, "exact": None, "proof": {"kind": "runs", "runs": runs}}
+        if "prices" in record["sha256"]:
+            del record["sha256"]["prices"]
+            (small / problem / f"{record['name']}.prices.json.gz").unlink()
+    write(small, problem, records)
+    lines = wrong(small)
+    assert f"{problem}: its instances are not those of {INDEX}, or other proofs are known" in lines
+    if problem.startswith("gavel."):
+        # Even where the index is made to fit: there are prices of every linear program.
+        index = json.loads((small / INDEX).read_text())
+        (small / INDEX).write_text(json.dumps(index | {problem: listed(records)}))
+        assert len(wrong(small)) == len(proven)
+        assert all("prices prove every optimum" in line for line in wrong(small))
+
+
+@pytest.mark.parametrize(
+    ("problem", "heuristic"),
+    [
+        ("aryl.reclaim", "smallest_count_first"),
+        ("gavel.max_min_fairness", "equal_share"),
+        ("synergy.allocation", "proportional"),
+    ],
+)
+def test_a_worse_plan_called_open_is_found(tmp_path: Path, problem: str, heuristic: str) -> None:
+    """Another plan, worth what is said, and no bound that meets it; the others' values and the runs tell."""
+    records = json.loads((WHOLE / problem / "records.json").read_text())
+    one = next(one for one in records if one["class"] != "open" and (one["heuristics"][heuristic]["gap"] or 0) > 0.01)
+    (tmp_path / "VERSION").write_text("test\n")
+    (tmp_path / problem).mkdir()
+    for file in (WHOLE / problem).glob(f"{one['name']}.*"):
+        shutil.copy(file, tmp_path / problem)
+    instance = instance_type(problem).from_dict(
+        json.loads(gzip.decompress((tmp_path / problem / f"{one['name']}.json.gz").read_bytes()))
+    )
+    plan = catalogue.entry(problem).heuristics[heuristic].function(instance)
+    one["best"] |= {"value": instance.objective(plan), "exact": None}
+    write(tmp_path, problem, [one])
+    (tmp_path / INDEX).write_text(json.dumps({problem: listed([one])}))
+    put(tmp_path, problem, one, "plan", plan.to_dict())
+    one = graded(one)
+    assert one["class"] == "open"
+    write(tmp_path, problem, [one])
+    assert [line for line in wrong(tmp_path) if "ended with the optimum" in line]
+    one["bound"]["proof"]["runs"] = []
+    write(tmp_path, problem, [one])
+    assert [line for line in wrong(tmp_path) if "more than the best plan known" in line]
+
+
+def test_later_levels_are_held_by_prices(small: Path) -> None:
+    """The first level is as high as it can be, and jobs that could rise further do not."""
+    problem = "gavel.hierarchical_fairness"
+    like = next(
+        one for one in json.loads((WHOLE / problem / "records.json").read_text()) if one["name"].endswith("x00")
+    )
+    for file in (WHOLE / problem).glob(f"{like['name']}.*"):
+        shutil.copy(file, small / problem)
+    write(small, problem, [like])
+    index = json.loads((small / INDEX).read_text())
+    (small / INDEX).write_text(json.dumps(index | {problem: listed([like])}))
+    assert wrong(small) == []
+    parts = [1.0, 1 / 3, 1 / 3, 1 / 3]
+    plan = {"time_fractions": [[part] for part in parts], "normalized_throughputs": parts}
+    file = small / problem / f"{like['name']}.plan.json.gz"
+    best = json.loads(gzip.decompress(file.read_bytes()))
+    put(small, problem, like, "plan", plan)
+    like["best"] |= {"value": 2.0, "exact": None}
+    write(small, problem, [like])
+    assert ["prices leave it open whether the plan is best: job 1 is not held" in line for line in wrong(small)] == [
+        True
     ]
+    # A limit in which a job counts for next to nothing holds everybody, if nobody asks how far it could rise.
+    put(small, problem, like, "plan", best)
+    like["best"] |= {"value": 2.0, "exact": None}
+    prices = json.loads(gzip.decompress((small / problem / f"{like['name']}.prices.json.gz").read_bytes()))
+    limit = {"later_levels": [[1.0, 1e-8, 1e-8, 1e-8]], "later_pools": [[0.0]], "later_jobs": None}
+    put(small, problem, like, "prices", prices | limit)
+    assert wrong(small) == []
+    put(small, problem, like, "plan", plan)
+    assert len(wrong(small)) == 1
+    put(small, problem, like, "plan", best)
+    put(small, problem, like, "prices", prices | {"later_levels": [], "later_pools": []})
+    assert len(wrong(small)) == 1
 
 
 def test_values_far_below_one_are_told_apart() -> None:
@@ -199,7 +358,8 @@ def test_a_corrupted_record_is_found(small: Path, problem: str, corrupt: Corrupt
     for record in records:
         corrupt(record)
     write(small, problem, records)
-    lines = wrong(small)
+    # What has another digest or kind of proof is not what the index has, either.
+    lines = [line for line in wrong(small) if not line.startswith((f"{problem}:", f"{problem}/"))]
     assert len(lines) == len(records)
     assert all(line.startswith(f"{problem}-") for line in lines)
 

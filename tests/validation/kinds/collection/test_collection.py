@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from instances.aryl import reclaim
-from instances.reference.records import pack
+from instances.reference.records import INDEX, listed, pack
 from instances.schema import declarations
 from validation import CATALOGUE, StudyError
 from validation.cli import commands
@@ -196,6 +196,23 @@ def plans_of(instance: reclaim.Reclaim) -> list[reclaim.ReclaimPlan]:
 
 def worst_plan(instance: reclaim.Reclaim) -> reclaim.ReclaimPlan:
     return plans_of(instance)[-1]
+
+
+def test_the_index_is_kept_with_the_records(small: Collection) -> None:
+    index = json.loads((small.folder / INDEX).read_text())
+    assert {problem: one["instances"] for problem, one in index.items()} == {
+        "aryl.reclaim": 1,
+        "gavel.max_min_fairness": 1,
+    }
+    submit_run(small, OPEN, {**RUN, "bound": 1.0})
+    assert json.loads((small.folder / INDEX).read_text()) == index
+    record = small.record(OPEN)
+    small.write({**record, "bound": {**record["bound"], "proof": {"kind": "enumeration", "runs": []}}})
+    after = json.loads((small.folder / INDEX).read_text())
+    assert after != index
+    assert after == {
+        problem: listed(one for one in small.records.values() if one["problem"] == problem) for problem in index
+    }
 
 
 def snapshot(collection: Collection) -> dict[str, bytes]:
