@@ -299,9 +299,7 @@ def entry(problem: str) -> Entry:
         raise CatalogueError(f"{problem} has no entry in the catalogue: register one") from None
 
 
-def heuristic(
-    problem: str, given: str | Callable[..., Any] | Heuristic, *, declines: bool = True
-) -> tuple[str, Heuristic]:
+def heuristic(problem: str, given: str | Callable[..., Any] | Heuristic) -> tuple[str, Heuristic]:
     """Return the name and heuristic of whatever a user may give for one.
 
     Parameters
@@ -309,9 +307,7 @@ def heuristic(
     problem : str
     given : str, callable or Heuristic
         A name of the catalogue, "module:function" or "file.py:function", the function itself, or a
-        :class:`Heuristic` that declares what is known of it.
-    declines : bool
-        Whether a function of which nothing is declared may return None.
+        :class:`Heuristic` that declares what is known of it.  One of which nothing is declared may not return None.
 
     Raises
     ------
@@ -325,7 +321,7 @@ def heuristic(
         return given.name, given
     if isinstance(given, str):
         if ":" in given:
-            return given, _imported(given, declines)
+            return given, _imported(given)
         if given not in known:
             raise CatalogueError(
                 f"{problem} has no heuristic {quoted(given)}{nearest(given, known)}; {_those_of(known)}"
@@ -333,7 +329,7 @@ def heuristic(
         return given, known[given]
     if not callable(given):
         raise StudyError(f"heuristics: got {quoted(given)}, must be a name or a function")
-    mine = Heuristic(given, declines=declines)
+    mine = Heuristic(given)
     return mine.name, mine
 
 
@@ -366,14 +362,14 @@ class Imported:
         return self.reference
 
 
-def _imported(reference: str, declines: bool) -> Heuristic:
+def _imported(reference: str) -> Heuristic:
     """Return the heuristic of a reference; it is looked at in another process, because an import runs any code."""
     from validation.kernel.isolation import Apart
 
     with Apart(_looked_at) as apart:
         answer = apart.ask(reference, seconds=IMPORT_SECONDS)
     found = _well(reference, answer)
-    known = found["known"] or {"declines": declines, "imports": ["pandas"] if found["pandas"] else []}
+    known = found["known"] or {"imports": ["pandas"] if found["pandas"] else []}
     # None of its processes should have to import so much of its own; but what else a module of the user's names would
     # run in the process that judges it.
     known["imports"] = tuple(one for one in known["imports"] if one in READY)

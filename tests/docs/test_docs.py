@@ -15,10 +15,12 @@ import pytest
 
 from benchmarks.growth import main
 from validation import CATALOGUE, ReplayOptions, StudyOptions
+from validation.kinds.options import CheckOptions
 
 from ..files import COLLECTED, module_of
 
 ROOT = Path(__file__).parents[2]
+OPTGAP = str(Path(sys.executable).parent / "optgap")
 
 
 def blocks(path: Path, language: str) -> list[str]:
@@ -39,10 +41,31 @@ def test_readme_python_runs(number: int, tmp_path: Path) -> None:
     snippets = blocks(ROOT / "README.md", "python")
     assert len(snippets) == 3
     script = tmp_path / "snippet.py"
-    script.write_text(snippets[number], encoding="utf-8")
+    # They need no solver but HiGHS.
+    without = "import sys\nsys.modules['pyscipopt'] = None\n"
+    script.write_text(without + snippets[number], encoding="utf-8")
     said = run([sys.executable, str(script)], tmp_path)
     expected = ("status='optimal', objective=0.727272727", "server_fraction", "emptiest_first")[number]
     assert expected in said
+
+
+def test_git_ignores_what_the_readme_s_commands_write() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    written = {*re.findall(r" -o ([\w-]+)", text), *re.findall(r'output="([\w-]+)"', text)}
+    # Directories that commands write of themselves.
+    written |= {str(CheckOptions.output), "hunt", "study"}
+    assert written >= {"first-gap", "study-api", "study-mine", "replays", "failures"}
+    ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+    assert {f"/{folder}/" for folder in written} <= {*ignored}
+    for command in re.findall(r"optgap (check|hunt)", text):
+        told = subprocess.run([OPTGAP, command, "--help"], capture_output=True, text=True, check=True).stdout
+        (default,) = re.findall(r"-o, --output <path>.*?\[default:\s+(\w+)\]", told, re.DOTALL)
+        assert default in written
+
+
+def test_what_the_example_from_outside_needs_is_said_before_it_is_used() -> None:
+    text = (ROOT / "examples" / "outside" / "README.md").read_text(encoding="utf-8")
+    assert "pip install pytest" in text.partition("-m pytest")[0]
 
 
 @pytest.mark.slow

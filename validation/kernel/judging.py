@@ -12,7 +12,7 @@ from typing import Any
 
 from instances.base import Instance, Plan, PlanError
 
-__all__ = ["LARGEST", "Answer", "Asked", "Status", "judge", "worst"]
+__all__ = ["LARGEST", "NO_PLAN", "Answer", "Asked", "Status", "judge", "worst"]
 
 LARGEST = 1e300
 """Values beyond are infinite: they are nobody's objective, and their differences are no numbers."""
@@ -89,6 +89,10 @@ class Answer:
     reason: str = ""
 
 
+NO_PLAN = "returned None in place of a plan; one that may declares it (declines=True)"
+"""Why a heuristic failed that returned none."""
+
+
 def judge(instance: Instance[Any], asked: Asked, *, declines: bool = True) -> Answer:
     """Judge an answer by its instance.
 
@@ -113,7 +117,7 @@ def judge(instance: Instance[Any], asked: Asked, *, declines: bool = True) -> An
     if plan is None:
         if declines:
             return Answer(None, Status.DECLINED, seconds=seconds, reason="the heuristic found no plan")
-        return Answer(None, Status.FAILED, seconds=seconds, reason="returned None")
+        return Answer(None, Status.FAILED, seconds=seconds, reason=NO_PLAN)
     try:
         broken = instance.violations(plan)
         value = math.nan if broken else instance.objective(plan)

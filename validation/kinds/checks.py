@@ -389,7 +389,7 @@ def check_heuristic(
 def run_checks(asked: CheckOptions, promises: Promise | Iterable[Promise] = ()) -> Iterator[CheckReport]:
     """Yield the report of :func:`check_heuristic` as it grows, after each check."""
     problem, heuristic = asked.subject
-    name, given = catalogue.heuristic(problem, heuristic, declines=False)
+    name, given = catalogue.heuristic(problem, heuristic)
     subject = Subject(given, entry(problem), Oracle(SOLVE_BUDGET * asked.max_examples))
     report = CheckReport(problem, name, ())
     planned = list(checks(problem, [*all_promises(given), *_promises(asked), *_listed(promises)]))
@@ -443,7 +443,7 @@ def parametrize_with_checks(
 
     def runner(check: Check) -> Callable[[Callable[..., Any] | Heuristic], None]:
         def run(heuristic: Callable[..., Any] | Heuristic) -> None:
-            _, given = catalogue.heuristic(problem, heuristic, declines=False)
+            _, given = catalogue.heuristic(problem, heuristic)
             result = _search(check, Subject(given, entry(problem), Oracle(SOLVE_BUDGET * max_examples)), instances())
             if result.status == "skipped":
                 pytest.skip(result.reason)

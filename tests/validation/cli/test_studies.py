@@ -13,6 +13,7 @@ import instances
 from benchmarks.faults.studies import without_pictures
 from validation import CATALOGUE, Study, gap_study
 from validation.cli.app import FAILED
+from validation.kernel.judging import NO_PLAN
 
 from .commands import SMALL, UNDRAWN, Optgap, assert_goes_on
 
@@ -136,6 +137,27 @@ def test_study_of_files_with_a_function(optgap: Optgap, mine: str, tmp_path: Pat
     )  # fmt: skip
     assert again.code == FAILED
     assert len(log.read_bytes().splitlines()) == before + 2
+
+
+def test_a_heuristic_that_returns_none_is_told_and_ends_in_3(optgap: Optgap, mine: str) -> None:
+    asked = (
+        "study",
+        "aryl.reclaim",
+        "--heuristic",
+        f"{mine}:gives_up",
+        "--sizes",
+        4,
+        "--count",
+        2,
+        "--seed",
+        1,
+        "-o",
+        "s",
+    )
+    said = optgap(*asked)
+    assert said.code == FAILED
+    assert f"2 runs failed; the first: {mine}:gives_up: {NO_PLAN}" in said.out
+    assert optgap("report", "s").code == FAILED
 
 
 def test_report_prints_what_the_study_printed(optgap: Optgap, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from validation.formatting import duration, number
 from validation.kernel.asking import call
 from validation.kernel.gaps import beats
 from validation.kernel.isolation import plain
-from validation.kernel.judging import Status, worst
+from validation.kernel.judging import NO_PLAN, Status, worst
 from validation.kernel.provenance import cores, version
 from validation.kernel.workers import LIMITS, Task, run_tasks
 from validation.kinds.judge.sealing import seal
@@ -288,11 +288,11 @@ class _Sealed:
     def __call__(self, instance: Any, rng: Any) -> Any:
         seal()
         found = import_object(self.given) if isinstance(self.given, str) else self.given
-        heuristic = found if isinstance(found, Heuristic) else Heuristic(found, declines=True)
+        heuristic = found if isinstance(found, Heuristic) else Heuristic(found)
         plan = call(instance, heuristic, rng)
         if plan is None and not heuristic.declines:
             # Who judges has not imported what a reference names, and cannot know what it declares.
-            raise TypeError("returned None")
+            raise TypeError(NO_PLAN)
         return plan
 
 

@@ -74,8 +74,14 @@ def sleeps(instance: Reclaim) -> None:
 
 @pytest.mark.parametrize(
     ("heuristic", "status", "budget"),
-    [(too_few, "infeasible", 10), (raises, "failed", 10), (gives_up, "declined", 10), (sleeps, "late", 0.3)],
-    ids=lambda one: getattr(one, "__name__", str(one)),
+    [
+        (too_few, "infeasible", 10),
+        (raises, "failed", 10),
+        (gives_up, "failed", 10),
+        (Heuristic(gives_up, declines=True), "declined", 10),
+        (sleeps, "late", 0.3),
+    ],
+    ids=["too_few", "raises", "gives_up", "declines", "sleeps"],
 )
 def test_what_is_no_feasible_plan_scores_0(heuristic: Any, status: str, budget: float) -> None:
     found = judged(heuristic, SET[:2], budget=budget)

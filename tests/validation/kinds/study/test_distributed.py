@@ -109,7 +109,7 @@ def test_the_table_is_that_of_one_machine(client: distributed.Client, tmp_path: 
     # A lambda of a test, as one of a notebook, may have a key of its own each time.
     assert left.drop(columns="key").equals(right.drop(columns="key"))
     assert len(left) == 2 * 8
-    assert set(left["status"]) == {"optimal", "feasible", "declined", "infeasible"}
+    assert set(left["status"]) == {"optimal", "feasible", "failed", "infeasible"}
     assert "of_mine" not in sys.modules
 
 

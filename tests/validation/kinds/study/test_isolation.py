@@ -16,6 +16,7 @@ from instances.aryl import elastic_allocation
 from instances.aryl.reclaim import Reclaim, ReclaimPlan
 from validation import CATALOGUE, gap_study
 from validation.catalogue import Heuristic
+from validation.kernel.judging import NO_PLAN
 
 from .studies import FORKED, SMALL, first_servers, log_of, raises, returns_no_servers, returns_nothing, stub_exact
 
@@ -64,6 +65,10 @@ def replaces_a_field(instance: Reclaim) -> ReclaimPlan:
     return ReclaimPlan(servers=np.array([], int))
 
 
+def may_decline(instance: Reclaim) -> None:
+    """Say of no instance that there is a plan."""
+
+
 def test_each_misbehaviour_costs_its_own_row(tmp_path: Path) -> None:
     expected = {
         raises: ("failed", r"KeyError: 'servers' \(studies\.py, line \d+\)"),
@@ -75,7 +80,8 @@ def test_each_misbehaviour_costs_its_own_row(tmp_path: Path) -> None:
         returns_another_plan: ("failed", r"aryl\.reclaim: a plan must be a ReclaimPlan, got ElasticAllocationPlan"),
         returns_no_servers: ("infeasible", r"demand by 1"),
         returns_unknown_server: ("infeasible", r"server_exists\[5\] by 1"),
-        returns_nothing: ("declined", r"the heuristic found no plan"),
+        returns_nothing: ("failed", r"returned None in place of a plan; one that may declares it \(declines=True\)"),
+        Heuristic(may_decline, declines=True): ("declined", r"the heuristic found no plan"),
         empties_the_instance: ("feasible", ""),
         replaces_a_field: ("infeasible", r"demand by 1"),
         first_servers: ("feasible", ""),
@@ -83,8 +89,9 @@ def test_each_misbehaviour_costs_its_own_row(tmp_path: Path) -> None:
     study = gap_study(**{**SMALL, "count": 2}, heuristics=[*expected], time_limit=1.0, output=tmp_path)
     rows = study.rows
     for function, (status, reason) in expected.items():
-        mine = rows[rows["algorithm"] == function.__name__]
-        assert list(mine["status"]) == [status] * 2, function.__name__
+        name = function.name if isinstance(function, Heuristic) else function.__name__
+        mine = rows[rows["algorithm"] == name]
+        assert list(mine["status"]) == [status] * 2, name
         assert all(re.fullmatch(reason, given) for given in mine["reason"]), list(mine["reason"])
         if status != "feasible":
             assert mine[["value", "gap", "gap_low", "gap_high"]].isna().all(axis=None)
@@ -96,8 +103,9 @@ def test_each_misbehaviour_costs_its_own_row(tmp_path: Path) -> None:
     counts = summary[["feasible", "infeasible", "declined", "failed"]]
     assert list(counts.loc["hangs"]) == [0, 0, 0, 2]
     assert list(counts.loc["returns_no_servers"]) == [0, 2, 0, 0]
-    assert list(counts.loc["returns_nothing"]) == [0, 0, 2, 0]
-    assert study.metadata["failed"] == 14
+    assert list(counts.loc["may_decline"]) == [0, 0, 2, 0]
+    assert list(counts.loc["returns_nothing"]) == [0, 0, 0, 2]
+    assert study.metadata["failed"] == 16
 
 
 def test_a_catalogued_heuristic_must_have_leave_to_decline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,7 +113,7 @@ def test_a_catalogued_heuristic_must_have_leave_to_decline(tmp_path: Path, monke
     doctored = {"strict": Heuristic(returns_nothing), "lax": Heuristic(returns_nothing, declines=True)}
     monkeypatch.setattr("validation.problems.aryl.reclaim.ENTRY", dataclasses.replace(entry, heuristics=doctored))
     rows = gap_study(**{**SMALL, "count": 1}, output=tmp_path).rows.set_index("algorithm")
-    assert rows.loc["strict", ["status", "reason"]].tolist() == ["failed", "returned None"]
+    assert rows.loc["strict", ["status", "reason"]].tolist() == ["failed", NO_PLAN]
     assert rows.loc["lax", "status"] == "declined"
 
 
