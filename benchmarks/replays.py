@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -15,7 +16,7 @@ import numpy as np
 
 from formulations.engine.highs import Session
 from validation.replay import Costs, Setting, decider, replay
-from validation.replay.settings import module_of
+from validation.replay.settings import settings_of
 from validation.replay.workloads import read_jobs
 
 __all__ = ["ToReplay", "drawn", "set_up"]
@@ -50,7 +51,7 @@ def drawn(
     Completion times count from one part of the jobs to another, a restart or a migration loses so many seconds, and the
     replay ends with the last job, or a slot after the last deadline.
     """
-    module = module_of(asks)
+    module = sys.modules[settings_of(asks).from_jobs.__module__]
     if trace is None:
         setting = getattr(module, "derived", module.generate)(seed, problem=asks, num_jobs=num_jobs, **options)
     else:

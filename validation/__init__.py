@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from validation.kinds.study.run import gap_study
     from validation.kinds.witness import Witness
     from validation.kinds.worst_case import WorstCase, worst_case
+    from validation.settings import Settings
     from validation.testing.strategies import strategy
 
 __all__ = [
@@ -62,6 +63,7 @@ __all__ = [
     "ReplayOptions",
     "Replays",
     "Rescaling",
+    "Settings",
     "SideBySide",
     "Study",
     "StudyError",
@@ -117,6 +119,7 @@ __getattr__, __dir__, _ = attach(
         "kinds.hunt": ["find_worst"],
         "testing.strategies": ["strategy"],
         "kinds.witness": ["Witness"],
+        "settings": ["Settings"],
         "kinds.worst_case": ["WorstCase", "worst_case"],
     },
 )

@@ -22,7 +22,9 @@ from typing import TYPE_CHECKING, Any
 from instances import files, outside
 from instances.base import Instance, InstanceError
 from instances.schema import nearest, quoted
+from validation import settings
 from validation.errors import CatalogueError, StudyError
+from validation.settings import Settings
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -233,17 +235,18 @@ CATALOGUE = Catalogue()
 
 
 def register(added: Entry | Heuristic | Callable[..., Any] | Any, *, problem: str | None = None) -> None:
-    """Add a problem, a heuristic, a strategy or a claim from outside the library.
+    """Add a problem, a heuristic, a strategy, a claim or settings of replays from outside the library.
 
     What is registered is found by the library's functions and by ``optgap`` like its own.  Registering
     under the same name again replaces what was there, so that a notebook's cell can be run twice.
 
     Parameters
     ----------
-    added : Entry, Heuristic, callable, SearchStrategy or Claim
+    added : Entry, Heuristic, callable, SearchStrategy, Claim or Settings
         An :class:`Entry` with a ``formulation`` is a problem.  A :class:`Heuristic`, or a function from
         instance to plan, is a heuristic of ``problem``.  A Hypothesis strategy is what hunts of ``problem``
-        draw from, and what checks draw from beside the generator and the declared fields.
+        draw from, and what checks draw from beside the generator and the declared fields.  :class:`Settings` of
+        :mod:`validation.replay` are what ``optgap replay`` runs jobs in.
     problem : str, optional
         For a heuristic and a strategy.
 
@@ -271,8 +274,15 @@ def register(added: Entry | Heuristic | Callable[..., Any] | Any, *, problem: st
     if isinstance(added, Claim):
         add(added)
         return
+    if isinstance(added, Settings):
+        for one in added.problems:
+            entry(one)
+        settings.add(added)
+        return
     if not isinstance(added, SearchStrategy) and not isinstance(added, Heuristic) and not callable(added):
-        raise CatalogueError(f"got {type(added).__name__}, must be an entry, a heuristic, a strategy or a claim")
+        raise CatalogueError(
+            f"got {type(added).__name__}, must be an entry, a heuristic, a strategy, a claim or settings"
+        )
     if problem is None:
         raise CatalogueError(f"name the problem that {added!r} belongs to: problem=...")
     known = entry(problem)

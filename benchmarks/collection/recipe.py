@@ -214,7 +214,7 @@ def replayed(
     """
     from validation.replay import decider as named
     from validation.replay import replay
-    from validation.replay.settings import module_of
+    from validation.replay.settings import settings_of
     from validation.replay.workloads import read_jobs
 
     table = read_jobs(trace).iloc[first : first + jobs]
@@ -227,7 +227,7 @@ def replayed(
             asked.setdefault(instance.digest, (number, instance))
 
     try:
-        made = module_of(problem).from_jobs(table, problem=problem, **setting)
+        made = settings_of(problem).from_jobs(table, problem=problem, **setting)
         replay(made, named(problem, decider), keep="all", sink=sink)
     except (ReplayError, InstanceError) as error:
         # What was asked until then stands.

@@ -176,7 +176,7 @@ def test_a_package_that_cannot_be_loaded_is_a_warning(installed: Path, tmp_path:
 
 
 REFUSED = {
-    "register(3)": "got int, must be an entry, a heuristic, a strategy or a claim",
+    "register(3)": "got int, must be an entry, a heuristic, a strategy, a claim or settings",
     "register(densest_first)": "problem=...",
     "register(densest_first, problem='demo.one_sever')": "unknown problem 'demo.one_sever' (did you mean",
     "register(replace(entry, formulation=None))": "demo.one_server: an entry from outside must bring its",

@@ -222,7 +222,9 @@ Decide = Callable[[State, Ask], Decision]
 class Setting(Protocol):
     """A cluster, its jobs, and what a paper does with them.
 
-    One that decides in rounds or slots of its own also tells their length, ``round_length``, in seconds.
+    One that decides in rounds or slots of its own also tells their length, ``round_length``, in seconds.  One that
+    knows each job's rate on an equal share of the cluster tells it, ``equal_rates(jobs)``, (m,) float, work/s:
+    finish-time fairness is measured against it.
 
     Attributes
     ----------
@@ -249,12 +251,27 @@ class Setting(Protocol):
         """Return the function that decides in one replay, and may remember; a setting serves any number of replays."""
         ...
 
-    def equal_rates(self, jobs: IntArray) -> FloatArray:
-        """Return each of these jobs' rate if each had an equal share of the cluster, (m,) float, work/s.
 
-        Finish-time fairness is measured against it.
-        """
-        ...
+def checked(setting: Any, made_by: str = "setting") -> Setting:
+    """Return a setting that has what a replay needs.
+
+    Raises
+    ------
+    ReplayError
+        When something is missing, or is not what it must be; ``made_by`` says where that is from.
+    """
+    missing = [name for name in ("name", "capacity", "jobs", "begin") if not hasattr(setting, name)]
+    if missing:
+        raise ReplayError(f"{made_by}: got {type(setting).__name__} without {missing[0]}, must be a setting")
+    if not isinstance(setting.jobs, Jobs):
+        raise ReplayError(f"{made_by}: jobs: got {type(setting.jobs).__name__}, must be Jobs")
+    if not callable(setting.begin):
+        raise ReplayError(f"{made_by}: begin: got {type(setting.begin).__name__}, must be a function")
+    capacity = np.asarray(setting.capacity, float)
+    if capacity.ndim != 1 or not len(capacity) or not ((capacity >= 0) & np.isfinite(capacity)).all():
+        raise ReplayError(f"{made_by}: capacity: got {setting.capacity!r}, must be the GPUs of each pool, such as [8]")
+    found: Setting = setting
+    return found
 
 
 @dataclass(frozen=True)
@@ -336,8 +353,10 @@ def replay(
     """
     with ExitStack() as stack:
         asking = Questions(deciders, stack, gaps=gaps, keep=keep, sink=sink, seed=seed)
-        run = _Run(setting, ties, costs, round_length, horizon)
+        run = _Run(checked(setting), ties, costs, round_length, horizon)
         decide = setting.begin()
+        if not callable(decide):
+            raise ReplayError(f"begin: got {type(decide).__name__}, must be a function that decides")
         while run.advance(decide, asking):
             if progress is not None:
                 progress(run.now, run.num_done)
@@ -362,7 +381,8 @@ class _Run:
         round_length = own if round_length is None else round_length
         if round_length is not None and not 0 < round_length < math.inf:
             raise ReplayError(f"round_length: got {round_length}, must be a number of seconds, above 0")
-        self.setting, self.jobs, self.costs = setting, setting.jobs, costs
+        self.jobs, self.costs = setting.jobs, costs
+        self.name, self.equal_rates = setting.name, getattr(setting, "equal_rates", None)
         self.round_length, self.horizon = round_length, horizon
         self.capacity = np.asarray(setting.capacity, float)
         n, pools = len(self.jobs), len(self.capacity)
@@ -433,7 +453,7 @@ class _Run:
         """Make these the jobs that are there, with new equal shares."""
         self.active, self.changed = jobs, True
         if len(jobs):
-            self.equal[jobs] = self.setting.equal_rates(jobs)
+            self.equal[jobs] = self.equal_rates(jobs) if self.equal_rates else np.nan
 
     def _next_event(self) -> float:
         running = self.active[self.rates[self.active] > 0]
@@ -536,6 +556,8 @@ class _Run:
 
     def _take(self, jobs: IntArray, decision: Decision, until: float) -> None:
         """Check a decision, and let it take effect."""
+        if not isinstance(decision, Decision):
+            raise ReplayError(f"{self.name} decided {type(decision).__name__}, must be a Decision")
         gpus = np.asarray(decision.gpus, float)
         gpus = gpus[:, None] if gpus.ndim == 1 and len(self.capacity) == 1 else gpus
         rates = np.asarray(decision.rates, float)

@@ -101,6 +101,7 @@ def offline(
     Parameters
     ----------
     setting : Hindsight
+        Of one that does not tell its ways nothing is known.
     costs, round_length
         Of the replays, as in :func:`validation.replay.replay`.
     time_limit : float
@@ -112,7 +113,7 @@ def offline(
         For ``average_jct`` and ``makespan`` where all jobs are run, for ``deadlines_met`` where they are what counts.
     """
     jobs = setting.jobs
-    if not len(jobs):
+    if not len(jobs) or not hasattr(setting, "ways"):
         return {}
     own = getattr(setting, "round_length", None)
     length = own if round_length is None else round_length

@@ -15,7 +15,7 @@ from instances.data.gavel import read_throughputs
 from validation.errors import ReplayError
 from validation.kernel.judging import Asked, judge
 from validation.replay import Costs, Jobs, decider, replay
-from validation.replay.settings import afs, gavel, module_of, problems
+from validation.replay.settings import afs, gavel, problems, settings_of
 from validation.replay.settings.afs import Elastic
 from validation.replay.settings.gavel import Policy
 from validation.replay.workloads import poisson, rate_at, read_jobs
@@ -279,7 +279,7 @@ def test_who_decides_is_told_apart() -> None:
     with pytest.raises(ReplayError, match=r"two decision makers of afs\.elastic_sharing"):
         replay(elastic(FIVE), decider(PROBLEM, "srtf"), decider(PROBLEM, "max_min"))
     with pytest.raises(ReplayError, match="is in no replay"):
-        module_of("gavel.nothing")
+        settings_of("gavel.nothing")
     assert {"afs.elastic_sharing", FAIR} <= set(problems())
 
 

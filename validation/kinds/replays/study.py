@@ -61,6 +61,7 @@ from validation.kinds.stored import finish_replays
 from validation.replay import settings
 from validation.replay.deciders import EXACT, decider
 from validation.replay.engine import Costs, Setting, replay
+from validation.settings import REGISTERED
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -254,15 +255,17 @@ def plan(options: ReplayOptions, client: Client | None = None) -> Plan:
     assert options.output is not None
     assert isinstance(options.traces, list)
     catalogue.entry(options.problem)
-    module = settings.module_of(options.problem)
+    made = settings.settings_of(options.problem)
     if options.solver != "highs":
         formulations.find_solver(options.solver)
     policies = _policies(options.problem, options.policies)
     how = readings(options)
-    loads = [workload(trace, module, options, how[trace]) for trace in options.traces]
+    loads = [workload(trace, made, options, how[trace]) for trace in options.traces]
     _refuse_twins([load.name for load in loads])
     paper = options.problem.split(".")[0]
     code = [_code_of_replays(paper), *exact_code(options.problem, options.solver)]
+    if options.problem in REGISTERED:
+        code += [part for one in (made.from_jobs, made.generate) if one is not None for part in heuristic_code(one)]
     code_of = {one.name: [] if one.heuristic is None else heuristic_code(one.heuristic.function) for one in policies}
     jobs, memory = workers(options.jobs, options.memory_limit, client)
     cells = [

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+from instances.base import InstanceError
 from instances.data.lines import Table
-from validation.errors import StudyError
+from validation.errors import ReplayError, StudyError
 from validation.kinds.replays.options import POISSON, ReplayOptions
 from validation.reader_options import parameters, typed
 from validation.replay import settings
-from validation.replay.engine import Setting
+from validation.replay.engine import Setting, checked
 from validation.replay.workloads import in_order, read_jobs, reader_of
+from validation.settings import Settings
 
 __all__ = ["Workload", "readings", "workload"]
 
@@ -100,16 +101,34 @@ class Workload:
 
     def setting(self, window: int, seed: int) -> Setting:
         """Return the cluster and the jobs of a window, where what is drawn is drawn by a seed."""
-        module, rng = settings.module_of(self.problem), np.random.default_rng([seed, window])
+        made, rng = settings.settings_of(self.problem), np.random.default_rng([seed, window])
         if self.trace == POISSON:
+            assert made.generate is not None
             size = {} if self.length is None else {"num_jobs": self.length}
-            drawn: Setting = module.generate(rng, **size, **self.options)
-            return drawn
+            return _made(made.generate, rng, **size, **self.options)
         jobs = read_jobs(self.trace, **self.reading)
         if self.length is not None:
             jobs = in_order(jobs.iloc[window * self.length : (window + 1) * self.length])
-        made: Setting = module.from_jobs(jobs, rng=rng, **self.options)
-        return made
+        drawing = {"rng": rng} if "rng" in inspect.signature(made.from_jobs).parameters else {}
+        return _made(made.from_jobs, jobs, **drawing, **self.options)
+
+
+def _made(function: Callable[..., Any], *given: Any, **options: Any) -> Setting:
+    """Return the setting that a function makes, which may be the user's.
+
+    Raises
+    ------
+    ReplayError
+        When it raises, or returns no setting.
+    """
+    name = getattr(function, "__name__", "from_jobs")
+    try:
+        made = function(*given, **options)
+    except (ReplayError, StudyError, InstanceError):
+        raise
+    except Exception as error:
+        raise ReplayError(f"{name}: {type(error).__name__}: {error}") from error
+    return checked(made, name)
 
 
 def readings(options: ReplayOptions) -> dict[str | Table, dict[str, Any]]:
@@ -138,7 +157,7 @@ def _name(trace: str | Table) -> str:
     return trace if isinstance(trace, str) else trace.name
 
 
-def workload(trace: str | Table, module: ModuleType, options: ReplayOptions, reading: Mapping[str, Any]) -> Workload:
+def workload(trace: str | Table, made: Settings, options: ReplayOptions, reading: Mapping[str, Any]) -> Workload:
     """Prepare what is replayed of a trace, with the options of its reader.
 
     Raises
@@ -147,8 +166,7 @@ def workload(trace: str | Table, module: ModuleType, options: ReplayOptions, rea
         When a file cannot be read, or the setting has no such option.
     """
     drawn = trace == POISSON
-    makes = getattr(module, "generate" if drawn else "from_jobs", None)
-    paper = module.__name__.rpartition(".")[2]
+    makes, paper = made.generate if drawn else made.from_jobs, made.name
     if makes is None:
         raise StudyError(f"{trace}: {paper} draws no jobs: give a trace")
     takes = inspect.signature(makes).parameters

@@ -2,38 +2,50 @@
 
 Each module has ``PROBLEMS``, the problems of the catalogue that it asks, the first of them the one whose decision maker
 is compared, and ``from_jobs(jobs, *, problem, rng, **options) -> Setting``, which makes a setting of a job table
-(:mod:`instances.data.jobs`).
+(:mod:`instances.data.jobs`); most have ``generate`` as well, which draws one.  Those of users come in as
+:class:`validation.settings.Settings`, through :func:`validation.register`.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
 import pkgutil
-from types import ModuleType
 
 from validation.errors import ReplayError
+from validation.settings import REGISTERED, Settings
 
-__all__ = ["module_of", "problems"]
+__all__ = ["problems", "settings_of"]
 
 
-def problems() -> dict[str, str]:
-    """Return every problem that a setting asks, and the module of that setting."""
-    found: dict[str, str] = {}
-    for module in sorted(one.name for one in pkgutil.iter_modules(__path__)):
-        for problem in importlib.import_module(f"{__name__}.{module}").PROBLEMS:
-            found.setdefault(problem, module)
+def problems() -> dict[str, Settings]:
+    """Return what makes settings that ask a problem, for every problem that can be replayed."""
+    return {**_own(), **REGISTERED}
+
+
+@functools.cache
+def _own() -> dict[str, Settings]:
+    found: dict[str, Settings] = {}
+    for name in sorted(one.name for one in pkgutil.iter_modules(__path__)):
+        module = importlib.import_module(f"{__name__}.{name}")
+        made = Settings(module.PROBLEMS, module.from_jobs, getattr(module, "generate", None), name)
+        for problem in made.problems:
+            found.setdefault(problem, made)
     return found
 
 
-def module_of(problem: str) -> ModuleType:
-    """Return the module whose ``from_jobs`` makes a setting that asks ``problem``.
+def settings_of(problem: str) -> Settings:
+    """Return what makes settings that ask ``problem``.
 
     Raises
     ------
     ReplayError
-        When no setting asks it; the message lists the problems that can be replayed.
+        When none asks it; the message lists the problems that can be replayed.
     """
     found = problems()
     if problem not in found:
-        raise ReplayError(f"{problem} is in no replay; there are {', '.join(found)}")
-    return importlib.import_module(f"{__name__}.{found[problem]}")
+        raise ReplayError(
+            f"{problem} is in no replay; there are {', '.join(found)}; of your own by register(Settings(...)), "
+            "in a module that --load names"
+        )
+    return found[problem]

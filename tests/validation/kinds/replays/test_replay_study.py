@@ -96,7 +96,7 @@ def test_metrics_are_those_of_the_tables(small: Replays) -> None:
 
 
 def test_a_cell_is_a_replay_by_itself(small: Replays) -> None:
-    module = settings.module_of(PROBLEM)
+    module = settings.settings_of(PROBLEM)
     setting = module.generate(np.random.default_rng([1, 0]), problem=PROBLEM, num_jobs=6)
     alone = replay(setting, decider(PROBLEM, "gandiva", seed=1), ties=1, seed=1)
     where = (small.jobs["seed"] == 1) & (small.jobs["policy"] == "gandiva") & (small.jobs["tie"] == 1)
@@ -276,7 +276,7 @@ def test_what_hindsight_could_do_is_told_once_for_all_decision_makers(small: Rep
         assert row["best"] == of_run.min()
         assert row["best"] == of_run.loc[row["policy"]].min()
         assert row["bound"] <= row["best"] * (1 + 1e-6)
-        setting = settings.module_of(PROBLEM).generate(np.random.default_rng([row["seed"], 0]), num_jobs=6)
+        setting = settings.settings_of(PROBLEM).generate(np.random.default_rng([row["seed"], 0]), num_jobs=6)
         assert row["bound"] >= offline(setting, time_limit=0)[row["metric"]].value * (1 - 1e-9)
         attained = row["best"] <= row["bound"] * (1 + 1e-6)
         assert row["kind"] == ("offline optimum" if attained else "offline bound")
