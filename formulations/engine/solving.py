@@ -228,17 +228,17 @@ def solve_one_model(instance: AnyInstance, options: Options, *, session: Session
         offered.write(model, options.start)
         initial = np.array([v.value if v.value is not None else 0.0 for v in program.variables])
     result, name, version = run(model, program, options, session, initial)
-    if offered.slack is not None and result.certificate is not None:
-        wider = offered.slack(instance, program, result.certificate.row_duals)
-        result = replace(result, bound=result.bound + (wider if program.sense == "max" else -wider))
-    if offered.bound is not None:
-        result = replace(result, bound=offered.bound(instance, result.bound))
 
     def plan_at(x: FloatArray) -> Plan:
         write_point(program, x)
         return offered.read(model)
 
     plan, result = accepted(instance, program, result, plan_at, options)
+    if offered.slack is not None and result.certificate is not None:
+        wider = offered.slack(instance, program, result.certificate.row_duals)
+        result = replace(result, bound=result.bound + (wider if program.sense == "max" else -wider))
+    if offered.bound is not None:
+        result = replace(result, bound=offered.bound(instance, result.bound))
     solution = judged(
         instance,
         plan,
