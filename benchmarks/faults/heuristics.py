@@ -21,7 +21,8 @@ from benchmarks.faults.studies import without_pictures
 from benchmarks.faults.tally import Tally, fault
 from validation import gap_study
 from validation.kernel.isolation import children as running
-from validation.kernel.isolation import end_family, landlock
+from validation.kernel.isolation import end_family
+from validation.kernel.walls import landlock
 
 __all__ = ["Left", "gained", "known"]
 

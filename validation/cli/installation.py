@@ -21,7 +21,7 @@ def examine() -> list[Finding]:
     """Look at packages, solvers, and a solve whose answer is known."""
     findings = [*rooms(), *_packages()]
     if all(finding.ok for finding in findings):
-        findings += [*_solvers(), _known_answer()]
+        findings += [*_solvers(), *_walls(), _known_answer()]
     return findings
 
 
@@ -74,6 +74,15 @@ def _solvers() -> list[Finding]:
         except formulations.SolverNotFound as error:
             findings.append(Finding(True, f"{error} (optional)"))
     return findings
+
+
+def _walls() -> list[Finding]:
+    """Try the walls around heuristics; studies go on without them, and hidden sets are refused."""
+    from validation.kernel.walls import WALLS, standing
+
+    found = standing()
+    told = {True: "wall {0}: a heuristic {1}", False: "wall {0} does not stand here (optional), it takes {2}"}
+    return [Finding(True, told[found[name]].format(name, what, takes)) for name, (what, takes) in WALLS.items()]
 
 
 def _known_answer() -> Finding:

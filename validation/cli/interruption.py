@@ -18,9 +18,9 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
-__all__ = ["Interrupted", "came", "guarded", "say"]
+__all__ = ["Interrupted", "begin_anew", "came", "guarded", "say"]
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _TEMPORARY = ("TMPDIR", "HYPOTHESIS_STORAGE_DIRECTORY")
@@ -39,6 +39,7 @@ class _Command:
         self.signal: int | None = None
         self.done: Callable[[], str] = lambda: ""
         self.folder = ""
+        self.variables: dict[str, str | None] = {}
         self.over = False
 
 
@@ -136,7 +137,7 @@ def _temporary_folder() -> Iterator[None]:
     """One folder for all temporary files of the command, so that none is left however it ends."""
     import tempfile
 
-    before, variables = tempfile.tempdir, {name: os.environ.get(name) for name in _TEMPORARY}
+    before, _command.variables = tempfile.tempdir, {name: os.environ.get(name) for name in _TEMPORARY}
     try:
         # A signal waits, because the place is found by a file that would stay behind.
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
@@ -156,12 +157,22 @@ def _temporary_folder() -> Iterator[None]:
         yield
     finally:
         tempfile.tempdir = before
-        for name, value in variables.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-        _remove(_command.folder)
+        _forget_folder()
+
+
+def _forget_folder() -> None:
+    for name, value in _command.variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+    _remove(_command.folder)
+
+
+def begin_anew(program: str, arguments: list[str]) -> NoReturn:
+    """Become another program, and leave no more behind than a command that ends."""
+    _forget_folder()
+    os.execv(program, arguments)
 
 
 def _remove(folder: str) -> None:

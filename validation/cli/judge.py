@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import NoReturn
 
 import typer
 
@@ -23,11 +22,10 @@ __all__ = ["judge"]
 def judge(
     options: JudgeOptions,
     as_json: AsJson = False,
-    forget: Annotated[bool, typer.Option("--forget", hidden=True)] = False,
 ) -> None:
     """Give a heuristic one number. Its plans on a fixed set are compared with proven optima that it cannot reach."""
     kind, _, seed = options.split.partition(":")
-    if kind == "hidden" and seed.isdecimal() and not Path(seed).exists():
+    if kind == "hidden" and seed.isascii() and seed.isdecimal() and len(seed) < 4000 and not Path(seed).exists():
         _begin_anew(options.split, seed)
     from validation.errors import OracleDisagreementError
     from validation.kinds.judge.judging import judge
@@ -38,9 +36,6 @@ def judge(
     except OracleDisagreementError as error:
         complain(f"oracle disagreement: {error}")
         raise typer.Exit(DISAGREEMENT) from None
-    finally:
-        if forget:
-            Path(seed).unlink()
     if as_json:
         say_json(found.to_dict())
     else:
@@ -48,9 +43,13 @@ def judge(
 
 
 def _begin_anew(split: str, seed: str) -> NoReturn:
-    """Start the same command with the seed in a file: heuristics could read this one's arguments and memory."""
-    handle, file = tempfile.mkstemp(prefix="optgap-seed-")
-    with open(handle, "w", encoding="ascii") as opened:
-        opened.write(seed)
-    said = [one.replace(split, f"hidden:{file}") for one in sys.orig_argv[1:]]
-    os.execv(sys.executable, [sys.executable, *said, "--forget"])
+    """Start the same command with the seed in a pipe: heuristics could read this one's arguments and memory.
+
+    Whoever reads the pipe first, the process that draws the instances, leaves nothing in it.
+    """
+    reading, writing = os.pipe()
+    os.set_inheritable(reading, True)
+    with open(writing, "w", encoding="ascii") as pipe:
+        pipe.write(seed)
+    said = [one.replace(split, f"hidden:/proc/{os.getpid()}/fd/{reading}") for one in sys.orig_argv[1:]]
+    interruption.begin_anew(sys.executable, [sys.executable, *said])

@@ -206,7 +206,7 @@ def solve_apart(
     began = time.monotonic()
     limit = math.inf if time_limit is None else (1 + verify) * (time_limit + overtime(time_limit))
     # Apart, because a solver does not look at its clock all the time, nor does it hear that it is interrupted.
-    with Apart(functools.partial(_solved, instance, solver, time_limit, verify, method)) as apart:
+    with Apart(functools.partial(_solved, instance, solver, time_limit, verify, method), own=True) as apart:
         answer = apart.ask(seconds=limit)
     spent = time.monotonic() - began
     if answer.content is None:
@@ -261,7 +261,7 @@ def _why(instance: Any, seconds: float) -> str:
     from validation.kernel.isolation import Apart
 
     # Apart, because the model is built and solved again, and neither looks at a clock all the time.
-    with Apart(functools.partial(_explained, instance, seconds)) as apart:
+    with Apart(functools.partial(_explained, instance, seconds), own=True) as apart:
         found = apart.ask(seconds=seconds + 1.0)
     if found.content is None or "why" not in found.content:
         return f"infeasible: no conflict was found within {seconds:.3g} s"

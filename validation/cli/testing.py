@@ -39,6 +39,7 @@ def check(options: CheckOptions, as_json: AsJson = False) -> None:
     """Look for an instance on which a heuristic breaks a rule. What it promises beyond that can be checked as well."""
     from validation.kernel.isolation import Apart
     from validation.kernel.provenance import memory_of_machine
+    from validation.kernel.walls import ruled
     from validation.outputs import folder_to_write
 
     _, heuristic = options.subject
@@ -49,6 +50,7 @@ def check(options: CheckOptions, as_json: AsJson = False) -> None:
     # Apart: a heuristic that hangs or ends the process must not pass for one that is well.
     with (
         folder_to_write(output),
+        ruled(network=options.allow_network),
         Apart(_Checks(options), memory=memory_of_machine() // 2, writable=output) as apart,
     ):
         try:
@@ -124,6 +126,7 @@ def hunt(
 ) -> None:
     """Search for the instance on which a heuristic does worst. The one found is made as small as possible."""
     began = time.monotonic()
+    from validation.kernel.walls import ruled
     from validation.kinds.hunt import CUT_SHORT, INTERRUPTED, OracleDisagreementError, find_worst
     from validation.kinds.witness import paths_of
     from validation.outputs import folder_to_write, refuse_foreign, writing
@@ -134,7 +137,7 @@ def hunt(
     for path in paths_of(output, problem, heuristic):
         refuse_foreign(path, problem)
     interruption.say(lambda: "nothing had been found")
-    with folder_to_write(output), cluster(dask) as client:
+    with folder_to_write(output), cluster(dask) as client, ruled(network=options.allow_network):
         try:
             found = find_worst(
                 problem,
@@ -227,7 +230,7 @@ def worst_case(
             refuse_foreign(path, problem)
     with contextlib.nullcontext() if output is None else folder_to_write(output):
         # Apart, because a solver does not hear that it is interrupted.
-        with Apart(functools.partial(_proven, options, output), writable=output) as apart:
+        with Apart(functools.partial(_proven, options, output), own=True) as apart:
             answer = apart.ask(seconds=math.inf)
         said = {"refused": f"the proof: {answer.reason}"} if answer.content is None else answer.content
         if "refused" in said:

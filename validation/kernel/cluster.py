@@ -33,6 +33,7 @@ from validation.errors import StudyError
 from validation.kernel.isolation import Apart, describe, plain
 from validation.kernel.keys import ROOMS, code_of, is_installed
 from validation.kernel.node import Batch, Modules, Report, run_batch
+from validation.kernel.walls import rules
 from validation.kernel.workers import Outcome, Task
 
 if TYPE_CHECKING:
@@ -243,7 +244,6 @@ def run_tasks(
     travels: Callable[[Task], tuple[Any, ...]] | None = None,
     problems: Iterable[str] = (),
     ready: tuple[str, ...] = (),
-    hidden: Path | None = None,
     until: float = math.inf,
     pause: Callable[[], None] = lambda: None,
     warn: Callable[[str], object] = lambda line: None,
@@ -268,8 +268,6 @@ def run_tasks(
         That the tasks are about.
     ready : tuple of str
         Modules of the library's that the tasks need, so that not each process of a node has to import them.
-    hidden : Path, optional
-        Folder whose files are not to be read by the user's code.
     until : float
         Time of the monotonic clock at which what still runs is given up.
     pause : callable, optional
@@ -282,7 +280,7 @@ def run_tasks(
     StudyError
         When the scheduler is gone, or no node can run what it is given.
     """
-    cluster = _Cluster(client, problems, hidden, warn, ready)
+    cluster = _Cluster(client, problems, warn, ready)
     queue = _Queue(function, iter(tasks), total, travels or (lambda task: task.arguments))
     paused = False
     try:
@@ -386,7 +384,6 @@ class _Cluster:
         self,
         client: Client,
         problems: Iterable[str],
-        hidden: Path | None,
         warn: Callable[[str], object],
         ready: tuple[str, ...] = (),
     ) -> None:
@@ -398,7 +395,7 @@ class _Cluster:
         self.outside = tuple(sorted({problem for problem in problems if not files.is_own(problem)}))
         self.code = code_of(self.outside)
         self.modules = modules_of(self.outside)
-        self.hidden = None if hidden is None else hidden.absolute()
+        self.rules = rules()
         self.warn = warn
         self.ready = ready
         self.name = f"optgap-{os.urandom(8).hex()}"
@@ -431,7 +428,7 @@ class _Cluster:
 
     def submit(self, batch: list[_Waiting]) -> None:
         sent = Batch(
-            tuple(one.sent for one in batch), AIM, self.code, self.outside, self.modules, self.hidden, self.ready
+            tuple(one.sent for one in batch), AIM, self.code, self.outside, self.modules, self.rules, self.ready
         )
         # Nodes that have refused are left out while there are others.
         good = [node for node in self.nodes if node not in self.refused] if self.refused else None

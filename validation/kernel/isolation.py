@@ -2,15 +2,15 @@
 
 The process is forked from one in which no such code has run.  What it answers is data: fields of numbers
 and words, read without running anything.  It is stopped, with whatever it has started, when its time is
-up, when it takes too much memory, and when whoever asked is gone.  On Linux it can write only below a
-folder of its own, which is gone afterwards, signal nobody outside, and not read the files that hold the
-answers (Landlock, where the kernel has it).
+up, when it takes too much memory, and when whoever asked is gone.  It is behind the walls of
+:mod:`validation.kernel.walls`, and what it has written is gone afterwards.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import io
 import itertools
 import json
@@ -20,14 +20,12 @@ import os
 import resource
 import select
 import signal
-import stat
 import struct
 import sys
 import tempfile
 import time
 import traceback
-import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -37,24 +35,22 @@ from typing import Any, Self
 import numpy as np
 
 from validation.formatting import printable
+from validation.kernel.provenance import memory_of_machine
+from validation.kernel.walls import LINUX, WallError, build, forking, hide, rules
 
 __all__ = [
     "CONTEXT",
     "GLANCE",
-    "LINUX",
     "Apart",
     "Reply",
     "become_keeper",
     "children",
-    "confine",
     "death",
     "descendants",
     "describe",
     "end_family",
     "end_with_parent",
     "family_bytes",
-    "forking",
-    "hide",
     "plain",
     "remove",
     "silence",
@@ -63,8 +59,6 @@ __all__ = [
 # On Linux processes are forked: they start in milliseconds with everything imported, and any function
 # reaches them, a lambda or one from a notebook too.  Elsewhere forking is unsafe, so functions must
 # be importable there.
-LINUX = sys.platform == "linux"
-"""Whether processes are forked."""
 CONTEXT: Any = multiprocessing.get_context("fork" if LINUX else "spawn")
 """How processes are started: forked on Linux, spawned elsewhere."""
 _LIBC: Any = ctypes.CDLL(None) if LINUX else None
@@ -101,22 +95,32 @@ class Apart:
     function : callable
         Returns a dictionary from names to arrays, sequences of arrays, or what JSON can say.
     memory : int, optional
-        Bytes that the process, and all that it starts, may take beyond what it has from the start.
+        Bytes that the process, and all that it starts, may take beyond what it has from the start; by default what
+        the rules say (:mod:`validation.kernel.walls`), else half of the machine's.
     writable : Path, optional
         A folder that it may write to, beside its own.
+    own : bool
+        Whether the function is the library's and calls nothing of the user's: it needs no walls, and a solver may
+        need what is behind them.
 
     Notes
     -----
-    A process that has died, or was stopped, is replaced by a fresh one at the next question.  To be
-    closed, or used as a context.
+    A process that has died, or was stopped, is replaced by a fresh one at the next question; between questions it is
+    suspended, with all that it has started.  To be closed, or used as a context.
     """
 
     def __init__(
-        self, function: Callable[..., dict[str, Any]], *, memory: int | None = None, writable: Path | None = None
+        self,
+        function: Callable[..., dict[str, Any]],
+        *,
+        memory: int | None = None,
+        writable: Path | None = None,
+        own: bool = False,
     ) -> None:
         self.function = function
-        self.memory = memory
+        self.memory = memory if own else memory or rules().memory or memory_of_machine() // 2
         self.writable = writable
+        self.own = own
         self.process: _Forked | BaseProcess | None = None
 
     def __enter__(self) -> Self:
@@ -134,12 +138,18 @@ class Apart:
             self._start(arguments)
         began = time.monotonic()
         if not fresh:
+            self._signal(signal.SIGCONT)
             # A process that died between questions breaks the pipe; reading finds out how it died.
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                 self.questions.send(arguments)
         try:
-            content, began = self._read(asked, began + seconds)
-            return Reply(content, "", time.monotonic() - began)
+            content, said = self._read(began + seconds)
+            now = time.monotonic()
+            # Of the first question alone the process says when its call began before any code but this module's runs.
+            if fresh and said == said:
+                began = min(max(said, asked), now)
+            self._signal(signal.SIGSTOP)
+            return Reply(content, "", now - began)
         except _NoAnswer as why:
             reason = f"time limit: stopped after {seconds:g} s" if why.late else str(why)
             return Reply(None, reason, time.monotonic() - began)
@@ -148,7 +158,8 @@ class Apart:
         """Stop the process and all that it has started."""
         if self.process is None:
             return
-        _end(self.process)
+        _LIVE.discard(self)
+        self._end()
         self.process = None
         self.questions.close()
         self.answers.close()
@@ -160,22 +171,25 @@ class Apart:
         self.answers, writing = CONTEXT.Pipe(duplex=False)
         self.scratch = tempfile.mkdtemp(prefix="optgap-")
         places = [self.scratch] if self.writable is None else [self.scratch, str(self.writable)]
-        arguments = (self.function, first, theirs, writing, places, self.memory, os.getpid())
-        self.process = _started(_answer, arguments)
+        arguments = (self.function, first, theirs, writing, places, self.memory, not self.own)
+        # Whoever asks keeps what the process leaves behind, or somebody does who is there for nothing else.
+        self.kept_apart = LINUX and not self.own and not _is_keeper()
+        self.process = _started(_keep if self.kept_apart else _answer, (*arguments, os.getpid()))
         self.inherited: int | None = None
         theirs.close()
         writing.close()
+        _LIVE.add(self)
 
-    def _read(self, asked: float, deadline: float) -> tuple[dict[str, Any], float]:
-        """Read the next answer, and when its call began, which was not before it was asked."""
+    def _read(self, deadline: float) -> tuple[dict[str, Any], float]:
+        """Read the next answer, and what the process says of when its call began."""
         try:
-            # When the call began, which the process says before it runs any code but this module's.
             (began,) = struct.unpack("<d", self._exactly(8, deadline))
-            began = min(max(began, asked), time.monotonic()) if began == began else asked
             (size,) = struct.unpack("<Q", self._exactly(8, deadline))
-            if size > min(LARGEST_ANSWER, self.memory or LARGEST_ANSWER):
+            most = min(LARGEST_ANSWER, self.memory or LARGEST_ANSWER)
+            # It is copied here, more than once.
+            if size > most // 4:
                 raise _NoAnswer(f"the answer is too large: {size} bytes")
-            return _decode(memoryview(self._exactly(size, deadline))), began
+            return _decode(memoryview(self._exactly(size, deadline)), most), began
         except BaseException as error:
             self.close()
             if isinstance(error, _NoAnswer) or not isinstance(error, Exception):
@@ -208,9 +222,9 @@ class Apart:
 
     def _look(self) -> None:
         """Stop what has grown too large."""
-        if not LINUX or self.process is None or self.process.pid is None:
+        if not LINUX or self.process is None:
             return
-        family = [self.process.pid, *descendants(self.process.pid)]
+        family = self._family()
         if len(family) > MOST_PROCESSES:
             raise _NoAnswer(f"too many processes: stopped at {len(family)}")
         if self.memory is not None:
@@ -220,6 +234,43 @@ class Apart:
             taken = sum(max(0, _private_bytes(member) - self.inherited) for member in family) + _size(self.scratch)
             if taken > self.memory:
                 raise _NoAnswer(f"memory limit: stopped at {taken / 1e9:.3g} GB")
+
+    def _family(self) -> list[int]:
+        """Return the process and all that it has started, what nobody is the parent of included."""
+        assert self.process is not None
+        assert self.process.pid is not None
+        if self.own:
+            return [self.process.pid, *descendants(self.process.pid)]
+        if self.kept_apart:
+            return descendants(self.process.pid)
+        return descendants(os.getpid(), self._others())
+
+    def _others(self) -> set[int]:
+        """Return processes of others that this one keeps, too."""
+        return {one.process.pid for one in _LIVE if one is not self and one.process and one.process.pid}
+
+    def _signal(self, number: int) -> None:
+        """Suspend the process and all that it has started, or let them go on."""
+        if LINUX and not self.own:
+            _send(number, self._family())
+
+    def _end(self) -> None:
+        """Kill the process and all that it has started, whatever group or session that is in."""
+        process = self.process
+        assert process is not None
+        kept_here = LINUX and not self.own and not self.kept_apart
+        if LINUX and not kept_here and process.pid is not None:
+            end_family(process.pid)
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+        process.kill()
+        process.join()
+        if kept_here:
+            # What it started has come to this process now.
+            others = self._others()
+            while _has_children(others):
+                end_family(os.getpid(), others)
+                _reap(others)
 
     def _has_ended(self) -> bool:
         """Return whether the process has ended; closing a pipe comes a moment before it."""
@@ -237,6 +288,10 @@ class Apart:
 
     def _exitcode(self) -> int | None:
         return None if self.process is None else self.process.exitcode
+
+
+_LIVE: set[Apart] = set()
+"""Those with a process, of this process."""
 
 
 class _NoAnswer(Exception):  # noqa: N818, it is the reason why there is no answer
@@ -292,18 +347,6 @@ def _started(target: Callable[..., None], arguments: tuple[Any, ...]) -> _Forked
         process: BaseProcess = CONTEXT.Process(target=target, args=arguments, daemon=True)
         process.start()
         return process
-
-
-@contextlib.contextmanager
-def forking() -> Iterator[None]:
-    """Start processes without a warning.
-
-    Python warns of forking while other threads run (those of NumPy's linear algebra and of notebooks); none of
-    them holds a lock that the process needs.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        yield
 
 
 def remove(folder: str) -> None:
@@ -366,10 +409,12 @@ def _answer(
     answers: Connection,
     places: list[str],
     memory: int | None,
+    walled: bool,
     parent: int,
 ) -> None:
-    """Body of the process: answer questions until whoever asks is gone; it may write below ``places``."""
+    """Body of the process: answer questions until whoever asks is gone; behind walls it writes below ``places``."""
     end_with_parent(parent)
+    _LIVE.clear()
     if LINUX:
         os.setsid()  # No terminal, and a process group of its own.
     multiprocessing.current_process().daemon = False  # It may start processes of its own.
@@ -382,8 +427,11 @@ def _answer(
         resource.setrlimit(resource.RLIMIT_DATA, (_data_bytes() + memory, resource.RLIM_INFINITY))
         resource.setrlimit(resource.RLIMIT_FSIZE, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if LINUX:
-        confine(places)
+    if LINUX and walled:
+        try:
+            build(places)
+        except WallError as error:
+            function = functools.partial(_refuse, error)
     me = os.getpid()
     while True:
         os.write(answers.fileno(), struct.pack("<d", time.monotonic()))
@@ -400,6 +448,37 @@ def _answer(
             arguments = questions.recv()
         except EOFError:
             os._exit(0)
+
+
+def _refuse(error: WallError, *_: Any) -> dict[str, Any]:
+    """Run nothing where a wall is missing."""
+    raise error
+
+
+def _keep(*arguments: Any) -> None:
+    """Body of a process that keeps another one, and ends as that does."""
+    *told, parent = arguments
+    become_keeper(parent)
+    os.setsid()
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    try:
+        hide()
+    except WallError as error:
+        told[0] = functools.partial(_refuse, error)
+    below = _Forked(_answer, (*told, os.getpid()))
+    _leave_all_but()
+    code = None
+    while code is None:
+        # Also those that it has left behind, and that have come to this process.
+        pid, status = os.wait()
+        code = os.waitstatus_to_exitcode(status) if pid == below.pid else None
+    end_family(os.getpid())
+    if code >= 0:
+        os._exit(code)
+    signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None
+    os.kill(os.getpid(), -code)
 
 
 def silence(*numbers: int) -> None:
@@ -471,6 +550,9 @@ def death(code: int | None) -> str:
 
 # --- answers as bytes ---------------------------------------------------------------------------
 
+_THING = 100
+"""Bytes that a thing of an answer takes, beside its letters."""
+
 
 def _encode(content: dict[str, Any]) -> bytes:
     """Names, kinds and shapes as JSON, then the arrays' own bytes."""
@@ -491,22 +573,27 @@ def _encode(content: dict[str, Any]) -> bytes:
     return b"".join([struct.pack("<Q", len(head)), head, *arrays])
 
 
-def _decode(message: memoryview) -> dict[str, Any]:
-    """Decode a message, whoever wrote it; nothing in it is run, and nothing grows beyond its length.
+def _decode(message: memoryview, most: int) -> dict[str, Any]:
+    """Decode a message, whoever wrote it; nothing in it is run, and what is made of it takes so many bytes at most.
 
     Raises
     ------
     ValueError
     """
     try:
-        return _read_fields(message)
+        return _read_fields(message, most)
     except (TypeError, KeyError, AttributeError, OverflowError, RecursionError, struct.error) as error:
         raise ValueError(f"{type(error).__name__}: {error}") from None
 
 
-def _read_fields(message: memoryview) -> dict[str, Any]:
+def _read_fields(message: memoryview, most: int) -> dict[str, Any]:
     (size,) = struct.unpack("<Q", message[:8])
-    content = json.loads(bytes(message[8 : 8 + size]))
+    head = bytes(message[8 : 8 + size])
+    # An empty list is two letters, and takes thirty times as much; each thing in it has one of these marks.
+    things = sum(map(head.count, (b",", b"[", b"{", b":")))
+    if _THING * things + 4 * len(head) > most:
+        raise ValueError(f"{things} lists, numbers and words")
+    content = json.loads(head)
     rest = message[8 + size :]
 
     def field(value: Any) -> Any:
@@ -526,77 +613,6 @@ def _read_fields(message: memoryview) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ValueError("it has no names")
     return {name: field(value) for name, value in content.items()}
-
-
-# --- what a process may do ----------------------------------------------------------------------
-
-_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
-_CHANGES = sum(1 << bit for bit in (4, 5, 6, 7, 8, 9, 10, 11, 12))
-_REFER, _TRUNCATE = 1 << 13, 1 << 14
-_SCOPES = 0b11
-"""Abstract sockets and signals."""
-
-
-class _RulesetAttributes(ctypes.Structure):
-    _fields_ = (("files", ctypes.c_uint64), ("net", ctypes.c_uint64), ("scoped", ctypes.c_uint64))
-
-
-class _BeneathAttributes(ctypes.Structure):
-    _pack_ = 1
-    _layout_ = "ms"
-    _fields_ = (("allowed", ctypes.c_uint64), ("parent", ctypes.c_int32))
-
-
-def landlock() -> int:
-    """Version of the kernel's Landlock; 0 without."""
-    return max(0, _LIBC.syscall(444, None, 0, 1)) if LINUX else 0
-
-
-def _restrict(handled: int, allowed: Iterable[tuple[str, int]], *, scoped: bool = False) -> None:
-    """Deny this process, and all that it starts, what is ``handled``, except beneath the paths that are allowed."""
-    version = landlock()
-    if not version:
-        return
-    attributes = _RulesetAttributes(handled, 0, _SCOPES if scoped and version >= 6 else 0)
-    size = 8 if version < 4 else 16 if version < 6 else 24
-    ruleset = _LIBC.syscall(444, ctypes.byref(attributes), size, 0)
-    if ruleset < 0:
-        return
-    for path, rights in allowed:
-        try:
-            place = os.open(path, os.O_PATH | os.O_CLOEXEC)
-        except OSError:
-            continue
-        of_files = rights & (_EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE)
-        rule = _BeneathAttributes(rights if stat.S_ISDIR(os.fstat(place).st_mode) else of_files, place)
-        _LIBC.syscall(445, ruleset, 1, ctypes.byref(rule), 0)
-        os.close(place)
-    _LIBC.prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS, which Landlock asks for.
-    _LIBC.syscall(446, ruleset, 0)
-    os.close(ruleset)
-
-
-def confine(places: list[str], *, shared: bool = True) -> None:
-    """Write below these folders only, and signal nobody outside; ``shared`` says whether into ``/dev/shm``, too."""
-    version = landlock()
-    into = _WRITE_FILE | (_TRUNCATE if version >= 3 else 0)
-    writing = into | _CHANGES | (_REFER if version >= 2 else 0)
-    # Into devices, whose place nothing may take: with a file there, /dev/null answers with what others threw away.
-    devices = [("/dev", into), ("/dev/shm", writing)] if shared else [("/dev/null", into), ("/dev/zero", into)]
-    beside = [*devices, ("/proc/self", _WRITE_FILE)]
-    _restrict(writing, [*((place, writing) for place in places), *beside], scoped=True)
-
-
-def hide(folder: Path) -> None:
-    """Deny this process, and all that it starts, to read the files below a folder."""
-    folder = folder.resolve()
-    allowed = []
-    for inside in (folder, *folder.parents)[:-1]:
-        # Where a link leads to is allowed, or not, where that is.
-        with contextlib.suppress(OSError):
-            beside = [one for one in os.scandir(inside.parent) if not one.is_symlink()]
-            allowed += [(one.path, _READ_FILE) for one in beside if one.path != str(inside)]
-    _restrict(_READ_FILE, allowed)
 
 
 # --- what ends with a process -------------------------------------------------------------------
@@ -625,22 +641,6 @@ def end_with_parent(parent: int, number: int = signal.SIGKILL) -> None:
             os._exit(143)
 
 
-def _end(process: _Forked | BaseProcess) -> None:
-    """Kill a process and all that it started."""
-    keeps = LINUX and _is_keeper()
-    if LINUX and not keeps and process.pid is not None:
-        end_family(process.pid)
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-    process.kill()
-    process.join()
-    if keeps:
-        # What it started has come to this process now, whatever group or session it is in.
-        while _has_children():
-            end_family(os.getpid())
-            _reap()
-
-
 def _is_keeper() -> bool:
     """Return whether this process inherits what those below it leave behind."""
     kept = ctypes.c_int()
@@ -648,7 +648,9 @@ def _is_keeper() -> bool:
     return bool(kept.value)
 
 
-def _has_children() -> bool:
+def _has_children(others: Collection[int]) -> bool:
+    if others:
+        return bool(set(_started_by(os.getpid())) - set(others))
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
@@ -656,33 +658,37 @@ def _has_children() -> bool:
     return True
 
 
-def end_family(pid: int) -> None:
-    """Kill what a process has started, whatever group or session it is in."""
+def end_family(pid: int, others: Collection[int] = ()) -> None:
+    """Kill what a process has started, whatever group or session it is in, but for ``others`` and what is theirs."""
     patience = time.monotonic() + 10.0
-    while (family := descendants(pid)) and time.monotonic() < patience:
+    while (family := descendants(pid, others)) and time.monotonic() < patience:
         # Stopped first, so that none starts another meanwhile.
         for number in (signal.SIGSTOP, signal.SIGKILL):
-            for member in family:
-                with contextlib.suppress(OSError):
-                    os.kill(member, number)
+            _send(number, family)
         if pid == os.getpid():
-            _reap()
+            _reap(others)
         time.sleep(0.001)
 
 
-def _reap() -> None:
+def _send(number: int, family: Iterable[int]) -> None:
+    for member in family:
+        with contextlib.suppress(OSError):
+            os.kill(member, number)
+
+
+def _reap(others: Collection[int]) -> None:
     """Take note of children that have ended, so that they are gone."""
-    with contextlib.suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
+    for child in set(_started_by(os.getpid())) - set(others):
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(child, os.WNOHANG)
 
 
-def descendants(pid: int) -> list[int]:
-    """Living processes below one."""
+def descendants(pid: int, others: Collection[int] = ()) -> list[int]:
+    """Living processes below one, but for ``others`` and what is below them."""
     found: list[int] = []
     waiting = [pid]
     while waiting:
-        below = children(waiting.pop())
+        below = [child for child in children(waiting.pop()) if child not in others]
         found += below
         waiting += below
     return found
@@ -690,11 +696,19 @@ def descendants(pid: int) -> list[int]:
 
 def children(pid: int) -> list[int]:
     """List the running processes that one has started, those that its threads started among them."""
+    return [
+        child
+        for child in _started_by(pid)
+        if _text(f"/proc/{child}/stat").rpartition(")")[2][1:2] not in ("Z", "X", "")
+    ]
+
+
+def _started_by(pid: int) -> list[int]:
     found: list[int] = []
     with contextlib.suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
             found += map(int, _text(f"/proc/{pid}/task/{thread}/children").split())
-    return [child for child in found if _text(f"/proc/{child}/stat").rpartition(")")[2][1:2] not in ("Z", "X", "")]
+    return found
 
 
 def _text(path: str) -> str:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from validation.kernel.records import Cells, Schema, checked, complaint, file_complaint, got, shown
+from validation.kernel.walls import Rules
 
 if TYPE_CHECKING:
     from validation.catalogue import Heuristic
@@ -249,6 +250,8 @@ class Plan:
         Bytes that this takes.
     note : callable, optional
         Words for how far cells are that run and tell it; without, nobody is told.
+    rules : Rules
+        For the user's code.
     """
 
     kind: Kind
@@ -263,6 +266,7 @@ class Plan:
     prepare: Callable[[], None] = _ready
     disk: int = 0
     note: Callable[[float, int, int], str] | None = None
+    rules: Rules = field(default_factory=Rules)
 
     def records(self) -> Cells:
         """Return the records of all cells."""

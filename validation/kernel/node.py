@@ -31,15 +31,14 @@ from typing import Any
 
 from validation.kernel.isolation import (
     CONTEXT,
-    LINUX,
     become_keeper,
     end_family,
     end_with_parent,
-    forking,
     remove,
     silence,
 )
 from validation.kernel.provenance import memory_of_machine
+from validation.kernel.walls import LINUX, Rules, forking, ruled
 from validation.kernel.workers import Pool, Task
 
 __all__ = ["Batch", "Done", "Modules", "Report", "memory_share", "run_batch", "serve"]
@@ -87,8 +86,8 @@ class Batch:
         Those from outside the library that must be known.
     modules : Modules
         That register some of them.
-    hidden : Path, optional
-        Folder whose files are not to be read by the user's code, where it is there.
+    rules : Rules
+        For the user's code.
     ready : tuple of str
         Modules of the library's that the tasks need.
     """
@@ -98,13 +97,13 @@ class Batch:
     code: dict[str, str]
     problems: tuple[str, ...]
     modules: Modules
-    hidden: Path | None
+    rules: Rules
     ready: tuple[str, ...] = ()
 
     @property
-    def family(self) -> tuple[Path | None, Modules]:
+    def family(self) -> tuple[Rules, Modules]:
         """Key of the processes that can run it: what they are made for."""
-        return self.hidden, self.modules
+        return self.rules, self.modules
 
 
 Done = tuple[int, bytes, str, float]
@@ -323,7 +322,7 @@ def _run(handle: int, others: Sequence[int], scratch: str, code: dict[str, str],
     with Connection(handle) as connection:
         batch, _share = connection.recv()
         wrong = _load(batch.modules, Path(scratch, "modules"))
-        with Pool(_call, batch.hidden) as pool:
+        with ruled(batch.rules), Pool(_call) as pool:
             while True:
                 refused = wrong or _why_not(batch, code)
                 if not refused:

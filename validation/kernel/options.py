@@ -28,13 +28,14 @@ __all__ = [
     "as_toml",
     "documented",
     "memory_option",
+    "network_option",
     "option",
     "output_option",
     "shard_of",
     "shard_option",
 ]
 
-_OF_THIS_RUN = ("output", "jobs", "memory_limit", "shard")
+_OF_THIS_RUN = ("output", "jobs", "memory_limit", "shard", "allow_network")
 """Options that say where and on what a table is computed, not what it is."""
 
 
@@ -153,6 +154,14 @@ def memory_option(run: str) -> Any:
         form=Form(_bytes, "a number of bytes, or a size such as 4GB or 500MiB"),
         least=2**20,
         most=2**63 - 1,
+    )
+
+
+def network_option() -> Any:
+    """Whether heuristics have sockets."""
+    return option(
+        "Let heuristics have sockets: of the network, and of services of this machine, which may do what they cannot.",
+        (bool,),
     )
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from validation.formatting import printable
+from validation.kernel.walls import standing
 
 __all__ = ["cores", "memory_of_machine", "provenance", "today", "version"]
 
@@ -49,6 +50,7 @@ def provenance(jobs: int) -> dict[str, Any]:
             "system": platform.platform(),
             "processor": _processor(),
             "cores": cores(),
+            "walls": standing(),
         },
     }
 

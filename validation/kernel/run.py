@@ -14,24 +14,26 @@ import warnings
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
+from functools import partial, wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from validation.catalogue import Heuristic
 from validation.errors import StudyError
 from validation.kernel.keys import is_told
-from validation.kernel.kind import Cell, Plan, Warn
+from validation.kernel.kind import Cell, Kind, Plan, Warn
 from validation.kernel.options import shard_of
 from validation.kernel.progress import Clocks, Estimate, Meter, Progress, somebody_watches
 from validation.kernel.provenance import cores, memory_of_machine, provenance
 from validation.kernel.records import Cells, shown
-from validation.kernel.store import Log, Record, as_stored, locked, mend_log, write_record
+from validation.kernel.store import Log, Record, as_stored, locked, mend_log, to_hide, write_record
+from validation.kernel.walls import Rules, lost, ruled, rules
 from validation.kernel.workers import Outcome, Task, run_tasks
 
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["Watch", "computed_again", "in_shard", "left_out", "run", "shard_cells", "workers"]
+__all__ = ["Watch", "computed_again", "in_shard", "left_out", "run", "shard_cells", "walled", "workers"]
 
 Watch = Callable[[Progress], None] | Literal[False] | None
 """Called with a :class:`Progress` now and then; None: shown where somebody watches; False: not."""
@@ -41,6 +43,23 @@ GLANCE = 1.0
 
 
 # --- what is planned ----------------------------------------------------------------------------
+
+Planner = Callable[..., Plan]
+
+
+def walled(kind: Kind) -> Callable[[Planner], Planner]:
+    """Make a function of options plan with the rules that they make, because it imports code of the user's."""
+
+    def around(planner: Planner) -> Planner:
+        @wraps(planner)
+        def within(options: Any, client: Client | None = None) -> Plan:
+            hidden = to_hide(Path(options.output), kind)
+            with ruled(Rules(hidden, options.allow_network, memory=options.memory_limit)):
+                return replace(planner(options, client), rules=rules())
+
+        return within
+
+    return around
 
 
 def workers(jobs: int | None, memory: int | None, client: Client | None) -> tuple[int, int | None]:
@@ -169,11 +188,18 @@ def run(plan: Plan, *, progress: Watch = None, client: Client | None = None, war
     StudyError
         When the directory cannot be had or written, or the cluster fails.
     """
+    with ruled(plan.rules):
+        return _run_walled(plan, progress, client, warn)
+
+
+def _run_walled(plan: Plan, progress: Watch, client: Client | None, warn: Warn) -> Any:
     kind, directory = plan.kind, plan.directory
     if progress is None and somebody_watches():
         progress = Meter(kind.counted)
     with locked(directory, kind) as found:
         this = {**provenance(plan.jobs), "shard": plan.shard}
+        if client is None and (said := lost(this["machine"]["walls"])):
+            warn(said)
         if found is not None:
             for said in filter(None, (left_out(found, plan), computed_again(found, plan, this))):
                 warn(f"{directory}: {said}")
@@ -258,9 +284,7 @@ def _outcomes(
         return _on_cluster(client, plan, todo, tasks, pause, warn)
     every = {} if clocks is None else {"every": GLANCE}
     # The number of a cell crosses to a forked worker, whose heuristic need not be picklable then.
-    return run_tasks(
-        partial(_run_number, todo, clocks), tasks, jobs=plan.jobs, hidden=plan.directory, pause=pause, **every
-    )
+    return run_tasks(partial(_run_number, todo, clocks), tasks, jobs=plan.jobs, pause=pause, **every)
 
 
 def _run_number(cells: Sequence[Cell], clocks: Clocks | None, number: int, content: bytes) -> Any:
@@ -295,7 +319,6 @@ def _on_cluster(
         travels=travels,
         problems=plan.problems,
         ready=(type(todo[0]).__module__,) if todo else (),
-        hidden=plan.directory,
         pause=pause,
         warn=warn,
     )

@@ -7,6 +7,7 @@ file is overwritten; symbolic links are followed nowhere.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -46,6 +47,7 @@ __all__ = [
     "require_record",
     "rows_of",
     "set_aside",
+    "to_hide",
     "write_json",
     "write_record",
 ]
@@ -135,6 +137,33 @@ def _refuse_odd(path: Path, kind: Kind) -> None:
     # Taking a lock empties its file.
     if path.name == LOCK and found.st_size:
         raise StudyError(f"{path} is not a {kind.name}'s, whose lock is empty: choose another output")
+
+
+def to_hide(directory: Path, kind: Kind) -> tuple[Path, ...]:
+    """Return what code of the user's must not read: the results in a directory, and in those that lie near.
+
+    Where the user's code lies in the directory itself, what no run has written there may be read.
+    """
+    here = Path.cwd()
+    directory = Path(os.path.realpath(directory))
+    own = [directory]
+    if here.is_relative_to(directory) or any(directory.glob("*.py")):
+        unseen = list(directory.glob(".*"))
+        own = [*(directory / name for name in _names(kind)), *unseen]
+    near = [*_beside(here), *_beside(directory.parent)]
+    others = [one for folder in near for one in (folder, *_beside(folder)) if os.path.lexists(one / LOG)]
+    # What this code lies in is no secret of its own.
+    return *own, *(one for one in dict.fromkeys(others) if not here.is_relative_to(one) and one != directory)
+
+
+_MOST_BESIDE = 1000
+
+
+def _beside(folder: Path) -> list[Path]:
+    """Return the folders in a folder; of the first so many entries."""
+    with contextlib.suppress(OSError), os.scandir(folder) as found:
+        return [Path(one.path) for one in itertools.islice(found, _MOST_BESIDE) if one.is_dir(follow_symlinks=False)]
+    return []
 
 
 # --- the record ---------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ ask for it do nothing else.
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import os
 import signal
@@ -18,24 +19,21 @@ from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from pathlib import Path
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 from validation.kernel.isolation import (
     CONTEXT,
     GLANCE,
-    LINUX,
     become_keeper,
     death,
     describe,
     end_family,
     end_with_parent,
     family_bytes,
-    forking,
-    hide,
     remove,
     silence,
 )
+from validation.kernel.walls import LINUX, WallError, forking, hide
 
 __all__ = ["LIMITS", "Outcome", "Pool", "Task", "describe", "run_tasks"]
 
@@ -88,7 +86,6 @@ def run_tasks(
     tasks: Iterable[Task],
     *,
     jobs: int,
-    hidden: Path | None = None,
     pause: Callable[[], object] = lambda: None,
     every: float = PATIENCE,
 ) -> Generator[Outcome]:
@@ -103,14 +100,12 @@ def run_tasks(
     tasks : iterable of Task
     jobs : int
         Tasks that run at once.
-    hidden : Path, optional
-        Folder whose files are not to be read by the user's code.
     pause : callable, optional
         Called when no outcome is at hand, before one is waited for.
     every : float
         Seconds after which it is called again while none comes.
     """
-    with Pool(function, hidden) as pool:
+    with Pool(function) as pool:
         yield from pool.run(tasks, jobs=jobs, pause=pause, every=every)
 
 
@@ -120,9 +115,8 @@ class Pool:
     To be used as a context, whose end kills the workers.
     """
 
-    def __init__(self, function: Callable[..., Any], hidden: Path | None = None) -> None:
+    def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
-        self.hidden = hidden
         # A worker that is killed leaves its temporary files here, and so do those that it has asked.
         self.scratch = tempfile.mkdtemp(prefix="optgap-")
         self.busy: list[_Worker] = []
@@ -177,7 +171,7 @@ class Pool:
     def _start(self, task: Task) -> None:
         worker = next((one for one in self.idle if one.asks == task.asks), None)
         if worker is None:
-            worker = _Worker(self.function, task.asks, self.hidden, self.scratch)
+            worker = _Worker(self.function, task.asks, self.scratch)
         else:
             self.idle.remove(worker)
         self.busy.append(worker)
@@ -187,10 +181,10 @@ class Pool:
 class _Worker:
     """One process and the parent's end of its pipe."""
 
-    def __init__(self, function: Callable[..., Any], asks: bool, hidden: Path | None, scratch: str) -> None:
+    def __init__(self, function: Callable[..., Any], asks: bool, scratch: str) -> None:
         self.asks = asks
         self.connection, theirs = CONTEXT.Pipe()
-        arguments = (function, theirs, os.getpid(), asks, hidden, scratch)
+        arguments = (function, theirs, os.getpid(), asks, scratch)
         self.process: BaseProcess = CONTEXT.Process(target=_serve, args=arguments, daemon=True)
         with forking():
             self.process.start()
@@ -272,12 +266,16 @@ class _Worker:
         self.connection.close()
 
 
+def _refuse(error: WallError, *_: Any) -> NoReturn:
+    """Ask nothing where a wall is missing."""
+    raise error
+
+
 def _serve(
     function: Callable[..., Any],
     connection: Connection,
     parent: int,
     asks: bool,
-    hidden: Path | None,
     scratch: str,
 ) -> None:
     """Body of a worker: make the calls that come through the pipe until the parent is gone."""
@@ -286,8 +284,10 @@ def _serve(
     os.environ["TMPDIR"] = tempfile.tempdir = scratch
     if asks:
         become_keeper(parent)
-        if hidden is not None:
-            hide(hidden)
+        try:
+            hide()
+        except WallError as error:
+            function = functools.partial(_refuse, error)
     else:
         end_with_parent(parent)
     if LINUX:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from validation.errors import StudyError
-from validation.kernel.options import LIMIT, SECONDS, SPAN, Form, Options, option, output_option
+from validation.kernel.options import LIMIT, SECONDS, SPAN, Form, Options, network_option, option, output_option
 from validation.reader_options import pairs
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ class CheckOptions(_OfHeuristic):
     seed: int = option("Seed of the search.", (int,), default=0, least=0)
     strategy: Any = option("Draw instances from this: module:strategy.", (str,))
     time_limit: float = option("Limit for all checks, s.", (float,), default=600.0)
+    allow_network: bool = network_option()
     output: Any = output_option("Directory for failing instances.", default="failures")
 
 
@@ -102,6 +103,7 @@ class HuntOptions(_OfHeuristic):
     measure: Measure = _measure("What is to be greatest: ratio (the gap) or difference.")
     fix: Mapping[str, Any] | None = option("NAME=VALUE of the generator, strategy or instances.", (dict,), read=_dials)
     where: str | None = option("Only instances of which this is true: module:function.", (str,))
+    allow_network: bool = network_option()
 
 
 @dataclass(frozen=True, kw_only=True)

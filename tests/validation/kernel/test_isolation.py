@@ -22,7 +22,8 @@ from instances.aryl.reclaim import generate
 from validation import StudyError, catalogue
 from validation.catalogue import Heuristic, Imported
 from validation.kernel.asking import Asking, ask
-from validation.kernel.isolation import Apart, _decode, _encode, hide, landlock, plain, remove
+from validation.kernel.isolation import Apart, _decode, _encode, plain, remove
+from validation.kernel.walls import hide, landlock, ruled
 from validation.kernel.workers import Task, run_tasks
 
 from ...processes import eventually, is_alive
@@ -66,7 +67,7 @@ def test_a_damaged_message_is_an_error_or_data(seed: int) -> None:
         cut = int(rng.integers(0, len(message) + 1))
         for damaged in (message, message[:cut]):
             with contextlib.suppress(ValueError):
-                assert isinstance(_decode(memoryview(bytes(damaged))), dict)
+                assert isinstance(_decode(memoryview(bytes(damaged)), 10**9), dict)
 
 
 def test_an_array_of_objects_is_no_answer() -> None:
@@ -283,7 +284,7 @@ def test_files_that_are_hidden_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "hidden")
 
     def read() -> dict[str, Any]:
-        hide(tmp_path / "hidden")
+        hide()
         found: dict[str, Any] = {"beside": (tmp_path / "beside" / "below" / "file").read_text(encoding="utf-8")}
         for name in ("hidden", "link"):
             try:
@@ -292,7 +293,8 @@ def test_files_that_are_hidden_cannot_be_read(tmp_path: Path) -> None:
                 found[name] = None
         return found
 
-    assert answer(read).content == {"beside": "beside", "hidden": None, "link": None}
+    with ruled(hidden=(tmp_path / "hidden",)):
+        assert answer(read).content == {"beside": "beside", "hidden": None, "link": None}
 
 
 def test_what_it_prints_goes_nowhere(capfd: pytest.CaptureFixture[str]) -> None:

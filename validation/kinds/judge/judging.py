@@ -30,8 +30,8 @@ from validation.kernel.gaps import beats
 from validation.kernel.isolation import plain
 from validation.kernel.judging import NO_PLAN, Status, worst
 from validation.kernel.provenance import cores, version
+from validation.kernel.walls import ruled, standing
 from validation.kernel.workers import LIMITS, Task, run_tasks
-from validation.kinds.judge.sealing import seal
 from validation.kinds.judge.sets import PUBLIC_SEED, drawn, seed_file
 from validation.kinds.options import JudgeOptions
 from validation.kinds.study.cells import judged, solve_exactly
@@ -113,6 +113,8 @@ class Judgement:
     budget : float
         Seconds for an instance.
     versions : dict of str to str
+    walls : dict of str to bool
+        Those around the heuristic, and whether each stood.
     instances : tuple of Judged
         In the order of their digests.
     """
@@ -127,6 +129,7 @@ class Judgement:
     seeds: dict[str, int | None]
     budget: float
     versions: dict[str, str]
+    walls: dict[str, bool]
     instances: tuple[Judged, ...]
 
     def to_dict(self) -> dict[str, Any]:
@@ -151,6 +154,8 @@ class Judgement:
         if worst.score < 1.0:
             why = worst.reason if worst.value is None else f"{number(worst.value)} for {number(worst.optimum)}"
             lines.append(f"worst      {worst.score:.4f} on {worst.digest[:16]}: {worst.status}, {why}")
+        if gone := [name for name, stands in self.walls.items() if not stands]:
+            lines.append(f"walls      {', '.join(gone)} missing here, see optgap doctor")
         return "\n".join(lines)
 
 
@@ -191,9 +196,12 @@ def judge(
     """
     seconds = JudgeOptions.checked(budget=budget, jobs=jobs)["budget"]
     file = seed_file(split)
-    if file is not None:
-        _try_wall(file)
-    return judge_on(drawn(problem, file), heuristic, problem, budget=seconds, jobs=jobs, hidden=file)
+    # From a pipe the seed is gone once it is read.
+    with ruled(hidden=() if file is None or not file.is_file() else (file,)):
+        if file is not None:
+            _try_walls(file)
+        texts = drawn(problem, file)
+        return judge_on(texts, heuristic, problem, budget=seconds, jobs=jobs, hidden=file is not None)
 
 
 def judge_on(
@@ -203,12 +211,14 @@ def judge_on(
     *,
     budget: float = BUDGET,
     jobs: int | None = None,
-    hidden: Path | None = None,
+    hidden: bool = False,
 ) -> Judgement:
-    """:func:`judge` on given instances, as JSON; a ``hidden`` file is kept from the heuristic."""
-    name, candidate = _candidate(problem, heuristic)
+    """:func:`judge` on given instances, as JSON, of a ``hidden`` set or the public one."""
     jobs = jobs or cores()
-    rows = _all(partial(_asked, candidate, budget), texts, budget, jobs, asks=True, hidden=hidden)
+    with ruled(strict=True, network=False, memory=MEMORY):
+        walls = standing()
+        name, candidate = _candidate(problem, heuristic)
+        rows = _all(partial(_asked, candidate, budget), texts, budget, jobs, asks=True)
     _prove(texts, jobs)
     digests, instances, without_plan = [], [], 0
     for text, row in zip(texts, rows, strict=True):
@@ -229,14 +239,15 @@ def judge_on(
     return Judgement(
         problem=problem,
         heuristic=name,
-        split="public" if hidden is None else "hidden",
+        split="hidden" if hidden else "public",
         score=math.fsum(one.score for one in instances) / len(instances),
         counts={status: counts[status] for status in STATUSES},
         without_plan=without_plan,
         set=hashlib.sha256("\n".join(sorted(digests)).encode()).hexdigest(),
-        seeds={"instances": PUBLIC_SEED if hidden is None else None, "heuristic": HEURISTIC_SEED},
+        seeds={"instances": None if hidden else PUBLIC_SEED, "heuristic": HEURISTIC_SEED},
         budget=budget,
         versions={one: version(one) for one in _NUMBERS_OF} | {"python": platform.python_version()},
+        walls=walls,
         instances=tuple(instances),
     )
 
@@ -263,7 +274,7 @@ def score(sense: str, value: float, optimum: float) -> float:
 
 
 def _candidate(problem: str, given: str | Callable[..., Any] | Heuristic) -> tuple[str, Heuristic]:
-    """Name of what is given, and a heuristic that calls it sealed.
+    """Name of what is given, and a heuristic that calls it.
 
     What a reference names is imported in the processes that are asked, nowhere else, so that what its module does when
     it is imported is judged with the rest.
@@ -274,20 +285,18 @@ def _candidate(problem: str, given: str | Callable[..., Any] | Heuristic) -> tup
         if not function or (place.endswith(".py") and not os.path.isfile(place)):
             raise StudyError(f"heuristic: got {given!r}, must be file.py:function or module:function; no such file")
         # Modules that it declares are its own affair: none of its code runs in a process that judges.
-        return given, Heuristic(_Sealed(given), declines=True)
-    name, known = catalogue.heuristic(problem, given)
-    return name, Heuristic(_Sealed(known), declines=known.declines, imports=known.imports)
+        return given, Heuristic(_ByReference(given), declines=True)
+    return catalogue.heuristic(problem, given)
 
 
 @dataclass(frozen=True)
-class _Sealed:
-    """A heuristic that is called in a process which can leave nothing behind."""
+class _ByReference:
+    """A heuristic of which nothing is known before it is called."""
 
-    given: str | Heuristic
+    given: str
 
     def __call__(self, instance: Any, rng: Any) -> Any:
-        seal()
-        found = import_object(self.given) if isinstance(self.given, str) else self.given
+        found = import_object(self.given)
         heuristic = found if isinstance(found, Heuristic) else Heuristic(found)
         plan = call(instance, heuristic, rng)
         if plan is None and not heuristic.declines:
@@ -306,26 +315,31 @@ def _all(
     jobs: int,
     *,
     asks: bool = False,
-    hidden: Path | None = None,
 ) -> list[dict[str, Any]]:
     """Return what comes of every instance, in their order."""
     rows: dict[str, dict[str, Any]] = {}
     tasks = (Task((text,), seconds + GRACE, asks=asks) for text in texts)
-    with closing(run_tasks(function, tasks, jobs=jobs, hidden=hidden)) as outcomes:
+    with closing(run_tasks(function, tasks, jobs=jobs)) as outcomes:
         for outcome in outcomes:
             lost = {"status": Status.FAILED, "value": None, "reason": outcome.reason, "seconds": outcome.seconds}
             rows[outcome.task.arguments[0]] = lost if outcome.reason else outcome.result
     return [rows[text] for text in texts]
 
 
-def _try_wall(file: Path) -> None:
-    """Refuse a hidden file that those who ask the heuristic can read: a wall is tried before it is trusted.
+def _try_walls(file: Path) -> None:
+    """Refuse a hidden set where a wall is missing, or the file can be read by those who ask the heuristic.
 
     Raises
     ------
     StudyError
     """
-    with closing(run_tasks(_is_readable, [Task((file,), GRACE, asks=True)], jobs=1, hidden=file)) as outcomes:
+    if gone := [name for name, stands in standing().items() if not stands]:
+        raise StudyError(
+            f"split: nothing can be hidden from a heuristic here: {', '.join(gone)} missing, see optgap doctor"
+        )
+    if not file.is_file():
+        return
+    with closing(run_tasks(_is_readable, [Task((file,), GRACE, asks=True)], jobs=1)) as outcomes:
         if any(outcome.result is not False for outcome in outcomes):
             raise StudyError(f"split: {file} cannot be hidden from a heuristic here")
 

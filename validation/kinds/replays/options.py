@@ -12,7 +12,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from validation.errors import StudyError
-from validation.kernel.options import SECONDS, Form, Options, memory_option, option, output_option, shard_option
+from validation.kernel.options import (
+    SECONDS,
+    Form,
+    Options,
+    memory_option,
+    network_option,
+    option,
+    output_option,
+    shard_option,
+)
 from validation.reader_options import pairs
 from validation.sources import called, held
 
@@ -150,6 +159,7 @@ class ReplayOptions(Options):
     )
     replay_limit: float | None = option("Limit for each replay, s; none by default.", (int, float), form=SECONDS)
     memory_limit: int | None = memory_option("replay")
+    allow_network: bool = network_option()
     jobs: int | None = option("Worker processes; one for each core by default.", (int,), least=1, most=1000)
     solver: str = option("Solver of the exact models.", (str,), default="highs")
     shard: str | None = shard_option("the replays", "replay", "is")

@@ -50,7 +50,7 @@ from validation.kernel.keys import exact_code, heuristic_code
 from validation.kernel.kind import Cell, Plan, Tell, Warn
 from validation.kernel.options import documented
 from validation.kernel.records import file_of
-from validation.kernel.run import Watch, run, shard_cells, workers
+from validation.kernel.run import Watch, run, shard_cells, walled, workers
 from validation.kernel.workers import Outcome, Task
 from validation.kinds.replays import windows
 from validation.kinds.replays.options import ReplayOptions, Traces
@@ -243,6 +243,7 @@ class ReplayCell(Cell):
         return {**row, "metrics": result["metrics"], "tables": hashes, "kept": kept}
 
 
+@walled(REPLAYS)
 def plan(options: ReplayOptions, client: Client | None = None) -> Plan:
     """Plan a study of replays; nothing is run or written.
 

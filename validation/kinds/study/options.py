@@ -12,7 +12,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from validation.errors import StudyError
-from validation.kernel.options import SECONDS, Options, memory_option, option, output_option, shard_option
+from validation.kernel.options import (
+    SECONDS,
+    Options,
+    memory_option,
+    network_option,
+    option,
+    output_option,
+    shard_option,
+)
 from validation.reader_options import pairs
 from validation.sources import called, held
 
@@ -174,6 +182,7 @@ class StudyOptions(Options):
     )
     time_limit: float = option("Limit for each run, s.", (int, float), default=60.0, form=SECONDS)
     memory_limit: int | None = memory_option("run")
+    allow_network: bool = network_option()
     jobs: int | None = option("Worker processes; one for each core by default.", (int,), least=1, most=1000)
     solver: str = option("Solver of the exact models.", (str,), default="highs")
     verify: bool = option(

@@ -27,7 +27,7 @@ from instances.files import text_of, write_whole
 from validation.errors import StudyError
 from validation.kernel.kind import Plan, Warn
 from validation.kernel.options import documented
-from validation.kernel.run import Watch, run, shard_cells, workers
+from validation.kernel.run import Watch, run, shard_cells, walled, workers
 from validation.kernel.store import INSTANCES
 from validation.kinds.stored import finish_study
 from validation.kinds.study.cases import Case, choose_algorithms, choose_cases, choose_problems
@@ -77,6 +77,7 @@ def gap_study(
 documented(gap_study, StudyOptions)
 
 
+@walled(STUDY)
 def plan(options: StudyOptions, client: Client | None = None) -> Plan:
     """Plan a study; nothing is run or written.
 

@@ -16,7 +16,7 @@ from benchmarks.faults.heuristics import Left, gained, known
 from benchmarks.faults.studies import without_pictures
 from instances.aryl.reclaim import Reclaim, ReclaimPlan
 from validation import Study, gap_study
-from validation.kernel.isolation import landlock
+from validation.kernel.walls import landlock
 
 from .studies import FORKED
 
