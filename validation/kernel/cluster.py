@@ -31,7 +31,7 @@ from instances import files
 from validation.catalogue import IMPORT_SECONDS, LOADED, Heuristic, Imported, import_object
 from validation.errors import StudyError
 from validation.kernel.isolation import Apart, describe, plain
-from validation.kernel.keys import ROOMS, code_of, is_installed
+from validation.kernel.keys import ROOMS, code_of, is_installed, is_library
 from validation.kernel.node import Batch, Modules, Report, run_batch
 from validation.kernel.walls import rules
 from validation.kernel.workers import Outcome, Task
@@ -155,18 +155,12 @@ def carried(heuristic: Heuristic, modules: Modules) -> Heuristic:
         if "error" in found:
             raise StudyError(f"{heuristic.name} cannot be sent to other machines: {plain(str(found['error']))}")
         content = found["content"].tobytes()
-    elif _is_library(function):
+    elif is_library(function):
         return Heuristic(function, declines=heuristic.declines, imports=heuristic.imports)
     else:
         content = by_value(function, heuristic.name, modules.names)
     sent = Carried(heuristic.name, heuristic.random, content)
     return Heuristic(sent, declines=heuristic.declines, imports=heuristic.imports)
-
-
-def _is_library(function: Any) -> bool:
-    """Return whether a function is found by its name in the library's modules."""
-    module, name = getattr(function, "__module__", None) or "", getattr(function, "__qualname__", "")
-    return module.split(".")[0] in ROOMS and getattr(sys.modules.get(module), name, None) is function
 
 
 def _by_reference(reference: str, known: Collection[str]) -> dict[str, Any]:
@@ -286,7 +280,7 @@ def run_tasks(
     try:
         while True:
             # Also while others run: workers join at any time.
-            while cluster.has_room() and (batch := queue.take(cluster.threads)):
+            while cluster.has_room() and (batch := queue.take(cluster.threads, cluster.others)):
                 cluster.submit(batch)
             if not cluster.flying or time.monotonic() > until:
                 return
@@ -327,14 +321,24 @@ class _Queue:
         self.again: deque[_Waiting] = deque()
         self.mean: float | None = None
 
-    def take(self, threads: int) -> list[_Waiting]:
-        """Take the next batch, of as many tasks as should take some seconds."""
+    def take(self, threads: int, others: bool | None) -> list[_Waiting]:
+        """Take the next batch, of as many tasks as should take some seconds; none beside what must not run beside it.
+
+        Parameters
+        ----------
+        threads : int
+            Of the cluster.
+        others : bool, optional
+            Whether what runs now asks others; None where nothing runs.
+        """
         batch: list[_Waiting] = []
         most, size = self._most(threads), 0
         while len(batch) < most and (one := self._next()) is not None:
-            if batch and (size + one.size > MOST_BYTES or one.lost):
+            full = batch and (size + one.size > MOST_BYTES or one.lost)
+            if full or others not in (None, one.task.others):
                 self.again.appendleft(one)
                 break
+            others = one.task.others
             batch.append(one)
             size += one.size
             if one.lost:
@@ -425,6 +429,11 @@ class _Cluster:
     @property
     def threads(self) -> int:
         return sum(self.nodes.values())
+
+    @property
+    def others(self) -> bool | None:
+        """Whether what runs now asks others; None where nothing runs."""
+        return next((batch[0].task.others for _, batch in self.flying.values()), None)
 
     def submit(self, batch: list[_Waiting]) -> None:
         sent = Batch(

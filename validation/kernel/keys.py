@@ -26,7 +26,7 @@ from validation.catalogue import IMPORT_SECONDS, Heuristic, Imported, import_obj
 from validation.kernel.isolation import Apart
 from validation.kernel.provenance import version
 
-__all__ = ["ROOMS", "code_of", "exact_code", "heuristic_code", "is_installed", "is_told"]
+__all__ = ["ROOMS", "code_of", "exact_code", "heuristic_code", "is_installed", "is_library", "is_told"]
 
 _LIBRARY = ("formulations", "heuristics", "instances")
 ROOMS = (*_LIBRARY, "validation")
@@ -157,6 +157,12 @@ def _is_watched(module: ModuleType) -> bool:
         return room != "validation"  # What measures is no part of what is measured.
     file = getattr(module, "__file__", None)
     return file is not None and not is_installed(file)
+
+
+def is_library(function: Any) -> bool:
+    """Return whether a function is found by its name in the library's modules."""
+    module, name = getattr(function, "__module__", None) or "", getattr(function, "__qualname__", "")
+    return module.split(".")[0] in ROOMS and getattr(sys.modules.get(module), name, None) is function
 
 
 def is_installed(file: str) -> bool:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
+import mmap
 import shutil
 import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from validation.formatting import duration
 from validation.kernel.isolation import CONTEXT
 from validation.kernel.kind import Cell
+from validation.kernel.walls import LINUX
 
 __all__ = ["Clocks", "Estimate", "Meter", "Progress", "somebody_watches"]
 
@@ -114,14 +118,24 @@ class Clocks:
     """
 
     def __init__(self, number: int) -> None:
-        self.shared = CONTEXT.RawArray("d", 3 * max(1, number))
+        numbers = 3 * max(1, number)
+        # What is forked has it as it is, elsewhere it is sent.
+        self.memory = mmap.mmap(-1, 8 * numbers) if LINUX else None
+        self.shared: Any = CONTEXT.RawArray("d", numbers) if self.memory is None else memoryview(self.memory).cast("d")
         self.running = set(range(number))
         self.began = time.monotonic()
         self.number = number
 
+    def teller(self, number: int) -> Callable[[float, int, int], None]:
+        """Return what a worker tells of a cell by; what the worker starts has none of this memory."""
+        if self.memory is not None:
+            self.memory.madvise(mmap.MADV_DONTFORK)
+        return partial(self.tell, number)
+
     def tell(self, number: int, now: float, done: int, total: int) -> None:
         """Cell ``number`` is at ``now``, s, with ``done`` of ``total`` done."""
-        self.shared[3 * number : 3 * number + 3] = (now, done, total)
+        for place, value in enumerate((now, done, total), 3 * number):
+            self.shared[place] = value
 
     def ended(self, number: int) -> None:
         """Note that a cell runs no more."""
@@ -129,8 +143,8 @@ class Clocks:
 
     def remaining(self, note: Callable[[float, int, int], str]) -> tuple[float | None, str]:
         """Return the seconds that are left, as far as can be told, and a note about the cells that run."""
-        told = [self.shared[3 * number : 3 * number + 3] for number in sorted(self.running)]
-        told = [one for one in told if one[2]]
+        told = [tuple(self.shared[3 * number : 3 * number + 3]) for number in sorted(self.running)]
+        told = [one for one in told if math.isfinite(one[0]) and 0 <= one[1] <= one[2] and 0 < one[2] < math.inf]
         part = self.number - len(self.running) + sum(done / total for _, done, total in told)
         left = (time.monotonic() - self.began) * (self.number / part - 1) if part else None
         return left, ", ".join(note(now, int(done), int(total)) for now, done, total in told)

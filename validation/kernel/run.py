@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from validation.catalogue import Heuristic
 from validation.errors import StudyError
-from validation.kernel.keys import is_told
+from validation.kernel.keys import is_library, is_told
 from validation.kernel.kind import Cell, Kind, Plan, Warn
 from validation.kernel.options import shard_of
 from validation.kernel.progress import Clocks, Estimate, Meter, Progress, somebody_watches
@@ -279,7 +279,13 @@ def _outcomes(
     warn: Warn,
 ) -> Generator[Outcome]:
     """Cells as they end; ``pause`` is called when there is none at hand."""
-    tasks = (cell.task(number, plan.directory) for number, cell in enumerate(todo))
+    theirs = {number for number, one in _heuristics(todo).items() if not is_library(one.function)}
+    # Those of the user's come last, because nothing is solved beside them, which may take all of a machine.
+    order = sorted(range(len(todo)), key=lambda number: id(todo[number].heuristic) in theirs)
+    tasks = (
+        replace(todo[number].task(number, plan.directory), others=id(todo[number].heuristic) in theirs)
+        for number in order
+    )
     if client is not None:
         return _on_cluster(client, plan, todo, tasks, pause, warn)
     every = {} if clocks is None else {"every": GLANCE}
@@ -288,7 +294,7 @@ def _outcomes(
 
 
 def _run_number(cells: Sequence[Cell], clocks: Clocks | None, number: int, content: bytes) -> Any:
-    return cells[number].run(content, _nobody if clocks is None else partial(clocks.tell, number))
+    return cells[number].run(content, _nobody if clocks is None else clocks.teller(number))
 
 
 def _nobody(now: float, done: int, total: int) -> None:

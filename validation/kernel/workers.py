@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import itertools
 import os
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -62,6 +61,8 @@ class Task:
         that it is killed.
     solves : bool
         Whether the call solves something, too, after what it asks: its worker is used for nothing else then.
+    others : bool
+        Whether what it asks is not the library's, and may take all of the machine: it runs beside its like only.
     """
 
     arguments: tuple[Any, ...]
@@ -69,6 +70,7 @@ class Task:
     asks: bool = False
     memory: int | None = None
     solves: bool = False
+    others: bool = False
 
 
 @dataclass(frozen=True)
@@ -140,8 +142,7 @@ class Pool:
     ) -> Generator[Outcome]:
         """Outcomes of tasks as they end; to be read to the end before the next run."""
         waiting, busy = iter(tasks), self.busy
-        for task in itertools.islice(waiting, jobs):
-            self._start(task)
+        held = self._fill(waiting, next(waiting, None), jobs)
         while busy:
             if not wait([worker.connection for worker in busy], timeout=0):
                 pause()
@@ -163,10 +164,15 @@ class Pool:
                     worker.kill()
                 elif worker.process.exitcode is None:
                     self.idle.append(worker)
-                following = next(waiting, None)
-                if following is not None:
-                    self._start(following)
+                held = self._fill(waiting, held or next(waiting, None), jobs)
                 yield outcome
+
+    def _fill(self, waiting: Iterator[Task], task: Task | None, jobs: int) -> Task | None:
+        """Start this task and those that follow while there is room; return one that must wait for what runs."""
+        while task is not None and all(one.task is not None and one.task.others == task.others for one in self.busy):
+            self._start(task)
+            task = next(waiting, None) if len(self.busy) < jobs else None
+        return task
 
     def _start(self, task: Task) -> None:
         worker = next((one for one in self.idle if one.asks == task.asks), None)

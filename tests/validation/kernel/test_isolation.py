@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -152,6 +153,74 @@ def test_so_is_that_of_what_it_starts() -> None:
 
     found = answer(spawn, memory=2 * 10**8, seconds=120)
     assert "memory limit" in found.reason or found.content == {}
+
+
+def test_so_is_that_of_what_it_leaves_behind() -> None:
+    """Of a process that has no parent any more."""
+
+    def spawn() -> dict[str, Any]:
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork() == 0:
+                kept = []
+                while True:
+                    kept.append(mmap.mmap(-1, 10**6))
+                    kept[-1].write(bytes(10**6))
+            os._exit(0)
+        os.wait()
+        time.sleep(600)
+        return {}
+
+    assert "memory limit" in answer(spawn, memory=2 * 10**8, seconds=60).reason
+    (outcome,) = run_tasks(lambda: answer(spawn, memory=2 * 10**8).reason, [Task((), 60.0, asks=True)], jobs=1)
+    assert "memory limit" in outcome.result
+
+
+def test_so_is_what_reading_the_answer_takes() -> None:
+    """A list of empty lists takes thirty times as much as its letters."""
+    head = b'{"plan": {"plain": [' + b"[]," * 10**5 + b"[]]}}"
+    message = memoryview(struct.pack("<Q", len(head)) + head)
+    assert _decode(message, 10**8)["plan"] == [[]] * (10**5 + 1)
+    with pytest.raises(ValueError, match="200006 lists, numbers and words"):
+        _decode(message, 10**7)
+
+
+def test_between_questions_nothing_runs() -> None:
+    """Neither the process, nor what it has started: it takes no time from what runs then, and finds nothing out."""
+    counted = mmap.mmap(-1, 16)
+
+    def count(place: int) -> None:
+        while True:
+            counted[8 * place : 8 * place + 8] = (int.from_bytes(counted[8 * place : 8 * place + 8]) + 1).to_bytes(8)
+
+    def start() -> dict[str, Any]:
+        if not any(counted[:]):
+            threading.Thread(target=count, args=(0,), daemon=True).start()
+            if os.fork() == 0:
+                count(1)
+        time.sleep(0.1)
+        return {}
+
+    with Apart(start) as apart:
+        assert apart.ask(seconds=60).reason == ""
+        time.sleep(0.05)  # It takes a moment until all are suspended.
+        before = bytes(counted)
+        time.sleep(0.1)
+        assert bytes(counted) == before
+        assert apart.ask(seconds=60).reason == ""
+        assert bytes(counted) != before
+
+
+def test_the_time_is_that_of_whoever_asks() -> None:
+    """Also of a process that was asked before, and says that it began just now."""
+
+    def late() -> dict[str, Any]:
+        time.monotonic = lambda: 1e9
+        time.sleep(0.2)
+        return {}
+
+    with Apart(late) as apart:
+        assert all(apart.ask(seconds=60).seconds >= 0.2 for _ in range(2))
 
 
 @pytest.mark.parametrize(

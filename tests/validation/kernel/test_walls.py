@@ -15,11 +15,16 @@ from typing import Any
 
 import pytest
 
+from validation import StudyError, catalogue, gap_study
+from validation.catalogue import Imported
 from validation.cli import installation
 from validation.kernel import walls
 from validation.kernel.isolation import Apart
+from validation.kernel.keys import heuristic_code
 from validation.kernel.provenance import provenance
+from validation.kernel.store import LOG, to_hide
 from validation.kernel.walls import WALLS, landlock, lost, ruled, standing
+from validation.kinds.study.records import STUDY
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there are walls on Linux only")
 
@@ -198,3 +203,88 @@ def test_root_has_no_disk() -> None:
         }
     )
     assert all(found.values()), found
+
+
+# --- where they stand ---------------------------------------------------------------------------
+
+MODULE = """
+import os, pathlib, time
+from heuristics.aryl.reclaim import server_fraction as honest
+
+HERE = pathlib.Path(__file__).parent
+{line}
+"""
+
+
+def module(tmp_path: Path, line: str) -> str:
+    """Make a module of the user's, in a folder of its own, that does something when it is imported."""
+    (tmp_path / "theirs").mkdir()
+    file = tmp_path / "theirs" / f"at_import_{abs(hash(line))}.py"
+    file.write_text(MODULE.format(line=line), encoding="utf-8")
+    return f"{file}:honest"
+
+
+LOOKED_AT: dict[str, Callable[[str], object]] = {
+    "for a table": lambda reference: catalogue.heuristic("aryl.reclaim", reference),
+    "for its key": lambda reference: heuristic_code(Imported(reference, False)),
+}
+
+
+@pytest.mark.parametrize("looks", LOOKED_AT)
+def test_what_an_import_starts_ends_with_it(looks: str, tmp_path: Path) -> None:
+    """Also what no process is the parent of, and what has a session of its own."""
+    line = "reading, writing = os.pipe()\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0:\n"
+    line += f"        os.write(writing, b'.')\n        os.execvp('sh', ['sh', '-c', 'sleep 600; true', '{tmp_path}'])\n"
+    line += "    os._exit(0)\nos.read(reading, 1)"
+    LOOKED_AT[looks](module(tmp_path, line))
+    assert [one for one in os.listdir("/proc") if one.isdecimal() and str(tmp_path) in command(one)] == []
+
+
+def command(pid: str) -> str:
+    try:
+        return Path("/proc", pid, "cmdline").read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+@behind("secrets")
+def test_an_import_reads_nothing_that_is_hidden(tmp_path: Path) -> None:
+    (tmp_path / "study").mkdir()
+    (tmp_path / "study" / "rows.jsonl").write_text("an answer", encoding="utf-8")
+    reference = module(tmp_path, '(HERE.parent / "study" / "rows.jsonl").read_text()')
+    catalogue.heuristic("aryl.reclaim", reference)
+    with ruled(hidden=(tmp_path / "study",)), pytest.raises(StudyError, match="Permission denied"):
+        catalogue.heuristic("aryl.reclaim", reference)
+
+
+@behind("limits")
+def test_an_import_has_the_memory_of_a_question(tmp_path: Path) -> None:
+    reference = module(tmp_path, "kept = []\nwhile True:\n    kept.append(bytes(10**6) + b'x')")
+    with ruled(memory=10**8), pytest.raises(StudyError, match=r"[mM]emory"):
+        catalogue.heuristic("aryl.reclaim", reference)
+
+
+def test_a_study_hides_its_results_and_those_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("mine", "other", "below/further"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / LOG).touch()
+    (tmp_path / "data").mkdir()
+    monkeypatch.chdir(tmp_path / "data")
+    assert set(to_hide(tmp_path / "mine", STUDY)) == {tmp_path / one for one in ("mine", "other", "below/further")}
+
+
+@pytest.mark.slow
+@behind("secrets")
+@pytest.mark.parametrize("output", [".", "results"])
+def test_a_module_beside_the_results_is_found(output: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the module in the folder that the study writes to, its data are read, and the results are not."""
+    (tmp_path / "weights.txt").write_text("1", encoding="utf-8")
+    line = 'assert (HERE / "weights.txt").read_text() == "1"\ntry:\n    (HERE / "{0}/rows.jsonl").read_text()\n'
+    line += "except PermissionError:\n    pass\nelse:\n    raise ValueError('read')"
+    (tmp_path / "mine.py").write_text(MODULE.format(line=line.format(output)), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    asked: dict[str, Any] = {"sizes": [5], "count": 1, "seed": 1, "jobs": 1, "progress": False, "output": output}
+    gap_study("aryl.reclaim", heuristics=["server_fraction"], **asked)
+    with pytest.warns(UserWarning, match="another study was here"):
+        rows = gap_study("aryl.reclaim", heuristics=["mine.py:honest"], **asked).rows.set_index("algorithm")
+    assert rows.loc["mine.py:honest", "status"] == "feasible", rows["reason"].tolist()

@@ -3,7 +3,9 @@
 import contextlib
 import ctypes
 import faulthandler
+import functools
 import io
+import math
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -23,6 +25,8 @@ import numpy as np
 import pytest
 
 import validation
+from validation.kernel.isolation import Apart
+from validation.kernel.progress import Clocks
 from validation.kernel.workers import Outcome, Task, describe, run_tasks
 
 from ...processes import eventually, is_alive
@@ -420,3 +424,57 @@ def test_a_stream_that_leads_into_memory_is_silenced_too() -> None:
     with contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO(), "utf-8")):
         (outcome,) = run_tasks(abs, [Task((-1,), 30.0)], jobs=1)
     assert (outcome.result, outcome.reason) == (1, "")
+
+
+# --- code of others ---------------------------------------------------------------------------------
+
+
+def test_nothing_runs_beside_code_of_others_but_its_like() -> None:
+    """It may take all of the machine, so that a solve beside it would come to no end in time."""
+    running = multiprocessing.RawArray("i", 2)
+    most = multiprocessing.RawArray("i", 2)
+
+    def counted(others: int) -> bool:
+        running[others] += 1
+        most[others] = max(most[others], running[others])
+        time.sleep(0.05)
+        beside = bool(running[1 - others])
+        running[others] -= 1
+        return beside
+
+    kinds = [False, True, False, False, True, True]
+    tasks = [Task((int(kind),), 60.0, others=kind) for kind in kinds]
+    outcomes = list(run_tasks(counted, tasks, jobs=2))
+    assert len(outcomes) == len(tasks)
+    assert not any(outcome.result for outcome in outcomes)
+    assert list(most) == [2, 2]
+
+
+def test_clocks_are_out_of_reach_of_what_a_worker_starts() -> None:
+    """What is no time is nobody's progress."""
+    clocks = Clocks(2)
+
+    def started(number: int) -> dict[str, Any]:
+        clocks.shared[3 * number] = math.nan
+        return {"written": True}
+
+    def run_cell(number: int) -> str:
+        tell = clocks.teller(number)
+        tell(1.0, 1, 2)
+        with Apart(functools.partial(started, number)) as apart:
+            return apart.ask(seconds=60.0).reason
+
+    (outcome,) = run_tasks(run_cell, [Task((0,), 60.0, asks=True)], jobs=1)
+    assert outcome.result == "the process died: killed by SIGSEGV"
+    said: list[tuple[float, int, int]] = []
+
+    def note(*told: Any) -> str:
+        said.append(told)
+        return ""
+
+    clocks.remaining(note)
+    assert said == [(1.0, 1, 2)]
+    for wrong in ((math.nan, 1, 2), (1.0, math.inf, 2), (1.0, 1, math.nan), (1.0, 3, 2), (1.0, -1, 2)):
+        for place, value in enumerate(wrong):
+            clocks.shared[place] = value
+        assert clocks.remaining(note) == (None, "")
