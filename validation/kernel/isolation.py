@@ -36,7 +36,7 @@ import numpy as np
 
 from validation.formatting import printable
 from validation.kernel.provenance import memory_of_machine
-from validation.kernel.walls import LINUX, WallError, build, forking, hide, rules
+from validation.kernel.walls import LINUX, WallError, confine, enclose, forking, rules
 
 __all__ = [
     "CONTEXT",
@@ -429,7 +429,7 @@ def _answer(
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if LINUX and walled:
         try:
-            build(places)
+            confine(places)
         except WallError as error:
             function = functools.partial(_refuse, error)
     me = os.getpid()
@@ -464,7 +464,7 @@ def _keep(*arguments: Any) -> None:
         signal.signal(number, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     try:
-        hide()
+        enclose()
     except WallError as error:
         told[0] = functools.partial(_refuse, error)
     below = _Forked(_answer, (*told, os.getpid()))

@@ -34,10 +34,10 @@ __all__ = [
     "WALLS",
     "Rules",
     "WallError",
-    "build",
+    "confine",
+    "enclose",
     "filters",
     "forking",
-    "hide",
     "landlock",
     "lost",
     "ruled",
@@ -106,8 +106,8 @@ def ruled(found: Rules | None = None, **changes: Any) -> Iterator[None]:
         _RULES.reset(before)
 
 
-def build(places: list[str]) -> None:
-    """Put this process, and all that it starts, behind the walls: from now on it writes below these folders only.
+def enclose() -> None:
+    """Put this process, and all that it starts, behind the walls that do not depend on who is asked.
 
     Raises
     ------
@@ -115,14 +115,31 @@ def build(places: list[str]) -> None:
         When the kernel refuses one that it has.
     """
     asked = rules()
-    _checked(_LIBC.prctl(38, 1, 0, 0, 0), "new privileges")  # PR_SET_NO_NEW_PRIVS, which the others ask for.
-    _confine(places, asked)
+    _hide(asked)
     _drop_rights()
-    if filters():
-        code = _program(asked.network, asked.strict)
-        program = _Program(len(code) // 8, code)
-        # PR_SET_SECCOMP, SECCOMP_MODE_FILTER
-        _checked(_LIBC.prctl(22, 2, ctypes.byref(program), 0, 0), "a filter of system calls")
+    _filter(asked.network, strict=False)
+
+
+def confine(places: list[str]) -> None:
+    """Let this process, and all that it starts, write below these folders only, and signal nobody outside.
+
+    Raises
+    ------
+    WallError
+        When the kernel refuses a wall that it has.
+    """
+    asked = rules()
+    version = landlock()
+    into = _WRITE_FILE | (_TRUNCATE if version >= 3 else 0)
+    writing = into | _CHANGES | (_REFER if version >= 2 else 0)
+    # Into devices, whose place nothing may take: with a file there, /dev/null answers with what others threw away.
+    devices = [(one, into) for one in _DEVICES[:2]] if asked.strict else [("/dev", into), (_SHARED, writing)]
+    allowed = [*((place, writing) for place in places), *devices, ("/proc/self", _WRITE_FILE)]
+    # Nodes of devices are made nowhere: as root, one would be the disk.
+    handled = writing | _MAKE_CHAR | _MAKE_BLOCK
+    _restrict(handled, allowed, net=0 if asked.network else _TCP, scoped=_SCOPES)
+    if asked.strict:
+        _filter(asked.network, strict=True)
 
 
 @contextlib.contextmanager
@@ -159,6 +176,7 @@ _SCOPES = 0b11
 """Abstract sockets and signals."""
 
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/dri", "/dev/kfd")
+"""Devices that are nobody's, and those that compute; NVIDIA's go by many names."""
 _SHARED = "/dev/shm"
 """Of ``multiprocessing``'s locks and queues."""
 
@@ -198,40 +216,20 @@ def _restrict(handled: int, allowed: Iterable[tuple[str, int]], *, net: int = 0,
                 _checked(_LIBC.syscall(445, ruleset, 1, ctypes.byref(rule), 0), f"Landlock's rule for {path}")
             finally:
                 os.close(place)
-        _checked(_LIBC.prctl(38, 1, 0, 0, 0), "new privileges")
+        _checked(_LIBC.prctl(38, 1, 0, 0, 0), "new privileges")  # PR_SET_NO_NEW_PRIVS
         _checked(_LIBC.syscall(446, ruleset, 0), "another domain of Landlock")
     finally:
         os.close(ruleset)
 
 
-def _confine(places: list[str], asked: Rules) -> None:
-    """Write below these folders only, and signal nobody outside."""
-    version = landlock()
-    into = _WRITE_FILE | (_TRUNCATE if version >= 3 else 0)
-    writing = into | _CHANGES | (_REFER if version >= 2 else 0)
-    # Into devices, whose place nothing may take: with a file there, /dev/null answers with what others threw away.
-    beside = [(one, into) for one in _devices()]
-    beside += [] if asked.strict else [(_SHARED, writing)]
-    allowed = [*((place, writing) for place in places), *beside, ("/proc/self", _WRITE_FILE)]
-    # Nodes of devices are made nowhere: as root, one would be the disk.
-    handled = writing | _MAKE_CHAR | _MAKE_BLOCK
-    _restrict(handled, allowed, net=0 if asked.network else _TCP, scoped=_SCOPES)
-
-
-def hide() -> None:
-    """Deny this process, and all that it starts, to read what the rules hide, and devices but for a few.
-
-    Raises
-    ------
-    WallError
-    """
-    version = landlock()
-    if not version:
-        return
-    device = _READ_FILE | (_IOCTL_DEV if version >= 5 else 0)
-    hidden = {os.path.realpath(one) for one in rules().hidden} | {"/dev"}
-    allowed = [(one, _READ_FILE) for one in _beside(hidden)]
-    _restrict(device, [*allowed, *((one, device) for one in (*_devices(), _SHARED))])
+def _hide(asked: Rules) -> None:
+    """Deny this process, and all that it starts, what is hidden, and devices but for a few."""
+    use = _READ_FILE | _WRITE_FILE
+    with_devices = use | (_IOCTL_DEV if landlock() >= 5 else 0)
+    hidden = {os.path.realpath(one) for one in asked.hidden} | {"/dev"}
+    devices = [*_DEVICES, *(f"/dev/{one}" for one in os.listdir("/dev") if one.startswith("nvidia")), _SHARED]
+    allowed = [*((one, use) for one in _beside(hidden)), *((one, with_devices) for one in devices)]
+    _restrict(with_devices, allowed)
 
 
 def _beside(hidden: Collection[str]) -> Iterator[str]:
@@ -248,14 +246,6 @@ def _beside(hidden: Collection[str]) -> Iterator[str]:
                     waiting.append(one.path)
                 else:
                     yield one.path
-
-
-@cache
-def _devices() -> tuple[str, ...]:
-    """Devices that belong to nobody, those that compute among them."""
-    with contextlib.suppress(OSError):
-        return *_DEVICES, *(one.path for one in os.scandir("/dev") if one.name.startswith("nvidia"))
-    return _DEVICES
 
 
 # --- rights -------------------------------------------------------------------------------------
@@ -346,6 +336,17 @@ def filters() -> bool:
     return bool(_LIBC.syscall(number, 2, 0, ctypes.byref(action)) == 0)  # SECCOMP_GET_ACTION_AVAIL
 
 
+def _filter(network: bool, strict: bool) -> None:
+    """Have the kernel refuse calls to this process, and to all that it starts."""
+    if not filters():
+        return
+    code = _program(network, strict)
+    program = _Program(len(code) // 8, code)
+    _checked(_LIBC.prctl(38, 1, 0, 0, 0), "new privileges")  # PR_SET_NO_NEW_PRIVS, which the filter asks for.
+    # PR_SET_SECCOMP, SECCOMP_MODE_FILTER
+    _checked(_LIBC.prctl(22, 2, ctypes.byref(program), 0, 0), "a filter of system calls")
+
+
 @cache
 def _program(network: bool, strict: bool) -> bytes:
     """Make a program of the kernel's packet filter: instructions of code, jump if true, jump if false, and operand."""
@@ -403,8 +404,8 @@ def standing() -> dict[str, bool]:
 def _tried(own: str, file: str, parent: int) -> Iterator[bool]:
     """Say of each wall whether it has stood, in the order of the table."""
     with ruled(hidden=(Path(file),)):
-        hide()
-        build([own])
+        enclose()
+        confine([own])
     yield _is_refused(open, file, "ab")
     yield _is_refused(open, file, "rb")
     yield _is_refused(os.kill, parent, 0)

@@ -32,7 +32,7 @@ from validation.kernel.isolation import (
     remove,
     silence,
 )
-from validation.kernel.walls import LINUX, WallError, forking, hide
+from validation.kernel.walls import LINUX, WallError, enclose, forking
 
 __all__ = ["LIMITS", "Outcome", "Pool", "Task", "describe", "run_tasks"]
 
@@ -291,7 +291,7 @@ def _serve(
     if asks:
         become_keeper(parent)
         try:
-            hide()
+            enclose()
         except WallError as error:
             function = functools.partial(_refuse, error)
     else:

@@ -24,7 +24,7 @@ from validation import StudyError, catalogue
 from validation.catalogue import Heuristic, Imported
 from validation.kernel.asking import Asking, ask
 from validation.kernel.isolation import Apart, _decode, _encode, plain, remove
-from validation.kernel.walls import hide, landlock, ruled
+from validation.kernel.walls import enclose, landlock, ruled
 from validation.kernel.workers import Task, run_tasks
 
 from ...processes import eventually, is_alive
@@ -353,7 +353,7 @@ def test_files_that_are_hidden_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "hidden")
 
     def read() -> dict[str, Any]:
-        hide()
+        enclose()
         found: dict[str, Any] = {"beside": (tmp_path / "beside" / "below" / "file").read_text(encoding="utf-8")}
         for name in ("hidden", "link"):
             try:
