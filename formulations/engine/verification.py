@@ -100,8 +100,18 @@ def verify(
     if solution.status not in ("optimal", "infeasible"):
         return Verification("open", "none", solution.status, None, None, 0.0, "nothing was proven")
     referred = None if instance is None else _by_reference(instance, solution, began, time_limit)
-    if referred is not None:
+    if referred is not None and referred.verdict != "open":
         return referred
+    second = _second(instance_or_model, solution, began, time_limit)
+    # What the reference's prices do not bear out a model cannot bear out for itself.
+    return referred if referred is not None and second.verdict == "confirmed" else second
+
+
+def _second(
+    instance_or_model: Instance[Any] | pyo.ConcreteModel, solution: Solution, began: float, time_limit: float | None
+) -> Verification:
+    """Find the solution once more without the reference."""
+    instance = instance_or_model if isinstance(instance_or_model, Instance) else None
     again = None if instance is None else choice(instance.problem).again
     program = solution._program
     if again is None and solution.certificate is not None and program is not None and solution.objective is not None:
@@ -126,7 +136,7 @@ def verify(
 def _by_reference(
     instance: Instance[Any], solution: Solution, began: float, limit: float | None
 ) -> Verification | None:
-    """Let the reference judge the plan, and look for a better one; None where neither says enough."""
+    """Let the reference judge the plan, and look for a better one or take prices; None where neither is to be had."""
     if instance.problem not in PROBLEMS:
         return None
     value = bound = None
@@ -148,11 +158,22 @@ def _by_reference(
                 return told(
                     "contradicted", f"the plan is worth {value!r}, and is said to be worth {solution.objective!r}"
                 )
-        best = reference.best_merits(SEARCHED if limit is None else min(limit, SEARCHED))
+        try:
+            best = reference.best_merits(SEARCHED if limit is None else min(limit, SEARCHED))
+        except TooLarge:
+            if not reference.problem.linear or solution.plan is None:
+                return None
+            prices = _prices(instance, solution, limit)
+            if prices is None:
+                return None
+            bound, left = float(reference.bound(prices)), reference.unproven(plan, prices)
+            said = f"the plan is worth {value!r}, and prices prove the bound {bound!r}"
+            if value is not None and _beats(value, bound, solution.sense):
+                return told("contradicted", said)
+            proven = value is not None and agree(value, bound) and not left
+            return told("confirmed" if proven else "open", f"{said}; {left[0]}" if left else said)
     except Malformed as error:
         return told("contradicted", str(error))
-    except TooLarge:
-        return None
     bound = float(best[0])
     if not merits:
         if math.isinf(bound):
@@ -168,6 +189,18 @@ def _by_reference(
         f"the plan is worth {', '.join(map(str, map(float, merits)))}, the best {', '.join(map(str, map(float, best)))}"
     )
     return told("confirmed" if same else "contradicted", said)
+
+
+def _prices(instance: Instance[Any], solution: Solution, limit: float | None) -> dict[str, Any] | None:
+    """Find prices that may prove that a policy's plan is best; None where there is no time for them."""
+    # Found when they are asked for: nothing else of a solve needs the policies.
+    from formulations.gavel.duals import policy_prices
+
+    try:
+        with clock.within(limit):
+            return policy_prices(instance, solution.plan)  # type: ignore[arg-type]
+    except (SolverError, clock.TimeIsUp, KeyError):
+        return None
 
 
 class _SecondWay(Session):

@@ -42,7 +42,8 @@ def exact_code(problem: str, solver: str, *, verify: bool = False) -> list[str]:
     # Looked up by name when something is solved, so that nothing between here and them holds them.
     known = choice(problem)
     modules += [sys.modules[one.solve.__module__] for one in (*known.methods, known.again) if one is not None]
-    modules += [verification] if verify else []
+    # What verification asks for prices it imports when it does.
+    modules += [verification, importlib.import_module("formulations.gavel.duals")] if verify else []
     return [*map(version, names), solver, _hash(_sources(modules))]
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import formulations
 from benchmarks import torture
-from formulations import Solution, translate, verify
+from formulations import Solution, Verification, translate, verify
 from formulations.engine import verification
 from formulations.engine.exact import exact_bound, exact_optimum
 from formulations.engine.linear import LinearProgram
@@ -25,6 +25,7 @@ from instances.gavel.hierarchical_fairness import (
 )
 from instances.gavel.max_min_fairness import MaxMinFairness
 from instances.gavel.sharing import Allocation
+from instances.reference import PROBLEMS
 from validation.catalogue import CATALOGUE
 from validation.kinds.study.cases import generate
 
@@ -136,11 +137,7 @@ def beyond_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verification, "PROBLEMS", {})
 
 
-LARGE = {
-    *(f"elasticflow.{name}" for name in ("admission", "allocation", "best_effort", "minimum_satisfactory_share")),
-    "gavel.finish_time_fairness",
-    "gavel.hierarchical_fairness",
-}
+LARGE = {f"elasticflow.{name}" for name in ("admission", "allocation", "best_effort", "minimum_satisfactory_share")}
 """Problems whose small instances are too large for the reference."""
 
 
@@ -149,6 +146,40 @@ def test_the_reference_confirms_small_optima(problem: str) -> None:
     instance = small(problem)
     found = verify(instance, formulations.solve(instance))
     assert (found.verdict, found.way) == ("confirmed", "reference"), found.message
+
+
+POLICIES = sorted(name for name in COLLECTED if PROBLEMS[name].linear)
+
+
+@pytest.fixture
+def beyond_searches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left where the reference searches nothing."""
+    monkeypatch.setattr(verification, "SEARCHED", -1.0)
+
+
+@pytest.mark.parametrize("problem", POLICIES)
+@pytest.mark.usefixtures("beyond_searches")
+def test_the_reference_takes_prices_of_policies(problem: str) -> None:
+    instance = CATALOGUE[problem].generate(3, num_jobs=12)
+    found = verify(instance, formulations.solve(instance))
+    assert (found.verdict, found.way) == ("confirmed", "reference"), found.message
+    assert "prices prove the bound" in found.message
+
+
+@pytest.mark.parametrize("problem", sorted({*POLICIES} - {"gavel.cost", "gavel.throughput_per_dollar"}))
+@pytest.mark.usefixtures("beyond_searches")
+def test_what_prices_do_not_bear_out_is_not_confirmed(problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of the time is a plan, which a model that is wrong may take for the best."""
+    instance = CATALOGUE[problem].generate(3, num_jobs=12)
+    solution = formulations.solve(instance)
+    assert isinstance(solution.plan, Allocation)
+    short = replace(solution.plan, time_fractions=solution.plan.time_fractions / 2)
+    short = instance.plan(short) if isinstance(instance, HierarchicalFairness) else short
+    value = instance.objective(short)
+    itself = Verification("confirmed", "second search", "optimal", value, value, 0.0, "")
+    monkeypatch.setattr(verification, "_second", lambda *_: itself)
+    found = verify(instance, replace(solution, plan=short, objective=value, bound=value))
+    assert (found.verdict, found.way) == ("open", "reference")
 
 
 @pytest.mark.parametrize("example", [four_jobs, two_entities])

@@ -22,7 +22,6 @@ from instances.elasticflow.allocation import ElasticFlowAllocation
 from instances.elasticflow.best_effort import BestEffort
 from instances.elasticflow.sharing import DeadlineJobs
 from instances.schema import FloatArray, IntArray
-from validation.errors import StudyError
 
 __all__ = ["slot_prices"]
 
@@ -64,7 +63,7 @@ def slot_prices(instance: DeadlineJobs[Any], bound: Bound) -> dict[str, Any]:
 def _proven(bound: Bound, found: dict[str, Any], sign: int) -> float:
     try:
         return float(bound(found))
-    except StudyError:
+    except ValueError:
         return -sign * math.inf
 
 
