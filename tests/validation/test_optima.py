@@ -21,7 +21,10 @@ from hypothesis import strategies as st
 import formulations
 from formulations import Solution
 from formulations.engine.protocol import formulation
+from formulations.gavel.duals import policy_prices
 from instances.base import Instance, InstanceError, agree
+from instances.gavel import hierarchical_fairness
+from instances.gavel.sharing import Allocation
 from instances.reference import PROBLEMS, Malformed, TooLarge, better, closed
 from validation import CATALOGUE, BreaksOnly, Heuristic, StudyError, strategy
 from validation.kernel.asking import ask_here
@@ -156,13 +159,38 @@ def test_no_prices_prove_what_is_not_so(problem: str) -> None:
     for _ in rounds(40):
         drawn = {}
         for field in reference.problem.priced:
-            length = len(instance.num_workers) if field == "pools" else instance.num_jobs
-            drawn[field] = (rng.exponential(10 ** rng.uniform(-4, 2), length) * (rng.random(length) < 0.7)).tolist()
+            length = len(instance.num_workers) if field.endswith("pools") else instance.num_jobs
+            shape = (2, length) if field.startswith("later") else (length,)
+            drawn[field] = (rng.exponential(10 ** rng.uniform(-4, 2), shape) * (rng.random(shape) < 0.7)).tolist()
         with contextlib.suppress(Malformed):
             proven = reference.bound(drawn)
             proofs += 1
             assert proven <= best * (1 + 1e-6) if instance.sense == "min" else proven >= best * (1 - 1e-6)
     assert proofs > 0
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_no_prices_hold_jobs_that_can_rise(number: int) -> None:
+    """Neither those that hold all jobs where they should stop, nor any others, at the levels of another plan."""
+    instance = hierarchical_fairness.generate(number, num_jobs=6, workers_per_pool=2, pair_fraction=0.3)
+    reference = reference_of(instance)
+    plan = formulations.solve(instance).plan
+    assert reference is not None
+    assert isinstance(plan, Allocation)
+    right = policy_prices(instance, plan)
+    assert reference.unproven(plan.to_dict(), right) == []
+    rng = np.random.default_rng(number)
+    for job in np.flatnonzero(instance.normalized_throughputs(plan) > 0):
+        fractions = plan.time_fractions.copy()
+        fractions[[job, *(len(instance.scale_factors) + np.flatnonzero((instance.pairs == job).any(axis=1)))]] *= 0.99
+        short = instance.plan(Allocation(time_fractions=fractions)).to_dict()
+        assert reference.unproven(short, right)
+        drawn = {
+            field: [rng.exponential(10 ** rng.uniform(-9, 2), len(row)).tolist() for row in rows] if rows else rows
+            for field, rows in right.items()
+            if field.startswith("later")
+        }
+        assert reference.unproven(short, right | drawn)
 
 
 def altered(plan: dict[str, Any], rng: random.Random) -> dict[str, Any]:
