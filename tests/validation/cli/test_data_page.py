@@ -2,6 +2,8 @@
 
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -47,3 +49,17 @@ def test_the_commands_of_the_page_are_studies(optgap: Optgap) -> None:
         assert rows
         assert {row["source"] for row in rows} == {"trace"}
         assert "Real data" in (output / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_the_frames_of_the_page_are_studied(tmp_path: Path) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    (block,) = (one for one in blocks if "gap_study" in one)
+    (tmp_path / "frames.py").write_text(block, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "frames.py"], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert "same_finish" in done.stdout
+    (output,) = re.findall(r'output="(\S+)"', block)
+    assert {row["source"] for row in read_log(tmp_path / output, STUDY).rows} == {"trace"}

@@ -24,7 +24,7 @@ from instances.schema import nearest, quoted
 from validation.errors import StudyError
 from validation.formatting import duration, gap_range, number_range
 from validation.kernel.gaps import beats, difference_interval, gap_interval
-from validation.kernel.judging import worst
+from validation.kernel.judging import NO_PLAN, worst
 from validation.kernel.kind import Warn
 from validation.kernel.records import Cells, file_of
 from validation.kernel.store import Record, lines_of, require_record, rows_of, set_aside, write_json
@@ -423,6 +423,10 @@ def _with_gaps(rows: pd.DataFrame, swept: Sequence[str]) -> pd.DataFrame:
     for name in ("status", "value", "bound", "relaxation", "seconds"):
         rows[f"exact_{name}"] = rows[name].array.take(exact, allow_fill=True)
     rows["exact_status"], rows["verification"] = rows["exact_status"].fillna(""), rows["verification"].fillna("")
+    # Where there is no plan, whoever returned none was right, declared or not.
+    right = rows["exact_status"].eq("infeasible") & rows["status"].eq("failed") & rows["reason"].eq(NO_PLAN)
+    if right.any():
+        rows["status"] = rows["status"].mask(right, "declined")
     known, values = rows["status"].isin(["feasible", "optimal"]).to_numpy(bool), rows["value"].to_numpy(float)
     least, greatest = np.full(len(row_of), np.inf), np.full(len(row_of), -np.inf)
     np.minimum.at(least, instance[known], values[known])
