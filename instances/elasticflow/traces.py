@@ -187,5 +187,5 @@ def _missing(model: str, size: int | None, tables: pd.DataFrame) -> str:
     has = f"of batch sizes {', '.join(map(str, sizes))}" if sizes else f"of {', '.join(dict(list(tables.index)))}"
     return (
         f"{name}: there is no throughput of {model}{batch}, only {has}: give a table {model}.csv with a line for it, "
-        "or have models drawn (draw_models=True)"
+        "or have models drawn (draw_models=True, in the shell --reader draw_models=true)"
     )

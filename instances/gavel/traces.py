@@ -166,7 +166,8 @@ class _Rates:
             return " without a name; a snapshot draws no models: name them in the trace"
         if (model, scale) in self.job_types:
             return f" alone on these worker types{has}; give its throughputs there, or name others"
-        return f"{has}; give its throughputs, or leave such jobs out (only_listed=True of gavel.from_trace does)"
+        out = "only_listed=True, in the shell --reader only_listed=true"
+        return f"{has}; give its throughputs, or leave such jobs out ({out})"
 
 
 def _renumbered(numbers: Mapping[Any, int], wanted: Iterable[Any]) -> IntArray:

@@ -95,11 +95,16 @@ def _print_tables(result: Study) -> None:
 
 
 def _print_files(result: Study, written: Sequence[Path]) -> None:
+    from validation.kinds.study.report import filled_in
+
     page = console()
     if result.metadata["shard"] and not result.metadata["finished"]:
         page.print(text(f"shard {result.metadata['shard']}: {_ended(result)}", "yellow"))
     if result.verified:
         page.print(text(f"found once more by a second way: {result.verified}"))
+    filled = ", ".join(f"{what} ({count:,})" for what, count in filled_in(result).items())
+    if filled:
+        page.print(text(f"filled in or changed of the real data, jobs in all: {filled}"), soft_wrap=True)
     for path in written:
         page.print(text(f"table: {path}"), soft_wrap=True)
     page.print(text(f"report: {result.report}"), soft_wrap=True)

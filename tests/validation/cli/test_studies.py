@@ -275,3 +275,17 @@ def test_a_damaged_log_is_named(optgap: Optgap, tmp_path: Path) -> None:
     for command in (("report", "study"), ("study", "aryl.reclaim", *SMALL)):
         said = optgap(*command)
         assert (said.code, said.out, said.err) == (2, "", "optgap: study/study.json: not valid JSON\n")
+
+
+def test_what_was_filled_in_of_real_data_is_said(optgap: Optgap, tmp_path: Path) -> None:
+    (tmp_path / "rates.csv").write_text("worker_type,model,scale_factor,throughput\nv100,m,1,2\n", encoding="utf-8")
+    rows = "".join(f"{60 * row},1,{600 + row}\n" for row in range(9))
+    (tmp_path / "jobs.csv").write_text(f"arrival,gpus,duration\n{rows}", encoding="utf-8")
+    asked = ("study", "gavel.makespan", "--trace", "jobs.csv", "--sizes", 3, "--count", 2, "--seed", 1, "--real-only")
+    given = ("--heuristic", "isolated", "-o", "s", "--jobs", 1)
+    assert optgap(*asked, *given).err == (
+        "optgap: real data of gavel.makespan: needs throughputs, too: --throughputs PATH\n"
+    )
+    said = optgap(*asked, *given, "--throughputs", "rates.csv")
+    assert said.code == 0
+    assert "filled in or changed of the real data, jobs in all: model is drawn (6), steps are what" in said.out

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
+import re
 import warnings
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -125,7 +126,9 @@ def choose_draws(problems: Sequence[str], options: StudyOptions) -> dict[str, Dr
             stand_in = () if snapshots else (None,)
             inspect.signature(function).bind(*stand_in, **files[problem][0], **taken[problem], **extra)
         except TypeError as error:
-            raise StudyError(f"real data of {problem}: {error}") from None
+            lacking = re.search(r"missing a required argument: '(throughputs|trace)'", str(error))
+            what = f"needs {lacking[1]}, too: --{lacking[1]} PATH" if lacking else str(error)
+            raise StudyError(f"real data of {problem}: {what}") from None
         assert options.seed is not None
         draws[problem] = Draws(
             problem, options.seed, readers[problem], files[problem], taken[problem], options.times or ()

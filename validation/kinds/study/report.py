@@ -7,6 +7,7 @@ import json
 import os
 import shlex
 import warnings
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
@@ -28,7 +29,7 @@ from validation.pages.plots import problem_pictures
 from validation.pages.render import Cell, Table, render
 from validation.sources import read_files, repairs, told
 
-__all__ = ["finish"]
+__all__ = ["filled_in", "finish"]
 
 WORST = 2
 """Instances listed for each heuristic."""
@@ -400,6 +401,15 @@ def _failures(rows: pd.DataFrame) -> Table:
     firsts = bad.assign(runs=bad.groupby(of, sort=False)["key"].transform("size")).drop_duplicates(of)
     text = (*of, "reason of the first", "instance")
     return Table.of("Runs without a feasible plan", firsts.to_dict("records"), columns, text)
+
+
+def filled_in(study: Study) -> dict[str, int]:
+    """Return what was filled in or changed of the real data, and for how many jobs, as the report tells in full."""
+    rows = study.rows[study.rows["source"] == "trace"].drop_duplicates("instance")
+    found: Counter[str] = Counter()
+    for row in rows.head(MOST_SOURCES).to_dict("records"):
+        found.update(repairs(_origin(study, row)))
+    return dict(found)
 
 
 def _sources(study: Study) -> dict[str, Any]:
