@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["replay", "tell_replays"]
 
 MOST_TOLD = 20
-"""Sentences on the terminal."""
+"""Remarks on the terminal."""
 
 
 @app.command()
@@ -42,10 +42,9 @@ def replay(options: ReplayOptions, dry_run: DryRun = False, dask: Dask = None, a
 def tell_replays(result: Replays, as_json: bool) -> None:
     """Tell what replays found, and end with the code that says whether all is well."""
     from validation.kernel.judging import Status
-    from validation.kinds.replays.report import sentences
+    from validation.kinds.replays.report import findings, remarks, sentences
 
     differences, gaps, costs = result.differences(), result.gaps(), result.cost_of_gaps()
-    told = sentences(result, differences, gaps, costs)
     meta, failed = result.metadata, result.rows[result.rows["status"] == "failed"]
     if as_json:
         say_json(
@@ -60,11 +59,13 @@ def tell_replays(result: Replays, as_json: bool) -> None:
                 "differences": differences.to_dict("records"),
                 "gaps": gaps.to_dict("records"),
                 "offline": result.offline.to_dict("records"),
-                "sentences": told,
+                "sentences": sentences(result, differences, gaps, costs),
             }
         )
     else:
-        _print_tables(result, told)
+        _print_tables(result, findings(result, differences, result.averages(), result.beside_offline()))
+        for one in remarks(result)[:MOST_TOLD]:
+            console().print(text(one), soft_wrap=True)
     if len(failed):
         first = failed.iloc[0]
         warn(f"{len(failed)} replays failed; the first: {first['policy']}: {first['reason']}", "yellow", as_json)
@@ -82,21 +83,21 @@ def tell_replays(result: Replays, as_json: bool) -> None:
         raise typer.Exit(FAILED)
 
 
-def _print_tables(result: Replays, told: Sequence[str]) -> None:
+def _print_tables(result: Replays, found: Sequence[tuple[str, list[dict[str, Any]]]]) -> None:
+    overview = result.overview()
+    problem = result.metadata["asked"]["problem"]
+    for title, lines in found:
+        _print_table(title, lines, ("decision maker", "so"))
+    for trace, rows in overview.groupby("trace", sort=False) if len(overview) else ():
+        _print_table(f"{trace}, {problem}", rows.drop(columns="trace").to_dict("records"), ("policy",))
+
+
+def _print_table(title: str, lines: Sequence[Mapping[Any, Any]], left: Sequence[str]) -> None:
     from rich.table import Table
 
-    page = console()
-    overview = result.overview()
-    for trace, rows in overview.groupby("trace", sort=False) if len(overview) else ():
-        title = text(f"{trace}, {result.metadata['asked']['problem']}", "italic")
-        table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-        columns = [str(name) for name in overview if name != "trace"]
-        for name in columns:
-            table.add_column(text(name), justify="left" if name == "policy" else "right", no_wrap=name == "policy")
-        for row in rows.to_dict("records"):
-            table.add_row(*(text(str(row[name])) for name in columns))
-        page.print(table)
-    for one in told[:MOST_TOLD]:
-        page.print(text(one), soft_wrap=True)
-    if len(told) > MOST_TOLD:
-        page.print(text(f"and {len(told) - MOST_TOLD:,} more, see the report"))
+    table = Table(title=text(title, "italic"), title_justify="left", box=None, pad_edge=False)
+    for name in lines[0]:
+        table.add_column(text(str(name)), justify="left" if name in left else "right", no_wrap=name in left)
+    for line in lines:
+        table.add_row(*(text(str(word)) for word in line.values()))
+    console().print(table)

@@ -56,7 +56,7 @@ def trace_pictures(
         found.append(
             (
                 f"Average completion time beside {reference}",
-                f"Right of the line: longer than under {reference}. Points are means over the runs, bars their 95% "
+                f"Right of the line: longer than under {reference}. Points are means over the runs, bars their "
                 "intervals; the grey band is what tie-breaks alone make.",
                 partial(_effects, effects=effects, look_of=look),
             )

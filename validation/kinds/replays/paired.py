@@ -11,6 +11,7 @@ The tables are those of :class:`validation.replay.replayed.Replayed`, with the c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -26,11 +27,15 @@ __all__ = [
     "RESAMPLES",
     "Resamples",
     "averages",
+    "comparisons",
+    "corrected",
     "cost_of_gaps",
     "differences",
     "gap_points",
     "gaps",
     "proven",
+    "samples_for",
+    "too_few",
     "verdict",
 ]
 
@@ -43,6 +48,8 @@ RESAMPLES = 2000
 """Samples of the bootstrap."""
 LEVEL = 0.95
 """Of the intervals."""
+BEYOND = 10
+"""Samples of the bootstrap beyond either end of an interval, at least."""
 BLOCK = 1_000_000
 """Numbers that are drawn at a time."""
 
@@ -109,6 +116,27 @@ class Resamples:
             return np.nan, np.nan
         low, high = np.quantile(ratios, [(1 - level) / 2, (1 + level) / 2])
         return float(low), float(high)
+
+
+def corrected(number: int) -> float:
+    """Return the level of each of so many intervals that all hold together at ``LEVEL`` (Bonferroni)."""
+    return 1 - (1 - LEVEL) / max(1, number)
+
+
+def samples_for(level: float) -> int:
+    """Return how many samples intervals of a level take: the farther out the ends are, the more."""
+    return max(RESAMPLES, math.ceil(2 * BEYOND / (1 - level)))
+
+
+def too_few(number: int, level: float) -> bool:
+    """Return whether so many all fall one way by chance alone more often than the level allows."""
+    return bool(2.0 ** (1 - number) > 1 - level)
+
+
+def _independent(runs: pd.DataFrame) -> int:
+    """Count the windows, or of one window the seeds: what the bootstrap draws first."""
+    windows = len(runs[["trace", "window"]].drop_duplicates())
+    return windows if windows > 1 else len(runs)
 
 
 def _ratio(sums: _Sums) -> float:
@@ -288,8 +316,14 @@ difference in seconds, and of each job's relative difference, in which short job
 difference of the shares of deadlines that are met."""
 
 
+def comparisons(jobs: pd.DataFrame, reference: str) -> int:
+    """Count the rows of :func:`differences`, of which some may have nothing to compare."""
+    due = bool(jobs["deadline"].notna().any())
+    return len(_others(jobs, reference)) * (len(MEASURES) - (not due))
+
+
 def differences(
-    jobs: pd.DataFrame, reference: str, *, seed: int = 0, resamples: int = RESAMPLES, level: float = LEVEL
+    jobs: pd.DataFrame, reference: str, *, seed: int = 0, resamples: int | None = None, level: float = LEVEL
 ) -> pd.DataFrame:
     """Compare each decision maker's replays with those of a reference, paired by job.
 
@@ -304,7 +338,7 @@ def differences(
     reference : str
         Name of the decision maker that the others are compared with.
     seed, resamples, level
-        Of the bootstrap.
+        Of the bootstrap; as many samples as the level takes by default.
 
     Returns
     -------
@@ -312,15 +346,16 @@ def differences(
         For each decision maker but the reference and each of ``MEASURES`` (deadlines where there are some):
         ``value``, the ends ``low`` and ``high`` of its interval (NaN for a single run), ``spread`` (the most that the
         values with one tie-break in place of all of a decision maker's lie apart; NaN where there are not two),
-        ``verdict`` (:func:`verdict`), ``jobs`` and ``runs`` that it is made of, and ``left_out``, jobs that one of the
-        two did not complete.
+        ``level`` of the interval, ``verdict`` (:func:`verdict`), ``jobs`` and ``runs`` that it is made of, and
+        ``left_out``, jobs that one of the two did not complete.
     """
     import pandas as pd
 
     found = []
     for policy in _others(jobs, reference):
         pairing = _Pairing(jobs, policy, reference)
-        samples = Resamples(pairing.runs, seed=seed, number=resamples)
+        samples = Resamples(pairing.runs, seed=seed, number=resamples or samples_for(level))
+        few = too_few(_independent(pairing.runs), level)
         for measure in MEASURES:
             sums = pairing.sums(measure)
             if measure == "deadlines met" and not sums[1].any():
@@ -340,24 +375,25 @@ def differences(
                     "low": low,
                     "high": high,
                     "spread": spread,
-                    "verdict": verdict(value, low, high, spread),
+                    "level": level,
+                    "verdict": verdict(value, low, high, spread, few=few),
                     "jobs": len(pairing.times),
                     "runs": len(pairing.runs),
                     "left_out": pairing.jobs - len(pairing.times),
                 }
             )
-    columns = ["policy", "reference", "measure", "value", "low", "high", "spread", "verdict"]
+    columns = ["policy", "reference", "measure", "value", "low", "high", "spread", "level", "verdict"]
     return pd.DataFrame(found, columns=[*columns, "jobs", "runs", "left_out"])
 
 
-def verdict(value: float, low: float, high: float, spread: float) -> str:
+def verdict(value: float, low: float, high: float, spread: float, *, few: bool = False) -> str:
     """Classify a difference.
 
     Returns
     -------
     str
-        "none" where it is 0; "luck" where tie-breaks alone make as much; "open" where its interval holds 0; "one run"
-        where there is no interval; else "effect".
+        "none" where it is 0; "luck" where tie-breaks alone make as much; "one run" where there is no interval; "open"
+        where its interval holds 0; "few" where the runs are too few to tell (:func:`too_few`); else "effect".
     """
     if value == 0:
         return "none"
@@ -365,7 +401,9 @@ def verdict(value: float, low: float, high: float, spread: float) -> str:
         return "luck"
     if np.isnan(low):
         return "one run"
-    return "open" if low <= 0 <= high else "effect"
+    if low <= 0 <= high:
+        return "open"
+    return "few" if few else "effect"
 
 
 # --- gaps, and what they cost -------------------------------------------------------------------
@@ -458,8 +496,6 @@ def cost_of_gaps(
     policies: Sequence[str],
     *,
     seed: int = 0,
-    resamples: int = RESAMPLES,
-    level: float = LEVEL,
 ) -> pd.DataFrame:
     """Estimate by how many per cent 1 % of gap changes the average completion time.
 
@@ -474,13 +510,14 @@ def cost_of_gaps(
         Of :func:`gap_points`, with the exact decision maker as the reference.
     policies : sequence of str
         Decision makers, each of which has a line of its own; all together come first where there are several.
-    seed, resamples, level
+    seed : int
         Of the bootstrap.
 
     Returns
     -------
     DataFrame
-        ``policy`` ("all" for all together), ``slope`` and its interval ``low`` to ``high``, ``runs``, ``gap`` and
+        ``policy`` ("all" for all together), ``slope`` and its interval ``low`` to ``high`` (all of them hold together),
+        ``verdict`` (:func:`verdict`), ``runs``, ``gap`` and
         ``cost`` (means over the runs).  The slope is NaN, and ``reason`` says why, where no run has both, or where no
         decision has a gap; the interval is where there are not two runs.
     """
@@ -489,12 +526,12 @@ def cost_of_gaps(
     groups = {name: points[points["policy"] == name] for name in policies}
     if len(groups) > 1:
         groups = {"all": points[points["policy"].isin(policies)], **groups}
-    found = []
+    found, level = [], corrected(len(groups))
     for name, rows in groups.items():
         runs = rows[_RUN].drop_duplicates()
         at = rows.set_index(_RUN)
         sums = (_by_run(at["gap"] * at["cost"], runs), _by_run(at["gap"] ** 2, runs))
-        low, high = Resamples(runs, seed=seed, number=resamples).interval(sums, level)
+        low, high = Resamples(runs, seed=seed, number=samples_for(level)).interval(sums, level)
         reason = ""
         if rows.empty:
             reason = "no run has both gaps and the exact side's completion times"
@@ -508,10 +545,11 @@ def cost_of_gaps(
                 "slope": _ratio(sums),
                 "low": low,
                 "high": high,
+                "verdict": verdict(_ratio(sums), low, high, np.nan, few=too_few(_independent(runs), level)),
                 "runs": len(runs),
                 "gap": float(rows["gap"].mean()) if len(rows) else np.nan,
                 "cost": float(rows["cost"].mean()) if len(rows) else np.nan,
                 "reason": reason,
             }
         )
-    return pd.DataFrame(found, columns=["policy", "slope", "low", "high", "runs", "gap", "cost", "reason"])
+    return pd.DataFrame(found, columns=["policy", "slope", "low", "high", "verdict", "runs", "gap", "cost", "reason"])

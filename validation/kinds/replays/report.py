@@ -18,11 +18,11 @@ from validation.kernel.store import Warn
 from validation.kinds.replays.options import POISSON
 from validation.kinds.replays.paired import LEVEL
 from validation.kinds.replays.records import ENDED, OFFLINE, TABLES
-from validation.kinds.replays.results import CONTRADICTED, DEADLINES, SHOWN, Replays, collect
+from validation.kinds.replays.results import CONTRADICTED, DEADLINES, OPTIMUM, SHOWN, Replays, collect
 from validation.pages.render import Cell, Table, counted, render
 from validation.pages.replay_plots import trace_pictures
 
-__all__ = ["finish", "sentences"]
+__all__ = ["findings", "finish", "remarks", "sentences"]
 
 
 def finish(directory: str | os.PathLike[str], warn: Warn = warnings.warn) -> Replays:
@@ -65,11 +65,16 @@ def _page(study: Replays) -> str:
         exact=EXACT,
         failures=_failures(study.rows),
         files=[*(f"{name}.parquet" for name in ("results", *TABLES, OFFLINE)), "metadata.json"],
+        comparisons=len(tables["differences"]),
+        findings=[
+            Table.of(title, lines, tuple(lines[0]), ("decision maker", "so"))
+            for title, lines in findings(study, tables["differences"], tables["averages"], tables["beside"])
+        ],
         level=f"{LEVEL:.0%}",
         meta=study.metadata,
         problem=problem,
         reference=study.reference,
-        sentences=sentences(study, tables["differences"], tables["gaps"], costs),
+        remarks=remarks(study),
         traces=[
             _trace(study, trace, {name: table[table["trace"] == trace] for name, table in tables.items()}, costs)
             for trace in dict.fromkeys(ended["trace"])
@@ -94,61 +99,119 @@ def _trace(study: Replays, trace: str, of: Mapping[str, pd.DataFrame], costs: pd
 
 
 def sentences(study: Replays, differences: pd.DataFrame, gaps: pd.DataFrame, costs: pd.DataFrame) -> list[str]:
-    """Say what the study found, in a sentence or three for each trace and decision maker."""
-    found = []
-    average = differences[differences["measure"] == "average completion time"]
-    of_problem = gaps.set_index(["trace", "policy"]).to_dict("index") if len(gaps) else {}
-    cost = costs.set_index("policy").to_dict("index") if len(costs) else {}
-    due = differences[differences["measure"] == "deadlines met"]
-    deadlines = due.set_index(["trace", "policy"]).to_dict("index") if len(due) else {}
-    found += _hindsight(study)
+    """Say what the study found, in a short sentence for each trace and decision maker, and what is wrong with it."""
+    found = [
+        f"{_trace_named(row['trace'])}, {row['policy']}: {row['measure']} beside {study.reference} "
+        f"{_beside(row)}: {_said(row)}."
+        for row in _main(differences).to_dict("records")
+    ]
+    return found + remarks(study)
+
+
+def remarks(study: Replays) -> list[str]:
+    """Say what must be known before any number is read: defects, and whose decisions were another's."""
+    found = [
+        f"{_trace_named(str(trace))}: a replay is better than what is proven to be possible: a defect."
+        for trace, rows in study.beside_offline().groupby("trace", sort=False)
+        if (rows["kind"] == CONTRADICTED).any()
+    ]
     ended = study.rows[study.rows["status"] == ENDED]
-    stepped_in = ended.groupby(["trace", "policy"])["instead"].sum().to_dict() if len(ended) else {}
-    for row in average.to_dict("records"):
-        if np.isnan(row["value"]):
-            continue
-        said = f"{_trace_named(row['trace'])}, {row['policy']}: {_longer(row['value'], study.reference)}"
-        said += f" ({_evidence(row)})."
-        met = deadlines.get((row["trace"], row["policy"]))
-        if met is not None:
-            said += f" It meets {_fewer(met['value'])} of the deadlines ({_evidence(met)})."
-        instead = stepped_in.get((row["trace"], row["policy"]), 0)
-        if instead:
-            said += f" {instead:,.0f} of its decisions were another's, because it had no plan."
-        gap = of_problem.get((row["trace"], row["policy"]))
-        if gap is not None and not np.isnan(gap["mean"]):
-            said += f" Its decisions are {percent(gap['mean'])} from their optima on average."
-        slope = cost.get(row["policy"], {}).get("slope", np.nan)
-        if not np.isnan(slope):
-            interval = _interval(cost[row["policy"]], lambda value: _signed(value / 100))
-            said += f" 1% of gap goes with {_signed(slope / 100)} of completion time{interval}."
-        found.append(said)
+    if len(ended):
+        stepped_in = ended.groupby(["trace", "policy"], sort=False)["instead"].sum().reset_index()
+        found += [
+            f"{_trace_named(row['trace'])}, {row['policy']}: {row['instead']:,.0f} of its decisions were another's, "
+            "because it had no plan."
+            for row in stepped_in[stepped_in["instead"] > 0].to_dict("records")
+        ]
     return found
 
 
-def _hindsight(study: Replays) -> list[str]:
-    """Say what hindsight could do, in a sentence for each trace."""
+def findings(
+    study: Replays, differences: pd.DataFrame, averages: pd.DataFrame, beside: pd.DataFrame
+) -> list[tuple[str, list[dict[str, Any]]]]:
+    """Return what each trace and measure comes to: a title, and a line for each decision maker.
+
+    The measures are the average completion time, and the deadlines met where there are some.
+    """
     found = []
-    beside = study.beside_offline()
-    for trace, rows in beside.groupby("trace", sort=False):
-        metric = DEADLINES if DEADLINES in set(rows["metric"]) else "average_jct"
-        rows = rows[rows["metric"] == metric]
-        if rows.empty:
-            continue
-        first = rows.iloc[0]
-        name, shown = SHOWN[metric]
-        if first["kind"] == CONTRADICTED:
-            found.append(
-                f"{_trace_named(str(trace))}: a replay is better than what is proven to be possible: a defect."
-            )
-            continue
-        away = ", ".join(f"{row['policy']} {_away(row)}" for row in rows.to_dict("records"))
-        what = "more" if metric == DEADLINES else "less"
-        found.append(
-            f"{_trace_named(str(trace))}: no schedule of these jobs has {what} than {shown(first['bound'])} of {name} "
-            f"({first['kind']}, {first['proof']}): {away}."
-        )
+    for trace in dict.fromkeys(averages["trace"]):
+        for measure, metric in _MAIN.items():
+            means = averages[(averages["trace"] == trace) & (averages["metric"] == metric)]
+            told = differences[(differences["trace"] == trace) & (differences["measure"] == measure)]
+            if means.empty or (metric == DEADLINES and told.empty):
+                continue
+            of = {row["policy"]: row for row in told.to_dict("records")}
+            shown = SHOWN[metric][1]
+            lines = [
+                _finding(row["policy"], shown(row["mean"]), measure, study.reference, of.get(row["policy"]))
+                for row in means.to_dict("records")
+            ]
+            bound = beside[(beside["trace"] == trace) & (beside["metric"] == metric)].head(1).to_dict("records")
+            for row in bound:
+                sign = "" if row["kind"] == OPTIMUM else "≤ " if metric == DEADLINES else "≥ "
+                said = "a defect: a replay is better" if row["kind"] == CONTRADICTED else "no schedule is better"
+                lines.append(_finding(row["kind"], sign + shown(row["bound"]), measure, study.reference, None, said))
+            found.append((f"{_trace_named(trace)}: {measure}", lines))
     return found
+
+
+_MAIN = {"average completion time": "average_jct", "deadlines met": DEADLINES}
+"""Measures that a study of replays is about, and their metrics."""
+
+
+def _main(differences: pd.DataFrame) -> pd.DataFrame:
+    return differences[differences["measure"].isin(list(_MAIN)) & differences["value"].notna()]
+
+
+def _finding(
+    who: str, mean: str, measure: str, reference: str, row: Mapping[Any, Any] | None, said: str = ""
+) -> dict[str, Any]:
+    """Make a line of the table of findings."""
+    known = row is not None and not np.isnan(row["value"])
+    return {
+        "decision maker": who,
+        measure: mean,
+        f"beside {reference}": _beside(row) if row is not None and known else "–",
+        "ties alone make": _ties(row) if row is not None and known else "–",
+        "so": _said(row) if row is not None and known else said or ("the reference" if who == reference else "–"),
+    }
+
+
+def _ties(row: Mapping[Any, Any]) -> str:
+    return "not measured" if np.isnan(row["spread"]) else percent(row["spread"])
+
+
+def _beside(row: Mapping[Any, Any]) -> str:
+    """Write a difference with its interval, which may be so wide that its ends say nothing."""
+    ends = ", very wide" if _is_wide(row) else _interval(row, _signed)
+    return _signed(row["value"]) + ends
+
+
+def _is_wide(row: Mapping[Any, Any]) -> bool:
+    """Return whether an interval holds 0, and is wider than the whole that it is a part of."""
+    return bool(row["low"] <= 0 <= row["high"] and row["high"] - row["low"] > WIDE)
+
+
+def _said(row: Mapping[Any, Any]) -> str:
+    """Write the verdict on a difference in a word or two."""
+    if row["verdict"] != "effect":
+        return _VERDICTS[row["verdict"]]
+    more, less = _WAYS.get(row["measure"], ("longer", "shorter"))
+    return more if row["value"] > 0 else less
+
+
+WIDE = 1.0
+"""Width of an interval around 0 whose ends say nothing: as much as all of the reference's."""
+
+_VERDICTS = {
+    "none": "no difference",
+    "luck": "not told apart: ties make as much",
+    "open": "not told apart",
+    "one run": "one run: nothing follows",
+    "few": "too few runs to tell",
+    "effect": "an effect",
+}
+_WAYS = {"deadlines met": ("more", "fewer")}
 
 
 def _away(row: Mapping[Any, Any]) -> str:
@@ -168,32 +231,6 @@ def _offline(rows: pd.DataFrame, trace: str) -> Table:
         lines.append([name, first["kind"], shown(first["bound"]), first["proof"], *away])
     name = f"Beside what hindsight could do, {trace}"
     return Table.of(name, lines, [*header, *policies], ("what", "kind", "proof"))
-
-
-def _longer(value: float, reference: str) -> str:
-    if value == 0:
-        return f"jobs take as long as under {reference}, on average"
-    return f"jobs take {percent(abs(value))} {'longer' if value > 0 else 'less'} than under {reference}, on average"
-
-
-def _fewer(share: float) -> str:
-    return "as many" if share == 0 else f"{percent(abs(share))} {'more' if share > 0 else 'fewer'}"
-
-
-def _evidence(row: Mapping[Any, Any]) -> str:
-    said = [] if np.isnan(row["low"]) else [f"interval {_signed(row['low'])} to {_signed(row['high'])}"]
-    if not np.isnan(row["spread"]):
-        said.append(f"tie-breaks alone make {percent(row['spread'])}")
-    return "; ".join([*said, _VERDICTS[row["verdict"]]])
-
-
-_VERDICTS = {
-    "none": "no difference",
-    "luck": "no more than luck",
-    "open": "open: the interval holds 0",
-    "one run": "one run, of which nothing general follows",
-    "effect": "an effect",
-}
 
 
 def _signed(value: float) -> str:
@@ -262,6 +299,8 @@ def _differences(rows: pd.DataFrame, trace: str) -> Table:
 
     def interval(row: Mapping[Any, Any]) -> str:
         shown = _signed_span if of_seconds(row) else _signed
+        if not of_seconds(row) and _is_wide(row):
+            return "very wide"
         return "–" if np.isnan(row["low"]) else f"{shown(row['low'])} to {shown(row['high'])}"
 
     def spread(row: Mapping[Any, Any]) -> Cell:
@@ -272,9 +311,9 @@ def _differences(rows: pd.DataFrame, trace: str) -> Table:
         "decision maker": "policy",
         "what": lambda row: row["measure"].removesuffix(", s") + (", difference" if of_seconds(row) else ""),
         "difference": value,
-        f"{LEVEL:.0%} interval": interval,
+        "interval": interval,
         "spread over tie-breaks": spread,
-        "so it is": lambda row: _VERDICTS[row["verdict"]],
+        "so it is": _said,
         "jobs": lambda row: f"{row['jobs']:,}",
         "left out": "left_out",
         "runs": "runs",
@@ -311,20 +350,30 @@ def _gaps(rows: pd.DataFrame, trace: str) -> Table:
 
 
 def _costs(costs: pd.DataFrame) -> Table:
+    def slope(row: Mapping[Any, Any]) -> Cell:
+        return Cell(_signed(row["slope"] / 100) if row["verdict"] == "effect" else "–", row["slope"])
+
     def interval(row: Mapping[Any, Any]) -> str:
-        return "–" if np.isnan(row["low"]) else f"{_signed(row['low'] / 100)} to {_signed(row['high'] / 100)}"
+        if np.isnan(row["low"]):
+            return "–"
+        # In completion time for 1 % of gap.
+        low, high = row["low"] / 100, row["high"] / 100
+        return "very wide" if high - low > WIDE / 10 else f"{_signed(low)} to {_signed(high)}"
 
     columns: dict[str, Any] = {
         "decision maker": "policy",
         "mean gap": lambda row: Cell(percent(row["gap"]), row["gap"]),
         f"completion time beside {EXACT}": lambda row: Cell(_signed(row["cost"]), row["cost"]),
-        "1% of gap goes with": lambda row: Cell(_signed(row["slope"] / 100), row["slope"]),
+        "1% of gap goes with": slope,
         "interval": interval,
+        "so": lambda row: row["reason"] or _COSTS[row["verdict"]],
         "runs": "runs",
-        "remark": "reason",
     }
     some = costs.to_dict("records") if costs["runs"].any() else []
-    return Table.of("What the gap cost", some, columns, ("decision maker", "remark"))
+    return Table.of("What the gap cost", some, columns, ("decision maker", "so"))
+
+
+_COSTS = {**_VERDICTS, "open": "not told apart from nothing", "effect": "a gap goes with time"}
 
 
 def _failures(rows: pd.DataFrame) -> Table:

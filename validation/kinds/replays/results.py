@@ -144,9 +144,11 @@ class Replays:
     def differences(self) -> pd.DataFrame:
         """Compare the decision makers with :attr:`reference`, paired by job, for each trace.
 
-        See :func:`validation.kinds.replays.paired.differences`.
+        All intervals hold together: see :func:`validation.kinds.replays.paired.differences`.
         """
-        return _by_trace(self.jobs, lambda jobs: paired.differences(jobs, self.reference))
+        many = sum(paired.comparisons(jobs, self.reference) for _, jobs in self.jobs.groupby("trace", sort=False))
+        level = paired.corrected(many)
+        return _by_trace(self.jobs, lambda jobs: paired.differences(jobs, self.reference, level=level))
 
     def gaps(self) -> pd.DataFrame:
         """Describe the distribution of the gaps of single decisions, for each trace.

@@ -27,7 +27,7 @@ from instances.schema import nearest, quoted
 from validation.errors import StudyError
 from validation.formatting import difference_range, gap_range, number_range, ratio_range
 from validation.kernel.gaps import beats, gap_interval, gap_to
-from validation.kinds.replays.paired import LEVEL, RESAMPLES, Resamples
+from validation.kinds.replays.paired import RESAMPLES, Resamples, corrected, samples_for, too_few
 from validation.kinds.study.cases import EXACT
 
 if TYPE_CHECKING:
@@ -63,8 +63,6 @@ OF_PAIRS = [
 ]
 """Columns of what is known of all pairs of a comparison."""
 
-BEYOND = 10
-"""Samples of the bootstrap beyond either end of an interval, at least."""
 DRAWS = 20_000_000
 """Numbers drawn for a bootstrap, about a second's work: what would take more has ``RESAMPLES`` samples."""
 
@@ -150,7 +148,7 @@ class Intervals:
 
     def __init__(self, seed: int, comparisons: int = 1) -> None:
         self.seed, self.comparisons = seed, comparisons
-        self.level = 1 - (1 - LEVEL) / comparisons
+        self.level = corrected(comparisons)
         self._of_last: tuple[int, Resamples] | None = None
 
     def __call__(self, values: NDArray[Any]) -> tuple[float, float]:
@@ -165,8 +163,7 @@ class Intervals:
 
         if self._of_last is None or self._of_last[0] != number:
             each = pd.DataFrame({"trace": "", "window": 0, "seed": range(number)})
-            # The farther out the ends are, the more samples it takes to know where.
-            wanted = max(RESAMPLES, min(math.ceil(2 * BEYOND / (1 - self.level)), DRAWS // number))
+            wanted = min(samples_for(self.level), max(RESAMPLES, DRAWS // number))
             self._of_last = number, Resamples(each, seed=self.seed, number=wanted)
         return self._of_last[1]
 
@@ -404,8 +401,7 @@ def _verdict(entry: Mapping[str, Any], sense: str) -> str:
     differ = entry["better"] + entry["worse"]
     if entry["pairs"] and not differ:
         return "same"
-    # So often all of them fall one way where each does so by chance.
-    if 2.0 ** (1 - differ) > 1 - entry["level"]:
+    if too_few(differ, entry["level"]):
         return "few"
     low, high = entry["low"], entry["high"]
     if math.isnan(low) or math.isnan(high):

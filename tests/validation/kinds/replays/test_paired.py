@@ -8,7 +8,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from validation.kinds.replays.paired import Resamples, cost_of_gaps, differences, gap_points, gaps, verdict
+from validation.kinds.replays.paired import (
+    Resamples,
+    comparisons,
+    corrected,
+    cost_of_gaps,
+    differences,
+    gap_points,
+    gaps,
+    verdict,
+)
 
 
 def replay(policy: str, times: list[float], **cell: Any) -> pd.DataFrame:
@@ -178,6 +187,46 @@ def test_an_average_over_tie_breaks_has_a_smaller_spread_the_more_runs_there_are
 )
 def test_verdicts(numbers: tuple[float, float, float, float], expected: str) -> None:
     assert verdict(*numbers) == expected
+    # So few runs that chance alone could make all of them fall one way are no effect.
+    assert verdict(*numbers, few=True) == ("few" if expected == "effect" else expected)
+
+
+def test_an_effect_takes_more_runs_the_more_comparisons_there_are() -> None:
+    """One of twelve intervals that begin just above 0 is no effect; all of them are made to hold together."""
+    rng = np.random.default_rng(3)
+    extra = rng.normal(1.0, 1.0, 12)
+    jobs = pd.concat(
+        replay(policy, [100.0 + extra[seed] * (policy == "greedy")], seed=seed)
+        for seed in range(12)
+        for policy in ("exact", "greedy")
+    )
+    alone, of_twelve = (of(differences(jobs, "exact", level=corrected(many)), "completion time, s") for many in (1, 12))
+    assert (alone["verdict"], of_twelve["verdict"]) == ("effect", "open")
+    assert of_twelve["low"] < alone["low"] < alone["high"] < of_twelve["high"]
+    # Against every sample there is, by the normal law that the mean of so many nearly follows.
+    half = 2.8653 * extra.std() / math.sqrt(12)
+    assert of_twelve["high"] - of_twelve["low"] == pytest.approx(2 * half, rel=0.15)
+
+
+def test_a_few_runs_that_all_fall_one_way_are_no_effect() -> None:
+    def found(runs: int, windows: int = 1) -> str:
+        jobs = pd.concat(
+            replay(policy, [time + run], window=run % windows, seed=run)
+            for run in range(runs)
+            for policy, time in (("exact", 100.0), ("greedy", 110.0))
+        )
+        return str(of(differences(jobs, "exact"), "completion time, s")["verdict"])
+
+    assert [found(runs) for runs in (1, 2, 5, 6)] == ["one run", "few", "few", "effect"]
+    # Seeds of the same windows are no further evidence.
+    assert found(12, windows=2) == "few"
+
+
+def test_comparisons_are_counted() -> None:
+    jobs = pd.concat([replay(name, [10.0, 20.0]) for name in ("exact", "greedy", "other")])
+    assert comparisons(jobs, "exact") == len(differences(jobs, "exact")) == 8
+    assert comparisons(jobs.assign(deadline=15.0, met=True), "exact") == 10
+    assert comparisons(jobs, "nobody") == 0
 
 
 # --- gaps and their cost ---

@@ -22,6 +22,7 @@ from validation.catalogue import entry
 from validation.errors import CatalogueError, ReplayError
 from validation.kernel.gaps import gap_to
 from validation.kernel.store import read_log
+from validation.kinds.replays import report
 from validation.kinds.replays.records import OFFLINE, REPLAYS
 from validation.kinds.replays.report import finish
 from validation.replay import decider, replay, settings
@@ -425,6 +426,59 @@ def test_the_report_is_one_page_that_says_what_was_found(small: Replays) -> None
         assert words in page
     for words in ("Gaps of single decisions", "What the gap cost", "Where these numbers come from"):
         assert words in page
+
+
+def test_the_report_begins_with_a_table_of_what_was_found(small: Replays) -> None:
+    page = finish(small.directory).report.read_text(encoding="utf-8")
+    first = page.index("<table")
+    assert "Average completion time" not in page[:first].partition("<body")[2]
+    ((title, lines),) = report.findings(small, small.differences(), small.averages(), small.beside_offline())
+    assert title == "Jobs drawn at random: average completion time"
+    assert [line["decision maker"] for line in lines][:2] == ["exact", "gandiva"]
+    assert lines[0]["so"] == "the reference"
+    assert lines[-1]["so"] == "no schedule is better"
+    for line in lines:
+        for word in line.values():
+            assert f">{word}</td>" in page[first : page.index("</table>")]
+    (row,) = small.differences().query("measure == 'average completion time'").to_dict("records")
+    assert row["level"] == 1 - 0.05 / len(small.differences())
+    # Nothing is left of the paragraphs that were there, and each finding is one line.
+    assert "tie-breaks alone make" not in page[: page.index("How to read the numbers")]
+    (said,) = report.sentences(small, small.differences(), small.gaps(), small.cost_of_gaps())
+    assert said.startswith("Jobs drawn at random, gandiva: average completion time beside exact ")
+
+
+DIFFERENCE: dict[str, Any] = {"measure": "average completion time", "spread": 0.0, "verdict": "open"}
+
+
+@pytest.mark.parametrize(
+    ("row", "beside", "so"),
+    [
+        ({"value": -0.0156, "low": -0.0549, "high": 6.51}, "−1.56%, very wide", "not told apart"),
+        ({"value": 0.0227, "low": -0.007, "high": 0.046}, "+2.27% (−0.7% to +4.6%)", "not told apart"),
+        ({"value": 0.4, "low": 0.2, "high": 3.0, "verdict": "effect"}, "+40% (+20% to +300%)", "longer"),
+        ({"value": -0.4, "low": -0.5, "high": -0.2, "verdict": "effect"}, "−40% (−50% to −20%)", "shorter"),
+        ({"value": 0.01, "low": 0.005, "high": 0.02, "verdict": "luck"}, "+1% (+0.5% to +2%)", "ties make as much"),
+        ({"value": 0.3, "low": 0.1, "high": 0.4, "verdict": "few"}, "+30% (+10% to +40%)", "too few runs to tell"),
+        ({"value": 0.3, "low": np.nan, "high": np.nan, "verdict": "one run"}, "+30%", "one run: nothing follows"),
+    ],
+)
+def test_a_finding_in_words(row: dict[str, Any], beside: str, so: str) -> None:
+    line = report._finding("greedy", "1 h", "average completion time", "exact", {**DIFFERENCE, **row})
+    assert line["beside exact"] == beside
+    assert line["so"].endswith(so)
+
+
+def test_a_slope_that_says_nothing_is_not_printed_as_one() -> None:
+    """-1.56% of completion time for 1% of gap, from -5.49% to +651%."""
+    known = {"policy": "greedy", "gap": 0.01, "cost": -0.01, "runs": 9, "reason": ""}
+    rows = [
+        {**known, "slope": -1.56, "low": -5.49, "high": 651.0, "verdict": "open"},
+        {**known, "slope": 1.2, "low": 0.8, "high": 1.6, "verdict": "effect"},
+    ]
+    open_, told = report._costs(pd.DataFrame(rows)).rows
+    assert [cell.words for cell in open_][3:6] == ["–", "very wide", "not told apart from nothing"]
+    assert [cell.words for cell in told][3:6] == ["+1.2%", "+0.8% to +1.6%", "a gap goes with time"]
 
 
 def test_names_are_text_on_the_page(tmp_path: Path) -> None:

@@ -341,7 +341,7 @@ def test_the_page_shows_both_versions_and_asks_the_network_for_nothing() -> None
 
 
 def test_the_level_of_the_interval_is_what_is_said() -> None:
-    assert pairs.LEVEL == 0.95
+    assert pairs.corrected(1) == 0.95
 
 
 @pytest.mark.parametrize(
