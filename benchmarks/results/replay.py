@@ -10,7 +10,7 @@ from typing import Any
 from benchmarks.results.kept import Asked
 from benchmarks.results.page import Page, made
 from validation import replay_study
-from validation.kinds.replays.report import sentences
+from validation.kinds.replays.report import findings, remarks
 
 __all__ = ["make", "measured"]
 
@@ -31,23 +31,37 @@ ASKED: dict[str, Any] = {
 def make(asked: Asked) -> Page:
     """Replay, and make the page."""
     kept = asked.once("replay", partial(measured, asked), **ASKED)
-    rows, told = kept.content["rows"], kept.content["sentences"]
+    rows = kept.content["rows"]
     setting = " ".join(f"--setting {name}={value}" for name, value in ASKED["setting"].items())
     policies = " ".join(f"--policy {name}" for name in ASKED["policies"])
     numbers = " ".join(f"--{name} {ASKED[name]}" for name in ("windows", "length", "seeds", "ties"))
     command = f"optgap replay {TRACE.as_posix()} --problem {ASKED['problem']} {policies} {numbers} {setting} -o replays"
     cells = [list(row.values()) for row in rows]
+    found = [
+        (title, list(lines[0]), [list(line.values()) for line in lines]) for title, lines in kept.content["findings"]
+    ]
     averages = kept.content["averages"]
-    return made("replay", [kept], averages, command=command, columns=list(rows[0]), cells=cells, sentences=told)
+    return made(
+        "replay",
+        [kept],
+        averages,
+        command=command,
+        columns=list(rows[0]),
+        cells=cells,
+        findings=found,
+        remarks=kept.content["remarks"],
+    )
 
 
 def measured(asked: Asked) -> dict[str, Any]:
-    """Return the overview of the replays as the terminal shows it, and the sentences below it."""
+    """Return what the replays come to and their overview, as the terminal shows them."""
     study = replay_study(ROOT / TRACE, **ASKED, jobs=asked.jobs, output=asked.folder / "replay", progress=False)
     if study.metadata["failed"]:
         raise RuntimeError(f"{study.directory}: {study.metadata['failed']} replays failed, see {study.report}")
+    found = findings(study, study.differences(), study.averages(), study.beside_offline())
     return {
         "averages": json.loads(study.averages().to_json(orient="records")),
+        "findings": found,
+        "remarks": remarks(study),
         "rows": study.overview().to_dict("records"),
-        "sentences": sentences(study, study.differences(), study.gaps(), study.cost_of_gaps()),
     }
