@@ -61,7 +61,8 @@ def heterogeneity_agnostic(instance: Sharing) -> Allocation:
 
     Progressive filling: the worker time of all jobs rises in proportion to their weights, until a
     job runs all the time or the pools that it can use are full; such jobs stop, the others go on.
-    A job's time is split over its pools by their size, as far as wider jobs leave room there.
+    A job's time is split over its pools by their size; what a pool cannot take, from the lowest pool
+    on, moves by the fewest exchanges to one with room, ties to the lowest pools.
 
     Guarantee: the worker times per weight are the lexicographically greatest of any allocation
     without pairs; none known on throughputs.  Complexity: O(n * p) per level, at most p levels of

@@ -10,8 +10,9 @@ import numpy as np
 from heuristics.gavel import cost as fast
 from instances.gavel import traces
 from instances.gavel.cost import Cost, from_trace, generate
+from instances.gavel.sharing import Allocation
 from validation.catalogue import Heuristic, named
-from validation.kinds.promises import Relabelled, optimum
+from validation.kinds.promises import Holds, Relabelled, optimum
 from validation.problems.gavel.priced import BLIND_TO_SLOS, priced, priced_entry
 from validation.problems.gavel.sharing import BLIND, most_worth_first, of_all_policies, together
 from validation.testing import st
@@ -25,6 +26,14 @@ def strategy(draw: st.DrawFn, *, fields: st.SearchStrategy[dict[str, Any]] | Non
     return Cost(**draw(priced(fields=fields)))
 
 
+def _one_bargain(instance: Cost, plan: Allocation) -> bool:
+    """Return whether the first row and type of most steps for its workers' price runs all the time, alone."""
+    worth = np.where(instance.fits, together(instance) / (instance.row_scale_factors[:, None] * instance.costs), 0.0)
+    only = np.zeros_like(worth)
+    only.ravel()[worth.argmax() : worth.argmax() + 1] = worth.max(initial=0) > 0
+    return bool((plan.time_fractions == only).all())
+
+
 ENTRY = priced_entry(
     title="Time on paid workers, for the most steps per dollar within the SLOs",
     source="Gavel, section 4.2 and Table 1",
@@ -36,6 +45,7 @@ ENTRY = priced_entry(
             infeasible_because=BLIND_TO_SLOS,
             promises=(
                 BLIND,
+                Holds("the best bargain alone runs", _one_bargain),
                 Relabelled(ties=False),
                 optimum(lambda instance: bool(np.isinf(instance.slos).all()), "without SLOs"),
             ),

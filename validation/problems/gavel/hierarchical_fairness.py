@@ -12,8 +12,8 @@ from instances.gavel import traces
 from instances.gavel.hierarchical_fairness import HierarchicalAllocation, HierarchicalFairness, from_trace, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
 from validation.kinds.promises import Holds, Relabelled
-from validation.problems.gavel.peers import SOLVER, maximize, pops
-from validation.problems.gavel.sharing import FINDS_FULL, WIDE, cluster, of_all_policies
+from validation.problems.gavel.peers import MOST_WORTH, SOLVER, maximize, pops, poured
+from validation.problems.gavel.sharing import WIDE, cluster, of_all_policies
 from validation.testing import st
 from validation.testing.arrays import integers, whole_floats
 
@@ -77,9 +77,9 @@ ENTRY = Entry(
             promises=(Relabelled(ties=False), Holds("each entity divides its share of every pool", _divided)),
         ),
         *of_all_policies(fast),
-        Heuristic(fast.approximate_waterfiller, promises=(FINDS_FULL,)),
-        Heuristic(fast.adaptive_waterfiller, promises=(FINDS_FULL,)),
-        Heuristic(geometric_binner, imports=SOLVER),
+        Heuristic(fast.approximate_waterfiller, promises=(poured(1),)),
+        Heuristic(fast.adaptive_waterfiller, promises=(poured(10),)),
+        Heuristic(geometric_binner, imports=SOLVER, promises=(MOST_WORTH,)),
         *pops(),
     ),
     from_trace=from_trace,

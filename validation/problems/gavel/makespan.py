@@ -16,7 +16,7 @@ from instances.gavel.sharing import Allocation
 from validation.catalogue import Entry, Heuristic, Rescaling, named
 from validation.kinds.promises import Holds, NeverWorseThan, Relabelled
 from validation.problems.gavel.peers import pops
-from validation.problems.gavel.sharing import WIDE, cluster, crowded, of_all_policies
+from validation.problems.gavel.sharing import WIDE, cluster, in_mix, of_all_policies
 from validation.testing import st
 from validation.testing.arrays import whole_floats
 
@@ -25,9 +25,9 @@ __all__ = ["ENTRY", "strategy"]
 
 @st.composite
 def strategy(draw: st.DrawFn, *, fields: st.SearchStrategy[dict[str, Any]] | None = None) -> Makespan:
-    """Draw clusters for makespan, jobs with 1 to 60 steps left."""
-    drawn = draw(crowded() | (cluster() if fields is None else fields))
-    return Makespan(**drawn, steps=draw(whole_floats(len(drawn["throughputs"]), 1, 60)))
+    """Draw clusters for makespan, jobs with up to 60 steps left."""
+    drawn = draw(cluster() if fields is None else fields)
+    return Makespan(**drawn, steps=draw(whole_floats(len(drawn["throughputs"]), 0, 60)))
 
 
 def _times(instance: Makespan) -> list[list[float]]:
@@ -88,6 +88,10 @@ def _in_turn(instance: Makespan, plan: Allocation) -> bool:
     return bool(np.allclose(plan.time_fractions * end, had, rtol=1e-9, atol=0))
 
 
+SAME_FINISH = in_mix(
+    "all jobs finish together, as soon as fits",
+    lambda instance, plan, mix: instance.steps / np.maximum((instance.pool_throughputs * mix).sum(axis=1), 1e-300),
+)
 MOST_CHOICES = 5000
 """Choices of types for the jobs among which the best is looked for one by one."""
 
@@ -102,7 +106,7 @@ ENTRY = Entry(
     heuristics=named(
         Heuristic(
             fast.same_finish,
-            promises=(Relabelled(ties=False), NeverWorseThan("isolated"), NeverWorseThan("equal_share")),
+            promises=(SAME_FINISH, Relabelled(ties=False), NeverWorseThan("isolated"), NeverWorseThan("equal_share")),
         ),
         Heuristic(fast.agnostic_fifo, promises=(Holds("jobs in turn run where workers are free first", _in_turn),)),
         Heuristic(

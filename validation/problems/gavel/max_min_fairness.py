@@ -11,8 +11,8 @@ from instances.gavel.max_min_fairness import MaxMinFairness, from_trace, generat
 from instances.gavel.sharing import Allocation
 from validation.catalogue import Entry, Heuristic, Rescaling, named
 from validation.kinds.promises import Ratio, Relabelled
-from validation.problems.gavel.peers import SOLVER, maximize, pops
-from validation.problems.gavel.sharing import FINDS_FULL, WIDE, cluster, crowded, of_all_policies
+from validation.problems.gavel.peers import MOST_WORTH, SOLVER, maximize, pops, poured
+from validation.problems.gavel.sharing import WIDE, cluster, of_all_policies
 from validation.testing import st
 from validation.testing.arrays import whole_floats
 
@@ -22,7 +22,7 @@ __all__ = ["ENTRY", "geometric_binner", "strategy"]
 @st.composite
 def strategy(draw: st.DrawFn, *, fields: st.SearchStrategy[dict[str, Any]] | None = None) -> MaxMinFairness:
     """Draw clusters for max-min fairness, with weights 1 to 4."""
-    drawn = draw(crowded() | (cluster() if fields is None else fields))
+    drawn = draw(cluster() if fields is None else fields)
     return MaxMinFairness(**drawn, weights=draw(whole_floats(len(drawn["throughputs"]), 1, 4)))
 
 
@@ -41,9 +41,9 @@ ENTRY = Entry(
     heuristics=named(
         *of_all_policies(fast),
         Heuristic(fast.multiplicative_weights, promises=(Ratio(1 / 0.95),)),
-        Heuristic(fast.approximate_waterfiller, promises=(FINDS_FULL, Relabelled(ties=False))),
-        Heuristic(fast.adaptive_waterfiller, promises=(FINDS_FULL, Relabelled(ties=False))),
-        Heuristic(geometric_binner, imports=SOLVER),
+        Heuristic(fast.approximate_waterfiller, promises=(poured(1), Relabelled(ties=False))),
+        Heuristic(fast.adaptive_waterfiller, promises=(poured(10), Relabelled(ties=False))),
+        Heuristic(geometric_binner, imports=SOLVER, promises=(MOST_WORTH,)),
         *pops(),
     ),
     from_trace=from_trace,

@@ -44,6 +44,6 @@ def priced(draw: st.DrawFn, *, fields: st.SearchStrategy[dict[str, Any]] | None 
     return {
         **drawn,
         "costs": draw(whole_floats(k, 1, 4)),
-        "steps": draw(whole_floats(n, 1, 60)),
+        "steps": draw(whole_floats(n, 0, 60)),
         "slos": np.where(without, slos, np.inf),
     }

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise, permutations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heuristics.gavel import sharing as fast
 from instances.gavel.sharing import Allocation, Sharing
 from validation.catalogue import Heuristic
-from validation.kinds.promises import BreaksOnly, Holds, Promise, Relabelled
+from validation.kinds.promises import BreaksOnly, Holds, Promise
 from validation.testing import st
 from validation.testing.arrays import integers, quarters, subsets
 
 __all__ = [
     "BLIND",
-    "FINDS_FULL",
     "WIDE",
     "alone",
     "cluster",
-    "crowded",
+    "in_mix",
     "most_worth_first",
     "narrow",
     "of_all_policies",
@@ -33,7 +32,9 @@ __all__ = [
 
 @st.composite
 def cluster(draw: st.DrawFn, *, max_jobs: int = 4, max_types: int = 3, max_workers: int = 4) -> dict[str, Any]:
-    """Draw the fields that all policies share: zero throughputs, wide jobs, shared pools and pairs included."""
+    """Draw the fields that all policies share: zero throughputs, wide jobs, shared pools, pairs and crowds included."""
+    if draw(st.booleans()):
+        return draw(_crowded())
     n = draw(st.integers(1, max_jobs) | st.just(max_jobs))
     k = draw(st.integers(1, max_types) | st.just(max_types))
     p = draw(st.sampled_from((1, k)) | st.integers(1, k))
@@ -65,26 +66,34 @@ def cluster(draw: st.DrawFn, *, max_jobs: int = 4, max_types: int = 3, max_worke
 
 
 @st.composite
-def crowded(draw: st.DrawFn) -> dict[str, Any]:
-    """Draw fields of jobs on two types, of unlike speeds, alone and with partners, that often find too few workers."""
-    n, k = draw(st.integers(4, 6)), 2
-    unlike = draw(st.booleans())
-    # Wide jobs may have to wait for one of the types, while narrow ones could run on the other.
-    num_workers = draw(st.permutations([1, 3]).map(np.array) if unlike else integers(k, 1, 3))
+def _crowded(draw: st.DrawFn) -> dict[str, Any]:
+    """Draw fields of jobs of unlike speeds, alone and with partners, that often find too few workers or none."""
+    kind = draw(st.sampled_from(("alike", "unlike", "any", "any")))
+    n = draw(st.integers(4, 6))
     # Few of what Hypothesis draws have many numbers that differ.
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    throughputs = rng.integers(1, 17, (n, k)) / 4
-    scale_factors = rng.choice([1, 3], n) if unlike else np.ones(n, np.int64)
+    if kind == "any":
+        # Pools of any size, the first with two types, and jobs that run on few types or none.
+        num_workers, pools = rng.choice([0, 1, 2, 3, 4, 8], 3), np.array([0, 1, 2, 0])
+        throughputs = rng.integers(1, 17, (n, 4)) / 4 * (rng.random((n, 4)) < rng.choice([0.5, 0.8]))
+        scale_factors = rng.choice([1, 1, 2, 3], n)
+    else:
+        # Wide jobs may have to wait for one of the types, while narrow ones could run on the other.
+        num_workers = rng.permutation([1, 3]) if kind == "unlike" else rng.integers(1, 4, 2)
+        pools, throughputs = np.arange(2), rng.integers(1, 17, (n, 2)) / 4
+        scale_factors = rng.choice([1, 3], n) if kind == "unlike" else np.ones(n, np.int64)
     possible = [(a, b) for a in range(n) for b in range(a + 1, n) if scale_factors[a] == scale_factors[b]]
     pairs = np.array(possible if draw(st.booleans()) else [], np.int64).reshape(-1, 2)
-    parts = rng.integers(0, 5, (len(pairs), k, 2)) / 4
+    parts = rng.integers(0, 6 if kind == "any" else 5, (len(pairs), len(pools), 2)) / 4
+    alone = np.moveaxis(throughputs[pairs], 1, 2)
     return {
         "throughputs": throughputs,
         "num_workers": num_workers,
-        "pools": np.arange(k),
+        "pools": pools,
         "scale_factors": scale_factors,
         "pairs": pairs,
-        "pair_throughputs": parts * np.moveaxis(throughputs[pairs], 1, 2),
+        # Some run beside another though they do not alone.
+        "pair_throughputs": parts * (np.maximum(alone, 1) if kind == "any" else alone),
     }
 
 
@@ -113,11 +122,11 @@ def of_all_policies(functions: Any, *, infeasible_because: str = "") -> tuple[He
         As of :class:`validation.catalogue.Heuristic`.
     """
     promises: dict[str, tuple[Promise, ...]] = {
-        "isolated": (ANY_NUMBERS,),
-        "equal_share": (ANY_NUMBERS, SAME_TIME, FULL),
-        "heterogeneity_agnostic": (ANY_NUMBERS, BOTTLENECKS, BY_SIZE),
-        "random_packing": (WITHOUT_PAIRS, AT_RANDOM),
-        "matched_packing": (ANY_NUMBERS, WITHOUT_PAIRS, HEAVIEST),
+        "isolated": (ISOLATED,),
+        "equal_share": (SAME_TIME,),
+        "heterogeneity_agnostic": (FAIR,),
+        "random_packing": (AT_RANDOM,),
+        "matched_packing": (HEAVIEST,),
     }
     return tuple(
         Heuristic(
@@ -137,52 +146,90 @@ def _pool_times(instance: Sharing, plan: Allocation) -> Any:
     return times
 
 
-def _same_time(instance: Sharing, plan: Allocation) -> bool:
-    runs = (instance.pool_throughputs * instance.num_workers).any(axis=1)
-    times = plan.time_fractions[: instance.num_jobs].sum(axis=1)[runs]
-    return not len(times) or bool(np.allclose(times, times[0], rtol=1e-9))
+def _isolated(instance: Sharing, plan: Allocation) -> bool:
+    parts = instance.num_workers / np.outer(
+        instance.num_jobs * instance.scale_factors, np.ones(len(instance.num_workers))
+    )
+    return _on_best_types(instance, plan, parts / np.maximum(1, parts.sum(axis=1, keepdims=True)))
 
 
-def _full(instance: Sharing, plan: Allocation) -> bool:
-    """Return whether a pool is full, or the jobs run all the time, where every job runs somewhere."""
-    if not (instance.pool_throughputs * instance.num_workers).any(axis=1).all():
-        return True
-    times = _pool_times(instance, plan)[: instance.num_jobs]
-    used = instance.scale_factors @ times
-    full = (used >= instance.num_workers * (1 - 1e-9)) & (instance.num_workers > 0)
-    return bool(full.any() or (times.sum(axis=1) >= 1 - 1e-9).all())
+def in_mix(statement: str, fractions: Callable[[Any, Any, Any], Any]) -> Holds:
+    """Return the promise that jobs run as long as fits, in some proportion, each on all its pools by their size.
+
+    The proportion is ``fractions(instance, plan, mix)``, with the mix the part of each job's time on each pool.
+    """
+
+    def test(instance: Sharing, plan: Allocation) -> bool:
+        sizes = (instance.pool_throughputs > 0) * instance.num_workers
+        mix = sizes / np.maximum(sizes.sum(axis=1, keepdims=True), 1)
+        wanted = np.where(mix.any(axis=1), fractions(instance, plan, mix), 0.0)
+        held = (instance.scale_factors * wanted) @ mix / np.maximum(instance.num_workers, 1)
+        fullest = max(wanted.max(initial=0), held.max(initial=0))
+        times = (wanted / (fullest or 1))[:, None] * mix
+        return not plan.time_fractions[instance.num_jobs :].any() and _on_best_types(instance, plan, times, rtol=1e-6)
+
+    return Holds(statement, test)
 
 
-def _finds_full(instance: Sharing, plan: Allocation) -> bool:
-    """Return whether each job runs all the time, or finds all pools full on which it makes steps alone."""
-    times = _pool_times(instance, plan)[: instance.num_jobs]
-    full = instance.scale_factors @ times >= instance.num_workers * (1 - 1e-9)
-    waits = times.sum(axis=1) < 1 - 1e-9
-    return bool(full[(instance.pool_throughputs > 0)[waits].any(axis=0)].all())
+def _weights(instance: Sharing) -> NDArray[np.float64]:
+    return np.asarray(getattr(instance, "weights", np.ones(instance.num_jobs)), float)
 
 
-def _bottlenecks(instance: Sharing, plan: Allocation) -> bool:
-    """Return whether each job runs all the time, or finds its pools full of jobs with no more than it by weight."""
-    times = _pool_times(instance, plan)[: instance.num_jobs]
-    usable = instance.pool_throughputs > 0
-    weights = np.asarray(getattr(instance, "weights", np.ones(instance.num_jobs)), float)
-    level = instance.scale_factors * times.sum(axis=1) / weights
-    full = instance.scale_factors @ times >= instance.num_workers * (1 - 1e-6)
-    for job in range(instance.num_jobs):
-        if times[job].sum() >= 1 - 1e-6:
-            continue
-        there = (times[:, usable[job]] > 1e-9).any(axis=1)
-        if not full[usable[job]].all() or (level[there] > level[job] * (1 + 1e-6)).any():
+def _fairly(times: Any, able: Any, widths: Any, weights: Any, workers: Any) -> bool:
+    """Return whether (u, p) times of jobs are those of progressive filling, on the pools on which they are able to run.
+
+    Each runs all the time, or finds its pools full of jobs with no more than it by weight; and its time is divided by
+    the pools' size, but for what is moved away from pools that are too full, by the fewest exchanges.
+    """
+    wanted = widths * times.sum(axis=1)
+    level = wanted / weights
+    full = widths @ times >= workers * (1 - 1e-6)
+    for one in np.flatnonzero(able.any(axis=1)):
+        there = (times[:, able[one]] > 1e-9).any(axis=1)
+        waits = times[one].sum() < 1 - 1e-6
+        if waits and (not full[able[one]].all() or (level[there] > level[one] * (1 + 1e-6)).any()):
             return False
-    return True
+    if wanted.sum() > workers.sum() * (1 + 1e-6):
+        return False
+    # All that can use the same pools move together.
+    kinds, kind = np.unique(able, axis=0, return_inverse=True)
+    flow, tiny = kinds * workers.astype(float), 1e-9 * float(workers.sum())
+    flow *= (np.bincount(kind.ravel(), wanted, len(kinds)) / np.maximum(flow.sum(axis=1), 1e-300))[:, None]
+    for source in range(len(workers)):
+        while flow[:, source].sum() - workers[source] > tiny:
+            ways: dict[int, list[tuple[int, int, int]]] = {source: []}
+            queue = [source]
+            for pool in queue:
+                for group in np.flatnonzero(flow[:, pool] > tiny).tolist():
+                    for other in np.flatnonzero(kinds[group]).tolist():
+                        if other not in ways:
+                            ways[other] = [*ways[pool], (group, pool, other)]
+                            queue.append(other)
+            room = workers - flow.sum(axis=0)
+            end = next((pool for pool in queue if room[pool] > tiny), None)
+            if end is None:
+                return False
+            moved = min(-room[source], room[end], *(flow[group, start] for group, start, _ in ways[end]))
+            for group, start, stop in ways[end]:
+                flow[group, start] -= moved
+                flow[group, stop] += moved
+    parts = (flow / np.maximum(flow.sum(axis=1, keepdims=True), 1e-300))[kind.ravel()]
+    return bool(np.allclose(times, parts * times.sum(axis=1, keepdims=True), rtol=1e-5, atol=1e-7))
 
 
-def _by_size(instance: Sharing, plan: Allocation) -> bool:
-    """Return whether, where no pool is full, each job divides its time over the pools that it can use by their size."""
-    times = _pool_times(instance, plan)[: instance.num_jobs]
-    if (instance.scale_factors @ times >= instance.num_workers * (1 - 1e-6))[instance.num_workers > 0].any():
-        return True
-    return _divided(instance, times, instance.pool_throughputs > 0)
+def _on_best_types(instance: Sharing, plan: Allocation, times: Any, rtol: float = 1e-9) -> bool:
+    """Return whether jobs alone spend these (n, p) times on the type of each pool where they are fastest."""
+    rows = plan.time_fractions[: instance.num_jobs]
+    return bool(np.allclose(rows, instance.on_best_placement(times).time_fractions[: len(rows)], rtol=rtol))
+
+
+def _fair(instance: Sharing, plan: Allocation) -> bool:
+    """Return whether all jobs share as in progressive filling, alone."""
+    times, able = _pool_times(instance, plan), instance.pool_throughputs > 0
+    alone = times[: instance.num_jobs]
+    if times[instance.num_jobs :].any() or alone[~able].any() or not _on_best_types(instance, plan, alone):
+        return False
+    return _fairly(alone, able, instance.scale_factors, _weights(instance), instance.num_workers)
 
 
 def _gains(instance: Sharing) -> NDArray[np.float64]:
@@ -229,32 +276,20 @@ def _served(instance: Sharing, plan: Allocation, kept: Sequence[int]) -> bool:
             or gains[pair, kind] < gains[pair, instance.pools == pool].max()
         ):
             return False
-    times = _pool_times(instance, plan)
-    weights = np.asarray(getattr(instance, "weights", np.ones(n)), float)
-    usable = instance.pool_throughputs > 0
+    times, weights, usable = _pool_times(instance, plan), _weights(instance), instance.pool_throughputs > 0
     free = np.setdiff1d(np.arange(n), instance.pairs[list(kept)].ravel())
     first, second = instance.pairs[list(kept)].T
     if not np.allclose(times[first], times[second], rtol=1e-9, atol=1e-12) or times[first][pays[list(kept)]].any():
         return False
     fractions = np.concatenate([times[free], times[n:][list(kept)] + 2 * times[first]])
     able = np.concatenate([usable[free], pays[list(kept)] | (usable[first] & usable[second])])
-    widths = np.concatenate([instance.scale_factors[free], instance.scale_factors[first]])
-    level = widths * fractions.sum(axis=1) / np.concatenate([weights[free], weights[first] + weights[second]])
-    if (fractions.sum(axis=1) > 1 + 1e-6).any() or fractions[~able].any():
+    if fractions[~able].any() or not _on_best_types(instance, plan, times[:n]):
         return False
-    full = widths @ fractions >= instance.num_workers * (1 - 1e-6)
-    for one in np.flatnonzero(fractions.sum(axis=1) < 1 - 1e-6):
-        there = (fractions[:, able[one]] > 1e-9).any(axis=1)
-        if not full[able[one]].all() or (level[there] > level[one] * (1 + 1e-6)).any():
-            return False
-    return bool(full[instance.num_workers > 0].any()) or _divided(instance, fractions, able)
-
-
-def _divided(instance: Sharing, times: Any, able: Any) -> bool:
-    """Return whether jobs divide their times over the pools that they can use by their size."""
-    sizes = able * instance.num_workers
-    wanted = sizes / np.maximum(sizes.sum(axis=1, keepdims=True), 1) * times.sum(axis=1, keepdims=True)
-    return bool(np.allclose(times, wanted, rtol=1e-6, atol=1e-9))
+    widths = np.concatenate([instance.scale_factors[free], instance.scale_factors[first]])
+    both = np.concatenate([weights[free], weights[first] + weights[second]])
+    return bool((fractions.sum(axis=1) <= 1 + 1e-6).all()) and _fairly(
+        fractions, able, widths, both, instance.num_workers
+    )
 
 
 def _packed_at_random(instance: Sharing, plan: Allocation, rng: np.random.Generator) -> bool:
@@ -280,10 +315,12 @@ def _heaviest_packed(instance: Sharing, plan: Allocation) -> bool:
     most = max(sum(weights[pair] for pair in some) for some in matchings)
     heaviest = [some for some in matchings if sum(weights[pair] for pair in some) >= most - tiny * (1 + len(some))]
     # Weights that differ by rounding alone come in either order.
+    rounded = [round(weight / (tiny or 1)) for weight in weights]
     orders = {
-        tuple(sorted(some, key=lambda pair: (-round(weights[pair] / (tiny or 1)) if rounded else -weights[pair], pair)))
+        order
         for some in heaviest
-        for rounded in (False, True)
+        for order in permutations(some)
+        if all(rounded[one] >= rounded[other] for one, other in pairwise(order))
     }
     return any(_served(instance, plan, kept) for kept in {tuple(_kept(instance, order)) for order in orders})
 
@@ -343,25 +380,13 @@ def together(instance: Sharing) -> Any:
     return np.concatenate([instance.throughputs, instance.pair_throughputs.sum(axis=2)])
 
 
-def _as_without_pairs(instance: Sharing, plan: Allocation) -> bool:
-    """Return whether without pairs the allocation is that of jobs alone."""
-    if instance.num_pairs:
-        return True
-    other = fast.heterogeneity_agnostic(instance)
-    return bool(np.allclose(plan.time_fractions, other.time_fractions, rtol=1e-9, atol=1e-12))
-
-
 MOST_PAIRS = 15
 """For which packing pays, among which the heaviest matching is looked for one by one."""
 
 
 BLIND = BreaksOnly(("slo",))
-ANY_NUMBERS = Relabelled(ties=False)
-SAME_TIME = Holds("all jobs that run somewhere run for the same time", _same_time)
-FULL = Holds("some pool is full, all jobs run all the time, or one runs nowhere", _full)
-FINDS_FULL = Holds("a job that waits finds its pools full", _finds_full)
-BOTTLENECKS = Holds("a job that waits finds its pools full of jobs that have no more by weight", _bottlenecks)
-BY_SIZE = Holds("where no pool is full, time is divided by the pools' sizes", _by_size)
-WITHOUT_PAIRS = Holds("without pairs it is heterogeneity_agnostic", _as_without_pairs)
+ISOLATED = Holds("each job has its part of every pool, up to all the time", _isolated)
+SAME_TIME = in_mix("all jobs run for the same time, as long as fits", lambda instance, plan, mix: np.ones(len(mix)))
+FAIR = Holds("all that wait find their pools full of jobs with no more by weight, divided by the pools' sizes", _fair)
 AT_RANDOM = Holds("pairs are packed in the order of the stream, and served as one job", _packed_at_random, stream=True)
 HEAVIEST = Holds("a heaviest matching is packed, the heaviest first, and served as one job each", _heaviest_packed)

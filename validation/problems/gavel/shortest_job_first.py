@@ -23,9 +23,9 @@ __all__ = ["ENTRY", "strategy"]
 
 @st.composite
 def strategy(draw: st.DrawFn, *, fields: st.SearchStrategy[dict[str, Any]] | None = None) -> ShortestJobFirst:
-    """Draw clusters for shortest job first, jobs with 1 to 60 steps left."""
+    """Draw clusters for shortest job first, jobs with up to 60 steps left."""
     drawn = draw(cluster() if fields is None else fields)
-    return ShortestJobFirst(**drawn, steps=draw(whole_floats(len(drawn["throughputs"]), 1, 60)))
+    return ShortestJobFirst(**drawn, steps=draw(whole_floats(len(drawn["throughputs"]), 0, 60)))
 
 
 def _shortest(instance: ShortestJobFirst) -> list[int]:
