@@ -18,7 +18,8 @@ def proportional(instance: HeterogeneousAllocation) -> SynergyAllocationPlan:
 
     Jobs choose in order of GPUs, most first, ties to the lowest index; a job takes, of the types
     with enough free GPUs, the one where its fastest configuration at or below its share has the
-    greatest throughput.
+    greatest throughput; first of those where that is fair.  One without such a configuration
+    takes its first.
 
     Guarantee: fair and within the CPUs and memory under the default fair throughputs, if every job
     has a configuration within its share of each type; within the GPUs unless a job finds no type

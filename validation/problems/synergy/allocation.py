@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from heuristics.synergy import allocation as fast
 from instances.synergy.allocation import SynergyAllocation, SynergyAllocationPlan, from_trace, generate
 from validation.catalogue import Heuristic, named
 from validation.kinds.promises import BreaksOnly, Holds, NeverWorseThan, Relabelled
-from validation.problems.synergy.sensitivity import fair_by_default, jobs, sensitive_entry
+from validation.problems.synergy.sensitivity import fair_by_default, jobs, sensitive_entry, upgraded
 from validation.testing import st
 
 __all__ = ["ENTRY", "strategy"]
@@ -22,50 +25,35 @@ OWED_MORE = "jobs can be owed more throughput than their share gives them"
 FEASIBLE = BreaksOnly((), fair_by_default, "where no job is owed more than its share gives it")
 
 
-def _fastest_within_share(instance: SynergyAllocation, plan: SynergyAllocationPlan) -> bool:
-    """Return whether no job has a faster configuration within its share, where none is owed more."""
-    if not fair_by_default(instance):
-        return True
-    for table, share, choice in zip(instance.configs, instance.shares, plan.choices, strict=True):
-        inside = (table[:, :2] <= share * (1 + 1e-9)).all(axis=1)
-        if not inside[choice] or table[inside, 2].max() > table[choice, 2]:
-            return False
-    return True
+def _least(instance: SynergyAllocation, job: int) -> int:
+    """Return what needs least of the cluster: of what is fair within the job's share, else fair, else all there is."""
+    table, fair = instance.configs[job], instance.usable_configs[job]
+    inside = fair & (table[:, :2] <= instance.shares[job] * (1 + 1e-9)).all(axis=1)
+    cost = (table[:, :2] / _sizes(instance)).sum(axis=1)
+    return int(min(np.flatnonzero(inside if inside.any() else fair | ~fair.any()), key=lambda one: (cost[one], one)))
 
 
-def _share_or_cheapest(instance: SynergyAllocation, plan: SynergyAllocationPlan) -> bool:
-    """Return whether jobs have what their share gives or, where that is too slow, what needs least of the cluster."""
-    needs = [amount or 1.0 for amount in instance.capacity]
-    for job, (own, choice) in enumerate(
-        zip(instance.proportional_choices.tolist(), plan.choices.tolist(), strict=True)
-    ):
-        table, fair = instance.configs[job], [one for one, enough in enumerate(instance.usable_configs[job]) if enough]
-        if own in fair:
-            if choice != own:
-                return False
-            continue
-        inside = [one for one in fair if (table[one, :2] <= instance.shares[job] * (1 + 1e-9)).all()]
-        cost = [
-            sum(amount / all_of_it for amount, all_of_it in zip(row, needs, strict=False)) for row in table.tolist()
-        ]
-        allowed = inside or fair or list(range(len(table)))
-        if choice not in allowed or cost[choice] > min(cost[one] for one in allowed) * (1 + 1e-9):
-            return False
-    return True
+def _sizes(instance: SynergyAllocation) -> NDArray[np.float64]:
+    return np.array([amount or 1.0 for amount in instance.capacity])
 
 
-def _no_upgrade_fits(instance: SynergyAllocation, plan: SynergyAllocationPlan) -> bool:
-    """Return whether there is nothing left for a faster configuration of any job."""
-    left = instance.capacity - instance.chosen(plan.choices)[:, :2].sum(axis=0)
-    if (left < 0).any():
-        return True
-    # Numbers of few binary digits add up exactly.
-    most = left if all((table * 64 % 1 == 0).all() for table in instance.configs) else left * (1 - 1e-9)
-    for table, allowed, choice in zip(instance.configs, instance.allowed_configs, plan.choices, strict=True):
-        faster = table[(table[:, 2] > table[choice, 2]) & allowed]
-        if (faster[:, :2] - table[choice, :2] <= most).all(axis=1).any():
-            return False
-    return True
+def _share_or_least(instance: SynergyAllocation, plan: SynergyAllocationPlan) -> bool:
+    """Return whether jobs have what their share gives or, where that is too slow, what needs least."""
+    wanted = [
+        own if own >= 0 and instance.usable_configs[job][own] else _least(instance, job)
+        for job, own in enumerate(instance.proportional_choices.tolist())
+    ]
+    return np.array_equal(plan.choices, wanted)
+
+
+def _least_upgraded(instance: SynergyAllocation, plan: SynergyAllocationPlan) -> bool:
+    """Return whether jobs begin with what needs least, and upgrades follow that add most for their resources."""
+    n = instance.num_jobs
+    least = [_least(instance, job) for job in range(n)]
+    room = np.array(instance.capacity) * (1 + 1e-12) - instance.chosen(np.array(least, np.int64))[:, :2].sum(axis=0)
+    sizes = np.tile(_sizes(instance), (n, 1))
+    wanted = upgraded(least, instance, instance.undominated, np.ones((n, 1)), sizes, room[None])
+    return np.array_equal(plan.choices, wanted)
 
 
 ENTRY = sensitive_entry(
@@ -81,8 +69,7 @@ ENTRY = sensitive_entry(
             promises=(
                 FEASIBLE,
                 Relabelled(),
-                Holds("each job is as fast as its share lets it", _fastest_within_share),
-                Holds("a job that its share makes too slow has what needs least", _share_or_cheapest),
+                Holds("jobs have their share or, where that is too slow, what needs least", _share_or_least),
             ),
         ),
         Heuristic(
@@ -91,7 +78,7 @@ ENTRY = sensitive_entry(
             promises=(
                 FEASIBLE,
                 NeverWorseThan("proportional", fair_by_default, "where no job is owed more than its share gives it"),
-                Holds("no upgrade of a job fits any more", _no_upgrade_fits),
+                Holds("what needs least is upgraded where that adds most for its resources", _least_upgraded),
             ),
         ),
     ),

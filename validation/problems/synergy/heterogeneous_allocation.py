@@ -62,53 +62,40 @@ def _one_type(instance: HeterogeneousAllocation) -> bool:
     return owed and bool(instance.gpu_demands.sum() <= instance.num_gpus)
 
 
-def _fastest_within_share(instance: HeterogeneousAllocation, plan: SynergyAllocationPlan) -> bool:
-    """Return whether no job with a configuration within its share has a faster one within that share of its type."""
-    for job, choice in enumerate(plan.choices.tolist()):
-        kinds = instance.config_types[job]
-        best = instance.proportional_choices[job]
-        if (best >= 0).any() and choice != best[kinds[choice]]:
-            return False
-    return True
+def _largest_first(instance: HeterogeneousAllocation) -> list[int]:
+    """Return jobs' shares, most GPUs first, where they are fastest, of the types with enough left; fair ones first.
 
-
-def _no_upgrade_fits(instance: HeterogeneousAllocation, plan: SynergyAllocationPlan) -> bool:
-    """Return whether there is nothing left for a faster configuration of any job on its type."""
-    left = instance.capacity[:, :2].astype(float)
-    chosen = [
-        (table[c], kinds[c])
-        for table, kinds, c in zip(instance.configs, instance.config_types, plan.choices, strict=True)
-    ]
-    for config, kind in chosen:
-        left[kind] -= config[:2]
-    if (left < 0).any():
-        return True
-    for job, (config, kind) in enumerate(chosen):
-        table, kinds = instance.configs[job], instance.config_types[job]
-        faster = table[(table[:, 2] > config[2]) & (kinds == kind) & instance.allowed_configs[job]]
-        if (faster[:, :2] - config[:2] <= left[kind] * (1 - 1e-9)).all(axis=1).any():
-            return False
-    return True
-
-
-def _largest_first(instance: HeterogeneousAllocation, plan: SynergyAllocationPlan) -> bool:
-    """Return whether jobs, most GPUs first, are where their share makes them fastest, of the types with enough left.
-
-    One that finds no such type is where most are left.  Up to the first that is owed more than its shares give it.
+    One that finds no such type is where most are left, and one without a share has its first configuration.
     """
-    free = instance.capacity[:, 2].tolist()
+    free, choices = instance.capacity[:, 2].tolist(), [0] * instance.num_jobs
     for gpus, job in sorted((-int(gpus), job) for job, gpus in enumerate(instance.gpu_demands)):
-        best = instance.proportional_choices[job]
-        room = [kind for kind, left in enumerate(free) if left >= -gpus]
-        if not all(choice >= 0 and instance.usable_configs[job][choice] for choice in best):
-            return True
-        choice = plan.choices[job]
-        if not room and free[instance.config_types[job][choice]] < max(free):
-            return False
-        if room and instance.configs[job][choice, 2] != max(instance.configs[job][best[kind], 2] for kind in room):
-            return False
-        free[instance.config_types[job][choice]] += gpus
-    return True
+        best = instance.proportional_choices[job].tolist()
+        known = [kind for kind, choice in enumerate(best) if choice >= 0]
+        room = [kind for kind in known if free[kind] >= -gpus]
+        fair = [kind for kind in room if instance.usable_configs[job][best[kind]]]
+        if room:
+            kind = max(fair or room, key=lambda kind: float(instance.configs[job][best[kind], 2]))
+        else:
+            kind = max(known or range(len(free)), key=lambda kind: free[kind])
+        choices[job] = max(0, best[kind])
+        free[instance.config_types[job][choices[job]]] += gpus
+    return choices
+
+
+def _upgraded(instance: HeterogeneousAllocation, plan: SynergyAllocationPlan) -> bool:
+    """Return whether shares are upgraded on their types, where that adds most for its resources."""
+    choices = _largest_first(instance)
+    kinds = np.array([own[choice] for own, choice in zip(instance.config_types, choices, strict=True)], np.int64)
+    room = instance.capacity[:, :2] * (1 + 1e-12)
+    for job, choice in enumerate(choices):
+        room[kinds[job]] -= instance.configs[job][choice, :2]
+    allowed = [
+        rows[own[rows] == kind]
+        for rows, own, kind in zip(instance.undominated, instance.config_types, kinds, strict=True)
+    ]
+    sizes = np.where(instance.capacity > 0, instance.capacity, 1.0)[kinds, :2]
+    upgraded = sensitivity.upgraded(choices, instance, allowed, np.eye(len(room))[kinds], sizes, room)
+    return np.array_equal(plan.choices, upgraded)
 
 
 ROOM = BreaksOnly((), _one_type, "with one machine type and no job owed more than its share gives it")
@@ -126,8 +113,10 @@ ENTRY = sensitivity.sensitive_entry(
             infeasible_because=NO_TYPE_LEFT,
             promises=(
                 ROOM,
-                Holds("each job is as fast as its share of its type lets it", _fastest_within_share),
-                Holds("each job, most GPUs first, is where its share makes it fastest", _largest_first),
+                Holds(
+                    "each job, most GPUs first, is where its share makes it fastest",
+                    lambda instance, plan: plan.choices.tolist() == _largest_first(instance),
+                ),
             ),
         ),
         Heuristic(
@@ -136,7 +125,7 @@ ENTRY = sensitivity.sensitive_entry(
             promises=(
                 ROOM,
                 NeverWorseThan("proportional"),
-                Holds("no upgrade of a job on its type fits any more", _no_upgrade_fits),
+                Holds("shares are upgraded where that adds most for its resources", _upgraded),
             ),
         ),
     ),

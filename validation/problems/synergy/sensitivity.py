@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -16,7 +17,7 @@ from validation.testing.arrays import quarters, whole_floats
 
 MOST_JOBS = 12
 
-__all__ = ["configs", "fair_by_default", "fair_throughputs", "gpu_demands", "jobs", "sensitive_entry"]
+__all__ = ["configs", "fair_by_default", "fair_throughputs", "gpu_demands", "jobs", "sensitive_entry", "upgraded"]
 
 sensitive_entry = partial(
     Entry,
@@ -87,3 +88,30 @@ def fair_by_default(instance: SensitiveJobs[Any]) -> bool:
     """Return whether each job has a configuration within its share, and is owed no more than its fastest there."""
     choices = instance.proportional_choices
     return bool((choices >= 0).all() and (instance.fair_throughputs <= instance.chosen(choices)[:, 2]).all())
+
+
+def upgraded(
+    choices: Sequence[int], instance: Any, allowed: Sequence[Any], parts: Any, sizes: Any, room: Any
+) -> list[int]:
+    """Return choices after each upgrade in turn that adds the most throughput for its resources, of those that fit.
+
+    Each job has ``parts`` (n, m) of its resources in each of m places, which have ``room`` (m, 2) left, and counts
+    resources in ``sizes`` (n, 2).  Of several upgrades the lowest job's lowest is taken.
+    """
+    choices, room = list(choices), room.copy()
+    while True:
+        ways = []
+        for job, now in enumerate(choices):
+            if now < 0:
+                continue
+            here, table = parts[job] > 0, instance.configs[job]
+            more = table[allowed[job]] - table[now]
+            fits = (parts[job, here, None, None] * more[:, :2] <= room[here, None]).all(axis=(0, 2))
+            for one in np.flatnonzero(fits & (more[:, 2] > 0)):
+                cost = float((more[one, :2] / sizes[job]).sum())
+                ways.append((-float(more[one, 2]) / cost if cost > 0 else -np.inf, job, int(allowed[job][one])))
+        if not ways:
+            return choices
+        _, job, config = min(ways)
+        room -= parts[job][:, None] * (instance.configs[job][config] - instance.configs[job][choices[job]])[:2]
+        choices[job] = config
