@@ -23,24 +23,29 @@ EPOCH = 1_700_000_000
 
 @st.composite
 def strategy(draw: st.DrawFn, *, max_jobs: int = 3, max_gpus: int = 4, max_work: int = 12) -> ElasticSharing:
-    """Draw jobs of any curves, concave, rigid, flat or bent upwards, that arrive together or one after another."""
-    n = draw(st.integers(1, max_jobs))
-    num_gpus = draw(counts(1, max_gpus))
+    """Draw jobs of any curves, concave, rigid, flat or bent upwards, that arrive together or one after another.
+
+    In some draws they have to take turns.
+    """
+    turns = draw(st.sampled_from((False, False, True)))
+    n = max_jobs if turns else draw(st.integers(1, max_jobs))
+    num_gpus = draw(st.integers(1, 2) if turns else counts(1, max_gpus))
+    work = draw(whole_floats(n, 0, max_work))
     steps = draw(integers((n, num_gpus), 0, 4))
     if draw(st.booleans()):
         steps = np.sort(steps, axis=1)[:, ::-1]
     table = np.concatenate([np.zeros((n, 1)), np.cumsum(steps, axis=1)], axis=1)
-    # A job that nothing makes run gets one iteration/s on all GPUs.
-    table[:, -1] = np.maximum(table[:, -1], 1)
+    # A job that nothing makes run gets one iteration/s on all GPUs, but for some that are done.
+    table[:, -1] = np.maximum(table[:, -1], (work > 0) | draw(st.booleans()))
     held = draw(st.just(np.zeros(n, np.int64)) | integers(n, 0, num_gpus))
     return ElasticSharing(
         num_gpus=num_gpus,
-        work=draw(whole_floats(n, 0, max_work)),
+        work=work,
         throughputs=table,
         arrivals=draw(st.just(np.zeros(n)) | whole_floats(n, 0, max_work) | whole_floats(n, EPOCH, EPOCH + max_work)),
-        reallocation=draw(st.sampled_from(("at_completions", "any_time"))),
+        reallocation="any_time" if turns else draw(st.sampled_from(("at_completions", "any_time"))),
         requests=draw(integers(n, 0, num_gpus)),
-        quantum=float(draw(st.integers(1, max_work))),
+        quantum=draw(st.sampled_from((0.75, 2.0, 3.0))) if turns else float(draw(st.integers(1, max_work))),
         attained=draw(st.just(np.zeros(n)) | whole_floats(n, 0, max_work)),
         # No more than there are.
         held=np.diff(np.minimum(np.cumsum(held), num_gpus), prepend=0),
@@ -120,7 +125,7 @@ ENTRY = Entry(
     sizes=(2, 3, 4),
     heuristics=named(
         Heuristic(fast.afs_l, promises=(ALONE, BUSY, follows(rules.afs_l))),
-        Heuristic(fast.afs_p, promises=(ALONE, BUSY_FROM_ONE, may_follow(rules.afs_p(), rules.units))),
+        Heuristic(fast.afs_p, promises=(ALONE, BUSY_FROM_ONE, rules.afs_p())),
         Heuristic(
             fast.afs_s,
             promises=(
@@ -132,7 +137,7 @@ ENTRY = Entry(
         ),
         Heuristic(
             fast.afs_p_measuring,
-            promises=(ALONE, BUSY_FROM_ONE, may_follow(rules.afs_p(knowing=False), rules.units)),
+            promises=(ALONE, BUSY_FROM_ONE, rules.afs_p(knowing=False)),
         ),
         Heuristic(
             fast.two_job_rule,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -26,7 +27,8 @@ def strategy(draw: st.DrawFn, *, max_jobs: int = 4, max_machines: int = 3, max_e
     regulated = []
     for _ in range(n):
         sizes = regulated_shares(m, gpus_per_machine)
-        regulated.append(draw(st.sampled_from(sizes[sizes <= left].tolist())))
+        # Some are too many in all.
+        regulated.append(draw(st.sampled_from(sizes[sizes <= max(left, 1)].tolist())))
         left -= regulated[-1]
     previous = np.zeros((n, m), np.int64)
     for machine in range(m):
@@ -39,30 +41,22 @@ def strategy(draw: st.DrawFn, *, max_jobs: int = 4, max_machines: int = 3, max_e
     )
 
 
-def _largest_first(instance: GpuPlacement, plan: GpuPlacementPlan) -> bool:
-    """Return whether the lowest job of the largest share keeps as many GPUs as any placement lets it."""
-    job = int(instance.regulated.argmax())
-    if not instance.regulated[job]:
-        return True
-    machines = -(-int(instance.regulated[job]) // instance.gpus_per_machine)
-    block = int(instance.regulated[job]) // machines
-    possible = np.sort(np.minimum(instance.previous[job], block))[::-1][:machines].sum()
-    return bool(np.minimum(instance.previous[job], plan.gpus[job]).sum() == possible)
+def _largest_first(*, in_place: bool) -> Callable[[GpuPlacement, GpuPlacementPlan], bool]:
+    """Return the test that each job, in order of size, has the lowest machines with room; first where it keeps most."""
 
+    def test(instance: GpuPlacement, plan: GpuPlacementPlan) -> bool:
+        free = [instance.gpus_per_machine] * instance.num_machines
+        held = np.zeros_like(plan.gpus)
+        for share, job in sorted((-int(share), job) for job, share in enumerate(instance.regulated)):
+            block = min(-share, instance.gpus_per_machine)
+            kept = np.minimum(instance.previous[job], block).tolist() if in_place else [0] * len(free)
+            for machine in sorted(range(len(free)), key=lambda machine: -kept[machine]):
+                if block and held[job].sum() < -share and free[machine] >= block:
+                    held[job, machine] = block
+                    free[machine] -= block
+        return bool((plan.gpus == held).all() and instance.regulated.sum() <= instance.num_gpus)
 
-def _on_the_first(instance: GpuPlacement, plan: GpuPlacementPlan) -> bool:
-    """Return whether each job has the lowest machines that those before it, in order of size, have left room on."""
-    free = [instance.gpus_per_machine] * instance.num_machines
-    for share, job in sorted((-int(share), job) for job, share in enumerate(instance.regulated)):
-        block = min(-share, instance.gpus_per_machine)
-        needed = -share
-        for machine in range(instance.num_machines):
-            part = block if block and needed > 0 and free[machine] >= block else 0
-            if plan.gpus[job, machine] != part:
-                return False
-            needed -= part
-            free[machine] -= part
-    return True
+    return test
 
 
 ENTRY = Entry(
@@ -76,13 +70,15 @@ ENTRY = Entry(
     heuristics=named(
         Heuristic(
             fast.first_fit_decreasing,
-            promises=(Holds("jobs from the largest on have the first machines with room", _on_the_first),),
+            promises=(
+                Holds("jobs from the largest on have the first machines with room", _largest_first(in_place=False)),
+            ),
         ),
         Heuristic(
             fast.first_fit_decreasing_in_place,
             promises=(
                 optimum(lambda instance: instance.num_jobs == 1, "with one job"),
-                Holds("the largest job keeps as many of its GPUs as it can", _largest_first),
+                Holds("jobs from the largest on have the machines where they keep most", _largest_first(in_place=True)),
             ),
         ),
     ),

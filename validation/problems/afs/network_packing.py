@@ -17,11 +17,12 @@ __all__ = ["ENTRY", "strategy"]
 
 @st.composite
 def strategy(draw: st.DrawFn, *, max_jobs: int = 5, max_machines: int = 3, max_exponent: int = 3) -> NetworkPacking:
-    """Draw any division of all GPUs among the jobs, with and without the guarantee."""
+    """Draw any division of all GPUs, or of more than there are, among the jobs, with and without the guarantee."""
     n = draw(st.integers(1, max_jobs))
     num_machines = draw(st.integers(1, max_machines))
     gpus_per_machine = 2 ** draw(st.integers(0, max_exponent))
     total = num_machines * gpus_per_machine
+    total = draw(st.sampled_from((total, total, total, total + 1)))
     cuts = sorted(draw(st.lists(st.integers(0, total), min_size=n - 1, max_size=n - 1)))
     return NetworkPacking(
         shares=np.diff([0, *cuts, total]),
@@ -36,7 +37,10 @@ Step = tuple[int, int, int]
 
 
 def _grown(choose: Callable[[list[Step]], Step]) -> Callable[[NetworkPacking, NetworkPackingPlan], bool]:
-    """Return the test that shares are the floors, of which ``choose`` picks one after another among those that fit."""
+    """Return the test that shares are the floors, of which ``choose`` picks one after another among those that fit.
+
+    There is no plan where more is wanted than there is.
+    """
 
     def test(instance: NetworkPacking, plan: NetworkPackingPlan) -> bool:
         wanted = instance.shares.tolist()
@@ -47,7 +51,7 @@ def _grown(choose: Callable[[list[Step]], Step]) -> Callable[[NetworkPacking, Ne
             ]
             chosen = choose([step for step in steps if 0 < step[2] <= left])
             shares[steps.index(chosen)] += chosen[2]
-        return bool(plan.regulated.tolist() == shares)
+        return bool(plan.regulated.tolist() == shares and sum(wanted) <= instance.num_gpus)
 
     return test
 

@@ -222,45 +222,59 @@ def counters_then(rule: Rule) -> Rule:
     return both
 
 
-def afs_p(*, knowing: bool = True) -> Allowed:
-    """Return whether shares can come of the counters and then, for who knows throughputs, of AFS-P's scan."""
+def afs_p(*, knowing: bool = True) -> Holds:
+    """Return the promise that shares come of the counters and then of AFS-P's scan, with the coins of the stream.
 
-    def allowed(instance: ElasticSharing, state: State, shares: list[int]) -> bool:
-        first = _in_line(instance, state)
-        jobs = state.active.tolist()
-        if not all(first[job] for job in jobs):
-            return shares == first
-        if any(share < least for share, least in zip(shares, first, strict=True)):
-            return False
-        return not knowing or _scanned(instance.throughputs.tolist(), jobs, first, shares)
+    Who does not know throughputs takes them for linear beyond what a job has held, at first up to a fair share.
+    """
 
-    return allowed
+    def test(instance: ElasticSharing, plan: Schedule, rng: np.random.Generator) -> bool:
+        curves, low, all_gpus = instance.throughputs.tolist(), instance.min_shares.tolist(), instance.num_gpus
+        known = [all_gpus if knowing else 0] * instance.num_jobs
+
+        def curve(job: int) -> list[float]:
+            last = max(known[job], low[job], 1)
+            return [
+                speed if gpus <= last else curves[job][last] * gpus / last for gpus, speed in enumerate(curves[job])
+            ]
+
+        def policy(state: State) -> IntArray:
+            nonlocal known
+            shares, jobs, learnt = _in_line(instance, state), state.active.tolist(), True
+            first = shares
+            most = {job: all_gpus if known[job] else max(all_gpus // len(jobs), low[job]) for job in jobs}
+            while learnt and all(first[job] for job in jobs):
+                shares = _scanned([*map(curve, range(len(curves)))], first, most, rng)
+                learnt = any(share > least for share, least in zip(shares, known, strict=True))
+                known = [*map(max, known, shares)]
+                most = dict.fromkeys(jobs, all_gpus)
+            known = [*map(max, known, shares)]
+            return np.array(shares)
+
+        turns = partial(units, instance) if instance.reallocation == "any_time" else None
+        return plan == simulate(instance, policy, turns=turns)
+
+    return Holds("the shares are those of the counters, then of the scan", test, stream=True)
 
 
-def _scanned(curves: list[list[float]], jobs: list[int], first: list[int], last: list[int]) -> bool:
-    """Return whether formula (3), and chance where it names nobody, can lead from some shares to others."""
-    num_gpus, states = len(curves[0]) - 1, {tuple(first)}
-    while states:
-        following = set()
-        for held in states:
-            left = num_gpus - sum(held)
-            steps = {job: _step(curves[job], held[job]) for job in jobs}
-            able = [job for job in jobs if 0 < steps[job] <= left]
-            if not able and list(held) == last:
-                return True
-            now = {job: curves[job][held[job]] for job in able}
-            more = {job: curves[job][held[job] + steps[job]] - now[job] for job in able}
-            best = set(able[:1])
-            for other in able[1:]:
-                loses = {one for one in best if more[other] / (now[other] + more[other]) > more[one] / now[one]}
-                stays = {one for one in best if more[one] / (now[one] + more[one]) > more[other] / now[other]}
-                best = (best - loses) | ({other} if best - stays else set())
-            for job in best:
-                grown = tuple(held[j] + steps[job] * (j == job) for j in range(len(held)))
-                if grown[job] <= last[job]:
-                    following.add(grown)
-        states = following
-    return False
+def _scanned(curves: list[list[float]], first: list[int], most: dict[int, int], rng: np.random.Generator) -> list[int]:
+    """Return shares grown from the first ones by formula (3), and by coins where it names nobody."""
+    held, able = list(first), list(most)
+    while left := len(curves[0]) - 1 - sum(held):
+        steps = {job: _step(curves[job], held[job]) for job in able}
+        able = [job for job in able if 0 < steps[job] <= min(left, most[job] - held[job])]
+        if not able:
+            break
+        coins = dict(zip(able, rng.random(len(able)) < 0.5, strict=True))
+        now = {job: curves[job][held[job]] for job in able}
+        then = {job: curves[job][held[job] + steps[job]] for job in able}
+        best = able[0]
+        for other in able[1:]:
+            loses = (then[other] - now[other]) / then[other] > (then[best] - now[best]) / now[best]
+            stays = (then[best] - now[best]) / then[best] > (then[other] - now[other]) / now[other]
+            best = other if loses or (not stays and coins[other]) else best
+        held[best] += steps[best]
+    return held
 
 
 def two_jobs(instance: ElasticSharing) -> bool:
