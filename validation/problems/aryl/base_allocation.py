@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from heuristics.aryl import base_allocation as fast
-from instances.aryl.base_allocation import BaseAllocation, generate
-from validation.catalogue import Entry, Rescaling, named
+from instances.aryl.base_allocation import BaseAllocation, BaseAllocationPlan, generate
+from validation.catalogue import Entry, Heuristic, Rescaling, named
+from validation.kinds.promises import Holds
 from validation.testing import st
 from validation.testing.arrays import integers, whole_floats
 
@@ -24,6 +26,32 @@ def strategy(draw: st.DrawFn, *, max_jobs: int = 4, max_gpus: int = 4, max_secon
     )
 
 
+def _in_order(key: Callable[[BaseAllocation, int], float], *, overtake: bool = True) -> Holds:
+    """Return the promise that jobs start in the order of a key as they fit, without ``overtake`` in no other."""
+
+    def test(instance: BaseAllocation, plan: BaseAllocationPlan) -> bool:
+        times, needs = instance.running_times.tolist(), instance.gpu_demands.tolist()
+        waiting = sorted((job for job, time in enumerate(times) if time > 0), key=lambda job: key(instance, job))
+        starts, ends, now = [0.0] * len(times), dict[int, float](), 0.0
+        while waiting:
+            left = instance.capacity - sum(needs[job] for job, end in ends.items() if end > now)
+            for job in tuple(waiting):
+                if needs[job] <= left:
+                    waiting.remove(job)
+                    starts[job], ends[job], left = now, now + times[job], left - needs[job]
+                elif not overtake:
+                    break
+            now = min((end for end in ends.values() if end > now), default=now)
+        return bool(plan.starts.tolist() == starts)
+
+    return Holds("jobs start in their order as soon as they fit", test)
+
+
+SHORTEST = _in_order(lambda instance, job: float(instance.running_times[job]))
+SMALLEST = _in_order(lambda instance, job: float(instance.running_times[job] * instance.gpu_demands[job]))
+FIRST = _in_order(lambda instance, job: job, overtake=False)
+
+
 ENTRY = Entry(
     title="When waiting jobs start on their base demands, completing soonest on average",
     source="Aryl, section 5.2 and Appendix D, Algorithm 2, lines 1 to 9 and 24",
@@ -32,9 +60,9 @@ ENTRY = Entry(
     size="num_jobs",
     sizes=(4, 5, 6),
     heuristics=named(
-        fast.shortest_job_first,
-        fast.smallest_job_first,
-        fast.fifo,
+        Heuristic(fast.shortest_job_first, promises=(SHORTEST,)),
+        Heuristic(fast.smallest_job_first, promises=(SMALLEST,)),
+        Heuristic(fast.fifo, promises=(FIRST,)),
     ),
     symmetric=("n",),
     rescalings=(Rescaling(("running_times",), 1),),

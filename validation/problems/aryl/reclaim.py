@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
 from itertools import product
 
 import numpy as np
@@ -40,50 +42,68 @@ def strategy(draw: st.DrawFn, *, max_jobs: int = 5, max_servers: int = 5, max_gp
     )
 
 
-def _cheapest_first(share: Callable[[Reclaim, int, int], float]) -> Callable[[Reclaim, ReclaimPlan], bool]:
-    """Return the test that each server in turn is the cheapest of those left, by the shares of the jobs still there."""
-
-    def test(instance: Reclaim, plan: ReclaimPlan) -> bool:
-        running = set(range(instance.num_jobs))
-        left = set(range(instance.num_servers))
-        for server in plan.servers.tolist():
-            cost = {
-                other: sum(share(instance, job, other) for job in running if instance.hosts[job, other])
-                for other in left
-            }
-            if cost[server] > min(cost.values()) + 1e-6:
-                return False
-            left.remove(server)
-            running -= set(np.flatnonzero(instance.hosts[:, server]).tolist())
-        return True
-
-    return test
+Share = Callable[[Reclaim, int, int], Fraction]
+"""What a job costs one of its servers."""
 
 
-def _of_servers(instance: Reclaim, job: int, server: int) -> float:
+def _cheapest(instance: Reclaim, share: Share) -> list[int]:
+    """Return servers, each in turn the lowest of the cheapest, by the shares of the jobs that none before it hosts."""
+    hosts, taken = instance.hosts, list[int]()
+    shares = {(job, server): share(instance, job, server) for job, server in np.argwhere(hosts).tolist()}
+    while len(taken) < min(instance.demand, instance.num_servers):
+        there = {pair: cost for pair, cost in shares.items() if not hosts[pair[0], taken].any()}
+        costs = [sum(cost for (_, on), cost in there.items() if on == server) for server in range(hosts.shape[1])]
+        taken.append(min(set(range(len(costs))).difference(taken), key=lambda server: (costs[server], server)))
+    return taken
+
+
+def _cheapest_first(share: Share) -> Callable[[Reclaim, ReclaimPlan], bool]:
+    return lambda instance, plan: plan.servers.tolist() == _cheapest(instance, share)
+
+
+def _of_servers(instance: Reclaim, job: int, server: int) -> Fraction:
     # Of a single server, the paper takes the one with the fewest jobs.
-    return 1.0 if instance.demand == 1 else 1 / int(instance.hosts[job].sum())
+    return Fraction(1) if instance.demand == 1 else Fraction(1, int(instance.hosts[job].sum()))
 
 
-def _of_gpus(instance: Reclaim, job: int, server: int) -> float:
-    return float(instance.gpus[job, server] / instance.gpus[job, instance.hosts[job]].sum())
+def _of_gpus(instance: Reclaim, job: int, server: int) -> Fraction:
+    return Fraction(int(instance.gpus[job, server]), int(instance.gpus[job, instance.hosts[job]].sum()))
 
 
-def _no_better_swap(instance: Reclaim, plan: ReclaimPlan) -> bool:
-    """Return whether no returned server can be exchanged for a kept one with fewer jobs preempted."""
-    kept = np.setdiff1d(np.arange(instance.num_servers), plan.servers)
-    now = instance.hosts[:, plan.servers].any(axis=1).sum()
-    return not any(
-        instance.hosts[:, [*np.delete(plan.servers, position), other]].any(axis=1).sum() < now
-        for position, other in product(range(len(plan.servers)), kept)
-    )
+def _of_jobs(instance: Reclaim, job: int, server: int) -> Fraction:
+    return Fraction(1)
+
+
+def _best_swaps(instance: Reclaim, plan: ReclaimPlan) -> bool:
+    """Return whether the servers are the best that the best swaps in turn come to from those of three greedy rules."""
+    every = range(instance.num_servers)
+
+    def preempted(servers: list[int]) -> int:
+        return int(instance.hosts[:, servers].any(axis=1).sum())
+
+    ends = []
+    for share in (_of_servers, _of_gpus, _of_jobs):
+        best = sorted(_cheapest(instance, share))
+        while True:
+            now = best
+            for out, new in product(now, sorted(set(every).difference(now))):
+                swapped = sorted({*now, new} - {out})
+                best = swapped if preempted(swapped) < preempted(best) else best
+            if best == now:
+                break
+        ends.append(now)
+    return bool(plan.servers.tolist() == min(ends, key=preempted))
 
 
 def _released_first(instance: Reclaim, plan: ReclaimPlan) -> bool:
-    """Return whether as many servers as can be are returned that host no job's base workers, and these first."""
-    none = np.logical_not(instance.hosts.any(axis=0))
-    first = min(int(none.sum()), instance.demand)
-    return bool(none[plan.servers[:first]].all())
+    """Return whether servers that host no job's base workers, the lowest first, come before those of Algorithm 1."""
+    released = np.flatnonzero(~instance.hosts.any(axis=0))[: instance.demand].tolist()
+    others = np.setdiff1d(np.arange(instance.num_servers), released)
+    if not others.size:
+        return bool(plan.servers.tolist() == released)
+    left = instance.demand - len(released)
+    rest = replace(instance, hosts=instance.hosts[:, others], gpus=instance.gpus[:, others], demand=left)
+    return bool(plan.servers.tolist() == released + others[_cheapest(rest, _of_servers)].tolist())
 
 
 def _fewest_jobs(instance: Reclaim, plan: ReclaimPlan) -> bool:
@@ -135,7 +155,7 @@ ENTRY = Entry(
             promises=(
                 SINGLE,
                 ONE,
-                Holds("each server costs the fewest jobs", _cheapest_first(lambda instance, job, server: 1.0)),
+                Holds("each server costs the fewest jobs", _cheapest_first(_of_jobs)),
             ),
         ),
         Heuristic(
@@ -147,7 +167,7 @@ ENTRY = Entry(
                 NeverWorseThan("server_fraction"),
                 NeverWorseThan("gpu_fraction"),
                 NeverWorseThan("smallest_count_updated"),
-                Holds("no swap of servers is better", _no_better_swap),
+                Holds("the servers are those of the best swaps from three greedy rules", _best_swaps),
             ),
         ),
     ),

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from heuristics.aryl import two_job as fast
-from instances.aryl.two_job import ArylTwoJob, generate
+from instances.aryl.two_job import ArylTwoJob, ArylTwoJobPlan, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
-from validation.kinds.promises import optimum
+from validation.kinds.promises import Holds, optimum
 from validation.testing import st
 from validation.testing.arrays import counts, integers, whole_floats
 
@@ -39,6 +39,18 @@ def _both_can_have_their_maximum(instance: ArylTwoJob) -> bool:
     return bool((most + least[::-1] <= instance.num_gpus).all())
 
 
+def _most_to_the_favoured(instance: ArylTwoJob, plan: ArylTwoJobPlan) -> bool:
+    """Return whether the job of the smaller maximum, or of the smaller workload, has all that the other's bounds leave.
+
+    The smaller maximum counts where it is at most half of all GPUs.
+    """
+    most = np.minimum(instance.max_gpus, instance.num_gpus).tolist()
+    by = most if 2 * min(most) <= instance.num_gpus else instance.workloads.tolist()
+    favoured = by.index(min(by))
+    has = min(most[favoured], instance.used_gpus - int(instance.min_gpus[1 - favoured]))
+    return bool(plan.gpus[favoured] == has and plan.gpus.sum() == instance.used_gpus)
+
+
 ENTRY = Entry(
     title="How two elastic jobs share GPUs until the first completes",
     source="Aryl, section 5.1 and Appendix C",
@@ -51,6 +63,7 @@ ENTRY = Entry(
             fast.closed_form,
             promises=(
                 optimum(_both_can_have_their_maximum, "where either job's maximum leaves the other its minimum"),
+                Holds("the job that the appendix favours has all that it can", _most_to_the_favoured),
             ),
         ),
     ),

@@ -8,7 +8,7 @@ from heuristics.elasticflow import allocation as fast
 from instances.elasticflow.allocation import ElasticFlowAllocation, from_trace, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
 from validation.kinds.promises import BreaksOnly, Holds
-from validation.problems.elasticflow.sharing import WIDE, deadline_jobs, most_saving_first
+from validation.problems.elasticflow.sharing import WIDE, as_printed, deadline_jobs, most_saving_first
 from validation.testing import st
 from validation.testing.arrays import integers
 
@@ -36,6 +36,7 @@ def strategy(draw: st.DrawFn, /, **sizes: int) -> ElasticFlowAllocation:
 ALONE = BreaksOnly((), lambda instance: instance.num_jobs == 1, "with one job")
 
 
+PRINTED = Holds("the GPUs are those of Algorithm 2", lambda instance, plan: as_printed(instance, plan.gpus))
 SAVING = Holds(
     "where later slots have room for all, each idle GPU goes to the job that saves the most GPU time",
     lambda instance, plan: most_saving_first(instance, plan.gpus),
@@ -54,7 +55,7 @@ ENTRY = Entry(
             fast.greedy_marginal_return,
             declines=True,
             infeasible_because=LEAVES_GPUS_IDLE,
-            promises=(BreaksOnly(("no_useful_idle_gpu",)),),
+            promises=(BreaksOnly(("no_useful_idle_gpu",)), PRINTED),
         ),
         Heuristic(fast.greedy_marginal_return_repaired, declines=True, promises=(ALONE, SAVING)),
     ),

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from heuristics.elasticflow import minimum_satisfactory_share as fast
 from instances.elasticflow.minimum_satisfactory_share import MinimumSatisfactoryShare, from_trace, generate
-from instances.elasticflow.sharing import SlotPlan
 from validation.catalogue import Entry, Heuristic, Rescaling, named
 from validation.kinds.promises import BreaksOnly, Holds
-from validation.problems.elasticflow.sharing import WIDE, deadline_jobs, least_levels, one_more_gpu
+from validation.problems.elasticflow.sharing import WIDE, by_deadline, deadline_jobs, least_levels, one_more_gpu
 from validation.testing import st
 
 __all__ = ["ENTRY", "strategy"]
@@ -25,16 +22,10 @@ def strategy(**sizes: int) -> st.SearchStrategy[MinimumSatisfactoryShare]:
 ALONE = BreaksOnly((), lambda instance: instance.num_jobs == 1, "with one job")
 
 
-def _ends_when_done(instance: MinimumSatisfactoryShare, plan: SlotPlan) -> bool:
-    """Return whether no job holds GPUs once its iterations are done."""
-    for job, held in enumerate(plan.gpus):
-        before = np.concatenate([[0.0], np.cumsum(instance.throughputs[job, held])[:-1]])
-        if held[before >= instance.iterations[job]].any():
-            return False
-    return True
-
-
-DONE = Holds("no job runs on when it is done", _ends_when_done)
+BY_DEADLINE = Holds(
+    "each job in order of deadline has all GPUs that speed it up, until it is done",
+    lambda instance, plan: plan.gpus.tolist() == by_deadline(instance, range(instance.num_jobs), elastic=False),
+)
 LEVELS = Holds(
     "each job is at the least level of Algorithm 1", lambda instance, plan: least_levels(instance, plan.gpus)
 )
@@ -54,7 +45,7 @@ ENTRY = Entry(
     heuristics=named(
         Heuristic(fast.progressive_filling, declines=True, promises=(ALONE, LEVELS)),
         Heuristic(fast.progressive_filling_cleared, declines=True, promises=(ALONE, CLEARED)),
-        Heuristic(fast.edf, infeasible_because=MISSES_DEADLINES, promises=(BreaksOnly(("work",)), ALONE, DONE)),
+        Heuristic(fast.edf, infeasible_because=MISSES_DEADLINES, promises=(BreaksOnly(("work",)), ALONE, BY_DEADLINE)),
     ),
     from_trace=from_trace,
     symmetric=("n",),

@@ -57,6 +57,27 @@ def _full(draw: st.DrawFn) -> ElasticFlowPlacement:
 NEW = BreaksOnly((), lambda instance: bool(np.isinf(instance.previous_offsets).all()), "where no job runs yet")
 
 
+def _smallest_blocks(instance: ElasticFlowPlacement, plan: ElasticFlowPlacementPlan) -> bool:
+    """Return whether running jobs stay, and new ones have in turn the lowest of the smallest free blocks that do."""
+    new, num_gpus = np.isinf(instance.previous_offsets), instance.num_gpus
+    offsets = np.where(new, -1, instance.previous_offsets)
+    free = np.ones(num_gpus, bool)
+    for offset, size in zip(offsets[~new].astype(int), instance.sizes[~new], strict=True):
+        free[offset : offset + size] = False
+    for job in np.flatnonzero(new):
+        size = width = int(instance.sizes[job])
+        while offsets[job] < 0 and width <= num_gpus:
+            for first in range(0, num_gpus - width + 1, width):
+                twice = first // (2 * width) * 2 * width
+                whole = twice + 2 * width <= num_gpus and free[twice : twice + 2 * width].all()
+                if free[first : first + width].all() and not whole:
+                    offsets[job] = first
+                    free[first : first + size] = False
+                    break
+            width *= 2
+    return bool((plan.offsets == offsets).all())
+
+
 def _largest_stay(instance: ElasticFlowPlacement, plan: ElasticFlowPlacementPlan) -> bool:
     """Return whether of the jobs of the largest size that can stay, one stays in each block."""
     can = (instance.sizes == instance.sizes.max()) & instance.can_stay
@@ -67,6 +88,8 @@ def _largest_stay(instance: ElasticFlowPlacement, plan: ElasticFlowPlacementPlan
 def _least_disturbed(instance: ElasticFlowPlacement, plan: ElasticFlowPlacementPlan) -> bool:
     """Return whether jobs that move, the largest first, have the blocks where the fewest smaller jobs ran."""
     stays = plan.offsets == instance.previous_offsets
+    if instance.sizes.sum() > instance.num_gpus:
+        return False
     if stays[instance.running].all():
         return True
     free = set(range(instance.num_gpus))
@@ -97,7 +120,12 @@ ENTRY = Entry(
     sizes=(4, 16, 64),
     from_placements=from_placements,
     heuristics=named(
-        Heuristic(fast.buddy_best_fit, optimal=True, declines=True, promises=(NEW,)),
+        Heuristic(
+            fast.buddy_best_fit,
+            optimal=True,
+            declines=True,
+            promises=(NEW, Holds("new jobs in turn have the lowest of the smallest free blocks", _smallest_blocks)),
+        ),
         Heuristic(
             fast.buddy_repack,
             promises=(

@@ -13,7 +13,16 @@ from instances.elasticflow.sharing import DeadlineJobs
 from validation.testing import st
 from validation.testing.arrays import counts, integers
 
-__all__ = ["WIDE", "by_deadline", "deadline_jobs", "least_levels", "linear", "most_saving_first", "one_more_gpu"]
+__all__ = [
+    "WIDE",
+    "as_printed",
+    "by_deadline",
+    "deadline_jobs",
+    "least_levels",
+    "linear",
+    "most_saving_first",
+    "one_more_gpu",
+]
 
 WIDE = {"max_jobs": 5, "max_gpus": 64, "max_slots": 24}
 """Sizes beyond small ones."""
@@ -97,6 +106,43 @@ def by_deadline(instance: DeadlineJobs[Any], jobs: Iterable[int], *, elastic: bo
         free = [instance.num_gpus - int(used) for used in gpus.sum(axis=0)]
     rows: list[list[int]] = gpus.tolist()
     return rows
+
+
+def as_printed(instance: DeadlineJobs[Any], gpus: NDArray[np.int64]) -> bool:
+    """Return whether (n, h) GPUs are those of Algorithm 2, line by line."""
+    curves, needs = instance.throughputs.tolist(), (instance.iterations * (1 - 1e-9)).tolist()
+    order = np.argsort(instance.deadlines, kind="stable").tolist()
+    a, x = (by_deadline(instance, range(instance.num_jobs), elastic=True) for _ in range(2))
+    idle, queue = instance.num_gpus, dict[int, int]()
+
+    def finish(job: int, held: list[int]) -> int:
+        work = np.cumsum([curves[job][count] for count in held]) >= needs[job]
+        return int(work.argmax()) if work.any() else len(held) if needs[job] > 0 else 0
+
+    def enter(job: int) -> None:
+        now, end = a[job][0] + 1, int(instance.deadlines[job])
+        if now > instance.num_gpus:
+            return
+        before = np.sum([x[other] for other in order[: order.index(job)]], axis=0, initial=0) * np.ones(
+            len(x[job]), int
+        )
+        x[job] = [now, *[0] * (len(x[job]) - 1)]
+        left, free = needs[job] - curves[job][now], [max(0, idle - int(held)) for held in before[1:end]]
+        rest = _filled(curves[job], left, free, cleared=False)
+        if sum(curves[job][count] for count in rest) >= left:
+            x[job][1:end] = rest
+            if finish(job, x[job]) < finish(job, a[job]):
+                queue[job] = sum(a[job]) - sum(x[job])
+
+    for job in order:
+        idle -= a[job][0]
+        enter(job)
+    while idle > 0 and queue:
+        job = min(queue, key=lambda one: (-queue[one], one))
+        del queue[job]
+        a[job], idle = x[job].copy(), idle - 1
+        enter(job)
+    return bool(gpus.tolist() == a)
 
 
 def most_saving_first(instance: DeadlineJobs[Any], gpus: NDArray[np.int64]) -> bool:
