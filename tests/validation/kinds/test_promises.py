@@ -78,11 +78,57 @@ A_QUEUE = {
     "scale_factors": [8, 1, 8, 1],
     "steps": [1.0, 1.0, 1.0, 1.0],
 }
+A_LONG_AND_A_SHORT_JOB = {
+    "problem": "aryl.base_allocation",
+    "capacity": 1,
+    "gpu_demands": [1, 1],
+    "running_times": [2.0, 1.0],
+}
+EITHER_CAN_HAVE_ALL = {
+    "problem": "aryl.two_job",
+    "num_gpus": 4,
+    "workloads": [1.0, 2.0],
+    "min_gpus": [1, 1],
+    "max_gpus": [4, 4],
+}
+ONE_UPGRADE_FITS = {
+    "problem": "synergy.allocation",
+    "num_servers": 1,
+    "server_gpus": 2,
+    "server_cpus": 4.0,
+    "server_memory": 4.0,
+    "gpu_demands": [1, 1],
+    "configs": [[[1.0, 1.0, 1.0], [3.0, 1.0, 2.0]], [[1.0, 1.0, 1.0], [3.0, 1.0, 3.0]]],
+}
+ONE_POOL_TOO_FULL = {
+    "problem": "gavel.fifo",
+    "throughputs": [[1.0, 1.0, 1.0], [1.0, 0.0, 0.0]],
+    "num_workers": [1, 1, 1],
+}
+TWO_TYPES = {
+    "problem": "gavel.max_min_fairness",
+    "throughputs": [[2.0, 1.0]],
+    "num_workers": [1, 1],
+    "weights": [1.0],
+}
+IN_PLACE = {
+    "problem": "afs.gpu_placement",
+    "regulated": [1, 1],
+    "num_machines": 2,
+    "gpus_per_machine": 1,
+    "previous": [[0, 1], [1, 0]],
+}
 
 
 @pytest.mark.parametrize(
     ("content", "heuristic", "bug", "decisions"),
     [
+        (A_LONG_AND_A_SHORT_JOB, "shortest_job_first", "the longest job first", [0.0, 2.0]),
+        (EITHER_CAN_HAVE_ALL, "closed_form", "the longer job is favoured", [1, 3]),
+        (ONE_UPGRADE_FITS, "greedy_marginal", "the least worthy upgrade first", [1, 0]),
+        (ONE_POOL_TOO_FULL, "heterogeneity_agnostic", "moved to all pools", [[0.0, 0.5, 0.5], [1.0, 0.0, 0.0]]),
+        (TWO_TYPES, "approximate_waterfiller", "the first type alone", [[1.0, 0.0]]),
+        (IN_PLACE, "first_fit_decreasing_in_place", "the lowest machine first", [[1, 0], [0, 1]]),
         (TWO_JOBS, "greedy_marginal_return_repaired", "the least marginal return first", [[2, 0], [0, 1]]),
         (ONE_HAS_TO_MOVE, "buddy_repack", "the most disturbed blocks first", [2, 0]),
         (
