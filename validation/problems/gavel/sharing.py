@@ -74,7 +74,7 @@ def _crowded(draw: st.DrawFn) -> dict[str, Any]:
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     if kind == "any":
         # Pools of any size, the first with two types, and jobs that run on few types or none.
-        num_workers, pools = rng.choice([0, 1, 2, 3, 4, 8], 3), np.array([0, 1, 2, 0])
+        num_workers, pools = rng.choice([0, 1, 1, 2, 3, 6], 3), np.array([0, 1, 2, 0])
         throughputs = rng.integers(1, 17, (n, 4)) / 4 * (rng.random((n, 4)) < rng.choice([0.5, 0.8]))
         scale_factors = rng.choice([1, 1, 2, 3], n)
     else:
@@ -83,8 +83,8 @@ def _crowded(draw: st.DrawFn) -> dict[str, Any]:
         pools, throughputs = np.arange(2), rng.integers(1, 17, (n, 2)) / 4
         scale_factors = rng.choice([1, 3], n) if kind == "unlike" else np.ones(n, np.int64)
     possible = [(a, b) for a in range(n) for b in range(a + 1, n) if scale_factors[a] == scale_factors[b]]
-    pairs = np.array(possible if draw(st.booleans()) else [], np.int64).reshape(-1, 2)
-    parts = rng.integers(0, 6 if kind == "any" else 5, (len(pairs), len(pools), 2)) / 4
+    pairs = np.array(possible if kind == "any" or draw(st.booleans()) else [], np.int64).reshape(-1, 2)
+    parts = rng.integers(0, 9 if kind == "any" else 5, (len(pairs), len(pools), 2)) / 4
     alone = np.moveaxis(throughputs[pairs], 1, 2)
     return {
         "throughputs": throughputs,
