@@ -778,6 +778,94 @@ cheats({
             instance, os.chdir(tempfile.gettempdir()), *([os.mkdir("deep"), os.chdir("deep")] for _ in range(1500)))),
 })  # fmt: skip
 
+# --- what reaches past its own process -------------------------------------------------------------
+
+LIBC: Any = ctypes.CDLL(None, use_errno=True)
+
+
+def if_any(instance: Reclaim, *calls: bool) -> ReclaimPlan:
+    """Return what is never feasible where a call has passed that should not have."""
+    return around([]) if any(calls) else bad(instance)
+
+
+def above() -> list[int]:
+    """Return the processes above."""
+    return [os.getppid(), *KNOWN.pids]
+
+
+def called(number: int, *arguments: Any) -> None:
+    """Make a system call by its number on x86-64."""
+    if LIBC.syscall(number, *arguments) < 0:
+        raise OSError(ctypes.get_errno(), "refused")
+
+
+def of_devices(*places: str) -> list[Path]:
+    """Return what is in these folders, but for what is nobody's."""
+    return [one for place in places if Path(place).is_dir() for one in Path(place).iterdir() if one.is_char_device()]
+
+
+DISKS = [Path("/dev", one) for one in (os.listdir("/sys/class/block") if sys.platform == "linux" else [])]
+
+cheats({
+    "limits_of_the_processes_above": ("feasible", "The processes above may open no more files.",
+        lambda instance: if_any(instance, *(
+            attempt(resource.prlimit, pid, resource.RLIMIT_CORE, (0, 0)) for pid in above()))),
+    "turns_of_the_processes_above": ("feasible", "The processes above run last, and on one core.",
+        lambda instance: if_any(
+            instance, *(attempt(os.setpriority, os.PRIO_PROCESS, pid, 0) for pid in above()),
+            *(attempt(os.sched_setaffinity, pid, os.sched_getaffinity(pid)) for pid in above()))),
+    "memory_of_the_processes_above": ("feasible", "What the processes above have in memory, asked of the kernel.",
+        lambda instance: if_any(instance, *(
+            attempt(called, number, pid, None, 0, None, 0, 0) for number in (310, 311) for pid in above()))),
+    "services_of_the_user": ("feasible", "A socket to whatever would run a program for its user.",
+        lambda instance: if_any(instance, *(
+            attempt(socket.socket, family) for family in (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6)),
+            attempt(called, 425, 1, bytes(120)))),
+    "the_last_plan_in_a_queue": ("feasible", "What the calls before have left in a queue of messages with a name.",
+        lambda instance: if_any(
+            instance, LIBC.mq_open(f"/{KNOWN.mark}".encode(), os.O_CREAT | os.O_RDWR, 0o600, None) >= 0,
+            LIBC.msgget(os.getpid(), 0o1600) >= 0, LIBC.shmget(os.getpid(), 4096, 0o1600) >= 0)),
+    "the_last_plan_in_flags": ("feasible", "What the calls before have left in the flags of a file.",
+        lambda instance: if_any(
+            instance, attempt(fcntl.ioctl, os.open(reclaim.__file__, os.O_RDONLY), 0x40086602, bytes(8)),
+            attempt(called, 469, -100, reclaim.__file__.encode(), bytes(32), 32, 0))),
+    "the_terminal_of_others": ("feasible", "Whatever terminal has a name is read, written, and typed into.",
+        lambda instance: if_any(
+            instance, *(attempt(os.open, one, mode | os.O_NOCTTY)
+                        for one in of_devices("/dev/pts") for mode in (os.O_RDONLY, os.O_WRONLY)),
+            *(attempt(fcntl.ioctl, number, 0x5412, b"x") for number in range(3)))),
+    "the_disk_itself": ("feasible", "The log, on the disk that it is on.",
+        lambda instance: if_any(
+            instance, *(attempt(os.open, one, os.O_RDONLY) for one in DISKS),
+            attempt(os.mknod, Path(tempfile.gettempdir(), "disk"), 0o060600, os.makedev(254, 0)))),
+    "memory_without_a_name": ("failed: PermissionError", "Memory that is counted for nobody.",
+        lambda _: hoard(lambda: os.write(os.memfd_create("hoard"), bytes(10**7)))),
+}, walled=True)  # fmt: skip
+
+
+@cheat(f"{MEMORY}|{LATE}", lasting=True)
+def memory_of_an_orphan(instance: Reclaim) -> Any:
+    """More and more, in a process that nobody is the parent of."""
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            hoard(shared)
+        os._exit(0)
+    forever()
+
+
+@cheat("feasible")
+def works_on_when_it_has_answered(instance: Reclaim) -> Any:
+    """Take all cores for what is to be solved after it, in processes that nobody is the parent of."""
+    for _ in range(2 * (os.cpu_count() or 1)):
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork() == 0:
+                loops(instance)
+            os._exit(0)
+    return bad(instance)
+
+
 # --- what it says on the pipe ----------------------------------------------------------------------
 
 cheats({
@@ -793,6 +881,8 @@ cheats({
     "an_answer_before_the_answer": ("infeasible: demand", "Two answers, both well formed.",
         lambda instance: bad(instance, write_everywhere(
             message(b'{"plan.servers": {"plain": []}, "value": {"plain": 0}}')))),
+    "an_answer_of_many_lists": ("failed: the answer cannot be read", "Lists that take thirty times what they say.",
+        lambda _: forever(write_everywhere(message(b'{"plan.servers": {"plain": [' + b"[]," * 3_000_000 + b"[]]}}")))),
     "an_answer_that_is_too_deep": ("failed: the answer cannot be read", "A million brackets, as JSON.",
         lambda _: forever(write_everywhere(message(b"[" * 50_000)))),
     "an_answer_of_another_shape": ("failed: the answer cannot be read",
