@@ -90,7 +90,7 @@ class Cheat:
     lasting : bool
         Whether it goes on until it is stopped.
     walled : bool
-        Whether only the kernel (Landlock) keeps it from what it tries; not to be run where there is none.
+        Whether only the kernel's walls keep it from what it tries; not to be run where one is missing.
     """
 
     function: Function
