@@ -12,6 +12,7 @@ from validation import CATALOGUE, ReplayOptions, StudyOptions
 from validation.cli import commands, main
 from validation.cli.app import EXIT_CODES
 from validation.kernel.options import Options, as_toml
+from validation.kernel.walls import WALLS
 from validation.kinds.collection import load
 from validation.kinds.collection.page import MARK, tables
 from validation.pages.render import table_lines
@@ -27,6 +28,13 @@ def with_options(page: str, options: type[Options]) -> str:
     ]
     table = "\n".join(table_lines(("option", "default", "meaning"), rows)) + "\n"
     return re.sub(r"\| option \|.*?\n\n", lambda _: f"{table}\n", page, count=1, flags=re.DOTALL)
+
+
+def with_walls(page: str) -> str:
+    """A page with the table of walls around heuristics."""
+    rows = [(f"`{name}`", f"A heuristic {what}.", takes) for name, (what, takes) in WALLS.items()]
+    table = "\n".join(table_lines(("wall", "where it stands", "what it takes"), rows)) + "\n"
+    return re.sub(r"\| wall \|.*?\n\n", lambda _: f"{table}\n", page, count=1, flags=re.DOTALL)
 
 
 def with_sizes(page: str, growth: str) -> str:
@@ -90,6 +98,8 @@ if __name__ == "__main__":
     for name, options in (("studies.md", StudyOptions), ("replay.md", ReplayOptions)):
         page = DOCS / name
         page.write_text(with_options(page.read_text(encoding="utf-8"), options), encoding="utf-8")
+    page = DOCS / "studies.md"
+    page.write_text(with_walls(page.read_text(encoding="utf-8")), encoding="utf-8")
     page, growth = DOCS / "which-problem.md", DOCS / "growth.md"
     page.write_text(with_sizes(page.read_text(encoding="utf-8"), growth.read_text(encoding="utf-8")), encoding="utf-8")
     page = DOCS / "command-line.md"

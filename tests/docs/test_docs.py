@@ -201,6 +201,12 @@ def test_the_options_of_a_study_are_shown_as_they_are(name: str, options: type[S
     assert re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)[: len(names)] == names
 
 
+def test_the_walls_of_the_docs_are_those_there_are() -> None:
+    page = (ROOT / "docs" / "studies.md").read_text(encoding="utf-8")
+    assert "| wall |" in page
+    assert runpy.run_path(str(ROOT / "docs" / "write.py"))["with_walls"](page) == page
+
+
 def test_the_picture_of_the_rooms_is_true() -> None:
     page = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
     room, named = "", set()

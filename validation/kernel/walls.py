@@ -53,9 +53,12 @@ WALLS = {
     "files": ("writes below a folder of its own only", "Linux 5.13 (Landlock)"),
     "secrets": ("reads no results of the study, no disk and no terminal", "Linux 5.13 (Landlock)"),
     "signals": ("signals no process outside", "Linux 6.12 (Landlock)"),
-    "calls": ("leaves nothing in the kernel, changes no other process's limits", "Linux (seccomp) on x86-64 or ARM64"),
+    "calls": (
+        "leaves nothing in the kernel, nor changes what others may take",
+        "Linux (seccomp) on x86-64 or ARM64",
+    ),
     "network": ("has no sockets, of the network or of this machine", "Linux (seccomp) on x86-64 or ARM64"),
-    "rights": ("as root, has no rights but to files", "Linux"),
+    "rights": ("has no rights of root, but to files", "Linux"),
     "limits": ("is stopped, with all that it starts, when it has answered or takes too much", "Linux"),
 }
 """Walls: what a heuristic then does, or does not, and what that takes."""
