@@ -97,9 +97,6 @@ class Resamples:
         step = max(1, BLOCK // max(1, width))
         return (slice(start, start + step) for start in range(0, len(self.times), step))
 
-    def _sums(self, part: NDArray[Any]) -> NDArray[Any]:
-        return np.concatenate([self.times[some] @ part for some in self._blocks(len(part))])
-
     def interval(self, sums: _Sums, level: float = LEVEL) -> tuple[float, float]:
         """Return the ends of the percentile interval of the ratio of two sums; NaN where there are not two runs.
 
@@ -109,7 +106,8 @@ class Resamples:
             Numerators and denominators.
         level : float
         """
-        above, below = map(self._sums, sums)
+        parts = np.column_stack(sums)
+        above, below = np.concatenate([self.times[some] @ parts for some in self._blocks(len(parts))]).T
         # A sample without a job that the measure is about says nothing.
         ratios = above[below != 0] / below[below != 0]
         if self.times.shape[1] < 2 or not len(ratios) or not np.isfinite(ratios).all():

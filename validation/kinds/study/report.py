@@ -37,7 +37,7 @@ LARGEST_DRAWN = 40
 """Size up to which an instance is drawn: beyond, a picture says little."""
 MOST_DRAWN = 24
 """Pictures of worst instances, one for each heuristic of a problem: more would take longer than all the rest."""
-MOST_PAIRED = 20_000
+MOST_PAIRED = 10_000
 """Pairs of plans that are compared: beyond, it would take longer than all the rest."""
 MOST_SOURCES = 1000
 """Instances of real data whose files are asked where they are from."""
