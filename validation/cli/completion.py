@@ -1,4 +1,4 @@
-"""What a shell completes with: names of problems, heuristics, solvers, claims and formats."""
+"""What a shell completes with: names of problems, heuristics, solvers and claims."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import typer
 
 __all__ = [
     "claim_names",
-    "format_names",
     "heuristic_names",
     "problem_and_heuristic",
     "problem_names",
@@ -57,10 +56,3 @@ def claim_names(incomplete: str) -> list[str]:
     from validation.kinds.claims import known_names
 
     return [name for name in known_names() if name.startswith(incomplete)]
-
-
-def format_names(incomplete: str) -> list[str]:
-    """Names of formats that begin so."""
-    from validation.cli.convert import readers
-
-    return [name for name in readers() if name.startswith(incomplete)]

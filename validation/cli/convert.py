@@ -11,7 +11,6 @@ import typer
 
 from validation.cli import interruption
 from validation.cli.app import AsJson, app, say, say_json
-from validation.cli.completion import format_names
 from validation.errors import StudyError
 from validation.reader_options import pairs, parameters, typed
 from validation.sources import told
@@ -55,7 +54,7 @@ def convert(
         str,
         typer.Argument(
             metavar="FORMAT",
-            autocompletion=format_names,
+            autocompletion=lambda incomplete: [name for name in readers() if name.startswith(incomplete)],
             help="Of the file, as docs/data.md lists them: jobs, "
             "philly, helios, openb, chronus, sia, synergy-profiles, ...",
         ),
