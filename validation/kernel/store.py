@@ -12,6 +12,7 @@ import json
 import os
 import re
 import stat
+import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -144,19 +145,24 @@ def to_hide(directory: Path, kind: Kind) -> tuple[Path, ...]:
 
     Where the user's code lies in the directory itself, what no run has written there may be read.
     """
-    here = Path.cwd()
-    directory = Path(os.path.realpath(directory))
+    directory, here = Path(os.path.realpath(directory)), Path("/")
+    with contextlib.suppress(OSError):  # The current folder may be gone.
+        here = Path.cwd()
+    needed = (here, Path(sys.prefix))
     own = [directory]
-    if here.is_relative_to(directory) or any(directory.glob("*.py")):
-        unseen = list(directory.glob(".*"))
+    if any(one.is_relative_to(directory) for one in needed) or any(directory.glob("*.py")):
+        # What is half written begins with a point.
+        unseen = [one for one in directory.glob(".*") if one.is_file()]
         own = [*(directory / name for name in _names(kind)), *unseen]
-    near = [*_beside(here), *_beside(directory.parent)]
-    others = [one for folder in near for one in (folder, *_beside(folder)) if os.path.lexists(one / LOG)]
-    # What this code lies in is no secret of its own.
-    return *own, *(one for one in dict.fromkeys(others) if not here.is_relative_to(one) and one != directory)
+    near = dict.fromkeys([*_beside(here), *_beside(directory.parent)])
+    looked = itertools.chain(near, itertools.chain.from_iterable(map(_beside, near)))
+    others = [one for one in itertools.islice(looked, _MOST_NEAR) if os.path.lexists(one / LOG)]
+    found = (one / LOG if any(place.is_relative_to(one) for place in needed) else one for one in dict.fromkeys(others))
+    return *own, *(one for one in found if one not in (directory, directory / LOG))
 
 
-_MOST_BESIDE = 1000
+_MOST_BESIDE, _MOST_NEAR = 1000, 5000
+"""What is looked through, in a folder and in all."""
 
 
 def _beside(folder: Path) -> list[Path]:

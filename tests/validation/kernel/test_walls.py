@@ -271,6 +271,17 @@ def test_a_study_hides_its_results_and_those_beside_it(tmp_path: Path, monkeypat
     (tmp_path / "data").mkdir()
     monkeypatch.chdir(tmp_path / "data")
     assert set(to_hide(tmp_path / "mine", STUDY)) == {tmp_path / one for one in ("mine", "other", "below/further")}
+    # An environment in the folder of the results is none of them, nor is the folder itself where one works in it.
+    monkeypatch.chdir(tmp_path / "mine")
+    (tmp_path / "mine" / ".venv").mkdir()
+    (tmp_path / "mine" / ".rows.jsonl.half").touch()
+    hidden = set(to_hide(tmp_path / "mine", STUDY))
+    mine = {one.name for one in hidden if one.parent == tmp_path / "mine"}
+    assert {LOG, "study.json", "results.parquet", ".rows.jsonl.half"} <= mine
+    assert ".venv" not in mine
+    assert tmp_path / "mine" not in hidden
+    monkeypatch.setattr("sys.prefix", str(tmp_path / "other" / ".venv"))
+    assert {tmp_path / "other" / LOG} == {one for one in to_hide(tmp_path / "mine", STUDY) if "other" in one.parts}
 
 
 @pytest.mark.slow
