@@ -193,6 +193,8 @@ class Sharing(Problem):
             Least throughput of each job, which may be missed by the tolerance.
         """
         places = [(row, kind) for row, fits in enumerate(it.fits) for kind, fit in enumerate(fits) if fit]
+        # Its table alone may be larger than what a search may look at.
+        Counter().step(len(places) * (len(it.scale_factors) + len(it.num_workers)))
         at = {place: number for number, place in enumerate(places)}
         speeds = [[Fraction(0)] * len(places) for _ in it.scale_factors]
         for row, kind, job, speed in self.gives(it):
@@ -396,31 +398,35 @@ class HierarchicalFairness(Rising):
             return []
         levels, had = self.levels(it), self.had(it, plan)
         most = [level * best for level, best in zip(levels, self.fastest(it), strict=True)]
-        jobs = read.later_jobs or [None] * len(read.later_levels)
+        times_of = read.later_jobs or [None] * len(read.later_levels)
         held = []
-        for y, pools, times in zip(read.later_levels, read.later_pools, jobs, strict=True):
+        for y, pools, times in zip(read.later_levels, read.later_pools, times_of, strict=True):
             worth = self.weighed(it, [price * level for price, level in zip(y, levels, strict=True)])
             held.append((y, self.at_prices(it, worth, Record(pools=pools, jobs=times))))
         found = []
-        for job, then in self.stops(it, had):
-            more = [
-                (limit - sum(price * have for price, have in zip(y, then, strict=True))) / y[job]
-                for y, limit in held
-                if y[job]
-            ]
-            near = CLOSED * had[job] if had[job] > NOTHING * most[job] else TOLERANCE * most[job]
-            if most[job] and min(more, default=math.inf) > near:
-                found.append(f"job {job} is not held at {float(had[job])!r}")
+        for jobs, then in self.stops(it, had):
+            left = {job for job in jobs if most[job]}
+            for y, limit in held:
+                if not any(y[job] for job in left):
+                    continue
+                room = limit - sum(price * have for price, have in zip(y, then, strict=True) if price)
+                for job in [job for job in left if y[job]]:
+                    near = CLOSED * had[job] if had[job] > NOTHING * most[job] else TOLERANCE * most[job]
+                    if room <= near * y[job]:
+                        left.remove(job)
+            # What holds some is mostly what held none before.
+            held = held[1:] + held[:1]
+            found += [f"job {job} is not held at {float(had[job])!r}" for job in sorted(left)]
         return found
 
-    def stops(self, it: Record, had: Sequence[Fraction]) -> Iterator[tuple[int, list[Fraction]]]:
-        """Let levels rise to what jobs have; yield each job as it stops, with the levels of all by then."""
+    def stops(self, it: Record, had: Sequence[Fraction]) -> Iterator[tuple[list[int], list[Fraction]]]:
+        """Let levels rise to what jobs have; yield those that stop together, with the levels of all by then."""
         so_far, frozen = [Fraction(0)] * len(had), set[int]()
         while parts := self.parts(it, frozen):
             by = min(max(Fraction(0), had[job] - so_far[job]) / part for job, part in parts.items())
             so_far = [have + by * parts.get(job, 0) for job, have in enumerate(so_far)]
             stopped = [job for job in parts if so_far[job] >= had[job]]
-            yield from ((job, so_far) for job in stopped)
+            yield stopped, so_far
             frozen.update(stopped)
 
     def broken(self, it: Record, plan: Record, rules: Rules) -> None:
