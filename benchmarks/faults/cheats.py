@@ -378,7 +378,7 @@ cheats({
         lambda _: type("\x1b[2J\x1b]0;owned\x07\n", (), {})()),
     "the_instance": ("failed: .*must be a ReclaimPlan, got Reclaim", "The question for an answer.", lambda one: one),
     "the_class": ("failed: .*must be a ReclaimPlan, got type", "The plan's class for a plan.", lambda _: ReclaimPlan),
-    "nothing": ("declined", "No answer, politely.", lambda _: None),
+    "nothing": ("failed: returned None", "No answer, politely.", lambda _: None),
     "one_server_many_times": ("infeasible: ", "The cheapest server, counted as often as is asked for.",
         lambda instance: around(np.zeros(instance.demand, int))),
 })  # fmt: skip
