@@ -15,6 +15,9 @@ beside them.  Finished jobs are left out.  The relaxation is weak: proofs are fo
 
 from __future__ import annotations
 
+from collections import deque
+from heapq import heappop, heappush
+
 import numpy as np
 import pyomo.environ as pyo
 
@@ -23,7 +26,7 @@ from formulations.engine.protocol import Formulation
 from formulations.engine.sets import Set
 from instances.aryl.base_allocation import BaseAllocation, BaseAllocationPlan
 
-__all__ = ["FORMULATION", "bound", "build", "one_by_one", "read", "too_large", "write"]
+__all__ = ["FORMULATION", "bound", "build", "in_turn", "mean_busy", "read", "too_large", "write"]
 
 
 def build(instance: BaseAllocation) -> pyo.ConcreteModel:
@@ -122,10 +125,58 @@ def bound(instance: BaseAllocation, value: float) -> float:
     return value * _time_unit(instance)
 
 
-def one_by_one(instance: BaseAllocation) -> BaseAllocationPlan:
-    """Return the plan that runs one job at a time, in their order."""
-    ends = np.cumsum(instance.running_times)
-    return BaseAllocationPlan(starts=np.where(instance.running_times > 0, ends - instance.running_times, 0.0))
+def in_turn(instance: BaseAllocation) -> BaseAllocationPlan:
+    """Return the best plan of three lists: by running time, by GPU-seconds, and as they stand (nobody overtakes)."""
+    area = instance.gpu_demands * instance.running_times
+    if instance.too_large.size:
+        return BaseAllocationPlan(starts=np.zeros(instance.num_jobs))
+    plans = [
+        _from_list(instance, np.argsort(instance.running_times, kind="stable").tolist(), overtake=True),
+        _from_list(instance, np.argsort(area, kind="stable").tolist(), overtake=True),
+        _from_list(instance, list(range(instance.num_jobs)), overtake=False),
+    ]
+    return min(plans, key=instance.objective)
+
+
+def _from_list(instance: BaseAllocation, order: list[int], *, overtake: bool) -> BaseAllocationPlan:
+    """Start jobs from a list, at time 0 and at every completion: the first that fits, or the first if it does."""
+    gpus, times = instance.gpu_demands.tolist(), instance.running_times.tolist()
+    order = [job for job in order if times[job] > 0]
+    # Of jobs with equal demands the first in the list fits first.
+    lists: dict[int, deque[int]] = {}
+    place = {job: number for number, job in enumerate(order)}
+    for job in order:
+        lists.setdefault(gpus[job] if overtake else 0, deque()).append(job)
+    starts = np.zeros(instance.num_jobs)
+    running: list[tuple[float, int]] = []
+    now, idle = 0.0, instance.capacity
+    while lists:
+        fitting = [jobs for jobs in lists.values() if gpus[jobs[0]] <= idle]
+        if fitting:
+            first = min(fitting, key=lambda jobs: place[jobs[0]])
+            job = first.popleft()
+            lists = {demand: jobs for demand, jobs in lists.items() if jobs}
+            starts[job] = now
+            idle -= gpus[job]
+            heappush(running, (now + times[job], gpus[job]))
+        else:
+            now = running[0][0]
+            while running and running[0][0] <= now:
+                idle += heappop(running)[1]
+    return BaseAllocationPlan(starts=starts)
+
+
+def mean_busy(instance: BaseAllocation) -> float:
+    """Return a bound on the average completion time, s, of what jobs take alone and of the GPU-seconds before theirs.
+
+    In the middle of its time, M_j, a job has half of its GPU-seconds a_j behind it.  No more than all GPUs are in use,
+    so sum_{j in B} a_j M_j >= (sum_{j in B} a_j)^2 / (2 capacity) for any jobs B; under these limits, sum_j M_j is
+    least where jobs with less to do come first.  They complete T_j / 2 later.
+    """
+    area = np.sort(instance.gpu_demands * instance.running_times)
+    middles = float((np.cumsum(area) - area / 2).sum()) / max(1, instance.capacity)
+    alone = float(instance.running_times.sum())
+    return max(alone, middles + alone / 2) / instance.num_jobs
 
 
 def too_large(instance: BaseAllocation) -> str | None:
@@ -136,4 +187,6 @@ def too_large(instance: BaseAllocation) -> str | None:
     return f"job {job} needs {instance.gpu_demands[job]} GPUs, there are {instance.capacity}"
 
 
-FORMULATION = Formulation(build=build, read=read, write=write, bound=bound, explain=too_large, trivial=one_by_one)
+FORMULATION = Formulation(
+    build=build, read=read, write=write, bound=bound, explain=too_large, trivial=in_turn, trivial_bound=mean_busy
+)

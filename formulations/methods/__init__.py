@@ -28,6 +28,7 @@ AUTO = "auto"
 
 MODULES = {
     "afs.elastic_sharing": "completions",
+    "aryl.base_allocation": "starting",
     "aryl.elastic_allocation": "core",
     "aryl.reclaim": "branching",
     "elasticflow.allocation": "rounding",
