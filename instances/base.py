@@ -214,7 +214,11 @@ class Record:
                     at = tuple(int(i) for i in beyond[0])
                     limit = f"below {declared.index_of} = {dims[declared.index_of]}"
                     raise self.refuse(name, f"got {indices[at]} at index {show(at)}, must be {limit}")
-        self._check()
+        returned = self._check()  # type: ignore[func-returns-value]
+        if returned is not None or self.__dict__.pop("_refused", None) is not None:
+            raise TypeError(
+                f"{type(self).__name__}._check: refuse() makes an error that must be raised: raise self.refuse(...)"
+            )
 
     @property
     def dims(self) -> dict[str, int]:
@@ -245,6 +249,8 @@ class Record:
 
     def refuse(self, field: str, message: str) -> ValueError:
         """Return the error to raise when ``field`` is inconsistent with the others."""
+        # Told to who made the record: the error that was not raised would let it pass.
+        object.__setattr__(self, "_refused", field)
         return self._error(f"{type(self).__name__}.{field}: {message}")
 
     def __eq__(self, other: object) -> bool:

@@ -151,7 +151,7 @@ class Array(_Range):
     empty: bool = False
     """True if the array may have no entries (no pairs, no servers chosen)."""
     index_of: str = ""
-    """Dimension that the entries count positions in, such as ``"n"`` for job numbers."""
+    """Dimension that the entries count positions in, such as ``"n"`` for jobs; with ``minimum=-1``, -1 is none."""
     choices: tuple[str, ...] = ()
 
     def __init__(
@@ -167,7 +167,7 @@ class Array(_Range):
         index_of: str = "",
         choices: tuple[str, ...] = (),
     ) -> None:
-        super().__init__(0 if index_of else minimum, above, infinite, maximum)
+        super().__init__(0 if index_of and minimum is None else minimum, above, infinite, maximum)
         object.__setattr__(self, "kind", kind)
         object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "empty", empty)

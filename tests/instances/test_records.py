@@ -498,3 +498,28 @@ def test_positions_and_words_that_fit() -> None:
     assert graph.to_dict() == {"sizes": [1, 1], "edges": [[1, 0]], "paths": [[], [1]], "kinds": ["gpu", "cpu"]}
     assert graph == Graph.from_dict(json.loads(json.dumps(graph.to_dict())))
     assert not graph.kinds.flags.writeable
+
+
+def made_by(body: str) -> Record:
+    """A record whose ``_check`` has this body."""
+    given: dict[str, Any] = {}
+    exec(f"def _check(self):\n    {body}", given)
+    made = dataclasses.make_dataclass(
+        "Bins", [("room", Annotated[int, Scalar(int)])], bases=(Record,), frozen=True, eq=False
+    )
+    made._check = given["_check"]  # type: ignore[attr-defined]
+    return made(room=3)  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    "body", ["self.refuse('room', 'got 3')", "return self.refuse('room', 'got 3')", "return 'bad'"]
+)
+def test_an_error_of_a_check_must_be_raised(body: str) -> None:
+    with pytest.raises(TypeError, match=r"Bins\._check: .* must be raised: raise self\.refuse"):
+        made_by(body)
+
+
+def test_an_error_of_a_check_that_is_raised_names_the_field() -> None:
+    with pytest.raises(ValueError, match=r"Bins\.room: got 3"):
+        made_by("raise self.refuse('room', 'got 3')")
+    assert made_by("pass").to_dict() == {"room": 3}

@@ -34,7 +34,7 @@ def take(instance: I, dim: str, members: Sequence[int] | NDArray[Any]) -> I:
     """Return the instance with the given members of a dimension, in the given order.
 
     Entries of fields that number the dimension follow; what refers to a member that is gone goes
-    too (a pair of jobs, a type of a pool).
+    too (a pair of jobs, a type of a pool), or refers to none where the field can say so, by -1.
 
     Raises
     ------
@@ -58,19 +58,24 @@ def _rebuilt(instance: I, kept: dict[str, NDArray[np.int64]]) -> I:
     fields = declarations(type(instance))
     values = {name: getattr(instance, name) for name in fields}
     # Members that refer to dropped ones are dropped as well, until nothing refers to nothing.
-    while True:
-        before = len(kept)
+    settled = False
+    while not settled:
+        settled = True
         for name, declared in fields.items():
-            if not isinstance(declared, Array) or declared.index_of not in kept:
+            if (
+                not _refers(declared, kept)
+                or isinstance(declared, Ragged)
+                or declared.minimum < 0
+                or values[name] is None
+            ):
                 continue
             axis = declared.shape.split()[0]
-            left = kept[declared.index_of]
-            lost = ~np.isin(values[name], left)
-            if lost.any() and axis not in kept:
-                gone = lost.reshape(len(lost), -1).any(axis=1)
-                kept[axis] = np.flatnonzero(~gone)
-        if len(kept) == before:
-            break
+            there = np.isin(values[name], kept[declared.index_of])
+            whole = np.flatnonzero(there.all(axis=tuple(range(1, there.ndim))))
+            left = kept.get(axis, np.arange(len(there)))
+            if not np.isin(left, whole).all():
+                kept[axis] = left[np.isin(left, whole)]
+                settled = False
     changed: dict[str, Any] = {}
     for name, declared in fields.items():
         value = values[name]
@@ -79,16 +84,25 @@ def _rebuilt(instance: I, kept: dict[str, NDArray[np.int64]]) -> I:
             continue
         axes = declared.shape.split()
         if isinstance(declared, Ragged):
-            changed[name] = tuple(value[i] for i in kept[axes[0]]) if axes[0] in kept else value
+            rows = [value[i] for i in kept[axes[0]]] if axes[0] in kept else value
+            if _refers(declared, kept):
+                left = kept[declared.index_of]
+                rows = [_renumbered(row[np.isin(row, left)], left) for row in rows]
+            changed[name] = tuple(rows)
             continue
         for number, dim in enumerate(axes):
             positions = _positions(dim, kept, instance.dims)
             if positions is not None:
                 value = np.take(value, positions, axis=number)
-        if declared.index_of in kept:
+        if _refers(declared, kept):
             value = _renumbered(value, kept[declared.index_of])
         changed[name] = value
     return type(instance)(**changed)
+
+
+def _refers(declared: Any, kept: Mapping[str, Any]) -> bool:
+    """Return whether a field's entries number a dimension of which members may be gone."""
+    return isinstance(declared, Array) and declared.index_of in kept
 
 
 def _positions(dim: str, kept: Mapping[str, NDArray[np.int64]], dims: Mapping[str, int]) -> NDArray[np.int64] | None:
@@ -105,11 +119,11 @@ def _positions(dim: str, kept: Mapping[str, NDArray[np.int64]], dims: Mapping[st
 
 
 def _renumbered(entries: NDArray[Any], left: NDArray[np.int64]) -> NDArray[Any]:
-    """Return entries that number a dimension, after only ``left`` of it remains, in that order."""
+    """Return entries that number a dimension, after only ``left`` of it remains, in that order; -1 stays."""
     new = np.full(int(max(left.max(initial=0), entries.max(initial=0))) + 1, -1)
     # A member that stands twice is meant by its first copy.
     new[left[::-1]] = np.arange(len(left))[::-1]
-    renumbered: NDArray[Any] = new[entries]
+    renumbered: NDArray[Any] = np.where(entries < 0, entries, new[entries])
     return renumbered
 
 

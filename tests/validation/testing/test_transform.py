@@ -1,6 +1,9 @@
 """Instances renumbered, reduced and changed by their declarations alone."""
 
 import itertools
+import json
+from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 import pytest
@@ -11,12 +14,13 @@ import formulations
 from instances.aryl.elastic_allocation import generate as elastic_allocation
 from instances.aryl.reclaim import Reclaim
 from instances.aryl.reclaim import generate as reclaim
-from instances.base import InstanceError
+from instances.base import Instance, InstanceError, Plan
 from instances.gavel.max_min_fairness import MaxMinFairness
 from instances.gavel.max_min_fairness import generate as max_min_fairness
+from instances.schema import Array, BoolArray, IntArray, Ragged
 from instances.synergy.tuning import generate as synergy_tuning
 from validation.catalogue import CATALOGUE
-from validation.testing.neighbours import neighbour, shrunk
+from validation.testing.neighbours import neighbour, past_the_edge, shrunk
 from validation.testing.transform import dimensions, permuted, rescaled, take, without
 
 
@@ -131,3 +135,82 @@ def test_shrinking_stops_when_told() -> None:
     instance = reclaim(1, num_servers=8)
     calls = itertools.count()
     assert shrunk(instance, lambda _: True, stop=lambda: next(calls) >= 3).num_jobs >= instance.num_jobs - 3
+
+
+# --- members that number members, one or none -------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Nowhere(Plan):
+    """Nothing to decide."""
+
+
+@dataclass(frozen=True, eq=False)
+class Homes(Instance[Nowhere]):
+    """Jobs with a home or none, what each waits for, servers that know one another, and words."""
+
+    problem = "test.homes"
+    sense = "min"
+    plan_type = Nowhere
+
+    home: Annotated[IntArray, Array(int, "n", index_of="s", minimum=-1)]
+    after: Annotated[tuple[IntArray, ...], Ragged(int, "n d", index_of="n", empty=True)]
+    next_to: Annotated[IntArray, Array(int, "s", index_of="s")]
+    links: Annotated[BoolArray, Array(bool, "s s")]
+
+
+def homes() -> Homes:
+    return Homes(home=[-1, 0, 2], after=[[], [0], [0, 1]], next_to=[1, 1, 0], links=np.arange(9).reshape(3, 3) % 2 == 0)
+
+
+def test_none_stays_none_and_what_was_there_becomes_it() -> None:
+    changed = take(homes(), "s", [1, 0])
+    assert changed.home.tolist() == [-1, 1, -1]
+    assert changed.next_to.tolist() == [0, 0]
+    assert changed.links.tolist() == [[True, False], [False, True]]
+    assert Homes.from_dict(json.loads(json.dumps(changed.to_dict()))) == changed
+
+
+def test_rows_lose_what_is_gone() -> None:
+    assert [row.tolist() for row in take(homes(), "n", [2, 1]).after] == [[1], []]
+
+
+def test_members_that_refer_to_one_that_is_gone_go_too() -> None:
+    # Server 0 stands next to 1, and 2 next to 0.
+    with pytest.raises(InstanceError, match="at least one entry"):
+        without(homes(), "s", 1)
+
+
+def test_beyond_none_is_refused() -> None:
+    with pytest.raises(InstanceError, match=r"Homes\.home: got -2 at index \[0\], must be at least -1"):
+        replace(homes(), home=[-2, 0, 0])
+    with pytest.raises(InstanceError, match=r"Homes\.home: got 3 at index \[0\], must be below s = 3"):
+        replace(homes(), home=[3, 0, 0])
+
+
+# --- the edge of a plan -----------------------------------------------------------------------------
+
+
+def test_past_the_edge_is_one_more_or_less() -> None:
+    instance = elastic_allocation(0, num_jobs=4)
+    found = {}
+    for seed in range(40):
+        changed = past_the_edge(instance, lambda one: one.capacity >= 3, np.random.default_rng(seed))
+        found[changed and changed.capacity] = changed
+    # The one field that what is kept depends on.
+    assert set(found) == {None, 2}
+
+
+def test_past_the_edge_of_a_measure_is_a_ten_millionth() -> None:
+    instance = replace(synergy_tuning(0, num_servers=1), server_memory=500.0)
+    edges = [
+        past_the_edge(instance, lambda one: one.server_memory >= 300, np.random.default_rng(seed)) for seed in range(40)
+    ]
+    assert {300 * (1 - 1e-7) <= one.server_memory < 300 for one in edges if one is not None} == {True}
+
+
+def test_what_is_no_number_has_an_edge_too() -> None:
+    instance = reclaim(0, num_servers=3)
+    held = int(instance.hosts.sum())
+    edges = [past_the_edge(instance, lambda one: one.hosts.sum() >= held, np.random.default_rng(s)) for s in range(40)]
+    assert {int(one.hosts.sum()) for one in edges if one is not None} == {held - 1}
