@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from instances.base import InstanceError
-from instances.files import load
+from instances.text import as_json, read_text
 from validation.errors import StudyError
 
 __all__ = ["folder_to_write", "refuse_foreign", "try_file", "try_folder", "writing"]
@@ -42,9 +42,12 @@ def _is_own(path: Path, problem: str) -> bool:
     if path.suffix == ".html":
         return path.read_bytes().startswith(_PAGE + problem.encode())
     try:
-        return load(path).problem == problem
+        data = as_json(read_text(path), f"{path}")
     except InstanceError:
         return False
+    # What the problem has become since, so that it refuses its own old instances, does not matter.
+    held = data.get("instance", data) if isinstance(data, Mapping) else None
+    return isinstance(held, Mapping) and held.get("problem") == problem
 
 
 @contextlib.contextmanager
@@ -63,7 +66,8 @@ def folder_to_write(folder: Path) -> Iterator[None]:
         try_folder(folder)
         yield
     except OSError as error:
-        if error.filename is not None:
+        # Nor is it the folder that does not take it where the reader of a pipe is gone.
+        if error.filename is not None or isinstance(error, BrokenPipeError):
             raise
         # A write that fails names no file.
         raise StudyError(f"cannot write to {folder}: {error.strerror}") from None
