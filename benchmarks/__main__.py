@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from benchmarks import dask_overhead, gavel, judge, mutants, overhead
+from benchmarks import dask_overhead, gavel, judge, mutants, overhead, planted
 from benchmarks.tables import BENCHMARKS, Setup, machine, markdown
 
 __all__ = ["MODULES", "app", "main"]
 
-MODULES = (overhead, dask_overhead, gavel, mutants, judge)
+MODULES = (overhead, dask_overhead, gavel, mutants, planted, judge)
 """What enters the benchmarks that are no data."""
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)

@@ -163,6 +163,7 @@ class Entry:
         from the declared fields.
     wide : mapping
         Sizes of ``strategy`` beyond small ones, from which checks draw too; a function makes one when it is wanted.
+        Without a strategy, those of :func:`validation.testing.strategies.derived`.
     formulation : Formulation, optional
         Of a problem from outside the library; its own are ``formulations.<paper>.<problem>``.
     """

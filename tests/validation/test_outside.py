@@ -104,7 +104,7 @@ def test_the_commands_of_the_page(module: Path) -> None:
     assert "demo.one_server\n    Which jobs run on one server (an example)\n    heuristics: densest_first" in said[0]
     rows = [line.split() for line in said[1].splitlines() if "densest_first" in line]
     assert [row[1:6] for row in rows] == [[size, "densest_first", "5", "5", "5"] for size in ("10", "20")]
-    assert re.search(r"passed +feasible +100 instances", said[2])
+    assert re.search(r"passed +feasible +1\d\d instances", said[2])
     assert "failed" not in said[2]
     assert "smallest    gap" in said[3]
     witness = module / "hunt" / "demo.one_server-densest_first.json"

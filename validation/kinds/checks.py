@@ -7,6 +7,7 @@ shrunk by its declarations.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import html
@@ -14,7 +15,9 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -26,19 +29,20 @@ from hypothesis.strategies import SearchStrategy
 
 import formulations
 from formulations import Solution
-from instances.base import Instance, Plan, agree
+from instances.base import Instance, Plan, PlanError, agree
 from instances.files import save
 from validation import catalogue
-from validation.catalogue import Entry, Heuristic, entry
-from validation.kernel.asking import ask_here, call
+from validation.catalogue import Entry, Heuristic, Imported, entry, import_object
+from validation.kernel.asking import ask, ask_here, call
 from validation.kernel.gaps import beats
-from validation.kernel.isolation import describe
+from validation.kernel.isolation import LINUX, describe
 from validation.kernel.judging import Answer, Asked, Status, judge
 from validation.kinds.options import CheckOptions
 from validation.kinds.promises import BreaksOnly, Holds, Monotone, NeverWorseThan, Promise, Ratio, Relabelled
 from validation.outputs import refuse_foreign
 from validation.testing import strategies
-from validation.testing.neighbours import shrunk
+from validation.testing.neighbours import neighbour, past_the_edge, shrunk
+from validation.testing.strategies import Drawn
 from validation.testing.transform import permuted, rescaled, spread
 
 __all__ = [
@@ -56,10 +60,12 @@ __all__ = [
     "Promise",
     "Ratio",
     "Relabelled",
+    "Source",
     "Subject",
     "all_promises",
     "check_heuristic",
     "checks",
+    "draw",
     "draw_instances",
     "fails",
     "parametrize_with_checks",
@@ -80,22 +86,47 @@ SHRINK_LIMIT = 3.0
 """Processor seconds for making a failing instance small."""
 SHRINK_BUDGET = 9.0
 """Processor seconds for making all failing instances of a heuristic small; one that raises fails most checks."""
+TELLING = 0.5
+"""Seconds after which a check that goes on tells how far it is."""
+TIGHT = 0.25
+"""Instances at an edge of the heuristic's plans, to each that is drawn."""
+TURNS = 3
+"""How often the drawn ones are gone through for them."""
+FRESH = 16
+"""Instances of which a process that has never called the heuristic is asked, too."""
+FRESH_LIMIT = 1.0
+"""Seconds for all of these answers."""
+STARVING = 0.1
+"""A source starves where a smaller part of its instances than this is not refused."""
+TOLD_APART = 10
+"""Instances of a source from which on it can starve."""
+TIGHTENED, RELATED = "these, at an edge of its plans", "these, with one thing changed"
+"""Where instances of checks come from that are made of drawn ones."""
 
 
 class CheckError(AssertionError):
     """A heuristic breaks a rule; the message says which, on what, and how far."""
 
 
-CheckStatus = Literal["passed", "failed", "expected failure", "skipped"]
-"""What came of a check; a failure is expected where the entry says so."""
+CheckStatus = Literal["passed", "failed", "expected failure", "skipped", "unfinished"]
+"""What came of a check; a failure is expected where the entry says so, and one that is unfinished had passed so far."""
 
 
 class Oracle:
-    """The exact side of instances, each solved once, within limits."""
+    """The exact side of instances, each solved once, within limits.
 
-    def __init__(self, budget: float = math.inf) -> None:
+    Parameters
+    ----------
+    budget : float
+        Processor seconds for all of them.
+    spared : set of str
+        Digests of instances that are solved only where a heuristic is to be blamed.
+    """
+
+    def __init__(self, budget: float = math.inf, spared: Set[str] = frozenset()) -> None:
         self._known: dict[str, Solution | None] = {}
         self._left = budget
+        self._spared = spared
 
     def __call__(self, instance: AnyInstance, *, needed: bool = False) -> Solution | None:
         """Solve an instance; None where that would take too long.
@@ -107,10 +138,13 @@ class Oracle:
             Whether it is solved even when the time for all instances is over: to blame a heuristic.
         """
         key = instance.digest
-        if self._known.get(key) is None and (self._left > 0 or needed):
+        if self._known.get(key) is None and (needed or (self._left > 0 and key not in self._spared)):
             began = time.process_time()
             try:
-                self._known[key] = formulations.solve(instance, time_limit=SOLVE_LIMIT)
+                with warnings.catch_warnings():
+                    # At an edge a run of a solver may err by its tolerance; what is returned is what was proven.
+                    warnings.simplefilter("ignore", formulations.SolverDisagreement)
+                    self._known[key] = formulations.solve(instance, time_limit=SOLVE_LIMIT)
             except formulations.ModelError:
                 # Numbers that no solver takes say nothing about the heuristic.
                 self._known[key] = None
@@ -153,23 +187,38 @@ class Subject:
     entry: Entry
     oracle: Oracle = field(default_factory=Oracle)
     shrinking: Shrinking = field(default_factory=Shrinking)
+    fresh: Mapping[str, Plan | None] = field(default_factory=dict)
+    """Plans of a process that had not called the heuristic before, by the digest of the instance."""
+    known: dict[str, Asked] = field(default_factory=dict)
+    """First answers, by the digest of the instance."""
 
     def plan(self, instance: AnyInstance) -> Plan | None:
-        """Ask for a plan for a copy of an instance, which may be spoilt, with the same random stream at every call.
+        """Return the first plan for an instance, made for a copy, which may be spoilt, with the one random stream.
 
         Raises
         ------
         CheckError
             When it fails: it raises, or returns what is no plan.
         """
-        return self.plan_of(_copy(instance))
+        return _plan_in(self.first(instance))
+
+    def first(self, instance: AnyInstance) -> Asked:
+        """Return the first answer for an instance."""
+        if instance.digest not in self.known:
+            self.known[instance.digest] = self.asked(_copy(instance))
+        return self.known[instance.digest]
 
     def plan_of(self, instance: AnyInstance) -> Plan | None:
-        """Ask for a plan for this very instance."""
-        asked = ask_here(instance, self.heuristic, _stream())
-        if asked.reason:
-            raise CheckError(asked.reason)
-        return asked.plan
+        """Ask for a plan for this very instance, whatever was answered before."""
+        return _plan_in(self.asked(instance))
+
+    def asked(self, instance: AnyInstance) -> Asked:
+        """Put the question."""
+        return ask_here(instance, self.heuristic, _stream())
+
+    def anew(self) -> Subject:
+        """Return the same heuristic with nothing solved or asked before."""
+        return replace(self, oracle=Oracle(), known={})
 
     def answer(self, instance: AnyInstance) -> Answer:
         """Ask for a plan, and have the instance judge it; whether it may decline is a check of its own.
@@ -211,6 +260,12 @@ class Subject:
             raise NoFeasiblePlan
 
 
+def _plan_in(asked: Asked) -> Plan | None:
+    if asked.reason:
+        raise CheckError(asked.reason)
+    return asked.plan
+
+
 @dataclass(frozen=True)
 class Check:
     """One property: ``run(subject, instance)`` raises when the heuristic breaks it there.
@@ -238,7 +293,7 @@ class CheckResult:
     Attributes
     ----------
     name, statement : str
-    status : "passed", "failed", "expected failure" or "skipped"
+    status : "passed", "failed", "expected failure", "skipped" or "unfinished"
     examples : int
         Instances on which the check really ran.
     reason : str
@@ -265,17 +320,46 @@ class CheckResult:
 
 
 @dataclass(frozen=True)
+class Source:
+    """Where instances come from.
+
+    Attributes
+    ----------
+    name : str
+    instances : int
+        How many of those that are checked are from there.
+    refused : int
+        How many others the problem's own ``_check`` refused.
+    """
+
+    name: str
+    instances: int
+    refused: int
+
+    @property
+    def starves(self) -> bool:
+        """Whether hardly any instance from there gets past ``_check``."""
+        tried = self.instances + self.refused
+        return tried >= TOLD_APART and self.instances < STARVING * tried
+
+    def __str__(self) -> str:
+        return f"{self.instances} from {self.name}" + (f" ({self.refused} more refused)" if self.refused else "")
+
+
+@dataclass(frozen=True)
 class CheckReport:
-    """All results of the checks of a heuristic; prints as a table."""
+    """All results of the checks of a heuristic, and where their instances came from; prints as a table."""
 
     problem: str
     heuristic: str
     results: tuple[CheckResult, ...]
+    sources: tuple[Source, ...] = ()
 
     @property
     def ok(self) -> bool:
-        """Whether no check failed and at least one ran."""
-        return not self.failed and any(result.examples for result in self.results)
+        """Whether all checks were finished, none failed and at least one ran."""
+        finished = all(result.status != "unfinished" for result in self.results)
+        return finished and not self.failed and any(result.examples for result in self.results)
 
     @property
     def failed(self) -> tuple[CheckResult, ...]:
@@ -302,7 +386,25 @@ class CheckReport:
             }
             for one in self.results
         ]
-        return {"problem": self.problem, "heuristic": self.heuristic, "ok": self.ok, "results": results}
+        sources = [{"name": one.name, "instances": one.instances, "refused": one.refused} for one in self.sources]
+        return {
+            "problem": self.problem,
+            "heuristic": self.heuristic,
+            "ok": self.ok,
+            "results": results,
+            "sources": sources,
+            "warnings": self.warnings,
+        }
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the checks may have missed."""
+        return [
+            f"the problem's _check refuses {one.refused} of {one.refused + one.instances} instances from {one.name}: "
+            "what they would show is not checked; a strategy of the problem's own draws valid ones"
+            for one in self.sources
+            if one.starves
+        ]
 
     def __str__(self) -> str:
         lines = [f"{self.heuristic} on {self.problem}"]
@@ -324,6 +426,9 @@ class CheckReport:
                 lines.append(f"    its plan there: {_shown(result.plan)}")
             if result.path is not None:
                 lines.append(f"    saved as {result.path}")
+        if self.sources:
+            lines.append(f"  instances: {', '.join(map(str, self.sources))}")
+        lines += [f"  warning: {warning}" for warning in self.warnings]
         if not any(result.examples for result in self.results):
             lines.append("  no check ran on any instance: this is a failure")
         return "\n".join(lines)
@@ -338,7 +443,9 @@ class CheckReport:
         )
         head = "".join(f"<th>{name}</th>" for name in ("status", "check", "instances", "what must hold", "reason"))
         title = html.escape(f"{self.heuristic} on {self.problem}")
-        return f"<table><caption>{title}</caption><tr>{head}</tr>{rows}</table>"
+        told = [", ".join(map(str, self.sources)), *(f"warning: {warning}" for warning in self.warnings)]
+        foot = "".join(f'<tr><td colspan="5">{html.escape(line)}</td></tr>' for line in told if line)
+        return f"<table><caption>{title}</caption><tr>{head}</tr>{rows}{foot}</table>"
 
 
 def check_heuristic(
@@ -363,7 +470,8 @@ def check_heuristic(
         What it claims beyond the rules and beyond what its entry in the catalogue promises: ``Ratio(2)``,
         ``Monotone()``, ``Relabelled()``, ... (:mod:`validation.kinds.promises`).
     max_examples : int
-        Instances at most, on all of which each check is tried.
+        Instances that are drawn at most, on all of which each check is tried; some more are made of them, by what
+        the heuristic does there.
     seed : int
         Of the search.
     output : path, optional
@@ -387,25 +495,31 @@ def check_heuristic(
 
 
 def run_checks(asked: CheckOptions, promises: Promise | Iterable[Promise] = ()) -> Iterator[CheckReport]:
-    """Yield the report of :func:`check_heuristic` as it grows, after each check."""
+    """Yield the report of :func:`check_heuristic` as it grows, after each check and within one that takes long."""
     problem, heuristic = asked.subject
     name, given = catalogue.heuristic(problem, heuristic)
-    subject = Subject(given, entry(problem), Oracle(SOLVE_BUDGET * asked.max_examples))
-    report = CheckReport(problem, name, ())
     planned = list(checks(problem, [*all_promises(given), *_promises(asked), *_listed(promises)]))
     folder = asked.output
     paths = {} if folder is None else {check.name: Path(folder) / f"{problem}-{check.name}.json" for check in planned}
     for path in paths.values():
         refuse_foreign(path, problem)
-    instances = draw_instances(
-        strategies.varied(problem) if asked.strategy is None else asked.strategy, asked.max_examples, asked.seed
-    )
+    source = strategies.sources(problem) if asked.strategy is None else asked.strategy
+    drawn = _with_relatives(draw(source, asked.max_examples, asked.seed))
+    # Before the heuristic is called here for the first time.
+    fresh = _asked_afresh(given, [one.instance for one in drawn if one.source == RELATED])
+    subject = Subject(given, entry(problem), fresh=fresh)
+    drawn += _at_edges(subject, drawn)
+    spared = {one.instance.digest for one in drawn if one.source in (RELATED, TIGHTENED)}
+    subject = replace(subject, oracle=Oracle(SOLVE_BUDGET * asked.max_examples, spared))
+    instances = [one.instance for one in drawn]
+    report = CheckReport(problem, name, (), _sources(drawn))
     for check in planned:
-        result = _search(check, subject, instances)
-        if check.name in paths and result.instance is not None:
-            result = _saved(result, result.instance, paths[check.name])
-        report = replace(report, results=(*report.results, result))
-        yield report
+        before = report.results
+        for result in _search(check, subject, instances):
+            if check.name in paths and result.instance is not None:
+                result = _saved(result, result.instance, paths[check.name])
+            report = replace(report, results=(*before, result))
+            yield report
 
 
 def _saved(result: CheckResult, instance: AnyInstance, path: Path) -> CheckResult:
@@ -444,7 +558,8 @@ def parametrize_with_checks(
     def runner(check: Check) -> Callable[[Callable[..., Any] | Heuristic], None]:
         def run(heuristic: Callable[..., Any] | Heuristic) -> None:
             _, given = catalogue.heuristic(problem, heuristic)
-            result = _search(check, Subject(given, entry(problem), Oracle(SOLVE_BUDGET * max_examples)), instances())
+            subject = Subject(given, entry(problem), Oracle(SOLVE_BUDGET * max_examples))
+            *_, result = _search(check, subject, instances())
             if result.status == "skipped":
                 pytest.skip(result.reason)
             if result.status == "expected failure":
@@ -561,9 +676,13 @@ def _leaves_the_instance(subject: Subject, instance: AnyInstance) -> bool:
 
 
 def _repeatable(subject: Subject, instance: AnyInstance) -> bool:
-    first, second = subject.plan(instance), subject.plan(instance)
+    # Between the first answer and this one come those to other instances.
+    first, second = subject.plan(instance), subject.plan_of(_copy(instance))
     if first != second:
         raise CheckError(f"two calls gave two plans: {_shown(first)} and {_shown(second)}")
+    if instance.digest in subject.fresh and subject.fresh[instance.digest] != first:
+        fresh = _shown(subject.fresh[instance.digest])
+        raise CheckError(f"after other instances it gave {_shown(first)}, a process that had none gave {fresh}")
     return True
 
 
@@ -729,8 +848,12 @@ def _reason(check: Check, subject: Subject, instance: AnyInstance) -> str:
     except (NoFeasiblePlan, NotApplicable, Unproven):
         return ""
     except Exception as error:
-        return str(error) if isinstance(error, CheckError) else describe(error)
+        return _said(error)
     return ""
+
+
+def _said(error: Exception) -> str:
+    return str(error) if isinstance(error, CheckError) else describe(error)
 
 
 class NotApplicable(Exception):  # noqa: N818, it is no error
@@ -747,7 +870,12 @@ class NoFeasiblePlan(Exception):  # noqa: N818, it is no error
 
 def draw_instances(strategy: SearchStrategy[Any], max_examples: int, seed: int) -> list[AnyInstance]:
     """Up to ``max_examples`` different instances of a strategy, the same for the same seed."""
-    found: dict[str, AnyInstance] = {}
+    return [one.instance for one in draw(strategy, max_examples, seed)]
+
+
+def draw(strategy: SearchStrategy[Any], max_examples: int, seed: int) -> list[Drawn]:
+    """Up to ``max_examples`` different instances of a strategy, as :func:`draw_instances`, and their sources."""
+    found: dict[str, Drawn] = {}
 
     @hypothesis.seed(seed)
     @settings(
@@ -760,40 +888,136 @@ def draw_instances(strategy: SearchStrategy[Any], max_examples: int, seed: int) 
         verbosity=Verbosity.quiet,
     )
     @given(strategy)
-    def collect(instance: AnyInstance) -> None:
-        if len(found) < max_examples:
-            found.setdefault(instance.digest, instance)
+    def collect(one: Any) -> None:
+        drawn = one if isinstance(one, Drawn) else Drawn(one, strategies.STRATEGY)
+        found.setdefault(drawn.instance.digest, drawn)
+        if len(found) == max_examples:
+            raise _Enough
 
-    collect()
+    with contextlib.suppress(_Enough):
+        collect()
     return list(found.values())
 
 
-def _search(check: Check, subject: Subject, instances: list[AnyInstance]) -> CheckResult:
-    """Run a check on instances until it fails, and shrink the instance that it fails on."""
+class _Enough(BaseException):
+    """Ends the drawing; Hypothesis takes no exception for a failure that is none of Python's usual ones."""
+
+
+def _with_relatives(drawn: list[Drawn]) -> list[Drawn]:
+    """Return the instances, some of them followed by one that differs from it in one thing."""
+    followed = set(range(0, len(drawn), max(1, len(drawn) // FRESH)))
+    known = {one.instance.digest for one in drawn}
+    found = []
+    for number, one in enumerate(drawn):
+        found.append(one)
+        if number in followed:
+            rng = np.random.default_rng(int(one.instance.digest[:8], 16))
+            relative = _relative(one.instance, rng)
+            if relative is not None and relative.digest not in known:
+                known.add(relative.digest)
+                found.append(Drawn(relative, RELATED))
+    return found
+
+
+def _relative(instance: AnyInstance, rng: np.random.Generator) -> AnyInstance | None:
+    """Return the instance with its members in another order, or with one number changed."""
+    symmetric = [dim for dim in entry(instance.problem).symmetric if instance.dims.get(dim, 0) > 1]
+    if symmetric and rng.random() < 0.5:
+        return functools.reduce(lambda changed, dim: permuted(changed, dim, rng), symmetric, instance)
+    return neighbour(instance, rng, max_members=max(instance.dims.values(), default=0))
+
+
+def _asked_afresh(heuristic: Heuristic, instances: list[AnyInstance]) -> dict[str, Plan | None]:
+    """Ask a process for each instance that has called the heuristic for no other; of those that answer, their plans."""
+    if heuristic.random or not LINUX:
+        # Elsewhere a process takes seconds to start.
+        return {}
+    if isinstance(heuristic.function, Imported):
+        # Here once, and not in each process.
+        import_object(heuristic.function.reference)
+    plans, end = dict[str, Plan | None](), time.monotonic() + FRESH_LIMIT
+    for one in instances:
+        answer = ask(one, heuristic, 0, seconds=max(0.0, end - time.monotonic()))
+        if answer.reason:
+            # It fails, which is told by other checks, or takes long.
+            break
+        plans[one.digest] = answer.plan
+    return plans
+
+
+def _at_edges(subject: Subject, drawn: list[Drawn]) -> list[Drawn]:
+    """Return instances on which the heuristic's plan for a drawn one just breaks a rule, so that it needs another."""
+    wanted = round(TIGHT * len(drawn))
+    known, found = {one.instance.digest for one in drawn}, list[Drawn]()
+    ordered = sorted((one.instance for one in drawn), key=lambda instance: instance.digest)
+    for turn, instance in ((turn, instance) for turn in range(TURNS) for instance in ordered):
+        if len(found) == wanted:
+            break
+        answer = judge(instance, subject.first(instance))
+        if answer.status == Status.FEASIBLE:
+            rng = np.random.default_rng([turn, int(instance.digest[:8], 16)])
+            tight = past_the_edge(instance, functools.partial(_takes, answer.plan), rng)
+            if tight is not None and tight.digest not in known:
+                known.add(tight.digest)
+                found.append(Drawn(tight, TIGHTENED))
+    return found
+
+
+def _takes(plan: Any, instance: AnyInstance) -> bool:
+    """Return whether a plan breaks no rule of an instance."""
+    try:
+        return not instance.violations(plan)
+    except PlanError:
+        return False
+
+
+def _sources(drawn: list[Drawn]) -> tuple[Source, ...]:
+    """Count the instances of each source, and those that were refused."""
+    counts = Counter(one.source for one in drawn)
+    refused = sum((Counter(one.refused) for one in drawn), Counter[str]())
+    return tuple(Source(name, counts[name], refused[name]) for name in dict.fromkeys([*counts, *refused]))
+
+
+def _search(check: Check, subject: Subject, instances: list[AnyInstance]) -> Iterator[CheckResult]:
+    """Run a check on instances until it fails, and shrink the instance that it fails on; yield what is known so far."""
     ran = without_plan = 0
 
     def result(status: CheckStatus, why: str = "", instance: AnyInstance | None = None) -> CheckResult:
         plan = None if instance is None else _plan_there(subject, instance)
         return CheckResult(check.name, check.statement, status, ran, why, instance, plan, None, without_plan)
 
+    told = time.monotonic()
     for instance in instances:
+        if time.monotonic() > told + TELLING:
+            yield result("unfinished")
+            told = time.monotonic()
         try:
             ran += check.run(subject, instance)
         except NotApplicable as why:
-            return result("skipped", str(why))
+            yield result("skipped", str(why))
+            return
         except NoFeasiblePlan:
             without_plan += 1
         except Unproven:
             continue
-        except Exception:
+        except Exception as error:
             ran += 1
-            breaks = functools.partial(fails, check, replace(subject, oracle=Oracle()))
+            status, expected = _verdict(check, subject)
+            yield result(status, expected or _said(error), instance)
+            breaks = functools.partial(fails, check, subject.anew())
             smallest = subject.shrinking.smallest(instance, breaks, instances)
-            if check.name == "feasible" and subject.heuristic.infeasible_because:
-                return result("expected failure", subject.heuristic.infeasible_because, smallest)
-            return result("failed", _reason(check, subject, smallest), smallest)
-    if not ran:
-        if without_plan:
-            return result("skipped", "no instance that was drawn has a feasible plan")
-        return result("skipped", f"it gave no feasible plan on {len(instances)} instances")
-    return result("passed")
+            yield result(status, expected or _reason(check, subject, smallest), smallest)
+            return
+    if ran:
+        yield result("passed")
+    elif without_plan:
+        yield result("skipped", "no instance that was drawn has a feasible plan")
+    else:
+        yield result("skipped", f"it gave no feasible plan on {len(instances)} instances")
+
+
+def _verdict(check: Check, subject: Subject) -> tuple[CheckStatus, str]:
+    """Return what a failure is, and the reason where it is expected."""
+    if check.name == "feasible" and subject.heuristic.infeasible_because:
+        return "expected failure", subject.heuristic.infeasible_because
+    return "failed", ""

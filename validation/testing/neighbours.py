@@ -18,19 +18,35 @@ from instances.base import Instance, InstanceError
 from instances.schema import Array, Ragged, Scalar, declarations
 from validation.testing.transform import dimensions, take, without
 
-__all__ = ["neighbour", "shrunk"]
+__all__ = ["neighbour", "past_the_edge", "shrunk"]
 
 I = TypeVar("I", bound=Instance[Any])  # noqa: E741, an instance
 
 ATTEMPTS = 30
 """Random changes tried before giving up on finding a valid neighbour."""
+EDGES = 6
+"""Entries tried before giving up on finding one with an edge."""
+NEAR = 1e-7
+"""How near to its edge a number that is no count comes, relative to itself: a hundred times what judges overlook."""
+HALVINGS = 64
+"""The most steps towards an edge."""
 
 
-def neighbour(instance: I, rng: np.random.Generator, *, max_members: int) -> I | None:
-    """Return a random valid neighbour, of at most ``max_members`` in each dimension; None if none is found."""
+def neighbour(instance: I, rng: np.random.Generator, *, max_members: int, name: str = "") -> I | None:
+    """Return a random valid neighbour; None if none is found.
+
+    Parameters
+    ----------
+    instance : Instance
+    rng : Generator
+    max_members : int
+        Most members that a dimension grows to.
+    name : str
+        The field that changes in one place; else any, or a member comes or goes.
+    """
     for _ in range(ATTEMPTS):
         try:
-            changed = _random_change(instance, rng, max_members)
+            changed = _changed_in(instance, name, rng) if name else _random_change(instance, rng, max_members)
         except (InstanceError, OverflowError):
             continue
         if changed is not None and changed != instance:
@@ -50,7 +66,10 @@ def _random_change(instance: I, rng: np.random.Generator, max_members: int) -> I
             return without(instance, dim, member) if size > 1 else None
         return take(instance, dim, [*range(size), member]) if size < max_members else None
     fields = [name for name in declarations(type(instance)) if getattr(instance, name) is not None]
-    name = fields[rng.integers(len(fields))]
+    return _changed_in(instance, fields[rng.integers(len(fields))], rng)
+
+
+def _changed_in(instance: I, name: str, rng: np.random.Generator) -> I | None:
     declared, value = declarations(type(instance))[name], getattr(instance, name)
     if isinstance(declared, Scalar):
         return _with(instance, name, _other_scalar(declared, value, rng))
@@ -67,6 +86,73 @@ def _random_change(instance: I, rng: np.random.Generator, max_members: int) -> I
     if part is not None:
         changed = tuple(changed if i == part else row for i, row in enumerate(value))
     return _with(instance, name, changed)
+
+
+def past_the_edge(instance: I, keeps: Callable[[I], bool], rng: np.random.Generator) -> I | None:
+    """Return the instance with one entry changed as little as ends what ``keeps`` says; None if none is found.
+
+    With a plan and whether it breaks no rule, that is an instance whose capacity is one less than the plan takes,
+    whose demand is one more than there is room for, or that forbids what the plan does.  A number that is no count
+    misses its edge by :data:`NEAR` at most.
+
+    Parameters
+    ----------
+    instance : Instance
+    keeps : callable
+        What holds of the instance.
+    rng : Generator
+        Chooses the entry, and whether a number grows or falls.
+    """
+    fields = [name for name in declarations(type(instance)) if getattr(instance, name) is not None]
+    for _ in range(EDGES):
+        name = fields[rng.integers(len(fields))]
+        declared = declarations(type(instance))[name]
+        if declared.kind in (int, float) and not getattr(declared, "index_of", ""):
+            found = _past_the_edge(instance, name, declared, keeps, rng)
+        else:
+            found = neighbour(instance, rng, max_members=0, name=name)
+            found = None if found is None or keeps(found) else found
+        if found is not None:
+            return found
+    return None
+
+
+def _past_the_edge(
+    instance: I, name: str, declared: Any, keeps: Callable[[I], bool], rng: np.random.Generator
+) -> I | None:
+    value = getattr(instance, name)
+    part = int(rng.integers(len(value))) if isinstance(value, tuple) and value else None
+    array = np.asarray(value if part is None else value[part])
+    if not array.size:
+        return None
+    at = tuple(int(rng.integers(size)) for size in array.shape)
+    inside = array[at].item()
+    outside = 4 * inside + 4 if rng.random() < 0.5 else max(0, declared.minimum or 0)
+    if declared.maximum is not None:
+        outside = min(outside, declared.maximum)
+
+    def made(number: float) -> I | None:
+        changed = array.copy()
+        changed[at] = number
+        try:
+            if not array.ndim:
+                return _with(instance, name, changed.item())
+            return _with_part(instance, name, part or 0, changed)
+        except (InstanceError, OverflowError):
+            return None
+
+    def holds(number: float) -> bool:
+        changed = made(number)
+        return changed is not None and keeps(changed)
+
+    if not math.isfinite(inside) or outside == inside or holds(outside):
+        return None
+    for _ in range(HALVINGS):
+        if abs(outside - inside) <= (1 if declared.kind is int else NEAR * max(abs(inside), abs(outside))):
+            break
+        middle = (inside + outside) // 2 if declared.kind is int else (inside + outside) / 2
+        inside, outside = (middle, outside) if holds(middle) else (inside, middle)
+    return made(outside)
 
 
 def _other_scalar(declared: Scalar, value: Any, rng: np.random.Generator) -> Any:

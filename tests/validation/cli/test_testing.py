@@ -5,10 +5,12 @@ import re
 import signal
 import subprocess
 import textwrap
+import time
 from pathlib import Path
 
 import pytest
 
+from ...processes import eventually
 from .commands import MAIN, MINE, Optgap
 
 
@@ -97,3 +99,48 @@ def test_a_heuristic_that_ends_or_holds_up_the_check(
     assert (found.code, found.out) == (1, "")
     assert found.err == f"optgap: {name}:heuristic: {said}\n"
     assert not (tmp_path / "failures").exists()
+
+
+def test_a_reader_that_goes_away_ends_a_check_without_a_word(tmp_path: Path) -> None:
+    command = [*MAIN, "check", "aryl.reclaim", "server_fraction", "--max-examples", "2"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 1
+
+
+def test_an_interrupted_check_tells_what_had_been_checked(tmp_path: Path) -> None:
+    body = f"""
+        import time
+        from pathlib import Path
+        from heuristics.aryl.reclaim import server_fraction
+        asked = []
+        def slow(instance):
+            asked.append(instance)
+            if len(asked) > 40:
+                Path({str(tmp_path / "failures" / "going")!r}).touch()
+                time.sleep(0.2)
+            return server_fraction(instance)
+    """
+    (tmp_path / "mine.py").write_text(textwrap.dedent(body), encoding="utf-8")
+    command = [*MAIN, "check", "aryl.reclaim", "mine:slow", "--max-examples", "10"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        eventually(lambda: (tmp_path / "failures" / "going").exists(), meanwhile=process)
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "passed           returns_a_plan" in out
+    assert err == "optgap: interrupted; what had been checked is above\n"
+
+
+def test_a_failure_that_the_problem_no_longer_reads_is_replaced(optgap: Optgap, mine: str, tmp_path: Path) -> None:
+    path = tmp_path / "failures" / "aryl.reclaim-returns_a_plan.json"
+    path.parent.mkdir()
+    path.write_text('{"problem": "aryl.reclaim", "another": 3}', encoding="utf-8")
+    assert optgap("check", "aryl.reclaim", f"{mine}:a_number", "--max-examples", 1).code == 1
+    assert "another" not in path.read_text(encoding="utf-8")
+    path.write_text('{"problem": "aryl.placement"}', encoding="utf-8")
+    assert "is in the way, and holds no aryl.reclaim" in optgap("check", "aryl.reclaim", f"{mine}:a_number").err

@@ -33,7 +33,8 @@ from validation import (
     check_heuristic,
     parametrize_with_checks,
 )
-from validation.kinds.checks import Shrinking, draw_instances
+from validation.kinds.checks import CheckReport, Shrinking, Source, draw_instances, run_checks
+from validation.kinds.options import CheckOptions
 from validation.testing.strategies import derived, strategy, varied
 
 from ...effort import EFFORT
@@ -399,3 +400,81 @@ def test_relabelling_without_ties() -> None:
 
     told = check_heuristic("afs.elastic_sharing", shortest_to_first, promises=Relabelled(ties=False), max_examples=20)
     assert {result.name: result.status for result in told.results}["relabelled"] == "passed"
+
+
+# --- where instances come from, and what is remembered ----------------------------------------------
+
+
+def test_a_report_tells_where_its_instances_come_from() -> None:
+    report = check_heuristic("aryl.elastic_allocation", "gandiva")
+    told = {source.name: source for source in report.sources}
+    assert {"the problem's strategy", "the same, wide", "its fields", "these, altered"} <= set(told)
+    assert told["its fields"].refused
+    assert sum(source.instances for source in report.sources) == report.results[0].examples
+    line = next(line for line in str(report).splitlines() if line.startswith("  instances: "))
+    assert f"{told['the same, wide'].instances} from the same, wide" in line
+    assert "from the same, wide" in report._repr_html_()
+    (one,) = (one for one in report.to_dict()["sources"] if one["name"] == "its fields")
+    assert one == {
+        "name": "its fields",
+        "instances": told["its fields"].instances,
+        "refused": told["its fields"].refused,
+    }
+
+
+def test_a_source_starves_where_hardly_any_instance_is_taken() -> None:
+    assert Source("its fields", 1, 30).starves
+    assert not Source("its fields", 5, 30).starves
+    assert not Source("its fields", 0, 5).starves
+    report = CheckReport("aryl.reclaim", "mine", (), (Source("its fields", 1, 30),))
+    (warning,) = report.warnings
+    assert "refuses 30 of 31 instances from its fields" in warning
+    assert f"  warning: {warning}" in str(report)
+    assert "refuses 30 of 31" in report._repr_html_()
+
+
+def test_a_plan_that_is_kept_for_another_instance_is_found() -> None:
+    kept: dict[tuple[int, int], ReclaimPlan] = {}
+
+    def remembers(instance: Reclaim) -> ReclaimPlan:
+        """Its plan breaks no rule, whichever instance of the size it was made for."""
+        return kept.setdefault((instance.num_servers, instance.demand), server_fraction(instance))
+
+    (failed,) = check_heuristic("aryl.reclaim", remembers).failed
+    assert failed.name == "repeatable"
+    assert "after other instances it gave" in failed.reason
+    assert "a process that had none gave" in failed.reason
+
+
+def test_there_may_be_no_jobs() -> None:
+    def widest(instance: Reclaim) -> ReclaimPlan:
+        assert instance.gpus.max() >= 0
+        return server_fraction(instance)
+
+    report = check_heuristic("aryl.reclaim", widest)
+    (smallest,) = {result.instance for result in report.failed}
+    assert smallest is not None
+    assert smallest.dims["n"] == 0
+
+
+def test_a_check_that_takes_long_tells_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("validation.kinds.checks.TELLING", -1.0)
+    asked = CheckOptions(names=("aryl.reclaim", raises), max_examples=10, output=None)
+    *before, last = run_checks(asked)
+    first = [report.results[0] for report in before if len(report.results) == 1]
+    assert [result.status for result in first] == ["unfinished"] * (len(first) - 2) + ["failed", "failed"]
+    assert [result.examples for result in first] == sorted(result.examples for result in first)
+    assert not before[0].ok
+    # The failing instance is told before it is made small, which takes the longest.
+    found, small = first[-2:]
+    assert found.instance is not None
+    assert small.instance is not None
+    assert len(json.dumps(small.instance.to_dict())) <= len(json.dumps(found.instance.to_dict()))
+    assert {result.status for result in last.results} <= {"passed", "failed", "skipped"}
+
+
+def test_no_more_is_drawn_than_is_wanted() -> None:
+    seen = []
+    drawn = strategy("aryl.reclaim").map(lambda instance: seen.append(instance) or instance)
+    assert len(draw_instances(drawn, 10, 0)) == 10
+    assert len(seen) < 20
