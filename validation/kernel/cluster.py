@@ -321,7 +321,7 @@ class _Queue:
         self.again: deque[_Waiting] = deque()
         self.mean: float | None = None
 
-    def take(self, threads: int, others: bool | None) -> list[_Waiting]:
+    def take(self, threads: int, others: bool | None = None) -> list[_Waiting]:
         """Take the next batch, of as many tasks as should take some seconds; none beside what must not run beside it.
 
         Parameters
@@ -433,7 +433,7 @@ class _Cluster:
     @property
     def others(self) -> bool | None:
         """Whether what runs now asks others; None where nothing runs."""
-        return next((batch[0].task.others for _, batch in self.flying.values()), None)
+        return next((batch[0].task.others for _, batch in self.flying.values() if batch), None)
 
     def submit(self, batch: list[_Waiting]) -> None:
         sent = Batch(

@@ -358,6 +358,20 @@ def test_batches_grow_with_what_is_learned_and_shrink_at_the_end() -> None:
 # --- from the command line --------------------------------------------------------------------------
 
 
+def test_no_batch_runs_beside_heuristics_of_others() -> None:
+    """A batch is of one kind, and one of the other kind waits until nothing runs."""
+    kinds = [False, False, True, True, False]
+    tasks = (Task((number,), 1.0, others=kind) for number, kind in enumerate(kinds))
+    queue = cluster._Queue(print, tasks, len(kinds), lambda task: task.arguments)
+    queue.learn(1e-4)
+    assert [one.task.others for one in queue.take(threads=1)] == [False, False]
+    assert queue.take(1, False) == []
+    assert [one.task.others for one in queue.take(1, None)] == [True, True]
+    assert queue.take(1, True) == []
+    assert [one.task.others for one in queue.take(1)] == [False]
+    assert queue.take(1) == []
+
+
 def test_a_study_that_is_interrupted_leaves_nothing_running(client: distributed.Client, tmp_path: Path) -> None:
     (tmp_path / "sleeps.py").write_text("import time\ndef sleeps(instance):\n    time.sleep(60)\n")
     arguments = ["study", "aryl.reclaim", "--sizes", "5", "--count", "3", "--seed", "1", "-o", "study"]
@@ -407,7 +421,7 @@ def test_no_row_has_a_false_key(client: distributed.Client, tmp_path: Path, monk
 
 
 def test_a_problem_that_a_node_does_not_know_is_named(client: distributed.Client) -> None:
-    found = cluster._Cluster(client, [], None, lambda line: None)
+    found = cluster._Cluster(client, [], lambda line: None)
     found.outside = ("demo.unknown",)
 
     def read_all() -> None:
