@@ -266,7 +266,7 @@ class Search:
             layer = _joined(parts)
             if not len(layer):
                 return value, None, left_out
-            layer = _undominated(layer, waiting)
+            layer = _undominated(layer, waiting, ends)
             if len(layer) > width:
                 ranks = np.argpartition(layer.bound, width)
                 left_out = min(left_out, float(layer.bound[ranks[width]]))
@@ -345,11 +345,11 @@ def _joined(parts: list[_Layer]) -> _Layer:
     return whole.at(np.lexsort((whole.bound, whole.started)))
 
 
-def _undominated(layer: _Layer, waiting: int) -> _Layer:
+def _undominated(layer: _Layer, waiting: int, until: float) -> _Layer:
     """Return the partial schedules that no other makes needless, of those that are compared.
 
     Those of the same jobs stand side by side, by their bounds, and only what comes later is forgotten for the sake of
-    what comes sooner.
+    what comes sooner, as long as there is time.
     """
     gone = np.zeros(len(layer), bool)
     for step in range(1, NEIGHBOURS + 1):
@@ -360,6 +360,8 @@ def _undominated(layer: _Layer, waiting: int) -> _Layer:
     ends = np.append(first[1:], len(layer))
     stays = np.ones(len(layer), bool)
     for begin, end in np.column_stack([first, ends])[ends - first > NEIGHBOURS].tolist():
+        if time.perf_counter() >= until:
+            break
         stays[begin:end] = _best_of(layer.total[begin:end], layer.free[begin:end].T.copy(), waiting)
     return layer.at(stays)
 
