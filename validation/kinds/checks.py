@@ -35,8 +35,9 @@ from validation import catalogue
 from validation.catalogue import Entry, Heuristic, Imported, entry, import_object
 from validation.kernel.asking import ask, ask_here, call
 from validation.kernel.gaps import beats
-from validation.kernel.isolation import LINUX, describe
+from validation.kernel.isolation import describe
 from validation.kernel.judging import Answer, Asked, Status, judge
+from validation.kernel.walls import LINUX
 from validation.kinds.options import CheckOptions
 from validation.kinds.promises import BreaksOnly, Holds, Monotone, NeverWorseThan, Promise, Ratio, Relabelled
 from validation.outputs import refuse_foreign
