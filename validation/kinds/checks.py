@@ -31,6 +31,7 @@ import formulations
 from formulations import Solution
 from instances.base import Instance, Plan, PlanError, agree
 from instances.files import save
+from instances.schema import JOBS
 from validation import catalogue
 from validation.catalogue import Entry, Heuristic, Imported, entry, import_object
 from validation.kernel.asking import ask, ask_here, call
@@ -796,7 +797,8 @@ def _breaks_only(promise: BreaksOnly) -> Callable[[Subject, AnyInstance], bool]:
 def _holds(promise: Holds) -> Callable[[Subject, AnyInstance], bool]:
     def run(subject: Subject, instance: AnyInstance) -> bool:
         plan = subject.plan(instance)
-        if plan is None:
+        # Of no jobs there is nothing to state.
+        if plan is None or instance.dims.get(JOBS) == 0:
             return False
         if not promise.test(instance, plan, *([_stream()] if promise.stream else [])):
             raise CheckError(f"it is not so that {promise.statement}")
