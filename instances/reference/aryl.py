@@ -7,7 +7,7 @@ import math
 from fractions import Fraction
 from typing import TypeAlias
 
-from .common import TOLERANCE, Counter, Malformed, Number, Problem, Record, Rules, need, whole
+from .common import TOLERANCE, Counter, Malformed, Number, Problem, Record, Rules, TooLarge, need, whole
 
 Running: TypeAlias = tuple[tuple[int, int], ...]
 """When running jobs end and the GPUs that they hold, the first to end first."""
@@ -45,10 +45,13 @@ class Reclaim(Problem):
         rules.require("server_once", len(set(plan.servers)) == len(plan.servers))
         rules.require("demand", len(plan.servers) == it.demand)
 
+    def is_free(self, it: Record) -> bool:
+        if not it.hosts and it.demand:
+            raise TooLarge("without jobs nothing says how many servers there are")
+        return super().is_free(it)
+
     def search(self, it: Record) -> Number:
         n, counter = len(it.hosts), Counter()
-        if not n:
-            return Fraction(0)
         s = it.dims["s"]
         if it.demand > s:
             return math.inf

@@ -303,7 +303,7 @@ class Problem:
             When it would take too many steps, or the problem has no search.
         """
         try:
-            return Fraction(0) if it.dims.get("n") == 0 else self.search(it)
+            return Fraction(0) if self.is_free(it) else self.search(it)
         except RecursionError:
             raise TooLarge from None
 
@@ -315,7 +315,11 @@ class Problem:
         TooLarge
             When the search would take too many steps, or the problem has none.
         """
-        return Fraction(0) if it.dims.get("n") == 0 else self.best(it)
+        return Fraction(0) if self.is_free(it) else self.best(it)
+
+    def is_free(self, it: Record) -> bool:
+        """Return whether there are no jobs, so that a plan costs nothing and there is one."""
+        return bool(it.dims.get("n") == 0)
 
     def merits(self, it: Record, plan: Record) -> list[Number]:
         """Return what plans are compared by, one number after the other: the value, where no more counts."""

@@ -143,7 +143,7 @@ def test_another_seed_draws_others() -> None:
 
 def test_a_mutant_is_killed_by_a_check_or_by_the_records() -> None:
     turned = drawn("aryl.reclaim", "random", 3)
-    assert {killed_by(mutant, max_examples=10) for mutant in turned} >= {"feasible"}
+    assert {killed_by(mutant, max_examples=10) for mutant in turned} & {"feasible", "holds"}
     assert any(off_the_records("aryl.reclaim", planted(mutant)) for mutant in turned)
     assert not off_the_records("aryl.reclaim", CATALOGUE["aryl.reclaim"].heuristics["random"])
 

@@ -131,13 +131,13 @@ def test_an_equal_split_overfills_a_pool_with_wide_jobs() -> None:
 
 
 OUTCOMES = {
-    "misreporting_can_pay": "held",
-    "water_filling_example": "held",
+    "misreporting_can_pay": "holds",
+    "water_filling_example": "holds",
     "equal_split_feasible_wide": "depends on the reading",
     "one_linear_program_finish_time_fairness": "depends on the reading",
     "water_filling_by_weight": "depends on the reading",
     "highest_priorities_across_types": "depends on the reading",
-    "highest_priorities_one_type": "held",
+    "highest_priorities_one_type": "not refuted",
     "algorithm_1_ends": "depends on the reading",
 }
 

@@ -56,13 +56,16 @@ def cases(problem: str) -> list[tuple[Instance[Any], Solution]]:
     """Small instances of a problem, each once, with what the exact model makes of them."""
     found: dict[str, Instance[Any]] = {}
 
-    @seed(1)
     @ENDS["solved"]
     @given(strategy(problem), derived(problem))
     def collect(one: Instance[Any], other: Instance[Any]) -> None:
         found.update({one.digest: one, other.digest: other})
 
-    collect()
+    seed(1)(collect)()
+    if problem == "afs.elastic_sharing":
+        # Most have jobs that arrive over time, of which there is no exact model.
+        seed(2)(collect)()
+        seed(3)(collect)()
     entry = CATALOGUE[problem]
     for number in rounds(3):
         try:
@@ -122,7 +125,7 @@ def test_the_optimum_is_the_references(problem: str) -> None:
 def test_no_bound_is_beyond_the_optimum(problem: str) -> None:
     """What prices and searches of larger instances prove."""
     proofs = 0
-    for instance, solution in some(problem, 7):
+    for instance, solution in some(problem, 8):
         reference = reference_of(instance)
         assert reference is not None
         bounds = []

@@ -132,7 +132,7 @@ def _found(read: Verdict) -> str:
     claim = read.claim
     how = "smallest first" if claim.exhaustive else "in the order in which they are drawn"
     if isinstance(claim.breaks, OnAverage):
-        return f"**{read.outcome.capitalize()}**: {read.why}."
+        return f"**{read.alone.capitalize()}**: {read.why}."
     if read.is_whole:
         return "**Holds**." if read.tried == 1 else f"**Holds** on all {read.tried:,}."
     if read.held:
@@ -212,7 +212,7 @@ def _readings(verdicts: Sequence[Verdict]) -> str:
             _predicate(read.claim),
             read.claim.ties or "none",
             f"{read.extent}{'' if read.claim.exhaustive else ', drawn'}",
-            read.outcome,
+            read.alone,
         )
         for verdict in verdicts
         for number, read in enumerate(verdict.readings, start=1)

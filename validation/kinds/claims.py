@@ -109,6 +109,11 @@ class Verdict:
         return "holds" if all(one.is_whole for one in self.readings) else "not refuted"
 
     @property
+    def alone(self) -> Outcome:
+        """What is said of the claim as it is read first, whatever comes of its other readings."""
+        return replace(self, others=()).outcome
+
+    @property
     def is_whole(self) -> bool:
         """Whether a finite set was tried to its end, so that nothing of it is left that could refute the claim."""
         return self.claim.exhaustive and self.exhausted
@@ -139,7 +144,7 @@ class Verdict:
             lines += _wrapped(f"Assumptions relaxed: {verdict.claim.relaxed}") if verdict.claim.relaxed else []
             lines += _wrapped(f"Stated by: {verdict.claim.by}") if verdict.claim.by else []
             lines += _wrapped(f"Ties: {verdict.claim.ties}") if verdict.claim.ties else []
-            found = f"{verdict.outcome.capitalize()}, tried" if self.others else "Tried"
+            found = f"{verdict.alone.capitalize()}, tried" if self.others else "Tried"
             lines += _wrapped(f"{found} on {verdict.extent}: {verdict.claim.scope}")
             if isinstance(verdict.claim.breaks, OnAverage):
                 lines += _wrapped(f"On average: {verdict.why}")

@@ -60,7 +60,11 @@ def files(folder: Path) -> dict[str, str]:
 def test_a_claim_that_held(tmp_path: Path) -> None:
     write_pages([verdict()], tmp_path)
     found = files(tmp_path)
-    assert list(found) == ["aryl/reclaim/few_jobs.md", "index.md"]
+    assert list(found) == ["aryl/reclaim/few_jobs.md", "index.md", "readings.md"]
+    assert (
+        "| [few_jobs](aryl/reclaim/few_jobs.md) | Nobody, section 1 | the paper | not stated | none | all 4 | holds |"
+        in found["readings.md"]
+    )
     assert (
         found["aryl/reclaim/few_jobs.md"]
         == f"""{MARK}
@@ -69,7 +73,7 @@ def test_a_claim_that_held(tmp_path: Path) -> None:
 
 > Clusters | are small.
 
-**Held.** Stated in Nobody, section 1; about `aryl.reclaim`; [all claims](../../index.md).
+**Holds.** Stated in Nobody, section 1; about `aryl.reclaim`; [all claims](../../index.md).
 
 **The paper's assumptions are kept.** Kept are: jobs are whole.
 
@@ -79,7 +83,7 @@ Read as: small is few jobs.
 
 Tried: made up.
 
-**Held** on all 4.
+**Holds** on all 4.
 
 ## Run it again
 
@@ -126,7 +130,7 @@ def test_every_reading_has_its_own_verdict(tmp_path: Path) -> None:
     found = files(tmp_path)
     page = found["aryl/reclaim/few_jobs.md"]
     assert re.findall(r"^## (.*)$", page, re.MULTILINE) == [
-        "Reading 1: held",
+        "Reading 1: holds",
         "Reading 2: refuted",
         "Reading 3: refuted",
         "Run it again",
@@ -145,12 +149,16 @@ def test_every_reading_has_its_own_verdict(tmp_path: Path) -> None:
     [
         (
             {"exhaustive": False, "stream": itertools.repeat(cluster(1))},
-            "**Held** on the first 7, in the order in which",
+            "**Not refuted** in 7, in the order in which",
         ),
-        ({"stream": itertools.repeat(cluster(1))}, "**Held** on the first 7, smallest first."),
+        ({"stream": itertools.repeat(cluster(1))}, "**Not refuted** in the first 7, smallest first."),
+        (
+            {"exhaustive": False, "most_jobs": 2, "assumes": lambda instance: True},
+            "**Refuted** by instance 3, in the order in which they are drawn, and then",
+        ),
         (
             {"exhaustive": False, "most_jobs": 2},
-            "**Refuted** by instance 3, in the order in which they are drawn, and then",
+            "instance 3, in the order in which they are drawn: 3 jobs",
         ),
         (
             {"exhaustive": False, "most_jobs": 2, "shrink": False},
@@ -173,18 +181,18 @@ def test_the_index_counts_verdicts_by_paper(tmp_path: Path) -> None:
     ]
     write_pages(verdicts, tmp_path)
     index = (tmp_path / "index.md").read_text(encoding="utf-8")
-    assert "| paper | claims | held | refuted | depends on the reading |" in index
-    assert "| [Nobody](#nobody) | 3 | 1 | 1 | 1 |" in index
-    assert "| [Somebody](#somebody) | 1 | 1 | 0 | 0 |" in index
+    assert "| paper | claims | holds | not refuted | refuted | depends on the reading |" in index
+    assert "| [Nobody](#nobody) | 3 | 1 | 0 | 1 | 1 |" in index
+    assert "| [Somebody](#somebody) | 1 | 1 | 0 | 0 | 0 |" in index
     nobody, somebody = index.index("\n## Nobody\n"), index.index("\n## Somebody\n")
     start = "](aryl/reclaim/{}.md) | Clusters \\| are small. | section"
     for name, end in (
-        ("held", "1 | held | kept | 4 |"),
+        ("held", "1 | holds | kept | 4 |"),
         ("refuted", "1 | **refuted** | relaxed | 2 |"),
         ("depends", "1 | depends on the reading | kept, but relaxed in reading 2 | 6 |"),
     ):
         assert nobody < index.index(f"\n| [{name}{start.format(name)} {end}\n") < somebody
-    assert somebody < index.index(f"\n| [other{start.format('other')} 2 | held | kept | 4 |\n")
+    assert somebody < index.index(f"\n| [other{start.format('other')} 2 | holds | kept | 4 |\n")
     assert re.findall(r"^aryl/reclaim/(\w+)$", index, re.MULTILINE) == ["held", "refuted", "depends", "other"]
 
 
@@ -219,6 +227,7 @@ def test_what_was_written_of_other_claims_goes_and_what_others_wrote_stays(tmp_p
         "aryl/reclaim/three.md",
         "index.md",
         "notes.md",
+        "readings.md",
     ]
     assert not (tmp_path / "aryl" / "two_job").exists()
 
@@ -252,7 +261,7 @@ def test_the_pages_of_the_library_are_what_the_command_writes(tmp_path: Path) ->
 
 def test_every_claim_has_its_page() -> None:
     pages = {path.stem for path in (Path(__file__).parents[3] / "docs" / "claims").rglob("*.md")}
-    assert pages == {"index", *(each.name for each in claims())}
+    assert pages == {"index", "readings", *(each.name for each in claims())}
 
 
 def test_the_pages_of_the_library_have_the_words_of_its_claims() -> None:

@@ -74,6 +74,8 @@ class Family:
     workers : tuple of int
         Workers that a type can have.
 
+    Notes
+    -----
     Instances that cannot be (:func:`can_be`) are left out.
     """
 

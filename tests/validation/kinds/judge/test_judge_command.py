@@ -79,7 +79,7 @@ def test_words_tell_the_worst(capsys: pytest.CaptureFixture[str], tmp_path: Path
         (["random", "--problem", "aryl.reclaim", "--split", "hidden:five"], "five is no file"),
         (["random", "--problem", "aryl.reclam"], "aryl.reclaim"),
         (["randon", "--problem", "aryl.reclaim"], "random"),
-        (["random", "--problem", "aryl.reclaim", "--budget", "-1"], "budget: got -1"),
+        (["random", "--problem", "aryl.reclaim", "--budget", "-1"], "budget: got '-1'"),
     ],
 )
 def test_bad_input_is_one_line(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -244,8 +244,8 @@ def test_bad_input_is_one_error(heuristic: str, options: dict[str, Any], error: 
 
 def test_a_wall_that_does_not_stand_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "seed").write_text("1")
-    monkeypatch.setattr("validation.kernel.workers.hide", lambda folder: None)
-    with pytest.raises(StudyError, match="cannot be hidden"):
+    monkeypatch.setattr("validation.kernel.walls._hide", lambda asked: None)
+    with pytest.raises(StudyError, match="can be hidden from a heuristic here: secrets missing"):
         validation.judge("random", "aryl.reclaim", split=f"hidden:{tmp_path / 'seed'}")
 
 

@@ -133,6 +133,6 @@ def test_missing_real_data_is_named(tmp_path: Path) -> None:
     missing = tmp_path / "nowhere"
     with pytest.raises(OSError, match="nowhere"):
         gap_study("gavel.max_min_fairness", throughputs=missing, trace=missing, **arguments)
-    with pytest.raises(StudyError, match=r"real data of gavel\.max_min_fairness: missing .*'trace'"):
+    with pytest.raises(StudyError, match=r"real data of gavel\.max_min_fairness: needs trace, too"):
         gap_study("gavel.max_min_fairness", throughputs=missing, **arguments)
     assert not (tmp_path / "study").exists()
