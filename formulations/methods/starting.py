@@ -223,7 +223,7 @@ class Search:
     Parameters
     ----------
     jobs : Jobs
-        Up to :data:`MOST_JOBS`, equal ones side by side.
+        Up to ``MOST_JOBS``, equal ones side by side.
     prices : Prices
     """
 

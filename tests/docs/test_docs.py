@@ -108,7 +108,7 @@ def test_readme_replay_command_runs(tmp_path: Path) -> None:
         command = command.replace(f"--{option}", f"--{option[:-1]}1")
     words = command.split()
     said = run([str(Path(sys.executable).parent / words[0]), *words[1:]], tmp_path)
-    assert "jobs.csv, gandiva: jobs take" in said
+    assert "jobs.csv: average completion time" in said
     assert (tmp_path / "replays" / "report.html").exists()
 
 

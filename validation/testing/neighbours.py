@@ -73,6 +73,8 @@ def _changed_in(instance: I, name: str, rng: np.random.Generator) -> I | None:
     declared, value = declarations(type(instance))[name], getattr(instance, name)
     if isinstance(declared, Scalar):
         return _with(instance, name, _other_scalar(declared, value, rng))
+    if not len(value):
+        return None
     part = int(rng.integers(len(value))) if isinstance(declared, Ragged) else None
     array = value if part is None else value[part]
     if not array.size:
@@ -93,7 +95,7 @@ def past_the_edge(instance: I, keeps: Callable[[I], bool], rng: np.random.Genera
 
     With a plan and whether it breaks no rule, that is an instance whose capacity is one less than the plan takes,
     whose demand is one more than there is room for, or that forbids what the plan does.  A number that is no count
-    misses its edge by :data:`NEAR` at most.
+    misses its edge by ``NEAR`` at most.
 
     Parameters
     ----------

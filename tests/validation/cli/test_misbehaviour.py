@@ -209,7 +209,7 @@ REPLAYED = "aryl.elastic_allocation"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("answer", "code"), [("gandiva(instance)", 0), ("1 / 0", FAILED), ("None", 0)])
+@pytest.mark.parametrize(("answer", "code"), [("gandiva(instance)", 0), ("1 / 0", FAILED), ("None", FAILED)])
 def test_code_of_replay(optgap: Optgap, tmp_path: Path, answer: str, code: int) -> None:
     module = f"from heuristics.aryl.elastic_allocation import gandiva\ndef mine(instance):\n    return {answer}\n"
     (tmp_path / "replayed.py").write_text(module, encoding="utf-8")

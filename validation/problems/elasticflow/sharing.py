@@ -63,7 +63,7 @@ def one_more_gpu(instance: Jobs) -> Jobs:
 def linear(instance: DeadlineJobs[Any]) -> bool:
     """Return whether every job scales linearly up to all GPUs."""
     curves = instance.throughputs
-    return bool(np.array_equal(curves, np.outer(curves[:, 1], np.arange(curves.shape[1]))))
+    return not len(curves) or bool(np.array_equal(curves, np.outer(curves[:, 1], np.arange(curves.shape[1]))))
 
 
 def least_levels(instance: DeadlineJobs[Any], gpus: NDArray[np.int64], *, cleared: bool = False) -> bool:
