@@ -13,10 +13,11 @@ from instances.elasticflow.allocation import ElasticFlowAllocation
 from instances.elasticflow.sharing import RATE_TOLERANCE, SlotPlan
 from instances.schema import IntArray
 
-__all__ = ["greedy_marginal_return", "greedy_marginal_return_repaired"]
+__all__ = ["Ties", "greedy_marginal_return", "greedy_marginal_return_repaired"]
 
 Queue = list[tuple[int, int]]
 Ties = Callable[[Sequence[int]], int]
+"""Takes jobs that are tied, and returns one of them."""
 Finish = Literal["slot", "moment", "rate"]
 Free = Literal["printed", "earlier_jobs", "all_jobs"]
 

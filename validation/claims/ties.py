@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
-__all__ = ["every_way"]
+import numpy as np
 
+from instances.base import Instance
+from instances.schema import FloatArray, IntArray
+from validation.testing.transform import take
+
+__all__ = ["every_way", "renumbered"]
+
+I = TypeVar("I", bound=Instance[Any])  # noqa: E741, an instance
 T = TypeVar("T")
+
+
+def renumbered(instance: I, keys: FloatArray | IntArray) -> Iterator[I]:
+    """Yield the instance with its jobs in every order in which their (n,) keys do not fall: every way to break ties."""
+    for order in itertools.permutations(range(len(keys))):
+        if (np.diff(keys[list(order)]) >= 0).all():
+            yield take(instance, "n", order)
 
 
 def every_way(run: Callable[[Callable[[Sequence[int]], int]], T]) -> Iterator[T]:

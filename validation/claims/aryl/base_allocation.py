@@ -13,8 +13,8 @@ from instances.aryl.base_allocation import BaseAllocation, BaseAllocationPlan
 from instances.schema import FloatArray
 from validation.claims.claim import Claim, Reading
 from validation.claims.plans import OPTIMAL, better_than, optimal_plan, plans_of
+from validation.claims.ties import renumbered
 from validation.claims.words import listed
-from validation.testing.transform import take
 
 __all__ = ["CLAIMS"]
 
@@ -35,14 +35,11 @@ def _ways(instance: BaseAllocation) -> list[tuple[BaseAllocation, BaseAllocation
 
     A job that is started leaves the queue, so that an order of the jobs stands for any decisions made one by one.
     """
-    times = instance.running_times
     found = []
-    for order in itertools.permutations(range(instance.num_jobs)):
-        if (np.diff(times[list(order)]) >= 0).all():
-            each = take(instance, "n", order)
-            plan = shortest_job_first(each)
-            assert plan is not None
-            found.append((each, plan))
+    for each in renumbered(instance, instance.running_times):
+        plan = shortest_job_first(each)
+        assert plan is not None
+        found.append((each, plan))
     return found
 
 

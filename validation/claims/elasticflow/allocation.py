@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from heuristics.elasticflow.allocation import greedy_marginal_return, greedy_marginal_return_repaired
+from heuristics.elasticflow.allocation import Ties, greedy_marginal_return, greedy_marginal_return_repaired
 from heuristics.elasticflow.filling import fill_job, fill_jobs
 from instances.elasticflow.allocation import (
     ElasticFlowAllocation,
@@ -21,9 +21,8 @@ from instances.elasticflow.sharing import SlotPlan
 from validation.claims.claim import Claim, Reading
 from validation.claims.elasticflow.sharing import ALIKE, alike, have_rising_curves
 from validation.claims.plans import OPTIMAL, better_than, plans_of
-from validation.claims.ties import every_way
+from validation.claims.ties import every_way, renumbered
 from validation.testing.second_opinion import optimum
-from validation.testing.transform import take
 
 __all__ = ["CLAIMS"]
 
@@ -61,10 +60,16 @@ def _grown(instance: ElasticFlowAllocation, serve: Method) -> list[tuple[Elastic
     The jobs' numbers say which of equal deadlines comes first; which of equal marginal returns is served is decided
     each time anew.
     """
-    orders = (take(instance, "n", order) for order in itertools.permutations(range(instance.num_jobs)))
-    sorted_ = (each for each in orders if (np.diff(each.deadlines) >= 0).all())
-    found = ((each, plan) for each in sorted_ for plan in every_way(lambda ties, each=each: serve(each, ties=ties)))  # type: ignore[misc]
-    return [(each, plan) for each, plan in found if plan is not None]
+    return [
+        (each, plan)
+        for each in renumbered(instance, instance.deadlines)
+        for plan in every_way(partial(_served, each, serve))
+        if plan is not None
+    ]
+
+
+def _served(instance: ElasticFlowAllocation, serve: Method, ties: Ties) -> SlotPlan | None:
+    return serve(instance, ties=ties)
 
 
 def _breaks(instance: ElasticFlowAllocation, serve: Method, *rules: str) -> str | None:

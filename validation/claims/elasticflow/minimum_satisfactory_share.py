@@ -27,8 +27,8 @@ from validation.claims.elasticflow.sharing import (
     sets,
 )
 from validation.claims.plans import OPTIMAL, better_than, plans_of
+from validation.claims.ties import renumbered
 from validation.testing.second_opinion import optimum
-from validation.testing.transform import take
 
 __all__ = ["CLAIMS"]
 
@@ -162,16 +162,12 @@ def _forwards(instance: MinimumSatisfactoryShare) -> SlotPlan | None:
     return None if gpus is None else SlotPlan(gpus=gpus)
 
 
-def _renumbered(instance: MinimumSatisfactoryShare) -> Iterator[MinimumSatisfactoryShare]:
-    """Yield the instance with its jobs in every order, to break ties between deadlines in every way."""
-    for order in itertools.permutations(range(instance.num_jobs)):
-        if (np.diff(instance.deadlines[list(order)]) >= 0).all():
-            yield take(instance, "n", order)
-
-
 def _finds_none(instance: MinimumSatisfactoryShare, method: Method = progressive_filling) -> str | None:
     """Describe how Algorithm 1 finds no plan where there is one, however ties are broken."""
-    if any(method(each) is not None for each in _renumbered(instance)) or (least := optimum(instance)) is None:
+    if (
+        any(method(each) is not None for each in renumbered(instance, instance.deadlines))
+        or (least := optimum(instance)) is None
+    ):
         return None
     return f"it finds no plan however ties are broken, there is one of {least} GPU-slots"
 
@@ -184,7 +180,7 @@ def _late(instance: MinimumSatisfactoryShare) -> str | None:
 
 def _wastes(instance: MinimumSatisfactoryShare) -> str | None:
     """Describe how Algorithm 1 takes more GPU time than is needed, however ties are broken."""
-    plans = [(each, progressive_filling(each)) for each in _renumbered(instance)]
+    plans = [(each, progressive_filling(each)) for each in renumbered(instance, instance.deadlines)]
     takes = [int(each.objective(plan)) for each, plan in plans if plan is not None]
     if not takes or (least := better_than(instance, min(takes))) is None:
         return None
