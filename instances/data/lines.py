@@ -14,6 +14,7 @@ import math
 import os
 import re
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -151,16 +152,31 @@ class Number(CellReader):
         return np.where(fine, values, 0).astype(np.int64), fine
 
 
-_ONE_DIGIT = re.compile(r"(?<![\d.])(\d)(?!\d)")
+_ONE_DIGIT = re.compile(r"(?<![\d.])(\d)(?!\d)", re.ASCII)
+_YEAR_LAST = re.compile(r"\s*(\d{1,2})([/.-])(\d{1,2})\2\d{4}\b", re.ASCII)
+"""A date that begins with two numbers of which either may be the day; between dots the first is."""
+_YEAR_FIRST = re.compile(r"\d{4}[/.-](\d{1,2})[/.-](\d{1,2})\b", re.ASCII)
+_YEAR = re.compile(r"(?<!\d)\d{4}(?!\d)", re.ASCII)
+_ZONE_TWICE = re.compile(r"([+-]\d\d:?\d\d) \(?[A-Z]{3,5}\)?$")
+"""An offset with the zone's name after it, as Go writes them."""
+_HOUR = 3600
+ZONES = {
+    "UTC": 0, "GMT": 0, "Z": 0, "EST": -5 * _HOUR, "EDT": -4 * _HOUR, "CST": -6 * _HOUR, "CDT": -5 * _HOUR,
+    "MST": -7 * _HOUR, "MDT": -6 * _HOUR, "PST": -8 * _HOUR, "PDT": -7 * _HOUR,
+}  # fmt: skip
+"""Names of zones that mean one thing, those of RFC 5322, and their seconds east of Greenwich."""
 
 
 @dataclass(frozen=True)
 class Moment(Number):
     """A number of at least 0, or a date and time such as ``2020-06-09 18:41:01``, which is seconds since 1970.
 
-    Dates begin with the year, as in ISO 8601, with dashes or slashes; of those that begin with the day or the month
-    nobody can tell which it is.  One that tells no zone is taken as UTC.
+    A date that tells no zone is taken as UTC.  Of one that ends with the year and has numbers only (``13/10/2017``) a
+    column says whether day or month comes first, by a number above 12; where none is, nobody can tell.
     """
+
+    day_first: bool | None = None
+    """Whether the day comes first where the year comes last; None where nothing tells."""
 
     def __call__(self, cell: str) -> float:
         # ISO 8601 has two digits for each part.
@@ -175,17 +191,60 @@ class Moment(Number):
             try:
                 return super().__call__(cell)
             except ValueError:
-                raise ValueError(
-                    "must be a date and time such as 2020-06-09 18:41:01, or a number of at least 0"
-                ) from None
+                moment = self._spelled(cell.strip())
         seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
         if seconds < 0:
             raise ValueError("must be in 1970 or later")
         return seconds
 
+    def _spelled(self, words: str) -> datetime:
+        """Read a date in words, or one that ends with the year."""
+        from dateutil import parser
+
+        wrong = "must be a date and time such as 2020-06-09 18:41:01, or a number of at least 0"
+        if len(words) > LONGEST_NAME or not (_YEAR.search(words) or re.match(r"\d{8}T", words)):
+            raise ValueError(wrong)
+        day_first, day = self.day_first, None
+        if found := _YEAR_FIRST.match(words):
+            day_first, day = False, found[2]
+        elif found := _YEAR_LAST.match(words):
+            if found[2] == ".":
+                day_first = True
+            elif day_first is None:
+                day_first = _says_day_first(words)
+            if day_first is None:
+                raise ValueError("must have the year first, since nothing tells which number is the month")
+            day = found[1 if day_first else 3]
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", parser.UnknownTimezoneWarning)
+                # What the words leave out is taken from the default, so that the two differ.
+                first, second = (
+                    parser.parse(
+                        _ZONE_TWICE.sub(r"\1", words), default=default, dayfirst=bool(day_first), tzinfos=ZONES
+                    )
+                    for default in (datetime(1904, 1, 1), datetime(2096, 2, 2))
+                )
+        except (ValueError, OverflowError, parser.UnknownTimezoneWarning):
+            raise ValueError(wrong) from None
+        # A month of 13 would be taken for the day.
+        if first != second or (day is not None and first.day != int(day)):
+            raise ValueError(wrong)
+        return first
+
     def column(self, cells: Sequence[str]) -> tuple[Sequence[Any] | NDArray[Any], NDArray[np.bool_]]:
-        numbers, fine = super().column(cells)
+        told = {_says_day_first(cell) for cell in cells if "/" in cell or "-" in cell} - {None}
+        each = self if len(told) != 1 else replace(self, day_first=told.pop())
+        numbers, fine = super(Moment, each).column(cells)
         return np.array([math.nan if one is None else one for one in numbers], float), fine
+
+
+def _says_day_first(words: str) -> bool | None:
+    """Return whether the day comes first in a date that ends with the year; None where nothing tells, or it is none."""
+    found = _YEAR_LAST.match(words)
+    if found is None or (int(found[1]) > 12) == (int(found[3]) > 12):
+        return None
+    return int(found[1]) > 12
 
 
 moment = Moment()

@@ -34,6 +34,14 @@ FIRST = datetime(2017, 10, 3, 4, 55, 10, tzinfo=UTC).timestamp()
         "2017-10-03 04:55:10 UTC",
         "2017/10/03 04:55:10",
         "2017/10/3 4:55:10",
+        "20171003T045510",
+        "2017-10-02 21:55:10 PDT",
+        "2017-10-03 12:55:10 +0800 CST",
+        "3 Oct 2017 04:55:10",
+        "Oct 3 2017 4:55:10AM",
+        "Tue Oct  3 04:55:10 2017",
+        "Tue, 03 Oct 2017 06:55:10 +0200",
+        "03.10.2017 04:55:10",
         str(FIRST),
     ],
 )
@@ -41,12 +49,43 @@ def test_a_time_is_read_in_every_usual_form(cell: str) -> None:
     assert lines.moment(cell) == FIRST
 
 
-@pytest.mark.parametrize("cell", ["03/10/2017 04:55", "10-03-2017", "2017-13-03", "soon", "", "-5", "nan", "04:55:10"])
-def test_what_is_no_time_or_could_be_two_is_refused(cell: str) -> None:
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "2017-13-03",
+        "2017-13-03 PDT",
+        "31.31.2017",
+        "3/10/17 04:55",
+        "Oct 2017",
+        "2017-10-03 XYZ",
+        "soon",
+        "",
+        "-5",
+        "nan",
+    ],
+)
+def test_what_is_no_time_is_refused(cell: str) -> None:
     with pytest.raises(ValueError, match="must be a date and time such as 2020-06-09 18:41:01, or a number of at lea"):
         lines.moment(cell)
     with pytest.raises(ValueError, match="must be in 1970 or later"):
         lines.moment("1969-12-31 23:59")
+
+
+@pytest.mark.parametrize("cell", ["03/10/2017 04:55", "10-03-2017"])
+def test_a_date_of_which_nothing_tells_the_month_is_refused(cell: str) -> None:
+    with pytest.raises(ValueError, match="must have the year first, since nothing tells which number is the month"):
+        lines.moment(cell)
+
+
+@pytest.mark.parametrize(("cells", "fine"), [
+    (["03/10/2017 04:55:10", "13/10/2017"], [True, True]),
+    (["10/03/2017 04:55:10", "10/13/2017"], [True, True]),
+    (["03/10/2017 04:55:10", "13/10/2017", "10/13/2017"], [False, True, True]),
+])  # fmt: skip
+def test_a_column_tells_whether_the_day_or_the_month_comes_first(cells: list[str], fine: list[bool]) -> None:
+    seconds, readable = lines.moment.column(cells)
+    assert readable.tolist() == fine
+    assert next(one for one, well in zip(seconds, fine, strict=True) if well) == (FIRST if fine[0] else 1507852800)
 
 
 def _submitted(*times: object) -> str:
