@@ -6,20 +6,27 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
+import highspy
 import numpy as np
 
-from formulations.engine.highs import Session
+import formulations
+from formulations.engine.highs import Session, hand_over
+from formulations.gavel.max_min_fairness import program
+from formulations.gavel.sharing import within_limits
+from instances.gavel.max_min_fairness import MaxMinFairness
+from instances.gavel.sharing import Allocation
 from validation.replay import Costs, Setting, decider, replay
 from validation.replay.settings import settings_of
 from validation.replay.workloads import read_jobs
 
-__all__ = ["ToReplay", "drawn", "set_up"]
+__all__ = ["ToReplay", "blind_program", "by_blind_program", "by_interior_point", "drawn", "interior_point", "set_up"]
 
 
 class ToReplay(NamedTuple):
@@ -80,6 +87,31 @@ def _replayed(asked: ToReplay, *, name: str, **options: Any) -> SimpleNamespace:
         most_jobs=decisions["jobs"].max(),
         lost=100 * decisions.query("problem == 'aryl.reclaim'")["value"].sum() / len(jobs),
     )
+
+
+def interior_point(instance: MaxMinFairness) -> Allocation:
+    """Return the optimum that an interior-point method ends at, between the vertices."""
+    policy = program(instance)
+    arrays = policy.arrays()
+    solver = highspy.Highs()
+    for option, value in {"output_flag": False, "threads": 1, "solver": "ipm", "run_crossover": "off"}.items():
+        solver.setOptionValue(option, value)
+    hand_over(solver, arrays)
+    solver.run()
+    shares = np.array(solver.getSolution().col_value)[: instance.fits.size]
+    return within_limits(instance, shares.reshape(instance.fits.shape))
+
+
+def blind_program(instance: MaxMinFairness) -> Allocation:
+    """Return a vertex of the linear program with one throughput for all types on which a job runs."""
+    blind = replace(instance, throughputs=(instance.throughputs > 0).astype(float))
+    plan = formulations.solve(blind).plan
+    assert isinstance(plan, Allocation)
+    return plan
+
+
+by_interior_point = partial(_replayed, name="benchmarks.replays:interior_point")
+by_blind_program = partial(_replayed, name="benchmarks.replays:blind_program")
 
 
 def set_up(asked: ToReplay) -> SimpleNamespace:

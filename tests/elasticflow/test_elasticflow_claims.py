@@ -172,3 +172,21 @@ def test_sizes_are_all_there_once() -> None:
 def test_fitting_on_servers() -> None:
     assert placement._splits_a_job(placement._cluster(6, (), (2, 2, 1, 1))) is None
     assert placement._splits_a_job(placement._cluster(6, (), (2, 2, 2))) is not None
+
+
+def test_examples_with_other_numbers_break_their_claims() -> None:
+    claims = minimum_satisfactory_share
+    # With a slot more, B's deadline is met too; with one less, a GPU each is too slow.
+    longer, shorter = (
+        MinimumSatisfactoryShare(
+            num_gpus=2, iterations=np.full(2, 3.0), deadlines=deadlines, throughputs=np.tile([0, 0.5, 0.75], (2, 1))
+        )
+        for deadlines in (np.array([6, 8]), np.array([5, 7]))
+    )
+    assert claims._other_deadlines(longer) == "in time by earliest deadline first: 0 and 1; with a GPU each: 0 and 1"
+    assert claims._other_deadlines(shorter) == "in time by earliest deadline first: 0; with a GPU each: 1"
+    later = MinimumSatisfactoryShare(
+        num_gpus=4, iterations=np.array([3.0]), deadlines=np.array([3]), throughputs=np.array([[0, 1, 1.5, 1.75, 2]])
+    )
+    assert claims._other_shares(later) == "the last job gets 1, 1 and 1 GPUs"
+    assert claims._other_usage(later, {later: 4}) == "3 GPU-slots are the least"

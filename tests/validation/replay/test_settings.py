@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -323,15 +324,23 @@ def test_jobs_of_a_table_run_as_long_as_it_says() -> None:
     read = read_jobs(table())
     assert read["job_id"].tolist() == ["b", "c", "a"]
     assert read["submit_time"].tolist() == [0, 30, 60]
-    setting = gavel.from_jobs(
-        read.assign(model=["x", "x", "z"]), throughputs=read_throughputs(THROUGHPUTS), num_workers=8, rng=1
+    of_table = partial(
+        gavel.from_jobs,
+        read.assign(model=["x", "x", "z"]),
+        throughputs=read_throughputs(THROUGHPUTS),
+        num_workers=8,
+        rng=1,
     )
+    setting = of_table(round_length=0.0)
     # On v100: two workers for 30 s, as many for 16, and a type drawn for a model that is not there.
     assert setting.scale_factors.tolist() == [2, 2, 1]
     assert setting.jobs.work.tolist()[:2] == [210, 70]
     assert setting.jobs.columns["model"][2] in ("x", "y")
     done = replay(setting, decider(FAIR, "exact"))
     assert done.jobs["ended"].tolist() == pytest.approx([30, 40, 120])
+    # By default the second and the third wait for the round that begins after they have come.
+    done = replay(of_table(), decider(FAIR, "exact"))
+    assert done.jobs["ended"].tolist() == pytest.approx([30, 370, 420])
 
 
 def test_arrivals_come_at_the_rate() -> None:

@@ -1,10 +1,10 @@
-"""Claims of ElasticFlow (ASPLOS'23) about meeting deadlines (section 4.1)."""
+"""Claims of ElasticFlow (ASPLOS'23) about meeting deadlines (sections 3.2 and 4.1)."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -13,10 +13,17 @@ from typing import Any
 import numpy as np
 
 from heuristics.elasticflow.filling import fill_job, fill_jobs
-from heuristics.elasticflow.minimum_satisfactory_share import progressive_filling
-from instances.elasticflow.minimum_satisfactory_share import MinimumSatisfactoryShare
+from heuristics.elasticflow.minimum_satisfactory_share import edf, progressive_filling
+from instances.elasticflow.minimum_satisfactory_share import (
+    MinimumSatisfactoryShare,
+    diminishing_returns,
+    job_alone,
+    job_in_company,
+    two_jobs,
+)
 from instances.elasticflow.sharing import DeadlineJobs, SlotPlan
 from instances.schema import FloatArray, IntArray
+from validation.claims.assumed import only
 from validation.claims.claim import Claim, Reading
 from validation.claims.elasticflow.sharing import (
     ALIKE,
@@ -28,6 +35,7 @@ from validation.claims.elasticflow.sharing import (
 )
 from validation.claims.plans import OPTIMAL, better_than, plans_of
 from validation.claims.ties import renumbered
+from validation.claims.words import listed
 from validation.testing.second_opinion import optimum
 
 __all__ = ["CLAIMS"]
@@ -357,4 +365,94 @@ _PROGRESSIVE_FILLING = [
 ]
 
 
-CLAIMS: list[Claim] = [*_LINEAR, *_PROGRESSIVE_FILLING]
+# --- the worked examples: sections 3.2 and 4.1 ------------------------------------------------------
+
+
+FIGURE_4 = (job_alone(), job_in_company())
+SHORTER = tuple(map(diminishing_returns, (6, 4, 3)))
+"""The job of section 4.1, with a deadline after each of its running times."""
+
+
+def _one_each(instance: MinimumSatisfactoryShare) -> SlotPlan:
+    """Return the plan that gives each job a GPU to its deadline."""
+    return SlotPlan(gpus=(np.arange(instance.horizon) < instance.deadlines[:, None]).astype(np.int64))
+
+
+def _in_time(instance: MinimumSatisfactoryShare, plan: SlotPlan) -> list[int]:
+    """Return the jobs whose work is done by their deadlines."""
+    done = [float(curve[gpus].sum()) for curve, gpus in zip(instance.throughputs, plan.gpus, strict=True)]
+    return np.flatnonzero(np.array(done) >= instance.iterations).tolist()
+
+
+def _other_deadlines(instance: MinimumSatisfactoryShare) -> str | None:
+    """Describe how other deadlines are met than those of Figure 3."""
+    ways = {"by earliest deadline first": edf(instance), "with a GPU each": _one_each(instance)}
+    met = {way: _in_time(instance, plan) for way, plan in ways.items()}
+    if list(met.values()) == [[0], [0, 1]]:
+        return None
+    return "in time " + "; ".join(f"{way}: {listed(jobs) if jobs else 'none'}" for way, jobs in met.items())
+
+
+def _other_shares(instance: MinimumSatisfactoryShare) -> str | None:
+    """Describe how Algorithm 1 gives the last job other GPUs than Figure 4 shows."""
+    plan = progressive_filling(instance)
+    assert plan is not None
+    got, shown = plan.gpus[-1].tolist(), [2, 2] if instance.num_jobs == 1 else [1, 4]
+    return None if got == shown else f"the last job gets {listed(got)} GPUs"
+
+
+def _other_usage(instance: MinimumSatisfactoryShare, printed: Mapping[MinimumSatisfactoryShare, int]) -> str | None:
+    """Describe how the least GPU time is another than the printed one."""
+    least = optimum(instance)
+    return None if least == printed[instance] else f"{least} GPU-slots are the least"
+
+
+_example = partial(Claim, exhaustive=True, assumptions="it is the paper's example.", relaxed="")
+
+_EXAMPLES = [
+    _example(
+        name="edf_misses_in_figure_3",
+        source="ElasticFlow, section 3.2, Figure 3",
+        statement="Earliest deadline first, with the cluster as one worker, meets the deadline of job A and misses "
+        "that of B; with a GPU for each, both are met.",
+        reading="in slots of half a unit.",
+        instances=lambda rng: [two_jobs()],
+        assumes=only(two_jobs()),
+        breaks=_other_deadlines,
+        scope="jobs A and B of Figure 3",
+        plans=plans_of("edf", OPTIMAL),
+    ),
+    _example(
+        name="shares_of_figure_4",
+        source="ElasticFlow, section 4.1, Figure 4",
+        statement="The minimum satisfactory share of job C is two GPUs where it is alone, and beside jobs A and B one "
+        "GPU in the first slot and four in the second.",
+        reading="as Algorithm 1 finds it.",
+        instances=lambda rng: FIGURE_4,
+        assumes=only(*FIGURE_4),
+        breaks=_other_shares,
+        scope="job C of Figure 4 alone, and beside jobs A and B",
+        plans=plans_of("progressive_filling", OPTIMAL),
+        others=(
+            Reading(
+                "the least GPU time is 4 units for it alone and 5 beside the others, which take 1 and 2.",
+                partial(_other_usage, printed=dict(zip(FIGURE_4, (4, 1 + 2 + 5), strict=True))),
+            ),
+        ),
+    ),
+    _example(
+        name="gpu_time_grows_with_gpus",
+        source="ElasticFlow, section 4.1",
+        statement="The job that takes a unit of time on one GPU takes 2/3 and 1/2 on two and four: 1, 4/3 and 2 units "
+        "of GPU time.",
+        reading="as the least GPU time for deadlines after these times, in slots of 1/6 unit.",
+        instances=lambda rng: SHORTER,
+        assumes=only(*SHORTER),
+        breaks=partial(_other_usage, printed=dict(zip(SHORTER, (6, 8, 12), strict=True))),
+        scope="the job with deadlines of 1, 2/3 and 1/2 unit",
+        plans=plans_of("progressive_filling", OPTIMAL),
+    ),
+]
+
+
+CLAIMS: list[Claim] = [*_LINEAR, *_PROGRESSIVE_FILLING, *_EXAMPLES]

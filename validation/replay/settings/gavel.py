@@ -3,14 +3,14 @@
 A decision is an instance of the policy: the jobs that are there and the steps that each has left.  Its allocation X is
 realised in one of two ways:
 
-exactly
-    Every job gets the throughput of X, as if time were divided without end; the ideal that section 7.5 compares with.
-    Nothing is restarted, and X is found anew at every arrival and completion.
 in rounds
     In each round every worker runs one job or one pair (section 5): X is found anew where jobs have come or gone, and
     an instance of ``gavel.round_assignment`` says what runs, with priorities that bring what rows have received to X.
     What a row was to receive and has received is added up since it was first there, because jobs come and go in nearly
     every round: with a constant X that is the printed quotient of X and f.
+exactly
+    Every job gets the throughput of X, as if time were divided without end; the ideal that section 7.5 compares with.
+    Nothing is restarted, and X is found anew at every arrival and completion.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Policy:
     fields : mapping
         Other fields of the policy: ``costs``, ``entity_weights``, ``entity_policies``, ``paid``.
     round_length : float, optional
-        Realise allocations in rounds of so many seconds; exactly by default.
+        Realise allocations in rounds of so many seconds; None divides time without end.
     policy_by : str
         Who decides the policy where nobody was named for it.
     """
@@ -356,7 +356,9 @@ class ClusterChoice(TypedDict, total=False):
         Worker type on which durations are told; "v100" by default.
     prices, entities_by, num_entities
         As in :func:`instances.gavel.traces.from_trace`.
-    round_length, policy_by
+    round_length : float
+        Seconds of a round, 360 by default, as in the paper; 0 divides time without end.
+    policy_by
         As of :class:`Policy`.
     """
 
@@ -368,7 +370,7 @@ class ClusterChoice(TypedDict, total=False):
     prices: Mapping[str, float] | None
     entities_by: str | None
     num_entities: int
-    round_length: float | None
+    round_length: float
     policy_by: str
 
 
@@ -531,7 +533,7 @@ def from_jobs(
         together=together,
         of_jobs=of_jobs,
         fields=others,
-        round_length=choice.get("round_length", traces.ROUND_SECONDS if problem == "gavel.round_assignment" else None),
+        round_length=choice.get("round_length", traces.ROUND_SECONDS) or None,
         policy_by=choice.get("policy_by", EXACT),
     )
 
