@@ -147,3 +147,4 @@ class JudgeOptions(Options):
     split: str = option("public; hidden:FILE, drawn from the seed in a file; or hidden:SEED.", (str,), default="public")
     budget: float = option("Time for an instance, by the clock, such as 10s.", (str,), default=10.0, form=SPAN)
     jobs: int | None = option("Instances at once; one for each core by default.", (int,), least=1, most=1000)
+    no_solver: bool = option("Keep solvers, the library's exact side and programs from the heuristic.", (bool,))
