@@ -50,18 +50,39 @@ LINUX = sys.platform == "linux"
 _LIBC: Any = ctypes.CDLL(None, use_errno=True) if LINUX else None
 
 WALLS = {
-    "files": ("writes below a folder of its own only", "Linux 5.13 (Landlock)"),
-    "secrets": ("reads no results of the study, no disk and no terminal", "Linux 5.13 (Landlock)"),
-    "signals": ("signals no process outside", "Linux 6.12 (Landlock)"),
+    "files": (
+        "writes below a folder of its own only",
+        "Linux 5.13 (Landlock)",
+        "change and remove all that its user may, the study and the library among them",
+    ),
+    "secrets": (
+        "reads no results of the study, no disk and no terminal",
+        "Linux 5.13 (Landlock)",
+        "read the plans of other algorithms, what is typed, and as root the disk",
+    ),
+    "signals": (
+        "signals no process outside",
+        "Linux 6.12 (Landlock)",
+        "end the study, and other processes of its user",
+    ),
     "calls": (
         "leaves nothing in the kernel, nor changes what others may take",
         "Linux (seccomp) on x86-64 or ARM64",
+        "keep what it knows in queues, keys and flags for the next question, and hoard memory that is nobody's",
     ),
-    "network": ("has no sockets, of the network or of this machine", "Linux (seccomp) on x86-64 or ARM64"),
-    "rights": ("has no rights of root, but to files", "Linux"),
-    "limits": ("is stopped, with all that it starts, when it has answered or takes too much", "Linux"),
+    "network": (
+        "has no sockets, of the network or of this machine",
+        "Linux (seccomp) on x86-64 or ARM64",
+        "ask others, and have services of this machine run programs for it",
+    ),
+    "rights": ("has no rights of root, but to files", "Linux", "do as root what root may"),
+    "limits": (
+        "is stopped, with all that it starts, when it has answered or takes too much",
+        "Linux",
+        "leave processes behind that go on, and take all memory",
+    ),
 }
-"""Walls: what a heuristic then does, or does not, and what that takes."""
+"""Walls: what a heuristic then does, or does not, what that takes, and what it can do where the wall is missing."""
 
 
 class WallError(OSError):
