@@ -32,8 +32,10 @@ def with_options(page: str, options: type[Options]) -> str:
 
 def with_walls(page: str) -> str:
     """A page with the table of walls around heuristics."""
-    rows = [(f"`{name}`", f"A heuristic {what}.", takes) for name, (what, takes) in WALLS.items()]
-    table = "\n".join(table_lines(("wall", "where it stands", "what it takes"), rows)) + "\n"
+    rows = [
+        (f"`{name}`", f"A heuristic {what}.", takes, f"It can {can}.") for name, (what, takes, can) in WALLS.items()
+    ]
+    table = "\n".join(table_lines(("wall", "where it stands", "what it takes", "without it"), rows)) + "\n"
     return re.sub(r"\| wall \|.*?\n\n", lambda _: f"{table}\n", page, count=1, flags=re.DOTALL)
 
 

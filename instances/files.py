@@ -62,7 +62,8 @@ def problems() -> tuple[str, ...]:
 def _own() -> tuple[str, ...]:
     names = []
     for paper in pkgutil.iter_modules([str(_FOLDER)]):
-        if paper.ispkg:
+        # The reference is no paper, and searches plans: whoever names a problem need not have it in memory.
+        if paper.ispkg and paper.name != "reference":
             package = importlib.import_module(f"instances.{paper.name}")
             for module in pkgutil.iter_modules(package.__path__):
                 name = f"{paper.name}.{module.name}"

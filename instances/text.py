@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import json
 import os
+import re
 import zlib
 from typing import IO, Any, NamedTuple
 
@@ -21,8 +23,17 @@ OpenFile = IO[str] | IO[bytes]
 
 LARGEST = 2**31
 """Bytes of a file beyond which it is refused: devices such as ``/dev/zero`` have no end."""
+UNPACKED = 200_000_000
+"""Bytes that a file may unpack to: three megabytes of a gzip may be three gigabytes of nothing.  The checker of the
+collection has the same limit."""
+MOST_THINGS = 20_000_000
+"""Numbers, words, lists and objects in a JSON text: an empty list is three letters, and takes thirty times as much."""
+LONGEST_WHOLE = 308
+"""Digits of the longest whole number that is still a float."""
 PIECE = 2**20
 """Bytes that are read at once."""
+
+_DIGITS = re.compile(f"[0-9]{{{LONGEST_WHOLE + 1}}}")
 
 _GZIP = b"\x1f\x8b"
 """The beginning of files of gzip."""
@@ -87,11 +98,15 @@ def read_source(source: PathLike | OpenFile | Text) -> Text:
     digest = hashlib.sha256(data).hexdigest()
     if data.startswith(_GZIP):
         try:
-            data = gzip.decompress(data)
+            # A piece at a time, because its end may be out of sight.
+            with gzip.open(io.BytesIO(data)) as packed:
+                data = packed.read(UNPACKED + 1)
         except (OSError, EOFError, zlib.error):
             raise InstanceError(f"{name}: begins as a gzip file does, and is none, or not a whole one") from None
         except MemoryError:
             raise InstanceError(f"{name}: too large for the memory that there is") from None
+        if len(data) > UNPACKED:
+            raise InstanceError(f"{name}: unpacks to more than {UNPACKED / 1e6:g} MB")
     try:
         return Text(name, data.decode("utf-8-sig"), digest)
     except UnicodeDecodeError as error:
@@ -142,13 +157,25 @@ def as_json(content: str, where: str, *, line: bool = False) -> Any:
     Raises
     ------
     InstanceError
-        When the text is not JSON; the message says in which line.
+        When the text is not JSON; the message says in which line.  When it holds more than fits in memory, or a whole
+        number that is beyond any float.
     """
+    if sum(map(content.count, ",[{:")) > MOST_THINGS:
+        raise InstanceError(f"{where}: more than {MOST_THINGS:,} numbers, words, lists and objects")
     try:
-        return json.loads(content)
+        # Most texts have no such number, and are read without a look at each.
+        return json.loads(content, parse_int=_whole if _DIGITS.search(content) else None)
     except json.JSONDecodeError as error:
         at = (f", line {error.lineno}", "") if line else ("", f" at line {error.lineno}")
         raise InstanceError(f"{where}{at[0]}: not valid JSON{at[1]}: {error.msg}") from None
     except (ValueError, RecursionError) as error:
-        # A number of thousands of digits, or lists nested as deeply.
+        # A number of hundreds of digits, or lists nested as deeply.
         raise InstanceError(f"{where}: not valid JSON: {error}") from None
+    except MemoryError:
+        raise InstanceError(f"{where}: too large for the memory that there is") from None
+
+
+def _whole(digits: str) -> int:
+    if len(digits.lstrip("-")) > LONGEST_WHOLE:
+        raise ValueError(f"a whole number of {len(digits.lstrip('-'))} digits, beyond any float")
+    return int(digits)

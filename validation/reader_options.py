@@ -13,7 +13,7 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from validation.errors import StudyError
 
-__all__ = ["is_list", "pairs", "parameters", "typed", "words_of"]
+__all__ = ["is_list", "pairs", "parameters", "plain_number", "typed", "words_of"]
 
 _SOURCES = ("throughputs", "trace", "placements")
 """Parameters for what is read, not for how it is read."""
@@ -98,7 +98,8 @@ def typed(given: Mapping[str, Any], known: Mapping[str, Any], what: str, option:
             raise StudyError(f"{option}: {what} has no option {quoted(name)}{nearest(name, known)}; it takes {takes}")
         try:
             made[name] = _converted(value, known[name])
-        except ValueError:
+        except (ValueError, OverflowError):
+            # Of infinity there is no whole number, of one of hundreds of digits no float.
             raise StudyError(
                 f"{option}: {name} of {what}: got {quoted(value)}, must be {words_of(known[name])}"
             ) from None
@@ -126,7 +127,7 @@ def _converted(value: Any, kind: Any) -> Any:
         for one in members:
             try:
                 return _converted(value, one)
-            except ValueError:
+            except (ValueError, OverflowError):
                 pass
         raise ValueError
     (kind,) = members
@@ -150,8 +151,15 @@ def _converted(value: Any, kind: Any) -> Any:
         if isinstance(value, bool):
             return value
     if origin in (int, float) and isinstance(value, (int, float, str)) and not isinstance(value, bool):
+        if isinstance(value, str) and not plain_number(value):
+            raise ValueError
         return origin(value) if not isinstance(value, float) or origin is float else _whole(value)
     raise ValueError
+
+
+def plain_number(text: str) -> bool:
+    """Return whether a text may be a number to everybody: Python reads digits of other scripts, and 1_0 as 10."""
+    return text.isascii() and "_" not in text
 
 
 def _whole(value: float) -> int:

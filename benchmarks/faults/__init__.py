@@ -9,6 +9,7 @@ from importlib import import_module
 __all__ = ["MODULES"]
 
 MODULES = tuple(
-    import_module(f"benchmarks.faults.{name}") for name in ("signals", "studies", "cluster", "heuristics", "files")
+    import_module(f"benchmarks.faults.{name}")
+    for name in ("signals", "studies", "cluster", "heuristics", "files", "collection")
 )
 """What enters the faults, the longest first."""

@@ -122,6 +122,9 @@ class Number(CellReader):
 
     def __call__(self, cell: str) -> float:
         try:
+            # To Python digits of other scripts are numbers, too, and 1_0 is 10.
+            if "_" in cell or not cell.strip().isascii():
+                raise ValueError
             value = float(cell)
         except ValueError:
             raise ValueError("must be a number") from None
@@ -138,6 +141,8 @@ class Number(CellReader):
         return round(value)
 
     def column(self, cells: Sequence[str]) -> tuple[Sequence[Any] | NDArray[Any], NDArray[np.bool_]]:
+        if any("_" in cell or not cell.isascii() for cell in cells):
+            return super().column(cells)
         try:
             # NumPy asks Python for each number, so that it is the one that ``__call__`` reads.
             values = np.array(cells, object).astype(float)

@@ -42,6 +42,9 @@ SEARCHED = 0.5
 INDEX = "index.json"
 """The file that says how many instances a problem has, and of what: so that none goes missing unseen."""
 
+PENDING = ".pending"
+"""The folder of files that are whole, and to be moved to their places: there while a collection is written to."""
+
 STATUSES = ("feasible", "infeasible", "declined", "failed")
 """What becomes of a heuristic's answer."""
 
@@ -64,8 +67,6 @@ def main(arguments: Sequence[str] | None = None, *, folder: Path) -> int:
     if asked.pack is not None:
         pack(asked.folder, asked.pack)
         return 0
-    # Exact values can have thousands of digits.
-    sys.set_int_max_str_digits(0)
     counts, wrong = check(asked.folder, problem=asked.problem, name=asked.name)
     print(table(counts))
     for line in wrong:
@@ -87,10 +88,22 @@ def check(
     problem, name : str, optional
         Of what is checked; all by default.
     """
+    before = sys.get_int_max_str_digits()
+    # Exact values can have thousands of digits.
+    sys.set_int_max_str_digits(0)
+    try:
+        return _checked(folder, problem, name)
+    finally:
+        sys.set_int_max_str_digits(before)
+
+
+def _checked(folder: Path, problem: str | None, name: str | None) -> tuple[dict[str, Counter[str]], list[str]]:
     counts: dict[str, Counter[str]] = {}
     wrong: list[str] = []
     if not (folder / "VERSION").is_file():
         return counts, [f"{folder} is no collection: it has no file VERSION"]
+    if (folder / PENDING).exists():
+        wrong.append(f"{PENDING}: somebody writes, or was killed while writing: optgap collection check --mend ends it")
     found = sorted(path.name for path in folder.iterdir() if (path / "records.json").exists())
     if problem is not None and problem not in found:
         return counts, [f"{folder} has no {problem}"]
@@ -362,7 +375,7 @@ def pack(folder: Path, file: Path) -> None:
 
     with tarfile.open(file, "w:gz") as packed:
         for path in sorted(folder.iterdir()):
-            if path.name != "reference":
+            if path.name != "reference" and not path.name.startswith("."):
                 packed.add(path, f"collection/{path.name}", filter=kept)
         packed.add(Path(__file__).parent, "collection/reference", filter=kept)
 

@@ -94,6 +94,9 @@ optgap --help    all commands; optgap COMMAND --help the options of one"""
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of words.")]
 """The option of every command that prints results."""
 
+LONGEST_LINE = 2000
+"""Letters of a complaint: names that were given may be of any length."""
+
 _quiet = False
 
 
@@ -233,8 +236,11 @@ def _os_error(error: OSError) -> str:
 
 
 def complain(message: str) -> None:
-    """One line on standard error."""
-    print("optgap:", printable(" ".join(message.split())), file=sys.stderr)
+    """One line on standard error; of one that is too long the beginning and the end."""
+    words = printable(" ".join(message.split()))
+    if len(words) > LONGEST_LINE:
+        words = f"{words[: LONGEST_LINE // 2]} ... {words[-LONGEST_LINE // 2 :]}"
+    print("optgap:", words, file=sys.stderr)
 
 
 def is_quiet() -> bool:

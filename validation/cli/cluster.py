@@ -32,8 +32,10 @@ def cluster(address: str | None) -> Iterator[Client | None]:
     from validation.kernel.cluster import connected, threads_of
 
     with connected(address) as client:
-        # What it would say of a scheduler that is gone, a command says in a line.
-        logging.getLogger("distributed").setLevel(logging.CRITICAL + 1)
+        # What they would say of a scheduler that is gone, a command says in a line; some have levels of their own.
+        for name in (*logging.root.manager.loggerDict, "asyncio"):
+            if name.partition(".")[0] in ("distributed", "tornado", "asyncio"):
+                logging.getLogger(name).setLevel(logging.CRITICAL + 1)
         threads = threads_of(client)
         workers = len(client.nthreads())
         if not is_quiet():

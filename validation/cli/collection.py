@@ -17,7 +17,7 @@ from validation.cli.help import App
 from validation.errors import StudyError
 from validation.formatting import number, percent
 
-__all__ = ["list_instances", "show", "solve", "submit"]
+__all__ = ["check", "list_instances", "show", "solve", "submit"]
 
 collection_app = App(help="Instances with the best plans and bounds that are known.")
 app.add_typer(collection_app, name="collection")
@@ -174,17 +174,17 @@ def submit(
     if len(given) != 1:
         raise StudyError("give one of a plan, --prices FILE and --run FILE")
     collection = load(folder)
-    record = collection.record(name)
     data = files.as_json(files.read_text(given[0]), f"{given[0]}")
     if not isinstance(data, Mapping):
         raise StudyError(f"{given[0]}: must be a JSON object")
-    if plan is not None:
-        made = instance_type(record["problem"]).plan_type.from_dict(data)
-        done = submission.submit_plan(collection, name, made, by=by)
-    elif prices is not None:
-        done = submission.submit_prices(collection, name, data)
-    else:
-        done = submission.submit_run(collection, name, data)
+    with collection.changing(complain):
+        if plan is not None:
+            made = instance_type(collection.record(name)["problem"]).plan_type.from_dict(data)
+            done = submission.submit_plan(collection, name, made, by=by)
+        elif prices is not None:
+            done = submission.submit_prices(collection, name, data)
+        else:
+            done = submission.submit_run(collection, name, data)
     if as_json:
         say_json({"name": name, "verdict": done.verdict, "taken": done.taken, "message": done.message})
     elif done.taken:
@@ -192,6 +192,35 @@ def submit(
     else:
         warn(f"{done.verdict}: {done.message}", "", as_json=False)
     if not done.taken:
+        raise typer.Exit(DISAGREEMENT)
+
+
+@collection_app.command()
+def check(
+    problem: Annotated[str | None, typer.Option(help="Only of this problem.")] = None,
+    name: Annotated[str | None, typer.Option(help="Only this instance.")] = None,
+    mend: Annotated[
+        bool, typer.Option("--mend", help="First end what a process that was killed had begun to write.")
+    ] = False,
+    as_json: AsJson = False,
+    folder: Where = None,
+) -> None:
+    """Check the collection as its check.py does. Files, plans, values and proofs, by the library's own reference."""
+    from instances.reference import records
+    from validation.kinds.collection.store import load
+
+    collection = load(folder)
+    if mend:
+        with collection.changing(complain):
+            pass
+    counts, wrong = records.check(collection.folder, problem=problem, name=name)
+    if as_json:
+        say_json({"counts": {one: dict(count) for one, count in counts.items()}, "wrong": wrong})
+    else:
+        say(records.table(counts))
+    for line in wrong:
+        complain(line)
+    if wrong:
         raise typer.Exit(DISAGREEMENT)
 
 

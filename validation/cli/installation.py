@@ -81,8 +81,11 @@ def _walls() -> list[Finding]:
     from validation.kernel.walls import WALLS, standing
 
     found = standing()
-    told = {True: "wall {0}: a heuristic {1}", False: "wall {0} does not stand here (optional), it takes {2}"}
-    return [Finding(True, told[found[name]].format(name, what, takes)) for name, (what, takes) in WALLS.items()]
+    told = {
+        True: "wall {0}: a heuristic {1}",
+        False: "wall {0} does not stand here (optional), it takes {2}: a heuristic can {3}",
+    }
+    return [Finding(True, told[found[name]].format(name, *words)) for name, words in WALLS.items()]
 
 
 def _known_answer() -> Finding:

@@ -62,7 +62,7 @@ class GenerateOptions(Options):
         names=("--sizes", "--size"),
         read=whole_numbers,
     )
-    count: int = option("How many instances of each size.", (int,), default=1, least=1)
+    count: int = option("How many instances of each size.", (int,), default=1, least=1, most=1_000_000)
     throughputs: list[str] | None = option("Real throughputs to draw from, as in studies.", (list,))
     trace: list[str] | None = option("Real jobs to draw from.", (list,))
     placements: list[str] | None = option("Real placements to draw from.", (list,))

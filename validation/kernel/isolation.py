@@ -63,8 +63,9 @@ CONTEXT: Any = multiprocessing.get_context("fork" if LINUX else "spawn")
 """How processes are started: forked on Linux, spawned elsewhere."""
 _LIBC: Any = ctypes.CDLL(None) if LINUX else None
 
-LARGEST_ANSWER = 2**31
-"""Bytes of an answer; what claims to be longer is not read."""
+LARGEST_ANSWER = 2**29
+"""Bytes that reading an answer may take, of whatever memory its process has; one whose own are more than a quarter of
+them is not read."""
 MOST_PROCESSES = 128
 """Processes that may run at once for one question."""
 GLANCE = 0.05

@@ -50,18 +50,39 @@ LINUX = sys.platform == "linux"
 _LIBC: Any = ctypes.CDLL(None, use_errno=True) if LINUX else None
 
 WALLS = {
-    "files": ("writes below a folder of its own only", "Linux 5.13 (Landlock)"),
-    "secrets": ("reads no results of the study, no disk and no terminal", "Linux 5.13 (Landlock)"),
-    "signals": ("signals no process outside", "Linux 6.12 (Landlock)"),
+    "files": (
+        "writes below a folder of its own only",
+        "Linux 5.13 (Landlock)",
+        "change and remove all that its user may, the study and the library among them",
+    ),
+    "secrets": (
+        "reads no results of the study, no disk and no terminal",
+        "Linux 5.13 (Landlock)",
+        "read the plans of other algorithms, what is typed, and as root the disk",
+    ),
+    "signals": (
+        "signals no process outside",
+        "Linux 6.12 (Landlock)",
+        "end the study, and other processes of its user",
+    ),
     "calls": (
         "leaves nothing in the kernel, nor changes what others may take",
         "Linux (seccomp) on x86-64 or ARM64",
+        "keep what it knows in queues, keys and flags for the next question, and hoard memory that is nobody's",
     ),
-    "network": ("has no sockets, of the network or of this machine", "Linux (seccomp) on x86-64 or ARM64"),
-    "rights": ("has no rights of root, but to files", "Linux"),
-    "limits": ("is stopped, with all that it starts, when it has answered or takes too much", "Linux"),
+    "network": (
+        "has no sockets, of the network or of this machine",
+        "Linux (seccomp) on x86-64 or ARM64",
+        "ask others, and have services of this machine run programs for it",
+    ),
+    "rights": ("has no rights of root, but to files", "Linux", "do as root what root may"),
+    "limits": (
+        "is stopped, with all that it starts, when it has answered or takes too much",
+        "Linux",
+        "leave processes behind that go on, and take all memory",
+    ),
 }
-"""Walls: what a heuristic then does, or does not, and what that takes."""
+"""Walls: what a heuristic then does, or does not, what that takes, and what it can do where the wall is missing."""
 
 
 class WallError(OSError):
@@ -82,12 +103,15 @@ class Rules:
         Whether nothing at all may outlast a process, so that ``multiprocessing`` has no locks and queues.
     memory : int, optional
         Bytes that a process may take of which nothing else is said.
+    programs : bool
+        Whether a process that is strictly kept may start programs.
     """
 
     hidden: tuple[Path, ...] = ()
     network: bool = False
     strict: bool = False
     memory: int | None = None
+    programs: bool = True
 
 
 _NO_RULES = Rules()
@@ -120,7 +144,7 @@ def enclose() -> None:
     asked = rules()
     _hide(asked)
     _drop_rights()
-    _filter(asked.network, strict=False)
+    _filter(asked.network)
 
 
 def confine(places: list[str]) -> None:
@@ -142,7 +166,7 @@ def confine(places: list[str]) -> None:
     handled = writing | _MAKE_CHAR | _MAKE_BLOCK
     _restrict(handled, allowed, net=0 if asked.network else _TCP, scoped=_SCOPES)
     if asked.strict:
-        _filter(asked.network, strict=True)
+        _filter(asked.network, strict=True, programs=asked.programs)
 
 
 @contextlib.contextmanager
@@ -293,6 +317,8 @@ _REFUSED: _Numbers = (
 
 _SOCKET: _Numbers = ((41, 198),)
 
+_PROGRAMS: _Numbers = ((59, 221), (322, 281))  # execve, execveat
+
 _IN_STRICTNESS: _Numbers = (
     *((90, None), (91, 52), (268, 53), (452, 452)),  # chmod, fchmod, fchmodat, fchmodat2
     *((92, None), (93, 55), (94, None), (260, 54)),  # chown, fchown, lchown, fchownat
@@ -339,11 +365,11 @@ def filters() -> bool:
     return bool(_LIBC.syscall(number, 2, 0, ctypes.byref(action)) == 0)  # SECCOMP_GET_ACTION_AVAIL
 
 
-def _filter(network: bool, strict: bool) -> None:
+def _filter(network: bool, *, strict: bool = False, programs: bool = True) -> None:
     """Have the kernel refuse calls to this process, and to all that it starts."""
     if not filters():
         return
-    code = _program(network, strict)
+    code = _program(network, strict, programs)
     program = _Program(len(code) // 8, code)
     _checked(_LIBC.prctl(38, 1, 0, 0, 0), "new privileges")  # PR_SET_NO_NEW_PRIVS, which the filter asks for.
     # PR_SET_SECCOMP, SECCOMP_MODE_FILTER
@@ -351,7 +377,7 @@ def _filter(network: bool, strict: bool) -> None:
 
 
 @cache
-def _program(network: bool, strict: bool) -> bytes:
+def _program(network: bool, strict: bool, programs: bool) -> bytes:
     """Make a program of the kernel's packet filter: instructions of code, jump if true, jump if false, and operand."""
     architecture, column = _ARCHITECTURES[platform.machine()]
     steps = [
@@ -368,7 +394,8 @@ def _program(network: bool, strict: bool) -> bytes:
         if number is not None:
             steps.extend([(_EQUAL, 0, len(body), number), *body])
 
-    for numbers in (*_REFUSED, *(() if network else _SOCKET), *(_IN_STRICTNESS if strict else ())):
+    refused = (*(() if network else _SOCKET), *(_IN_STRICTNESS if strict else ()), *(() if programs else _PROGRAMS))
+    for numbers in (*_REFUSED, *refused):
         when(numbers, [(_RETURN, 0, 0, _REFUSE)])
     for numbers, arguments in _OF_ITSELF:
         looks = [((_LOAD, 0, 0, 16 + 8 * one), (_EQUAL, 1, 0, 0), (_RETURN, 0, 0, _REFUSE)) for one in arguments]

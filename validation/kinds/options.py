@@ -94,7 +94,7 @@ class HuntOptions(_OfHeuristic):
         default=0.9,
         form=Form(float, "above 0 and at most 1", lambda part: 0 < part <= 1),
     )
-    jobs: int | None = option("Worker processes; one for each core by default.", (int,), least=1)
+    jobs: int | None = option("Worker processes; one for each core by default.", (int,), least=1, most=1000)
     restarts: int | None = option(
         "Make so many searches of 200 instances each, so that the seed alone decides.", (int,), least=1
     )
@@ -146,4 +146,5 @@ class JudgeOptions(Options):
     problem: str = option("Name of a problem, such as aryl.reclaim.", (str,), required="--problem")
     split: str = option("public; hidden:FILE, drawn from the seed in a file; or hidden:SEED.", (str,), default="public")
     budget: float = option("Time for an instance, by the clock, such as 10s.", (str,), default=10.0, form=SPAN)
-    jobs: int | None = option("Instances at once; one for each core by default.", (int,), least=1)
+    jobs: int | None = option("Instances at once; one for each core by default.", (int,), least=1, most=1000)
+    no_solver: bool = option("Keep solvers, the library's exact side and programs from the heuristic.", (bool,))

@@ -151,6 +151,8 @@ def test_what_is_no_source_is_refused_in_a_line(tmp_path: Path) -> None:
         (latin, r"latin\.csv: not a text file in UTF-8 \(byte 0xe9 at 51\); .* open\(path, encoding=\"latin-1\"\)"),
         (written, r"out\.csv: not readable"),
         (closed, r"latin\.csv: I/O operation on closed file"),
+        (io.StringIO(JOBS.replace(",4", ",\uff14")), "must be a number"),
+        (io.StringIO(JOBS.replace(",4", ",1_0")), "must be a number"),
         (3, "got int, must be a path, an open file or a DataFrame"),
         (pd.DataFrame({"job_id": ["a"]}), "DataFrame: there is no column 'submit_time'"),
         (pd.DataFrame(READ).assign(num_gpus=[1, 0, 2]), "DataFrame, row 1: num_gpus: got '0', must be a whole number"),

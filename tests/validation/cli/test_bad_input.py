@@ -1,6 +1,7 @@
 """The command line: what it says to bad input, in one line."""
 
 import errno
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,13 @@ BAD_FILES = {
     "truncated": (variant()[:60], "not valid JSON at line 1"),
     "empty": ("", "not valid JSON at line 1"),
     "nested without end": ("[" * 100_000, "not valid JSON"),
+    "four hundred digits": (variant(demand=10**400), "not valid JSON: a whole number of 401 digits, beyond any float"),
+    "four hundred digits below": (with_gpus(-(10**400)), "not valid JSON: a whole number of 401 digits"),
+    "four hundred digits of its origin": (variant(origin={"x": 10**400}), "not valid JSON: a whole number of 401"),
+    "digits of another script": (variant().replace('"demand": ', '"demand": \uff14'), "not valid JSON at line 1"),
+    "a name without end": (variant(problem="x" * 10**5), "unknown problem 'xxx"),
+    "unpacks without end": (gzip.compress(b" " * (2 * 10**8 + 1), 1), "unpacks to more than 200 MB"),
+    "unpacks to empty lists": (gzip.compress(b"[" + b"[]," * 10**7 + b"1]", 1), "more than 20,000,000 numbers, words"),
     "not text": (b"\xff\xfe\x00\x01", "not a text file"),
 }  # fmt: skip
 
@@ -63,12 +71,15 @@ def test_a_bad_file_is_named_in_one_line(optgap: Optgap, case: str, tmp_path: Pa
         (line,) = said.err.splitlines()
         assert line.startswith("optgap: in/bad.json: ")
         assert words in line
+        assert len(line) < 200
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["in"]
 
 
 HUNT = ("hunt", "aryl.reclaim", "random", "--seed", 1)
 CHECK = ("check", "aryl.reclaim", "random")
 STUDY = ("study", "aryl.reclaim", "--seed", 1, "-o", "study")
+JUDGE = ("judge", "random", "--problem", "aryl.reclaim")
+REPLAY = ("replay", "poisson", "--problem", "synergy.tuning", "--policy", "tune", "--seed", 1, "-o", "study")
 
 
 @pytest.mark.parametrize(
@@ -94,6 +105,19 @@ STUDY = ("study", "aryl.reclaim", "--seed", 1, "-o", "study")
         ((*STUDY, "--sizes", "-4"), "sizes: got -4, must be a whole number of at least 1"),
         ((*STUDY, "--sizes", "aryl.reclaims=4"), "sizes are given for 'aryl.reclaims', which is not studied"),
         ((*STUDY, "--sizes", "4", "--sizes", "aryl.reclaim=4"), "--sizes: either sizes for all problems or"),
+        ((*STUDY, "--sizes", "\uff14"), "--sizes: got '\uff14', must be whole numbers such as 10,20"),
+        ((*STUDY, "--sizes", "1_0"), "--sizes: got '1_0', must be whole numbers such as 10,20"),
+        ((*STUDY, "--sizes", "1" + 400 * "0"), "cannot generate aryl.reclaim with num_servers = 100000"),
+        ((*STUDY, "--sweep", f"spread=0.1,1{400 * '0'}"), "sweep: spread of aryl.reclaim: got '1000"),
+        ((*STUDY, "--sweep", "spread=\uff14"), "sweep: spread of the generator of aryl.reclaim: got '\uff14', must"),
+        ((*STUDY, "--jobs", 10**20), "jobs: got 100000000000000000000, must be at most 1,000"),
+        ((*HUNT, "--jobs", 10**20), "'--jobs'"),
+        ((*JUDGE, "--jobs", 10**20), "'--jobs'"),
+        ((*REPLAY, "--length", 10**18), "length: got 1000000000000000000, must be at most 10,000,000"),
+        (("generate", "aryl.reclaim", "--seed", 1, "--count", 10**18, "-o", "x"), "'--count'"),
+        ((*STUDY, "--config", 10**5 * "x"), "File name too long"),
+        ((10**5 * "x",), "No such command 'xxx"),
+        (("compare", 10**5 * "x", "y"), "holds no study"),
         ((*STUDY, "--time-limit", -1), "time_limit: got -1.0, must be positive seconds"),
         ((*STUDY, "--time-limit", "nan"), "time_limit: got nan, must be positive seconds"),
         ((*STUDY, "--jobs", 0), "jobs: got 0, must be at least 1"),
@@ -154,6 +178,7 @@ def test_bad_input_is_one_line_and_2(
     (line,) = said.err.splitlines()
     assert line.startswith("optgap: ")
     assert words in line
+    assert len(line) < 2100
     assert [entry.name for entry in tmp_path.iterdir()] == ["six.json"]
     assert file.read_bytes() == before
 
@@ -174,6 +199,14 @@ def test_bad_input_is_one_line_and_2(
         ("problems = [3]", "problems: got 3, must be a name"),
         ("trace = { gavle = 'x' }", "trace: no problem studied reads real data of 'gavle'"),
         (b"\xff\xfe", "not valid TOML"),
+        (f"seed = 1{400 * '0'}", "seed: got 1000"),
+        (f"sizes = [1{400 * '0'}]", "cannot generate aryl.reclaim with num_servers = 1000"),
+        (f"count = 1{400 * '0'}", "count: got 1000"),
+        (f"time_limit = 1{400 * '0'}", "time_limit: got 1000"),
+        (f"sweep = {{ spread = [0.1, 1{400 * '0'}] }}", "sweep: spread of the generator of aryl.reclaim: got 1000"),
+        ("seed = \uff14", "not valid TOML"),
+        (f"{10**5 * 'x'} = 1", "unknown option 'xxx"),
+        (f"problems = ['{10**5 * 'x'}']", "unknown problem 'xxx"),
     ],
 )
 def test_bad_toml_is_named(optgap: Optgap, content: str | bytes, words: str, tmp_path: Path) -> None:
@@ -187,6 +220,28 @@ def test_bad_toml_is_named(optgap: Optgap, content: str | bytes, words: str, tmp
     assert line.startswith("optgap: ")
     assert words in line
     assert [entry.name for entry in tmp_path.iterdir()] == ["study.toml"]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("traces = [[{a=[]}]]", "trace"),
+        (f"traces = [1{400 * '0'}]", "trace"),
+        (f"length = 1{400 * '0'}", "length: got 1000"),
+        (f"setting = {{ num_gpus = 1{400 * '0'} }}", "num_gpus"),
+        (f"restart = 1{400 * '0'}", "restart: got 1000"),
+        (f"gaps = 1{400 * '0'}", "gaps: got 1000"),
+    ],
+)
+def test_bad_toml_of_a_replay_is_named(optgap: Optgap, content: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "replay.toml").write_text(content)
+    given = REPLAY if not content.startswith("traces") else (REPLAY[0], *REPLAY[2:])
+    said = optgap(*given, "--config", "replay.toml")
+    assert (said.code, said.out) == (2, "")
+    (line,) = said.err.splitlines()
+    assert words in line
+    assert len(line) < 2100
+    assert [entry.name for entry in tmp_path.iterdir()] == ["replay.toml"]
 
 
 def test_a_missing_solver_says_what_to_install(optgap: Optgap, file: Path) -> None:

@@ -23,7 +23,7 @@ from instances.aryl.reclaim import generate
 from validation import StudyError, catalogue
 from validation.catalogue import Heuristic, Imported
 from validation.kernel.asking import Asking, ask
-from validation.kernel.isolation import Apart, _decode, _encode, plain, remove
+from validation.kernel.isolation import LARGEST_ANSWER, Apart, _decode, _encode, plain, remove
 from validation.kernel.walls import enclose, landlock, ruled
 from validation.kernel.workers import Task, run_tasks
 
@@ -174,6 +174,23 @@ def test_so_is_that_of_what_it_leaves_behind() -> None:
     assert "memory limit" in answer(spawn, memory=2 * 10**8, seconds=60).reason
     (outcome,) = run_tasks(lambda: answer(spawn, memory=2 * 10**8).reason, [Task((), 60.0, asks=True)], jobs=1)
     assert "memory limit" in outcome.result
+
+
+@pytest.mark.parametrize("lists", [False, True])
+def test_reading_an_answer_takes_no_more_where_its_process_may(lists: bool) -> None:
+    """Who may take ten gigabytes may not have whoever asks take them."""
+    head = b'{"plan": {"plain": [' + b"[]," * 3_000_000 + b"[]]}}"
+    message = struct.pack("<Q", 8 + len(head)) + struct.pack("<Q", len(head)) + head
+
+    def announce() -> dict[str, Any]:
+        for number in range(3, 64):
+            with contextlib.suppress(OSError):
+                os.write(number, message if lists else struct.pack("<Q", LARGEST_ANSWER // 4 + 1))
+        time.sleep(600)
+        return {}
+
+    reason = answer(announce, memory=10**10, seconds=60).reason
+    assert ("6000006 lists, numbers and words" if lists else "the answer is too large: 134217729 bytes") in reason
 
 
 def test_so_is_what_reading_the_answer_takes() -> None:

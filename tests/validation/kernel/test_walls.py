@@ -88,6 +88,14 @@ def test_a_wall_that_is_missing_is_told(gone: dict[str, Any], monkeypatch: pytes
     for name, answer in gone.items():
         monkeypatch.setattr(walls, name, lambda answer=answer: answer)
     found = standing()
+    # The doctor says what a heuristic can do then.
+    monkeypatch.setattr(walls, "standing", lambda: found)
+    said = [finding.text for finding in installation.examine() if "wall" in finding.text]
+    assert all(
+        any(f"wall {name} does not" in line and WALLS[name][2] in line for line in said)
+        for name in WALLS
+        if not found[name]
+    )
     missing = ["files", "secrets", "signals"] if "landlock" in gone else ["calls", "network"]
     assert [name for name in WALLS if FOUND[name] and not found[name]] == [one for one in missing if FOUND[one]]
     assert all(name in lost(found) for name in missing)

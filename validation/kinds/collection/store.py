@@ -3,6 +3,11 @@
 A collection is a folder: for each problem a folder of its name, in it ``records.json``, and for each instance the
 instance, the best plan known, and where prices prove the bound the prices, each as compressed JSON.  ``collection/`` of
 a checkout is one; its README.md has the format field by field.
+
+Whoever changes it holds its lock from the look at what is known to the last file that is written.  What is to be
+written is first put whole into a folder beside the problems', which appears under its name at once; then each file is
+moved to its place.  A process that is killed before that has changed nothing, and what is left of it by one that is
+killed later is moved by whoever holds the lock next.
 """
 
 from __future__ import annotations
@@ -12,14 +17,19 @@ import gzip
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+import re
+import secrets
+import shutil
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import filelock
+
 from instances.base import Instance, InstanceError, Plan
 from instances.files import instance_type, read, text_of, write_whole
-from instances.reference.records import INDEX, listed
+from instances.reference.records import INDEX, NAME, PENDING, listed
 from instances.schema import nearest, quoted
 from instances.text import as_json, read_text
 from validation.errors import StudyError
@@ -52,6 +62,15 @@ FIELDS = (
     "history",
 )
 """Of a record, in the order in which they are written."""
+
+RECORDS = "records.json"
+SEPARATOR = "~"
+"""Between problem and file, in names of files that are to be moved to their place: in no name of either."""
+LOCK = ".lock"
+LOCK_PATIENCE = 1.0
+"""Seconds after which whoever waits for the lock is told so."""
+WRITING = ".writing-"
+"""How names of files and folders begin that are being written."""
 
 PARTS = {"instance": ".json.gz", "plan": ".plan.json.gz", "prices": ".prices.json.gz"}
 """What an instance's files hold, and how their names end."""
@@ -99,6 +118,7 @@ class Collection:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
+        self._holds = False
 
     @property
     def version(self) -> str:
@@ -115,7 +135,7 @@ class Collection:
             When a file of records is damaged; the message names it.
         """
         found: dict[str, dict[str, Any]] = {}
-        for file in sorted(self.folder.glob("*/records.json")):
+        for file in sorted(self.folder.glob(f"*/{RECORDS}")):
             for record in _records_in(file):
                 found[record["name"]] = record
         return found
@@ -173,7 +193,8 @@ class Collection:
         except (OSError, InstanceError) as error:
             raise StudyError(f"{file}: {error.strerror}" if isinstance(error, OSError) else f"{error}") from None
         if hashlib.sha256(text.encode()).hexdigest() != self.record(name)["sha256"].get(part):
-            raise StudyError(f"{file}: not the {part} of which the record has the hash")
+            why = "; somebody was killed while writing, see optgap collection check" if self.is_torn else ""
+            raise StudyError(f"{file}: not the {part} of which the record has the hash{why}")
         return as_json(text, f"{file}")
 
     def frame(self) -> pd.DataFrame:
@@ -217,6 +238,77 @@ class Collection:
 
     # --- writing ---
 
+    @property
+    def is_torn(self) -> bool:
+        """Whether a process was killed while it wrote, or one writes just now."""
+        return (self.folder / PENDING).is_dir() and not (self.folder / PENDING).is_symlink()
+
+    @contextlib.contextmanager
+    def changing(self, tell: Callable[[str], object] = lambda _: None) -> Iterator[None]:
+        """Keep others from changing the collection; what they have written is known, and what they left is mended.
+
+        Parameters
+        ----------
+        tell : callable, optional
+            Is told in a line when others hold it for long.
+
+        Raises
+        ------
+        StudyError
+            When it cannot be written to.
+        """
+        if self._holds:
+            yield
+            return
+        place = self.folder / LOCK
+        if place.is_symlink() or (place.exists() and (not place.is_file() or place.stat().st_size)):
+            raise StudyError(f"{place} is not a collection's, whose lock is an empty file")
+        # A new one each time, because a forked process must not have that of another.
+        lock = filelock.FileLock(place)
+        try:
+            try:
+                lock.acquire(timeout=LOCK_PATIENCE)
+            except filelock.Timeout:
+                tell(f"waiting for somebody else who writes to {self.folder}")
+                lock.acquire()
+        except OSError as error:
+            raise StudyError(f"cannot write to {self.folder}: {error.strerror}") from None
+        try:
+            self._mend()
+            # What was read before may have been replaced since.
+            self.__dict__.pop("records", None)
+            self._holds = True
+            yield
+        finally:
+            self._holds = False
+            lock.release()
+
+    def _mend(self) -> None:
+        """Finish what a process that was killed had begun to move, and remove what it had not."""
+        for left in self.folder.glob(f"{WRITING}*"):
+            _remove(left)
+        if self.is_torn:
+            self._move()
+
+    def _move(self) -> None:
+        """Move what is to be written to its place, the records last."""
+        pending = self.folder / PENDING
+        for file in sorted(pending.iterdir(), key=lambda one: (one.name in (RECORDS, INDEX), one.name)):
+            problem, _, name = file.name.rpartition(SEPARATOR)
+            if not re.fullmatch(NAME, name) or (problem and not re.fullmatch(NAME, problem)):
+                raise StudyError(f"{file}: no file of a collection has this name")
+            target = self.folder / problem / name
+            if target.parent.is_symlink():
+                raise StudyError(f"{target.parent} is a symbolic link, which nothing is written through")
+            target.parent.mkdir(exist_ok=True)
+            # None of a collection's files is empty: this one is to go.
+            if file.lstat().st_size:
+                os.replace(file, target)
+            else:
+                target.unlink(missing_ok=True)
+                file.unlink()
+        pending.rmdir()
+
     def write(
         self,
         record: Mapping[str, Any],
@@ -236,6 +328,7 @@ class Collection:
         plan : Plan, optional
         prices : mapping, optional
         """
+        self._check_names(record)
         texts = {
             "instance": None if instance is None else text_of(instance),
             "plan": None if plan is None else text_of_plan(plan),
@@ -248,20 +341,37 @@ class Collection:
         if not priced:
             full["sha256"].pop("prices", None)
         whole = {field: full[field] for field in FIELDS}
-        folder = self.folder / whole["problem"]
-        folder.mkdir(exist_ok=True)
-        records = {**self.records, whole["name"]: whole}
-        mine = [records[name] for name in sorted(records) if records[name]["problem"] == whole["problem"]]
-        contents: dict[Path, bytes | None] = {
-            folder / f"{whole['name']}{PARTS[part]}": gzip.compress(data, mtime=0) for part, data in given.items()
-        }
+        problem, name = whole["problem"], whole["name"]
+        contents = {f"{name}{PARTS[part]}": gzip.compress(data, mtime=0) for part, data in given.items()}
         if not priced:
             # Those of a bound that has been replaced.
-            contents[folder / f"{whole['name']}{PARTS['prices']}"] = None
-        contents[folder / "records.json"] = (json.dumps(mine, indent=1, allow_nan=False) + "\n").encode()
-        contents[self.folder / INDEX] = (json.dumps(self._indexed(whole["problem"], mine), indent=1) + "\n").encode()
-        _write_all(contents)
-        self.records[whole["name"]] = whole
+            contents[f"{name}{PARTS['prices']}"] = b""
+        with self.changing():
+            records = {**self.records, name: whole}
+            mine = [records[one] for one in sorted(records) if records[one]["problem"] == problem]
+            contents[RECORDS] = (json.dumps(mine, indent=1, allow_nan=False) + "\n").encode()
+            indexed = (json.dumps(self._indexed(problem, mine), indent=1) + "\n").encode()
+            self._write({f"{problem}{SEPARATOR}{one}": data for one, data in contents.items()} | {INDEX: indexed})
+            self.records[name] = whole
+
+    def _check_names(self, record: Mapping[str, Any]) -> None:
+        """Raise where a record's names are none: files are called after them."""
+        for field in ("name", "problem"):
+            if not isinstance(record[field], str) or not re.fullmatch(NAME, record[field]):
+                raise StudyError(f"a record's {field}: got {quoted(record[field])}, must be letters, digits, . _ and -")
+
+    def _write(self, contents: Mapping[str, bytes]) -> None:
+        """Put contents where they are known to be whole, and then to their places; an empty one is to be no file."""
+        made = self.folder / f"{WRITING}{secrets.token_hex(8)}"
+        try:
+            made.mkdir()
+            for name, data in contents.items():
+                write_whole(made / name, data)
+            os.rename(made, self.folder / PENDING)
+        except BaseException:
+            _remove(made)
+            raise
+        self._move()
 
     def _indexed(self, problem: str, records: list[dict[str, Any]]) -> dict[str, Any]:
         """Return the index, with these records of a problem."""
@@ -289,31 +399,49 @@ def _records_in(file: Path) -> Iterator[dict[str, Any]]:
             raise StudyError(f"{file}: record {number} has no {lacking[0]}")
         if record["problem"] != file.parent.name:
             raise StudyError(f"{file}: record {number} is of {quoted(record['problem'])}")
+        if not isinstance(record["name"], str) or not re.fullmatch(NAME, record["name"]):
+            raise StudyError(f"{file}: record {number} has the name {quoted(record['name'])}, which no file may have")
+        _check_form(record, f"{file}: {record['name']}")
         yield record
 
 
-def _write_all(contents: Mapping[Path, bytes | None]) -> None:
-    """Write several files, or none: what was there is put back where one of them cannot be written.
+FORM: dict[str, Any] = {
+    "sense": str,
+    "digest": str,
+    "sha256": {},
+    "class": str,
+    "origin": {"kind": str, "call": str},
+    "licence": str,
+    "size": {},
+    "features": {},
+    "best": {"value": float, "found_by": str, "date": str},
+    "bound": {"value": (float, type(None)), "proof": {"kind": str}},
+    "heuristics": {},
+    "history": [],
+}
+"""What stands in a record, as far as anything here relies on it: kinds of entries, of those within them too."""
 
-    None stands for no file.
-    """
-    before = {path: path.read_bytes() if path.exists() else None for path in contents}
-    try:
-        for path, data in contents.items():
-            if data != before[path]:
-                _write(path, data)
-    except BaseException:
-        for path, old in before.items():
-            with contextlib.suppress(OSError):
-                _write(path, old)
-        raise
+
+def _check_form(found: Any, where: str, form: Any = None) -> None:
+    """Raise where an entry of a record is of another kind than it must be."""
+    for field, kind in (FORM if form is None else form).items():
+        if field not in found:
+            raise StudyError(f"{where}: has no {field}")
+        value, plain = found[field], kind if isinstance(kind, (type, tuple)) else type(kind)
+        if plain in (float, (float, type(None))):
+            plain = (int, *plain) if isinstance(plain, tuple) else (int, plain)
+        if not isinstance(value, plain) or isinstance(value, bool):
+            raise StudyError(f"{where}: {field} is {quoted(value)}")
+        if isinstance(kind, dict):
+            _check_form(value, f"{where}: {field}", kind)
 
 
-def _write(path: Path, data: bytes | None) -> None:
-    if data is None:
-        path.unlink(missing_ok=True)
+def _remove(path: Path) -> None:
+    """Remove a file, a link or a folder."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
     else:
-        write_whole(path, data, durable=False)
+        path.unlink(missing_ok=True)
 
 
 def _or_infinite(bound: float | None) -> float:

@@ -6,10 +6,11 @@ count for what the checker proves with them; a solver run is taken at its word, 
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, cast
 
 from instances.base import Plan, agree
 from instances.schema import quoted
@@ -72,6 +73,21 @@ def graded(record: Mapping[str, Any]) -> dict[str, Any]:
     return {**record, "class": known if is_closed else "open", "heuristics": heuristics}
 
 
+Submit = TypeVar("Submit", bound=Callable[..., Submitted])
+
+
+def _alone(submit: Submit) -> Submit:
+    """Let nobody else change the collection from the look at what is known to what is written."""
+
+    @functools.wraps(submit)
+    def submitted(collection: Collection, *arguments: Any, **options: Any) -> Submitted:
+        with collection.changing():
+            return submit(collection, *arguments, **options)
+
+    return cast(Submit, submitted)
+
+
+@_alone
 def submit_plan(collection: Collection, name: str, plan: Plan, *, by: str) -> Submitted:
     """Take a plan into the collection if it is better than the best that is known.
 
@@ -120,6 +136,7 @@ def submit_plan(collection: Collection, name: str, plan: Plan, *, by: str) -> Su
     return Submitted("better", f"worth {value!r}, better than {best!r}: it is the best now")
 
 
+@_alone
 def submit_prices(collection: Collection, name: str, prices: Mapping[str, Any]) -> Submitted:
     """Take prices into the collection if they prove a better bound, or one that only runs stand for.
 
@@ -145,6 +162,7 @@ def submit_prices(collection: Collection, name: str, prices: Mapping[str, Any]) 
     return _take(collection, record, bound, newly=newly, prices=prices)
 
 
+@_alone
 def submit_run(collection: Collection, name: str, run: Mapping[str, Any]) -> Submitted:
     """Take a solver run into the collection if its bound is better, or it stands beside runs of the same bound.
 
@@ -167,8 +185,9 @@ def submit_run(collection: Collection, name: str, run: Mapping[str, Any]) -> Sub
             raise StudyError(f"the run has no {field}; it must tell {', '.join(RUN)}")
         if not isinstance(run[field], kinds) or isinstance(run[field], bool):  # type: ignore[arg-type]
             raise StudyError(f"the run's {field}: got {quoted(run[field])}")
-    if not math.isfinite(run["bound"]):
-        raise StudyError(f"the run's bound: got {run['bound']}, must be a number")
+    for field in ("seconds", "bound"):
+        if not _is_finite(run[field]) or (field == "seconds" and run[field] < 0):
+            raise StudyError(f"the run's {field}: got {quoted(run[field])}, must be a number")
     unknown = [field for field in run if field not in (*RUN, "method", "proof")]
     if unknown:
         raise StudyError(f"the run has an unknown field {quoted(unknown[0])}")
@@ -204,6 +223,13 @@ def _take(
     collection.write(graded({**record, "bound": bound, "history": history}), prices=prices)
     told = f"better than {known!r}" if better else "known before, and better proven now"
     return Submitted("better", f"the bound {value!r}, {told}")
+
+
+def _is_finite(number: float) -> bool:
+    try:
+        return math.isfinite(number)
+    except OverflowError:  # A whole number beyond any float.
+        return False
 
 
 def _gap(worth: float | None, best: float) -> float | None:

@@ -9,49 +9,37 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 import platform
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from instances.base import agree
 from instances.files import read
-from validation import catalogue
-from validation.catalogue import Heuristic, import_object
+from validation.catalogue import Heuristic
 from validation.errors import OracleDisagreementError, StudyError
 from validation.formatting import duration, number
-from validation.kernel.asking import call
 from validation.kernel.gaps import beats
 from validation.kernel.isolation import plain
-from validation.kernel.judging import NO_PLAN, Status, worst
+from validation.kernel.judging import Status, worst
 from validation.kernel.provenance import cores, version
 from validation.kernel.walls import ruled, standing
-from validation.kernel.workers import LIMITS, Task, run_tasks
+from validation.kernel.workers import Task, run_tasks
+from validation.kinds.judge.asking import GRACE, HEURISTIC_SEED, MEMORY, all_of, rows_of
 from validation.kinds.judge.sets import PUBLIC_SEED, drawn, seed_file
 from validation.kinds.options import JudgeOptions
-from validation.kinds.study.cells import judged, solve_exactly
+from validation.kinds.study.cells import solve_exactly
 
 __all__ = ["BUDGET", "Judged", "Judgement", "judge", "judge_on", "score"]
 
 BUDGET = JudgeOptions.budget
 """Seconds that a heuristic has for an instance, unless told otherwise."""
 
-MEMORY = 2 * 10**9
-"""Bytes that it may take; the same on every machine."""
-
-HEURISTIC_SEED = 0
-"""What a random heuristic draws from, with the instance's digest."""
-
 EXACT_SECONDS = 120.0
 """For the proof of an optimum: far more than any of the sets takes."""
-
-GRACE = 10.0
-"""Seconds beyond these limits for what is not limited: reading, checking and judging."""
 
 _NUMBERS_OF = ("scheduling-formulations", "pyomo", "highspy", "numpy")
 """Distributions whose versions a judgement tells."""
@@ -112,6 +100,8 @@ class Judgement:
         Of the instances, None of a hidden set, and of the heuristic.
     budget : float
         Seconds for an instance.
+    no_solver : bool
+        Whether solvers were kept from the heuristic.
     versions : dict of str to str
     walls : dict of str to bool
         Those around the heuristic, and whether each stood.
@@ -128,6 +118,7 @@ class Judgement:
     set: str
     seeds: dict[str, int | None]
     budget: float
+    no_solver: bool
     versions: dict[str, str]
     walls: dict[str, bool]
     instances: tuple[Judged, ...]
@@ -149,6 +140,7 @@ class Judgement:
             + (f"; {self.without_plan} more have no plan" if self.without_plan else ""),
             f"slowest    {duration(slowest)} of {self.budget:g} s",
             f"set        {self.split}, {self.set[:16]}",
+            f"solvers    {'kept from it' if self.no_solver else 'within its reach'}",
         ]
         worst = min(self.instances, key=lambda one: one.score)
         if worst.score < 1.0:
@@ -166,6 +158,7 @@ def judge(
     split: str = "public",
     budget: float | str = BUDGET,
     jobs: int | None = None,
+    no_solver: bool = False,
 ) -> Judgement:
     """One number for a heuristic: how near its plans are to proven optima, on a fixed set of instances.
 
@@ -182,6 +175,9 @@ def judge(
         Seconds for an instance, by the clock; a plan that comes later counts for nothing.
     jobs : int, optional
         Instances at once; one for each core by default.
+    no_solver : bool
+        Whether solvers, the library's exact side and programs are kept from the heuristic, which is then named by a
+        reference or in the catalogue.  Without, calling a solver within the budget scores 1.
 
     Returns
     -------
@@ -201,7 +197,9 @@ def judge(
         if file is not None:
             _try_walls(file)
         texts = drawn(problem, file)
-        return judge_on(texts, heuristic, problem, budget=seconds, jobs=jobs, hidden=file is not None)
+        return judge_on(
+            texts, heuristic, problem, budget=seconds, jobs=jobs, hidden=file is not None, no_solver=no_solver
+        )
 
 
 def judge_on(
@@ -212,13 +210,13 @@ def judge_on(
     budget: float = BUDGET,
     jobs: int | None = None,
     hidden: bool = False,
+    no_solver: bool = False,
 ) -> Judgement:
     """:func:`judge` on given instances, as JSON, of a ``hidden`` set or the public one."""
     jobs = jobs or cores()
     with ruled(strict=True, network=False, memory=MEMORY):
         walls = standing()
-        name, candidate = _candidate(problem, heuristic)
-        rows = _all(partial(_asked, candidate, budget), texts, budget, jobs, asks=True)
+        name, rows = rows_of(heuristic, problem, texts, budget, jobs, no_solver=no_solver)
     _prove(texts, jobs)
     digests, instances, without_plan = [], [], 0
     for text, row in zip(texts, rows, strict=True):
@@ -246,6 +244,7 @@ def judge_on(
         set=hashlib.sha256("\n".join(sorted(digests)).encode()).hexdigest(),
         seeds={"instances": None if hidden else PUBLIC_SEED, "heuristic": HEURISTIC_SEED},
         budget=budget,
+        no_solver=no_solver,
         versions={one: version(one) for one in _NUMBERS_OF} | {"python": platform.python_version()},
         walls=walls,
         instances=tuple(instances),
@@ -270,60 +269,7 @@ def score(sense: str, value: float, optimum: float) -> float:
     return optimum / value if sense == "min" else max(0.0, value / optimum) if optimum else 0.0
 
 
-# --- what is judged -----------------------------------------------------------------------------
-
-
-def _candidate(problem: str, given: str | Callable[..., Any] | Heuristic) -> tuple[str, Heuristic]:
-    """Name of what is given, and a heuristic that calls it.
-
-    What a reference names is imported in the processes that are asked, nowhere else, so that what its module does when
-    it is imported is judged with the rest.
-    """
-    if isinstance(given, str) and ":" in given:
-        catalogue.entry(problem)
-        place, _, function = given.partition(":")
-        if not function or (place.endswith(".py") and not os.path.isfile(place)):
-            raise StudyError(f"heuristic: got {given!r}, must be file.py:function or module:function; no such file")
-        # Modules that it declares are its own affair: none of its code runs in a process that judges.
-        return given, Heuristic(_ByReference(given), declines=True)
-    return catalogue.heuristic(problem, given)
-
-
-@dataclass(frozen=True)
-class _ByReference:
-    """A heuristic of which nothing is known before it is called."""
-
-    given: str
-
-    def __call__(self, instance: Any, rng: Any) -> Any:
-        found = import_object(self.given)
-        heuristic = found if isinstance(found, Heuristic) else Heuristic(found)
-        plan = call(instance, heuristic, rng)
-        if plan is None and not heuristic.declines:
-            # Who judges has not imported what a reference names, and cannot know what it declares.
-            raise TypeError(NO_PLAN)
-        return plan
-
-
 # --- asking -------------------------------------------------------------------------------------
-
-
-def _all(
-    function: Callable[[str], dict[str, Any]],
-    texts: Sequence[str],
-    seconds: float,
-    jobs: int,
-    *,
-    asks: bool = False,
-) -> list[dict[str, Any]]:
-    """Return what comes of every instance, in their order."""
-    rows: dict[str, dict[str, Any]] = {}
-    tasks = (Task((text,), seconds + GRACE, asks=asks) for text in texts)
-    with closing(run_tasks(function, tasks, jobs=jobs)) as outcomes:
-        for outcome in outcomes:
-            lost = {"status": Status.FAILED, "value": None, "reason": outcome.reason, "seconds": outcome.seconds}
-            rows[outcome.task.arguments[0]] = lost if outcome.reason else outcome.result
-    return [rows[text] for text in texts]
 
 
 def _try_walls(file: Path) -> None:
@@ -350,14 +296,6 @@ def _is_readable(file: Path) -> bool:
     except PermissionError:
         return False
     return True
-
-
-def _asked(candidate: Heuristic, budget: float, text: str) -> dict[str, Any]:
-    """Row entries of the heuristic; what it finds is judged here, in the process that asks it."""
-    row = judged(read(json.loads(text)), candidate, HEURISTIC_SEED, seconds=budget, memory=MEMORY)
-    if row["status"] == Status.FAILED and row["reason"].startswith(LIMITS[0]):
-        row["status"] = Status.LATE
-    return row
 
 
 # --- what is best -------------------------------------------------------------------------------
@@ -387,7 +325,7 @@ def _prove(texts: Sequence[str], jobs: int) -> None:
         When one is not proven.
     """
     new = [text for text in texts if text not in _PROVEN]
-    for text, row in zip(new, _all(_solved, new, EXACT_SECONDS, jobs), strict=True):
+    for text, row in zip(new, all_of(_solved, new, EXACT_SECONDS, jobs), strict=True):
         instance = read(json.loads(text))
         what = f"{instance.problem}, instance {instance.digest}"
         if row["status"] not in (Status.OPTIMAL, Status.INFEASIBLE):

@@ -118,7 +118,7 @@ class ReplayOptions(Options):
         least=1,
         most=MOST,
     )
-    length: int | None = option("Jobs of each window; all that there are by default.", (int,), least=1, most=2**63 - 1)
+    length: int | None = option("Jobs of each window; all that there are by default.", (int,), least=1, most=10_000_000)
     seeds: int = option(
         "How often what is drawn for a window is drawn anew: seed, seed + 1 and so on.",
         (int,),

@@ -343,7 +343,7 @@ def generate(
     """
     entry = catalogue.entry(problem)
     given = {entry.size: size, **(options or {})}
-    what = f"cannot generate {problem} with {', '.join(f'{name} = {value}' for name, value in given.items())}"
+    what = f"cannot generate {problem} with {', '.join(f'{name} = {quoted(value)}' for name, value in given.items())}"
     if size > LONGEST:
         raise StudyError(f"{what}: must be at most {LONGEST:,}")
     try:

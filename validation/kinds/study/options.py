@@ -21,7 +21,7 @@ from validation.kernel.options import (
     output_option,
     shard_option,
 )
-from validation.reader_options import pairs
+from validation.reader_options import pairs, plain_number
 from validation.sources import called, held
 
 if TYPE_CHECKING:
@@ -78,10 +78,14 @@ def whole_numbers(given: Sequence[str]) -> list[int]:
     StudyError
         When these are no whole numbers.
     """
+    from instances.schema import quoted
+
     try:
+        if not all(map(plain_number, given)):
+            raise ValueError
         return [int(part) for text in given for part in text.split(",")]
     except ValueError:
-        raise StudyError(f"--sizes: got {','.join(given)!r}, must be whole numbers such as 10,20") from None
+        raise StudyError(f"--sizes: got {quoted(','.join(given))}, must be whole numbers such as 10,20") from None
 
 
 def _paths(given: Sequence[str]) -> list[str] | dict[str, list[str]]:

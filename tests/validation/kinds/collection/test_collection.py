@@ -1,8 +1,12 @@
 """The collection: its records are whole and true, and nothing gets in that is not checked."""
 
 import importlib
+import itertools
 import json
+import os
 import re
+import shutil
+import signal
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,14 +16,17 @@ import numpy as np
 import pytest
 
 from instances.aryl import reclaim
-from instances.reference.records import INDEX, listed, pack
+from instances.reference.records import INDEX, PENDING, check, listed, pack
 from instances.schema import declarations
 from validation import CATALOGUE, StudyError
 from validation.cli import commands
 from validation.cli.app import run
 from validation.kernel.asking import ask
 from validation.kernel.gaps import beats, gap_to
+from validation.kernel.isolation import CONTEXT
+from validation.kernel.walls import LINUX
 from validation.kinds.collection import Collection, load, store, submit_plan, submit_prices, submit_run
+from validation.kinds.collection.judging import Checked
 from validation.kinds.collection.page import MARK, tables
 from validation.kinds.collection.submission import closed, graded
 
@@ -261,8 +268,8 @@ def test_a_plan_that_breaks_a_rule_or_beats_the_bound_is_refused(small: Collecti
     with pytest.raises(StudyError, match="breaks demand"):
         submit_plan(small, OPEN, reclaim.ReclaimPlan(servers=[0]), by="somebody")
     record = small.record(OPEN)
-    wrong = {**record, "bound": {**record["bound"], "value": record["best"]["value"]}}
-    small.records[OPEN] = wrong
+    small.write({**record, "bound": {**record["bound"], "value": record["best"]["value"]}})
+    before = snapshot(small)
     instance = small.instance(OPEN)
     assert isinstance(instance, reclaim.Reclaim)
     with pytest.raises(StudyError, match="beyond the bound"):
@@ -311,6 +318,10 @@ def test_prices_are_checked(small: Collection) -> None:
         ({"solver": None}, "solver"),
         ({"bound": "3"}, "bound"),
         ({"bound": float("inf")}, "bound"),
+        ({"bound": 10**400}, "bound"),
+        ({"seconds": 10**400}, "seconds"),
+        ({"seconds": float("nan")}, "seconds"),
+        ({"seconds": -1}, "seconds"),
         ({"bound": 1e9}, "beyond the best plan"),
         ({"colour": "red"}, "unknown field 'colour'"),
     ],
@@ -377,6 +388,194 @@ def test_damaged_records_are_one_error_that_names_the_file(small: Collection, te
     (small.folder / "aryl.reclaim" / "records.json").write_text(text)
     with pytest.raises(StudyError, match=r"records\.json"):
         load(small.folder).record(OPEN)
+
+
+# --- several at once, and kills ---
+
+forked = pytest.mark.skipif(not LINUX, reason="processes are forked here")
+
+
+@forked
+@pytest.mark.parametrize("first_is_best", [True, False])
+def test_of_two_submissions_at_once_the_second_knows_the_first(
+    small: Collection, monkeypatch: pytest.MonkeyPatch, first_is_best: bool
+) -> None:
+    best, middle, *_ = plans = sorted({reclaim.figure_5().objective(plan) for plan in plans_of(reclaim.figure_5())})
+    assert len(plans) >= 3, "the last of which is known"
+    better = {worth: next(p for p in plans_of(reclaim.figure_5()) if worth_of(p) == worth) for worth in plans}
+    order = [better[best], better[middle]] if first_is_best else [better[middle], better[best]]
+    looks, waits, go = CONTEXT.Event(), CONTEXT.Event(), CONTEXT.Event()
+    value = Checked.value
+
+    def held_up(self: Checked, plan: Any) -> Any:
+        looks.set()
+        assert go.wait(60)
+        return value(self, plan)
+
+    def submit(number: int, told: Any) -> None:
+        mine = load(small.folder)
+        assert mine.records
+        if number:
+            with mine.changing(lambda _: waits.set()):
+                told.send(submit_plan(mine, OPEN, order[1], by="second").verdict)
+        else:
+            monkeypatch.setattr(Checked, "value", held_up)
+            told.send(submit_plan(mine, OPEN, order[0], by="first").verdict)
+
+    monkeypatch.setattr(store, "LOCK_PATIENCE", 0.01)
+    pipes = [CONTEXT.Pipe(duplex=False) for _ in order]
+    processes = [CONTEXT.Process(target=submit, args=(number, pipes[number][1])) for number in range(2)]
+    processes[0].start()
+    assert looks.wait(60)
+    processes[1].start()
+    assert waits.wait(60), "the second says that it waits"
+    go.set()
+    verdicts = []
+    for process, (reading, _) in zip(processes, pipes, strict=True):
+        assert reading.poll(60)
+        verdicts.append(reading.recv())
+        process.join()
+    assert verdicts == (["better", "worse"] if first_is_best else ["better", "better"])
+    record = load(small.folder).record(OPEN)
+    assert record["best"]["value"] == best
+    assert len(record["history"]) == (1 if first_is_best else 2)
+    assert load(small.folder).plan(OPEN) == better[best]
+    assert check(small.folder, problem="aryl.reclaim")[1] == []
+
+
+def worth_of(plan: reclaim.ReclaimPlan) -> float:
+    return reclaim.figure_5().objective(plan)
+
+
+def killed_at(step: int, submit: Callable[[], object]) -> bool:
+    """Whether a process that submits is killed, where it is so before a step in which it changes files."""
+    child = os.fork()
+    if child:
+        return os.WIFSIGNALED(os.waitpid(child, 0)[1])
+    try:
+        count = itertools.count()
+
+        def before(call: Callable[..., Any]) -> Callable[..., Any]:
+            def counted(*arguments: Any, **options: Any) -> Any:
+                if next(count) == step:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return call(*arguments, **options)
+
+            return counted
+
+        for name in ("mkdir", "fsync", "replace", "rename", "unlink", "rmdir"):
+            setattr(os, name, before(getattr(os, name)))
+        submit()
+        os._exit(0)
+    finally:
+        os._exit(1)
+
+
+@forked
+@pytest.mark.parametrize("what", ["plan", "prices"])
+def test_a_kill_at_any_step_leaves_the_old_or_the_new(small: Collection, tmp_path: Path, what: str) -> None:
+    if what == "plan":
+        name, plan = OPEN, plans_of(reclaim.figure_5())[0]
+
+        def submit(collection: Collection) -> Any:
+            return submit_plan(collection, OPEN, plan, by="somebody")
+    else:
+        # In the place of prices comes a run, and their file goes.
+        name, record = "gavel.max_min_fairness-x00", small.record("gavel.max_min_fairness-x00")
+        runs = {"kind": "runs", "runs": [{**RUN, "bound": record["bound"]["value"]}]}
+
+        def submit(collection: Collection) -> Any:
+            return collection.write({**record, "bound": {**record["bound"], "exact": None, "proof": runs}})
+
+    before = small.record(name)
+    whole = Collection(shutil.copytree(small.folder, tmp_path / "whole"))
+    submit(whole)
+    torn = 0
+    for step in itertools.count():
+        one = Collection(shutil.copytree(small.folder, tmp_path / str(step)))
+        if not killed_at(step, lambda one=one: submit(one)):  # type: ignore[misc]
+            break
+        torn += one.is_torn
+        assert any(PENDING in line for line in check(one.folder)[1]) == one.is_torn
+        with one.changing():
+            pass
+        names = sorted(str(path.relative_to(one.folder)) for path in one.folder.rglob("*"))
+        assert not [left for left in names if ".writing" in left or PENDING in left]
+        assert one.record(name) in (before, whole.record(name))
+        assert one.plan(name) == (whole if one.record(name) == whole.record(name) else small).plan(name)
+        submit(one)
+        assert snapshot_of(one) == snapshot_of(whole)
+    # Before anything, before each of some files is whole, while they are moved, and at the end.
+    assert step > 12
+    assert torn >= 4
+
+
+def snapshot_of(collection: Collection) -> dict[str, bytes]:
+    return {path.removeprefix(str(collection.folder)): data for path, data in snapshot(collection).items()}
+
+
+def test_what_a_kill_left_is_told_and_mended_where_asked(
+    small: Collection, said: Callable[..., tuple[int, str, str]]
+) -> None:
+    submit_plan(small, OPEN, plans_of(reclaim.figure_5())[0], by="somebody")
+    name = "gavel.max_min_fairness-x00"
+    assert said("check", "--name", OPEN)[::2] == (0, "")
+    pending = small.folder / PENDING
+    pending.mkdir()
+    os.replace(small.file(name, "plan"), pending / f"gavel.max_min_fairness~{name}.plan.json.gz")
+    code, _, err = said("check")
+    assert code == 1
+    assert "--mend" in err
+    assert said("show", name)[0] == 2
+    assert said("check", "--mend", "--problem", "gavel.max_min_fairness")[::2] == (0, "")
+    assert not pending.exists()
+    assert said("show", name)[0] == 0
+
+
+@pytest.mark.parametrize("name", ["../../x", "/tmp/x", "a/b", "", ".hidden", "a\nb", 3, None])
+def test_names_that_lead_elsewhere_are_refused(small: Collection, name: Any) -> None:
+    file = small.folder / "aryl.reclaim" / "records.json"
+    (record,) = json.loads(file.read_text())
+    with pytest.raises(StudyError, match="name"):
+        small.write({**record, "name": name}, plan=plans_of(reclaim.figure_5())[0])
+    file.write_text(json.dumps([{**record, "name": name}]))
+    with pytest.raises(StudyError, match=r"records\.json: record 0 has the name"):
+        load(small.folder).record("anything")
+
+
+def test_a_collection_of_others_leads_nowhere_else(small: Collection, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "somebody's.txt").write_text("kept")
+    (small.folder / PENDING).symlink_to(elsewhere)
+    plan = plans_of(reclaim.figure_5())[0]
+    with pytest.raises((OSError, StudyError)):
+        submit_plan(small, OPEN, plan, by="somebody")
+    (small.folder / PENDING).unlink()
+    for harm in ("../x", "aryl.reclaim~..~x", "a b"):
+        (small.folder / PENDING).mkdir()
+        odd = small.folder / PENDING / harm.replace("/", "~")
+        odd.write_text("x")
+        with pytest.raises(StudyError, match="no file of a collection"):
+            submit_plan(small, OPEN, plan, by="somebody")
+        shutil.rmtree(small.folder / PENDING)
+    (small.folder / store.LOCK).unlink()
+    (small.folder / store.LOCK).symlink_to(elsewhere / "somebody's.txt")
+    with pytest.raises(StudyError, match="lock"):
+        submit_plan(small, OPEN, plan, by="somebody")
+    assert {path.name: path.read_text() for path in elsewhere.iterdir()} == {"somebody's.txt": "kept"}
+
+
+def test_nothing_of_a_collection_is_run(small: Collection, said: Callable[..., tuple[int, str, str]]) -> None:
+    mark = small.folder / "ran"
+    for place in ("check.py", "reference/__init__.py", "reference/records.py", "instances/__init__.py"):
+        (small.folder / place).parent.mkdir(exist_ok=True)
+        (small.folder / place).write_text(f"open({str(mark)!r}, 'w')")
+    plan = small.folder.parent / "plan.json"
+    plan.write_text(json.dumps(plans_of(reclaim.figure_5())[0].to_dict()))
+    assert said("submit", OPEN, plan)[0] == 0
+    assert said("check", "--problem", "aryl.reclaim")[0] == 0
+    assert not mark.exists()
 
 
 # --- the commands ---

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -24,6 +25,7 @@ from benchmarks.faults import cluster as faults
 from benchmarks.faults.tally import FAULTS
 from instances.aryl.reclaim import Reclaim, ReclaimPlan
 from validation import StudyError, examine, find_worst, gap_study, replay_study
+from validation.cli.cluster import cluster as command_cluster
 from validation.kernel import cluster
 from validation.kernel.isolation import descendants
 from validation.kernel.keys import code_of
@@ -474,6 +476,19 @@ def test_a_scheduler_that_does_not_answer_is_named(address: str) -> None:
         cluster.connected(address),
     ):
         pass
+
+
+def test_what_dask_says_of_a_scheduler_that_is_gone_is_not_shown(client: distributed.Client) -> None:
+    names = ("distributed", "distributed.client", "distributed.core", "tornado.application", "asyncio")
+    loggers = {name: logging.getLogger(name) for name in names}
+    before = {name: logger.level for name, logger in loggers.items()}
+    loggers["distributed.client"].setLevel(logging.WARNING)
+    try:
+        with command_cluster(client.scheduler.address):
+            assert not any(logger.isEnabledFor(logging.CRITICAL) for logger in loggers.values())
+    finally:
+        for name, logger in loggers.items():
+            logger.setLevel(before[name])
 
 
 # --- faults -----------------------------------------------------------------------------------------

@@ -27,6 +27,8 @@ def _few_cells(monkeypatch: pytest.MonkeyPatch) -> None:
         ("studies.disk_full", 2),
         ("studies.tampered", 20),
         ("studies.foreign", 2),
+        ("collection.killed", 4),
+        ("collection.at_once", 4),
     ],
 )
 def test_no_row_is_lost_doubled_or_changed(name: str, count: int) -> None:
