@@ -326,8 +326,6 @@ class _Reader:
         if infeasible:
             if not last.absurd:
                 raise Refuted("the last constraint is no contradiction")
-            if best is not None:
-                raise Refuted("there is a solution of what is said to have none")
             return
         assert bound is not None
         goal = self.objective

@@ -246,6 +246,92 @@ def _refused(text: str, old: str, new: str, kind: type[Exception]) -> None:
     assert len(said) < 300
 
 
+STEPS = {
+    "a multiple": (["L 3 2 0 1 1 1/3"], ["L 6 2 0 2 1 2/3 { lin 1 0 2 }"], True),
+    "a term too many": (["L 3 2 0 1/2 1 1/3"], ["L 3 1 0 1/2 { lin 1 0 1 }"], False),
+    "a term too few": (["L 3 1 0 1/2"], ["L 3 2 0 1/2 1 1/3 { lin 1 0 1 }"], False),
+    "an equation": (["E 2 1 0 1"], ["E 2 1 0 1 { lin 1 0 1 }"], True),
+    "an equation as a limit": (["E 2 1 0 1"], ["G 2 1 0 1 { lin 1 0 1 }"], True),
+    "a greater equation": (["E 2 1 0 1"], ["E 3 1 0 1 { lin 1 0 1 }"], False),
+    "a smaller equation": (["E 2 1 0 1"], ["E 1 1 0 1 { lin 1 0 1 }"], False),
+    "a limit as an equation": (["G 2 1 0 1"], ["E 2 1 0 1 { lin 1 0 1 }"], False),
+    "both senses": (["G 0 1 0 1", "L 3 1 0 1"], ["L 3 1 0 2 { lin 2 0 1 1 1 }"], False),
+    "both senses, the other way round": (["L 3 1 0 1", "G 0 1 0 1"], ["G 3 1 0 2 { lin 2 0 1 1 1 }"], False),
+    "a rounding of halves": (["L 3 1 0 1"], ["G -4 1 0 -2 { rnd 1 0 -3/2 }"], False),
+    "a rounding up": (["G 1/2 1 0 1"], ["G 1 1 0 1 { rnd 1 0 1 }"], True),
+    "a rounding up of what is whole": (["G 1 1 0 1"], ["G 2 1 0 1 { rnd 1 0 1 }"], False),
+    "a rounding down of what is whole": (["L 1 1 0 1"], ["L 0 1 0 1 { rnd 1 0 1 }"], False),
+    "a rounding of an equation": (["E 1/2 1 0 1"], ["E 0 1 0 1 { rnd 1 0 1 }"], False),
+    "a contradiction": (["G 1 1 0 1", "L 0 1 0 1"], ["G 5 1 1 1 { lin 2 0 1 1 -1 }"], True),
+    "a contradiction of an equation": (["E 1 1 0 1", "E 0 1 0 1"], ["G 5 1 1 1 { lin 2 0 1 1 -1 }"], True),
+    "no contradiction": (["G 0 1 0 1", "L 0 1 0 1"], ["G 5 1 1 1 { lin 2 0 1 1 -1 }"], False),
+    "no contradiction at most": (["L 0 1 0 1", "G 0 1 0 1"], ["L -5 1 1 1 { lin 2 0 1 1 -1 }"], False),
+    "no contradiction of an equation": (["E 1 1 0 1", "E 1 1 0 1"], ["G 5 1 1 1 { lin 2 0 1 1 -1 }"], False),
+    "a split": (["G 0 1 0 1"], ["L 2 1 0 1 { asm }", "G 3 1 0 1 { asm }", "G 0 1 0 1 { uns 0 1 0 2 }"], True),
+    "a split, scaled": (["G 0 1 0 1"], ["L 4 1 0 2 { asm }", "G 5 1 0 2 { asm }", "G 0 1 0 1 { uns 0 2 0 1 }"], True),
+    "a split at halves": (
+        ["G 0 1 0 1"],
+        ["L 2.5 1 0 1 { asm }", "G 3.5 1 0 1 { asm }", "G 0 1 0 1 { uns 0 1 0 2 }"],
+        False,
+    ),
+    "a split of which one side proves it": (
+        ["G 0 1 0 1", "G 0 1 1 1"],
+        ["L 2 1 0 1 { asm }", "G 3 1 0 1 { asm }", "G 0 1 0 1 { uns 0 2 1 3 }"],
+        False,
+    ),
+    "a split of which the other side proves it": (
+        ["G 0 1 0 1", "G 0 1 1 1"],
+        ["L 2 1 0 1 { asm }", "G 3 1 0 1 { asm }", "G 0 1 0 1 { uns 1 2 0 3 }"],
+        False,
+    ),
+}
+
+
+def of_steps(rows: list[str], derived: list[str]) -> str:
+    """A certificate that claims nothing, so that each derivation stands for itself."""
+    named = [f"r{at} {row}" for at, row in enumerate(rows)]
+    lines = [f"d{at} {line} -1" for at, line in enumerate(derived)]
+    head = ["VER 1.0", "VAR 2", "x y", "INT 2", "0 1", "OBJ min", "1 0 1", f"CON {len(rows)} 0", *named]
+    return "\n".join([*head, "RTP range -inf inf", "SOL 0", f"DER {len(derived)}", *lines])
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_a_derivation_is_right_or_refuted(name: str) -> None:
+    rows, derived, right = STEPS[name]
+    if right:
+        assert read(of_steps(rows, derived)).derived == len(derived)
+        return
+    with pytest.raises(Refuted, match=f"of index {len(rows) + len(derived) - 1}"):
+        read(of_steps(rows, derived))
+
+
+@pytest.mark.parametrize(
+    ("row", "there"),
+    [
+        ("L 7 2 0 2 1 2", True),
+        ("L 8 2 0 2 1 2", True),
+        ("L 6 2 0 2 1 2", False),
+        ("G -7 2 0 -2 1 -2", True),
+        ("G -8 2 0 -2 1 -2", True),
+        ("G -6 2 0 -2 1 -2", False),
+        ("L -7 2 0 -2 1 -2", False),
+        ("G 7 2 0 2 1 2", False),
+        ("L 7/2 2 0 1 1 1", True),
+        ("E 7 2 0 2 1 2", False),
+        ("L 4 1 0 1", True),
+        ("L 2 1 0 1", False),
+        ("G -1 1 0 1", True),
+        ("G 1 1 0 1", False),
+        ("L 0 0", True),
+        ("L -1 0", False),
+    ],
+)
+def test_a_row_is_one_of_the_program_or_weaker(row: str, there: bool) -> None:
+    proven = read(of_steps([row], []).replace("OBJ min\n1 0 1", "OBJ max\n2 0 3 1 2"))
+    with pytest.raises(Refuted, match="proves no bound" if there else "does not have the certificate's constraint 0"):
+        program().bound(proven)
+
+
 def test_a_file_that_ends_too_early_is_refused_wherever_it_does() -> None:
     words = GOOD.split()
     for end in range(len(words)):
@@ -308,9 +394,10 @@ def program() -> Program:
 
 def test_a_certificate_is_held_against_a_program() -> None:
     assert program().bound(read(GOOD)) == 9
-    tighter = program()
+    tighter = Program("max")
+    tighter.variable("x", 0, 3, cost=3)
+    tighter.variable("y", 0, 1, cost=2)
     tighter.row({"y": -4, "x": -4}, lower=-12)
-    tighter.row({"y": 1}, upper=1)
     assert tighter.bound(read(GOOD)) == 9
     shifted = program()
     shifted.constant = Fraction(5, 2)
@@ -352,6 +439,11 @@ def _changed(change: str) -> Program:
         stated.variable("x", 0, 3, cost=3)
         stated.variable("y", 0, 3, cost=2)
         stated.row({"x": 2, "y": 2}, upper=Fraction(71, 10))
+    elif change == "a wider row, upside down":
+        stated = Program("max")
+        stated.variable("x", 0, 3, cost=3)
+        stated.variable("y", 0, 3, cost=2)
+        stated.row({"x": -2, "y": -2}, lower=-8)
     elif change == "another row":
         stated = Program("max")
         stated.variable("x", 0, 3, cost=3)
@@ -376,6 +468,7 @@ def _changed(change: str) -> Program:
         "the name",
         "a wider bound",
         "a wider row",
+        "a wider row, upside down",
         "another row",
         "the row's other side",
     ],
