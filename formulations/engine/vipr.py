@@ -56,9 +56,10 @@ FINEST = 10**6
 """The largest denominator of costs for which their common step is sought."""
 
 TRIED = 8
-"""Columns that are tried for a branching at most, and times that one is before its record is trusted."""
+"""Columns that are tried for a branching at most."""
 
 RELIABLE = 4
+"""Times that a column is tried before its record is trusted."""
 
 Side = Literal[1, -1]
 """1 for a lower bound, -1 for an upper one."""
@@ -202,7 +203,8 @@ class _Search:
         point = [
             Fraction(round(v)) if whole else Fraction(v) for v, whole in zip(x.tolist(), self.integer, strict=True)
         ]
-        return exact_point(self.given, point, self.integer)
+        clock.check()
+        return exact_point(self.given, point, self.integer, seconds=clock.left())
 
     def _state(self) -> None:
         """Lay down the constraints of the program, one for each finite limit, and number them."""
@@ -229,7 +231,8 @@ class _Search:
         self.num_bounds = len(self.rows)
         self.row_lower_at, self.row_upper_at = [-1] * program.num_rows, [-1] * program.num_rows
         starts, index, value = program.indptr.tolist(), program.index.tolist(), program.value.tolist()
-        for i, (low, high) in enumerate(zip(program.row_lower.tolist(), program.row_upper.tolist(), strict=True)):
+        limits = zip(program.row_lower.tolist(), program.row_upper.tolist(), strict=True)
+        for i, (low, high) in enumerate(clock.ticking(limits)):
             span = range(starts[i], starts[i + 1])
             body = " ".join([str(len(span)), *(f"{index[e]} {_text(_fraction(value[e]))}" for e in span)])
             if low == high:
@@ -270,7 +273,7 @@ class _Search:
                     rows_of[index[e]].append((i, e))
         for _ in range(3):
             before = len(self.lines)
-            for j in wanted:
+            for j in clock.ticking(wanted):
                 for i, e in rows_of[j]:
                     for side, at in ((1, self.row_lower_at[i]), (-1, self.row_upper_at[i])):
                         if at >= 0:
