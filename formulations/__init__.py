@@ -20,7 +20,7 @@ from formulations.engine.linear import LinearProgram, ModelError, Rows, translat
 from formulations.engine.options import Options
 from formulations.engine.protocol import Formulation, formulation
 from formulations.engine.solution import Solution, judged, relative_gap
-from formulations.engine.solving import build, read, solve, solve_one_model
+from formulations.engine.solving import build, certify, read, solve, solve_one_model
 from formulations.engine.verification import Verification, verify
 from formulations.methods import Method, MethodError, methods
 from instances.renamed import moved_modules
@@ -45,6 +45,7 @@ __all__ = [
     "Status",
     "Verification",
     "build",
+    "certify",
     "explain",
     "find_solver",
     "formulation",

@@ -28,12 +28,13 @@ from typing import Any
 
 import highspy
 import numpy as np
+from numpy.typing import NDArray
 
 from formulations.engine.highs import hand_over
 from formulations.engine.linear import LinearProgram
 from formulations.engine.scaling import scaled
 
-__all__ = ["ExactOptimum", "exact_bound", "exact_optimum"]
+__all__ = ["ExactOptimum", "exact_bound", "exact_optimum", "exact_point"]
 
 ROUNDS = 3
 """Times that implied bounds are sought, each time with those found before."""
@@ -93,6 +94,41 @@ def exact_bound(program: LinearProgram, row_duals: Any) -> Fraction | None:
     sign = 1 if program.sense == "min" else -1
     found = _Fractions(program).bound([sign * Fraction(float(price)) for price in row_duals])
     return None if found is None else sign * found
+
+
+def exact_point(
+    program: LinearProgram, point: list[Fraction], whole: NDArray[np.bool_], *, seconds: float = math.inf
+) -> list[Fraction] | None:
+    """Return a point that keeps to every row and bound exactly: the one given, or a vertex with the same whole numbers.
+
+    Parameters
+    ----------
+    program : LinearProgram
+    point : list of Fraction
+    whole : (columns,) bool
+        Which columns are kept as they are.
+    seconds : float
+        Limit for the solver and for the equations, each.
+
+    Returns
+    -------
+    list of Fraction, optional
+        None where none is found.
+    """
+    if _Fractions(program).feasible(point):
+        return point
+    values = np.array([float(v) for v in point])
+    fixed = replace(
+        program,
+        col_lower=np.where(whole, values, program.col_lower),
+        col_upper=np.where(whole, values, program.col_upper),
+    )
+    solved = None if whole.all() else _basis(fixed, seconds)
+    if solved is None:
+        return None
+    fractions = _Fractions(fixed)
+    found = fractions.point(*solved[1:], time.monotonic() + seconds)
+    return found if found is not None and fractions.feasible(found) else None
 
 
 def _basis(program: LinearProgram, seconds: float) -> tuple[list[float], list[Any], list[Any]] | None:

@@ -96,11 +96,12 @@ Status = Literal["optimal", "feasible", "infeasible", "unbounded", "unknown"]
 the bound remains.  "infeasible" and "unbounded": proven, no point.  "unknown": neither a point nor a proof."""
 
 
-Proof = Literal["prices", "ray", "two runs", "one run", "argument", ""]
+Proof = Literal["prices", "ray", "certificate", "two runs", "one run", "argument", ""]
 """Ground of a bound, or of the verdict "infeasible" or "unbounded".  "prices": dual prices that NumPy checked,
-of the program or of its relaxation.  "ray": a point and a direction without end, checked in NumPy.  "two runs":
-mixed-integer searches that took different ways.  "one run": the word of one solver run.  "argument": a reason that
-needs no solver, such as a closed form.  "": nothing is proven."""
+of the program or of its relaxation.  "ray": a point and a direction without end, checked in NumPy.  "certificate":
+derivations that anyone can check in exact fractions (VIPR).  "two runs": mixed-integer searches that took different
+ways.  "one run": the word of one solver run.  "argument": a reason that needs no solver, such as a closed form.
+"": nothing is proven."""
 
 
 class SolverError(RuntimeError):

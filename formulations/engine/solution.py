@@ -57,7 +57,10 @@ class Solution:
         Of a linear program: the dual proof as checked in NumPy.
     proof : str
         What the bound, or the status "infeasible" or "unbounded", rests on: "prices" or "ray" (checked in NumPy),
-        "two runs", "one run", "argument" (no solver was needed), or "" when nothing is proven.
+        "certificate" (checked in exact fractions by whoever likes), "two runs", "one run", "argument" (no solver was
+        needed), or "" when nothing is proven.
+    vipr : str
+        The certificate as text, in format 1.0 of VIPR, where the proof is one.
 
     Raises
     ------
@@ -80,6 +83,7 @@ class Solution:
     method: str = ONE_MODEL
     certificate: Certificate | None = None
     proof: Proof = ""
+    vipr: str = field(default="", compare=False)
     _program: LinearProgram | None = field(default=None, compare=False)
     _x: FloatArray | None = field(default=None, compare=False)
 
@@ -89,6 +93,8 @@ class Solution:
             raise SolverError(f"status {self.status!r} with objective {self.objective!r} and plan {self.plan!r}")
         if self.status in ("optimal", "infeasible", "unbounded") and not self.proof:
             raise SolverError(f"status {self.status!r} without a proof")
+        if (self.proof == "certificate") != bool(self.vipr):
+            raise SolverError(f"proof {self.proof!r}, and {'a' if self.vipr else 'no'} certificate")
         size = _size(self.certificate, self._program, self._x)
         if self.objective is not None and _beats(self.objective, self.bound, self.sense, size):
             raise SolverError(_contradiction(self.objective, self.bound, self.sense))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -16,17 +17,24 @@ import pyomo.environ as pyo
 
 from formulations.engine import clock, external, highs
 from formulations.engine.highs import SECOND_LOOK, Result, Session
-from formulations.engine.linear import POINT_TOLERANCE, LinearProgram, paused_garbage_collection, translate
+from formulations.engine.linear import (
+    POINT_TOLERANCE,
+    LinearProgram,
+    ModelError,
+    paused_garbage_collection,
+    translate,
+)
 from formulations.engine.options import Options
 from formulations.engine.polishing import accepted
 from formulations.engine.protocol import formulation
 from formulations.engine.scaling import scaled
 from formulations.engine.solution import ONE_MODEL, Solution, judged, write_point
+from formulations.engine.vipr import NODES, GivenUp, certificate_of, implied
 from formulations.methods import AUTO, GaveUp, Method, method_of, methods, refusal
 from instances.base import Instance, Plan, Sense, agree
 from instances.schema import JOBS, FloatArray
 
-__all__ = ["build", "read", "run", "solve", "solve_by_method", "solve_one_model", "unsolved"]
+__all__ = ["build", "certify", "read", "run", "solve", "solve_by_method", "solve_one_model", "unsolved"]
 
 AnyInstance = Instance[Any]
 
@@ -74,6 +82,7 @@ def solve(
     verify: bool | None = None,
     session: Session | None = None,
     method: str = AUTO,
+    certificate: bool = False,
 ) -> Solution:
     """Solve an instance, or a Pyomo model, to proven optimality.
 
@@ -105,6 +114,8 @@ def solve(
         Name, or short name, of one of the methods that :func:`formulations.methods` lists for an instance.  "auto"
         takes the first, and the next where it gives up; a method asked for by name that gives up leaves the status
         "unknown".
+    certificate : bool
+        Whether what is proven is proven once more by a certificate (:func:`certify`), in the time that is left.
 
     Returns
     -------
@@ -130,6 +141,21 @@ def solve(
         When two runs contradict each other; what stands is that of which a plan is the proof.
     """
     options = Options(solver, time_limit, mip_gap, threads, seed, start, verify)
+    if certificate:
+        with clock.within(time_limit):
+            solution = solve(
+                instance_or_model,
+                solver=solver,
+                time_limit=time_limit,
+                mip_gap=mip_gap,
+                threads=threads,
+                seed=seed,
+                start=start,
+                verify=verify,
+                session=session,
+                method=method,
+            )
+            return certify(instance_or_model, solution)
     if session is not None and options != Options(start=start):
         raise ValueError("a session brings its own solver, limits, threads and seed: leave those options out")
     if not isinstance(instance_or_model, Instance):
@@ -175,6 +201,134 @@ def solve(
             return solve_by_method(instance, options, wanted)
         except clock.TimeIsUp:
             return _out_of_time(instance, options, began)
+
+
+def certify(
+    instance_or_model: AnyInstance | pyo.ConcreteModel,
+    solution: Solution,
+    *,
+    time_limit: float | None = None,
+    nodes: int = NODES,
+) -> Solution:
+    """Prove an optimum, or that there is no plan, by a certificate that anyone can check in exact fractions.
+
+    What is proven is the program of :func:`build`, or the model as it is, with the very numbers that it has.
+
+    Parameters
+    ----------
+    instance_or_model : Instance or ConcreteModel
+    solution : Solution
+        What :func:`solve` returned for it.
+    time_limit : float, optional
+        For all of it, s.
+    nodes : int
+        Linear programs that the search may solve.
+
+    Returns
+    -------
+    Solution
+        With the proof "certificate", the certificate as text in ``vipr``, and the bound that it proves; or the solution
+        as it was, with the reason in its message.
+
+    Raises
+    ------
+    SolverError
+        When the certificate proves that nothing is as good as the plan is said to be.
+    """
+    began = time.perf_counter()
+    if solution.status not in ("optimal", "infeasible"):
+        return _uncertified(solution, "nothing is proven")
+    try:
+        with clock.within(time_limit):
+            return _certified(instance_or_model, solution, nodes, began)
+    except GivenUp as given_up:
+        return _uncertified(solution, str(given_up))
+    except clock.TimeIsUp:
+        return _uncertified(solution, "the time was over before the search began")
+
+
+def _certified(
+    instance_or_model: AnyInstance | pyo.ConcreteModel, solution: Solution, nodes: int, began: float
+) -> Solution:
+    instance = instance_or_model if isinstance(instance_or_model, Instance) else None
+    if instance is not None and formulation(instance.problem).any_solver:
+        raise GivenUp("no one model states the problem")
+    try:
+        model = instance_or_model if instance is None else build(instance)
+        program = translate(model)
+    except ModelError as error:
+        raise GivenUp(str(error)) from None
+    x = None if solution.status == "infeasible" else _best_point(instance, model, program, solution)
+    proven = certificate_of(program, x, nodes=nodes, comments=_comments(instance, model))
+    bound = solution.bound
+    if proven.bound is not None:
+        bound = in_instance(instance, program, solution, below(proven.bound, program.sense))
+        assert solution.objective is not None
+        if not agree(solution.objective, bound, size=scaled(program)[1].size if instance is None else 0.0):
+            raise GivenUp(f"the certificate proves the bound {bound!r} only")
+    return replace(
+        solution,
+        bound=bound,
+        proof="certificate",
+        vipr=proven.text,
+        build_seconds=solution.build_seconds + time.perf_counter() - began,
+    )
+
+
+def _uncertified(solution: Solution, why: str) -> Solution:
+    return replace(solution, message=f"{solution.message}; no certificate: {why}".removeprefix("; "))
+
+
+def _comments(instance: AnyInstance | None, model: pyo.ConcreteModel) -> list[str]:
+    if instance is None:
+        return []
+    return [f"problem {instance.problem}", f"instance {instance.digest}"]
+
+
+def below(bound: Fraction, sense: Sense) -> float:
+    """Return the double nearest to a bound that is not beyond it."""
+    near = float(bound)
+    if sense == "min":
+        return near if near <= bound else math.nextafter(near, -math.inf)
+    return near if near >= bound else math.nextafter(near, math.inf)
+
+
+def in_instance(instance: AnyInstance | None, program: LinearProgram, solution: Solution, bound: float) -> float:
+    """Return a bound on a program's objective as one on the instance's, where there is one."""
+    if instance is None:
+        return bound
+    offered = formulation(instance.problem)
+    if offered.slack is not None and solution.certificate is not None:
+        wider = offered.slack(instance, program, solution.certificate.row_duals)
+        bound += wider if program.sense == "max" else -wider
+    return bound if offered.bound is None else offered.bound(instance, bound)
+
+
+def _best_point(
+    instance: AnyInstance | None, model: pyo.ConcreteModel, program: LinearProgram, solution: Solution
+) -> FloatArray:
+    """Return a best point of a program: that of the solution, that of its plan, or one that is found again."""
+    if solution._x is not None and len(solution._x) == program.num_cols:
+        return solution._x
+    offered = None if instance is None else formulation(instance.problem)
+    start = None
+    if offered is not None and offered.write is not None and solution.plan is not None:
+        offered.write(model, solution.plan)
+        start = np.array([0.0 if v.value is None else v.value for v in program.variables])
+        whole = program.integer | implied(program)
+        fixed = replace(
+            program,
+            integer=np.zeros_like(whole),
+            col_lower=np.where(whole, start, program.col_lower),
+            col_upper=np.where(whole, start, program.col_upper),
+        )
+        x = Session().run(fixed).x
+        if x is not None:
+            return x
+    x = Session(verify=False).run(program, start=start).x
+    if x is None:
+        raise GivenUp("no best point of the model was found in time")
+    return x
 
 
 def solve_by_method(instance: AnyInstance, options: Options, wanted: Method | None = None) -> Solution:

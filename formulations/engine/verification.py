@@ -23,15 +23,16 @@ import pyomo.environ as pyo
 from formulations.engine import clock
 from formulations.engine.exact import exact_bound, exact_optimum
 from formulations.engine.highs import Result, Session, SolverError
-from formulations.engine.linear import LinearProgram
+from formulations.engine.linear import LinearProgram, translate
 from formulations.engine.options import Options
-from formulations.engine.protocol import formulation
+from formulations.engine.scaling import scaled
 from formulations.engine.solution import Solution
-from formulations.engine.solving import solve
+from formulations.engine.solving import below, build, in_instance, solve
+from formulations.engine.vipr import stated
 from formulations.methods import choice
 from instances.base import Instance, agree
 from instances.files import text_of
-from instances.reference import PROBLEMS, Malformed, Reference, TooLarge
+from instances.reference import PROBLEMS, Malformed, Reference, TooLarge, vipr
 from instances.schema import FloatArray
 
 __all__ = ["Verdict", "Verification", "Way", "verify"]
@@ -39,7 +40,7 @@ __all__ = ["Verdict", "Verification", "Way", "verify"]
 Verdict = Literal["confirmed", "open", "contradicted"]
 """Whether both ways prove the same; or the second does not prove enough in its time; or one of the two is wrong."""
 
-Way = Literal["reference", "fractions", "second search", "second procedure", "none"]
+Way = Literal["certificate", "reference", "fractions", "second search", "second procedure", "none"]
 """How a solution was found once more; "none" where nothing was proven that could be."""
 
 SEARCHED = 2.0
@@ -53,7 +54,7 @@ class Verification:
     Attributes
     ----------
     verdict : "confirmed", "open" or "contradicted"
-    way : "reference", "fractions", "second search", "second procedure" or "none"
+    way : "certificate", "reference", "fractions", "second search", "second procedure" or "none"
     status : str
         What the second way proves: the status of its solution; of fractions, that of the first.
     objective, bound : float, optional
@@ -99,12 +100,48 @@ def verify(
     instance = instance_or_model if isinstance(instance_or_model, Instance) else None
     if solution.status not in ("optimal", "infeasible"):
         return Verification("open", "none", solution.status, None, None, 0.0, "nothing was proven")
+    if solution.vipr:
+        return _by_certificate(instance_or_model, solution, began)
     referred = None if instance is None else _by_reference(instance, solution, began, time_limit)
     if referred is not None and referred.verdict != "open":
         return referred
     second = _second(instance_or_model, solution, began, time_limit)
     # What the reference's prices do not bear out a model cannot bear out for itself.
     return referred if referred is not None and second.verdict == "confirmed" else second
+
+
+def _by_certificate(
+    instance_or_model: Instance[Any] | pyo.ConcreteModel, solution: Solution, began: float
+) -> Verification:
+    """Check the solution's certificate, and that what it states is the program; the reference judges the plan."""
+    instance = instance_or_model if isinstance(instance_or_model, Instance) else None
+    bound: float | None = None
+
+    def told(verdict: Verdict, message: str) -> Verification:
+        seconds = time.monotonic() - began
+        return Verification(verdict, "certificate", solution.status, solution.objective, bound, seconds, message)
+
+    # The names of variables are those of a model that is there.
+    model = build(instance) if instance is not None else instance_or_model
+    program = translate(model)
+    try:
+        proven = vipr.check(solution.vipr.splitlines())
+        found = stated(program).bound(proven)
+    except (Malformed, vipr.Refuted) as error:
+        return told("contradicted", f"the certificate does not hold: {error}")
+    if instance is not None and instance.problem in PROBLEMS and solution.plan is not None:
+        reference, plan = Reference(text_of(instance)), json.dumps(solution.plan.to_dict())
+        broken = reference.violations(plan)
+        if broken or not agree(float(reference.value(plan)), solution.objective or 0.0):
+            return told("contradicted", f"the reference: the plan breaks {broken}, worth {reference.value(plan)}")
+    if solution.objective is None:
+        return told(*(("confirmed", "there is no point") if proven.infeasible else ("open", "it proves a bound only")))
+    if proven.infeasible:
+        return told("contradicted", "the certificate proves that there is no point")
+    bound = in_instance(instance, program, solution, below(Fraction(found), program.sense))
+    size = scaled(program)[1].size if instance is None else 0.0
+    message = f"in exact fractions, {proven.derived} derivations prove the bound {bound!r}"
+    return told("confirmed" if agree(solution.objective, bound, size=size) else "open", message)
 
 
 def _second(
@@ -251,14 +288,7 @@ def _of_instance(
     """Turn a bound on the program's objective into one on the instance's."""
     if proven is None:
         return None
-    bound = float(proven)
-    if instance is None:
-        return bound
-    offered = formulation(instance.problem)
-    if offered.slack is not None and solution.certificate is not None:
-        wider = offered.slack(instance, program, solution.certificate.row_duals)
-        bound += wider if program.sense == "max" else -wider
-    return bound if offered.bound is None else offered.bound(instance, bound)
+    return in_instance(instance, program, solution, float(proven))
 
 
 def _compared(first: Solution, second: Solution) -> tuple[Verdict, str]:

@@ -36,7 +36,7 @@ Measure = Literal["ratio", "difference"]
 SHARP = 1e-10
 """Tolerance of the numbers of an instance, once the choices are made."""
 
-WEAKEST_FIRST: tuple[Proof, ...] = ("", "one run", "two runs", "ray", "prices", "argument")
+WEAKEST_FIRST: tuple[Proof, ...] = ("", "one run", "two runs", "ray", "prices", "certificate", "argument")
 
 
 @dataclass(frozen=True)

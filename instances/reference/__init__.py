@@ -13,6 +13,8 @@ from typing import Any
 
 from . import afs, aryl, elasticflow, gavel, synergy
 from .common import Malformed, Number, Problem, TooLarge, better, closed, parse, within
+from .programs import Program
+from .stated import STATED
 
 __all__ = ["PROBLEMS", "Malformed", "Reference", "TooLarge", "better", "closed", "problem"]
 
@@ -56,7 +58,8 @@ class Reference:
 
     def __init__(self, instance: str | Mapping[str, Any]) -> None:
         data = _exact(instance)
-        self.problem = problem(data["problem"])
+        self.name = data["problem"]
+        self.problem = problem(self.name)
         self._read = self.problem.instance(data)
 
     def value(self, plan: str | Mapping[str, Any]) -> Number:
@@ -105,6 +108,11 @@ class Reference:
         """
         with within(seconds):
             return self.problem.best_merits(self._read)
+
+    def program(self) -> Program | None:
+        """Return the program that the instance states by itself; None where the reference states none."""
+        stated = STATED.get(self.name)
+        return None if stated is None else stated(self._read)
 
     def searched(self) -> Number:
         """Return a bound that a search proves: the optimum, but where that would take far longer.

@@ -22,8 +22,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from . import PROBLEMS
+from . import PROBLEMS, vipr
 from .common import Malformed, Number, Problem, Record, TooLarge, better, closed, digest, magnitude, parse, within
+from .stated import STATED
 
 MOST_BYTES = 200_000_000
 """What a file may unpack to."""
@@ -31,10 +32,10 @@ MOST_BYTES = 200_000_000
 ROUNDING = Fraction(1, 10**9)
 """How far a decimal in a record may be from the fraction that it stands for, relatively."""
 
-COLUMNS = ("instances", "exact", "tolerated", "values", "prices", "search", "argument", "runs", "wrong")
+COLUMNS = ("instances", "exact", "tolerated", "values", "prices", "certificate", "search", "argument", "runs", "wrong")
 """What is counted: plans that are feasible, and that are within the tolerance; values; bounds by their proof."""
 
-PARTS = {"instance": ".json.gz", "plan": ".plan.json.gz", "prices": ".prices.json.gz"}
+PARTS = {"instance": ".json.gz", "plan": ".plan.json.gz", "prices": ".prices.json.gz", "certificate": ".vipr.gz"}
 
 SEARCHED = 0.5
 """Seconds in which a search may find that a plan is not best where nothing proves that it is."""
@@ -250,6 +251,9 @@ def check_class(problem: Problem, record: Mapping[str, Any], value: Number, boun
     priced = "prices" in record["sha256"]
     if priced != (proof["kind"] == "prices"):
         raise Wrong(f"its bound rests on {proof['kind']}, and it has {'prices' if priced else 'none'}")
+    certified = "certificate" in record["sha256"]
+    if certified != (proof["kind"] == "certificate"):
+        raise Wrong(f"its bound rests on {proof['kind']}, and it has {'a' if certified else 'no'} certificate")
     for run in proof.get("runs", []):
         if run["status"] == "optimal" and not closed(run["bound"], value):
             raise Wrong(
@@ -295,6 +299,14 @@ def check_proof(
         return kind
     if kind == "prices":
         proven: Number = problem.bound(it, part(folder, record, "prices"))
+    elif kind == "certificate":
+        program = STATED.get(folder.name)
+        if program is None:
+            raise Wrong("nothing here states the program of this problem, so a certificate proves its own file's only")
+        try:
+            proven = program(it).bound(vipr.check(content(folder, record, "certificate").splitlines()))
+        except vipr.Refuted as error:
+            raise Wrong(f"certificate: {error}") from None
     elif kind == "enumeration":
         kind = "search"
         try:
@@ -318,18 +330,26 @@ def check_proof(
 
 def part(folder: Path, record: Mapping[str, Any], what: str) -> Any:
     """Return the JSON of a record's instance, plan or prices, whose hash is as the record says."""
+    try:
+        return parse(content(folder, record, what))
+    except ValueError as error:
+        raise Wrong(f"{record['name']}{PARTS[what]}: {_said(error)}") from None
+
+
+def content(folder: Path, record: Mapping[str, Any], what: str) -> str:
+    """Return the text of a file of a record's, whose hash is as the record says."""
     file = folder / f"{record['name']}{PARTS[what]}"
     try:
         with gzip.open(file) as packed:
-            content = packed.read(MOST_BYTES + 1)
+            found = packed.read(MOST_BYTES + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise Wrong(f"{file.name}: {_said(error)}") from None
-    if len(content) > MOST_BYTES:
+    if len(found) > MOST_BYTES:
         raise Wrong(f"{file.name} is too large")
-    if hashlib.sha256(content).hexdigest() != record["sha256"].get(what):
+    if hashlib.sha256(found).hexdigest() != record["sha256"].get(what):
         raise Wrong(f"{file.name}: its SHA-256 is not that of the record")
     try:
-        return parse(content.decode())
+        return found.decode()
     except ValueError as error:
         raise Wrong(f"{file.name}: {_said(error)}") from None
 

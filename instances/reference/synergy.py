@@ -37,7 +37,8 @@ ROOM = 1 + TOLERANCE
 """What a capacity may be filled to."""
 
 
-def _fair(worth: Fraction, fair: Fraction) -> bool:
+def fair_enough(worth: Fraction, fair: Fraction) -> bool:
+    """Tell whether a throughput is fair, within the tolerance."""
     return fair - worth <= TOLERANCE * fair
 
 
@@ -78,7 +79,7 @@ class Configured(Problem):
             gpus, most_cpus, most_memory = self.kind(it, job, choice)
             capped = it.server_cap and it.gpu_demands[job] <= gpus
             inside = not capped or (cpus <= most_cpus * ROOM and memory <= most_memory * ROOM)
-            if inside and _fair(worth, it.fair_throughputs[job]):
+            if inside and fair_enough(worth, it.fair_throughputs[job]):
                 found.append(choice)
         return found
 

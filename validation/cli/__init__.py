@@ -25,6 +25,7 @@ MODULES = {
     "problems": ["list", "generate", "solve"],
     "replay": ["replay"],
     "studies": ["study", "merge", "report"],
+    "verify": ["verify"],
     "testing": ["check", "hunt", "worst-case", "claims"],
 }
 """The commands that each module adds."""

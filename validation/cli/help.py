@@ -12,7 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 __all__ = ["COMMANDS", "OPTIONS", "App"]
 
 COMMANDS = {
-    "Problems and instances": ("list", "generate", "solve", "convert"),
+    "Problems and instances": ("list", "generate", "solve", "verify", "convert"),
     "Studies": ("study", "replay", "merge", "report", "compare"),
     "A heuristic of yours": ("check", "hunt", "worst-case", "judge"),
     "What is known": ("claims", "collection"),
@@ -24,7 +24,16 @@ OPTIONS = {
     "Real data": ("throughputs", "trace", "placements", "reader", "times", "real_only", "repair"),
     "Cluster and jobs": ("setting", "restart", "migration", "round_length"),
     "Windows and draws": ("windows", "length", "seeds", "ties"),
-    "Solver and limits": ("solver", "verify", "gaps", "offline", "time_limit", "replay_limit", "memory_limit"),
+    "Solver and limits": (
+        "solver",
+        "verify",
+        "certificate",
+        "gaps",
+        "offline",
+        "time_limit",
+        "replay_limit",
+        "memory_limit",
+    ),
     "Machines": ("jobs", "shard", "dask"),
     "Output": ("output", "dry_run", "as_json", "help"),
 }

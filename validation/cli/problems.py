@@ -128,6 +128,9 @@ class SolveOptions(Options):
     )
     seed: int = option("What a random heuristic draws from.", (int,), default=0, least=0)
     verify: bool = option("Find the optimum once more, by a second way, within the same limit.", (bool,))
+    certificate: Path | None = option(
+        "File for a certificate of the optimum, in the format VIPR; made within the same limit.", (str,), paths=True
+    )
     method: str = option(
         "An exact method by its name or short name; another name lists those that there are.", (str,), default="auto"
     )
@@ -138,6 +141,7 @@ class SolveOptions(Options):
 def solve(options: SolveOptions, as_json: AsJson = False) -> None:
     """Solve one instance, exactly or by a heuristic."""
     from instances.files import load
+    from validation.outputs import try_file
 
     instance, limit = load(options.file), options.time_limit
     interruption.say(lambda: "nothing had been solved")
@@ -145,10 +149,14 @@ def solve(options: SolveOptions, as_json: AsJson = False) -> None:
         raise typer.BadParameter("a heuristic proves nothing that could be found once more", param_hint="--verify")
     if options.heuristic and options.method != "auto":
         raise typer.BadParameter("a heuristic is no exact method", param_hint="--method")
+    if options.heuristic and options.certificate:
+        raise typer.BadParameter("a heuristic proves nothing that could be certified", param_hint="--certificate")
+    if options.certificate is not None:
+        try_file(options.certificate)
     found = (
         by_heuristic(instance, options.heuristic, options.seed, limit)
         if options.heuristic
-        else solve_apart(instance, options.solver, limit, options.verify, options.method)
+        else solve_apart(instance, options.solver, limit, options.verify, options.method, options.certificate)
     )
     if as_json:
         say_json({"problem": instance.problem, "instance": instance.digest, **found})
@@ -197,16 +205,24 @@ def _or_none(value: float | None) -> str:
 
 
 def solve_apart(
-    instance: Any, solver: str, time_limit: float | None, verify: bool, method: str = "auto"
+    instance: Any,
+    solver: str,
+    time_limit: float | None,
+    verify: bool,
+    method: str = "auto",
+    certificate: Path | None = None,
 ) -> dict[str, Any]:
-    """Solve an instance in a process of its own; return the solution as JSON."""
+    """Solve an instance in a process of its own; return the solution as JSON, and write its certificate if asked."""
     import formulations  # noqa: F401, the time for that is not the solver's
     from validation.kernel.isolation import Apart
+    from validation.outputs import writing
 
     began = time.monotonic()
     limit = math.inf if time_limit is None else (1 + verify) * (time_limit + overtime(time_limit))
     # Apart, because a solver does not look at its clock all the time, nor does it hear that it is interrupted.
-    with Apart(functools.partial(_solved, instance, solver, time_limit, verify, method), own=True) as apart:
+    with Apart(
+        functools.partial(_solved, instance, solver, time_limit, verify, method, certificate is not None), own=True
+    ) as apart:
         answer = apart.ask(seconds=limit)
     spent = time.monotonic() - began
     if answer.content is None:
@@ -219,6 +235,10 @@ def solve_apart(
     if "bug" in found:
         print(found["bug"], end="", file=sys.stderr)
         raise typer.Exit(1)
+    text = found.pop("vipr")
+    if certificate is not None and text:
+        with writing(certificate):
+            certificate.write_text(text, encoding="utf-8")
     if found["status"] == "infeasible":
         left = EXPLAIN_SECONDS if time_limit is None else max(1.0, min(EXPLAIN_SECONDS, time_limit - spent))
         print(_why(instance, left), file=sys.stderr)
@@ -230,16 +250,20 @@ def overtime(limit: float) -> float:
     return max(1.0, limit / 5)
 
 
-def _solved(instance: Any, solver: str, time_limit: float | None, verify: bool, method: str) -> dict[str, Any]:
+def _solved(
+    instance: Any, solver: str, time_limit: float | None, verify: bool, method: str, certificate: bool
+) -> dict[str, Any]:
     """Solve an instance; return the solution as JSON, or why there is none."""
     import formulations
 
     try:
-        solution = formulations.solve(instance, solver=solver, time_limit=time_limit, method=method)
-        if not verify:
-            return solution.to_dict()
-        second = formulations.verify(instance, solution, time_limit=time_limit)
-        return {**solution.to_dict(), "verification": second.to_dict()}
+        solution = formulations.solve(
+            instance, solver=solver, time_limit=time_limit, method=method, certificate=certificate
+        )
+        found = {**solution.to_dict(), "vipr": solution.vipr}
+        if verify:
+            found["verification"] = formulations.verify(instance, solution, time_limit=time_limit).to_dict()
+        return found
     except formulations.MethodError as error:
         return {"refused": str(error)}
     except Exception as error:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import formulations
 import instances.reference
 from instances.files import instance_type, text_of
 from instances.reference import PROBLEMS, Reference
@@ -467,6 +468,70 @@ def test_other_prices_are_found(small: Path, problem: str) -> None:
 
 
 # --- it needs nothing ---
+
+
+def certify(folder: Path, problem: str, change: Callable[[str], str] = lambda text: text) -> dict[str, Any]:
+    """Let the bound of a collection's only record rest on a certificate, and return the record."""
+    (record,) = read(folder, problem)
+    data = json.loads(gzip.decompress((folder / problem / f"{record['name']}.json.gz").read_bytes()))
+    instance = instance_type(problem).from_dict(data)
+    text = change(formulations.solve(instance, certificate=True).vipr)
+    file = f"{record['name']}.vipr.gz"
+    (folder / problem / file).write_bytes(gzip.compress(text.encode()))
+    record["sha256"]["certificate"] = hashlib.sha256(text.encode()).hexdigest()
+    record["bound"]["proof"] = {"kind": "certificate", "file": file}
+    keep(folder, problem, record)
+    return record
+
+
+def keep(folder: Path, problem: str, record: dict[str, Any]) -> None:
+    write(folder, problem, [record])
+    (folder / INDEX).write_text(json.dumps({problem: listed(read(folder, problem))}))
+
+
+def alone(folder: Path, problem: str, kind: str) -> Path:
+    """A collection of one instance of the smaller ones."""
+    sample(folder, problem)
+    (record,) = (one for one in read(folder, problem) if one["bound"]["proof"]["kind"] == kind)
+    for path in (folder / problem).glob("*.gz"):
+        if not path.name.startswith(f"{record['name']}."):
+            path.unlink()
+    keep(folder, problem, record)
+    return folder
+
+
+def test_a_certificate_proves_a_bound(tmp_path: Path) -> None:
+    record = certify(alone(tmp_path, "gavel.round_assignment", "runs"), "gavel.round_assignment")
+    counts, told = check(tmp_path)
+    assert told == []
+    assert counts["gavel.round_assignment"]["certificate"] == 1
+    record["bound"] |= {"value": record["bound"]["value"] - 1e-7, "exact": None}
+    keep(tmp_path, "gavel.round_assignment", record)
+    (told_of_it,) = wrong(tmp_path)
+    assert "is said to be proven" in told_of_it
+    record["bound"]["proof"]["kind"] = "argument"
+    keep(tmp_path, "gavel.round_assignment", record)
+    assert wrong(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda text: text.replace("{ asm }", "{ sol }"), "certificate: constraint"),
+        (lambda text: text.replace(" 1 0 1\n", " 1 1 1\n", 1), "certificate: "),
+        (lambda text: text[: len(text) // 2], "the file ends"),
+    ],
+)
+def test_a_certificate_that_does_not_hold_is_found(tmp_path: Path, change: Callable[[str], str], said: str) -> None:
+    certify(alone(tmp_path, "gavel.round_assignment", "runs"), "gavel.round_assignment", change)
+    (told,) = wrong(tmp_path)
+    assert said in told
+
+
+def test_a_certificate_of_a_file_is_none_of_a_problem(tmp_path: Path) -> None:
+    certify(alone(tmp_path, "elasticflow.placement", "runs"), "elasticflow.placement")
+    (told,) = wrong(tmp_path)
+    assert "a certificate proves its own file's only" in told
 
 
 def test_it_runs_with_bare_python(small: Path) -> None:

@@ -1,0 +1,173 @@
+"""Programs in whole numbers that instances state by themselves, for certificates to be held against.
+
+Each is written from the problem's definition.  Where it has fewer points than there are plans, the function says why
+one of the best plans is still among them; where the judge forgives, limits are as wide as that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+from .common import Number, Record
+from .programs import Program
+from .synergy import ROOM, fair_enough
+
+
+def reclaim(it: Record) -> Program:
+    """Return servers to give back and jobs that this preempts; a job is preempted or is not."""
+    program = Program("min")
+    servers = range(it.dims["s"])
+    for i in servers:
+        program.variable(f"returned[{i}]", 0, 1)
+    for j, row in enumerate(it.hosts):
+        job = program.variable(f"preempted[{j}]", 0, 1, cost=1)
+        for i in servers:
+            if row[i]:
+                program.row({job: 1, f"returned[{i}]": -1}, lower=0)
+    program.row({f"returned[{i}]": 1 for i in servers}, it.demand, it.demand)
+    return program
+
+
+def placement(it: Record) -> Program:
+    """Return workers of each kind on each server.
+
+    Nothing tells the workers of a kind apart, nor servers of one size and group: the first ones may be those opened.
+    """
+    program = Program("min")
+    jobs_of: dict[Any, list[int]] = {}
+    for j, key in enumerate(zip(it.gpus_per_worker, it.likes, it.flexible, strict=True)):
+        jobs_of.setdefault(key, []).append(j)
+    price = Fraction(1, 1 + sum(it.num_workers))
+    servers = range(len(it.server_gpus))
+    some_flexible = any(flexible for _, _, flexible in jobs_of)
+    for i in servers:
+        program.variable(f"opened[{i}]", 0, 1, cost=1)
+        if it.loan[i] and some_flexible:
+            program.variable(f"set_apart[{i}]", 0, 1)
+    for k, ((gpus, likes, flexible), jobs) in enumerate(jobs_of.items()):
+        for i in servers:
+            room = it.server_gpus[i] // gpus
+            here = program.variable(f"workers[{k},{i}]", 0, room, cost=price if likes != it.loan[i] else 0)
+            if it.loan[i] and some_flexible:
+                apart = f"set_apart[{i}]"
+                if flexible:
+                    program.row({here: 1, apart: -room}, upper=0)
+                else:
+                    program.row({here: 1, apart: room}, upper=room)
+        workers = sum(it.num_workers[j] for j in jobs)
+        program.row({f"workers[{k},{i}]": 1 for i in servers}, workers, workers)
+    for i in servers:
+        held: dict[str, Number] = {f"workers[{k},{i}]": gpus for k, (gpus, _, _) in enumerate(jobs_of)}
+        program.row({**held, f"opened[{i}]": -it.server_gpus[i]}, upper=0)
+    alike: dict[Any, list[int]] = {}
+    for i, kind in enumerate(zip(it.server_gpus, it.loan, strict=True)):
+        alike.setdefault(kind, []).append(i)
+    for same in alike.values():
+        for first, second in pairwise(same):
+            program.row({f"opened[{first}]": 1, f"opened[{second}]": -1}, lower=0)
+    return program
+
+
+def gpu_placement(it: Record) -> Program:
+    """Return machines of each job; one of share r has a block of min(r, 2^g) GPUs on each of its machines."""
+    program = Program("max")
+    size, machines = it.gpus_per_machine, range(it.num_machines)
+    jobs = [j for j, share in enumerate(it.regulated) if share]
+    block = {j: min(it.regulated[j], size) for j in jobs}
+    for j in jobs:
+        for m in machines:
+            kept = Fraction(min(it.previous[j][m], block[j]), 1 + it.all)
+            program.variable(f"hosts[{j},{m}]", 0, 1, cost=kept)
+        keeps = program.variable(f"keeps[{j}]", 0, 1, cost=1)
+        span = -(-it.regulated[j] // size)
+        program.row({f"hosts[{j},{m}]": 1 for m in machines}, span, span)
+        old: dict[str, Number] = {f"hosts[{j},{m}]": -1 for m in machines if it.previous[j][m]}
+        program.row({keeps: 1, **old}, upper=0)
+    for m in machines:
+        program.row({f"hosts[{j},{m}]": block[j] for j in jobs}, upper=size)
+    return program
+
+
+def round_assignment(it: Record) -> Program:
+    """Return rows on types, without those that add nothing or are wider than the pool."""
+    program = Program("max")
+    n = len(it.scale_factors)
+    of_job: list[dict[str, Number]] = [{} for _ in range(n)]
+    of_pool: list[dict[str, Number]] = [{} for _ in it.num_workers]
+    for row, priorities in enumerate(it.priorities):
+        members = [row] if row < n else it.pairs[row - n]
+        width = it.scale_factors[members[0]]
+        for kind, priority in enumerate(priorities):
+            pool = it.pools[kind]
+            if priority > 0 and width <= it.num_workers[pool]:
+                chosen = program.variable(f"chosen[{row},{kind}]", 0, 1, cost=priority)
+                of_pool[pool][chosen] = width
+                for job in members:
+                    of_job[job][chosen] = 1
+    for terms in of_job:
+        program.row(terms, upper=1)
+    for terms, most in zip(of_pool, it.num_workers, strict=True):
+        program.row(terms, upper=most)
+    return program
+
+
+def heterogeneous_allocation(it: Record) -> Program:
+    """Return a configuration of each job, without those that one of the same type beats in everything."""
+    program = Program("max")
+    kinds = range(len(it.num_servers))
+    used: list[list[dict[str, Fraction]]] = [[{}, {}, {}] for _ in kinds]
+    for j, (table, types) in enumerate(zip(it.configs, it.config_types, strict=True)):
+        allowed = [_inside(it, j, c) for c in range(len(table))]
+        counted = [c for c in range(len(table)) if allowed[c] or not any(allowed)]
+        kept = [c for c in counted if not any(_beats(table, types, other, c) for other in counted)]
+        worth = {}
+        for c in kept:
+            chosen = program.variable(f"chosen[{j},{c}]", 0, 1 if allowed[c] else 0, cost=table[c][2])
+            worth[chosen] = table[c][2]
+            for amounts, amount in zip(used[types[c]], (*table[c][:2], Fraction(it.gpu_demands[j])), strict=True):
+                amounts[chosen] = amount
+        program.row(dict.fromkeys(worth, 1), 1, 1)
+        fair = it.fair_throughputs[j]
+        program.row(worth, lower=min([fair, *(w for _, _, w in table if fair_enough(w, fair))]))
+    for kind in kinds:
+        there = (it.server_cpus[kind], it.server_memory[kind], Fraction(it.server_gpus[kind]))
+        for amounts, capacity in zip(used[kind], there, strict=True):
+            program.row(amounts, upper=_forgiven(amounts, it.num_servers[kind] * capacity))
+    return program
+
+
+def _inside(it: Record, job: int, choice: int) -> bool:
+    """Tell whether the cap of one server's CPUs and memory allows a configuration."""
+    kind = it.config_types[job][choice]
+    if not it.server_cap or it.gpu_demands[job] > it.server_gpus[kind]:
+        return True
+    cpus, memory, _ = it.configs[job][choice]
+    return bool(cpus <= it.server_cpus[kind] * ROOM and memory <= it.server_memory[kind] * ROOM)
+
+
+def _beats(table: Sequence[Sequence[Fraction]], types: Sequence[int], one: int, other: int) -> bool:
+    """Tell whether a configuration is as good as another in everything, and the first of those that are equal."""
+    (cpus, memory, worth), (more_cpus, more_memory, less) = table[one], table[other]
+    if types[one] != types[other] or cpus > more_cpus or memory > more_memory or worth < less:
+        return False
+    return one < other or (cpus, memory, worth) != (more_cpus, more_memory, less)
+
+
+def _forgiven(amounts: Mapping[str, Fraction], limit: Fraction) -> Fraction:
+    """Return a limit as plans must keep it: whole amounts exactly, others within the tolerance."""
+    if limit.denominator == 1 and all(amount.denominator == 1 for amount in amounts.values()):
+        return limit
+    return limit * ROOM
+
+
+STATED: Mapping[str, Callable[[Record], Program]] = {
+    "afs.gpu_placement": gpu_placement,
+    "aryl.placement": placement,
+    "aryl.reclaim": reclaim,
+    "gavel.round_assignment": round_assignment,
+    "synergy.heterogeneous_allocation": heterogeneous_allocation,
+}
+"""The problems whose programs the reference states by itself."""

@@ -1,0 +1,75 @@
+"""The command line: certificates that are made, and checked."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from .commands import Optgap
+
+
+@pytest.fixture
+def made(optgap: Optgap, tmp_path: Path) -> Path:
+    """A folder with an instance and its certificate."""
+    (tmp_path / "one.json").write_text(optgap("generate", "aryl.reclaim", "--seed", 3).out)
+    said = optgap("solve", tmp_path / "one.json", "--certificate", tmp_path / "one.vipr")
+    assert (said.code, said.err) == (0, "")
+    assert "proof      certificate" in said.out
+    return tmp_path
+
+
+def test_a_certificate_is_checked(optgap: Optgap, made: Path) -> None:
+    solved = json.loads(optgap("solve", made / "one.json", "--json").out)
+    of_file = json.loads(optgap("verify", made / "one.vipr", "--json").out)
+    assert of_file["verdict"] == "proven"
+    assert of_file["of"] == "the program that the file states, whatever it is of"
+    of_instance = json.loads(optgap("verify", made / "one.vipr", "--instance", made / "one.json", "--json").out)
+    assert of_instance["of"] == f"aryl.reclaim, {solved['instance']}"
+    assert float(of_file["bound"]) == float(of_instance["bound"]) == solved["objective"]
+    (made / "one.vipr.gz").write_bytes(gzip.compress((made / "one.vipr").read_bytes()))
+    said = optgap("verify", made / "one.vipr.gz")
+    assert (said.code, said.err) == (0, "")
+    assert f"proven     nothing is less than {of_file['bound']}" in said.out
+
+
+def test_what_is_wrong_ends_with_1_and_what_is_no_certificate_with_2(optgap: Optgap, made: Path) -> None:
+    text = (made / "one.vipr").read_text()
+    other = made / "other.json"
+    other.write_text(optgap("generate", "aryl.reclaim", "--seed", 4).out)
+    changed = {
+        "wrong": (text.replace("{ asm }", "{ lin 0 }"), 1),
+        "short": (text[: len(text) // 2], 2),
+        "empty": ("", 2),
+        "long": (text.replace("VAR ", "VAR 10000000000"), 2),
+        "late": (text + "DER 0\n", 2),
+    }
+    for name, (content, code) in changed.items():
+        (made / name).write_text(content)
+        said = optgap("verify", made / name)
+        assert (said.code, said.out, len(said.err.splitlines())) == (code, "", 1), name
+        assert str(made / name) in said.err
+    (made / "bytes").write_bytes(b"VER 1.0\n\xff\xfe")
+    (made / "broken.gz").write_bytes(gzip.compress(text.encode())[:-20])
+    for name in ("bytes", "broken.gz", "missing", "."):
+        said = optgap("verify", made / name)
+        assert (said.code, said.out, len(said.err.splitlines())) == (2, "", 1), name
+    said = optgap("verify", made / "one.vipr", "--instance", other)
+    assert (said.code, said.out, len(said.err.splitlines())) == (1, "", 1)
+    refuted = optgap("verify", made / "one.vipr", "--instance", other, "--json")
+    assert json.loads(refuted.out)["verdict"] == "refuted"
+
+
+def test_an_instance_whose_program_nobody_states_is_refused(optgap: Optgap, made: Path) -> None:
+    (made / "two.json").write_text(optgap("generate", "aryl.two_job", "--seed", 1).out)
+    said = optgap("verify", made / "one.vipr", "--instance", made / "two.json")
+    assert (said.code, said.out) == (2, "")
+    assert "states no program of aryl.two_job" in said.err
+
+
+def test_no_certificate_is_left_where_there_is_none(optgap: Optgap, made: Path) -> None:
+    said = optgap("solve", made / "one.json", "--heuristic", "server_fraction", "--certificate", made / "new.vipr")
+    assert (said.code, said.out) == (2, "")
+    said = optgap("solve", made / "one.json", "--certificate", made / "no" / "new.vipr")
+    assert (said.code, said.out) == (2, "")
+    assert not (made / "new.vipr").exists()
