@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
-from benchmarks import dask_overhead, gavel, judge, mutants, overhead, planted
-from benchmarks.tables import BENCHMARKS, Setup, machine, markdown
+from benchmarks import chosen, dask_overhead, gavel, judge, mutants, never_behind, overhead, peers, planted
+from benchmarks.tables import BENCHMARKS, Broken, Setup, machine, markdown
+from validation.catalogue import CATALOGUE
 
 __all__ = ["MODULES", "app", "main"]
 
-MODULES = (overhead, dask_overhead, gavel, mutants, planted, judge)
+MODULES = (overhead, dask_overhead, gavel, mutants, never_behind, peers, planted, judge)
 """What enters the benchmarks that are no data."""
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -28,6 +29,10 @@ def main(
     limit: Annotated[float | None, typer.Option(min=0, help="Limit of each proof, s; each table's own else.")] = None,
     repeats: Annotated[int, typer.Option(min=1, help="Runs of which the median counts.")] = 5,
     seed: Annotated[int, typer.Option(min=0, help="Of the mutants that are drawn.")] = 0,
+    count: Annotated[int | None, typer.Option(min=1, help="Instances of each size, in tables over problems.")] = None,
+    problem: Annotated[
+        list[str] | None, typer.Option(help="Problems, or papers, of tables over problems; all else. May be repeated.")
+    ] = None,
     data: Annotated[
         Path | None,
         typer.Option(envvar="SCHEDULING_DATA", help="Folder of public data (docs/data.md), for the rows that need it."),
@@ -43,12 +48,21 @@ def main(
     for asked in names:
         if not any(f"{name}.".startswith(f"{asked}.") for name in wanted):
             raise typer.BadParameter(f"got {asked}, must be one of those that `python -m benchmarks` lists, or a part")
-    setup = Setup(quick, limit, repeats, data, seed=seed)
+    if problem and not chosen(CATALOGUE, problem):
+        raise typer.BadParameter(f"got {', '.join(problem)}, must be problems or papers")
+    setup = Setup(quick, limit, repeats, data, seed=seed, count=count, problems=problem)
+    broken = ""
     for name in wanted:
         print(f"\n{name}: {BENCHMARKS[name].summary}\n", flush=True)
-        for line in markdown(BENCHMARKS[name], setup):
-            print(line, flush=True)
+        try:
+            for line in markdown(BENCHMARKS[name], setup):
+                print(line, flush=True)
+        except Broken as found:
+            broken = f"{name}: {found}"
     print(f"\n{machine()}")
+    if broken:
+        typer.echo(broken, err=True)
+        raise typer.Exit(1)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from validation.pages.render import table_lines
 __all__ = [
     "BENCHMARKS",
     "Benchmark",
+    "Broken",
     "Row",
     "Rows",
     "Setup",
@@ -55,6 +56,10 @@ class Setup:
         Files that stand elsewhere, by their paths in the folder.
     seed : int
         Of what a table draws, where it is no part of its description.
+    count : int, optional
+        Instances of each size, in tables over all problems; the table's own by default.
+    problems : sequence of str, optional
+        Problems, or papers, of tables over all problems; all by default.
     """
 
     quick: bool = False
@@ -63,6 +68,8 @@ class Setup:
     data: Path | None = None
     files: Mapping[str, Path] = field(default_factory=dict)
     seed: int = 0
+    count: int | None = None
+    problems: Sequence[str] | None = None
 
     def size(self, full: T, quick: T) -> T:
         """Return the size that counts."""
@@ -79,6 +86,14 @@ class Setup:
     def seconds(self, usual: float) -> float:
         """Return the limit of each proof of a table whose own limit is ``usual``, s."""
         return min(usual, 1.0) if self.quick and self.limit is None else self.limit or usual
+
+    def instances(self, usual: int, quick: int) -> int:
+        """Return the number of instances of each size."""
+        return self.count or self.size(usual, quick)
+
+
+class Broken(Exception):  # noqa: N818, it is no error of the table's
+    """What a table shows is not as it must be; raised after its last row."""
 
 
 Rows: TypeAlias = Callable[[Setup], Iterator[Row]]

@@ -25,7 +25,7 @@ from formulations.engine.sets import RangeSet, Set
 from instances.afs.gpu_placement import GpuPlacement, GpuPlacementPlan
 from instances.base import total
 
-__all__ = ["FORMULATION", "build", "explain", "read", "write"]
+__all__ = ["FORMULATION", "alone", "build", "explain", "largest_first", "read", "write"]
 
 
 def build(instance: GpuPlacement) -> pyo.ConcreteModel:
@@ -86,4 +86,26 @@ def explain(instance: GpuPlacement) -> str | None:
     return f"the jobs have {given} GPUs of {instance.num_gpus}" if given > instance.num_gpus else None
 
 
-FORMULATION = Formulation(build=build, read=read, write=write, explain=explain)
+def largest_first(instance: GpuPlacement) -> GpuPlacementPlan:
+    """Place jobs as Proposition 1 does, from the largest share down, each where it keeps most."""
+    free = np.full(instance.num_machines, instance.gpus_per_machine)
+    gpus = np.zeros((instance.num_jobs, instance.num_machines), np.int64)
+    kept = np.minimum(instance.previous, instance.blocks[:, None])
+    for job in np.argsort(-instance.regulated, kind="stable").tolist():
+        block, fits = int(instance.blocks[job]), np.flatnonzero(free >= instance.blocks[job])
+        chosen = fits[np.argsort(-kept[job, fits], kind="stable")[: int(instance.spans[job])]]
+        gpus[job, chosen] = block
+        free[chosen] -= block
+    return GpuPlacementPlan(gpus=gpus)
+
+
+def alone(instance: GpuPlacement) -> float:
+    """Bound the value: no job keeps more than on the machines that it would choose if there were no others."""
+    kept = np.sort(np.minimum(instance.previous, instance.blocks[:, None]), axis=1)[:, ::-1]
+    most = np.where(np.arange(kept.shape[1]) < instance.spans[:, None], kept, 0).sum(axis=1)
+    return int((most > 0).sum()) + int(most.sum()) / (1 + instance.num_gpus)
+
+
+FORMULATION = Formulation(
+    build=build, read=read, write=write, explain=explain, trivial=largest_first, trivial_bound=alone
+)

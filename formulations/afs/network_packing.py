@@ -27,17 +27,19 @@ With the guarantee no share is below its floor, x_i > s_i - 2^g, and 1. keeps it
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pyomo.environ as pyo
 
-from formulations.engine.linear import weighted_sum
+from formulations.engine.linear import POINT_TOLERANCE, weighted_sum
 from formulations.engine.protocol import Formulation
 from formulations.engine.sets import RangeSet, Set
 from instances.afs.network_packing import NetworkPacking, NetworkPackingPlan
 from instances.base import total
 from instances.schema import IntArray
 
-__all__ = ["FORMULATION", "build", "explain", "read", "write"]
+__all__ = ["FORMULATION", "build", "even", "explain", "grown", "nearest", "read", "write"]
 
 
 def build(instance: NetworkPacking) -> pyo.ConcreteModel:
@@ -97,4 +99,38 @@ def explain(instance: NetworkPacking) -> str | None:
     return f"{wanted} GPUs are wanted of {instance.num_gpus}" if wanted > instance.num_gpus else None
 
 
-FORMULATION = Formulation(build=build, read=read, write=write, explain=explain)
+def grown(instance: NetworkPacking) -> NetworkPackingPlan:
+    """Grow shares from their floors, as Proposition 2 does, each time the one that adds the least to the distance."""
+    regulated, machine = instance.floors.copy(), instance.gpus_per_machine
+    left = total(instance.shares) - int(regulated.sum())
+    while left > 0:
+        steps = np.minimum(regulated, machine)
+        able = np.flatnonzero((steps > 0) & (steps <= left))
+        if not able.size:
+            # More is wanted than there is.
+            break
+        step, beyond = steps[able], (regulated - instance.shares)[able]
+        added = np.abs(beyond + step) - np.abs(beyond)
+        # Of several the largest step, of those the first.
+        best = int(np.lexsort((-step, added))[0])
+        regulated[able[best]] += step[best]
+        left -= int(step[best])
+    return NetworkPackingPlan(regulated=regulated)
+
+
+def nearest(instance: NetworkPacking) -> float:
+    """Bound the distance: no share is nearer to the one wanted than the nearest regulated share; and it is even."""
+    values = instance.candidates
+    above = values[np.minimum(np.searchsorted(values, instance.shares), len(values) - 1)]
+    near = np.minimum(np.abs(above - instance.shares), instance.shares - instance.floors)
+    return even(instance, float(near.sum()))
+
+
+def even(instance: NetworkPacking, value: float) -> float:
+    """Raise a bound to the next even number: what some jobs have more, others have less, since the sums are equal."""
+    return 2.0 * math.ceil(value / 2 - POINT_TOLERANCE) if math.isfinite(value) else value
+
+
+FORMULATION = Formulation(
+    build=build, read=read, write=write, bound=even, explain=explain, trivial=grown, trivial_bound=nearest
+)

@@ -26,7 +26,7 @@ from formulations.engine.sets import RangeSet, Set
 from instances.base import total
 from instances.elasticflow.placement import ElasticFlowPlacement, ElasticFlowPlacementPlan
 
-__all__ = ["FORMULATION", "build", "read", "why_infeasible", "write"]
+__all__ = ["FORMULATION", "build", "largest_first", "read", "unfit", "why_infeasible", "write"]
 
 
 def build(instance: ElasticFlowPlacement) -> pyo.ConcreteModel:
@@ -114,4 +114,49 @@ def why_infeasible(instance: ElasticFlowPlacement) -> str | None:
     return f"the jobs need {needed} GPUs, there are {instance.num_gpus}" if needed > instance.num_gpus else None
 
 
-FORMULATION = Formulation(build=build, read=read, write=write, explain=why_infeasible)
+def largest_first(instance: ElasticFlowPlacement) -> ElasticFlowPlacementPlan:
+    """Place jobs around those that run where that works, else from the largest size down, each in place if it can be.
+
+    From the largest size down all free blocks of a size are as good for what comes after, so that the first way finds
+    a plan that moves no job which can stay whenever there is one.
+    """
+    plan = _from_the_largest(instance, around=True)
+    return _from_the_largest(instance, around=False) if instance.violations(plan) else plan
+
+
+def _from_the_largest(instance: ElasticFlowPlacement, around: bool) -> ElasticFlowPlacementPlan:
+    """Place jobs from the largest size down, in free blocks in which few jobs run; or around all that can stay."""
+    sizes, previous = instance.sizes, np.where(instance.can_stay, instance.previous_offsets, 0).astype(np.int64)
+    offsets = previous.copy()
+    free = np.ones(instance.num_gpus, bool)
+    if around:
+        for job in np.flatnonzero(instance.can_stay).tolist():
+            free[previous[job] : previous[job] + sizes[job]] = False
+    for size in np.unique(sizes)[::-1].tolist():
+        count = instance.num_gpus // size
+        open_blocks = np.asarray(free[: count * size].reshape(count, size).all(axis=1))
+        jobs = np.flatnonzero(sizes == size)
+        stayers = jobs[instance.can_stay[jobs]]
+        if not around:
+            stayers = stayers[open_blocks[previous[stayers] // size]]
+            stayers = stayers[np.unique(previous[stayers], return_index=True)[1]]
+        open_blocks[previous[stayers] // size] = False
+        smaller = instance.can_stay & (sizes < size) & (previous < count * size)
+        blocks = np.flatnonzero(open_blocks)
+        crowd = np.bincount(previous[smaller] // size, minlength=max(count, 1))[blocks]
+        anew = np.setdiff1d(jobs, stayers)
+        blocks = blocks[np.argsort(crowd, kind="stable")[: len(anew)]]
+        offsets[anew[: len(blocks)]] = size * blocks
+        for offset in (offsets[stayers].tolist() if not around else []) + (size * blocks).tolist():
+            free[offset : offset + size] = False
+    return ElasticFlowPlacementPlan(offsets=offsets)
+
+
+def unfit(instance: ElasticFlowPlacement) -> float:
+    """Bound the jobs moved: those whose offset does not suit their size cannot stay."""
+    return float((instance.running & ~instance.can_stay).sum())
+
+
+FORMULATION = Formulation(
+    build=build, read=read, write=write, explain=why_infeasible, trivial=largest_first, trivial_bound=unfit
+)

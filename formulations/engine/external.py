@@ -1,4 +1,4 @@
-"""Every solver other than HiGHS, through Pyomo's interfaces.
+"""Every solver other than HiGHS: CP-SAT in a process of its own, all others through Pyomo's interfaces.
 
 What they return is treated like anyone's word: the point is checked in NumPy against the
 library's own translation of the model, and a bound is one only if the solver claims it.
@@ -22,13 +22,13 @@ from numpy.typing import NDArray
 from pyomo.contrib.solver.common.factory import SolverFactory
 from pyomo.contrib.solver.common.results import SolutionStatus, TerminationCondition
 
-from formulations.engine import clock
-from formulations.engine.highs import Proof, Result, SolverError, in_own_units, out_of_time
+from formulations.engine import clock, cpsat
+from formulations.engine.highs import Proof, Result, SolverError, in_own_units, out_of_time, with_crossed_bounds
 from formulations.engine.linear import POINT_TOLERANCE, LinearProgram, Rows, refuse_extreme_numbers, weighted_sum
 from formulations.engine.options import Options
 from formulations.engine.scaling import scaled
 from instances.base import agree
-from instances.schema import nearest
+from instances.schema import FloatArray, nearest
 
 __all__ = ["SolverNotFound", "find", "run"]
 
@@ -44,6 +44,7 @@ SEED = {"scip": "randomization/randomseedshift", "gurobi": "Seed"}
 INSTALL = {
     "scip": "pip install PySCIPOpt",
     "gurobi": "pip install gurobipy",
+    "cp-sat": "pip install ortools",
     "cbc": "install the program cbc (Debian: coinor-cbc)",
     "glpk": "install the program glpsol (Debian: glpk-utils)",
 }
@@ -54,12 +55,16 @@ class SolverNotFound(RuntimeError):  # noqa: N818, the name that the interface p
 
 
 def find(name: str) -> Any:
-    """Pyomo's interface to solver ``name``: the new one where it exists, else the classic one.
+    """Pyomo's interface to solver ``name``: the new one where it exists, else the classic one; of CP-SAT our own.
 
     Raises
     ------
     SolverNotFound
     """
+    if name == cpsat.NAME:
+        if cpsat.installed():
+            return cpsat
+        raise _missing(name, name)
     new, classic = set(SolverFactory), set(pyo.SolverFactory)
     known = False
     for candidate in PREFERRED.get(name, (name,)):
@@ -75,14 +80,30 @@ def find(name: str) -> Any:
             if interface.available(exception_flag=False):
                 return interface
     if not known:
-        names = {"highs", *PREFERRED, *new, *(n for n in classic if not n.startswith("_"))}
+        names = {"highs", cpsat.NAME, *PREFERRED, *new, *(n for n in classic if not n.startswith("_"))}
         raise SolverNotFound(f"unknown solver {name!r}{nearest(name, names)}")
-    hint = INSTALL.get(name.split("_")[0], "see the documentation of Pyomo")
-    raise SolverNotFound(f"solver {name!r} is not installed: {hint}, or use 'highs'")
+    raise _missing(name, name.split("_")[0])
 
 
-def run(model: pyo.ConcreteModel, program: LinearProgram, options: Options) -> tuple[Result, str, str]:
-    """Solve ``model`` with ``options.solver``; the model's variable values are left as they were."""
+def _missing(name: str, package: str) -> SolverNotFound:
+    hint = INSTALL.get(package, "see the documentation of Pyomo")
+    return SolverNotFound(f"solver {name!r} is not installed: {hint}, or use 'highs'")
+
+
+def run(
+    model: pyo.ConcreteModel, program: LinearProgram, options: Options, start: FloatArray | None = None
+) -> tuple[Result, str, str]:
+    """Solve ``model`` with ``options.solver``; the model's variable values are left as they were.
+
+    Parameters
+    ----------
+    model : ConcreteModel
+    program : LinearProgram
+        The model's arrays.
+    options : Options
+    start : (columns,) float, optional
+        A point to start from, for CP-SAT; Pyomo's interfaces take none.
+    """
     interface = find(options.solver)
     left = clock.left()
     if left <= 0:
@@ -90,12 +111,27 @@ def run(model: pyo.ConcreteModel, program: LinearProgram, options: Options) -> t
     if math.isfinite(left):
         options = replace(options, time_limit=left)
     began = time.perf_counter()
+    if interface is cpsat:
+        result, version = _by_cpsat(program, options, left, start)
+        return result, options.solver, version
     inner, scaling = scaled(program)
     refuse_extreme_numbers(program, inner)
     if not scaling.trivial:
         model, inner = _model_of(inner)
     result, version = _run(interface, model, inner, options, began)
     return in_own_units(program, scaling, result), options.solver, version
+
+
+def _by_cpsat(program: LinearProgram, options: Options, left: float, start: FloatArray | None) -> tuple[Result, str]:
+    """Solve the program's arrays by CP-SAT, which needs no other units: it has no tolerance."""
+    began = time.perf_counter()
+    settled = with_crossed_bounds(program)
+    if settled is not None:
+        return settled, ""
+    found, version = cpsat.ask(program, options, left, start)
+    if found["values"] is not None:
+        found["values"] = pyo.ComponentMap(zip(program.variables, found["values"].tolist(), strict=True))
+    return _checked(program, found, time.perf_counter() - began), version
 
 
 def _model_of(program: LinearProgram) -> tuple[pyo.ConcreteModel, LinearProgram]:

@@ -49,6 +49,7 @@ __all__ = [
     "out_of_time",
     "reconciled",
     "version",
+    "with_crossed_bounds",
 ]
 
 INTERIOR_POINT_ROWS = 1000
@@ -223,7 +224,7 @@ class Session:
         refuse_non_numbers(program)
         inner, scaling = self._in_units(program)
         refuse_extreme_numbers(program, inner)
-        settled = _without_columns(program) if not program.num_cols else _with_crossed_bounds(program)
+        settled = _without_columns(program) if not program.num_cols else with_crossed_bounds(program)
         if settled is not None:
             self._last = None
             return settled
@@ -683,7 +684,7 @@ def _without_columns(program: LinearProgram) -> Result:
     return Result("optimal", np.zeros(0), program.offset, None, 0.0, "no variables", "argument")
 
 
-def _with_crossed_bounds(program: LinearProgram) -> Result | None:
+def with_crossed_bounds(program: LinearProgram) -> Result | None:
     """Return the result where a lower bound exceeds the upper one, which HiGHS would take with a warning."""
     columns = np.flatnonzero(program.col_lower > program.col_upper)
     rows = np.flatnonzero(program.row_lower > program.row_upper)

@@ -92,7 +92,8 @@ def solve(
         An instance of any problem; or a linear Pyomo model, for example one from :func:`build`
         with constraints added.  A model's variables keep their values: use ``Solution.load``.
     solver : str
-        "highs", or any solver that Pyomo drives ("scip", "gurobi", "cbc", ...).
+        "highs", "cp-sat" (programs of bounded whole variables), or any solver that Pyomo drives ("scip", "gurobi",
+        "cbc", ...).
     time_limit : float, optional
         Seconds for all of it: building the model, every solver run, reading the plan.  When they are over, the
         answer is what is known by then.
@@ -101,7 +102,7 @@ def solve(
     threads, seed : int
         Passed to the solver, as is the gap, where Pyomo's interface to it has a name for them.
     start : Plan, optional
-        A plan to start a mixed-integer search from (HiGHS; problems whose formulation has
+        A plan to start a mixed-integer search from (HiGHS and CP-SAT; problems whose formulation has
         ``write``).  The way of solving is the same with and without it.
     verify : bool, optional
         Whether a mixed-integer optimum, or infeasibility, is checked a second way.  By default it is where
@@ -540,7 +541,7 @@ def run(
     if options.solver == "highs":
         result = (session or options.session()).run(program, start=start)
         return result, "highs", highs.version()
-    result, name, version = external.run(model, program, options)
+    result, name, version = external.run(model, program, options, start)
     if options.verify and program.is_mip and result.status in ("optimal", "infeasible"):
         left = None if options.time_limit is None else options.time_limit - result.seconds
         if left is None or left > 0:

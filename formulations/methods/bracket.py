@@ -27,6 +27,7 @@ Crouzeix, Ferland and Schaible, "An algorithm for generalized fractional program
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import replace
 
@@ -39,7 +40,7 @@ from formulations.engine.options import Options
 from formulations.engine.solution import Solution, judged
 from formulations.engine.solving import run
 from formulations.gavel.finish_time_fairness import asked_speeds, build, impossible_alone, program, time_left
-from formulations.gavel.sharing import SharingProgram, within_limits
+from formulations.gavel.sharing import SharingProgram, fullness, within_limits
 from formulations.methods import Choice, GaveUp, Method
 from formulations.methods.generation import ColumnGeneration
 from formulations.methods.policy import PRICED_JOBS
@@ -50,6 +51,8 @@ from instances.schema import FloatArray
 
 __all__ = ["CHOICE", "METHOD", "WITHOUT_PRICES", "solve", "solve_without_prices"]
 
+HALVINGS = 20
+"""Of the bracket between the isolated share and what no plan can have, before any program."""
 BRACKET = 1e-7
 """How far the rho attained and the rho proven impossible may lie apart, relatively."""
 ROUNDING = 1e-12
@@ -90,6 +93,12 @@ def _closed(instance: FinishTimeFairness, options: Options, *, priced: bool) -> 
                 break
         rho = aim
     closed = attained - impossible <= BRACKET * attained
+    if not closed:
+        # Programs that were cut short may have led to less than needs none.
+        simple = _same_mix(instance)
+        if instance.objective(simple) < attained:
+            attained, plan = instance.objective(simple), simple
+        closed = attained - impossible <= BRACKET * attained
     ends = f"attained {attained:.12g}, impossible below {impossible:.12g}"
     return judged(
         instance,
@@ -108,6 +117,31 @@ def _closed(instance: FinishTimeFairness, options: Options, *, priced: bool) -> 
         method="bracket of programs",
         program=programs.program,
     )
+
+
+def _same_mix(instance: FinishTimeFairness) -> Allocation:
+    """Give each job for so long what it has in isolation that all ratios are equal, and as small as fits."""
+    best, jobs = instance.isolated_share(), instance.weighed
+    fractions, speeds = best.time_fractions[jobs], instance.isolated_throughputs[jobs]
+    low, high = impossible_alone(instance), instance.isolated_value
+    for _ in range(HALVINGS if math.isfinite(high) else 0):
+        rho = low / 2 + high / 2
+        left = rho * instance.isolated_times[jobs] - instance.elapsed[jobs]
+        if not left.min(initial=math.inf) > 0:
+            low = rho
+            continue
+        asked = np.zeros_like(best.time_fractions)
+        with np.errstate(over="ignore", invalid="ignore"):
+            asked[jobs] = fractions * (instance.steps[jobs] / left / speeds)[:, None]
+        if not np.isfinite(asked).all():
+            low = rho
+            continue
+        plan = Allocation(time_fractions=asked)
+        if fullness(instance, plan) > 1 or not instance.objective(plan) < instance.objective(best):
+            low = rho
+        else:
+            best, high = plan, rho
+    return best
 
 
 class _Programs:

@@ -27,7 +27,7 @@ PAIRS = [(problem, method.name) for problem in CATALOGUE for method in choice(pr
 def drawn(problem: str) -> list[Instance[Any]]:
     """Small instances of the problem's strategy and of its generator."""
     entry = CATALOGUE[problem]
-    found = [entry.generate(seed, **{entry.size: entry.sizes[0]}) for seed in range(4)]
+    found = [entry.generate(seed, **{entry.size: entry.sizes[0]}) for seed in range(24)]
 
     @settings(max_examples=40, phases=[Phase.generate], database=None)
     @given(strategy(problem))

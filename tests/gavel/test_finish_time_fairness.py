@@ -155,14 +155,15 @@ def test_more_than_one_solve_takes_no_session():
 
 
 def test_no_time_leaves_a_true_bracket(monkeypatch):
-    """Without a single program there are the isolated share, and what each job could have alone."""
+    """Without a single program there are a plan at hand, and what each job could have alone."""
     instance = generate(0, num_jobs=20, workers_per_pool=4)
     full = formulations.solve(instance)
     late = formulations.Result("unknown", None, math.inf, None, 0.0, "Time limit reached")
     monkeypatch.setattr(formulations.Session, "run", lambda *_, **__: late)
     limited = formulations.solve(instance)
     assert limited.status == "feasible"
-    assert limited.plan == instance.isolated_share()
+    assert instance.violations(limited.plan) == []
+    assert limited.objective < instance.isolated_value
     assert 0 < limited.bound <= full.bound
     assert limited.gap > 0
 
@@ -219,3 +220,16 @@ def test_ratios_beyond_floats(fields):
         assert instance.violations(plan) == []
         value, isolated = (instance.objective(one) for one in (plan, instance.isolated_share()))
         assert value == isolated or abs(value - isolated) <= 1e-320  # There are few floats so small.
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_without_time_for_programs_all_jobs_have_the_same_ratio_in_their_isolated_mix(seed):
+    instance = generate(seed, num_jobs=12)
+    cut = formulations.solve(instance, time_limit=1e-9)
+    assert cut.status == "feasible"
+    assert instance.violations(cut.plan) == []
+    # The isolated share has the mix of the pools, so that this is what the heuristic finds, to twenty halvings.
+    simple = instance.objective(heuristics.same_ratio(instance))
+    assert cut.objective <= instance.isolated_value
+    assert cut.objective == pytest.approx(min(simple, instance.isolated_value), rel=1e-4)
+    assert cut.bound <= formulations.solve(instance).objective <= cut.objective

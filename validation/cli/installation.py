@@ -57,7 +57,7 @@ def _packages() -> list[Finding]:
     return findings
 
 
-OTHER_SOLVERS = ("scip", "gurobi", "cbc", "glpk")
+OTHER_SOLVERS = ("scip", "cp-sat", "gurobi", "cbc", "glpk")
 """Those beside HiGHS."""
 
 

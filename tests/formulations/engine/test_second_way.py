@@ -236,7 +236,7 @@ def test_rounding_beside_an_optimum_of_zero_is_no_disagreement() -> None:
 
 
 def test_other_solvers_are_checked_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(external, "run", lambda model, arrays, options: (worse(arrays), "scip", "9"))
+    monkeypatch.setattr(external, "run", lambda model, arrays, *_: (worse(arrays), "scip", "9"))
     assert solve(knapsack(12, 3), solver="scip").objective == 0.0
     with pytest.warns(SolverDisagreement):
         assert solve(knapsack(12, 3), solver="scip", verify=True).objective == BEST

@@ -23,13 +23,14 @@ def test_doctor(optgap: Optgap) -> None:
 
 def test_doctor_needs_no_extra() -> None:
     """Where only what the library depends on can be imported, everything is as it should be."""
-    extras = ("pyscipopt", "pytest", "nbclient", "nbformat", "ipykernel")
+    extras = ("pyscipopt", "ortools", "pytest", "nbclient", "nbformat", "ipykernel")
     blocked = f"import sys\nfor name in {extras}: sys.modules[name] = None\n"
     command = [sys.executable, "-c", f"{blocked}from validation.cli import main; main()", "doctor"]
     told = subprocess.run(command, capture_output=True, text=True, check=False)
     assert told.returncode == 0, told.stdout + told.stderr
     assert "BAD" not in told.stdout
     assert "solver 'scip' is not installed: pip install PySCIPOpt" in told.stdout
+    assert "solver 'cp-sat' is not installed: pip install ortools" in told.stdout
     assert "networkx" in told.stdout
 
 
