@@ -33,7 +33,7 @@ from instances.schema import BoolArray, FloatArray
 
 __all__ = ["PricedJobs", "first_sample"]
 
-SAMPLE = (50, 3.0, 500)
+SAMPLE = (64, 4.0, 500)
 """Jobs in a sample: the root of their number so many times, from the least to the most."""
 SPREAD = 10.0
 """Undecided are the nearest jobs that together may shift so many times the load by which the pools are off."""
