@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -196,9 +195,11 @@ class Patterns:
 
     def plan(self, x: FloatArray) -> ArylPlacementPlan:
         """Return the plan of a point: workers take the places of their side in the order of the jobs."""
-        number = np.rint(x).astype(np.int64)
+        instance, number = self.instance, np.rint(x).astype(np.int64)
         leaving = number[self.num_patterns :].reshape(len(LEAVES), -1)
-        places: dict[tuple[int, int], list[IntArray]] = {}
+        # Places for workers of each size on each server, and who takes them.
+        places = np.zeros((3, len(self.sizes), instance.num_servers), np.int64)
+        workers = np.zeros((instance.num_jobs, instance.num_servers), np.int64)
         opened = np.zeros(len(self.classes), np.int64)
         first = 0
         for each, side, patterns in self.tables:
@@ -206,25 +207,27 @@ class Patterns:
             first += len(patterns)
             servers = self.classes[each][opened[each] : opened[each] + count.sum()]
             opened[each] += count.sum()
-            filled = np.repeat(patterns, count, axis=0)
-            for size in range(len(self.sizes)):
-                places.setdefault((side, size), []).append(np.repeat(servers, filled[:, size]))
-        free = {where: np.concatenate(some) for where, some in places.items()}
-        workers = np.zeros((self.instance.num_jobs, self.instance.num_servers), np.int64)
-        for side, size, jobs in self._placed(leaving):
-            np.add.at(workers, (jobs, free[side, size][: len(jobs)]), 1)
-            free[side, size] = free[side, size][len(jobs) :]
-        return ArylPlacementPlan(workers=workers)
-
-    def _placed(self, leaving: IntArray) -> Iterator[tuple[int, int, IntArray]]:
-        """Yield side, size and the jobs of the workers that are there, one for each."""
+            places[side][:, servers] = np.repeat(patterns, count, axis=0).T
         for (home, away), leave in zip(LEAVES, leaving, strict=True):
             for size, gpus in enumerate(self.sizes.tolist()):
-                jobs = np.flatnonzero((self.side == home) & (self.instance.gpus_per_worker == gpus))
-                workers = np.repeat(jobs, self.instance.num_workers[jobs])
-                for side, those in ((home, workers[leave[size] :]), (away, workers[: leave[size]])):
-                    if len(those):
-                        yield side, size, those
+                jobs = np.flatnonzero((self.side == home) & (instance.gpus_per_worker == gpus))
+                all_workers = instance.num_workers[jobs]
+                leaves = np.diff(np.minimum(np.cumsum(all_workers), leave[size]), prepend=0)
+                _take(jobs, all_workers - leaves, places[home, size], workers)
+                _take(jobs, leaves, places[away, size], workers)
+        return ArylPlacementPlan(workers=workers)
+
+
+def _take(jobs: IntArray, count: IntArray, places: IntArray, workers: IntArray) -> None:
+    """Let workers of some jobs take places on the servers, the first first; ``places`` and ``workers`` are changed."""
+    last_worker, last_place = np.cumsum(count), np.cumsum(places)
+    # Ends of the runs of workers of one job on one server.
+    ends = np.unique(np.concatenate([last_worker, np.minimum(last_place, count.sum())]))
+    ends = ends[ends > 0]
+    taken = np.diff(ends, prepend=0)
+    server = np.searchsorted(last_place, ends)
+    np.add.at(workers, (jobs[np.searchsorted(last_worker, ends)], server), taken)
+    np.subtract.at(places, server, taken)
 
 
 def solve(instance: ArylPlacement, options: Options) -> Solution:

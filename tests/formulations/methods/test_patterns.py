@@ -201,3 +201,10 @@ def test_nothing_to_place() -> None:
     assert Patterns(instance).num_patterns == 0
     found = patterns.solve(instance, Options())
     assert (found.status, found.objective, found.bound) == ("optimal", 0, 0)
+
+
+def test_a_million_workers_on_a_server() -> None:
+    many = 10**6
+    instance = ArylPlacement([1, 1], [many, many], [True, False], [many, many], ["training", "inference"])
+    found = patterns.solve(instance, Options())
+    assert (found.status, found.objective, found.plan.workers.tolist()) == ("optimal", 2, [[0, many], [many, 0]])
