@@ -21,6 +21,7 @@ adding constraints that tell such servers apart.
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from itertools import pairwise
 
 import numpy as np
@@ -30,8 +31,9 @@ from formulations.engine.protocol import Formulation
 from formulations.engine.sets import RangeSet, Set
 from instances.aryl.placement import ArylPlacement, ArylPlacementPlan
 from instances.base import product, total
+from instances.schema import BoolArray
 
-__all__ = ["FORMULATION", "build", "read", "too_little_room", "write"]
+__all__ = ["FORMULATION", "build", "packed", "read", "too_little_room", "write"]
 
 
 def build(instance: ArylPlacement) -> pyo.ConcreteModel:
@@ -162,4 +164,54 @@ def too_little_room(instance: ArylPlacement) -> str | None:
     return None
 
 
-FORMULATION = Formulation(build=build, read=read, write=write, explain=too_little_room)
+def packed(instance: ArylPlacement) -> ArylPlacementPlan:
+    """Return the best plan of three ways to put the largest workers first where they fit best.
+
+    The first two keep to the groups, the one as long as there is a server, the other as long as none is opened for it;
+    the third opens training servers first for all.  Workers that find no server are left out, by the first way, too.
+    """
+    nobody = np.zeros(instance.num_jobs, bool)
+    plans = [
+        _packed(instance, instance.prefers_loan, last=instance.heterogeneous, opened_first=False),
+        _packed(instance, instance.prefers_loan, last=nobody, opened_first=True),
+        _packed(instance, nobody, last=nobody, opened_first=False),
+    ]
+    whole = [plan for plan in plans if plan.workers.sum() == instance.total_workers]
+    return min(whole, key=instance.objective, default=plans[0])
+
+
+def _packed(
+    instance: ArylPlacement, prefers_loan: BoolArray, *, last: BoolArray, opened_first: bool
+) -> ArylPlacementPlan:
+    """Put each worker on the opened server with the fewest free GPUs that holds it, or on the smallest closed one."""
+    servers = sorted(zip(instance.server_gpus.tolist(), range(instance.num_servers), strict=True))
+    on_loan = instance.on_loan.tolist()
+    closed = {group: [server for server in servers if on_loan[server[1]] == group] for group in (False, True)}
+    # Those on loan by whether they are set apart for flexible workers.
+    opened: dict[tuple[bool, bool], list[tuple[int, int]]] = {
+        (group, apart): [] for group in (False, True) for apart in (False, True)
+    }
+    workers = np.full((instance.num_jobs, instance.num_servers), 0)
+    for job in np.lexsort((-instance.gpus_per_worker, last)).tolist():
+        need, left = int(instance.gpus_per_worker[job]), int(instance.num_workers[job])
+        first, flexible = bool(prefers_loan[job]), bool(instance.flexible[job])
+        joins = [opened[group, group and flexible] for group in (first, not first)]
+        opens = [closed[first], closed[not first]]
+        pools = [*zip(joins, joins, strict=True), *zip(opens, joins, strict=True)]
+        if not opened_first:
+            pools = pools[::2] + pools[1::2]
+        while left:
+            fitting = ((some, mine, bisect_left(some, (need, 0))) for some, mine in pools)
+            found = next((one for one in fitting if one[2] < len(one[0])), None)
+            if found is None:
+                break
+            some, mine, position = found
+            free, server = some.pop(position)
+            placed = min(left, free // need)
+            insort(mine, (free - placed * need, server))
+            workers[job, server] += placed
+            left -= placed
+    return ArylPlacementPlan(workers=workers)
+
+
+FORMULATION = Formulation(build=build, read=read, write=write, explain=too_little_room, trivial=packed)

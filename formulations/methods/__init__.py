@@ -30,6 +30,7 @@ MODULES = {
     "afs.elastic_sharing": "completions",
     "aryl.base_allocation": "starting",
     "aryl.elastic_allocation": "core",
+    "aryl.placement": "patterns",
     "aryl.reclaim": "branching",
     "elasticflow.allocation": "rounding",
     "elasticflow.minimum_satisfactory_share": "flow",

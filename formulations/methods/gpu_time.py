@@ -115,7 +115,9 @@ class Prices:
 
 
 def best_prices(jobs: Jobs, intervals: int, options: Options) -> tuple[Prices, FloatArray] | None:
-    """Return the best prices on a grid of equal intervals, and when each job begins on the average of the relaxation.
+    """Return the best prices on a grid, and when each job begins on the average of the relaxation.
+
+    Prices fall over time, and fastest in the beginning, when the small jobs run: the ends of the intervals are squares.
 
     Parameters
     ----------
@@ -129,49 +131,57 @@ def best_prices(jobs: Jobs, intervals: int, options: Options) -> tuple[Prices, F
     (Prices, (n,) float) or None
         None where the program is too large, or not solved.
     """
-    grid = np.linspace(0.0, jobs.horizon, intervals + 1)
-    length = float(grid[1])
+    grid = jobs.horizon * np.linspace(0.0, 1.0, intervals + 1) ** 2
     kinds, kind, count = jobs.kinds
-    if 2 * (intervals + 1) * float((kinds[:, 1] / length + 2).sum()) > ENTRIES:
+    if 4 * (intervals + 1) * len(kinds) > ENTRIES:
         return None
     columns: list[tuple[int, FloatArray]] = []
+    entries = 0
     for each, (_, time) in enumerate(kinds.tolist()):
         points = np.unique(np.concatenate([grid, grid - time]))
-        later = (points > NEGLIGIBLE * length) & (points < jobs.horizon)
+        later = (points > NEGLIGIBLE * grid[1]) & (points < jobs.horizon)
         columns.append((each, np.append(0.0, points[later])))
+        first, last = np.searchsorted(grid, columns[-1][1]), np.searchsorted(grid, columns[-1][1] + time)
+        entries += int((last - first + 1).sum())
+        if entries > ENTRIES:
+            return None
     program, starts = _program(jobs, grid, columns)
     result = options.session().run(program)
     if result.certificate is None or result.x is None:
         return None
     duals = np.asarray(result.certificate.row_duals)[len(kinds) :]
-    prices = np.maximum(-duals, 0.0) / jobs.lanes
+    prices = np.maximum(-duals, 0.0) * _unit(grid) / (jobs.lanes * np.diff(grid))
     owner = np.concatenate([np.full(len(points), each) for each, points in columns])
     mean = np.bincount(owner, weights=result.x * starts, minlength=len(kinds)) / count
     return Prices(grid, prices), mean[kind]
 
 
+def _unit(grid: FloatArray) -> float:
+    """Return the unit of starts in the linear program, s."""
+    return float(grid[-1]) / (len(grid) - 1)
+
+
 def _program(
     jobs: Jobs, grid: FloatArray, columns: Sequence[tuple[int, FloatArray]]
 ) -> tuple[LinearProgram, FloatArray]:
-    """Return the relaxation, and the start of each column: starts in intervals, and the lanes as 1.
+    """Return the relaxation, and the start of each column: all lanes of an interval are 1.
 
     What is little beside an interval of all lanes is left out, since a solver would; prices are prices all the same.
     """
     kinds, _, count = jobs.kinds
-    length = float(grid[1])
     rows, places, values, costs, begins = [], [], [], [], []
     first = 0
     for each, points in columns:
         clock.check()
         width, time = kinds[each].tolist()
         used = np.minimum(grid[1:], points[:, None] + time) - np.maximum(grid[:-1], points[:, None])
-        used *= width / (length * jobs.lanes)
+        used *= width / (np.diff(grid) * jobs.lanes)
         column, interval = np.nonzero(used > NEGLIGIBLE)
         mine = first + np.arange(len(points))
         rows += [np.full(len(points), each), len(kinds) + interval]
         places += [mine, first + column]
         values += [np.ones(len(points)), used[column, interval]]
-        costs.append(points / length)
+        costs.append(points / _unit(grid))
         begins.append(points)
         first += len(points)
     num_rows = len(kinds) + len(grid) - 1

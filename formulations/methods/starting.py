@@ -53,7 +53,7 @@ MOST_BYTES = 16 * 10**8
 """Size of the partial schedules of a layer."""
 FIRST_WIDTH, WIDER = 400, 10
 """Partial schedules kept in a layer at first, and how many times as many in the next pass."""
-INTERVALS = (16, 64, 192)
+INTERVALS = (16, 48, 128)
 """Intervals of the prices: more and more, while they take no more than their share of the time."""
 NEIGHBOURS, PIVOTS = 4, 500
 """Partial schedules of the same jobs that each is compared with: next to it by its bound, and the best of all."""

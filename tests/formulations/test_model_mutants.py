@@ -796,7 +796,7 @@ def test_a_wrong_model_does_not_confirm_itself(
     monkeypatch.setattr(module, "FORMULATION", replace(right, build=build))
 
     def contradicted(instance: Instance[Any]) -> bool:
-        found = verify(instance, formulations.solve(instance))
+        found = verify(instance, formulations.solve(instance, method="model"))
         return (found.verdict, found.way) == ("contradicted", "reference")
 
     instances = [ArylPlacement(**TRAINING)] if problem == "aryl.placement" else (one.instance for one in cases(problem))

@@ -71,6 +71,14 @@ def test_the_best_prices_beat_what_is_known_without(seed: int) -> None:
     assert max(bounds[0], mean_busy(instance)) < bounds[1]
 
 
+def test_two_hundred_jobs_have_a_better_bound_than_mean_busy_times() -> None:
+    instance = generate(0, num_jobs=200, capacity=128)
+    jobs, _ = jobs_of(instance)
+    found = best_prices(jobs, 128, Options())
+    assert found is not None
+    assert found[0].bound(jobs) / instance.num_jobs > 1.003 * mean_busy(instance)
+
+
 def test_what_a_job_costs_later_is_never_less() -> None:
     """Least costs only rise with the time from which a job may begin, so the table's earlier entry is a bound."""
     jobs, _ = jobs_of(generate(0, num_jobs=12))

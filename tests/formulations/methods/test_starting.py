@@ -17,6 +17,8 @@ from heuristics.aryl import base_allocation as heuristics
 from instances.aryl.base_allocation import BaseAllocation, generate
 from instances.base import agree
 
+from ...effort import rounds
+
 HEURISTICS = [heuristics.shortest_job_first, heuristics.smallest_job_first, heuristics.fifo]
 
 
@@ -58,7 +60,7 @@ def priced(jobs: Jobs, intervals: int = 16) -> Prices:
     return found[0]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", rounds(40))
 def test_the_optimum_is_that_of_all_orders(seed: int) -> None:
     instance = small(seed)
     if not instance.running_times.any():
