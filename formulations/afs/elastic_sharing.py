@@ -212,7 +212,7 @@ def _one_share_per_slot(
 ) -> None:
     """Return the variables and constraints of "at_completions"."""
     n = instance.num_jobs
-    last = max(i for i, _ in model.SLOTS)
+    last = max((i for i, _ in model.SLOTS), default=0)
     model.holds = pyo.Var(model.SHARES, domain=pyo.Binary)
 
     def one_share(model: pyo.ConcreteModel, j: int, i: int, k: int) -> object:

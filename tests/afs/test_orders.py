@@ -16,7 +16,7 @@ from instances.reference.common import TooLarge
 
 from ..effort import rounds
 from ..second_opinion import optimum
-from .elastic_jobs import ALL, instance_of
+from .elastic_jobs import ALL, instance_of, small
 
 ROOM = 1e-9
 """Part of a value that sums of floats may be off."""
@@ -177,3 +177,17 @@ def test_a_limit_of_no_length_still_leaves_a_plan_and_a_bound():
     solution = formulations.solve(instance, time_limit=1e-3)
     assert (solution.status, solution.method, solution.proof) == ("feasible", ORDERS.name, "argument")
     assert 0 < solution.bound < solution.objective
+
+
+@pytest.mark.slow
+def test_another_solver_agrees_on_jobs_that_arrive():
+    rng = np.random.default_rng(26)
+    for reallocation in ("at_completions", "any_time"):
+        for _ in rounds(3):
+            num_gpus, tables, work = small(rng, concave=True, sizes=[(3, 2), (3, 3)])
+            arrivals = rng.integers(0, 4, 3).astype(float)
+            instance = replace(instance_of(num_gpus, tables, work, reallocation), arrivals=arrivals)
+            other = formulations.solve(instance, solver="scip")
+            solution = formulations.solve(instance)
+            assert (solution.status, other.status) == ("optimal", "optimal"), instance.to_json()
+            assert other.objective == pytest.approx(solution.objective, rel=1e-6), instance.to_json()
