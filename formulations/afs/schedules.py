@@ -79,7 +79,8 @@ def _averages(instance: ElasticSharing, work: FloatArray, length: float) -> tupl
 
     The slot is made longer by what the solver's tolerance took away.
     """
-    length = max(length, float((work / instance.throughputs[:, -1]).max()))
+    some = np.flatnonzero(work)
+    length = max(length, float((work[some] / instance.throughputs[some, -1]).max()))
     while True:
         shares = np.array(
             [
