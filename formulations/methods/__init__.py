@@ -27,7 +27,7 @@ AUTO = "auto"
 """Asks for the best of the methods that apply, and where that gives up for the next."""
 
 MODULES = {
-    "afs.elastic_sharing": "completions",
+    "afs.elastic_sharing": "orders",
     "aryl.base_allocation": "starting",
     "aryl.elastic_allocation": "core",
     "aryl.placement": "patterns",

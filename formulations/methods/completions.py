@@ -23,19 +23,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from formulations.afs.elastic_sharing import WHOLE, time_unit, unfinished
+from formulations.afs.elastic_sharing import WHOLE, time_unit
 from formulations.afs.schedules import in_slots
 from formulations.engine.highs import Result, Status, version
 from formulations.engine.linear import FEASIBILITY_TOLERANCE, LinearProgram, csr
 from formulations.engine.options import Options
 from formulations.engine.solution import Solution, judged
 from formulations.engine.solving import solve_one_model
-from formulations.methods import Choice, Method, one_model
+from formulations.methods import Method
 from instances.afs.elastic_sharing import ElasticSharing, Schedule
 from instances.base import Plan, agree
 from instances.schema import FloatArray, IntArray
 
-__all__ = ["BY_ORDER", "CHOICE", "shares_in_order"]
+__all__ = ["BY_ORDER", "shares_in_order"]
 
 
 def solve(instance: ElasticSharing, options: Options) -> Solution:
@@ -73,7 +73,7 @@ def _in_order_of(plan: Plan, instance: ElasticSharing, options: Options) -> Sche
         return None
     held = np.zeros((len(order), instance.num_jobs), np.int64)
     held[:, order] = shares
-    return in_slots(instance, order, held)
+    return in_slots(instance, order, np.zeros(1), [(0, k) for k in range(len(order))], held)
 
 
 def _judged(instance: ElasticSharing, schedule: Plan | None, result: Result, began: float) -> Solution:
@@ -157,54 +157,6 @@ def _one_each(n: int, vectors: IntArray, slots: IntArray, times: FloatArray) -> 
     return shares
 
 
-def solve_as_one_model(instance: ElasticSharing, options: Options) -> Solution:
-    """Build and solve once, and say where the model is no more than a bound.
-
-    Where jobs arrive over time there is no exact model; the Solution then has status "unknown", no
-    plan, and the bound of ``_bound_with_arrivals``.
-    """
-    if not instance.work.any():
-        # Nothing is to be decided, whenever jobs arrive.
-        idle = Schedule(times=np.zeros(1), shares=np.zeros((0, instance.num_jobs), np.int64))
-        done = Result("optimal", None, 0.0, None, 0.0, "all jobs are done", "argument")
-        return judged(instance, idle, done, began=time.perf_counter(), solver="none", solver_version="")
-    if instance.arrivals.any():
-        return _bound_with_arrivals(instance, options)
-    solution = solve_one_model(instance, options)
-    if solution.plan is not None and instance.reallocation == "any_time" and not instance.concave.all():
-        job = int(np.flatnonzero(~instance.concave)[0])
-        remark = f"job {job}'s curve is not concave, so the model's optimum is a bound that may not be attained"
-        solution = replace(solution, message=f"{solution.message}; {remark}")
-    return solution
-
-
-def _bound_with_arrivals(instance: ElasticSharing, options: Options) -> Solution:
-    """Return a bound when jobs arrive over time.
-
-    No job completes faster than alone; and a schedule for these jobs is one for the same jobs at
-    time 0, when shares may change any time, so that completions are not earlier on average than
-    in the optimum of that.  Jobs without work are worth 0 in either.
-    """
-    at_once = replace(instance, arrivals=np.zeros(instance.num_jobs), reallocation="any_time")
-    found = solve_one_model(at_once, options)
-    if found.status == "infeasible":
-        return found
-    active = unfinished(instance)
-    alone = float((active.work / active.throughputs[:, -1]).sum()) / instance.num_jobs
-    later = float(active.arrivals.sum()) / instance.num_jobs
-    return replace(
-        found,
-        status="unknown",
-        plan=None,
-        objective=None,
-        bound=max(found.bound - later, alone),
-        message="jobs arrive over time, for which there is no exact model; the bound lets them start at once",
-        certificate=None,
-        _program=None,
-        _x=None,
-    )
-
-
 def _has_an_order(instance: ElasticSharing) -> bool:
     """Tell whether jobs that arrive together change shares at completions only, all on concave curves."""
     together = not instance.arrivals.any() and bool(instance.work.any())
@@ -219,4 +171,3 @@ BY_ORDER = Method(
     solve=solve,
     applies=_has_an_order,
 )
-CHOICE = Choice((BY_ORDER, replace(one_model.METHOD, solve=solve_as_one_model)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from itertools import pairwise, permutations, product
+from itertools import combinations_with_replacement, pairwise, permutations, product
 from typing import Any, TypeAlias
 
 from .common import FEW_STEPS, TOLERANCE, Counter, Group, Malformed, Number, Problem, Record, Rules, TooLarge, need
@@ -238,27 +238,45 @@ class ElasticSharing(Problem):
         return Fraction(total) / len(it.work)
 
     def best(self, it: Record) -> Number:
-        """Shares that change at any time, too: the best of all orders in which jobs can complete."""
+        """Shares that change at any time, too: the best of all orders in which jobs can complete, among arrivals."""
         jobs = [job for job, work in enumerate(it.work) if work]
-        if it.reallocation == "at_completions" or any(it.arrivals) or len(jobs) < 2:
+        if it.reallocation == "at_completions" or len(jobs) < 2:
             return self.search(it)
         counter = Counter(FEW_STEPS)
-        return min(self.in_order(it, order, counter) for order in permutations(jobs)) / len(it.work)
+        begins = sorted({it.arrivals[job] for job in jobs})
+        totals = [
+            self.in_order(it, order, counter, complete)
+            for order in permutations(jobs)
+            for complete in combinations_with_replacement(range(len(jobs) + 1), len(begins) - 1)
+            # Who is complete when an interval ends has arrived by then.
+            if all(it.arrivals[job] <= begins[i] for i, count in enumerate(complete) for job in order[:count])
+        ]
+        later = sum((it.arrivals[job] - begins[0] for job in jobs), Fraction(0))
+        return (min(totals) - later) / len(it.work)
 
-    def in_order(self, it: Record, order: Sequence[int], counter: Counter) -> Number:
-        """Return the least sum of completions in which jobs complete in an order.
+    def in_order(self, it: Record, order: Sequence[int], counter: Counter, complete: Sequence[int] = ()) -> Number:
+        """Return the least sum of completions, from the first arrival on, in which jobs complete in an order.
 
-        It is a linear program over the time that is spent in each combination of shares, with a row for each job.
+        It is a linear program over the time that is spent in each combination of shares, with a row for each job, and
+        for each interval between arrivals but the last, by whose end as many jobs are complete as ``complete`` says.
         """
-        waiting: dict[tuple[Fraction, ...], int] = {}
-        for done in range(len(order)):
-            counter.step((it.num_gpus + 1) ** (len(order) - done))
-            for shares in product(range(it.num_gpus + 1), repeat=len(order) - done):
-                held = dict(zip(order[done:], shares, strict=True))
-                speeds = tuple(it.throughputs[job][held.get(job, 0)] for job in order)
-                if sum(shares) <= it.num_gpus and any(speeds):
-                    waiting[speeds] = min(waiting.get(speeds, len(order)), len(order) - done)
-        limits = [([-speeds[at] for speeds in waiting], -it.work[job]) for at, job in enumerate(order)]
+        begins = sorted({it.arrivals[job] for job in order})
+        waiting: dict[tuple[int, tuple[Fraction, ...]], int] = {}
+        for i, (first, last) in enumerate(zip([0, *complete], [*complete, len(order) - 1], strict=True)):
+            for done in range(first, last + 1):
+                there = [job for job in order[done:] if it.arrivals[job] <= begins[i]]
+                # Jobs that are still to come are not complete, either.
+                count = len(order) - done
+                counter.step((it.num_gpus + 1) ** len(there))
+                for shares in product(range(it.num_gpus + 1), repeat=len(there)):
+                    held = dict(zip(there, shares, strict=True))
+                    speeds = tuple(it.throughputs[job][held.get(job, 0)] for job in order)
+                    if sum(shares) <= it.num_gpus and (any(speeds) or i < len(complete)):
+                        waiting[i, speeds] = min(waiting.get((i, speeds), count), count)
+        limits = [([-speeds[at] for _, speeds in waiting], -it.work[job]) for at, job in enumerate(order)]
+        for i, (begin, end) in enumerate(pairwise(begins)):
+            inside = [Fraction(i == one) for one, _ in waiting]
+            limits += [(inside, end - begin), ([-part for part in inside], begin - end)]
         return least(list(waiting.values()), limits, counter)
 
 

@@ -74,15 +74,13 @@ def test_the_best_schedule_of_an_order():
 @pytest.mark.slow
 def test_the_order_and_then_the_shares_are_worth_what_the_one_model_is():
     rng = np.random.default_rng(9)
-    methods = set()
     for draw in rounds(20):
         instance = generate(rng, num_jobs=2 + draw % 3, num_gpus=4, loss=float(rng.choice([0.2, 0.5, 1.0])))
         whole = formulations.solve(formulations.build(instance))
-        solution = formulations.solve(instance)
-        assert solution.status == "optimal"
-        assert solution.objective == pytest.approx(bound(instance, whole.objective), rel=1e-6)
-        methods.add(solution.method)
-    assert BY_ORDER.name in methods
+        for method in (BY_ORDER.name, "auto"):
+            solution = formulations.solve(instance, method=method)
+            assert solution.status == "optimal"
+            assert solution.objective == pytest.approx(bound(instance, whole.objective), rel=1e-6)
 
 
 def test_the_bound_outlives_the_time(monkeypatch):
@@ -95,7 +93,7 @@ def test_the_bound_outlives_the_time(monkeypatch):
         return begun(*arguments)
 
     monkeypatch.setattr(completions, "shares_in_order", late)
-    solution = formulations.solve(instance, time_limit=600)
+    solution = formulations.solve(instance, time_limit=600, method="order")
     assert solution.status in ("unknown", "feasible")
     assert solution.bound == pytest.approx(optimum, rel=1e-6)
 
@@ -221,25 +219,31 @@ def test_linear_jobs_run_shortest_first():
         assert instance.objective(ALL[name](instance)) == pytest.approx(optimum)
 
 
-def test_jobs_that_arrive_over_time_have_a_bound_but_no_exact_model():
-    instance = generate(0, num_jobs=3, arrival_gap=2000.0)
-    with pytest.raises(formulations.ModelError, match=r"job 1 arrives at .* needs all arrivals 0"):
-        formulations.build(instance)
-    solution = formulations.solve(instance)
-    assert (solution.status, solution.plan, solution.objective) == ("unknown", None, None)
-    assert "no exact model" in solution.message
-    alone = (instance.work / instance.throughputs[:, -1]).mean()
-    best = min(instance.objective(scheduler(instance)) for scheduler in ALL.values())
-    assert alone <= solution.bound <= best * (1 + 1e-6)
+@pytest.mark.parametrize("reallocation", ["at_completions", "any_time"])
+def test_the_model_with_arrivals_is_what_the_reference_finds(reallocation):
+    rng = np.random.default_rng(18)
+    sizes = [(2, 3), (3, 1)] if reallocation == "any_time" else [(2, 3), (3, 1), (3, 2)]
+    several = 0
+    for _ in rounds(12):
+        num_gpus, tables, work = small(rng, concave=reallocation == "any_time", sizes=sizes)
+        arrivals = rng.integers(0, 6, len(work)).astype(float)
+        instance = replace(instance_of(num_gpus, tables, work, reallocation), arrivals=arrivals)
+        exact = float(optimum(instance))
+        solution = formulations.solve(instance, method="model")
+        assert solution.status == "optimal"
+        assert solution.objective == pytest.approx(exact, rel=1e-6), instance.to_json()
+        assert formulations.solve(instance).objective == pytest.approx(exact, rel=1e-6)
+        several += len(set(arrivals.tolist())) > 1
+    assert several > 2
 
 
-def test_the_bound_for_arrivals_can_be_the_optimum():
+def test_an_arrival_that_is_awaited():
     # The second job arrives when the first is done; alone, each takes 5 s.
-    apart = two_jobs(arrivals=[0.0, 5.0])
-    assert formulations.solve(apart).bound == pytest.approx(5.0)
+    apart = formulations.solve(two_jobs(arrivals=[0.0, 5.0]))
+    assert (apart.status, apart.objective) == ("optimal", pytest.approx(5.0))
     # It arrives at once but for a moment: one after the other, 5 s and 10 s.
-    together = two_jobs(arrivals=[0.0, 1e-3])
-    assert formulations.solve(together).bound == pytest.approx(7.5 - 0.5e-3)
+    together = formulations.solve(two_jobs(arrivals=[0.0, 1e-3]))
+    assert (together.status, together.objective) == ("optimal", pytest.approx(7.5 - 0.5e-3))
 
 
 def test_users_can_extend_the_model():

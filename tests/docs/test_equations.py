@@ -89,7 +89,8 @@ def rare(problem: str, generated: Instance[Any]) -> Iterator[Instance[Any]]:
     """Instances whose models have the components that generated ones may lack."""
     match problem:
         case "afs.elastic_sharing":
-            yield ElasticSharing(num_gpus=2, work=[1.0, 1.0], throughputs=[[0, 1, 2]] * 2)
+            arrivals = [0.0, 0.0, 1.0, 2.0]
+            yield ElasticSharing(num_gpus=2, work=[1.0] * 4, throughputs=[[0, 1, 2]] * 4, arrivals=arrivals)
         case "afs.network_packing":
             yield NetworkPacking(shares=[8, 3], num_machines=1, gpus_per_machine=8)
         case "afs.two_job":

@@ -80,6 +80,11 @@ MADE: dict[str, list[dict[str, Any]]] = {
             "throughputs": [[0, 2, 3], [0, 2, 3], [0, 2, 4]],
             "reallocation": "any_time",
         },
+        # Jobs that arrive one after the other, of which some complete before others arrive, and some do not.
+        {"num_gpus": 2, "work": [4, 2, 3], "throughputs": [[0, 2, 3], [0, 1, 2], [0, 2, 4]], "arrivals": [0, 1, 2]},
+        {"num_gpus": 2, "work": [1, 4, 2], "throughputs": [[0, 2, 3], [0, 1, 2], [0, 2, 4]], "arrivals": [0, 2, 3]},
+        # There is time to spare before the second job arrives, and too little before the last one does.
+        {"num_gpus": 1, "work": [1, 1, 1, 1], "throughputs": [[0, 1]] * 4, "arrivals": [0, 2, 2, 3.5]},
     ],
     "afs.network_packing": [
         # More is wanted than there is.
@@ -307,6 +312,10 @@ IMPLIED: dict[str, dict[str, str]] = {
         "runs_to_end": "a job that pretends to complete later pays for it, and wins nothing with as few jobs as here",
         "released": "GPUs of a job that is done help nobody",
         "shorter_first": "symmetry: jobs of the same curve can change places",
+        "not_over": "a slot that says that fewer jobs are complete than are costs more",
+        "one_by_one": "a slot of more complete jobs costs less, so there is none of fewer after it",
+        "stays_over": "completed_by has the work done by the last slot of a position, and what is not over costs more",
+        "arrived": "jobs have work, which they cannot do before they arrive",
     },
     "aryl.base_allocation": {
         "one_way": "order: of two jobs that take time, each cannot begin when the other has ended"

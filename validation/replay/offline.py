@@ -27,20 +27,11 @@ Deadlines met
 
 Of more jobs than these programs hold in their time there are bounds by argument.  With prices of the resources that
 make all of them together worth 1, a job is worth the least that its work can cost, p_j, and all jobs together do no
-more than a machine that does 1 a second.  Preemptive shortest-remaining-time-first on it, the best that there is,
-bounds the sum of the ends.  So do the mean times at which jobs are worked on, plus half of what each takes alone [1]_,
-and each job alone.
-
-References
-----------
-.. [1] W. L. Eastman, S. Even, I. M. Isaacs, "Bounds for the optimal scheduling of n jobs on m processors", Management
-   Science 11(2), 1964; with releases A. S. Schulz, M. Skutella, "Scheduling unrelated machines by randomized rounding",
-   SIAM Journal on Discrete Mathematics 15(4), 2002.
+more than a machine that does 1 a second, whose bounds are those of :mod:`formulations.afs.one_machine`.
 """
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -49,6 +40,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from formulations.afs.one_machine import sum_of_ends
 from formulations.engine.highs import Result, Session
 from formulations.engine.linear import LinearProgram, csr
 from instances.base import TOLERANCE, Sense
@@ -237,11 +229,8 @@ class _Trace:
 
     def flow(self, time_limit: float) -> Bound:
         """Return the bound on the sum of the times from release to end, s."""
-        alone = float(self.alone.sum())
-        releases = float(self.releases.sum())
-        machine = _shortest_remaining_first(self.releases, self.worth) - releases
-        halves = _mean_busy_times(self.releases, self.worth) + alone / 2 - releases
-        argued = Bound(max(alone, machine, halves), False, "argument")
+        ends = sum_of_ends(self.releases, self.worth, self.alone)
+        argued = Bound(ends - float(self.releases.sum()), False, "argument")
         return _better(argued, self._least_flow(time_limit), self.unit)
 
     def _least_flow(self, time_limit: float) -> Result | None:
@@ -378,49 +367,6 @@ def _better(argued: Bound, result: Result | None, unit: float) -> Bound:
     if result.status == "optimal" and value >= argued.value * (1 - 1e-6):
         return Bound(value, True, result.proof)
     return Bound(value, False, result.proof) if value > argued.value else argued
-
-
-def _shortest_remaining_first(releases: FloatArray, sizes: FloatArray) -> float:
-    """Return the sum of the ends on one machine, the least of all schedules on it, s."""
-    waiting: list[float] = []
-    total, now = 0.0, -math.inf
-    arrivals = [*releases.tolist(), math.inf]
-    for number, size in enumerate(sizes.tolist()):
-        now = arrivals[number]
-        heapq.heappush(waiting, size)
-        room = arrivals[number + 1] - now
-        while waiting and waiting[0] <= room:
-            size = heapq.heappop(waiting)
-            room -= size
-            now += size
-            total += now
-        if waiting:
-            heapq.heapreplace(waiting, waiting[0] - room)
-    return total
-
-
-def _mean_busy_times(releases: FloatArray, sizes: FloatArray) -> float:
-    """Return the least sum of the mean times at which one machine works on each job, s: the smallest job first."""
-    waiting: list[tuple[float, int]] = []
-    left = sizes.tolist()
-    total = 0.0
-    arrivals = [*releases.tolist(), math.inf]
-    for number, size in enumerate(sizes.tolist()):
-        now = arrivals[number]
-        if size == 0:
-            total += now
-        else:
-            heapq.heappush(waiting, (size, number))
-        while waiting and now < arrivals[number + 1]:
-            whole, job = waiting[0]
-            passed = min(left[job], arrivals[number + 1] - now)
-            total += passed / whole * (now + passed / 2)
-            now += passed
-            left[job] -= passed
-            if left[job] > 0:
-                break
-            heapq.heappop(waiting)
-    return total
 
 
 # --- deadlines -----------------------------------------------------------------------------------
