@@ -32,6 +32,7 @@ MODULES = {
     "aryl.elastic_allocation": "core",
     "aryl.reclaim": "branching",
     "elasticflow.allocation": "rounding",
+    "elasticflow.best_effort": "ends",
     "elasticflow.minimum_satisfactory_share": "flow",
     "synergy.placement": "walking",
     "synergy.tuning": "neighbourhoods",
