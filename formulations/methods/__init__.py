@@ -33,6 +33,7 @@ MODULES = {
     "aryl.placement": "patterns",
     "aryl.reclaim": "branching",
     "elasticflow.allocation": "rounding",
+    "elasticflow.best_effort": "ends",
     "elasticflow.minimum_satisfactory_share": "flow",
     "synergy.placement": "walking",
     "synergy.tuning": "neighbourhoods",

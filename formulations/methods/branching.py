@@ -8,9 +8,11 @@ raise the bound by more than cuts do, which see few servers at a time.
 
 The bound of a part is that of its relaxation, proven by prices: they divide each job among its servers, and the demand
 cannot cost less than the servers that are cheapest by that.  Preempted jobs are counted, so the bound is rounded up.
-Plans come from swaps of one server for another, where what was swapped stays for some steps (Glover's tabu search),
-from the best plan and from some that grow about one server each: good plans are few clusters of servers, and swaps do
-not lead from one cluster to another.
+The relaxation of a part is solved from the basis of the part that it was divided from, a few steps of simplex away.
+
+Plans come from servers that are added one by one, the cheapest first, and from swaps of one server for another, where
+what was swapped stays for some steps (Glover's tabu search): from the best plan, and from some that grow about one
+server each, since good plans are few clusters of servers and swaps do not lead from one cluster to another.
 
 References
 ----------
@@ -22,12 +24,12 @@ from __future__ import annotations
 import heapq
 import math
 import time
-from dataclasses import replace
 
+import highspy
 import numpy as np
 
 from formulations.engine import clock
-from formulations.engine.highs import Result, Status, version
+from formulations.engine.highs import Result, Status, hand_over, version
 from formulations.engine.linear import LinearProgram, csr
 from formulations.engine.options import Options
 from formulations.engine.solution import Solution, judged
@@ -35,7 +37,9 @@ from formulations.methods import Choice, Method, one_model
 from instances.aryl.reclaim import Reclaim, ReclaimPlan
 from instances.schema import BoolArray, FloatArray, IntArray
 
-__all__ = ["CHOICE", "PARTS", "relaxation", "search"]
+__all__ = ["CHOICE", "PARTS", "Relaxation", "relaxation", "search"]
+
+Basis = highspy.HighsBasis
 
 WHOLE = 1e-6
 """Amount by which a bound may exceed a whole number and be rounded to it; it is a sum of floats."""
@@ -63,49 +67,47 @@ def search(instance: Reclaim, options: Options) -> Solution:
     assert isinstance(options.start, ReclaimPlan)
     best = np.isin(np.arange(instance.num_servers), options.start.servers)
     value = _preempted(instance, best)
-    program, session, rng = relaxation(instance), options.session(), np.random.default_rng(options.seed)
-    pairs = np.argwhere(instance.hosts).T
-    solved, seconds, next_swaps = 0, 0.0, FIRST_SWAPS
-    # Parts as (bound, number, server to fix next, servers that are returned, servers that may be).
-    parts: list[tuple[float, int, int, BoolArray, BoolArray]] = []
+    rng = np.random.default_rng(options.seed)
+    for width in (np.ones(instance.num_jobs), np.maximum(instance.hosts.sum(axis=1), 1)):
+        best, value = _better(instance, best, value, _grown(instance, 1 / width))
+    best, value = _better(instance, best, value, _swapped(instance, best, rng))
+    relaxed = Relaxation(instance)
     nothing = np.zeros(instance.num_servers, bool)
-    new = [(0.0, nothing, ~nothing)]
+    least, next_swaps = relaxed.bound(relaxed.divided, nothing, ~nothing), FIRST_SWAPS
+    # Parts as (bound, number, server to fix next, servers that are returned, servers that may be, basis).
+    parts: list[tuple[float, int, int, BoolArray, BoolArray, Basis | None]] = []
+    new: list[tuple[float, BoolArray, BoolArray, Basis | None]] = [(_whole(least), nothing, ~nothing, None)]
     while True:
-        for bound, returned, allowed in new:
+        for bound, returned, allowed, basis in new:
             if instance.demand in (returned.sum(), allowed.sum()):
                 # There is one plan.
                 only = returned if returned.sum() == instance.demand else allowed
                 best, value = _better(instance, best, value, only)
-            elif returned.sum() < instance.demand < allowed.sum():
-                relaxed = session.run(
-                    _within(program, returned, allowed), interior_rows=program.num_rows, presolve=False
-                )
-                solved, seconds = solved + 1, seconds + relaxed.seconds
-                share = (returned + allowed.astype(float)) / 2
-                if relaxed.x is not None:
-                    share = relaxed.x[: instance.num_servers]
-                    best, value = _better(instance, best, value, _largest(share, instance.demand))
-                if math.isfinite(relaxed.bound):
-                    bound = max(bound, float(math.ceil(relaxed.bound - WHOLE)))
-                server = _costly(pairs, returned, allowed, share)
-                heapq.heappush(parts, (bound, solved, server, returned, allowed))
-        if solved >= next_swaps and parts and parts[0][0] < value:
+            elif returned.sum() < instance.demand < allowed.sum() and bound < value:
+                least, share, basis = relaxed.solve(returned, allowed, basis)
+                best, value = _better(instance, best, value, _largest(share, instance.demand))
+                bound = max(bound, _whole(least))
+                if bound < value:
+                    server = _costly(relaxed.pairs, returned, allowed, share)
+                    heapq.heappush(parts, (bound, relaxed.solved, server, returned, allowed, basis))
+        if relaxed.solved >= next_swaps and parts and parts[0][0] < value:
             best, value = _better(instance, best, value, _swapped(instance, best, rng))
             for _ in range(GROWN):
-                best, value = _better(instance, best, value, _swapped(instance, _grown(instance, rng), rng))
+                grown = _grown(instance, np.ones(instance.num_jobs), rng)
+                best, value = _better(instance, best, value, _swapped(instance, grown, rng))
             next_swaps *= 4
         bound = min(parts[0][0], value) if parts else value
         if value - bound <= options.mip_gap * value or clock.left() <= 0:
             break
-        bound, _, server, returned, allowed = heapq.heappop(parts)
+        bound, _, server, returned, allowed, basis = heapq.heappop(parts)
         fixed = np.arange(instance.num_servers) == server
-        new = [(bound, returned | fixed, allowed), (bound, returned, allowed & ~fixed)]
+        new = [(bound, returned | fixed, allowed, basis), (bound, returned, allowed & ~fixed, basis)]
     status: Status = "optimal" if bound == value else "feasible"
     why = "time limit, " if clock.left() <= 0 and bound < value else ""
     return judged(
         instance,
         ReclaimPlan(servers=np.flatnonzero(best)),
-        Result(status, None, bound, None, seconds, f"{why}{solved:,} parts", "prices"),
+        Result(status, None, bound, None, relaxed.seconds, f"{why}{relaxed.solved:,} parts", "prices"),
         began=began,
         solver="highs",
         solver_version=version(),
@@ -113,15 +115,88 @@ def search(instance: Reclaim, options: Options) -> Solution:
     )
 
 
+class Relaxation:
+    """The relaxation of a part of the plans, from the basis of the part that it was divided from.
+
+    Nothing that the solver returns is believed: its prices divide each job among its servers, and the bound is what the
+    demand costs by them, summed here.  Any prices prove one.
+
+    Attributes
+    ----------
+    pairs : (2, p) int
+        Jobs and their servers.
+    solved, seconds : int, float
+        Programs solved, and the time in the solver, s.
+    """
+
+    def __init__(self, instance: Reclaim) -> None:
+        self._demand = instance.demand
+        self.pairs = np.argwhere(instance.hosts).T
+        self._alone, self._hosts, self._count = _wide_and_alone(instance)
+        self._jobs, self._servers = np.nonzero(self._hosts)
+        self.solved, self.seconds = 0, 0.0
+        self._highs = highspy.Highs()
+        settings = {"output_flag": False, "presolve": "off", "solver": "simplex"}
+        # Steepest edges would have to be found anew for each basis.
+        for name, setting in {**settings, "simplex_dual_edge_weight_strategy": 1}.items():
+            self._highs.setOptionValue(name, setting)
+        hand_over(self._highs, relaxation(instance))
+
+    @property
+    def divided(self) -> FloatArray:
+        """(p,) float: prices that divide each job on several servers among them alike."""
+        prices: FloatArray = (self._count / self._hosts.sum(axis=1))[self._jobs]
+        return prices
+
+    def bound(self, prices: FloatArray, returned: BoolArray, allowed: BoolArray) -> float:
+        """Return what the demand costs at the least in a part, by prices of jobs on several servers on each of them."""
+        prices = np.maximum(prices, 0.0)
+        paid = np.bincount(self._jobs, weights=prices, minlength=len(self._count))
+        prices = prices * np.divide(self._count, paid, out=np.ones(len(paid)), where=paid > self._count)[self._jobs]
+        cost = self._alone + np.bincount(self._servers, weights=prices, minlength=len(returned))
+        cheapest = np.sort(cost[allowed & ~returned])[: self._demand - int(returned.sum())]
+        return float(cost[returned].sum() + cheapest.sum())
+
+    def solve(
+        self, returned: BoolArray, allowed: BoolArray, basis: Basis | None
+    ) -> tuple[float, FloatArray, Basis | None]:
+        """Return the bound of a part, how much of each server its relaxation returns, and its basis."""
+        servers = np.arange(len(returned), dtype=np.int32)
+        self._highs.changeColsBounds(len(servers), servers, returned.astype(float), allowed.astype(float))
+        if basis is not None:
+            self._highs.setBasis(basis)
+        self._highs.setOptionValue("time_limit", max(0.0, min(clock.left(), highspy.kHighsInf)))
+        began = time.perf_counter()
+        self._highs.run()
+        self.solved, self.seconds = self.solved + 1, self.seconds + time.perf_counter() - began
+        found = self._highs.getSolution()
+        share = np.array(found.col_value[: len(returned)] if found.value_valid else (returned + allowed) / 2)
+        prices = np.array(found.row_dual[: len(self._jobs)]) if found.dual_valid else self.divided
+        share = np.clip(np.nan_to_num(share), returned, allowed)
+        basis = self._highs.getBasis()
+        return self.bound(np.nan_to_num(prices), returned, allowed), share, basis if basis.valid else None
+
+
+def _whole(bound: float) -> float:
+    """Return the next whole number, for jobs are counted."""
+    return float(math.ceil(bound - WHOLE))
+
+
+def _wide_and_alone(instance: Reclaim) -> tuple[IntArray, BoolArray, IntArray]:
+    """Return each server's jobs on no other; of those on several, (k, s) the servers, and (k,) how many have them."""
+    width = instance.hosts.sum(axis=1)
+    hosts, count = np.unique(instance.hosts[width > 1], axis=0, return_counts=True)
+    return instance.hosts[width == 1].sum(axis=0), hosts, count
+
+
 def relaxation(instance: Reclaim) -> LinearProgram:
     """Return the model's relaxation: a column for each server, then one for all jobs on the same servers, if several.
 
     A job on one server is part of what the server costs.
     """
-    width = instance.hosts.sum(axis=1)
-    hosts, count = np.unique(instance.hosts[width > 1], axis=0, return_counts=True)
+    alone, hosts, count = _wide_and_alone(instance)
     jobs, servers = np.nonzero(hosts)
-    cost = np.concatenate([instance.hosts[width == 1].sum(axis=0), count]).astype(float)
+    cost = np.concatenate([alone, count]).astype(float)
     rows = np.arange(len(jobs))
     demand = np.full(instance.num_servers, len(jobs))
     return LinearProgram(
@@ -135,13 +210,6 @@ def relaxation(instance: Reclaim) -> LinearProgram:
         ),
         np.append(np.zeros(len(jobs)), instance.demand), np.append(np.full(len(jobs), np.inf), instance.demand),
     )  # fmt: skip
-
-
-def _within(program: LinearProgram, returned: BoolArray, allowed: BoolArray) -> LinearProgram:
-    """Return the program of a part."""
-    lower, upper = program.col_lower.copy(), program.col_upper.copy()
-    lower[: len(returned)], upper[: len(allowed)] = returned, allowed
-    return replace(program, col_lower=lower, col_upper=upper)
 
 
 def _costly(pairs: IntArray, returned: BoolArray, allowed: BoolArray, share: FloatArray) -> int:
@@ -182,18 +250,23 @@ def _better(instance: Reclaim, best: BoolArray, value: float, other: BoolArray) 
     return (other, preempted) if preempted < value else (best, value)
 
 
-def _grown(instance: Reclaim, rng: np.random.Generator) -> BoolArray:
-    """Choose as many servers as are demanded: one at random, then always one that brings the fewest jobs more."""
+def _grown(instance: Reclaim, weight: FloatArray, rng: np.random.Generator | None = None) -> BoolArray:
+    """Choose as many servers as are demanded, one by one: always one whose jobs more weigh least together.
+
+    With ``rng`` the first is drawn, and of several that weigh the same one is; else the lowest is the first.
+    """
     returned = np.zeros(instance.num_servers, bool)
-    brings = instance.hosts.sum(axis=0)
+    brings = weight @ instance.hosts
     untouched = np.ones(instance.num_jobs, bool)
-    server = int(rng.integers(instance.num_servers))
+    drawn = None if rng is None else int(rng.integers(instance.num_servers))
     for _ in range(instance.demand):
+        noise = 0.0 if rng is None else rng.random(instance.num_servers)
+        cheapest = int(np.where(returned, np.inf, np.round(brings, 9) + noise).argmin())
+        server, drawn = cheapest if drawn is None else drawn, None
         returned[server] = True
-        new = untouched & instance.hosts[:, server]
-        untouched &= ~new
-        brings -= instance.hosts[new].sum(axis=0)
-        server = int(np.where(returned, np.inf, brings + rng.random(instance.num_servers)).argmin())
+        new = np.flatnonzero(untouched & instance.hosts[:, server])
+        untouched[new] = False
+        brings -= weight[new] @ instance.hosts[new]
     return returned
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import formulations
 from formulations.engine.highs import Session
-from formulations.methods.branching import relaxation
+from formulations.methods.branching import Relaxation, relaxation
 from heuristics.aryl import reclaim as heuristics
 from instances import InstanceError, PlanError
 from instances.aryl.reclaim import Reclaim, ReclaimPlan, figure_5, generate, six_servers, wide_job
@@ -96,6 +96,39 @@ def test_the_relaxation_of_parts_is_that_of_the_model(seed):
         variable.domain = pyo.UnitInterval
     value = Session().run(relaxation(instance)).bound
     assert formulations.solve(model, solver="scip").objective == pytest.approx(value, rel=1e-6)
+
+
+@pytest.mark.parametrize("first", rounds(30)[::30])
+def test_any_prices_prove_a_bound_of_a_part(first):
+    """Prices of any sign and size, in parts with servers fixed either way, against all plans of the part."""
+    seen = 0
+    for seed in range(first, first + 30):
+        instance, rng = small(seed), np.random.default_rng(seed)
+        returned = rng.random(instance.num_servers) < 0.2
+        allowed = returned | (rng.random(instance.num_servers) < 0.8)
+        values = [
+            instance.objective(ReclaimPlan(servers=servers))
+            for servers in combinations(np.flatnonzero(allowed).tolist(), instance.demand)
+            if set(np.flatnonzero(returned).tolist()) <= set(servers)
+        ]
+        if values:
+            seen += 1
+            relaxed = Relaxation(instance)
+            for prices in (relaxed.divided, rng.normal(size=len(relaxed.divided)) * rng.choice([0.1, 1.0, 10.0])):
+                assert relaxed.bound(prices, returned, allowed) <= min(values) + 1e-9
+            bound, share, basis = relaxed.solve(returned, allowed, None)
+            assert bound <= min(values) + 1e-9
+            assert relaxed.solve(returned, allowed, basis)[0] == pytest.approx(bound)
+            assert share.sum() == pytest.approx(instance.demand)
+    assert seen > 10
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_plan_is_behind_the_greedy_methods(seed):
+    """Nor where the search is stopped before it has bounded anything."""
+    instance = generate(seed, num_servers=60, demand=18, locality=seed / 5)
+    solution = formulations.solve(instance, mip_gap=10.0)
+    assert solution.objective <= min(instance.objective(heuristic(instance)) for heuristic in ORDERED)
 
 
 def test_a_bound_within_the_time():

@@ -142,8 +142,8 @@ def test_the_page_has_the_table_of_all_methods() -> None:
 
 
 def test_a_method_that_there_is_not_or_that_does_not_apply_is_one_clear_error() -> None:
-    instance = CATALOGUE["aryl.placement"].generate(0)
-    with pytest.raises(ValueError, match=r"got 'simplex', aryl\.placement has 'auto' and 'one model' \(model\)"):
+    instance = CATALOGUE["afs.gpu_placement"].generate(0)
+    with pytest.raises(ValueError, match=r"got 'simplex', afs\.gpu_placement has 'auto' and 'one model' \(model\)"):
         formulations.solve(instance, method="simplex")
     with pytest.raises(ValueError, match="a model is solved as it is"):
         formulations.solve(formulations.build(instance), method="model")
@@ -157,10 +157,10 @@ def nothing(instance: Any, options: Options) -> Solution:
 @pytest.fixture
 def giving_up(monkeypatch: pytest.MonkeyPatch) -> Instance[Any]:
     """An instance of a problem whose own way gives up, as one from outside the library has it."""
-    module = formulation("aryl.placement")
+    module = formulation("afs.gpu_placement")
     own = Formulation(build=module.build, read=module.read, write=module.write, solve=nothing)
-    monkeypatch.setattr("formulations.aryl.placement.FORMULATION", own)
-    return CATALOGUE["aryl.placement"].generate(0)
+    monkeypatch.setattr("formulations.afs.gpu_placement.FORMULATION", own)
+    return CATALOGUE["afs.gpu_placement"].generate(0)
 
 
 def test_a_formulations_own_way_is_a_method_and_where_it_gives_up_the_next_is_tried(giving_up: Instance[Any]) -> None:
@@ -169,7 +169,7 @@ def test_a_formulations_own_way_is_a_method_and_where_it_gives_up_the_next_is_tr
     asked = formulations.solve(giving_up, method="own")
     assert (asked.status, asked.method) == ("unknown", "the formulation's own")
     assert asked.message == "there is nothing to be seen"
-    with pytest.raises(ValueError, match=r"own\" needs HiGHS; this aryl\.placement can be solved by 'one model'"):
+    with pytest.raises(ValueError, match=r"own\" needs HiGHS; this afs\.gpu_placement can be solved by 'one model'"):
         formulations.solve(giving_up, method="own", solver="scip")
 
 
