@@ -1,7 +1,8 @@
 """Placements with few fragmented jobs, by walks of swaps: plans for :mod:`formulations.synergy.placement`.
 
 On full servers the relaxation is close to the optimum, and what a search of the model lacks is a plan.  Where it does
-not end soon, plans come from walks, and it begins once more from the best.  Which jobs are
+not end soon, plans come from walks, and it begins once more from the best.  On many servers walks come first: they cut
+the jobs that no server holds, then ever more others, and a plan that cuts no others is optimal.  Which jobs are
 cut is chosen first, at random after the first try, the larger the likelier.  The cut jobs are taken to pieces of about
 a GPU, so that pieces and whole jobs can be swapped with each other, and are placed with overload, which a walk of moves
 and swaps lowers (:mod:`formulations.methods.swapping`).
@@ -27,7 +28,7 @@ from formulations.engine.solution import Solution, judged
 from formulations.engine.solving import solve_one_model
 from formulations.methods import Choice, Method, one_model
 from formulations.methods.swapping import ROUNDING, placed, walk
-from formulations.synergy.placement import NEGLIGIBLE, oversized
+from formulations.synergy.placement import NEGLIGIBLE, larger_than_a_server, oversized
 from instances.base import agree
 from instances.schema import BoolArray, FloatArray, IntArray
 from instances.synergy.placement import RESOURCES, SynergyPlacement, SynergyPlacementPlan
@@ -36,6 +37,8 @@ __all__ = ["CHOICE", "WALKS", "improved"]
 
 FIRST_SECONDS = 2.0
 """For the first search of the model, or a quarter of the limit if that is less."""
+MANY = 1000
+"""Jobs times servers from which on a walk comes before the first search."""
 TRIES = 6
 """Walks for one number of cut jobs, each with other jobs cut, after which there are said to be no plans."""
 CLOSE = 0.3
@@ -48,6 +51,16 @@ def solve(instance: SynergyPlacement, options: Options) -> Solution:
     Walks end when a plan meets the bound.
     """
     began = time.perf_counter()
+    if instance.num_jobs * instance.num_servers >= MANY:
+        with clock.within(clock.left() / 2):
+            plan = _first(instance, options)
+        least = larger_than_a_server(instance)
+        if plan is not None and agree(instance.objective(plan), least):
+            why = "a walk fragments no job that one server holds"
+            return _judged(
+                instance, plan, Result("optimal", None, least, None, 0.0, why, "argument"), began, "none", ""
+            )
+        options = replace(options, start=plan)
     with clock.within(min(FIRST_SECONDS, clock.left() / 4)):
         first = solve_one_model(instance, options)
     if first.status in ("optimal", "infeasible") or first.gap <= options.mip_gap or clock.left() <= 0:
@@ -57,15 +70,8 @@ def solve(instance: SynergyPlacement, options: Options) -> Solution:
         plan = improved(instance, known, oversized(instance), first.bound, options.seed)
     if plan is not None and agree(instance.objective(plan), first.bound):
         why = "a plan of a walk meets the bound"
-        return judged(
-            instance,
-            plan,
-            Result("optimal", None, first.bound, None, first.solve_seconds, why, first.proof),
-            began=began,
-            solver=first.solver,
-            solver_version=first.solver_version,
-            method=WALKS.name,
-        )
+        result = Result("optimal", None, first.bound, None, first.solve_seconds, why, first.proof)
+        return _judged(instance, plan, result, began, first.solver, first.solver_version)
     last = solve_one_model(instance, replace(options, start=plan))
     better = max(first, last, key=lambda search: search.bound)
     seconds = first.solve_seconds + last.solve_seconds
@@ -79,6 +85,35 @@ def solve(instance: SynergyPlacement, options: Options) -> Solution:
         build_seconds=time.perf_counter() - began - seconds,
         solve_seconds=seconds,
     )
+
+
+def _judged(
+    instance: SynergyPlacement, plan: SynergyPlacementPlan, result: Result, began: float, solver: str, version: str
+) -> Solution:
+    return judged(instance, plan, result, began=began, solver=solver, solver_version=version, method=WALKS.name)
+
+
+def _first(instance: SynergyPlacement, options: Options) -> SynergyPlacementPlan | None:
+    """Return the better of a start and of the first plan of walks that cut ever more jobs that one server holds."""
+    start = options.start
+    known = start if isinstance(start, SynergyPlacementPlan) and not instance.violations(start) else None
+    rng = np.random.default_rng(options.seed)
+    large, others = _by_size(instance, oversized(instance))
+    most = len(others) if known is None else int(instance.objective(known)) - len(large)
+    more = 0
+    while more < most and clock.left() > 0:
+        found = _walked(instance, np.sort(np.append(large, others[:more])), rng)
+        if found is not None and not instance.violations(found):
+            return found if known is None else min(found, known, key=instance.objective)
+        more = 2 * more + 1
+    return known
+
+
+def _by_size(instance: SynergyPlacement, oversized: BoolArray) -> tuple[IntArray, IntArray]:
+    """Jobs that no server holds, and the others, the largest first."""
+    size = _fractions(instance, instance.demands).max(axis=1)
+    others = np.flatnonzero(~oversized)
+    return np.flatnonzero(oversized), others[np.argsort(-size[others], kind="stable")]
 
 
 def improved(
@@ -106,8 +141,7 @@ def improved(
     """
     rng = np.random.default_rng(seed)
     size = _fractions(instance, instance.demands).max(axis=1)
-    others = np.flatnonzero(~oversized)
-    others = others[np.argsort(-size[others], kind="stable")]
+    _, others = _by_size(instance, oversized)
     chance = (size[others] + ROUNDING) / (size[others] + ROUNDING).sum() if len(others) else size[others]
     value = float(instance.num_jobs) if plan is None else instance.objective(plan)
     failed = 0
