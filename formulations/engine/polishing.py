@@ -25,10 +25,10 @@ from formulations.engine.covers import WIDER, without_refused
 from formulations.engine.highs import Result
 from formulations.engine.linear import POINT_TOLERANCE, LinearProgram
 from formulations.engine.options import Options
-from instances.base import Instance, Plan
+from instances.base import TOLERANCE, Instance, Plan
 from instances.schema import FloatArray
 
-__all__ = ["PRECISE", "accepted", "tightened", "widened"]
+__all__ = ["PRECISE", "accepted", "sharpened", "tightened", "widened"]
 
 P = TypeVar("P", bound=Plan)
 
@@ -124,6 +124,36 @@ def accepted(
     return first, replace(result, seconds=seconds)
 
 
+def sharpened(program: LinearProgram, result: Result, options: Options) -> Result:
+    """Return the result at a point within the judge's tolerance, if whole numbers allow it, where it was a solver's.
+
+    Parameters
+    ----------
+    program : LinearProgram
+    result : Result
+        Of ``program``, in its terms.
+    options : Options
+        Of the solve with the whole numbers as they are, which is by HiGHS.
+    """
+    if result.x is None or not program.is_mip or program.infeasibility(result.x) <= TOLERANCE:
+        return result
+    other = options.session(PRECISE).run(_with_whole_numbers_of(result.x, program))
+    if other.x is None or program.infeasibility(other.x) >= program.infeasibility(result.x):
+        return replace(result, seconds=result.seconds + other.seconds)
+    return replace(result, x=other.x, seconds=result.seconds + other.seconds)
+
+
+def _with_whole_numbers_of(x: FloatArray, program: LinearProgram) -> LinearProgram:
+    """Return the linear program that is left when whole numbers are as at a point."""
+    whole = program.integer
+    return replace(
+        program,
+        integer=np.zeros_like(whole),
+        col_lower=np.where(whole, x, program.col_lower),
+        col_upper=np.where(whole, x, program.col_upper),
+    )
+
+
 def _cut(program: LinearProgram, first: Result, refused: Callable[[FloatArray], bool], options: Options) -> Result:
     """Return the result without the points that are refused for their whole numbers, as far as they are."""
     result, own, grown = first, slice(program.num_cols), program
@@ -153,12 +183,7 @@ def _closer(program: LinearProgram, x: FloatArray, options: Options) -> Iterator
     """Results whose points are closer to the rows, the cheap ones first."""
     whole = program.integer
     if not whole.all():
-        fixed = replace(
-            program,
-            integer=np.zeros_like(whole),
-            col_lower=np.where(whole, x, program.col_lower),
-            col_upper=np.where(whole, x, program.col_upper),
-        )
+        fixed = _with_whole_numbers_of(x, program)
         for by in (0.0, WIDER, TIGHTER):
             yield options.session(PRECISE).run(tightened(fixed, by))
     if whole.any() and options.solver == "highs":

@@ -25,7 +25,7 @@ from formulations.engine.linear import (
     translate,
 )
 from formulations.engine.options import Options
-from formulations.engine.polishing import accepted
+from formulations.engine.polishing import accepted, sharpened
 from formulations.engine.protocol import formulation
 from formulations.engine.scaling import scaled
 from formulations.engine.solution import ONE_MODEL, Solution, judged, write_point
@@ -455,6 +455,8 @@ def _solve_model(model: pyo.ConcreteModel, options: Options, session: Session | 
     except clock.TimeIsUp:
         return _untranslated(model, options, began)
     result, name, version = run(model, program, options, session)
+    if options.solver == "highs":
+        result = sharpened(program, result, options)
     objective = None if result.x is None else program.objective(result.x)
     size = scaled(program)[1].size
     proven = result.status != "optimal" or objective is None or agree(objective, result.bound, size=size)

@@ -18,12 +18,12 @@ from formulations.engine.highs import Result
 from formulations.engine.options import Options
 from formulations.engine.solution import Solution, judged
 from formulations.engine.solving import solve_one_model
-from formulations.methods import Choice, Method, one_model
+from formulations.methods import Method
 from instances.base import agree
 from instances.schema import IntArray
 from instances.synergy.tuning import Tuning, TuningPlan
 
-__all__ = ["CHOICE", "FEW", "NEIGHBOURHOODS"]
+__all__ = ["FEW", "NEIGHBOURHOODS"]
 
 FEW = 4
 """Servers that are solved anew together, everything else as it is."""
@@ -114,15 +114,6 @@ NEIGHBOURHOODS = Method(
     name="one model, and a few servers at a time",
     short="servers",
     proves="the searches of the one model",
-    where="every instance; it comes first on many servers",
+    where="every instance; where a packing leaves a gap it comes next on many servers",
     solve=solve,
 )
-
-
-def _best_first(instance: Tuning) -> tuple[Method, Method]:
-    """Return the one model where a few servers are all of them, or nearly."""
-    many = instance.num_servers >= 2 * FEW
-    return (NEIGHBOURHOODS, one_model.METHOD) if many else (one_model.METHOD, NEIGHBOURHOODS)
-
-
-CHOICE = Choice((NEIGHBOURHOODS, one_model.METHOD), best_first=_best_first)

@@ -1,19 +1,15 @@
 """Placements with few fragmented jobs, by walks of swaps: plans for :mod:`formulations.synergy.placement`.
 
 On full servers the relaxation is close to the optimum, and what a search of the model lacks is a plan.  Where it does
-not end soon, plans come from walks, and it begins once more from the best.  Which jobs are
+not end soon, plans come from walks, and it begins once more from the best.  On many servers walks come first: they cut
+the jobs that no server holds, then ever more others, and a plan that cuts no others is optimal.  Which jobs are
 cut is chosen first, at random after the first try, the larger the likelier.  The cut jobs are taken to pieces of about
-a GPU, so that pieces and whole jobs can be swapped with each other, and are placed with overload.  Then one overloaded
-server after another, drawn at random, gives away or swaps what lowers the overload most, or raises it least; what was
-moved stays for some steps (Glover's tabu search), so that the walk leaves servers that nothing improves.
+a GPU, so that pieces and whole jobs can be swapped with each other, and are placed with overload, which a walk of moves
+and swaps lowers (:mod:`formulations.methods.swapping`).
 
 Pieces of one size are only what the walk is led by.  Wherever it comes to less overload than before, a linear program
 shares the cut jobs out anew among what the whole jobs leave free, in any proportions; without overload that is a plan.
 So one job less is cut at a time, until several tries find no plan.
-
-References
-----------
-Glover, "Tabu search, part I" (1989).
 """
 
 from __future__ import annotations
@@ -31,7 +27,8 @@ from formulations.engine.polishing import PRECISE
 from formulations.engine.solution import Solution, judged
 from formulations.engine.solving import solve_one_model
 from formulations.methods import Choice, Method, one_model
-from formulations.synergy.placement import NEGLIGIBLE, oversized
+from formulations.methods.swapping import ROUNDING, placed, walk
+from formulations.synergy.placement import NEGLIGIBLE, larger_than_a_server, oversized
 from instances.base import agree
 from instances.schema import BoolArray, FloatArray, IntArray
 from instances.synergy.placement import RESOURCES, SynergyPlacement, SynergyPlacementPlan
@@ -40,18 +37,12 @@ __all__ = ["CHOICE", "WALKS", "improved"]
 
 FIRST_SECONDS = 2.0
 """For the first search of the model, or a quarter of the limit if that is less."""
+MANY = 1000
+"""Jobs times servers from which on a walk comes before the first search."""
 TRIES = 6
 """Walks for one number of cut jobs, each with other jobs cut, after which there are said to be no plans."""
-STEPS = 3000
-"""Moves and swaps of a walk."""
-PATIENCE = 300
-"""Steps without less overload after which the least is counted anew."""
-STAYS = (5, 15)
-"""Steps that what was moved stays, drawn from the first to below the second."""
 CLOSE = 0.3
 """Overload, in servers, up to which the cut jobs are shared out anew."""
-ROUNDING = 1e-9
-"""Excess, relative to a server, that is no overload; the judge has the last word."""
 
 
 def solve(instance: SynergyPlacement, options: Options) -> Solution:
@@ -60,6 +51,16 @@ def solve(instance: SynergyPlacement, options: Options) -> Solution:
     Walks end when a plan meets the bound.
     """
     began = time.perf_counter()
+    if instance.num_jobs * instance.num_servers >= MANY:
+        with clock.within(clock.left() / 2):
+            plan = _first(instance, options)
+        least = larger_than_a_server(instance)
+        if plan is not None and agree(instance.objective(plan), least):
+            why = "a walk fragments no job that one server holds"
+            return _judged(
+                instance, plan, Result("optimal", None, least, None, 0.0, why, "argument"), began, "none", ""
+            )
+        options = replace(options, start=plan)
     with clock.within(min(FIRST_SECONDS, clock.left() / 4)):
         first = solve_one_model(instance, options)
     if first.status in ("optimal", "infeasible") or first.gap <= options.mip_gap or clock.left() <= 0:
@@ -69,15 +70,8 @@ def solve(instance: SynergyPlacement, options: Options) -> Solution:
         plan = improved(instance, known, oversized(instance), first.bound, options.seed)
     if plan is not None and agree(instance.objective(plan), first.bound):
         why = "a plan of a walk meets the bound"
-        return judged(
-            instance,
-            plan,
-            Result("optimal", None, first.bound, None, first.solve_seconds, why, first.proof),
-            began=began,
-            solver=first.solver,
-            solver_version=first.solver_version,
-            method=WALKS.name,
-        )
+        result = Result("optimal", None, first.bound, None, first.solve_seconds, why, first.proof)
+        return _judged(instance, plan, result, began, first.solver, first.solver_version)
     last = solve_one_model(instance, replace(options, start=plan))
     better = max(first, last, key=lambda search: search.bound)
     seconds = first.solve_seconds + last.solve_seconds
@@ -91,6 +85,35 @@ def solve(instance: SynergyPlacement, options: Options) -> Solution:
         build_seconds=time.perf_counter() - began - seconds,
         solve_seconds=seconds,
     )
+
+
+def _judged(
+    instance: SynergyPlacement, plan: SynergyPlacementPlan, result: Result, began: float, solver: str, version: str
+) -> Solution:
+    return judged(instance, plan, result, began=began, solver=solver, solver_version=version, method=WALKS.name)
+
+
+def _first(instance: SynergyPlacement, options: Options) -> SynergyPlacementPlan | None:
+    """Return the better of a start and of the first plan of walks that cut ever more jobs that one server holds."""
+    start = options.start
+    known = start if isinstance(start, SynergyPlacementPlan) and not instance.violations(start) else None
+    rng = np.random.default_rng(options.seed)
+    large, others = _by_size(instance, oversized(instance))
+    most = len(others) if known is None else int(instance.objective(known)) - len(large)
+    more = 0
+    while more < most and clock.left() > 0:
+        found = _walked(instance, np.sort(np.append(large, others[:more])), rng)
+        if found is not None and not instance.violations(found):
+            return found if known is None else min(found, known, key=instance.objective)
+        more = 2 * more + 1
+    return known
+
+
+def _by_size(instance: SynergyPlacement, oversized: BoolArray) -> tuple[IntArray, IntArray]:
+    """Jobs that no server holds, and the others, the largest first."""
+    size = _fractions(instance, instance.demands).max(axis=1)
+    others = np.flatnonzero(~oversized)
+    return np.flatnonzero(oversized), others[np.argsort(-size[others], kind="stable")]
 
 
 def improved(
@@ -118,8 +141,7 @@ def improved(
     """
     rng = np.random.default_rng(seed)
     size = _fractions(instance, instance.demands).max(axis=1)
-    others = np.flatnonzero(~oversized)
-    others = others[np.argsort(-size[others], kind="stable")]
+    _, others = _by_size(instance, oversized)
     chance = (size[others] + ROUNDING) / (size[others] + ROUNDING).sum() if len(others) else size[others]
     value = float(instance.num_jobs) if plan is None else instance.objective(plan)
     failed = 0
@@ -147,68 +169,22 @@ def _walked(instance: SynergyPlacement, cut: IntArray, rng: np.random.Generator)
     """Return a plan that fragments at most the jobs of ``cut``, if a walk comes to one."""
     demands = _fractions(instance, instance.demands)
     limit = (instance.capacity > 0).astype(float)
-    servers = np.arange(instance.num_servers)
+    servers = instance.num_servers
     whole = np.setdiff1d(np.arange(instance.num_jobs), cut)
     # No piece is a whole job, nor more than half a server.
     pieces = np.ceil(np.maximum(2 * demands[cut].max(axis=1), instance.demands[cut, 0])).astype(int).clip(min=2)
-    # The things to move, and then nothing, once for each server: swapped for that, a thing just goes there.
     size = np.concatenate([demands[whole], np.repeat(demands[cut] / pieces[:, None], pieces, axis=0)])
-    things = len(size)
-    size = np.concatenate([size, np.zeros((len(servers), len(RESOURCES)))])
-    home, used = np.append(np.full(things, -1), servers), np.zeros((len(servers), len(RESOURCES)))
-
-    def overload(used: FloatArray) -> FloatArray:
-        beyond: FloatArray = np.maximum(used - limit - ROUNDING, 0.0).sum(axis=-1)
-        return beyond
-
-    for thing in np.argsort(-size[:things].max(axis=1), kind="stable").tolist():
-        then = used + size[thing]
-        home[thing] = np.lexsort((then.max(axis=1), overload(then) - overload(used)))[0]
-        used[home[thing]] += size[thing]
-
-    program, session = _sharing(demands[cut], len(servers)), Session(tolerance=PRECISE)
-    over = overload(used)
-    stays = np.zeros(len(size), np.int64)
-    best, low, since = np.inf, np.inf, 0
-    for step in range(STEPS):
-        if step % 20 == 0 and clock.left() <= 0:
-            return None
-        now = float(over.sum())
-        best, since = min(best, now), since + 1
-        if now < low - ROUNDING:
-            low, since = now, 0
-            if now < CLOSE:
-                alone = np.zeros_like(used)
-                np.add.at(alone, home[: len(whole)], size[: len(whole)])
-                shares = _shared(program, session, limit - alone)
-                if shares is not None:
-                    plan = np.zeros((instance.num_jobs, len(servers)))
-                    plan[whole, home[: len(whole)]] = 1.0
-                    plan[cut] = shares
-                    return SynergyPlacementPlan(shares=plan)
-        elif since > PATIENCE:
-            low, since = now, 0
-        crowded = np.flatnonzero(over > 0)
-        here = int(rng.choice(crowded if len(crowded) else servers))
-        mine, others = np.flatnonzero(home[:things] == here), np.flatnonzero(home != here)
-        if not (len(mine) and len(others)):
-            return None
-        there = home[others]
-        change = size[others] - size[mine][:, None]
-        rise = overload(used[here] + change) - over[here] + overload(used[there] - change) - over[there]
-        waits = (stays[mine] > step)[:, None] | (stays[others] > step)
-        # What stays is moved all the same where that leads to less overload than ever.
-        rise = np.where(waits & (now + rise >= best - ROUNDING), np.inf, rise + 1e-4 * rng.random(rise.shape))
-        first, second = np.unravel_index(int(rise.argmin()), rise.shape)
-        out, into, to = int(mine[first]), int(others[second]), int(there[second])
-        home[out] = to
-        stays[out] = step + rng.integers(*STAYS)
-        if into < things:
-            home[into] = here
-            stays[into] = step + rng.integers(*STAYS)
-        used[here] += change[first, second]
-        used[to] -= change[first, second]
-        over[[here, to]] = overload(used[[here, to]])
+    program, session = _sharing(demands[cut], servers), Session(tolerance=PRECISE)
+    for home, now in walk(size, placed(size, servers, limit), servers, limit, rng):
+        if now < CLOSE:
+            alone = np.zeros((servers, len(RESOURCES)))
+            np.add.at(alone, home[: len(whole)], demands[whole])
+            shares = _shared(program, session, limit - alone)
+            if shares is not None:
+                plan = np.zeros((instance.num_jobs, servers))
+                plan[whole, home[: len(whole)]] = 1.0
+                plan[cut] = shares
+                return SynergyPlacementPlan(shares=plan)
     return None
 
 

@@ -1,13 +1,19 @@
 """Rounds: Algorithm 1, the rounds that are matchings, and the mechanism repeated."""
 
 import itertools
+import math
+import re
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 
 import formulations
+from formulations.engine import clock
+from formulations.engine.options import Options
+from formulations.methods import GaveUp, round_core
 from heuristics.gavel.round_assignment import (
     greedy_priority,
     matching_round,
@@ -91,6 +97,77 @@ def test_generated_rounds_are_worth_solving() -> None:
         gaps.append(1 - instance.objective(greedy_priority(instance)) / optimum)
     assert max(gaps) > 0.05
     assert list(itertools.filterfalse(lambda gap: gap >= -1e-9, gaps)) == []
+
+
+def small_round(rng: np.random.Generator) -> RoundAssignment:
+    """Up to six jobs on one to three pools, wide ones, pairs (also twice), ties and shared pools among them."""
+    n, k = int(rng.integers(1, 7)), int(rng.integers(1, 4))
+    pools = rng.integers(0, int(rng.integers(1, 4)), k)
+    scale_factors = rng.choice([1, 1, 2, 3], n)
+    pairs = [(a, b) for a in range(n) for b in range(n) if scale_factors[a] == scale_factors[b] and a != b]
+    pairs = [pair for pair in pairs if rng.random() < 0.3]
+    priorities = rng.integers(0, 9, (n + len(pairs), k)) / rng.choice([1, 3, 7], (n + len(pairs), k))
+    return RoundAssignment(
+        scale_factors=scale_factors,
+        num_workers=rng.integers(0, 5, pools.max() + 1),
+        pools=pools,
+        pairs=np.array(pairs, np.int64).reshape(-1, 2),
+        priorities=priorities * float(rng.choice([1.0, 1e-9, 1e6])),
+    )
+
+
+def test_the_core_is_the_optimum_by_search() -> None:
+    """So is the one model, and the bound of any prices is no better than the best of all plans in fractions."""
+    rng, settled, left = np.random.default_rng(5), 0, 0
+    for _ in rounds(60):
+        instance = small_round(rng)
+        best = optimum(instance)
+        assert best is not None
+        for method in ("core", "model"):
+            found = formulations.solve(instance, method=method)
+            assert found.status == "optimal"
+            assert found.objective == pytest.approx(float(best), rel=1e-9)
+        core = formulations.solve(instance, method="core")
+        settled += "settle all" in core.message
+        left += "are in the core" in core.message
+        entries = round_core._Entries(instance)
+        bound, slack, _ = round_core._relaxation(entries)
+        assert Fraction(bound) * (1 + Fraction(1, 10**12)) >= best
+        assert (slack >= 0).all()
+    assert settled > 5
+    assert left > 5
+
+
+def test_prices_without_time_prove_a_bound() -> None:
+    """Where no relaxation is solved at all, every job costs what it could be worth."""
+    instance = generate(0, num_jobs=40)
+    best = formulations.solve(instance).objective
+    assert best is not None
+    with clock.within(0.0):
+        found = round_core.solve(instance, Options())
+    assert found.status == "feasible"
+    assert instance.violations(found.plan) == []
+    assert found.objective >= instance.objective(greedy_priority(instance))
+    assert best < found.bound < math.inf
+
+
+def test_many_entries_are_settled_by_prices() -> None:
+    """Most of the entries of many jobs are, and what is left proves the same as the whole model."""
+    instance = generate(3, num_jobs=160)
+    whole = formulations.solve(instance, method="model")
+    found = formulations.solve(instance)
+    assert (found.method, found.status) == (round_core.CORE.name, "optimal")
+    assert found.objective == pytest.approx(whole.objective, rel=1e-12)
+    of, left = re.search(r"([\d,]+) of ([\d,]+) entries", found.message).groups()  # type: ignore[union-attr]
+    assert int(of.replace(",", "")) < int(left.replace(",", "")) / 2
+
+
+def test_priorities_that_cannot_be_added_up_are_for_the_model() -> None:
+    instance = RoundAssignment(
+        scale_factors=np.array([1, 1]), num_workers=np.array([2]), priorities=np.array([[1e308], [1e308]])
+    )
+    with pytest.raises(GaveUp):
+        round_core.solve(instance, Options())
 
 
 def on_workers(fractions: Any, num_workers: Any) -> tuple[MaxMinFairness, Allocation]:

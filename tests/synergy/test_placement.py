@@ -134,6 +134,18 @@ def test_the_only_fragmented_job_cannot_have_one_gpu_where_gpus_are_full() -> No
     assert formulations.solve(relaxed).objective == pytest.approx(1)
 
 
+def test_a_model_of_the_users_is_read_to_the_judge_s_tolerance() -> None:
+    """HiGHS fills a server up to its own tolerance; with its whole numbers there is a point that the judge takes."""
+    instance = generate(10, num_servers=2)
+    model = formulations.build(instance)
+    model.full.deactivate()
+    solution = formulations.solve(model)
+    assert solution.status == "optimal"
+    assert "cannot be trusted" not in solution.message
+    assert instance.violations(solution.plan) == []
+    assert instance.objective(solution.plan) == solution.objective == 1
+
+
 def test_a_search_starts_from_a_plan() -> None:
     """All demands differ and nothing is to spare; no search is needed where a heuristic finds a perfect packing."""
     instance = generate(2, num_servers=16, fill=1.0, multi_gpu=False)
@@ -208,6 +220,26 @@ def test_walks_on_full_servers_fragment_fewer_jobs_than_swaps_alone() -> None:
     assert oversized(instance).sum() <= instance.objective(plan) < instance.objective(start)
     again = improved(instance, start, oversized(instance), float(oversized(instance).sum()), seed=0)
     assert plan == again
+
+
+def test_walks_before_the_model_end_at_the_optimum_by_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where memory in GB is not whole, and where jobs that no server holds are the only ones cut."""
+    monkeypatch.setattr(walking, "MANY", 0)
+    rng, at_once = np.random.default_rng(21), 0
+    for _ in rounds(25):
+        fields = tiny(rng)
+        fields["server_memory"] /= 3
+        fields["demands"] = (np.array(fields["demands"], float) * [1, 1, 1 / 3]).tolist()
+        instance = SynergyPlacement(**fields)
+        best, found = optimum(instance), formulations.solve(instance, method="walks")
+        if best is None:
+            assert found.status == "infeasible"
+            continue
+        assert (found.status, found.objective) == ("optimal", float(best))
+        assert instance.violations(found.plan) == []
+        assert larger_than_a_server(instance) <= best
+        at_once += "no job that one server holds" in found.message
+    assert at_once > 5
 
 
 def test_walks_keep_the_plan_that_they_do_not_improve() -> None:

@@ -10,13 +10,15 @@ import pytest
 
 import formulations
 from formulations.engine.options import Options
-from formulations.methods import neighbourhoods
+from formulations.engine.solving import solve_one_model
+from formulations.methods import neighbourhoods, packing
 from formulations.synergy.allocation import relaxation
 from heuristics.synergy.tuning import greedy, proportional, tune, tune_and_upgrade
 from instances import InstanceError, PlanError
 from instances.synergy.tuning import Tuning, TuningPlan, four_jobs, from_trace, generate
 
 from ..effort import rounds
+from ..second_opinion import optimum
 from .small import assert_dominated_change_nothing
 
 Table = list[list[int]]
@@ -72,6 +74,58 @@ def test_stage_one_bounds_the_optimum() -> None:
     assert strict, "the bound's own slack should show on some instance"
 
 
+def test_the_packed_first_stage_is_the_optimum_by_search() -> None:
+    """Its bound is never better than the best of all plans in fractions, also without configurations that none has."""
+    rng, tighter, met = np.random.default_rng(11), 0, 0
+    for _ in rounds(25):
+        fields = tiny(rng)
+        scale = [1.0, 1 / 3, 2.0] if rng.random() < 0.5 else [1.0, 1.0, 1.0]
+        fields["server_memory"] *= scale[1]
+        fields["configs"] = [np.array(table, float) * scale for table in fields["configs"]]
+        instance = Tuning(**fields)
+        best, found = optimum(instance), formulations.solve(instance, method="packing")
+        if best is None:
+            assert found.status == "infeasible"
+            continue
+        assert found.status == "optimal"
+        assert found.objective == pytest.approx(float(best), rel=1e-5)
+        stage, kept = packing.first_stage(instance)
+        bound = solve_one_model(stage, Options()).bound
+        assert bound >= float(best) * (1 - 1e-6)
+        tighter += sum(map(len, kept)) < sum(int(usable.sum()) for usable in instance.usable_configs)
+        met += "packing of the first stage's plan" in found.message
+    assert tighter > 1
+    assert met > 5
+
+
+def test_no_plan_has_what_the_tighter_first_stage_leaves_out() -> None:
+    """One GPU of a full server with 18 of 24 cores leaves less than a core for each of the seven others."""
+    greedy_job, others = [[1.0, 0.0, 1.0], [17.0, 0.0, 5.0], [18.0, 0.0, 9.0]], [[1.0, 0.0, 1.0]]
+    instance = Tuning(
+        num_servers=2,
+        server_gpus=8,
+        server_cpus=24.0,
+        server_memory=1.0,
+        gpu_demands=np.ones(16, np.int64),
+        configs=(np.array(greedy_job), *(np.array(others) for _ in range(15))),
+    )
+    assert packing.first_stage(instance)[1][0].tolist() == [0, 1]
+    assert solve_one_model(instance.stage_one(), Options()).bound == pytest.approx(24.0)
+    found = formulations.solve(instance)
+    assert found.objective == found.bound == 20.0
+    # With a GPU free the seven others need not be beside it.
+    assert packing.first_stage(instance.restricted_to(range(15)))[1][0].tolist() == [0, 1, 2]
+
+
+def test_jobs_that_lose_by_it_are_not_split() -> None:
+    """A plan comes from whole jobs, then; it is feasible, and its bound holds."""
+    instance = replace(generate(1, num_servers=8), split_penalty=0.5)
+    choices = instance.proportional_choices
+    table = next(packing._packed(instance, choices, np.random.default_rng(0)))
+    assert ((table > 0).sum(axis=1)[instance.penalised] == 1).all()
+    assert instance.violations(TuningPlan(choices=choices, gpus=table)) == []
+
+
 def test_a_search_starts_from_a_plan() -> None:
     instance = generate(1, num_servers=2)
     solution = formulations.solve(instance, start=tune(instance))
@@ -101,7 +155,7 @@ def test_a_plan_improved_by_few_servers_at_a_time(monkeypatch: pytest.MonkeyPatc
     assert instance.objective(start) < instance.objective(plan) <= most * (1 + 1e-9)
 
     monkeypatch.setattr(neighbourhoods, "FIRST_SECONDS", 1e-3)
-    solution = formulations.solve(instance, start=plan, time_limit=2.0)
+    solution = formulations.solve(instance, start=plan, time_limit=2.0, method="servers")
     assert solution.method == neighbourhoods.NEIGHBOURHOODS.name
     assert instance.violations(solution.plan) == []
     assert solution.objective is not None
