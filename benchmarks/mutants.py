@@ -43,7 +43,8 @@ from validation.catalogue import CATALOGUE, Heuristic
 from validation.kernel.asking import ask_here
 from validation.kernel.gaps import gap_to
 from validation.kernel.judging import Answer, Status, judge
-from validation.kinds.checks import SOLVE_BUDGET, Oracle, Subject, all_promises, checks, draw_instances, fails
+from validation.kinds.checks import Subject, all_promises, checks, draw_instances, fails
+from validation.kinds.checks.subject import SOLVE_BUDGET, Oracle
 from validation.kinds.collection import Collection, load
 from validation.testing import strategies
 

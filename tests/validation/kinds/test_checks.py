@@ -33,7 +33,8 @@ from validation import (
     check_heuristic,
     parametrize_with_checks,
 )
-from validation.kinds.checks import CheckReport, Shrinking, Source, draw_instances, run_checks
+from validation.kinds.checks import CheckReport, Source, draw_instances, run_checks
+from validation.kinds.checks.shrinking import Shrinking
 from validation.kinds.options import CheckOptions
 from validation.testing.strategies import derived, strategy, varied
 
@@ -103,7 +104,7 @@ def test_the_smallest_instance_is_small() -> None:
 
 
 def test_without_time_left_an_instance_found_for_another_check_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("validation.kinds.checks.SHRINK_BUDGET", 0.0)
+    monkeypatch.setattr("validation.kinds.checks.shrinking.SHRINK_BUDGET", 0.0)
     shrinking = Shrinking()
     large, small = (CATALOGUE["aryl.reclaim"].generate(0, num_servers=size) for size in (8, 3))
     assert shrinking.smallest(small, lambda one: one in (large, small), [large, small]) == small
@@ -459,7 +460,7 @@ def test_there_may_be_no_jobs() -> None:
 
 
 def test_a_check_that_takes_long_tells_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("validation.kinds.checks.TELLING", -1.0)
+    monkeypatch.setattr("validation.kinds.checks.searching.TELLING", -1.0)
     asked = CheckOptions(names=("aryl.reclaim", raises), max_examples=10, output=None)
     *before, last = run_checks(asked)
     first = [report.results[0] for report in before if len(report.results) == 1]

@@ -1,0 +1,173 @@
+"""Checks as they are run: by a function, in a suite of pytest, and report by report for a command."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from hypothesis.strategies import SearchStrategy
+
+from instances.base import Instance
+from instances.files import save
+from validation import catalogue
+from validation.catalogue import Heuristic, entry
+from validation.kinds.checks.drawing import (
+    RELATED,
+    TIGHTENED,
+    asked_afresh,
+    at_edges,
+    draw,
+    draw_instances,
+    sources_of,
+    with_relatives,
+)
+from validation.kinds.checks.properties import Check, all_promises, checks, listed
+from validation.kinds.checks.report import CheckReport, CheckResult, shown
+from validation.kinds.checks.searching import search
+from validation.kinds.checks.subject import SOLVE_BUDGET, Oracle, Subject
+from validation.kinds.options import CheckOptions
+from validation.kinds.promises import Monotone, Promise, Ratio, Relabelled
+from validation.outputs import refuse_foreign
+from validation.testing import strategies
+
+__all__ = ["check_heuristic", "parametrize_with_checks", "run_checks"]
+
+AnyInstance = Instance[Any]
+
+
+def check_heuristic(
+    problem: str,
+    heuristic: str | Callable[..., Any] | Heuristic,
+    *,
+    promises: Promise | Iterable[Promise] = (),
+    max_examples: int = 100,
+    seed: int = 0,
+    output: str | os.PathLike[str] | None = None,
+    strategy: SearchStrategy[Any] | None = None,
+) -> CheckReport:
+    """Look for an instance on which a heuristic breaks a rule.
+
+    Parameters
+    ----------
+    problem : str
+    heuristic : str, callable or Heuristic
+        A name of the catalogue, "module:function", or a function from instance to plan; a
+        :class:`validation.Heuristic` declares known failures.
+    promises : Promise or iterable of Promise
+        What it claims beyond the rules and beyond what its entry in the catalogue promises: ``Ratio(2)``,
+        ``Monotone()``, ``Relabelled()``, ... (:mod:`validation.kinds.promises`).
+    max_examples : int
+        Instances that are drawn at most, on all of which each check is tried; some more are made of them, by what
+        the heuristic does there.
+    seed : int
+        Of the search.
+    output : path, optional
+        Directory for the smallest failing instances, as JSON.  Where one cannot be written, its result says so.
+    strategy : SearchStrategy, optional
+        What to draw the instances from; :func:`validation.testing.strategies.varied` by default.
+
+    Returns
+    -------
+    CheckReport
+
+    Raises
+    ------
+    CatalogueError
+        When there is no such problem.
+    """
+    asked = CheckOptions(
+        names=(problem, heuristic), max_examples=max_examples, seed=seed, output=output, strategy=strategy
+    )
+    return list(run_checks(asked, promises))[-1]
+
+
+def run_checks(asked: CheckOptions, promises: Promise | Iterable[Promise] = ()) -> Iterator[CheckReport]:
+    """Yield the report of :func:`check_heuristic` as it grows, after each check and within one that takes long."""
+    problem, heuristic = asked.subject
+    name, given = catalogue.heuristic(problem, heuristic)
+    planned = list(checks(problem, [*all_promises(given), *_promises(asked), *listed(promises)]))
+    folder = asked.output
+    paths = {} if folder is None else {check.name: Path(folder) / f"{problem}-{check.name}.json" for check in planned}
+    for path in paths.values():
+        refuse_foreign(path, problem)
+    source = strategies.sources(problem) if asked.strategy is None else asked.strategy
+    drawn = with_relatives(draw(source, asked.max_examples, asked.seed))
+    # Before the heuristic is called here for the first time.
+    fresh = asked_afresh(given, [one.instance for one in drawn if one.source == RELATED])
+    subject = Subject(given, entry(problem), fresh=fresh)
+    drawn += at_edges(subject, drawn)
+    spared = {one.instance.digest for one in drawn if one.source in (RELATED, TIGHTENED)}
+    subject = replace(subject, oracle=Oracle(SOLVE_BUDGET * asked.max_examples, spared))
+    instances = [one.instance for one in drawn]
+    report = CheckReport(problem, name, (), sources_of(drawn))
+    for check in planned:
+        before = report.results
+        for result in search(check, subject, instances):
+            if check.name in paths and result.instance is not None:
+                result = _saved(result, result.instance, paths[check.name])
+            report = replace(report, results=(*before, result))
+            yield report
+
+
+def _saved(result: CheckResult, instance: AnyInstance, path: Path) -> CheckResult:
+    """Return the result with the path of its instance, or with the reason why that could not be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        save(instance, path)
+    except OSError as error:
+        # What was found must not be lost with it.
+        return replace(result, reason=f"{result.reason}; not saved, {path}: {error.strerror}")
+    return replace(result, path=path)
+
+
+def parametrize_with_checks(
+    problem: str,
+    *,
+    promises: Promise | Iterable[Promise] = (),
+    max_examples: int = 100,
+    seed: int = 0,
+    strategy: SearchStrategy[Any] | None = None,
+) -> Any:
+    """Decorate a pytest function so that it runs once for each check of a problem.
+
+    The function takes ``check`` and calls it with its heuristic::
+
+        @parametrize_with_checks("aryl.reclaim", promises=Ratio(4))
+        def test_my_heuristic(check):
+            check(my_heuristic)
+    """
+    import pytest
+
+    @functools.cache
+    def instances() -> list[AnyInstance]:
+        return draw_instances(strategies.varied(problem) if strategy is None else strategy, max_examples, seed)
+
+    def runner(check: Check) -> Callable[[Callable[..., Any] | Heuristic], None]:
+        def run(heuristic: Callable[..., Any] | Heuristic) -> None:
+            _, given = catalogue.heuristic(problem, heuristic)
+            subject = Subject(given, entry(problem), Oracle(SOLVE_BUDGET * max_examples))
+            *_, result = search(check, subject, instances())
+            if result.status == "skipped":
+                pytest.skip(result.reason)
+            if result.status == "expected failure":
+                pytest.xfail(result.reason)
+            if result.status == "failed":
+                smallest = json.dumps(result.instance.to_dict()) if result.instance is not None else "none"
+                plan = f"\nits plan there: {shown(result.plan)}" if result.plan is not None else ""
+                pytest.fail(f"{check.statement}: {result.reason}\nsmallest instance: {smallest}{plan}", pytrace=False)
+
+        return run
+
+    found = list(checks(problem, promises))
+    return pytest.mark.parametrize("check", [runner(check) for check in found], ids=[check.name for check in found])
+
+
+def _promises(asked: CheckOptions) -> list[Promise]:
+    """Return what is promised by an option."""
+    ratio = [] if asked.ratio is None else [Ratio(asked.ratio)]
+    return [*ratio, *([Monotone()] if asked.monotone else []), *([Relabelled()] if asked.relabelled else [])]
