@@ -2,6 +2,8 @@
 
 import functools
 import json
+import os
+import signal
 import subprocess
 import sys
 from dataclasses import MISSING, fields, replace
@@ -15,6 +17,7 @@ from hypothesis import strategies as st
 
 import formulations
 import instances
+from benchmarks.faults.cheats import FORGERS
 from heuristics.aryl.reclaim import server_fraction
 from instances.aryl.reclaim import Reclaim, ReclaimPlan
 from instances.elasticflow.allocation import ElasticFlowAllocation
@@ -33,6 +36,7 @@ from validation import (
     check_heuristic,
     parametrize_with_checks,
 )
+from validation.kernel.walls import standing
 from validation.kinds.checks import CheckReport, Source, draw_instances, run_checks
 from validation.kinds.checks.shrinking import Shrinking
 from validation.kinds.options import CheckOptions
@@ -245,15 +249,55 @@ def test_one_exception_is_printed_once_and_the_plan_beside_the_instance() -> Non
 
 
 def test_instances_are_drawn_from_the_strategy_given() -> None:
-    seen: list[int] = []
-
     def looks(instance: Reclaim) -> ReclaimPlan:
-        seen.append(instance.num_servers)
+        assert instance.num_servers in (1, 2)
         return first_servers(instance)
 
     drawn = strategy("aryl.reclaim", max_servers=2)
-    check_heuristic("aryl.reclaim", looks, strategy=drawn, max_examples=30)
-    assert set(seen) == {1, 2}
+    report = check_heuristic("aryl.reclaim", looks, strategy=drawn, max_examples=30)
+    assert "AssertionError" not in str(report)
+    assert [source.name for source in report.sources] == ["the problem's strategy"]
+
+
+@st.composite
+def with_rates(draw: st.DrawFn) -> ElasticFlowAllocation:
+    """Jobs with rates from 3 to 6, of which nothing but the strategy knows."""
+    jobs = draw(st.integers(2, 5))
+    rates = [[0, draw(st.integers(3, 6)), 7] for _ in range(jobs)]
+    return ElasticFlowAllocation(
+        num_gpus=2, iterations=[draw(st.integers(2, 30)) for _ in rates], deadlines=[4] * jobs, throughputs=rates
+    )
+
+
+@pytest.mark.parametrize("checked", [True, False])
+def test_a_counterexample_of_a_strategy_is_one_of_its_own(checked: bool) -> None:
+    def fails_at_four(instance: ElasticFlowAllocation) -> SlotPlan:
+        rates = instance.throughputs[:, 1]
+        assert (rates >= 3).all()
+        assert instance.num_jobs >= 2
+        assert instance.num_jobs < 3 or rates.max() < 4, "four"
+        return instance.nothing()
+
+    expected = {"num_jobs": 3, "rates": [3, 3, 4], "iterations": [2, 2, 2]}
+    if checked:
+        report = check_heuristic("elasticflow.allocation", fails_at_four, strategy=with_rates(), max_examples=30)
+        failed = next(one for one in report.failed if one.name == "returns_a_plan")
+        assert failed.instance is not None
+        assert "four" in failed.reason
+        small: Any = failed.instance
+        found = {
+            "num_jobs": small.num_jobs,
+            "rates": sorted(small.throughputs[:, 1]),
+            "iterations": [*small.iterations],
+        }
+        assert found == expected
+        return
+    mark = parametrize_with_checks("elasticflow.allocation", strategy=with_rates(), max_examples=30)
+    checks = dict(zip(mark.kwargs["ids"], mark.args[1], strict=True))
+    with pytest.raises(pytest.fail.Exception, match="four") as raised:
+        checks["returns_a_plan"](fails_at_four)
+    shown = json.loads(str(raised.value).partition("smallest instance: ")[2].partition("\n")[0])
+    assert sorted(row[1] for row in shown["throughputs"]) == expected["rates"]
 
 
 @pytest.mark.parametrize("problem", list(CATALOGUE))
@@ -404,6 +448,68 @@ def test_relabelling_without_ties() -> None:
     assert {result.name: result.status for result in told.results}["relabelled"] == "passed"
 
 
+# --- the heuristic runs apart from what judges it ----------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(FORGERS))
+def test_a_verdict_cannot_be_forged(name: str, tmp_path: Path) -> None:
+    report = check_heuristic("aryl.reclaim", FORGERS[name], max_examples=5, output=tmp_path)
+    (failed,) = (one for one in report.results if one.name == "feasible")
+    assert not report.ok
+    assert failed.status == "failed"
+    assert failed.reason.startswith("breaks server_")
+    assert failed.instance is not None
+    assert failed.instance.violations(failed.plan)
+    assert failed.path is not None
+    assert instances.load(failed.path) == failed.instance
+
+
+def test_there_are_many_forgers() -> None:
+    assert len(FORGERS) >= 8
+
+
+@pytest.mark.skipif(not standing()["files"], reason="no wall around files here")
+def test_nothing_is_written_where_failing_instances_are_saved(tmp_path: Path) -> None:
+    def writes(instance: Reclaim) -> ReclaimPlan:
+        (tmp_path / "aryl.reclaim-feasible.json").write_text("{}")
+        return server_fraction(instance)
+
+    report = check_heuristic("aryl.reclaim", writes, max_examples=3, output=tmp_path)
+    assert {one.reason.partition(":")[0] for one in report.failed} == {"PermissionError"}
+    for one in report.failed:
+        assert one.path is not None
+        assert instances.load(one.path) == one.instance
+
+
+def ends(instance: Reclaim) -> ReclaimPlan:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return server_fraction(instance)
+
+
+def prints(instance: Reclaim) -> ReclaimPlan:
+    print("x" * 10**6)
+    return server_fraction(instance)
+
+
+@pytest.mark.parametrize(("heuristic", "reason"), [(ends, "the process died: killed by SIGKILL"), (prints, "")])
+def test_what_its_process_does_is_told(heuristic: Any, reason: str) -> None:
+    report = check_heuristic("aryl.reclaim", heuristic, max_examples=3)
+    assert {one.reason for one in report.failed} == ({reason} if reason else set())
+
+
+def test_none_of_its_code_runs_here() -> None:
+    seen: list[int] = []
+
+    def remembers(instance: Reclaim) -> ReclaimPlan:
+        seen.append(os.getpid())
+        return server_fraction(instance)
+
+    other = Heuristic(remembers)
+    report = check_heuristic("aryl.reclaim", other, promises=NeverWorseThan(remembers), max_examples=5)
+    assert report.ok
+    assert not seen
+
+
 # --- where instances come from, and what is remembered ----------------------------------------------
 
 
@@ -445,7 +551,7 @@ def test_a_plan_that_is_kept_for_another_instance_is_found() -> None:
     (failed,) = check_heuristic("aryl.reclaim", remembers).failed
     assert failed.name == "repeatable"
     assert "after other instances it gave" in failed.reason
-    assert "a process that had none gave" in failed.reason
+    assert "after others than these" in failed.reason
 
 
 def test_there_may_be_no_jobs() -> None:

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import time
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import hypothesis
@@ -13,19 +14,31 @@ import numpy as np
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from hypothesis.strategies import SearchStrategy
 
-from instances.base import Instance, Plan, PlanError
-from validation.catalogue import Heuristic, Imported, entry, import_object
-from validation.kernel.asking import ask
-from validation.kernel.judging import Status, judge
+from instances.base import Instance, PlanError
+from validation.catalogue import Heuristic, entry
+from validation.kernel.asking import Askings
+from validation.kernel.judging import Asked, Status
 from validation.kernel.walls import LINUX
 from validation.kinds.checks.report import Source
+from validation.kinds.checks.searching import batches
+from validation.kinds.checks.shrinking import Shrink
 from validation.kinds.checks.subject import Subject
 from validation.testing import strategies
 from validation.testing.neighbours import neighbour, past_the_edge
 from validation.testing.strategies import Drawn
 from validation.testing.transform import permuted
 
-__all__ = ["RELATED", "TIGHTENED", "asked_afresh", "at_edges", "draw", "draw_instances", "sources_of", "with_relatives"]
+__all__ = [
+    "RELATED",
+    "TIGHTENED",
+    "asked_reordered",
+    "at_edges",
+    "draw",
+    "draw_instances",
+    "drawn_smaller",
+    "sources_of",
+    "with_relatives",
+]
 
 AnyInstance = Instance[Any]
 
@@ -33,10 +46,10 @@ TIGHT = 0.25
 """Instances at an edge of the heuristic's plans, to each that is drawn."""
 TURNS = 3
 """How often the drawn ones are gone through for them."""
-FRESH = 16
-"""Instances of which a process that has never called the heuristic is asked, too."""
-FRESH_LIMIT = 1.0
-"""Seconds for all of these answers."""
+RELATIVES = 16
+"""Instances that are made of others by one change."""
+REORDERED_LIMIT = 1.0
+"""Seconds for all answers in another order."""
 TIGHTENED, RELATED = "these, at an edge of its plans", "these, with one thing changed"
 """Where instances of checks come from that are made of drawn ones."""
 
@@ -50,26 +63,61 @@ def draw(strategy: SearchStrategy[Any], max_examples: int, seed: int) -> list[Dr
     """Up to ``max_examples`` different instances of a strategy, as :func:`draw_instances`, and their sources."""
     found: dict[str, Drawn] = {}
 
-    @hypothesis.seed(seed)
-    @settings(
-        # Hypothesis draws some twice.
-        max_examples=2 * max_examples,
-        deadline=None,
-        database=None,
-        suppress_health_check=list(HealthCheck),
-        phases=[Phase.generate],
-        verbosity=Verbosity.quiet,
-    )
-    @given(strategy)
     def collect(one: Any) -> None:
         drawn = one if isinstance(one, Drawn) else Drawn(one, strategies.STRATEGY)
         found.setdefault(drawn.instance.digest, drawn)
         if len(found) == max_examples:
             raise _Enough
 
-    with contextlib.suppress(_Enough):
-        collect()
+    _for_each(strategy, max_examples, seed, collect, [Phase.generate])
     return list(found.values())
+
+
+def drawn_smaller(strategy: SearchStrategy[Any], max_examples: int, seed: int) -> Shrink:
+    """Return how an instance of a strategy is made small: by Hypothesis, so that it stays one of the strategy's own."""
+
+    def shrink(failing: AnyInstance, fails: Callable[[AnyInstance], bool], stop: Callable[[], bool]) -> AnyInstance:
+        smallest, known = failing, dict[str, bool]()
+
+        def look(instance: AnyInstance) -> None:
+            nonlocal smallest
+            if stop():
+                raise _Enough
+            if instance.digest not in known:
+                # The draws are those of before: up to the one that failed none is looked at again.
+                known[instance.digest] = instance == failing or (failing.digest in known and fails(instance))
+            if known[instance.digest]:
+                smallest = instance
+                raise _Failing
+
+        _for_each(strategy, max_examples, seed, look, [Phase.generate, Phase.shrink])
+        return smallest
+
+    return shrink
+
+
+def _for_each(
+    strategy: SearchStrategy[Any], max_examples: int, seed: int, look: Callable[[Any], None], phases: list[Phase]
+) -> None:
+    """Call a function with what Hypothesis draws, the same for the same seed, until it has enough."""
+    drawn = hypothesis.seed(seed)(
+        settings(
+            # Hypothesis draws some twice.
+            max_examples=2 * max_examples,
+            deadline=None,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+            phases=phases,
+            verbosity=Verbosity.quiet,
+            report_multiple_bugs=False,
+        )(given(strategy)(look))
+    )
+    with contextlib.suppress(_Enough, _Failing):
+        drawn()
+
+
+class _Failing(Exception):  # noqa: N818, Hypothesis makes it small
+    """What Hypothesis drew fails."""
 
 
 class _Enough(BaseException):
@@ -78,7 +126,7 @@ class _Enough(BaseException):
 
 def with_relatives(drawn: list[Drawn]) -> list[Drawn]:
     """Return the instances, some of them followed by one that differs from it in one thing."""
-    followed = set(range(0, len(drawn), max(1, len(drawn) // FRESH)))
+    followed = set(range(0, len(drawn), max(1, len(drawn) // RELATIVES)))
     known = {one.instance.digest for one in drawn}
     found = []
     for number, one in enumerate(drawn):
@@ -100,22 +148,19 @@ def _relative(instance: AnyInstance, rng: np.random.Generator) -> AnyInstance | 
     return neighbour(instance, rng, max_members=max(instance.dims.values(), default=0))
 
 
-def asked_afresh(heuristic: Heuristic, instances: list[AnyInstance]) -> dict[str, Plan | None]:
-    """Ask a process for each instance that has called the heuristic for no other; of those that answer, their plans."""
-    if heuristic.random or not LINUX:
-        # Elsewhere a process takes seconds to start.
+def asked_reordered(heuristic: Heuristic, instances: list[AnyInstance]) -> dict[str, Asked]:
+    """Ask a process of its own for plans for these instances, the last one first; return its answers by digest."""
+    if not LINUX:
+        # A process takes seconds to start there.
         return {}
-    if isinstance(heuristic.function, Imported):
-        # Here once, and not in each process.
-        import_object(heuristic.function.reference)
-    plans, end = dict[str, Plan | None](), time.monotonic() + FRESH_LIMIT
-    for one in instances:
-        answer = ask(one, heuristic, 0, seconds=max(0.0, end - time.monotonic()))
-        if answer.reason:
-            # It fails, which is told by other checks, or takes long.
-            break
-        plans[one.digest] = answer.plan
-    return plans
+    answers, end = dict[str, Asked](), time.monotonic() + REORDERED_LIMIT
+    with Askings() as ask:
+        for batch in batches(reversed(instances)):
+            found = ask(heuristic, batch)
+            answers.update((one.digest, asked) for one, asked in zip(batch, found, strict=True))
+            if time.monotonic() > end:
+                break
+    return answers
 
 
 def at_edges(subject: Subject, drawn: list[Drawn]) -> list[Drawn]:
@@ -126,8 +171,8 @@ def at_edges(subject: Subject, drawn: list[Drawn]) -> list[Drawn]:
     for turn, instance in ((turn, instance) for turn in range(TURNS) for instance in ordered):
         if len(found) == wanted:
             break
-        answer = judge(instance, subject.first(instance))
-        if answer.status == Status.FEASIBLE:
+        answer = subject.known(instance)
+        if answer is not None and answer.status == Status.FEASIBLE:
             rng = np.random.default_rng([turn, int(instance.digest[:8], 16)])
             tight = past_the_edge(instance, functools.partial(_takes, answer.plan), rng)
             if tight is not None and tight.digest not in known:

@@ -12,12 +12,12 @@ import numpy as np
 
 from instances.base import Instance, agree
 from instances.schema import JOBS
-from validation import catalogue
 from validation.catalogue import Heuristic, entry
+from validation.kernel.asking import alike
 from validation.kernel.gaps import beats
 from validation.kernel.judging import Status
 from validation.kinds.checks.report import shown
-from validation.kinds.checks.subject import CheckError, NotApplicable, Subject, copied, stream
+from validation.kinds.checks.subject import CheckError, Inquiry, NotApplicable, Subject
 from validation.kinds.promises import BreaksOnly, Holds, Monotone, NeverWorseThan, Promise, Ratio, Relabelled
 from validation.testing.transform import permuted, rescaled, spread
 
@@ -33,7 +33,7 @@ UNITS_DRAWN = 2
 
 @dataclass(frozen=True)
 class Check:
-    """One property: ``run(subject, instance)`` raises when the heuristic breaks it there.
+    """One property: the inquiry ``run(subject, instance)`` raises when the heuristic breaks it there.
 
     Attributes
     ----------
@@ -41,14 +41,14 @@ class Check:
     since : str
         Version of the library that added it.
     run : callable
-        Returns False where the instance says nothing about the property, so that it is not
+        An inquiry, which returns False where the instance says nothing about the property, so that it is not
         counted.
     """
 
     name: str
     statement: str
     since: str
-    run: Callable[[Subject, AnyInstance], bool]
+    run: Callable[[Subject, AnyInstance], Inquiry[bool]]
 
 
 def checks(problem: str, promises: Promise | Iterable[Promise] = ()) -> Iterator[Check]:
@@ -85,10 +85,8 @@ def _promised(promise: Promise) -> Check:
     if isinstance(promise, Monotone):
         return Check("monotone", "more resources never give a worse value", "0.1.0", _monotone)
     if isinstance(promise, NeverWorseThan):
-        name = promise.other if isinstance(promise.other, str) else getattr(promise.other, "__name__", "the other")
-        return Check(
-            "never_worse", f"the value is never worse than that of {name}{where}", "0.3.0", _never_worse(promise)
-        )
+        said = f"the value is never worse than that of {_named(promise.other)}{where}"
+        return Check("never_worse", said, "0.3.0", _never_worse(promise))
     if isinstance(promise, BreaksOnly):
         said = f"no rule is broken but {', '.join(promise.rules)}" if promise.rules else "no rule is broken"
         return Check("breaks_only", f"{said}{where}", "0.3.0", _breaks_only(promise))
@@ -100,12 +98,12 @@ def _promised(promise: Promise) -> Check:
     return Check("relabelled", said, "0.3.0", _relabelled(promise))
 
 
-def _returns_a_plan(subject: Subject, instance: AnyInstance) -> bool:
-    plan = subject.answer(instance).plan
+def _returns_a_plan(subject: Subject, instance: AnyInstance) -> Inquiry[bool]:
+    plan = (yield from subject.answer(instance)).plan
     if plan is None:
         if subject.heuristic.declines:
             return False
-        subject.blamed(instance)
+        yield from subject.blamed(instance)
         raise CheckError("returned None")
     again = type(plan).from_dict(json.loads(json.dumps(plan.to_dict(), allow_nan=False)))
     if again != plan:
@@ -113,16 +111,16 @@ def _returns_a_plan(subject: Subject, instance: AnyInstance) -> bool:
     return True
 
 
-def _feasible(subject: Subject, instance: AnyInstance) -> bool:
-    answer = subject.answer(instance)
+def _feasible(subject: Subject, instance: AnyInstance) -> Inquiry[bool]:
+    answer = yield from subject.answer(instance)
     if answer.status == Status.INFEASIBLE:
-        subject.blamed(instance)
+        yield from subject.blamed(instance)
         raise CheckError(f"breaks {answer.reason}")
     return answer.status == Status.FEASIBLE
 
 
-def _not_better(subject: Subject, instance: AnyInstance) -> bool:
-    value = subject.value(instance)
+def _not_better(subject: Subject, instance: AnyInstance) -> Inquiry[bool]:
+    value = yield from subject.value(instance)
     if value is None:
         return False
     solution = subject.oracle(instance)
@@ -135,48 +133,55 @@ def _not_better(subject: Subject, instance: AnyInstance) -> bool:
     return True
 
 
-def _leaves_the_instance(subject: Subject, instance: AnyInstance) -> bool:
-    given = copied(instance)
-    subject.plan_of(given)
-    if type(given).from_dict(given.to_dict()).digest != instance.digest:
+def _leaves_the_instance(subject: Subject, instance: AnyInstance) -> Inquiry[bool]:
+    yield from subject.plan(instance)
+    if subject.firsts[instance.digest].changed:
         raise CheckError("changed the instance that it was given")
     return True
 
 
-def _repeatable(subject: Subject, instance: AnyInstance) -> bool:
+def _repeatable(subject: Subject, instance: AnyInstance) -> Inquiry[bool]:
     # Between the first answer and this one come those to other instances.
-    first, second = subject.plan(instance), subject.plan_of(copied(instance))
+    first = yield from subject.plan(instance)
+    second = yield from subject.second(instance)
     if first != second:
         raise CheckError(f"two calls gave two plans: {shown(first)} and {shown(second)}")
-    if instance.digest in subject.fresh and subject.fresh[instance.digest] != first:
-        fresh = shown(subject.fresh[instance.digest])
-        raise CheckError(f"after other instances it gave {shown(first)}, a process that had none gave {fresh}")
+    reordered = subject.reordered().get(instance.digest)
+    if reordered is not None and (reordered.reason or reordered.plan != first):
+        other = reordered.reason or shown(reordered.plan)
+        raise CheckError(f"after other instances it gave {shown(first)}, after others than these {other}")
     return True
 
 
-def _rescaled(subject: Subject, instance: AnyInstance) -> bool:
-    value = subject.value(instance)
+def _rescaled(subject: Subject, instance: AnyInstance) -> Inquiry[bool]:
+    value = yield from subject.value(instance)
     if value is None:
         return False
     rng = np.random.default_rng(int(instance.digest[:8], 16))
-    for unit in subject.entry.rescalings:
-        # A power of two changes no digit of a binary number, so ties stay ties.
-        for exponent in (1, *rng.integers(-LARGEST_UNIT, LARGEST_UNIT + 1, UNITS_DRAWN).tolist()):
-            wanted = value * 2.0 ** (exponent * unit.power)
-            other = subject.value(rescaled(instance, unit.fields, 2.0**exponent))
-            if other is None or not agree(other, wanted):
-                raise CheckError(
-                    f"worth {value:g}, but {_number(other)} with {' and '.join(unit.fields)} times 2**{exponent}, "
-                    f"must be {wanted:g}"
-                )
+    # A power of two changes no digit of a binary number, so ties stay ties.
+    exponents = [
+        (unit, exponent)
+        for unit in subject.entry.rescalings
+        for exponent in (1, *rng.integers(-LARGEST_UNIT, LARGEST_UNIT + 1, UNITS_DRAWN).tolist())
+    ]
+    others = [rescaled(instance, unit.fields, 2.0**exponent) for unit, exponent in exponents]
+    yield from subject.foresee(others)
+    for (unit, exponent), other in zip(exponents, others, strict=True):
+        wanted = value * 2.0 ** (exponent * unit.power)
+        found = yield from subject.value(other)
+        if found is None or not agree(found, wanted):
+            raise CheckError(
+                f"worth {value:g}, but {_number(found)} with {' and '.join(unit.fields)} times 2**{exponent}, "
+                f"must be {wanted:g}"
+            )
     return True
 
 
-def _ratio(promise: Ratio) -> Callable[[Subject, AnyInstance], bool]:
-    def run(subject: Subject, instance: AnyInstance) -> bool:
+def _ratio(promise: Ratio) -> Callable[[Subject, AnyInstance], Inquiry[bool]]:
+    def run(subject: Subject, instance: AnyInstance) -> Inquiry[bool]:
         if promise.where is not None and not promise.where(instance):
             return False
-        value = subject.value(instance)
+        value = yield from subject.value(instance)
         if value is None:
             return False
         solution = subject.oracle(instance)
@@ -190,21 +195,21 @@ def _ratio(promise: Ratio) -> Callable[[Subject, AnyInstance], bool]:
     return run
 
 
-def _monotone(subject: Subject, instance: AnyInstance) -> bool:
+def _monotone(subject: Subject, instance: AnyInstance) -> Inquiry[bool]:
     enlarge = subject.entry.enlarge
     if enlarge is None:
         raise NotApplicable(f"{subject.entry.problem} does not say what more resources are")
-    value = subject.value(instance)
+    value = yield from subject.value(instance)
     if value is None:
         return False
-    more = subject.value(enlarge(instance))
+    more = yield from subject.value(enlarge(instance))
     if more is None or beats(instance.sense, value, more):
         raise CheckError(f"worth {value:g}, but {_number(more)} with more resources")
     return True
 
 
-def _relabelled(promise: Relabelled) -> Callable[[Subject, AnyInstance], bool]:
-    def run(subject: Subject, instance: AnyInstance) -> bool:
+def _relabelled(promise: Relabelled) -> Callable[[Subject, AnyInstance], Inquiry[bool]]:
+    def run(subject: Subject, instance: AnyInstance) -> Inquiry[bool]:
         if not subject.entry.symmetric:
             raise NotApplicable(f"the numbering means something in every dimension of {subject.entry.problem}")
         rng = np.random.default_rng(int(instance.digest[:8], 16))
@@ -213,8 +218,8 @@ def _relabelled(promise: Relabelled) -> Callable[[Subject, AnyInstance], bool]:
             if apart is None:
                 return False
             instance = apart
-        value = subject.value(instance)
-        other = subject.value(
+        value = yield from subject.value(instance)
+        other = yield from subject.value(
             functools.reduce(lambda changed, dim: permuted(changed, dim, rng), subject.entry.symmetric, instance)
         )
         if (value is None) != (other is None) or (value is not None and other is not None and not agree(value, other)):
@@ -224,53 +229,57 @@ def _relabelled(promise: Relabelled) -> Callable[[Subject, AnyInstance], bool]:
     return run
 
 
-def _never_worse(promise: NeverWorseThan) -> Callable[[Subject, AnyInstance], bool]:
-    def run(subject: Subject, instance: AnyInstance) -> bool:
+def _never_worse(promise: NeverWorseThan) -> Callable[[Subject, AnyInstance], Inquiry[bool]]:
+    def run(subject: Subject, instance: AnyInstance) -> Inquiry[bool]:
         if promise.where is not None and not promise.where(instance):
             return False
-        name, other = catalogue.heuristic(subject.entry.problem, promise.other)
-        theirs = Subject(other, subject.entry).value(instance)
+        other = subject.beside(promise.other)
+        theirs = yield from other.value(instance)
         if theirs is None:
             return False
-        mine = subject.value(instance)
+        mine = yield from subject.value(instance)
         if mine is None or beats(instance.sense, theirs, mine):
-            raise CheckError(f"worth {_number(mine)}, but {name} is worth {theirs:g}")
+            raise CheckError(f"worth {_number(mine)}, but {_named(promise.other)} is worth {theirs:g}")
         return True
 
     return run
 
 
-def _breaks_only(promise: BreaksOnly) -> Callable[[Subject, AnyInstance], bool]:
-    def run(subject: Subject, instance: AnyInstance) -> bool:
+def _breaks_only(promise: BreaksOnly) -> Callable[[Subject, AnyInstance], Inquiry[bool]]:
+    def run(subject: Subject, instance: AnyInstance) -> Inquiry[bool]:
         if promise.where is not None and not promise.where(instance):
             return False
-        plan = subject.plan(instance)
+        plan = yield from subject.plan(instance)
         if plan is None:
             if promise.rules:
                 return False
-            subject.blamed(instance)
+            yield from subject.blamed(instance)
             raise CheckError("returned None")
         broken = [violation for violation in instance.violations(plan) if violation.rule not in promise.rules]
         if broken:
             if not promise.rules:
-                subject.blamed(instance)
+                yield from subject.blamed(instance)
             raise CheckError("breaks " + ", ".join(map(str, broken[:3])))
         return True
 
     return run
 
 
-def _holds(promise: Holds) -> Callable[[Subject, AnyInstance], bool]:
-    def run(subject: Subject, instance: AnyInstance) -> bool:
-        plan = subject.plan(instance)
+def _holds(promise: Holds) -> Callable[[Subject, AnyInstance], Inquiry[bool]]:
+    def run(subject: Subject, instance: AnyInstance) -> Inquiry[bool]:
+        plan = yield from subject.plan(instance)
         # Of no jobs there is nothing to state.
         if plan is None or instance.dims.get(JOBS) == 0:
             return False
-        if not promise.test(instance, plan, *([stream()] if promise.stream else [])):
+        if not promise.test(instance, plan, *([alike()] if promise.stream else [])):
             raise CheckError(f"it is not so that {promise.statement}")
         return True
 
     return run
+
+
+def _named(other: str | Callable[..., Any]) -> str:
+    return other if isinstance(other, str) else getattr(other, "__name__", "the other")
 
 
 def _number(value: float | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,19 +17,22 @@ from instances.base import Instance
 from instances.files import save
 from validation import catalogue
 from validation.catalogue import Heuristic, entry
+from validation.kernel.asking import Askings
 from validation.kinds.checks.drawing import (
     RELATED,
     TIGHTENED,
-    asked_afresh,
+    asked_reordered,
     at_edges,
     draw,
     draw_instances,
+    drawn_smaller,
     sources_of,
     with_relatives,
 )
 from validation.kinds.checks.properties import Check, all_promises, checks, listed
 from validation.kinds.checks.report import CheckReport, CheckResult, shown
-from validation.kinds.checks.searching import search
+from validation.kinds.checks.searching import ahead, search
+from validation.kinds.checks.shrinking import Shrinking
 from validation.kinds.checks.subject import SOLVE_BUDGET, Oracle, Subject
 from validation.kinds.options import CheckOptions
 from validation.kinds.promises import Monotone, Promise, Ratio, Relabelled
@@ -96,22 +100,27 @@ def run_checks(asked: CheckOptions, promises: Promise | Iterable[Promise] = ()) 
     for path in paths.values():
         refuse_foreign(path, problem)
     source = strategies.sources(problem) if asked.strategy is None else asked.strategy
-    drawn = with_relatives(draw(source, asked.max_examples, asked.seed))
-    # Before the heuristic is called here for the first time.
-    fresh = asked_afresh(given, [one.instance for one in drawn if one.source == RELATED])
-    subject = Subject(given, entry(problem), fresh=fresh)
-    drawn += at_edges(subject, drawn)
-    spared = {one.instance.digest for one in drawn if one.source in (RELATED, TIGHTENED)}
-    subject = replace(subject, oracle=Oracle(SOLVE_BUDGET * asked.max_examples, spared))
-    instances = [one.instance for one in drawn]
-    report = CheckReport(problem, name, (), sources_of(drawn))
-    for check in planned:
-        before = report.results
-        for result in search(check, subject, instances):
-            if check.name in paths and result.instance is not None:
-                result = _saved(result, result.instance, paths[check.name])
-            report = replace(report, results=(*before, result))
-            yield report
+    drawn = draw(source, asked.max_examples, asked.seed)
+    with Askings() as ask:
+        spared = set[str]()
+        subject = Subject(given, entry(problem), ask, Oracle(SOLVE_BUDGET * asked.max_examples, spared))
+        if asked.strategy is None:
+            drawn = with_relatives(drawn)
+            for result in ahead(planned[0], subject, [one.instance for one in drawn]):
+                yield CheckReport(problem, name, (result,), sources_of(drawn))
+            drawn += at_edges(subject, drawn)
+        instances = [one.instance for one in drawn]
+        spared.update(one.instance.digest for one in drawn if one.source in (RELATED, TIGHTENED))
+        subject = replace(subject, reordered=functools.cache(lambda: asked_reordered(given, instances)))
+        shrinking = _shrinking(ask, asked.strategy, asked.max_examples, asked.seed)
+        report = CheckReport(problem, name, (), sources_of(drawn))
+        for check in planned:
+            before = report.results
+            for result in search(check, subject, instances, shrinking):
+                if check.name in paths and result.instance is not None:
+                    result = _saved(result, result.instance, paths[check.name])
+                report = replace(report, results=(*before, result))
+                yield report
 
 
 def _saved(result: CheckResult, instance: AnyInstance, path: Path) -> CheckResult:
@@ -150,8 +159,10 @@ def parametrize_with_checks(
     def runner(check: Check) -> Callable[[Callable[..., Any] | Heuristic], None]:
         def run(heuristic: Callable[..., Any] | Heuristic) -> None:
             _, given = catalogue.heuristic(problem, heuristic)
-            subject = Subject(given, entry(problem), Oracle(SOLVE_BUDGET * max_examples))
-            *_, result = search(check, subject, instances())
+            with Askings() as ask:
+                subject = Subject(given, entry(problem), ask, Oracle(SOLVE_BUDGET * max_examples))
+                shrinking = _shrinking(ask, strategy, max_examples, seed)
+                *_, result = search(check, subject, instances(), shrinking)
             if result.status == "skipped":
                 pytest.skip(result.reason)
             if result.status == "expected failure":
@@ -165,6 +176,12 @@ def parametrize_with_checks(
 
     found = list(checks(problem, promises))
     return pytest.mark.parametrize("check", [runner(check) for check in found], ids=[check.name for check in found])
+
+
+def _shrinking(ask: Askings, strategy: SearchStrategy[Any] | None, max_examples: int, seed: int) -> Shrinking:
+    """Return the time for making failing instances small, those of a strategy within what it draws."""
+    within = None if strategy is None else drawn_smaller(strategy, max_examples, seed)
+    return Shrinking(lambda: time.process_time() + ask.seconds, within)
 
 
 def _promises(asked: CheckOptions) -> list[Promise]:

@@ -10,7 +10,7 @@ from typing import Any
 from instances.base import Instance
 from validation.testing.neighbours import shrunk
 
-__all__ = ["Shrinking"]
+__all__ = ["Shrink", "Shrinking"]
 
 AnyInstance = Instance[Any]
 
@@ -20,10 +20,24 @@ SHRINK_BUDGET = 9.0
 """Processor seconds for making all failing instances of a heuristic small; one that raises fails most checks."""
 
 
-class Shrinking:
-    """The processor time that is left for making failing instances small."""
+Shrink = Callable[[AnyInstance, Callable[[AnyInstance], bool], Callable[[], bool]], AnyInstance]
+"""``shrink(failing, fails, stop)``: the smallest instance found that fails, until it is to stop."""
 
-    def __init__(self) -> None:
+
+class Shrinking:
+    """The processor time that is left for making failing instances small.
+
+    Parameters
+    ----------
+    clock : callable
+        Seconds that were spent, here and by those who were asked.
+    shrink : callable
+        How an instance is made small; by its declarations, unless told otherwise.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.process_time, shrink: Shrink | None = None) -> None:
+        self._clock = clock
+        self._shrink = shrink or (lambda failing, fails, stop: shrunk(failing, fails, stop=stop))
         self._left = SHRINK_BUDGET
         self._found: list[AnyInstance] = []
 
@@ -33,14 +47,14 @@ class Shrinking:
         """Find the smallest instance that fails, from the smallest of those drawn or found for another check."""
         instances = [*self._found, *instances]
         size = {instance.digest: len(json.dumps(instance.to_dict())) for instance in instances}
-        began = time.process_time()
+        began = self._clock()
         end = began + max(0.0, min(SHRINK_LIMIT, self._left))
         for instance in sorted(instances, key=lambda one: size[one.digest]):
             if size[instance.digest] >= size[failing.digest]:
                 break
-            if (instance in self._found or time.process_time() <= end) and fails(instance):
+            if (instance in self._found or self._clock() <= end) and fails(instance):
                 failing = instance
-        failing = shrunk(failing, fails, stop=lambda: time.process_time() > end)
-        self._left -= time.process_time() - began
+        failing = self._shrink(failing, fails, lambda: self._clock() > end)
+        self._left -= self._clock() - began
         self._found.append(failing)
         return failing

@@ -2,38 +2,38 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import time
 import warnings
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Generator, Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
-from typing import Any
-
-import numpy as np
+from typing import Any, TypeGuard, TypeVar
 
 import formulations
 from formulations import Solution
 from instances.base import Instance, Plan
+from validation import catalogue
 from validation.catalogue import Entry, Heuristic
-from validation.kernel.asking import ask_here, call
+from validation.kernel.asking import Askings
 from validation.kernel.judging import Answer, Asked, Status, judge
-from validation.kinds.checks.shrinking import Shrinking
 
 __all__ = [
     "SOLVE_BUDGET",
     "CheckError",
+    "Inquiry",
     "NoFeasiblePlan",
     "NotApplicable",
     "Oracle",
+    "Question",
     "Subject",
     "Unproven",
-    "copied",
-    "plan_there",
-    "stream",
+    "is_failure",
+    "result_of",
+    "results_of",
 ]
 
 AnyInstance = Instance[Any]
+T = TypeVar("T")
 
 SOLVE_LIMIT = 1.0
 """Seconds for the exact side of one instance; one whose proof takes longer is not counted where it needs the proof."""
@@ -83,7 +83,7 @@ class Oracle:
             Whether it is solved even when the time for all instances is over: to blame a heuristic.
         """
         key = instance.digest
-        if self._known.get(key) is None and (needed or (self._left > 0 and key not in self._spared)):
+        if key not in self._known and (needed or (self._left > 0 and key not in self._spared)):
             began = time.process_time()
             try:
                 with warnings.catch_warnings():
@@ -99,47 +99,82 @@ class Oracle:
 
 
 @dataclass(frozen=True)
+class Question:
+    """What a heuristic is to be asked: its plan for an instance, the first one or, ``again``, another one."""
+
+    subject: Subject
+    instance: AnyInstance
+    again: bool = False
+
+
+Inquiry = Generator[list[Question], None, T]
+"""What finds something out by questions: it yields those that it needs answered to go on, some at a time."""
+
+
+@dataclass(frozen=True)
 class Subject:
-    """A heuristic under test, with its problem's entry."""
+    """A heuristic under test, with its problem's entry.
+
+    Attributes
+    ----------
+    heuristic : Heuristic
+    entry : Entry
+    ask : Askings
+        Who puts the questions; none of the heuristic's code runs here, unless it does so.
+    oracle : Oracle
+    reordered : callable
+        Returns answers of a process that was asked in another order, by the digest of the instance.
+    """
 
     heuristic: Heuristic
     entry: Entry
+    ask: Askings
     oracle: Oracle = field(default_factory=Oracle)
-    shrinking: Shrinking = field(default_factory=Shrinking)
-    fresh: Mapping[str, Plan | None] = field(default_factory=dict)
-    """Plans of a process that had not called the heuristic before, by the digest of the instance."""
-    known: dict[str, Asked] = field(default_factory=dict)
+    reordered: Callable[[], Mapping[str, Asked]] = dict
+    firsts: dict[str, Asked] = field(default_factory=dict)
     """First answers, by the digest of the instance."""
+    seconds: dict[str, Asked] = field(default_factory=dict)
+    """Answers that came after first ones."""
+    judged: dict[str, Answer] = field(default_factory=dict)
+    """First answers as they are judged."""
+    others: dict[Any, Subject] = field(default_factory=dict)
+    """Other heuristics, by what they were called."""
 
-    def plan(self, instance: AnyInstance) -> Plan | None:
-        """Return the first plan for an instance, made for a copy, which may be spoilt, with the one random stream.
+    def anew(self) -> Subject:
+        """Return the same heuristic with nothing solved or asked before."""
+        return replace(self, oracle=Oracle(), firsts={}, seconds={}, judged={}, others={})
+
+    def beside(self, other: str | Callable[..., Any]) -> Subject:
+        """Return another heuristic of the problem."""
+        if other not in self.others:
+            _, found = catalogue.heuristic(self.entry.problem, other)
+            self.others[other] = Subject(found, self.entry, self.ask)
+        return self.others[other]
+
+    def foresee(self, instances: Iterable[AnyInstance]) -> Inquiry[None]:
+        """Ask for the first plans for several instances at once."""
+        wanted = [Question(self, one) for one in instances if one.digest not in self.firsts]
+        if wanted:
+            yield wanted
+
+    def plan(self, instance: AnyInstance) -> Inquiry[Plan | None]:
+        """Return the first plan for an instance.
 
         Raises
         ------
         CheckError
-            When it fails: it raises, or returns what is no plan.
+            When the heuristic fails: it raises, or returns what is no plan.
         """
-        return _plan_in(self.first(instance))
+        yield from self.foresee([instance])
+        return _plan_in(self.firsts[instance.digest])
 
-    def first(self, instance: AnyInstance) -> Asked:
-        """Return the first answer for an instance."""
-        if instance.digest not in self.known:
-            self.known[instance.digest] = self.asked(copied(instance))
-        return self.known[instance.digest]
+    def second(self, instance: AnyInstance) -> Inquiry[Plan | None]:
+        """Ask for another plan for an instance, whatever was answered before."""
+        if instance.digest not in self.seconds:
+            yield [Question(self, instance, again=True)]
+        return _plan_in(self.seconds[instance.digest])
 
-    def plan_of(self, instance: AnyInstance) -> Plan | None:
-        """Ask for a plan for this very instance, whatever was answered before."""
-        return _plan_in(self.asked(instance))
-
-    def asked(self, instance: AnyInstance) -> Asked:
-        """Put the question."""
-        return ask_here(instance, self.heuristic, stream())
-
-    def anew(self) -> Subject:
-        """Return the same heuristic with nothing solved or asked before."""
-        return replace(self, oracle=Oracle(), known={})
-
-    def answer(self, instance: AnyInstance) -> Answer:
+    def answer(self, instance: AnyInstance) -> Inquiry[Answer]:
         """Ask for a plan, and have the instance judge it; whether it may decline is a check of its own.
 
         Raises
@@ -147,17 +182,25 @@ class Subject:
         CheckError
             When it fails.
         """
-        answer = judge(instance, Asked(self.plan(instance)))
+        yield from self.foresee([instance])
+        answer = self.known(instance)
+        assert answer is not None
         if answer.status == Status.FAILED:
             raise CheckError(answer.reason)
         return answer
 
-    def value(self, instance: AnyInstance) -> float | None:
+    def known(self, instance: AnyInstance) -> Answer | None:
+        """Return how the first answer for an instance is judged, if there is one; nobody is asked."""
+        if instance.digest not in self.judged and instance.digest in self.firsts:
+            self.judged[instance.digest] = judge(instance, self.firsts[instance.digest])
+        return self.judged.get(instance.digest)
+
+    def value(self, instance: AnyInstance) -> Inquiry[float | None]:
         """Value of its plan, None without a feasible one."""
-        answer = self.answer(instance)
+        answer = yield from self.answer(instance)
         return answer.value if answer.status == Status.FEASIBLE else None
 
-    def blamed(self, instance: AnyInstance) -> None:
+    def blamed(self, instance: AnyInstance) -> Inquiry[None]:
         """Look whether an instance has a feasible plan, so that a heuristic can be blamed for finding none.
 
         Raises
@@ -170,9 +213,9 @@ class Subject:
         solution = self.oracle(instance, needed=True)
         if solution is not None and solution.status == "unknown":
             # A plan of any other heuristic shows as well that there is one.
-            others = (Subject(other, self.entry) for other in self.entry.heuristics.values())
-            if any(other.value(instance) is not None for other in others):
-                return
+            for other in self.entry.heuristics:
+                if (yield from self.beside(other).value(instance)) is not None:
+                    return
         if solution is None or solution.status not in ("optimal", "feasible", "infeasible"):
             raise Unproven
         if solution.status == "infeasible":
@@ -185,19 +228,57 @@ def _plan_in(asked: Asked) -> Plan | None:
     return asked.plan
 
 
-def copied(instance: AnyInstance) -> AnyInstance:
-    """One that a heuristic may spoil without spoiling the counterexample."""
-    return copy.deepcopy(instance)
+# --- questions are put together, because each has its price --------------------------------------
 
 
-def plan_there(subject: Subject, instance: AnyInstance) -> Any:
-    """Return the heuristic's plan for an instance; None where it raises."""
-    try:
-        return call(copied(instance), subject.heuristic, stream())
-    except (Exception, SystemExit):
-        return None
+def result_of(inquiry: Inquiry[T]) -> T:
+    """Return what an inquiry finds out by itself."""
+    (found,) = results_of([inquiry])
+    if isinstance(found, Exception):
+        raise found
+    return found
 
 
-def stream() -> np.random.Generator:
-    """Make the stream that a random heuristic draws from."""
-    return np.random.default_rng(0)
+def results_of(inquiries: Iterable[Inquiry[T]]) -> list[T | Exception]:
+    """Let inquiries go on together, and return what each finds out or raises, up to the first that raises an error."""
+    ended: dict[int, T | Exception] = {}
+    going = dict(enumerate(inquiries))
+    while going:
+        wanted: list[Question] = []
+        for number, inquiry in list(going.items()):
+            try:
+                wanted += next(inquiry)
+                continue
+            except StopIteration as end:
+                ended[number] = end.value
+            except Exception as error:
+                ended[number] = error
+            del going[number]
+            if is_failure(ended[number]):
+                going = {one: before for one, before in going.items() if one < number}
+                break
+        _put(wanted)
+    found = []
+    for number in sorted(ended):
+        found.append(ended[number])
+        if is_failure(found[-1]):
+            break
+    return found
+
+
+def is_failure(found: object) -> TypeGuard[Exception]:
+    """Return whether what came of a check says that the heuristic breaks it."""
+    return isinstance(found, Exception) and not isinstance(found, NoFeasiblePlan | NotApplicable | Unproven)
+
+
+def _put(questions: list[Question]) -> None:
+    """Have questions answered, those to one heuristic at once."""
+    apart: dict[tuple[int, bool], list[Question]] = {}
+    for one in questions:
+        apart.setdefault((id(one.subject), one.again), []).append(one)
+    for (_, again), those in apart.items():
+        subject = those[0].subject
+        instances = list({one.instance.digest: one.instance for one in those}.values())
+        into = subject.seconds if again else subject.firsts
+        answers = subject.ask(subject.heuristic, instances)
+        into.update((one.digest, asked) for one, asked in zip(instances, answers, strict=True))
