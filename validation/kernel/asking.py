@@ -127,8 +127,13 @@ class Askings:
         for asking in self._open.values():
             asking.__exit__()
 
-    def __call__(self, heuristic: Heuristic, instances: Sequence[AnyInstance]) -> list[Asked]:
-        """Ask a heuristic for a plan for each instance; two that are equal, but not the same, have two processes."""
+    def __call__(
+        self, heuristic: Heuristic, instances: Sequence[AnyInstance], *, seconds: float = math.inf
+    ) -> list[Asked]:
+        """Ask a heuristic for a plan for each instance, each time for at most so many seconds if it is asked apart.
+
+        Two heuristics that are equal, but not the same, have two processes.
+        """
         if not self._apart:
             return [_asked_here(heuristic, one) for one in instances]
         asking = self._open.get(id(heuristic))
@@ -136,7 +141,7 @@ class Askings:
             asking = self._open[id(heuristic)] = Asking(heuristic, None)
         began = time.monotonic()
         try:
-            return asking.ask_each(instances, seconds=math.inf)
+            return asking.ask_each(instances, seconds=seconds)
         finally:
             self.seconds += time.monotonic() - began
 

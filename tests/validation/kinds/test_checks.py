@@ -19,6 +19,7 @@ import formulations
 import instances
 from benchmarks.faults.cheats import FORGERS
 from heuristics.aryl.reclaim import server_fraction
+from instances.aryl.elastic_allocation import ElasticAllocationPlan
 from instances.aryl.reclaim import Reclaim, ReclaimPlan
 from instances.elasticflow.allocation import ElasticFlowAllocation
 from instances.elasticflow.sharing import SlotPlan
@@ -552,6 +553,38 @@ def test_a_plan_that_is_kept_for_another_instance_is_found() -> None:
     assert failed.name == "repeatable"
     assert "after other instances it gave" in failed.reason
     assert "after others than these" in failed.reason
+
+
+def test_whole_numbers_beyond_32_bits_are_made_where_there_is_a_plan() -> None:
+    def in_32_bits(instance: Any) -> Any:
+        wanted = (instance.max_extra * instance.gpus_per_worker).astype(np.int32).sum(dtype=np.int32)
+        return instance.nothing() if wanted > instance.capacity else ElasticAllocationPlan(instance.max_extra)
+
+    report = check_heuristic("aryl.elastic_allocation", in_32_bits)
+    (source,) = (one for one in report.sources if one.name == "these, with large numbers")
+    assert source.instances
+    (failed,) = (one for one in report.failed if one.name == "feasible")
+    small: Any = failed.instance
+    assert failed.reason.startswith("breaks capacity")
+    assert (small.max_extra * small.gpus_per_worker).sum() >= 2**31
+    # A table of so many GPUs is too large for it, so that it is not asked.
+    report = check_heuristic("aryl.elastic_allocation", tabulates, max_examples=40)
+    assert not any("MemoryError" in one.reason for one in report.results)
+
+
+def tabulates(instance: Any) -> Any:
+    """Makes a table with an entry for each GPU, and gives nothing."""
+    if instance.capacity > 10**6 or instance.gpus_per_worker.max(initial=0) > 10**6:
+        raise MemoryError
+    return instance.nothing()
+
+
+def test_another_heuristic_that_fails_is_not_held_against_it() -> None:
+    assert statuses(first_servers, promises=NeverWorseThan(raises_always))["never_worse"] == "skipped"
+
+
+def raises_always(instance: Reclaim) -> ReclaimPlan:
+    raise ZeroDivisionError
 
 
 def test_there_may_be_no_jobs() -> None:

@@ -14,7 +14,8 @@ import numpy as np
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from hypothesis.strategies import SearchStrategy
 
-from instances.base import Instance, PlanError
+from instances.base import Instance, InstanceError, PlanError
+from instances.schema import declarations
 from validation.catalogue import Heuristic, entry
 from validation.kernel.asking import Askings
 from validation.kernel.judging import Asked, Status
@@ -26,9 +27,10 @@ from validation.kinds.checks.subject import Subject
 from validation.testing import strategies
 from validation.testing.neighbours import neighbour, past_the_edge
 from validation.testing.strategies import Drawn
-from validation.testing.transform import permuted
+from validation.testing.transform import permuted, rescaled
 
 __all__ = [
+    "MAGNIFIED",
     "RELATED",
     "TIGHTENED",
     "asked_reordered",
@@ -36,6 +38,7 @@ __all__ = [
     "draw",
     "draw_instances",
     "drawn_smaller",
+    "magnified",
     "sources_of",
     "with_relatives",
 ]
@@ -50,7 +53,14 @@ RELATIVES = 16
 """Instances that are made of others by one change."""
 REORDERED_LIMIT = 1.0
 """Seconds for all answers in another order."""
+LARGE = (2**15, 2**31)
+"""Factors that make numbers too large for 16 and 32 bits."""
+MAGNIFIED_MOST, MAGNIFIED_TRIED = 12, 48
+"""Instances of such numbers, and drawn ones that are tried for them."""
+MAGNIFIED_LIMIT = 0.5
+"""Seconds for all plans for them."""
 TIGHTENED, RELATED = "these, at an edge of its plans", "these, with one thing changed"
+MAGNIFIED = "these, with large numbers"
 """Where instances of checks come from that are made of drawn ones."""
 
 
@@ -148,18 +158,56 @@ def _relative(instance: AnyInstance, rng: np.random.Generator) -> AnyInstance | 
     return neighbour(instance, rng, max_members=max(instance.dims.values(), default=0))
 
 
-def asked_reordered(heuristic: Heuristic, instances: list[AnyInstance]) -> dict[str, Asked]:
-    """Ask a process of its own for plans for these instances, the last one first; return its answers by digest."""
+def magnified(heuristic: Heuristic, ask: Askings, drawn: list[Drawn]) -> list[Drawn]:
+    """Return drawn instances with some numbers times what 16 or 32 bits do not hold, on which there is a plan.
+
+    A heuristic may make a table of any number: one that raises there, or takes long, is not to be blamed.
+    """
+    found, end = list[Drawn](), time.monotonic() + MAGNIFIED_LIMIT
+    ordered = sorted((one.instance for one in drawn), key=lambda instance: instance.digest)
+    for instance in ordered[: MAGNIFIED_TRIED if LINUX else 0]:
+        left = end - time.monotonic()
+        if len(found) == MAGNIFIED_MOST or left <= 0:
+            break
+        large = _large(instance, np.random.default_rng([TURNS, int(instance.digest[:8], 16)]))
+        if large is not None and not ask(heuristic, [large], seconds=left)[0].reason:
+            found.append(Drawn(large, MAGNIFIED))
+    return found
+
+
+def _large(instance: AnyInstance, rng: np.random.Generator) -> AnyInstance | None:
+    """Return the instance with one or two fields of whole numbers, or what has a unit, so large; None if not valid."""
+    units = entry(instance.problem).rescalings
+    factor = int(rng.choice(LARGE))
+    counted = [
+        name
+        for name, declared in declarations(type(instance)).items()
+        if declared.kind is int and not getattr(declared, "index_of", "") and getattr(instance, name) is not None
+    ]
+    try:
+        if units and (not counted or rng.random() < 0.5):
+            large = rescaled(instance, units[rng.integers(len(units))].fields, float(factor))
+        elif counted:
+            fields = rng.choice(counted, size=min(len(counted), int(rng.integers(1, 3))), replace=False)
+            large = rescaled(instance, fields.tolist(), factor)
+        else:
+            return None
+    except InstanceError:
+        return None
+    return None if large == instance else large
+
+
+def asked_reordered(heuristic: Heuristic, ask: Askings, instances: list[AnyInstance]) -> dict[str, Asked]:
+    """Ask another process for plans for these instances, the last one first; return its answers by digest."""
     if not LINUX:
         # A process takes seconds to start there.
         return {}
     answers, end = dict[str, Asked](), time.monotonic() + REORDERED_LIMIT
-    with Askings() as ask:
-        for batch in batches(reversed(instances)):
-            found = ask(heuristic, batch)
-            answers.update((one.digest, asked) for one, asked in zip(batch, found, strict=True))
-            if time.monotonic() > end:
-                break
+    for batch in batches(reversed(instances)):
+        found = ask(heuristic, batch)
+        answers.update((one.digest, asked) for one, asked in zip(batch, found, strict=True))
+        if time.monotonic() > end:
+            break
     return answers
 
 

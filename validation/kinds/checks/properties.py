@@ -234,7 +234,7 @@ def _never_worse(promise: NeverWorseThan) -> Callable[[Subject, AnyInstance], In
         if promise.where is not None and not promise.where(instance):
             return False
         other = subject.beside(promise.other)
-        theirs = yield from other.value(instance)
+        theirs = (yield from other.value(instance)) if (yield from other.shows_a_plan(instance)) else None
         if theirs is None:
             return False
         mine = yield from subject.value(instance)

@@ -19,6 +19,7 @@ from validation import catalogue
 from validation.catalogue import Heuristic, entry
 from validation.kernel.asking import Askings
 from validation.kinds.checks.drawing import (
+    MAGNIFIED,
     RELATED,
     TIGHTENED,
     asked_reordered,
@@ -26,6 +27,7 @@ from validation.kinds.checks.drawing import (
     draw,
     draw_instances,
     drawn_smaller,
+    magnified,
     sources_of,
     with_relatives,
 )
@@ -101,22 +103,29 @@ def run_checks(asked: CheckOptions, promises: Promise | Iterable[Promise] = ()) 
         refuse_foreign(path, problem)
     source = strategies.sources(problem) if asked.strategy is None else asked.strategy
     drawn = draw(source, asked.max_examples, asked.seed)
-    with Askings() as ask:
-        spared = set[str]()
+    with Askings() as ask, Askings() as another:
+        spared, ahead_of = set[str](), 0
         subject = Subject(given, entry(problem), ask, Oracle(SOLVE_BUDGET * asked.max_examples, spared))
         if asked.strategy is None:
             drawn = with_relatives(drawn)
             for result in ahead(planned[0], subject, [one.instance for one in drawn]):
+                ahead_of = result.examples
                 yield CheckReport(problem, name, (result,), sources_of(drawn))
-            drawn += at_edges(subject, drawn)
+            large = magnified(given, another, drawn)
+            drawn += at_edges(subject, drawn) + large
         instances = [one.instance for one in drawn]
-        spared.update(one.instance.digest for one in drawn if one.source in (RELATED, TIGHTENED))
-        subject = replace(subject, reordered=functools.cache(lambda: asked_reordered(given, instances)))
+        # Promises are made of numbers that are usual; the rules hold of all.
+        usual, rules = [one.instance for one in drawn if one.source != MAGNIFIED], {one.name for one in checks(problem)}
+        spared.update(one.instance.digest for one in drawn if one.source in (RELATED, TIGHTENED, MAGNIFIED))
+        subject = replace(subject, reordered=functools.cache(lambda: asked_reordered(given, another, instances)))
         shrinking = _shrinking(ask, asked.strategy, asked.max_examples, asked.seed)
         report = CheckReport(problem, name, (), sources_of(drawn))
         for check in planned:
             before = report.results
-            for result in search(check, subject, instances, shrinking):
+            for result in search(check, subject, instances if check.name in rules else usual, shrinking):
+                if not before and result.status == "unfinished" and result.examples < ahead_of:
+                    # More had been told already.
+                    continue
                 if check.name in paths and result.instance is not None:
                     result = _saved(result, result.instance, paths[check.name])
                 report = replace(report, results=(*before, result))

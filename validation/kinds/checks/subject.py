@@ -37,6 +37,8 @@ T = TypeVar("T")
 
 SOLVE_LIMIT = 1.0
 """Seconds for the exact side of one instance; one whose proof takes longer is not counted where it needs the proof."""
+OTHERS_LIMIT = 10.0
+"""Seconds for a question to another heuristic, which nobody tests."""
 SOLVE_BUDGET = 0.1
 """Processor seconds for the exact side of each instance drawn, on average."""
 
@@ -139,6 +141,8 @@ class Subject:
     """First answers as they are judged."""
     others: dict[Any, Subject] = field(default_factory=dict)
     """Other heuristics, by what they were called."""
+    limit: float = math.inf
+    """Seconds for a question."""
 
     def anew(self) -> Subject:
         """Return the same heuristic with nothing solved or asked before."""
@@ -148,7 +152,7 @@ class Subject:
         """Return another heuristic of the problem."""
         if other not in self.others:
             _, found = catalogue.heuristic(self.entry.problem, other)
-            self.others[other] = Subject(found, self.entry, self.ask)
+            self.others[other] = Subject(found, self.entry, self.ask, limit=OTHERS_LIMIT)
         return self.others[other]
 
     def foresee(self, instances: Iterable[AnyInstance]) -> Inquiry[None]:
@@ -200,6 +204,13 @@ class Subject:
         answer = yield from self.answer(instance)
         return answer.value if answer.status == Status.FEASIBLE else None
 
+    def shows_a_plan(self, instance: AnyInstance) -> Inquiry[bool]:
+        """Return whether its plan is feasible; where it fails it shows nothing."""
+        try:
+            return (yield from self.value(instance)) is not None
+        except CheckError:
+            return False
+
     def blamed(self, instance: AnyInstance) -> Inquiry[None]:
         """Look whether an instance has a feasible plan, so that a heuristic can be blamed for finding none.
 
@@ -210,11 +221,13 @@ class Subject:
         Unproven
             When nobody knows.
         """
+        if not instance.violations(instance.nothing()):
+            return
         solution = self.oracle(instance, needed=True)
-        if solution is not None and solution.status == "unknown":
+        if solution is None or solution.status == "unknown":
             # A plan of any other heuristic shows as well that there is one.
             for other in self.entry.heuristics:
-                if (yield from self.beside(other).value(instance)) is not None:
+                if (yield from self.beside(other).shows_a_plan(instance)):
                     return
         if solution is None or solution.status not in ("optimal", "feasible", "infeasible"):
             raise Unproven
@@ -280,5 +293,5 @@ def _put(questions: list[Question]) -> None:
         subject = those[0].subject
         instances = list({one.instance.digest: one.instance for one in those}.values())
         into = subject.seconds if again else subject.firsts
-        answers = subject.ask(subject.heuristic, instances)
+        answers = subject.ask(subject.heuristic, instances, seconds=subject.limit)
         into.update((one.digest, asked) for one, asked in zip(instances, answers, strict=True))
