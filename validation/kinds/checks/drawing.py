@@ -53,8 +53,8 @@ RELATIVES = 16
 """Instances that are made of others by one change."""
 REORDERED_LIMIT = 1.0
 """Seconds for all answers in another order."""
-LARGE = (2**15, 2**31)
-"""Factors that make numbers too large for 16 and 32 bits."""
+LARGE = (2**15, 2**31, 2**31, 2**31)
+"""Factors that make numbers too large for 16 bits and, more often, for 32 bits."""
 MAGNIFIED_MOST, MAGNIFIED_TRIED = 12, 48
 """Instances of such numbers, and drawn ones that are tried for them."""
 MAGNIFIED_LIMIT = 0.5
@@ -185,7 +185,7 @@ def _large(instance: AnyInstance, rng: np.random.Generator) -> AnyInstance | Non
         if declared.kind is int and not getattr(declared, "index_of", "") and getattr(instance, name) is not None
     ]
     try:
-        if units and (not counted or rng.random() < 0.5):
+        if units and (not counted or rng.random() < 0.25):
             large = rescaled(instance, units[rng.integers(len(units))].fields, float(factor))
         elif counted:
             fields = rng.choice(counted, size=min(len(counted), int(rng.integers(1, 3))), replace=False)
