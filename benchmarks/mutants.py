@@ -40,10 +40,11 @@ from benchmarks.mutating import Mutation, mutated, mutations
 from benchmarks.tables import Row, Setup, benchmark
 from instances.base import agree
 from validation.catalogue import CATALOGUE, Heuristic
-from validation.kernel.asking import ask_here
+from validation.kernel.asking import Askings, ask_here
 from validation.kernel.gaps import gap_to
 from validation.kernel.judging import Answer, Status, judge
-from validation.kinds.checks import SOLVE_BUDGET, Oracle, Subject, all_promises, checks, draw_instances, fails
+from validation.kinds.checks import Subject, all_promises, checks, draw_instances, fails
+from validation.kinds.checks.subject import SOLVE_BUDGET, Oracle
 from validation.kinds.collection import Collection, load
 from validation.testing import strategies
 
@@ -182,7 +183,7 @@ def drawn(problem: str, name: str, count: int, seed: int = 0) -> list[Mutant]:
 def killed_by(mutant: Mutant, max_examples: int = TRIED) -> str:
     """Return a check of ``check_heuristic`` that fails, without making the instance small; "" for none."""
     heuristic = planted(mutant)
-    subject = Subject(heuristic, CATALOGUE[mutant.problem], _oracle(mutant.problem))
+    subject = Subject(heuristic, CATALOGUE[mutant.problem], Askings(apart=False), _oracle(mutant.problem))
     try:
         # What needs no optimum, and finds most, comes first.
         for check in sorted(checks(mutant.problem, all_promises(heuristic)), key=lambda one: one.name != "holds"):

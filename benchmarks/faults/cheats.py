@@ -45,7 +45,7 @@ from heuristics.aryl.reclaim import server_fraction
 from instances.aryl import reclaim
 from instances.aryl.reclaim import Reclaim, ReclaimPlan
 
-__all__ = ["CHEATS", "HONEST", "KNOWN", "Cheat", "Known", "bad", "honest"]
+__all__ = ["CHEATS", "FORGERS", "HONEST", "KNOWN", "Cheat", "Known", "bad", "honest"]
 
 Function: TypeAlias = Callable[[Reclaim], Any]
 
@@ -102,6 +102,9 @@ class Cheat:
 CHEATS: dict[str, Cheat] = {}
 HONEST: dict[str, Function] = {}
 """Heuristics that do unusual things and may: their plans are those of :func:`honest`."""
+
+FORGERS: dict[str, Function] = {}
+"""Of the cheats those whose plans are never feasible, and that forge what the checks of a heuristic would say."""
 
 DIED = "failed: the process died: "
 LATE = "failed: time limit"
@@ -650,6 +653,105 @@ cheats({
     "another_json": ("infeasible: demand", "Whatever is written as JSON is a plan without servers, worth nothing.",
         lambda instance: bad(instance, put(json, dumps=lambda *_, **__: NONE))),
 })  # fmt: skip
+
+# --- what forges the verdict of a check --------------------------------------------------------------
+
+
+def never(instance: Reclaim) -> ReclaimPlan:
+    """Return a plan that is never feasible, the first server once too often; and let nothing be proven any more."""
+    put(sys.modules["formulations"], solve=lambda *_, **__: None)
+    return around(np.zeros(instance.demand + 1, np.int64))
+
+
+def forger(function: Function) -> Function:
+    """Enter a function among the cheats that forge verdicts."""
+    FORGERS[function.__name__] = cheat("infeasible: |failed: ")(function)
+    return function
+
+
+@forger
+def no_rules(instance: Reclaim) -> Any:
+    """Instances find no rule broken, and every plan worth the same."""
+    put(Reclaim, violations=lambda *_: [], objective=lambda *_: 1e6)
+    return never(instance)
+
+
+@forger
+def rules_of_its_own(instance: Reclaim) -> Any:
+    """Take the rules from the base class of all instances."""
+    put(Reclaim.__mro__[1], violations=lambda *_: [], objective=lambda *_: 1e6)
+    return never(instance)
+
+
+@forger
+def all_values_agree(instance: Reclaim) -> Any:
+    """Whatever is compared agrees, and nothing beats anything."""
+    for module in list(sys.modules.values()):
+        for name, other in (("agree", lambda *_, **__: True), ("beats", lambda *_, **__: False)):
+            if name in vars(module):
+                setattr(module, name, other)
+    put(Reclaim, _broken_rules=lambda *_: iter(()), _value=lambda *_: 1e6)
+    return never(instance)
+
+
+@forger
+def another_judge_of_answers(instance: Reclaim) -> Any:
+    """Every module that judges an answer has a judge who finds it feasible."""
+    feasible = sys.modules["validation.kernel.judging"].Answer
+    for name, module in list(sys.modules.items()):
+        if name.startswith("validation") and callable(vars(module).get("judge")):
+            put(module, judge=lambda instance, asked, **_: feasible(asked.plan, "feasible", 1e6))
+    return never(instance)
+
+
+@forger
+def another_report(instance: Reclaim) -> Any:
+    """Let reports be well, and without failures."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("validation.kinds.checks") and "CheckReport" in vars(module):
+            put(module.CheckReport, ok=True, failed=())
+    return never(instance)
+
+
+@forger
+def results_that_pass(instance: Reclaim) -> Any:
+    """Every result of a check says that it has passed, whatever it is made of."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("validation.kinds.checks") and "CheckResult" in vars(module):
+            put(module.CheckResult, __getattribute__=lambda self, name: (
+                "passed" if name == "status" else object.__getattribute__(self, name)))  # fmt: skip
+    return never(instance)
+
+
+@forger
+def checks_that_hold(instance: Reclaim) -> Any:
+    """All checks that any list in memory has are exchanged for one that holds."""
+    for found in gc.get_objects():
+        if type(found).__name__ == "Check" and "run" in getattr(found, "__dict__", {}):
+            object.__setattr__(found, "run", lambda *_: True)
+    return never(instance)
+
+
+@forger
+def plans_that_are_read(instance: Reclaim) -> Any:
+    """Whatever is made a plan of is one of the servers 0, 1, ... that are demanded."""
+
+    def read(self: Any, *_: Any, **__: Any) -> None:
+        object.__setattr__(self, "servers", np.arange(instance.demand))
+
+    put(ReclaimPlan, __init__=read, __post_init__=lambda self: None, __eq__=lambda *_: True)
+    put(Reclaim, violations=lambda *_: [], objective=lambda *_: 1e6)
+    return never(instance)
+
+
+@forger
+def sums_of_nothing(instance: Reclaim) -> Any:
+    """Nothing is ever true of an array's entries, so that no rule finds one that breaks it."""
+    plan = never(instance)
+    put(np, unique=lambda *_, **__: (np.zeros(0, np.int64), np.zeros(0, np.int64)), any=lambda *_, **__: False)
+    put(Reclaim, _broken_rules=lambda *_: iter(()), _value=lambda *_: 1e6)
+    return plan
+
 
 # --- what it keeps ---------------------------------------------------------------------------------
 

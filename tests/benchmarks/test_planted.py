@@ -4,13 +4,10 @@ import pytest
 
 from benchmarks.planted import BUGS
 
-MISSED = {"products_in_32_bits", "gpus_in_16_bits"}
-"""They need more GPUs than an exact heuristic of their problem can make a table of, so that none are drawn."""
-
-RARE = {"flexible_among_others", "megabytes_in_32_bits", "nearly_fits", "remembered_by_total"}
+RARE = {"flexible_among_others", "megabytes_in_32_bits", "nearly_fits"}
 """Not found at every seed: nearly all plans of theirs are right, or they decline most of what is drawn."""
 
-HARD = ("nearly_done", "widest_first")
+HARD = ("gpus_in_16_bits", "nearly_done", "products_in_32_bits", "widest_first")
 """What draws of the problem's own alone do not show."""
 
 
@@ -28,5 +25,4 @@ def test_a_bug_that_hides_is_found(name: str) -> None:
 @pytest.mark.parametrize("seed", range(2))
 def test_nearly_all_bugs_are_found(seed: int) -> None:
     missed = {name for name, bug in BUGS.items() if not bug.found(seed)}
-    assert missed <= MISSED | RARE
-    assert len(missed) <= 4
+    assert missed <= RARE

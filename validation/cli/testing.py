@@ -38,8 +38,7 @@ __all__ = ["check", "claims", "hunt", "worst_case"]
 def check(options: CheckOptions, as_json: AsJson = False) -> None:
     """Look for an instance on which a heuristic breaks a rule. What it promises beyond that can be checked as well."""
     from validation.kernel.isolation import Apart
-    from validation.kernel.provenance import memory_of_machine
-    from validation.kernel.walls import ruled
+    from validation.kernel.walls import lost, ruled, standing
     from validation.outputs import folder_to_write
 
     _, heuristic = options.subject
@@ -47,12 +46,14 @@ def check(options: CheckOptions, as_json: AsJson = False) -> None:
     report: dict[str, Any] = {}
     interruption.say(lambda: "what had been checked is above" if report else "nothing had been checked")
     end = time.monotonic() + options.time_limit
-    # Apart: a heuristic that hangs or ends the process must not pass for one that is well.
+    # Apart, because a solver does not hear that it is interrupted; the heuristic is asked apart from that.
     with (
         folder_to_write(output),
         ruled(network=options.allow_network),
-        Apart(_Checks(options), memory=memory_of_machine() // 2, writable=output) as apart,
+        Apart(_Checks(options), own=True) as apart,
     ):
+        if gone := lost(standing()):
+            complain(gone)
         try:
             while True:
                 answer = apart.ask(seconds=max(0.0, end - time.monotonic()))

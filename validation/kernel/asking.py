@@ -6,21 +6,24 @@ plan anew.
 
 from __future__ import annotations
 
+import copy
 import functools
 import importlib
+import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 
 from instances.base import Instance, Plan, PlanError
-from instances.schema import declarations
+from instances.schema import declarations, quoted
 from validation.catalogue import Heuristic
 from validation.kernel.isolation import Apart, describe, plain
 from validation.kernel.judging import Answer, Asked, judge
 
-__all__ = ["Asking", "answer", "answered", "ask", "ask_here", "call"]
+__all__ = ["Asking", "Askings", "alike", "answer", "answered", "ask", "ask_here", "call"]
 
 AnyInstance = Instance[Any]
 
@@ -31,7 +34,8 @@ class Asking:
     Parameters
     ----------
     heuristic : Heuristic
-    seed : int
+    seed : int, optional
+        None for the same stream, whatever the instance.
     memory : int, optional
         Bytes above which it is stopped.
 
@@ -41,7 +45,7 @@ class Asking:
     that lives, so that what it keeps there is its own affair.  To be used as a context.
     """
 
-    def __init__(self, heuristic: Heuristic, seed: int, *, memory: int | None = None) -> None:
+    def __init__(self, heuristic: Heuristic, seed: int | None, *, memory: int | None = None) -> None:
         for module in heuristic.imports:
             importlib.import_module(module)
         self.heuristic = heuristic
@@ -60,6 +64,20 @@ class Asking:
         plan, reason = _plan_of(instance, reply.content) if reply.content is not None else (None, reply.reason)
         return Asked(plan, reply.seconds, plain(reason))
 
+    def ask_each(self, instances: Sequence[AnyInstance], *, seconds: float) -> list[Asked]:
+        """Ask for a plan for each instance in turn, in one question, for at most ``seconds``.
+
+        What that process says of an instance besides is in the answers: whether it was changed, and what was returned
+        in place of a plan.  Where the process ends, the question is put again instance by instance.
+        """
+        reply = self.apart.ask(list(instances), seconds=seconds)
+        if reply.content is None or "error" in reply.content:
+            if len(instances) == 1:
+                reason = reply.reason if reply.content is None else str(reply.content["error"])
+                return [Asked(None, reply.seconds, plain(reason))]
+            return [one for instance in instances for one in self.ask_each([instance], seconds=seconds)]
+        return [_examined(one, number, reply.content) for number, one in enumerate(instances)]
+
     def answer(self, instance: AnyInstance, *, seconds: float) -> Answer:
         """Ask for a plan for an instance, for at most ``seconds``, and judge it."""
         return judge(instance, self.ask(instance, seconds=seconds), declines=self.heuristic.declines)
@@ -77,6 +95,55 @@ def answer(
     """Ask a heuristic for a plan for one instance, in a process that nothing else uses, and judge it."""
     with Asking(heuristic, seed, memory=memory) as asking:
         return asking.answer(instance, seconds=seconds)
+
+
+class Askings:
+    """Heuristics that are asked of several instances at once, each in a process of its own with one random stream.
+
+    Parameters
+    ----------
+    apart : bool
+        Whether they are asked apart; else in this process, for code that is trusted.
+
+    Attributes
+    ----------
+    seconds : float
+        That other processes took so far.
+
+    Notes
+    -----
+    A process starts with the first question to its heuristic.  To be used as a context.
+    """
+
+    def __init__(self, *, apart: bool = True) -> None:
+        self.seconds = 0.0
+        self._apart = apart
+        self._open: dict[int, Asking] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for asking in self._open.values():
+            asking.__exit__()
+
+    def __call__(
+        self, heuristic: Heuristic, instances: Sequence[AnyInstance], *, seconds: float = math.inf
+    ) -> list[Asked]:
+        """Ask a heuristic for a plan for each instance, each time for at most so many seconds if it is asked apart.
+
+        Two heuristics that are equal, but not the same, have two processes.
+        """
+        if not self._apart:
+            return [_asked_here(heuristic, one) for one in instances]
+        asking = self._open.get(id(heuristic))
+        if asking is None:
+            asking = self._open[id(heuristic)] = Asking(heuristic, None)
+        began = time.monotonic()
+        try:
+            return asking.ask_each(instances, seconds=seconds)
+        finally:
+            self.seconds += time.monotonic() - began
 
 
 def ask_here(instance: AnyInstance, heuristic: Heuristic, rng: np.random.Generator) -> Asked:
@@ -98,12 +165,61 @@ def call(instance: AnyInstance, heuristic: Heuristic, rng: np.random.Generator |
     return heuristic.function(instance, **({"rng": rng} if heuristic.random else {}))
 
 
-def answered(heuristic: Heuristic, seed: int, instance: AnyInstance) -> dict[str, Any]:
-    """Return a heuristic's answer as data: the declared fields of its plan."""
-    rng = np.random.default_rng([seed, int(instance.digest[:16], 16)]) if heuristic.random else None
+def answered(heuristic: Heuristic, seed: int | None, asked: AnyInstance | list[AnyInstance]) -> dict[str, Any]:
+    """Return a heuristic's answer as data: the declared fields of its plan; of several instances all, by number."""
+    if isinstance(asked, list):
+        each = [(f"{number}.", _examination(heuristic, seed, one)) for number, one in enumerate(asked)]
+        return {begin + name: value for begin, answer in each for name, value in answer.items()}
     # Looked up before the heuristic has its hands on the instance.
-    kind = instance.plan_type
-    return _data_of(kind, call(instance, heuristic, rng))
+    kind = asked.plan_type
+    return _data_of(kind, call(asked, heuristic, _stream(seed, asked) if heuristic.random else None))
+
+
+def alike() -> np.random.Generator:
+    """Make the stream that a random heuristic draws from where all instances have the same."""
+    return np.random.default_rng(0)
+
+
+def _stream(seed: int | None, instance: AnyInstance) -> np.random.Generator:
+    return alike() if seed is None else np.random.default_rng([seed, int(instance.digest[:16], 16)])
+
+
+def _examination(heuristic: Heuristic, seed: int | None, instance: AnyInstance) -> dict[str, Any]:
+    """Return an answer as data, with what came in place of a plan, and whether the instance is another one now."""
+    before, kind = instance.digest, instance.plan_type
+    try:
+        plan = call(instance, heuristic, _stream(seed, instance) if heuristic.random else None)
+        content = _data_of(kind, plan)
+        if "other" in content:
+            content["shown"] = plain(quoted(plan))
+    except BaseException as error:
+        content = {"error": describe(error)}
+    return {**content, "changed": _changed(instance, before)}
+
+
+def _changed(instance: AnyInstance, before: str) -> bool:
+    """Return whether an instance is another one than that of a digest; what is no instance any more is another one."""
+    # It is remembered from before.
+    vars(instance).pop("digest", None)
+    try:
+        return instance.digest != before
+    except Exception:
+        return True
+
+
+def _examined(instance: AnyInstance, number: int, content: Mapping[str, Any]) -> Asked:
+    """Read what is said of an instance among several, by a process that may say anything."""
+    names = ("error", "none", "other", *(f"plan.{name}" for name in declarations(instance.plan_type)))
+    own = {name: content[f"{number}.{name}"] for name in names if f"{number}.{name}" in content}
+    plan, reason = _plan_of(instance, own)
+    shown = plain(str(content.get(f"{number}.shown", "")))
+    return Asked(plan, 0.0, plain(reason), content.get(f"{number}.changed") is True, shown)
+
+
+def _asked_here(heuristic: Heuristic, instance: AnyInstance) -> Asked:
+    given = copy.deepcopy(instance)
+    asked = ask_here(given, heuristic, alike())
+    return replace(asked, changed=_changed(given, instance.digest))
 
 
 def _data_of(kind: type[Plan], plan: Any) -> dict[str, Any]:

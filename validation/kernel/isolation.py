@@ -29,7 +29,6 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -98,11 +97,9 @@ class Apart:
     memory : int, optional
         Bytes that the process, and all that it starts, may take beyond what it has from the start; by default what
         the rules say (:mod:`validation.kernel.walls`), else half of the machine's.
-    writable : Path, optional
-        A folder that it may write to, beside its own.
     own : bool
-        Whether the function is the library's and calls nothing of the user's: it needs no walls, and a solver may
-        need what is behind them.
+        Whether the function is the library's and calls nothing of the user's, unless apart again: it needs no walls,
+        and a solver may need what is behind them.
 
     Notes
     -----
@@ -115,12 +112,10 @@ class Apart:
         function: Callable[..., dict[str, Any]],
         *,
         memory: int | None = None,
-        writable: Path | None = None,
         own: bool = False,
     ) -> None:
         self.function = function
         self.memory = memory if own else memory or rules().memory or memory_of_machine() // 2
-        self.writable = writable
         self.own = own
         self.process: _Forked | BaseProcess | None = None
 
@@ -171,8 +166,7 @@ class Apart:
         theirs, self.questions = CONTEXT.Pipe(duplex=False)
         self.answers, writing = CONTEXT.Pipe(duplex=False)
         self.scratch = tempfile.mkdtemp(prefix="optgap-")
-        places = [self.scratch] if self.writable is None else [self.scratch, str(self.writable)]
-        arguments = (self.function, first, theirs, writing, places, self.memory, not self.own)
+        arguments = (self.function, first, theirs, writing, self.scratch, self.memory, not self.own)
         # Whoever asks keeps what the process leaves behind, or somebody does who is there for nothing else.
         self.kept_apart = LINUX and not self.own and not _is_keeper()
         self.process = _started(_keep if self.kept_apart else _answer, (*arguments, os.getpid()))
@@ -408,12 +402,12 @@ def _answer(
     arguments: tuple[Any, ...],
     questions: Connection,
     answers: Connection,
-    places: list[str],
+    place: str,
     memory: int | None,
     walled: bool,
     parent: int,
 ) -> None:
-    """Body of the process: answer questions until whoever asks is gone; behind walls it writes below ``places``."""
+    """Body of the process: answer questions until whoever asks is gone; behind walls it writes below ``place``."""
     end_with_parent(parent)
     _LIVE.clear()
     if LINUX:
@@ -422,7 +416,7 @@ def _answer(
     _leave_all_but(questions.fileno(), answers.fileno())
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL if number != signal.SIGINT else signal.SIG_IGN)
-    os.environ["TMPDIR"] = tempfile.tempdir = places[0]
+    os.environ["TMPDIR"] = tempfile.tempdir = place
     if memory is not None and LINUX:
         # What asks for too much at once gets a MemoryError; what grows is stopped from outside.
         resource.setrlimit(resource.RLIMIT_DATA, (_data_bytes() + memory, resource.RLIM_INFINITY))
@@ -430,7 +424,7 @@ def _answer(
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if LINUX and walled:
         try:
-            confine(places)
+            confine([place])
         except WallError as error:
             function = functools.partial(_refuse, error)
     me = os.getpid()

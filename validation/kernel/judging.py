@@ -55,11 +55,17 @@ class Asked:
     seconds : float
     reason : str
         Why there is no plan to be judged: it raised, died, was stopped or returned something else.
+    changed : bool
+        Whether the heuristic changed the instance that it was given, where that was looked at.
+    shown : str
+        What it returned in place of a plan, where that was looked at.
     """
 
     plan: Plan | None
     seconds: float = 0.0
     reason: str = ""
+    changed: bool = False
+    shown: str = ""
 
 
 @dataclass(frozen=True)

@@ -297,7 +297,7 @@ def test_what_a_hunt_found_is_printed_where_it_cannot_be_saved(
 def test_what_a_check_found_is_told_where_it_cannot_be_saved(
     optgap: Optgap, mine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("validation.kinds.checks.save", full)
+    monkeypatch.setattr("validation.kinds.checks.running.save", full)
     said = optgap("check", "aryl.reclaim", f"{mine}:a_number", "--max-examples", 1)
     assert said.code == 1
     assert "got int; not saved, failures/aryl.reclaim-returns_a_plan.json: No space left" in said.out

@@ -16,10 +16,11 @@ from validation import CATALOGUE, catalogue
 from validation.cli.app import DISAGREEMENT, FAILED
 from validation.cli.problems import by_heuristic
 from validation.errors import HeuristicFailedError
-from validation.kernel.asking import Asking, ask_here
+from validation.kernel.asking import Asking, Askings, ask_here
 from validation.kernel.judging import Status, judge
 from validation.kinds import hunt
 from validation.kinds.checks import CheckError, Subject, check_heuristic
+from validation.kinds.checks.subject import result_of
 from validation.kinds.judge.judging import judge_on
 from validation.kinds.study.cells import judged
 from validation.replay import decider
@@ -103,10 +104,11 @@ def by_making(reference: str) -> str:
 
 def by_check(reference: str) -> str:
     _, heuristic = catalogue.heuristic(PROBLEM, reference)
-    try:
-        return Subject(heuristic, CATALOGUE[PROBLEM]).answer(six_servers()).status
-    except CheckError:
-        return Status.FAILED
+    with Askings() as ask:
+        try:
+            return result_of(Subject(heuristic, CATALOGUE[PROBLEM], ask).answer(six_servers())).status
+        except CheckError:
+            return Status.FAILED
 
 
 def in_this_process(reference: str) -> str:

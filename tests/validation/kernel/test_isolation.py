@@ -278,20 +278,18 @@ def test_what_was_started_ends_with_the_question() -> None:
 
 
 SCRIPT = """
-import os, pathlib, sys, time
+import os, pathlib, tempfile, time
 from validation.kernel.isolation import Apart
 from validation.kernel.workers import Task, run_tasks
-
-folder = pathlib.Path(sys.argv[1])
 
 def stay():
     if os.fork() == 0:
         os.setsid()
-    (folder / str(os.getpid())).touch()
+    pathlib.Path(tempfile.gettempdir(), f"{os.getpid()}.pid").touch()
     time.sleep(600)
 
 def keep():
-    with Apart(stay, writable=folder) as apart:
+    with Apart(stay) as apart:
         apart.ask(seconds=600.0)
 
 list(run_tasks(keep, [Task((), 900.0, asks=True)], jobs=1))
@@ -300,9 +298,9 @@ list(run_tasks(keep, [Task((), 900.0, asks=True)], jobs=1))
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_nothing_outlives_whoever_asked(number: int, tmp_path: Path) -> None:
-    parent = subprocess.Popen([sys.executable, "-c", SCRIPT, str(tmp_path)])
-    eventually(lambda: len(list(tmp_path.iterdir())) == 2)
-    pids = [int(path.name) for path in tmp_path.iterdir()]
+    parent = subprocess.Popen([sys.executable, "-c", SCRIPT], env={**os.environ, "TMPDIR": str(tmp_path)})
+    eventually(lambda: len(list(tmp_path.rglob("*.pid"))) == 2)
+    pids = [int(path.stem) for path in tmp_path.rglob("*.pid")]
     assert all(map(is_alive, pids))
     parent.send_signal(number)
     parent.wait()

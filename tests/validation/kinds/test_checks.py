@@ -2,6 +2,8 @@
 
 import functools
 import json
+import os
+import signal
 import subprocess
 import sys
 from dataclasses import MISSING, fields, replace
@@ -15,7 +17,9 @@ from hypothesis import strategies as st
 
 import formulations
 import instances
+from benchmarks.faults.cheats import FORGERS
 from heuristics.aryl.reclaim import server_fraction
+from instances.aryl.elastic_allocation import ElasticAllocationPlan
 from instances.aryl.reclaim import Reclaim, ReclaimPlan
 from instances.elasticflow.allocation import ElasticFlowAllocation
 from instances.elasticflow.sharing import SlotPlan
@@ -33,7 +37,9 @@ from validation import (
     check_heuristic,
     parametrize_with_checks,
 )
-from validation.kinds.checks import CheckReport, Shrinking, Source, draw_instances, run_checks
+from validation.kernel.walls import standing
+from validation.kinds.checks import CheckReport, Source, draw_instances, run_checks
+from validation.kinds.checks.shrinking import Shrinking
 from validation.kinds.options import CheckOptions
 from validation.testing.strategies import derived, strategy, varied
 
@@ -103,7 +109,7 @@ def test_the_smallest_instance_is_small() -> None:
 
 
 def test_without_time_left_an_instance_found_for_another_check_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("validation.kinds.checks.SHRINK_BUDGET", 0.0)
+    monkeypatch.setattr("validation.kinds.checks.shrinking.SHRINK_BUDGET", 0.0)
     shrinking = Shrinking()
     large, small = (CATALOGUE["aryl.reclaim"].generate(0, num_servers=size) for size in (8, 3))
     assert shrinking.smallest(small, lambda one: one in (large, small), [large, small]) == small
@@ -244,15 +250,55 @@ def test_one_exception_is_printed_once_and_the_plan_beside_the_instance() -> Non
 
 
 def test_instances_are_drawn_from_the_strategy_given() -> None:
-    seen: list[int] = []
-
     def looks(instance: Reclaim) -> ReclaimPlan:
-        seen.append(instance.num_servers)
+        assert instance.num_servers in (1, 2)
         return first_servers(instance)
 
     drawn = strategy("aryl.reclaim", max_servers=2)
-    check_heuristic("aryl.reclaim", looks, strategy=drawn, max_examples=30)
-    assert set(seen) == {1, 2}
+    report = check_heuristic("aryl.reclaim", looks, strategy=drawn, max_examples=30)
+    assert "AssertionError" not in str(report)
+    assert [source.name for source in report.sources] == ["the problem's strategy"]
+
+
+@st.composite
+def with_rates(draw: st.DrawFn) -> ElasticFlowAllocation:
+    """Jobs with rates from 3 to 6, of which nothing but the strategy knows."""
+    jobs = draw(st.integers(2, 5))
+    rates = [[0, draw(st.integers(3, 6)), 7] for _ in range(jobs)]
+    return ElasticFlowAllocation(
+        num_gpus=2, iterations=[draw(st.integers(2, 30)) for _ in rates], deadlines=[4] * jobs, throughputs=rates
+    )
+
+
+@pytest.mark.parametrize("checked", [True, False])
+def test_a_counterexample_of_a_strategy_is_one_of_its_own(checked: bool) -> None:
+    def fails_at_four(instance: ElasticFlowAllocation) -> SlotPlan:
+        rates = instance.throughputs[:, 1]
+        assert (rates >= 3).all()
+        assert instance.num_jobs >= 2
+        assert instance.num_jobs < 3 or rates.max() < 4, "four"
+        return instance.nothing()
+
+    expected = {"num_jobs": 3, "rates": [3, 3, 4], "iterations": [2, 2, 2]}
+    if checked:
+        report = check_heuristic("elasticflow.allocation", fails_at_four, strategy=with_rates(), max_examples=30)
+        failed = next(one for one in report.failed if one.name == "returns_a_plan")
+        assert failed.instance is not None
+        assert "four" in failed.reason
+        small: Any = failed.instance
+        found = {
+            "num_jobs": small.num_jobs,
+            "rates": sorted(small.throughputs[:, 1]),
+            "iterations": [*small.iterations],
+        }
+        assert found == expected
+        return
+    mark = parametrize_with_checks("elasticflow.allocation", strategy=with_rates(), max_examples=30)
+    checks = dict(zip(mark.kwargs["ids"], mark.args[1], strict=True))
+    with pytest.raises(pytest.fail.Exception, match="four") as raised:
+        checks["returns_a_plan"](fails_at_four)
+    shown = json.loads(str(raised.value).partition("smallest instance: ")[2].partition("\n")[0])
+    assert sorted(row[1] for row in shown["throughputs"]) == expected["rates"]
 
 
 @pytest.mark.parametrize("problem", list(CATALOGUE))
@@ -403,6 +449,68 @@ def test_relabelling_without_ties() -> None:
     assert {result.name: result.status for result in told.results}["relabelled"] == "passed"
 
 
+# --- the heuristic runs apart from what judges it ----------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(FORGERS))
+def test_a_verdict_cannot_be_forged(name: str, tmp_path: Path) -> None:
+    report = check_heuristic("aryl.reclaim", FORGERS[name], max_examples=5, output=tmp_path)
+    (failed,) = (one for one in report.results if one.name == "feasible")
+    assert not report.ok
+    assert failed.status == "failed"
+    assert failed.reason.startswith("breaks server_")
+    assert failed.instance is not None
+    assert failed.instance.violations(failed.plan)
+    assert failed.path is not None
+    assert instances.load(failed.path) == failed.instance
+
+
+def test_there_are_many_forgers() -> None:
+    assert len(FORGERS) >= 8
+
+
+@pytest.mark.skipif(not standing()["files"], reason="no wall around files here")
+def test_nothing_is_written_where_failing_instances_are_saved(tmp_path: Path) -> None:
+    def writes(instance: Reclaim) -> ReclaimPlan:
+        (tmp_path / "aryl.reclaim-feasible.json").write_text("{}")
+        return server_fraction(instance)
+
+    report = check_heuristic("aryl.reclaim", writes, max_examples=3, output=tmp_path)
+    assert {one.reason.partition(":")[0] for one in report.failed} == {"PermissionError"}
+    for one in report.failed:
+        assert one.path is not None
+        assert instances.load(one.path) == one.instance
+
+
+def ends(instance: Reclaim) -> ReclaimPlan:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return server_fraction(instance)
+
+
+def prints(instance: Reclaim) -> ReclaimPlan:
+    print("x" * 10**6)
+    return server_fraction(instance)
+
+
+@pytest.mark.parametrize(("heuristic", "reason"), [(ends, "the process died: killed by SIGKILL"), (prints, "")])
+def test_what_its_process_does_is_told(heuristic: Any, reason: str) -> None:
+    report = check_heuristic("aryl.reclaim", heuristic, max_examples=3)
+    assert {one.reason for one in report.failed} == ({reason} if reason else set())
+
+
+def test_none_of_its_code_runs_here() -> None:
+    seen: list[int] = []
+
+    def remembers(instance: Reclaim) -> ReclaimPlan:
+        seen.append(os.getpid())
+        return server_fraction(instance)
+
+    other = Heuristic(remembers)
+    report = check_heuristic("aryl.reclaim", other, promises=NeverWorseThan(remembers), max_examples=5)
+    assert report.ok
+    assert not seen
+
+
 # --- where instances come from, and what is remembered ----------------------------------------------
 
 
@@ -444,7 +552,39 @@ def test_a_plan_that_is_kept_for_another_instance_is_found() -> None:
     (failed,) = check_heuristic("aryl.reclaim", remembers).failed
     assert failed.name == "repeatable"
     assert "after other instances it gave" in failed.reason
-    assert "a process that had none gave" in failed.reason
+    assert "after others than these" in failed.reason
+
+
+def test_whole_numbers_beyond_32_bits_are_made_where_there_is_a_plan() -> None:
+    def in_32_bits(instance: Any) -> Any:
+        wanted = (instance.max_extra * instance.gpus_per_worker).astype(np.int32).sum(dtype=np.int32)
+        return instance.nothing() if wanted > instance.capacity else ElasticAllocationPlan(instance.max_extra)
+
+    report = check_heuristic("aryl.elastic_allocation", in_32_bits)
+    (source,) = (one for one in report.sources if one.name == "these, with large numbers")
+    assert source.instances
+    (failed,) = (one for one in report.failed if one.name == "feasible")
+    small: Any = failed.instance
+    assert failed.reason.startswith("breaks capacity")
+    assert (small.max_extra * small.gpus_per_worker).sum() >= 2**31
+    # A table of so many GPUs is too large for it, so that it is not asked.
+    report = check_heuristic("aryl.elastic_allocation", tabulates, max_examples=40)
+    assert not any("MemoryError" in one.reason for one in report.results)
+
+
+def tabulates(instance: Any) -> Any:
+    """Makes a table with an entry for each GPU, and gives nothing."""
+    if instance.capacity > 10**6 or instance.gpus_per_worker.max(initial=0) > 10**6:
+        raise MemoryError
+    return instance.nothing()
+
+
+def test_another_heuristic_that_fails_is_not_held_against_it() -> None:
+    assert statuses(first_servers, promises=NeverWorseThan(raises_always))["never_worse"] == "skipped"
+
+
+def raises_always(instance: Reclaim) -> ReclaimPlan:
+    raise ZeroDivisionError
 
 
 def test_there_may_be_no_jobs() -> None:
@@ -459,7 +599,7 @@ def test_there_may_be_no_jobs() -> None:
 
 
 def test_a_check_that_takes_long_tells_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("validation.kinds.checks.TELLING", -1.0)
+    monkeypatch.setattr("validation.kinds.checks.searching.TELLING", -1.0)
     asked = CheckOptions(names=("aryl.reclaim", raises), max_examples=10, output=None)
     *before, last = run_checks(asked)
     first = [report.results[0] for report in before if len(report.results) == 1]
