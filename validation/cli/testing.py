@@ -127,7 +127,6 @@ def hunt(
 ) -> None:
     """Search for the instance on which a heuristic does worst. The one found is made as small as possible."""
     began = time.monotonic()
-    from validation.kernel.walls import ruled
     from validation.kinds.hunt import CUT_SHORT, INTERRUPTED, OracleDisagreementError, find_worst
     from validation.kinds.witness import paths_of
     from validation.outputs import folder_to_write, refuse_foreign, writing
@@ -138,7 +137,7 @@ def hunt(
     for path in paths_of(output, problem, heuristic):
         refuse_foreign(path, problem)
     interruption.say(lambda: "nothing had been found")
-    with folder_to_write(output), cluster(dask) as client, ruled(network=options.allow_network):
+    with folder_to_write(output), cluster(dask) as client:
         try:
             found = find_worst(
                 problem,
@@ -148,7 +147,7 @@ def hunt(
                 where=_predicate(options.where),
                 progress=None if is_quiet() else functools.partial(_show_hunt, options.measure),
                 client=client,
-                **options.some("seed", "keep", "jobs", "restarts", "measure", "fix"),
+                **options.some("seed", "keep", "jobs", "restarts", "measure", "fix", "allow_network"),
             )
         except OracleDisagreementError as error:
             complain(f"oracle disagreement: {error}")

@@ -34,6 +34,7 @@ from validation.kernel.gaps import beats, gap_to
 from validation.kernel.judging import Status
 from validation.kernel.node import memory_share
 from validation.kernel.provenance import cores, memory_of_machine
+from validation.kernel.walls import ruled
 from validation.kernel.workers import Outcome, Task, describe, run_tasks
 from validation.kinds.family import Family
 from validation.kinds.options import HuntOptions
@@ -133,6 +134,7 @@ def find_worst(
     where: Callable[[Any], bool] | None = None,
     progress: Callable[[float, float, int], None] | None = None,
     client: Client | None = None,
+    allow_network: bool = False,
 ) -> Witness:
     """Search for the instance with the greatest gap, then shrink it.
 
@@ -166,6 +168,8 @@ def find_worst(
         Called with seconds so far, worst gap (or difference) so far and instances judged.
     client : distributed.Client, optional
         Of a Dask cluster whose workers make the restarts, 64 by default, in place of ``jobs``.
+    allow_network : bool
+        Let the heuristic have sockets: of the network, and of services of this machine.
 
     Returns
     -------
@@ -181,6 +185,7 @@ def find_worst(
     """
     name, subject = catalogue.heuristic(problem, heuristic)
     given = {"seed": seed, "budget": budget, "keep": keep, "jobs": jobs, "restarts": restarts, "measure": measure}
+    given["allow_network"] = allow_network
     in_all: float = HuntOptions.checked(**given)["budget"]
     family = Family(problem, fix or {}, where, strategy)
     if client is not None:
@@ -223,52 +228,53 @@ def find_worst(
     # The heuristic reaches the workers with the function, so that it need not be picklable.
     search = functools.partial(_search, family, measure, subject, seed, memory, limit)
     interrupted = False
-    try:
-        for outcome in _outcomes(client, problem, search, tasks(), jobs, restarts, end + GRACE):
-            turn = outcome.task.arguments[2]
-            method = outcome.task.arguments[0].__name__.removeprefix("_")
-            if outcome.reason:
-                if "OracleDisagreementError" in outcome.reason:
-                    raise OracleDisagreementError(outcome.reason)
-                failures.append((turn, f"{method}: {outcome.reason}"))
-                continue
-            found, number, reason = outcome.result
-            if reason:
-                failures.append((turn, f"{method}: {reason}"))
-            evaluated += number
-            # Of two that are as bad the one of the earlier turn, whichever has come first.
-            if found is not None and (
-                worst is None
-                or _worse(found, worst, measure)
-                or (turn < found_in and not _worse(worst, found, measure))
-            ):
-                worst, found_by, found_in = found, method, turn
-            if progress is not None:
-                progress(time.monotonic() - began, 0.0 if worst is None else badness(worst, measure), evaluated)
-    except KeyboardInterrupt:
+    with ruled(network=allow_network):
+        try:
+            for outcome in _outcomes(client, problem, search, tasks(), jobs, restarts, end + GRACE):
+                turn = outcome.task.arguments[2]
+                method = outcome.task.arguments[0].__name__.removeprefix("_")
+                if outcome.reason:
+                    if "OracleDisagreementError" in outcome.reason:
+                        raise OracleDisagreementError(outcome.reason)
+                    failures.append((turn, f"{method}: {outcome.reason}"))
+                    continue
+                found, number, reason = outcome.result
+                if reason:
+                    failures.append((turn, f"{method}: {reason}"))
+                evaluated += number
+                # Of two that are as bad the one of the earlier turn, whichever has come first.
+                if found is not None and (
+                    worst is None
+                    or _worse(found, worst, measure)
+                    or (turn < found_in and not _worse(worst, found, measure))
+                ):
+                    worst, found_by, found_in = found, method, turn
+                if progress is not None:
+                    progress(time.monotonic() - began, 0.0 if worst is None else badness(worst, measure), evaluated)
+        except KeyboardInterrupt:
+            if worst is None:
+                raise
+            interrupted = True
+        whys = [why for _, why in sorted(failures)]
         if worst is None:
-            raise
-        interrupted = True
-    whys = [why for _, why in sorted(failures)]
-    if worst is None:
-        nothing = f"no instance could be judged within {in_all:.3g} s: "
-        if whys:
-            raise HeuristicFailedError(nothing + whys[0])
-        raise StudyError(f"{nothing}of {evaluated} tried, none was solved to a proven optimum")
-    if restarts is not None and time.monotonic() >= end and not interrupted:
-        whys.append(CUT_SHORT)
-    left = max(1.0, began + in_all - time.monotonic())
-    small = worst
-    shrink = functools.partial(_shrink, family, measure, subject, seed, memory, limit)
-    try:
-        last = [] if interrupted or not family.told else [Task((worst, keep, left), left + GRACE, asks=True)]
-        for outcome in _outcomes(client, problem, shrink, last, 1, 1, math.inf):
-            if outcome.reason:
-                whys.append(f"shrinking: {outcome.reason}")
-            else:
-                small = outcome.result
-    except KeyboardInterrupt:
-        interrupted = True
+            nothing = f"no instance could be judged within {in_all:.3g} s: "
+            if whys:
+                raise HeuristicFailedError(nothing + whys[0])
+            raise StudyError(f"{nothing}of {evaluated} tried, none was solved to a proven optimum")
+        if restarts is not None and time.monotonic() >= end and not interrupted:
+            whys.append(CUT_SHORT)
+        left = max(1.0, began + in_all - time.monotonic())
+        small = worst
+        shrink = functools.partial(_shrink, family, measure, subject, seed, memory, limit)
+        try:
+            last = [] if interrupted or not family.told else [Task((worst, keep, left), left + GRACE, asks=True)]
+            for outcome in _outcomes(client, problem, shrink, last, 1, 1, math.inf):
+                if outcome.reason:
+                    whys.append(f"shrinking: {outcome.reason}")
+                else:
+                    small = outcome.result
+        except KeyboardInterrupt:
+            interrupted = True
     if interrupted:
         whys.append(INTERRUPTED)
     # A heuristic that raises ends every search alike.

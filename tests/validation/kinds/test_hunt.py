@@ -4,6 +4,7 @@ import itertools
 import json
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,13 @@ from formulations.worst_case import Measure
 from heuristics.aryl.reclaim import server_fraction
 from instances.aryl.reclaim import Reclaim, ReclaimPlan
 from instances.aryl.two_job import generate as generate_two
-from validation import StudyError, catalogue, find_worst
+from validation import StudyError, catalogue, check_heuristic, find_worst
 from validation.catalogue import CatalogueError, Heuristic
 from validation.kernel.asking import Asking
+from validation.kernel.walls import filters
 from validation.kinds import hunt as hunting
 from validation.kinds.family import Family
-from validation.kinds.hunt import OracleDisagreementError, Witness, judge
+from validation.kinds.hunt import HeuristicFailedError, OracleDisagreementError, Witness, judge
 from validation.kinds.witness import Judged
 
 
@@ -317,3 +319,22 @@ def test_an_interruption_before_anything_is_found_is_one(monkeypatch: pytest.Mon
     monkeypatch.setattr("validation.kinds.hunt.run_tasks", interrupted)
     with pytest.raises(KeyboardInterrupt):
         find_worst("aryl.reclaim", "local_search", seed=1, budget=10)
+
+
+def calls_out(instance: Reclaim) -> ReclaimPlan:
+    """Open a socket before it answers."""
+    import socket
+
+    socket.socket().close()
+    return server_fraction(instance)
+
+
+@pytest.mark.skipif(not filters(), reason="no filter of system calls stands on this machine")
+def test_checks_and_hunts_let_a_heuristic_have_sockets_where_asked() -> None:
+    checked = partial(check_heuristic, "aryl.reclaim", calls_out, max_examples=5)
+    assert not checked().ok
+    assert checked(allow_network=True).ok
+    hunted = partial(find_worst, "aryl.reclaim", calls_out, seed=1, budget=20, restarts=1, jobs=1)
+    with pytest.raises(HeuristicFailedError, match="PermissionError"):
+        hunted()
+    assert hunted(allow_network=True).judged.gap >= 0

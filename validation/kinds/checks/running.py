@@ -18,6 +18,7 @@ from instances.files import save
 from validation import catalogue
 from validation.catalogue import Heuristic, entry
 from validation.kernel.asking import Askings
+from validation.kernel.walls import ruled
 from validation.kinds.checks.drawing import (
     MAGNIFIED,
     RELATED,
@@ -55,6 +56,7 @@ def check_heuristic(
     seed: int = 0,
     output: str | os.PathLike[str] | None = None,
     strategy: SearchStrategy[Any] | None = None,
+    allow_network: bool = False,
 ) -> CheckReport:
     """Look for an instance on which a heuristic breaks a rule.
 
@@ -76,6 +78,8 @@ def check_heuristic(
         Directory for the smallest failing instances, as JSON.  Where one cannot be written, its result says so.
     strategy : SearchStrategy, optional
         What to draw the instances from; :func:`validation.testing.strategies.varied` by default.
+    allow_network : bool
+        Let the heuristic have sockets: of the network, and of services of this machine.
 
     Returns
     -------
@@ -87,9 +91,15 @@ def check_heuristic(
         When there is no such problem.
     """
     asked = CheckOptions(
-        names=(problem, heuristic), max_examples=max_examples, seed=seed, output=output, strategy=strategy
+        names=(problem, heuristic),
+        max_examples=max_examples,
+        seed=seed,
+        output=output,
+        strategy=strategy,
+        allow_network=allow_network,
     )
-    return list(run_checks(asked, promises))[-1]
+    with ruled(network=asked.allow_network):
+        return list(run_checks(asked, promises))[-1]
 
 
 def run_checks(asked: CheckOptions, promises: Promise | Iterable[Promise] = ()) -> Iterator[CheckReport]:
