@@ -28,7 +28,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from formulations.elasticflow.flow import why_infeasible
-from formulations.elasticflow.greedy import least_gpu_slots, one_pass_filled
+from formulations.elasticflow.greedy import least_gpu_slots_filled, one_pass_filled
 from formulations.elasticflow.sharing import (
     add_gpu_time,
     add_shares_alone,
@@ -134,5 +134,5 @@ FORMULATION = Formulation(
     explain=why_infeasible,
     explain_first=False,
     trivial=one_pass_filled,
-    trivial_bound=least_gpu_slots,
+    trivial_bound=least_gpu_slots_filled,
 )

@@ -11,6 +11,7 @@ with those admitted before, all of them anew in order of their deadlines.
 from __future__ import annotations
 
 import heapq
+import math
 import time
 from bisect import bisect_left
 from itertools import product
@@ -24,7 +25,15 @@ from instances.elasticflow.allocation import ElasticFlowAllocation
 from instances.elasticflow.sharing import DeadlineJobs, SlotPlan
 from instances.schema import BoolArray, FloatArray, IntArray
 
-__all__ = ["could_be_served", "least_gpu_slots", "one_pass", "one_pass_filled", "served", "served_most"]
+__all__ = [
+    "could_be_served",
+    "least_gpu_slots",
+    "least_gpu_slots_filled",
+    "one_pass",
+    "one_pass_filled",
+    "served",
+    "served_most",
+]
 
 Jobs = DeadlineJobs[Any]
 
@@ -32,6 +41,9 @@ MOST_SECONDS = 5.0
 """For admitting jobs one by one in an order."""
 PART = 0.75
 """Of the time that is left for the solve, after which no further order is tried."""
+
+MOST_SUMS = 20_000_000
+"""Up to which the GPUs of slot 0 are shared out by dynamic programming: jobs times all GPUs, squared."""
 
 Way = Literal["late", "even"]
 """Way in which a job runs: on one GPU less than the least level and on the level when it must, or first on the level
@@ -236,15 +248,99 @@ def one_pass(instance: Jobs) -> SlotPlan:
     return SlotPlan(gpus=max(_passes(_Curves(instance)), key=_rank)[0])
 
 
+def _least_with(instance: ElasticFlowAllocation) -> FloatArray:
+    """(n, G+1) float: GPU-slots that each job is not without if it holds so many GPUs in slot 0; infinite if it fails.
+
+    In the slots after, it has the cluster to itself.  Of a concave curve an even spread takes fewest; of any other,
+    each GPU-slot is counted at the job's best rate.
+    """
+    counts = np.arange(instance.num_gpus + 1)
+    least = np.full((instance.num_jobs, len(counts)), np.inf)
+    for job, (best, deadline) in enumerate(zip(instance.best_throughputs, instance.deadlines.tolist(), strict=True)):
+        # A hair less than all, so that rounding never asks for one GPU-slot too many.
+        rest = np.maximum(float(instance.iterations[job]) * (1 - 3 * TOLERANCE) - best, 0.0)
+        level = np.searchsorted(best * (deadline - 1), rest)
+        able = np.flatnonzero(level < len(counts))
+        level, rest = level[able], rest[able]
+        below = np.maximum(level - 1, 0)
+        if instance.concave:
+            gain = np.where(level > 0, best[level] - best[below], 1.0)
+            more = below * (deadline - 1) + np.ceil((rest - best[below] * (deadline - 1)) / gain)
+        else:
+            more = np.ceil(rest / max(float((best[1:] / counts[1:]).max()), np.finfo(float).tiny) * (1 - ROUNDING))
+        least[job, able] = able + np.where(level > 0, more, 0.0)
+    return least
+
+
+def _slot_0(instance: ElasticFlowAllocation) -> tuple[float, IntArray] | None:
+    """GPU-slots that no plan is without by what jobs hold in slot 0, and (n,) int of that; None where there are none.
+
+    Either slot 0 is full, or each job has so many GPUs there that one more is of no use.  Full, its GPUs are shared out
+    by dynamic programming over the jobs.
+    """
+    n, most = instance.num_jobs, instance.num_gpus
+    if n * (most + 1) ** 2 > MOST_SUMS:
+        return None
+    least = _least_with(instance)
+    idle = np.where(np.hstack([instance.gains, np.zeros((n, 1), bool)]), np.inf, least)
+    counts = np.arange(most + 1)
+    before = counts[:, None] - counts
+    total, taken = np.where(counts > 0, np.inf, 0.0), np.zeros((n, most + 1), np.int64)
+    for job in range(n):
+        sums = np.where(before >= 0, total[before], np.inf) + least[job]
+        taken[job] = sums.argmin(axis=1)
+        total = sums[counts, taken[job]]
+    if idle.min(axis=1).sum() < total[most]:
+        return float(idle.min(axis=1).sum()), idle.argmin(axis=1)
+    if not np.isfinite(total[most]):
+        return None
+    now, left = np.zeros(n, np.int64), most
+    for job in range(n)[::-1]:
+        now[job] = taken[job, left]
+        left -= int(now[job])
+    return float(total[most]), now
+
+
+def least_gpu_slots_filled(instance: ElasticFlowAllocation) -> float:
+    """GPU-slots that no plan of all jobs is without where no GPU may idle in slot 0 that would speed up a job."""
+    found = _slot_0(instance)
+    return max(least_gpu_slots(instance), -math.inf if found is None else found[0])
+
+
+def _after_slot_0(instance: ElasticFlowAllocation, curves: _Curves) -> list[IntArray]:
+    """Return plans in which jobs hold in slot 0 what takes fewest GPU-slots alone, and are then served by deadline."""
+    found = _slot_0(instance)
+    if found is None:
+        return []
+    plans = []
+    for way in WAYS:
+        gpus = np.zeros((instance.num_jobs, instance.horizon), np.int64)
+        gpus[:, 0] = found[1]
+        free = np.full(instance.horizon, instance.num_gpus) - gpus.sum(axis=0)
+        for job in np.argsort(instance.deadlines, kind="stable").tolist():
+            end = curves.deadlines[job]
+            need = float(curves.needs[job] - instance.throughputs[job, gpus[job, 0]])
+            held = curves.held(job, free[1:end], way, max(need, 0.0))
+            if held is None:
+                break
+            gpus[job, 1:end] = held
+            free[1:end] -= held
+        else:
+            plans.append(gpus)
+    return [gpus for gpus in plans if not instance.violations(SlotPlan(gpus=gpus))]
+
+
 def one_pass_filled(instance: ElasticFlowAllocation) -> SlotPlan:
     """Return the plan of one pass over the jobs, with slot 0 filled; where none serves them all, it is none.
 
-    Of two passes what takes fewer GPU-slots in the end: the first, and the one that takes fewest before.
+    Of two passes what takes fewer GPU-slots in the end: the first, and the one that takes fewest before; or of those
+    that begin with what jobs hold in slot 0.
     """
     curves = _Curves(instance)
     found = [gpus for gpus, done in _passes(curves) if done.all()]
     some = {gpus.tobytes(): gpus for gpus in (*found[:1], *sorted(found, key=np.sum)[:1])}
     filled = [_with_slot_0_filled(instance, curves, gpus) for gpus in some.values()]
+    filled += _after_slot_0(instance, curves)
     nothing = np.zeros((instance.num_jobs, instance.horizon), np.int64)
     return SlotPlan(gpus=min(filled, key=np.sum, default=nothing))
 

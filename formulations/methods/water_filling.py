@@ -20,6 +20,9 @@ rise.  Only the limits of rows differ between programs, so each is solved warm f
 with many pairs by generating columns (:mod:`formulations.methods.generation`).  Of more than some tens of jobs without
 pairs no program is asked: mixes of plans and the prices of pools answer (:mod:`formulations.methods.mixing`).  Where
 these find neither, the program is asked, and the message says so.
+
+A limit of time may cut the first program of many pairs off.  So before it the jobs alone are filled, by mixes, and
+until levels are attained the best plan of these and of all attempts is kept.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from formulations.engine import highs
+from formulations.engine import clock, highs
 from formulations.engine.highs import Proof, Result, Session, SolverError
 from formulations.engine.linear import translate
 from formulations.engine.options import Options
@@ -75,6 +78,8 @@ REPAIRS = 20
 """How often limits may be eased that froze jobs too early by rounding."""
 MIXED_JOBS = 64
 """From so many jobs on, levels without pairs are asked of mixes of plans."""
+ALONE = 0.5
+"""Part of the time that filling the jobs alone may take, before pairs are looked at."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +173,7 @@ def water_filling(instance: HierarchicalFairness, options: Options | None = None
     scales = _scales(instance)
     programs = _Programs(instance, options)
     limits = Limits(instance)
-    filled, allocation, complete = limits.fill(0), instance.isolated_share(), False
+    filled, allocation, complete = limits.fill(0), _at_hand(instance, options), False
     start: Filled | None = filled
     ahead, bound, message = 1, math.inf, "no program"
     missed, misses, repairs = np.full(instance.num_jobs, np.inf), 0, 0
@@ -180,7 +185,11 @@ def water_filling(instance: HierarchicalFairness, options: Options | None = None
         if misses == 2:
             # Without the last basis, the solver may find other prices.
             programs.forget()
-        answer = programs.ask(target.levels)
+        try:
+            answer = programs.ask(target.levels)
+        except clock.TimeIsUp:
+            message = "the time is over"
+            break
         message = answer.message
         if answer.fractions is None:
             if misses > 1 or options.time_limit is not None:
@@ -190,6 +199,8 @@ def water_filling(instance: HierarchicalFairness, options: Options | None = None
         candidate = within_limits(instance, answer.fractions)
         received = instance.normalized_throughputs(candidate)
         shortage = float(((target.levels - received) / scales).max())
+        if not filled.limits:
+            allocation = _better(instance, allocation, candidate)
         if (shortage > (PRECISION if misses else ATTAINED) or (answer.missed and not misses)) and misses < 3:
             limits.add(answer.prices, answer.time_prices, answer.pool_prices)
             if filled.limits and not instance.num_pairs:
@@ -219,6 +230,24 @@ def water_filling(instance: HierarchicalFairness, options: Options | None = None
         seconds=programs.seconds,
         message=message,
     )
+
+
+def _at_hand(instance: HierarchicalFairness, options: Options) -> Allocation:
+    """Return a plan for when time ends before any levels are attained: of many jobs, what they have without pairs."""
+    if not instance.num_pairs or instance.num_jobs < MIXED_JOBS or options.time_limit is None:
+        return instance.isolated_share()
+    no_pairs = np.zeros((0, 2), np.int64), np.zeros((0, instance.num_types, 2))
+    alone = replace(instance, pairs=no_pairs[0], pair_throughputs=no_pairs[1])
+    with clock.within(ALONE * clock.left()):
+        fractions = water_filling(alone, options).allocation.time_fractions
+    return Allocation(time_fractions=np.vstack([fractions, np.zeros((instance.num_pairs, instance.num_types))]))
+
+
+def _better(instance: HierarchicalFairness, known: Allocation, found: Allocation) -> Allocation:
+    """Return the plan of the higher first level; what is found may have been cut off on the way to a plan."""
+    plan = instance.plan(found)
+    better = instance.objective(plan) > instance.objective(instance.plan(known))
+    return found if better and not instance.violations(plan) else known
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,15 @@ import pandas as pd
 import pytest
 
 import formulations
-from formulations.elasticflow.greedy import WAYS, Way, could_be_served, least_gpu_slots, served, served_most
+from formulations.elasticflow.greedy import (
+    WAYS,
+    Way,
+    could_be_served,
+    least_gpu_slots,
+    least_gpu_slots_filled,
+    served,
+    served_most,
+)
 from formulations.engine.protocol import formulation
 from instances.elasticflow import admission, allocation, best_effort, minimum_satisfactory_share
 from instances.elasticflow.minimum_satisfactory_share import MinimumSatisfactoryShare
@@ -47,6 +55,49 @@ def test_one_pass_against_all_plans() -> None:
             assert least_gpu_slots(instance) <= least
             feasible += 1
     assert 10 < all_served <= feasible
+
+
+def test_gpu_slots_with_slot_0_filled_against_all_plans() -> None:
+    met = raised = concave = 0
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        curves = rng.integers(0, 7, (2, 3))
+        if seed % 2:
+            # Each GPU adds no more than the one before.
+            curves = np.cumsum(np.sort(curves, axis=1)[:, ::-1], axis=1)
+        instance = allocation.ElasticFlowAllocation(
+            num_gpus=3,
+            iterations=rng.integers(0, 16, 2).astype(float) + rng.choice([0.0, 0.3]),
+            deadlines=rng.integers(1, 4, 2),
+            throughputs=np.column_stack([np.zeros(2), curves]).astype(float),
+        )
+        least = Reference(text_of(instance)).optimum()
+        if math.isinf(least):
+            continue
+        bound = least_gpu_slots_filled(instance)
+        assert bound <= least, seed
+        assert formulations.solve(instance).objective == least
+        met += bound == least
+        raised += bound > least_gpu_slots(instance)
+        concave += instance.concave
+    assert met > 30
+    assert raised > 10
+    assert concave > 30
+
+
+@pytest.mark.parametrize("num_jobs", [4, 7])
+def test_what_slot_0_proves_is_what_the_model_has(num_jobs: int) -> None:
+    at_hand = 0
+    for seed in range(4):
+        instance = allocation.generate(seed, num_jobs=num_jobs, num_gpus=4 * num_jobs, tightness=0.15)
+        bound = least_gpu_slots_filled(instance)
+        assert bound <= formulations.solve(formulations.build(instance)).objective + 1e-6
+        found = formulations.solve(instance)
+        assert found.status == "optimal"
+        assert instance.violations(found.plan) == []
+        assert found.objective == pytest.approx(formulations.solve(formulations.build(instance)).objective)
+        at_hand += found.method == "at hand"
+    assert at_hand
 
 
 @pytest.mark.parametrize("way", WAYS)

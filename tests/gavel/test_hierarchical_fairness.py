@@ -13,15 +13,14 @@ from hypothesis import assume, given, settings
 import formulations
 from benchmarks import drawn
 from formulations import LinearProgram, Session
+from formulations.engine import clock
 from formulations.engine.linear import csr
 from formulations.engine.options import Options
 from formulations.gavel import hierarchical_fairness as formulation
 from formulations.methods import generation, water_filling
 from formulations.methods.filling import Limits
 from formulations.methods.mixing import Mixing
-from heuristics.gavel.hierarchical_fairness import (
-    entity_share,
-)
+from heuristics.gavel.hierarchical_fairness import adaptive_waterfiller, approximate_waterfiller, entity_share
 from instances.base import PlanError
 from instances.gavel.hierarchical_fairness import (
     HierarchicalAllocation,
@@ -238,6 +237,48 @@ def test_time_that_runs_out_leaves_a_plan_and_a_true_bound(monkeypatch: pytest.M
     assert solution.status == "feasible"
     assert not instance.violations(solution.plan)
     assert solution.bound == pytest.approx(0.5)
+
+
+def late(*_: object, **__: object) -> None:
+    raise clock.TimeIsUp
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_pairs_that_come_too_late_leave_what_jobs_have_alone(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = generate(seed, num_jobs=80)
+    whole = formulations.solve(instance)
+    alone = formulations.solve(
+        replace(instance, pairs=np.zeros((0, 2), int), pair_throughputs=np.zeros((0, instance.num_types, 2)))
+    )
+    monkeypatch.setattr(water_filling._Programs, "_by_program", late)
+    cut = formulations.solve(instance, time_limit=60.0)
+    assert (whole.status, alone.status, cut.status) == ("optimal", "optimal", "feasible")
+    assert instance.violations(cut.plan) == []
+    assert cut.objective == pytest.approx(alone.objective, rel=1e-6)
+    assert cut.objective <= whole.objective * (1 + 1e-9) <= cut.bound * (1 + 2e-9)
+    for heuristic in (entity_share, approximate_waterfiller, adaptive_waterfiller):
+        assert instance.objective(heuristic(instance)) <= cut.objective * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_time_that_ends_between_mixes_leaves_the_best_plan_so_far(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = generate(seed, num_jobs=80, pair_fraction=0.0)
+    whole, values = formulations.solve(instance), []
+    assert whole.status == "optimal"
+    ask = water_filling._Programs.ask
+    for most in range(5):
+
+        def some(self: Any, levels: np.ndarray, most: int = most) -> Any:
+            return ask(self, levels) if self.count < most else late()
+
+        monkeypatch.setattr(water_filling._Programs, "ask", some)
+        cut = formulations.solve(instance, time_limit=60.0)
+        assert instance.violations(cut.plan) == []
+        assert cut.objective <= whole.objective * (1 + 1e-9) <= cut.bound * (1 + 2e-9)
+        values.append(cut.objective)
+    assert values[0] == instance.objective(instance.plan(instance.isolated_share()))
+    assert values == sorted(values)
+    assert values[0] < 0.99 * values[-1]
 
 
 @pytest.mark.slow
