@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from benchmarks import chosen
-from benchmarks.collection.making import again, ask, prove, solve
+from benchmarks.collection.making import again, ask, certify, prove, solve
 from benchmarks.collection.recipe import RECIPE, draws
 from validation.kinds.collection.store import Collection, place
 
@@ -40,6 +40,9 @@ def main(
         float, typer.Option(min=0, help="Processor time of each search that may prove a bound, s; 0 for no proofs.")
     ] = 1.0,
     heuristics: Annotated[bool, typer.Option("--heuristics", help="Ask the heuristics of all records again.")] = False,
+    certificates: Annotated[
+        float, typer.Option(min=0, help="Time to certify each bound that rests on runs, s; 0 for no certificates.")
+    ] = 0.0,
     longer: Annotated[float, typer.Option(min=0, help="Try instances that are open for so long, s; 0 for not.")] = 0.0,
 ) -> None:
     """Draw, solve and prove what the collection lacks."""
@@ -56,6 +59,10 @@ def main(
             mine = [name for name, record in collection.records.items() if record["problem"] == problem]
             changed = sum(ask(collection, name) for name in mine) if heuristics else 0
             done = [prove(collection, name, seconds=proofs) for name in mine] if proofs else []
+            for name in mine if certificates else []:
+                said = certify(collection, name, seconds=certificates)
+                if said:
+                    print(f"{name}: {said}", flush=True)
             for name in mine if longer else []:
                 if collection.record(name)["class"] == "open":
                     again(collection, name, seconds=longer)

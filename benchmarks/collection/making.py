@@ -17,6 +17,8 @@ import formulations
 from benchmarks.collection.recipe import Draw
 from formulations import Solution
 from instances.base import Instance, Plan, agree
+from instances.files import text_of
+from instances.reference import Reference
 from instances.schema import Scalar, declarations
 from validation import catalogue
 from validation.errors import StudyError
@@ -27,9 +29,9 @@ from validation.kernel.provenance import memory_of_machine, provenance, today, v
 from validation.kinds.collection.judging import Checked
 from validation.kinds.collection.prices import prices as prices_of
 from validation.kinds.collection.store import Collection
-from validation.kinds.collection.submission import closed, graded, submit_plan, submit_run
+from validation.kinds.collection.submission import closed, graded, submit_certificate, submit_plan, submit_run
 
-__all__ = ["again", "ask", "prove", "solve"]
+__all__ = ["again", "ask", "certify", "prove", "solve"]
 
 T = TypeVar("T")
 
@@ -156,6 +158,38 @@ def again(collection: Collection, name: str, *, seconds: float) -> None:
         print(f"{name}: {submit_plan(collection, name, solution.plan, by=_by(solution)).message}")
     if math.isfinite(solution.bound):
         print(f"{name}: {submit_run(collection, name, _told(solution, {'time_limit': seconds})).message}", flush=True)
+
+
+def certify(collection: Collection, name: str, *, seconds: float) -> str:
+    """Certify that the best plan of a record is optimal, where nothing but runs stand for its bound.
+
+    Parameters
+    ----------
+    collection : Collection
+    name : str
+    seconds : float
+        For all of it.
+
+    Returns
+    -------
+    str
+        What became of it, in words; empty where there is nothing to certify.
+    """
+    record, instance = collection.record(name), collection.instance(name)
+    stated = Reference(text_of(instance)).program() is not None
+    if record["bound"]["proof"]["kind"] != "runs" or record["class"] == "open" or not stated:
+        return ""
+    value = record["best"]["value"]
+    known = Solution(
+        "optimal", collection.plan(name), value, value, instance.sense, 0.0, 0.0, "none", "", proof="argument"
+    )
+    solution = formulations.certify(instance, known, time_limit=seconds)
+    if not solution.vipr:
+        return solution.message
+    try:
+        return submit_certificate(collection, name, solution.vipr).message
+    except StudyError as error:
+        return str(error)
 
 
 def _priced(collection: Collection, name: str, checked: Checked) -> bool:

@@ -213,7 +213,8 @@ def certify(
 ) -> Solution:
     """Prove an optimum, or that there is no plan, by a certificate that anyone can check in exact fractions.
 
-    What is proven is the program of :func:`build`, or the model as it is, with the very numbers that it has.
+    What is proven is the program of :func:`build`, with rows as wide as the judge's tolerance, or the model as it is,
+    with the very numbers that it has.
 
     Parameters
     ----------
@@ -256,6 +257,9 @@ def _certified(
         raise GivenUp("no one model states the problem")
     try:
         model = instance_or_model if instance is None else build(instance)
+        widen = None if instance is None else formulation(instance.problem).widen
+        if widen is not None:
+            widen(instance, model)
         program = translate(model)
     except ModelError as error:
         raise GivenUp(str(error)) from None

@@ -43,6 +43,7 @@ from __future__ import annotations
 import numpy as np
 import pyomo.environ as pyo
 
+from formulations.engine.covers import WIDER
 from formulations.engine.highs import Session, SolverError
 from formulations.engine.linear import refuse_large, translate, weighted_sum
 from formulations.engine.polishing import PRECISE, widened
@@ -63,6 +64,7 @@ __all__ = [
     "read",
     "second_stage",
     "vertex",
+    "widen",
     "write",
 ]
 
@@ -165,6 +167,19 @@ def build(instance: SynergyPlacement) -> pyo.ConcreteModel:
         model.not_alone = pyo.Constraint(expr=pyo.quicksum(model.fragmented.values()) >= 2)
     model.fragmented_jobs = pyo.Objective(expr=pyo.quicksum(model.fragmented.values()), sense=pyo.minimize)
     return model
+
+
+def widen(instance: SynergyPlacement, model: pyo.ConcreteModel) -> None:
+    """Make ``capacity`` and ``full`` as wide as the judge's tolerance, for pieces that are in no whole numbers.
+
+    ``full`` may miss what a server exceeds its GPUs by, or all others do.
+    """
+    for (_, r), row in model.capacity.items():
+        if r != "gpus" or not instance.integral_gpus:
+            row.set_value((None, row.body, float(instance.capacity[RESOURCES.index(r)]) * (1 + WIDER)))
+    away = instance.server_gpus * WIDER
+    for row in model.full.values():
+        row.set_value((-away * (instance.num_servers - 1), row.body, away))
 
 
 def _widest(instance: SynergyPlacement) -> FloatArray:
@@ -303,5 +318,11 @@ def _is_basic(instance: SynergyPlacement, shares: FloatArray) -> bool:
 
 
 FORMULATION = Formulation(
-    build=build, read=read, write=write, bound=bound, explain=explain, trivial_bound=larger_than_a_server
+    build=build,
+    read=read,
+    write=write,
+    bound=bound,
+    widen=widen,
+    explain=explain,
+    trivial_bound=larger_than_a_server,
 )

@@ -1,8 +1,9 @@
 """Check a collection: its files, what its plans are worth and break, and what proves its bounds.
 
 A line for each problem says how many of its plans are feasible exactly, and how many only within the tolerance of 1e-9
-of a rule; how many values are confirmed; how many bounds are proven here, by prices or by search, and how many stand on
-the word of solvers.  A line for each thing that is wrong follows, and the exit code is 1 if there is one.
+of a rule; how many values are confirmed; how many bounds are proven here, by prices, by certificates or by search, and
+how many stand on the word of solvers.  A line for each thing that is wrong follows, and the exit code is 1 if there is
+one.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ from .stated import STATED
 
 MOST_BYTES = 200_000_000
 """What a file may unpack to."""
+
+MOST_PACKED = 200_000
+"""Bytes of a certificate as it is kept, compressed."""
 
 ROUNDING = Fraction(1, 10**9)
 """How far a decimal in a record may be from the fraction that it stands for, relatively."""
@@ -303,6 +307,9 @@ def check_proof(
         program = STATED.get(folder.name)
         if program is None:
             raise Wrong("nothing here states the program of this problem, so a certificate proves its own file's only")
+        packed = (folder / f"{record['name']}{PARTS[kind]}").stat().st_size
+        if packed > MOST_PACKED:
+            raise Wrong(f"certificate: has {packed:,} bytes compressed, may have {MOST_PACKED:,}")
         try:
             proven = program(it).bound(vipr.check(content(folder, record, "certificate").splitlines()))
         except vipr.Refuted as error:

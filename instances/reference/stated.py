@@ -6,12 +6,13 @@ one of the best plans is still among them; where the judge forgives, limits are 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
-from .common import Number, Record
+from .common import TOLERANCE, Number, Record
 from .programs import Program
 from .synergy import ROOM, fair_enough
 
@@ -139,6 +140,63 @@ def heterogeneous_allocation(it: Record) -> Program:
     return program
 
 
+def jobs_on_servers(it: Record) -> Program:
+    """Return whole and fragmented jobs of each kind, and what servers carry of the latter.
+
+    Nothing tells jobs of equal demands apart, so their shares are added up, once each job's are divided by their sum.
+    A server then holds up to ``most`` times what it has: it may exceed that by the tolerance, and the sums may lack as
+    much; what is left covers the rounding of demands per GPU to the nearest double.
+
+    Where GPUs that are counted in whole numbers cannot be off by one within that, and the jobs use all of them, each
+    server is full but for what the others exceed theirs by.  So its pieces take a whole number of GPUs, as near.  With
+    only one fragmented job, of one GPU, all of this but ``away`` is on one server, where that is too large.
+    """
+    program = Program("min")
+    servers, size, others = range(it.num_servers), it.server_gpus, it.num_servers - 1
+    most = ROOM / (1 - TOLERANCE) * (1 + Fraction(1, 2**50))
+    away = size * (most - 1)
+    exact = it.num_servers * away < 1
+    has = (Fraction(size), it.server_cpus, it.server_memory)
+    count = Counter(map(tuple, it.demands))
+    kinds = list(count)
+    fits = [all(amount <= most * there for amount, there in zip(kind, has, strict=True)) for kind in kinds]
+    in_gpus = [it.integral_gpus and exact and kind[0] > 0 for kind in kinds]
+    unit = [kind[0] if counted else Fraction(1) for kind, counted in zip(kinds, in_gpus, strict=True)]
+    for t, kind in enumerate(kinds):
+        fragmented = program.variable(f"fragmented[{t}]", 0, count[kind], cost=1)
+        for i in servers:
+            program.variable(f"whole[{t},{i}]", 0, count[kind] if fits[t] else 0)
+            program.variable(f"pieces[{t},{i}]", 0, unit[t] * count[kind], whole=in_gpus[t])
+        program.row({fragmented: 1, **{f"whole[{t},{i}]": 1 for i in servers}}, count[kind], count[kind])
+        program.row({fragmented: -unit[t], **{f"pieces[{t},{i}]": 1 for i in servers}}, 0, 0)
+    for i in servers:
+        for r, there in enumerate(has):
+            used = {f"whole[{t},{i}]": kind[r] for t, kind in enumerate(kinds)}
+            used |= {f"pieces[{t},{i}]": Fraction(float(kind[r]) / float(unit[t])) for t, kind in enumerate(kinds)}
+            gpus_only = it.integral_gpus and exact and r == 0
+            program.row(used, upper=there if gpus_only else most * there)
+    # Servers are alike, so that they may be in the order of any kind's whole jobs: here of the largest.
+    room = [max(float(there), 1e-300) for there in has]
+    sizes = [
+        sum(float(amount) / there for amount, there in zip(kind, room, strict=True)) if whole else -1.0
+        for kind, whole in zip(kinds, fits, strict=True)
+    ]
+    big = max(range(len(kinds)), key=sizes.__getitem__, default=0)
+    for first, second in pairwise(servers):
+        program.row({f"whole[{big},{first}]": 1, f"whole[{big},{second}]": -1}, lower=0)
+    if exact and not it.integral_gpus and sum(kind[0] * n for kind, n in count.items()) == it.num_servers * size:
+        for i in servers:
+            gpus = program.variable(f"pieces_gpus[{i}]", 0, size)
+            taken = {f"pieces[{t},{i}]": kind[0] for t, kind in enumerate(kinds)}
+            program.row({**taken, gpus: -1}, -others * away, away)
+        if any(
+            kind[0] == 1 and any(a * (1 - others * away) > most * there for a, there in zip(kind, has, strict=True))
+            for kind in kinds
+        ):
+            program.row({f"fragmented[{t}]": 1 for t in range(len(kinds))}, lower=2)
+    return program
+
+
 def _inside(it: Record, job: int, choice: int) -> bool:
     """Tell whether the cap of one server's CPUs and memory allows a configuration."""
     kind = it.config_types[job][choice]
@@ -169,5 +227,6 @@ STATED: Mapping[str, Callable[[Record], Program]] = {
     "aryl.reclaim": reclaim,
     "gavel.round_assignment": round_assignment,
     "synergy.heterogeneous_allocation": heterogeneous_allocation,
+    "synergy.placement": jobs_on_servers,
 }
 """The problems whose programs the reference states by itself."""

@@ -159,6 +159,7 @@ def submit(
     name: Name,
     plan: Annotated[Path | None, typer.Argument(help="Plan as JSON.")] = None,
     prices: Annotated[Path | None, typer.Option(help="Prices as JSON, which prove a bound.")] = None,
+    certificate: Annotated[Path | None, typer.Option(help="A certificate, which proves a bound; .gz as well.")] = None,
     run: Annotated[Path | None, typer.Option(help="A solver run as JSON, which claims a bound.")] = None,
     by: Annotated[str, typer.Option(help="Who or what found the plan.")] = "submitted",
     as_json: AsJson = False,
@@ -170,12 +171,13 @@ def submit(
     from validation.kinds.collection import submission
     from validation.kinds.collection.store import load
 
-    given = [file for file in (plan, prices, run) if file is not None]
+    given = [file for file in (plan, prices, certificate, run) if file is not None]
     if len(given) != 1:
-        raise StudyError("give one of a plan, --prices FILE and --run FILE")
+        raise StudyError("give one of a plan, --prices FILE, --certificate FILE and --run FILE")
     collection = load(folder)
-    data = files.as_json(files.read_text(given[0]), f"{given[0]}")
-    if not isinstance(data, Mapping):
+    content = files.read_text(given[0])
+    data: Any = content if certificate is not None else files.as_json(content, f"{given[0]}")
+    if certificate is None and not isinstance(data, Mapping):
         raise StudyError(f"{given[0]}: must be a JSON object")
     with collection.changing(complain):
         if plan is not None:
@@ -183,6 +185,8 @@ def submit(
             done = submission.submit_plan(collection, name, made, by=by)
         elif prices is not None:
             done = submission.submit_prices(collection, name, data)
+        elif certificate is not None:
+            done = submission.submit_certificate(collection, name, data)
         else:
             done = submission.submit_run(collection, name, data)
     if as_json:
@@ -243,8 +247,6 @@ def _proven(proof: Mapping[str, Any]) -> str:
     if proof["kind"] == "runs":
         told = [f"{run['solver']} {run['version']} ({run['status']}, {run['seconds']:.3g} s)" for run in proof["runs"]]
         return f"on the word of {', '.join(told)}"
-    if proof["kind"] == "argument":
-        return f"by argument: {proof['why']}"
     return f"proven by {proof['kind']}"
 
 

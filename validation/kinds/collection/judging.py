@@ -10,7 +10,7 @@ from typing import Any
 
 from instances.base import Instance, Plan, agree
 from instances.files import text_of
-from instances.reference import Malformed, Reference, TooLarge
+from instances.reference import Malformed, Reference, TooLarge, vipr
 from validation.errors import StudyError
 from validation.kinds.collection.store import text_of_plan
 
@@ -71,6 +71,25 @@ class Checked:
             raise StudyError(f"prices: {error}") from None
         if math.isinf(found):
             raise StudyError("prices: they prove no bound")
+        return Fraction(found)
+
+    def certified(self, certificate: str) -> Fraction:
+        """Return what a certificate proves of the program that the reference states of the instance.
+
+        Raises
+        ------
+        StudyError
+            When the reference states none, or the certificate is of another one, or proves no bound.
+        """
+        program = self._reference.program()
+        if program is None:
+            raise StudyError(f"the collection's checker states no program of {self._reference.name} by itself")
+        try:
+            found = program.bound(vipr.check(certificate.splitlines()))
+        except (Malformed, vipr.Refuted) as error:
+            raise StudyError(f"certificate: {error}") from None
+        if math.isinf(found):
+            raise StudyError("certificate: it proves no bound")
         return Fraction(found)
 
     def searched(self) -> Fraction | None:

@@ -18,6 +18,7 @@ MARK = "<!-- What follows is written by `make pages` from collection/. -->\n"
 
 HOW = {
     "prices": "prices",
+    "certificate": "certificate",
     "enumeration": "search",
     "argument": "argument",
     "two": "two solvers",

@@ -1,8 +1,8 @@
 """The files of a collection, and where it is.
 
 A collection is a folder: for each problem a folder of its name, in it ``records.json``, and for each instance the
-instance, the best plan known, and where prices prove the bound the prices, each as compressed JSON.  ``collection/`` of
-a checkout is one; its README.md has the format field by field.
+instance, the best plan known, and where prices prove the bound the prices, each as compressed JSON; where a certificate
+does, this as compressed text.  ``collection/`` of a checkout is one; its README.md has the format field by field.
 
 Whoever changes it holds its lock from the look at what is known to the last file that is written.  What is to be
 written is first put whole into a folder beside the problems', which appears under its name at once; then each file is
@@ -29,7 +29,7 @@ import filelock
 
 from instances.base import Instance, InstanceError, Plan
 from instances.files import instance_type, read, text_of, write_whole
-from instances.reference.records import INDEX, NAME, PENDING, listed
+from instances.reference.records import INDEX, NAME, PARTS, PENDING, listed
 from instances.schema import nearest, quoted
 from instances.text import as_json, read_text
 from validation.errors import StudyError
@@ -71,9 +71,6 @@ LOCK_PATIENCE = 1.0
 """Seconds after which whoever waits for the lock is told so."""
 WRITING = ".writing-"
 """How names of files and folders begin that are being written."""
-
-PARTS = {"instance": ".json.gz", "plan": ".plan.json.gz", "prices": ".prices.json.gz"}
-"""What an instance's files hold, and how their names end."""
 
 
 def place(folder: str | os.PathLike[str] | None = None) -> Path:
@@ -176,11 +173,15 @@ class Collection:
         return instance_type(self.record(name)["problem"]).plan_type.from_dict(self.read(name, "plan"))
 
     def file(self, name: str, part: str) -> Path:
-        """Path of a part, "instance", "plan" or "prices", of what is kept of an instance."""
+        """Path of a part, "instance", "plan", "prices" or "certificate", of what is kept of an instance."""
         return self.folder / str(self.record(name)["problem"]) / f"{name}{PARTS[part]}"
 
     def read(self, name: str, part: str) -> Any:
-        """Read the JSON of a part.
+        """Read the JSON of a part, which is no certificate; see :meth:`text`."""
+        return as_json(self.text(name, part), f"{self.file(name, part)}")
+
+    def text(self, name: str, part: str) -> str:
+        """Read the text of a part.
 
         Raises
         ------
@@ -195,7 +196,7 @@ class Collection:
         if hashlib.sha256(text.encode()).hexdigest() != self.record(name)["sha256"].get(part):
             why = "; somebody was killed while writing, see optgap collection check" if self.is_torn else ""
             raise StudyError(f"{file}: not the {part} of which the record has the hash{why}")
-        return as_json(text, f"{file}")
+        return text
 
     def frame(self) -> pd.DataFrame:
         """Return the records as a table, a row for each instance.
@@ -316,10 +317,12 @@ class Collection:
         instance: Instance[Any] | None = None,
         plan: Plan | None = None,
         prices: Mapping[str, Any] | None = None,
+        certificate: str | None = None,
     ) -> None:
         """Write a record, new or in the place of the one of its name, with the parts that are given.
 
-        What is left out stays as it is.  The record's hashes are made here.  Either all is written, or nothing.
+        What is left out stays as it is, but for prices and certificates of a bound that rests on something else now.
+        The record's hashes are made here.  Either all is written, or nothing.
 
         Parameters
         ----------
@@ -327,25 +330,27 @@ class Collection:
         instance : Instance, optional
         plan : Plan, optional
         prices : mapping, optional
+        certificate : str, optional
         """
         self._check_names(record)
         texts = {
             "instance": None if instance is None else text_of(instance),
             "plan": None if plan is None else text_of_plan(plan),
             "prices": None if prices is None else json.dumps(prices, allow_nan=False) + "\n",
+            "certificate": certificate,
         }
         given = {part: text.encode() for part, text in texts.items() if text is not None}
         made = {part: hashlib.sha256(data).hexdigest() for part, data in given.items()}
         full = {**record, "sha256": {**record.get("sha256", {}), **made}}
-        priced = record["bound"]["proof"]["kind"] == "prices"
-        if not priced:
-            full["sha256"].pop("prices", None)
+        gone = {"prices", "certificate"} - {record["bound"]["proof"]["kind"]}
+        for part in gone:
+            full["sha256"].pop(part, None)
         whole = {field: full[field] for field in FIELDS}
         problem, name = whole["problem"], whole["name"]
         contents = {f"{name}{PARTS[part]}": gzip.compress(data, mtime=0) for part, data in given.items()}
-        if not priced:
+        for part in gone:
             # Those of a bound that has been replaced.
-            contents[f"{name}{PARTS['prices']}"] = b""
+            contents[f"{name}{PARTS[part]}"] = b""
         with self.changing():
             records = {**self.records, name: whole}
             mine = [records[one] for one in sorted(records) if records[one]["problem"] == problem]

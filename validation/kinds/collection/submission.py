@@ -1,18 +1,22 @@
 """Better plans and better bounds: what is taken into the collection, and what is not.
 
 A plan counts if the instance's own judge and the collection's checker find it feasible and agree on its value.  Prices
-count for what the checker proves with them; a solver run is taken at its word, and is told from what is proven.
+and certificates count for what the checker proves with them; a solver run is taken at its word, and is told from what
+is proven.
 """
 
 from __future__ import annotations
 
 import functools
+import gzip
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Literal, TypeVar, cast
 
 from instances.base import Plan, agree
+from instances.reference.records import MOST_PACKED
 from instances.schema import quoted
 from validation.errors import StudyError
 from validation.formatting import printable
@@ -21,7 +25,7 @@ from validation.kernel.provenance import today, version
 from validation.kinds.collection.judging import Checked
 from validation.kinds.collection.store import Collection
 
-__all__ = ["Submitted", "closed", "graded", "submit_plan", "submit_prices", "submit_run"]
+__all__ = ["Submitted", "closed", "graded", "submit_certificate", "submit_plan", "submit_prices", "submit_run"]
 
 RUN = {
     "solver": str,
@@ -153,13 +157,33 @@ def submit_prices(collection: Collection, name: str, prices: Mapping[str, Any]) 
     StudyError
         When they prove nothing, or a bound beyond the best plan, of which one must be wrong.
     """
-    record, instance = collection.record(name), collection.instance(name)
-    exact = Checked(instance).bound(prices, collection.plan(name))
-    known = record["bound"]
-    proof = {"kind": "prices", "file": collection.file(name, "prices").name, "runs": known["proof"].get("runs", [])}
-    bound = {"value": float(exact), "exact": str(exact), "proof": proof}
-    newly = known["proof"]["kind"] == "runs" and known["value"] is not None and agree(float(exact), known["value"])
-    return _take(collection, record, bound, newly=newly, prices=prices)
+    exact = Checked(collection.instance(name)).bound(prices, collection.plan(name))
+    return _take_proven(collection, name, exact, "prices", prices)
+
+
+@_alone
+def submit_certificate(collection: Collection, name: str, certificate: str) -> Submitted:
+    """Take a certificate into the collection if it proves a better bound, or one that only runs stand for.
+
+    Parameters
+    ----------
+    collection : Collection
+    name : str
+        Of the instance.
+    certificate : str
+        In format 1.0 of VIPR, of the program that the checker states of the instance.
+
+    Raises
+    ------
+    StudyError
+        When it is too large to be kept, or proves nothing of the instance, or a bound beyond the best plan, of which
+        one must be wrong.
+    """
+    packed = len(gzip.compress(certificate.encode(), mtime=0))
+    if packed > MOST_PACKED:
+        raise StudyError(f"certificate: has {packed:,} bytes compressed, may have {MOST_PACKED:,}")
+    exact = Checked(collection.instance(name)).certified(certificate)
+    return _take_proven(collection, name, exact, "certificate", certificate)
 
 
 @_alone
@@ -201,13 +225,18 @@ def submit_run(collection: Collection, name: str, run: Mapping[str, Any]) -> Sub
     return _take(collection, record, bound, newly=beside)
 
 
+def _take_proven(collection: Collection, name: str, exact: Fraction, kind: str, proof: Any) -> Submitted:
+    """Write a bound that prices or a certificate prove, if it is better, or known from runs only."""
+    record = collection.record(name)
+    known = record["bound"]
+    told = {"kind": kind, "file": collection.file(name, kind).name, "runs": known["proof"].get("runs", [])}
+    bound = {"value": float(exact), "exact": str(exact), "proof": told}
+    newly = known["proof"]["kind"] == "runs" and known["value"] is not None and agree(float(exact), known["value"])
+    return _take(collection, record, bound, newly=newly, **{kind: proof})
+
+
 def _take(
-    collection: Collection,
-    record: Mapping[str, Any],
-    bound: Mapping[str, Any],
-    *,
-    newly: bool,
-    prices: Mapping[str, Any] | None = None,
+    collection: Collection, record: Mapping[str, Any], bound: Mapping[str, Any], *, newly: bool, **proof: Any
 ) -> Submitted:
     """Write a bound that is better than the one that is known, or as good and better proven."""
     name, sense, best, known = record["name"], record["sense"], record["best"]["value"], record["bound"]["value"]
@@ -220,7 +249,7 @@ def _take(
         equal = agree(value, known)
         return Submitted("equal" if equal else "worse", f"the bound {value!r}, where {known!r} is known")
     history = [*record["history"], {"date": today(), "bound": record["bound"]}]
-    collection.write(graded({**record, "bound": bound, "history": history}), prices=prices)
+    collection.write(graded({**record, "bound": bound, "history": history}), **proof)
     told = f"better than {known!r}" if better else "known before, and better proven now"
     return Submitted("better", f"the bound {value!r}, {told}")
 

@@ -479,7 +479,7 @@ def certify(folder: Path, problem: str, change: Callable[[str], str] = lambda te
     file = f"{record['name']}.vipr.gz"
     (folder / problem / file).write_bytes(gzip.compress(text.encode()))
     record["sha256"]["certificate"] = hashlib.sha256(text.encode()).hexdigest()
-    record["bound"]["proof"] = {"kind": "certificate", "file": file}
+    record["bound"] |= {"exact": None, "proof": {"kind": "certificate", "file": file}}
     keep(folder, problem, record)
     return record
 
@@ -501,7 +501,7 @@ def alone(folder: Path, problem: str, kind: str) -> Path:
 
 
 def test_a_certificate_proves_a_bound(tmp_path: Path) -> None:
-    record = certify(alone(tmp_path, "gavel.round_assignment", "runs"), "gavel.round_assignment")
+    record = certify(alone(tmp_path, "gavel.round_assignment", "certificate"), "gavel.round_assignment")
     counts, told = check(tmp_path)
     assert told == []
     assert counts["gavel.round_assignment"]["certificate"] == 1
@@ -523,9 +523,24 @@ def test_a_certificate_proves_a_bound(tmp_path: Path) -> None:
     ],
 )
 def test_a_certificate_that_does_not_hold_is_found(tmp_path: Path, change: Callable[[str], str], said: str) -> None:
-    certify(alone(tmp_path, "gavel.round_assignment", "runs"), "gavel.round_assignment", change)
+    certify(alone(tmp_path, "gavel.round_assignment", "certificate"), "gavel.round_assignment", change)
     (told,) = wrong(tmp_path)
     assert said in told
+
+
+def test_a_certificate_that_nothing_rests_on_or_that_is_too_large_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = certify(alone(tmp_path, "gavel.round_assignment", "certificate"), "gavel.round_assignment")
+    with monkeypatch.context() as patched:
+        patched.setattr("instances.reference.records.MOST_PACKED", 1000)
+        (told,) = wrong(tmp_path)
+        assert "bytes compressed, may have 1,000" in told
+    record["bound"]["proof"] = {"kind": "runs", "runs": []}
+    record["bound"]["proof"]["runs"] = [{"solver": "highs", "status": "optimal", "bound": record["bound"]["value"]}]
+    keep(tmp_path, "gavel.round_assignment", record)
+    (told,) = wrong(tmp_path)
+    assert "its bound rests on runs, and it has a certificate" in told
 
 
 def test_a_certificate_of_a_file_is_none_of_a_problem(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The collection: its records are whole and true, and nothing gets in that is not checked."""
 
+import gzip
 import importlib
 import itertools
 import json
@@ -15,6 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import formulations
+from benchmarks.collection import making
 from instances.aryl import reclaim
 from instances.reference.records import INDEX, PENDING, check, listed, pack
 from instances.schema import declarations
@@ -25,7 +28,16 @@ from validation.kernel.asking import ask
 from validation.kernel.gaps import beats, gap_to
 from validation.kernel.isolation import CONTEXT
 from validation.kernel.walls import LINUX
-from validation.kinds.collection import Collection, load, store, submit_plan, submit_prices, submit_run
+from validation.kinds.collection import (
+    Collection,
+    load,
+    store,
+    submission,
+    submit_certificate,
+    submit_plan,
+    submit_prices,
+    submit_run,
+)
 from validation.kinds.collection.judging import Checked
 from validation.kinds.collection.page import MARK, tables
 from validation.kinds.collection.submission import closed, graded
@@ -75,10 +87,10 @@ def test_it_holds_what_it_is_said_to_hold(tmp_path: Path) -> None:
 def test_every_record_is_whole_and_its_files_are_those_it_has_the_hashes_of() -> None:
     for name, record in WHOLE.records.items():
         assert list(record) == list(store.FIELDS)
-        parts = ["instance", "plan"] + ["prices"] * (record["bound"]["proof"]["kind"] == "prices")
+        parts = ["instance", "plan", *({"prices", "certificate"} & {record["bound"]["proof"]["kind"]})]
         assert sorted(record["sha256"]) == sorted(parts)
         for part in parts:
-            assert WHOLE.read(name, part)
+            assert WHOLE.text(name, part)
         assert name.startswith(f"{record['problem']}-")
         assert set(record["heuristics"]) <= set(CATALOGUE[record["problem"]].heuristics)
         assert record["best"]["exact"] is not None
@@ -312,6 +324,55 @@ def test_prices_are_checked(small: Collection) -> None:
         submit_prices(small, OPEN, prices)
 
 
+def certificate_of(instance: Any) -> str:
+    return formulations.solve(instance, certificate=True).vipr
+
+
+def test_certificates_are_checked(small: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = reclaim.figure_5()
+    text, optimum = certificate_of(instance), worth_of(plans_of(instance)[0])
+    before = snapshot(small)
+    for wrong in ("", text.replace("{ asm }", "{ sol }"), certificate_of(reclaim.generate(3, num_servers=8))):
+        with pytest.raises(StudyError, match="certificate: "):
+            submit_certificate(small, OPEN, wrong)
+    with monkeypatch.context() as patched:
+        patched.setattr(submission, "MOST_PACKED", 100)
+        with pytest.raises(StudyError, match="bytes compressed, may have 100"):
+            submit_certificate(small, OPEN, text)
+    with pytest.raises(StudyError, match="states no program of gavel"):
+        submit_certificate(small, "gavel.max_min_fairness-x00", text)
+    assert snapshot(small) == before
+    # A better bound than runs claim, whose plan is still to be found.
+    assert submit_certificate(small, OPEN, text).taken
+    record = load(small.folder).record(OPEN)
+    assert (record["bound"]["value"], record["bound"]["exact"], record["class"]) == (optimum, f"{optimum:g}", "open")
+    assert record["bound"]["proof"]["kind"] == "certificate"
+    assert record["bound"]["proof"]["file"] == small.file(OPEN, "certificate").name
+    assert submit_certificate(small, OPEN, text).verdict == "equal"
+    submit_plan(small, OPEN, plans_of(instance)[0], by="somebody")
+    assert small.record(OPEN)["class"] == "hard"
+    counts, told = check(small.folder)
+    assert (counts["aryl.reclaim"]["certificate"], told) == (1, [])
+    # What runs claim does not take its place, and where a record says that it does the file goes.
+    assert not submit_run(small, OPEN, {**RUN, "bound": optimum}).taken
+    runs = {"kind": "runs", "runs": [{**RUN, "bound": optimum}]}
+    small.write({**small.record(OPEN), "bound": {"value": optimum, "exact": None, "proof": runs}})
+    assert not small.file(OPEN, "certificate").exists()
+    # The same bound, and no longer on somebody's word.
+    assert submit_certificate(small, OPEN, text).taken
+
+
+def test_a_bound_on_runs_is_certified_from_its_plan(small: Collection) -> None:
+    instance = reclaim.figure_5()
+    assert making.certify(small, OPEN, seconds=60) == ""
+    submit_plan(small, OPEN, plans_of(instance)[0], by="somebody")
+    submit_run(small, OPEN, {**RUN, "status": "optimal", "bound": small.record(OPEN)["best"]["value"]})
+    assert making.certify(small, OPEN, seconds=1e-9).startswith("no certificate: ")
+    assert "better proven now" in making.certify(small, OPEN, seconds=60)
+    assert check(small.folder)[1] == []
+    assert making.certify(small, OPEN, seconds=60) == ""
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -472,13 +533,18 @@ def killed_at(step: int, submit: Callable[[], object]) -> bool:
 
 
 @forked
-@pytest.mark.parametrize("what", ["plan", "prices"])
+@pytest.mark.parametrize("what", ["plan", "prices", "certificate"])
 def test_a_kill_at_any_step_leaves_the_old_or_the_new(small: Collection, tmp_path: Path, what: str) -> None:
     if what == "plan":
         name, plan = OPEN, plans_of(reclaim.figure_5())[0]
 
         def submit(collection: Collection) -> Any:
             return submit_plan(collection, OPEN, plan, by="somebody")
+    elif what == "certificate":
+        name, text = OPEN, certificate_of(reclaim.figure_5())
+
+        def submit(collection: Collection) -> Any:
+            return submit_certificate(collection, OPEN, text)
     else:
         # In the place of prices comes a run, and their file goes.
         name, record = "gavel.max_min_fairness-x00", small.record("gavel.max_min_fairness-x00")
@@ -668,6 +734,30 @@ def test_what_is_submitted_in_vain_is_one_error(
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert message in err
     assert snapshot(small) == before
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_certificate_is_submitted(
+    said: Callable[..., tuple[int, str, str]], small: Collection, tmp_path: Path, packed: bool
+) -> None:
+    text = certificate_of(reclaim.figure_5())
+    file = tmp_path / "one.vipr"
+    file.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
+    code, out, _ = said("submit", OPEN, "--certificate", file)
+    assert (code, out.startswith("better: ")) == (0, True)
+    assert "proven by certificate" in said("show", OPEN)[1]
+    assert said("submit", OPEN, "--certificate", file)[0] == 1
+    file.write_text(text[: len(text) // 2])
+    code, _, err = said("submit", OPEN, "--certificate", file)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "certificate: " in err
+
+
+def test_a_bound_by_argument_is_shown(said: Callable[..., tuple[int, str, str]], small: Collection) -> None:
+    record = small.record(OPEN)
+    small.write({**record, "bound": {**record["bound"], "proof": {"kind": "argument", "runs": []}}})
+    code, out, _ = said("show", OPEN)
+    assert (code, "proven by argument" in out) == (0, True)
 
 
 def test_a_submission_is_one_thing(said: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
