@@ -331,7 +331,9 @@ def _zero(declared: Any, dims: dict[str, int]) -> Any:
     if isinstance(declared, Ragged):
         return [[]] * (length(declared.shape.split()[0], dims) or 0)
     if isinstance(declared, Array):
-        shape = [length(dim, dims) or 0 for dim in declared.shape.split()]
+        # They are 0 in sums, too: a schedule of no intervals has a beginning.
+        known = dict.fromkeys(declared.shape.replace("+", " ").split(), 0) | dims
+        shape = [length(dim, known) for dim in declared.shape.split()]
         return np.full(shape, declared.choices[0] if declared.choices else declared.kind(0))
     return declared.choices[0] if declared.choices else declared.kind(0)
 

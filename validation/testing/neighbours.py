@@ -26,6 +26,8 @@ ATTEMPTS = 30
 """Random changes tried before giving up on finding a valid neighbour."""
 EDGES = 6
 """Entries tried before giving up on finding one with an edge."""
+VAIN = 0.25
+"""What a field that was tried in vain counts, to one of which an edge was found."""
 NEAR = 1e-7
 """How near to its edge a number that is no count comes, relative to itself: a hundred times what judges overlook."""
 HALVINGS = 64
@@ -90,7 +92,9 @@ def _changed_in(instance: I, name: str, rng: np.random.Generator) -> I | None:
     return _with(instance, name, changed)
 
 
-def past_the_edge(instance: I, keeps: Callable[[I], bool], rng: np.random.Generator) -> I | None:
+def past_the_edge(
+    instance: I, keeps: Callable[[I], bool], rng: np.random.Generator, tried: dict[str, float]
+) -> I | None:
     """Return the instance with one entry changed as little as ends what ``keeps`` says; None if none is found.
 
     With a plan and whether it breaks no rule, that is an instance whose capacity is one less than the plan takes,
@@ -104,16 +108,20 @@ def past_the_edge(instance: I, keeps: Callable[[I], bool], rng: np.random.Genera
         What holds of the instance.
     rng : Generator
         Chooses the entry, and whether a number grows or falls.
+    tried : dict
+        How often each field was changed so far, to which this is added; the less, the likelier it is tried.
+        What was in vain counts less, so that fields whose entries seldom matter get their edges, too.
     """
     fields = [name for name in declarations(type(instance)) if getattr(instance, name) is not None]
-    for _ in range(EDGES):
-        name = fields[rng.integers(len(fields))]
+    weights = np.array([1 / (1 + tried.setdefault(name, 0.0)) for name in fields])
+    for name in rng.choice(fields, EDGES, p=weights / weights.sum()).tolist():
         declared = declarations(type(instance))[name]
         if declared.kind in (int, float) and not getattr(declared, "index_of", ""):
             found = _past_the_edge(instance, name, declared, keeps, rng)
         else:
             found = neighbour(instance, rng, max_members=0, name=name)
             found = None if found is None or keeps(found) else found
+        tried[name] += VAIN if found is None else 1
         if found is not None:
             return found
     return None

@@ -19,6 +19,7 @@ import formulations
 import instances
 from benchmarks.faults.cheats import FORGERS
 from heuristics.aryl.reclaim import server_fraction
+from instances.afs.elastic_sharing import ElasticSharing
 from instances.aryl.elastic_allocation import ElasticAllocationPlan
 from instances.aryl.reclaim import Reclaim, ReclaimPlan
 from instances.elasticflow.allocation import ElasticFlowAllocation
@@ -577,6 +578,17 @@ def tabulates(instance: Any) -> Any:
     if instance.capacity > 10**6 or instance.gpus_per_worker.max(initial=0) > 10**6:
         raise MemoryError
     return instance.nothing()
+
+
+@pytest.mark.parametrize("name", ["afs_l", "afs_p"])
+def test_a_job_that_never_runs_is_not_held_against_a_heuristic(name: str) -> None:
+    stuck = ElasticSharing(num_gpus=1, work=[2e-19], throughputs=[[0, 0]], requests=[0])
+    # The plan in which nothing is decided has no intervals, but a beginning.
+    assert (stuck.nothing().times.tolist(), stuck.nothing().shares.tolist()) == ([0.0], [])
+    assert [one.rule for one in stuck.violations(stuck.nothing())] == ["work_done"]
+    report = check_heuristic(stuck.problem, name, strategy=st.just(stuck))
+    assert report.failed == ()
+    assert report.results[0].without_plan == 1
 
 
 def test_another_heuristic_that_fails_is_not_held_against_it() -> None:

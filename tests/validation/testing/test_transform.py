@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import formulations
 from instances.aryl.elastic_allocation import generate as elastic_allocation
+from instances.aryl.placement import ArylPlacement, ArylPlacementPlan
 from instances.aryl.reclaim import Reclaim
 from instances.aryl.reclaim import generate as reclaim
 from instances.base import Instance, InstanceError, Plan
@@ -195,7 +196,7 @@ def test_past_the_edge_is_one_more_or_less() -> None:
     instance = elastic_allocation(0, num_jobs=4)
     found = {}
     for seed in range(40):
-        changed = past_the_edge(instance, lambda one: one.capacity >= 3, np.random.default_rng(seed))
+        changed = past_the_edge(instance, lambda one: one.capacity >= 3, np.random.default_rng(seed), {})
         found[changed and changed.capacity] = changed
     # The one field that what is kept depends on.
     assert set(found) == {None, 2}
@@ -204,7 +205,8 @@ def test_past_the_edge_is_one_more_or_less() -> None:
 def test_past_the_edge_of_a_measure_is_a_ten_millionth() -> None:
     instance = replace(synergy_tuning(0, num_servers=1), server_memory=500.0)
     edges = [
-        past_the_edge(instance, lambda one: one.server_memory >= 300, np.random.default_rng(seed)) for seed in range(40)
+        past_the_edge(instance, lambda one: one.server_memory >= 300, np.random.default_rng(seed), {})
+        for seed in range(40)
     ]
     assert {300 * (1 - 1e-7) <= one.server_memory < 300 for one in edges if one is not None} == {True}
 
@@ -212,5 +214,26 @@ def test_past_the_edge_of_a_measure_is_a_ten_millionth() -> None:
 def test_what_is_no_number_has_an_edge_too() -> None:
     instance = reclaim(0, num_servers=3)
     held = int(instance.hosts.sum())
-    edges = [past_the_edge(instance, lambda one: one.hosts.sum() >= held, np.random.default_rng(s)) for s in range(40)]
+    edges = [
+        past_the_edge(instance, lambda one: one.hosts.sum() >= held, np.random.default_rng(seed), {})
+        for seed in range(40)
+    ]
     assert {int(one.hosts.sum()) for one in edges if one is not None} == {held - 1}
+
+
+def test_a_field_whose_entries_seldom_matter_gets_its_edges() -> None:
+    instance = ArylPlacement(
+        gpus_per_worker=[1, 1, 1, 1],
+        num_workers=[1, 1, 1, 1],
+        elastic=[True, False, False, False],
+        server_gpus=[4],
+        server_groups=["inference"],
+    )
+    plan = ArylPlacementPlan(workers=[[1], [1], [1], [1]])
+    tried = dict[str, float]()
+    changed = [
+        past_the_edge(instance, lambda one: not one.violations(plan), np.random.default_rng(seed), tried)
+        for seed in range(40)
+    ]
+    # One of its four entries can be True at all.
+    assert sum(one is not None and bool(one.flexible.any()) for one in changed) >= 5

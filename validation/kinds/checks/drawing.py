@@ -163,35 +163,35 @@ def magnified(heuristic: Heuristic, ask: Askings, drawn: list[Drawn]) -> list[Dr
 
     A heuristic may make a table of any number: one that raises there, or takes long, is not to be blamed.
     """
-    found, end = list[Drawn](), time.monotonic() + MAGNIFIED_LIMIT
+    found, end, tried = list[Drawn](), time.monotonic() + MAGNIFIED_LIMIT, dict[str, float]()
     ordered = sorted((one.instance for one in drawn), key=lambda instance: instance.digest)
     for instance in ordered[: MAGNIFIED_TRIED if LINUX else 0]:
         left = end - time.monotonic()
         if len(found) == MAGNIFIED_MOST or left <= 0:
             break
-        large = _large(instance, np.random.default_rng([TURNS, int(instance.digest[:8], 16)]))
-        if large is not None and not ask(heuristic, [large], seconds=left)[0].reason:
-            found.append(Drawn(large, MAGNIFIED))
+        rng = np.random.default_rng([TURNS, int(instance.digest[:8], 16)])
+        large = _large(instance, rng)
+        if large is not None and not (asked := ask(heuristic, [large], seconds=left)[0]).reason:
+            # What wraps around says that all is well where nothing is: past an edge that is not so.
+            tight = _tight(large, asked.plan, rng, tried) if _takes(asked.plan, large) else None
+            found.append(Drawn(tight or large, MAGNIFIED))
     return found
 
 
 def _large(instance: AnyInstance, rng: np.random.Generator) -> AnyInstance | None:
-    """Return the instance with one or two fields of whole numbers, or what has a unit, so large; None if not valid."""
-    units = entry(instance.problem).rescalings
+    """Return the instance with one or two fields of whole numbers, or units, so large; None if not valid."""
     factor = int(rng.choice(LARGE))
     counted = [
-        name
+        (name,)
         for name, declared in declarations(type(instance)).items()
         if declared.kind is int and not getattr(declared, "index_of", "") and getattr(instance, name) is not None
     ]
+    scales = [*counted, *(unit.fields for unit in entry(instance.problem).rescalings)]
+    if not scales:
+        return None
+    chosen = rng.choice(len(scales), size=min(len(scales), int(rng.integers(1, 3))), replace=False)
     try:
-        if units and (not counted or rng.random() < 0.25):
-            large = rescaled(instance, units[rng.integers(len(units))].fields, float(factor))
-        elif counted:
-            fields = rng.choice(counted, size=min(len(counted), int(rng.integers(1, 3))), replace=False)
-            large = rescaled(instance, fields.tolist(), factor)
-        else:
-            return None
+        large = rescaled(instance, list(dict.fromkeys(name for scale in chosen for name in scales[scale])), factor)
     except InstanceError:
         return None
     return None if large == instance else large
@@ -215,6 +215,7 @@ def at_edges(subject: Subject, drawn: list[Drawn]) -> list[Drawn]:
     """Return instances on which the heuristic's plan for a drawn one just breaks a rule, so that it needs another."""
     wanted = round(TIGHT * len(drawn))
     known, found = {one.instance.digest for one in drawn}, list[Drawn]()
+    tried = dict[str, float]()
     ordered = sorted((one.instance for one in drawn), key=lambda instance: instance.digest)
     for turn, instance in ((turn, instance) for turn in range(TURNS) for instance in ordered):
         if len(found) == wanted:
@@ -222,11 +223,28 @@ def at_edges(subject: Subject, drawn: list[Drawn]) -> list[Drawn]:
         answer = subject.known(instance)
         if answer is not None and answer.status == Status.FEASIBLE:
             rng = np.random.default_rng([turn, int(instance.digest[:8], 16)])
-            tight = past_the_edge(instance, functools.partial(_takes, answer.plan), rng)
+            tight = _tight(instance, answer.plan, rng, tried)
             if tight is not None and tight.digest not in known:
                 known.add(tight.digest)
                 found.append(Drawn(tight, TIGHTENED))
     return found
+
+
+def _tight(instance: AnyInstance, plan: Any, rng: np.random.Generator, tried: dict[str, float]) -> AnyInstance | None:
+    """Return the instance past an edge of a feasible plan, half of them with more resources, such as a server.
+
+    Where there is no plan past an edge, as where all servers are full, nobody is to be blamed for one.
+    """
+    tight = past_the_edge(instance, functools.partial(_takes, plan), rng, tried)
+    enlarge = entry(instance.problem).enlarge
+    if tight is None or enlarge is None or rng.random() < 0.5:
+        return tight
+    try:
+        larger = enlarge(tight)
+    except InstanceError:
+        return tight
+    # More of what the edge is of takes them from it.
+    return tight if _takes(plan, larger) else larger
 
 
 def _takes(plan: Any, instance: AnyInstance) -> bool:

@@ -37,8 +37,10 @@ def strategy(
         )
     groups = draw(st.lists(st.sampled_from(("training", "inference")), min_size=s, max_size=s))
     elastic = draw(booleans(n))
+    # Small workers mostly find room, and share servers; only there does it matter which are flexible.
+    widest = draw(st.sampled_from((max(1, max_gpus // 4), max_gpus)))
     return ArylPlacement(
-        gpus_per_worker=draw(integers(n, 1, max_gpus)),
+        gpus_per_worker=draw(integers(n, 1, widest)),
         num_workers=draw(integers(n, 0, max_workers)),
         elastic=elastic,
         server_gpus=draw(integers(s, 1, max_gpus)),
