@@ -73,7 +73,7 @@ def test_a_model_is_not_built_to_the_end(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(clock, "check", counted)
     entry = CATALOGUE["elasticflow.best_effort"]
     instance = entry.generate(np.random.default_rng(0), num_jobs=8)
-    solution = formulations.solve(instance, time_limit=600)
+    solution = formulations.solve(instance, time_limit=600, method="model")
     assert rows == 5
     assert solution.message == "time limit: the model was not built in time; the plan is the start"
     assert (solution.status, instance.violations(solution.plan)) == ("feasible", [])
@@ -166,7 +166,7 @@ def test_every_run_in_a_solve_gets_what_is_left() -> None:
 def test_a_start_is_the_answer_where_there_is_no_time_for_a_better_one() -> None:
     instance = Reclaim(hosts=[[True, False, True]], gpus=[[1, 0, 1]], demand=2)
     start = ReclaimPlan(servers=np.array([0, 1]))
-    solution = formulations.solve(instance, start=start, time_limit=AT_ONCE)
+    solution = formulations.solve(instance, start=start, time_limit=AT_ONCE, method="model")
     assert (solution.status, solution.objective) == ("feasible", instance.objective(start))
     broken = ReclaimPlan(servers=np.array([0]))
     assert instance.violations(broken)

@@ -59,9 +59,12 @@ MAGNIFIED_MOST, MAGNIFIED_TRIED = 12, 48
 """Instances of such numbers, and drawn ones that are tried for them."""
 MAGNIFIED_LIMIT = 0.5
 """Seconds for all plans for them."""
-TIGHTENED, RELATED = "these, at an edge of its plans", "these, with one thing changed"
+TIGHTENED = "these, at an edge of its plans"
+"""The source of instances that are made of drawn ones so that a plan just breaks a rule."""
+RELATED = "these, with one thing changed"
+"""The source of instances that differ from drawn ones in one thing."""
 MAGNIFIED = "these, with large numbers"
-"""Where instances of checks come from that are made of drawn ones."""
+"""The source of instances that are drawn ones times a large factor."""
 
 
 def draw_instances(strategy: SearchStrategy[Any], max_examples: int, seed: int) -> list[AnyInstance]:

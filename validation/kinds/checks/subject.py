@@ -126,6 +126,14 @@ class Subject:
     oracle : Oracle
     reordered : callable
         Returns answers of a process that was asked in another order, by the digest of the instance.
+    firsts, seconds : dict
+        First answers, and those that came after them, by the digest of the instance.
+    judged : dict
+        First answers as they are judged.
+    others : dict
+        Other heuristics, by what they were called.
+    limit : float
+        Seconds for a question.
     """
 
     heuristic: Heuristic
@@ -134,15 +142,10 @@ class Subject:
     oracle: Oracle = field(default_factory=Oracle)
     reordered: Callable[[], Mapping[str, Asked]] = dict
     firsts: dict[str, Asked] = field(default_factory=dict)
-    """First answers, by the digest of the instance."""
     seconds: dict[str, Asked] = field(default_factory=dict)
-    """Answers that came after first ones."""
     judged: dict[str, Answer] = field(default_factory=dict)
-    """First answers as they are judged."""
     others: dict[Any, Subject] = field(default_factory=dict)
-    """Other heuristics, by what they were called."""
     limit: float = math.inf
-    """Seconds for a question."""
 
     def anew(self) -> Subject:
         """Return the same heuristic with nothing solved or asked before."""
