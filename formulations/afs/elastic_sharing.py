@@ -67,7 +67,7 @@ from formulations.engine.sets import RangeSet, Set
 from instances.afs.elastic_sharing import ElasticSharing, Schedule
 from instances.schema import FloatArray
 
-__all__ = ["FORMULATION", "WHOLE", "bound", "build", "explain", "read", "time_unit", "unfinished"]
+__all__ = ["FORMULATION", "WHOLE", "bound", "build", "explain", "for_rounded", "read", "time_unit", "unfinished"]
 
 WHOLE = 1e4
 """A job's work in the models.
@@ -296,7 +296,18 @@ def bound(instance: ElasticSharing, value: float) -> float:
     absolute: with costs of 1e-5 it returned schedules 0.5 % worse than the best as optimal.
     """
     active = unfinished(instance)
-    return value * time_unit(active) * active.num_jobs / instance.num_jobs
+    return for_rounded(instance, value * time_unit(active) * active.num_jobs / instance.num_jobs)
+
+
+def for_rounded(instance: ElasticSharing, bound: float) -> float:
+    """Return what of a bound on the average JCT, s, holds of plans whose times have a last digit.
+
+    A job of 20 ms that arrives in seconds since 1970 begins and ends on a clock that ticks every 240 ns.  Completions
+    are sums over the intervals between events, of which each may be off by that, and the judge allows as much.
+    """
+    if not instance.arrivals.any():
+        return bound
+    return max(0.0, bound - 4 * (instance.num_jobs + 1) * float(np.spacing(instance.arrivals.max())))
 
 
 def _alike(instance: ElasticSharing) -> list[tuple[int, int]]:

@@ -30,6 +30,7 @@ from itertools import count
 
 import numpy as np
 
+from formulations.afs.elastic_sharing import for_rounded
 from formulations.afs.work_prices import Jobs, Run
 from formulations.engine import clock
 from formulations.engine.highs import SECOND_LOOK, Proof, Result, Status, version
@@ -201,7 +202,7 @@ class _Solve:
         self._instance, self._options = instance, options
         self.jobs = Jobs(instance)
         self._random = random.Random(options.seed)
-        self.bound = self.jobs.average(self.jobs.bound())
+        self.bound = self._average(self.jobs.bound())
         self.proof: Proof = "argument"
         self.plan: Schedule | None = None
         self.value = math.inf
@@ -272,6 +273,10 @@ class _Solve:
 
     # --- bounds ---
 
+    def _average(self, total: float) -> float:
+        """Return the bound on the average that a bound on the sum of completion times proves."""
+        return for_rounded(self._instance, self.jobs.average(total))
+
     @property
     def gap(self) -> float:
         """Gap between the best plan and the bound."""
@@ -284,7 +289,7 @@ class _Solve:
 
     def raise_bound(self, total: float, proof: Proof) -> None:
         """Keep a bound on the sum of completion times if it is better."""
-        bound = min(self.jobs.average(total), self.value)
+        bound = min(self._average(total), self.value)
         if bound > self.bound:
             self.bound, self.proof = bound, proof
 

@@ -13,6 +13,7 @@ from formulations.methods.orders import ORDERS, Search
 from formulations.methods.share_prices import Pricing
 from instances.afs.elastic_sharing import ElasticSharing, generate
 from instances.reference.common import TooLarge
+from validation.catalogue import entry
 
 from ..effort import rounds
 from ..second_opinion import optimum
@@ -191,3 +192,25 @@ def test_another_solver_agrees_on_jobs_that_arrive():
             solution = formulations.solve(instance)
             assert (solution.status, other.status) == ("optimal", "optimal"), instance.to_json()
             assert other.objective == pytest.approx(solution.objective, rel=1e-6), instance.to_json()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_bounds_hold_on_a_clock_that_counts_from_1970(seed: int) -> None:
+    """A plan may end before the true optimum by what the last digits of its times are worth."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 4))
+    instance = ElasticSharing(
+        num_gpus=4,
+        work=rng.uniform(0.5, 2, n),
+        throughputs=np.outer(rng.uniform(10, 50, n), [0, 1, 1.8, 2.4, 2.8]),
+        arrivals=1.7e9 + np.sort(rng.uniform(0, 0.05, n)),
+        requests=np.ones(n, int),
+        reallocation=("at_completions", "any_time")[seed % 2],
+    )
+    plans = [heuristic.function(instance) for heuristic in entry("afs.elastic_sharing").heuristics.values()]
+    best = min(instance.objective(plan) for plan in plans if plan is not None and not instance.violations(plan))
+    solution = formulations.solve(instance, time_limit=5)
+    assert solution.bound <= best
+    # Seconds since 1970 have a digit of 240 ns.
+    assert solution.objective <= best + 1e-5
+    assert solution.bound >= solution.objective * 0.98 - 1e-5
