@@ -123,7 +123,8 @@ def test_solve_exactly_as_json(optgap: Optgap, file: Path) -> None:
     assert told["instance"] == reclaim.six_servers().digest
     assert (told["status"], told["objective"], told["bound"], told["gap"]) == ("optimal", 2.0, 2.0, 0.0)
     assert told["build_seconds"] > 0
-    assert told["solve_seconds"] > 0
+    # Prices at hand prove it, without a solver.
+    assert told["solve_seconds"] == 0
     plan = reclaim.ReclaimPlan.from_dict(told["plan"])
     assert reclaim.six_servers().objective(plan) == 2
 
