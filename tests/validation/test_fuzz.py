@@ -174,8 +174,16 @@ def of_rates(key: str, entry: Any = 2.0) -> str:
 
 TABLES = {
     "a trace of lists in lists": (gavel.read_throughputs, "[" * 100_000, "not valid JSON: maximum recursion"),
-    "a rate of 400 digits": (gavel.read_throughputs, of_rates("('a', 1)", "9" * 400), "must be a throughput of"),
-    "a rate of 5000 digits": (gavel.read_throughputs, of_rates("('a', 1)", "9" * 5000), "not valid JSON: Exceeds"),
+    "a rate of 400 digits": (
+        gavel.read_throughputs,
+        of_rates("('a', 1)", "9" * 400),
+        "a whole number of 400 digits, beyond any float",
+    ),
+    "a rate of 5000 digits": (
+        gavel.read_throughputs,
+        of_rates("('a', 1)", "9" * 5000),
+        "a whole number of 5000 digits, beyond any",
+    ),
     "a job type of brackets": (gavel.read_throughputs, of_rates("(" * 300), "got job type '((("),
     "a job type of signs": (gavel.read_throughputs, of_rates("-" * 5000 + "1"), "got job type '---"),
     "a scale factor of 300 digits": (gavel.read_throughputs, of_rates(f"('a', {'9' * 300})"), "got job type"),
@@ -184,7 +192,11 @@ TABLES = {
         PROFILES.replace('{"res18"', '5, "2": {"res18"'),
         "profiles_by_cpu_gpu_ratio.3: got 5, must be a JSON object",
     ),
-    "a profile of 400 digits": (synergy.read_profiles, PROFILES.replace("62.5", "9" * 400), "memory_gb_per_gpu: must"),
+    "a profile of 400 digits": (
+        synergy.read_profiles,
+        PROFILES.replace("62.5", "9" * 400),
+        "number of 400 digits, beyond",
+    ),
     "a number of GPUs that makes arrays": (
         microsoft.read_trace,
         RAW.replace("3600,4", "3600,1e12"),
@@ -311,16 +323,18 @@ def test_a_dynamic_program_says_what_it_cannot_hold() -> None:
 )
 def test_models_that_are_too_large_are_not_built(problem: str, changes: dict[str, Any], words: str) -> None:
     instance = instances.read(json.loads(text_of(problem, **changes)))
-    attempts = [formulations.build, formulations.solve]
-    if problem == "aryl.elastic_allocation":
-        # Solving it makes a model of the few choices only that a price leaves open.
-        assert attempts.pop()(instance).status == "optimal"
-    for attempt in attempts:
-        with pytest.raises(formulations.ModelError) as caught:
-            attempt(instance)
-        assert str(caught.value).startswith(f"{problem}: the exact model would have ")
-        assert words in str(caught.value)
-        assert str(caught.value).endswith("must be at most 5,000,000")
+    with pytest.raises(formulations.ModelError) as caught:
+        formulations.build(instance)
+    assert str(caught.value).startswith(f"{problem}: the exact model would have ")
+    assert words in str(caught.value)
+    assert str(caught.value).endswith("must be at most 5,000,000")
+    if problem != "elasticflow.placement":
+        # Of that one the plan at hand is the optimum.
+        with pytest.raises(formulations.ModelError):
+            formulations.solve(instance, method="model")
+    if problem != "synergy.placement":
+        # Other ways need no such model; a million servers take that one half a minute.
+        assert formulations.solve(instance).status == "optimal"
 
 
 def test_cells_are_cut_in_messages() -> None:
