@@ -62,10 +62,9 @@ def cases(problem: str) -> list[tuple[Instance[Any], Solution]]:
         found.update({one.digest: one, other.digest: other})
 
     seed(1)(collect)()
-    if problem == "afs.elastic_sharing":
-        # Most have jobs that arrive over time, of which there is no exact model.
+    if problem == "aryl.placement":
+        # Most have no plan.
         seed(2)(collect)()
-        seed(3)(collect)()
     entry = CATALOGUE[problem]
     for number in rounds(3):
         try:
@@ -105,12 +104,13 @@ def test_the_optimum_is_the_references(problem: str) -> None:
         if solution.status == "infeasible":
             assert found == (math.inf if instance.sense == "min" else -math.inf), instance.to_dict()
         elif solution.status == "unknown":
-            # Jobs that arrive over time have no exact model, but a bound.
+            # Jobs that arrive over time may have a bound alone.
             assert instance.arrivals.any()  # type: ignore[attr-defined]
             assert found >= solution.bound * (1 - 1e-9)
         elif solution.status == "feasible":
-            # Of shares that change at any time, under curves that are not concave, there is no exact model either.
-            assert not instance.concave.all()  # type: ignore[attr-defined]
+            # Of shares that change at any time, under curves that are not concave, there is no exact model; and times
+            # since 1970 have a last digit, which no bound knows.
+            assert not instance.concave.all() or instance.arrivals.max() > 1e9  # type: ignore[attr-defined]
             assert solution.bound * (1 - 1e-7) <= found <= solution.objective * (1 + 1e-7)
         else:
             optima += 1
