@@ -5,7 +5,7 @@ that comes of them, again and again, then those of orders in which an event is m
 
 The search says which job completes last, which before it, and so on (jobs that arrive together, on the least concave
 curves above theirs).  A partial order is a set U of jobs, their prices y_j, and d_1 <= ... <= d_M, what single GPUs
-are worth to them, which add up to the number of jobs, |U|.  With D(s) = d_1 + ... + d_s, and s(t) the GPUs of all
+are worth to them, which add up to the number of jobs in U.  With D(s) = d_1 + ... + d_s, and s(t) the GPUs of all
 other jobs R,
 
     sum_j C_j  >=  sum_{j in U} y_j  +  sum_{j in R} C_j  +  integral of D(s(t)),

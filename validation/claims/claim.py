@@ -103,7 +103,7 @@ class Claim:
         ``assumes(instance)``: whether an instance keeps what the claim assumes.  An instance of its search that does
         not is an error.
     ties : str
-        How ties are broken, of :data:`Ties`.
+        How ties are broken, of ``Ties``.
     by : str
         Who states it, where that is not the paper.
     problem : str

@@ -1,8 +1,8 @@
 """Property checks of a heuristic: either it held on N instances, or here is the smallest that breaks it.
 
-One generator of checks (:mod:`properties`) feeds :func:`check_heuristic`, :func:`parametrize_with_checks` for pytest,
-and ``optgap check`` (:mod:`running`).  Hypothesis draws the instances, once for all checks (:mod:`drawing`); one that
-breaks a check is shrunk by its declarations (:mod:`searching`, :mod:`shrinking`).
+One generator of checks (``properties``) feeds :func:`check_heuristic`, :func:`parametrize_with_checks` for pytest,
+and ``optgap check`` (``running``).  Hypothesis draws the instances, once for all checks (``drawing``); one that
+breaks a check is shrunk by its declarations (``searching``, ``shrinking``).
 """
 
 from validation.kinds.checks.drawing import draw, draw_instances
