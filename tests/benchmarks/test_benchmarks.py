@@ -32,6 +32,7 @@ NEEDS_DATA = {
     "replays.aryl",
     "replays.elasticflow",
     "replays.gavel",
+    "replays.gavel.realised",
     "replays.large",
     "replays.setup",
     "replays.synergy",
