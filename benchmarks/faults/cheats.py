@@ -985,7 +985,7 @@ cheats({
             message(b'{"plan.servers": {"plain": []}, "value": {"plain": 0}}')))),
     "an_answer_of_many_lists": ("failed: the answer cannot be read", "Lists that take thirty times what they say.",
         lambda _: forever(write_everywhere(message(b'{"plan.servers": {"plain": [' + b"[]," * 3_000_000 + b"[]]}}")))),
-    "an_answer_of_many_words": ("failed: the answer cannot be read", "Words that take twenty times what they say.",
+    "an_answer_of_many_words": ("failed: the answer (cannot be read|is too large)", "Words that take twenty times what they say.",
         lambda _: forever(write_everywhere(message(b'{"plan.servers": {"plain": [' + b'"abcd",' * 10**7 + b"1]}}")))),
     "an_answer_of_half_a_gigabyte": ("failed: the answer is too large", "As much as its own memory would hold.",
         lambda _: forever(write_everywhere(struct.pack("<Q", 2**29)))),
