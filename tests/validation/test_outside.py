@@ -138,7 +138,7 @@ def test_an_installed_package_is_found_without_a_word(installed: Path, tmp_path:
             ["study", "demo.one_server", *study],
             ["check", "demo.one_server", "densest_first", "--max-examples", "20"],
             ["check", "aryl.reclaim", "emptiest_first", "--max-examples", "20"],
-            ["hunt", "demo.one_server", "densest_first", "--seed", "1", "--budget", "2s"],
+            ["hunt", "demo.one_server", "densest_first", "--seed", "1", "--budget", "10s"],
             ["claims", "demo"],
             ["claims", "dmo"],
         ],
