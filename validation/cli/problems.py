@@ -214,6 +214,7 @@ def solve_apart(
 ) -> dict[str, Any]:
     """Solve an instance in a process of its own; return the solution as JSON, and write its certificate if asked."""
     import formulations  # noqa: F401, the time for that is not the solver's
+    from instances.files import write_whole
     from validation.kernel.isolation import Apart
     from validation.outputs import writing
 
@@ -238,7 +239,7 @@ def solve_apart(
     text = found.pop("vipr")
     if certificate is not None and text:
         with writing(certificate):
-            certificate.write_text(text, encoding="utf-8")
+            write_whole(certificate, text)
     if found["status"] == "infeasible":
         left = EXPLAIN_SECONDS if time_limit is None else max(1.0, min(EXPLAIN_SECONDS, time_limit - spent))
         print(_why(instance, left), file=sys.stderr)
