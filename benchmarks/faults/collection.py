@@ -11,6 +11,7 @@ import os
 import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from instances.aryl.reclaim import ReclaimPlan
 from instances.reference.records import check
 from validation.kinds.collection import Collection, submit_plan
 
-__all__ = ["STEPS"]
+__all__ = ["STEPS", "killed_at"]
 
 STEPS = ("mkdir", "fsync", "replace", "rename", "unlink", "rmdir")
 """Calls by which files are changed."""
@@ -106,6 +107,16 @@ def _dies_at(step: int) -> None:
         setattr(os, name, before(getattr(os, name)))
 
 
+def killed_at(step: int, submit: Callable[[], object]) -> bool:
+    """Have a process submit, and return whether it was killed before a step in which it changes files."""
+
+    def body() -> None:
+        _dies_at(step)
+        submit()
+
+    return os.WIFSIGNALED(os.waitpid(_forked(body), 0)[1])
+
+
 @fault("collection.killed", 50)
 def killed(tally: Tally, seed: int, count: int) -> None:
     """SIGKILL of a process that submits a plan, before a random one of its changes of files; then the same again."""
@@ -116,13 +127,7 @@ def killed(tally: Tally, seed: int, count: int) -> None:
         with scratch() as folder:
             small = _made(folder / "collection")
             best = small.plans[-1]
-
-            def die(small: _Small = small, best: ReclaimPlan = best, step: int = step) -> None:
-                _dies_at(step)
-                small.submit(best)
-
-            died = os.WIFSIGNALED(os.waitpid(_forked(die), 0)[1])
-            tally.count("killed" if died else "ended before")
+            tally.count("killed" if killed_at(step, partial(small.submit, best)) else "ended before")
             small.submit(best)
             if wrong := small.wrong(reclaim.figure_5().objective(best)):
                 tally.tell(f"submission {number}, killed at step {step}: {wrong}", "lost")

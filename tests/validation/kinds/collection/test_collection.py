@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shutil
-import signal
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +17,7 @@ import pytest
 
 import formulations
 from benchmarks.collection import making
+from benchmarks.faults.collection import killed_at
 from instances.aryl import reclaim
 from instances.reference.records import INDEX, PENDING, check, listed, pack
 from instances.schema import declarations
@@ -506,30 +506,6 @@ def test_of_two_submissions_at_once_the_second_knows_the_first(
 
 def worth_of(plan: reclaim.ReclaimPlan) -> float:
     return reclaim.figure_5().objective(plan)
-
-
-def killed_at(step: int, submit: Callable[[], object]) -> bool:
-    """Whether a process that submits is killed, where it is so before a step in which it changes files."""
-    child = os.fork()
-    if child:
-        return os.WIFSIGNALED(os.waitpid(child, 0)[1])
-    try:
-        count = itertools.count()
-
-        def before(call: Callable[..., Any]) -> Callable[..., Any]:
-            def counted(*arguments: Any, **options: Any) -> Any:
-                if next(count) == step:
-                    os.kill(os.getpid(), signal.SIGKILL)
-                return call(*arguments, **options)
-
-            return counted
-
-        for name in ("mkdir", "fsync", "replace", "rename", "unlink", "rmdir"):
-            setattr(os, name, before(getattr(os, name)))
-        submit()
-        os._exit(0)
-    finally:
-        os._exit(1)
 
 
 @forked
