@@ -117,12 +117,7 @@ def exact_point(
     """
     if _Fractions(program).feasible(point):
         return point
-    values = np.array([float(v) for v in point])
-    fixed = replace(
-        program,
-        col_lower=np.where(whole, values, program.col_lower),
-        col_upper=np.where(whole, values, program.col_upper),
-    )
+    fixed = program.with_fixed(whole, np.array([float(v) for v in point]))
     solved = None if whole.all() else _basis(fixed, seconds)
     if solved is None:
         return None

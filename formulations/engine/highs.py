@@ -37,6 +37,7 @@ from instances.schema import FloatArray
 __all__ = [
     "INTERIOR_POINT_ROWS",
     "SECOND_LOOK",
+    "WEAKEST_FIRST",
     "Proof",
     "Result",
     "Session",
@@ -103,6 +104,9 @@ of the program or of its relaxation.  "ray": a point and a direction without end
 derivations that anyone can check in exact fractions (VIPR).  "two runs": mixed-integer searches that took different
 ways.  "one run": the word of one solver run.  "argument": a reason that needs no solver, such as a closed form.
 "": nothing is proven."""
+
+WEAKEST_FIRST: tuple[Proof, ...] = ("", "one run", "two runs", "ray", "prices", "certificate", "argument")
+"""Proofs in order: what rests on several rests on the first of them."""
 
 
 class SolverError(RuntimeError):
@@ -471,12 +475,7 @@ class Session:
             if program.infeasibility(rounded) > POINT_TOLERANCE and not whole.all():
                 # Rounding moved the integers by less than the solver's tolerance; let the
                 # continuous variables follow.
-                fixed = replace(
-                    program,
-                    integer=np.zeros_like(whole),
-                    col_lower=np.where(whole, rounded, program.col_lower),
-                    col_upper=np.where(whole, rounded, program.col_upper),
-                )
+                fixed = program.with_fixed(whole, rounded)
                 moved = Session(time_limit=self.time_limit, threads=self._threads).run(fixed).x
                 return moved, math.inf if moved is None else program.infeasibility(moved)
             x = rounded

@@ -355,6 +355,22 @@ class LinearProgram:
         np.maximum.at(sizes, np.repeat(np.arange(self.num_rows), np.diff(self.indptr)), np.abs(terms))
         return sizes
 
+    def with_fixed(self, columns: NDArray[np.bool_], x: FloatArray) -> LinearProgram:
+        """Return the linear program that is left when some columns, whole ones among them, are as at a point.
+
+        Parameters
+        ----------
+        columns : (columns,) bool
+            Which of them; none that may vary is then asked to be whole.
+        x : (columns,) float
+        """
+        return replace(
+            self,
+            integer=np.zeros_like(self.integer),
+            col_lower=np.where(columns, x, self.col_lower),
+            col_upper=np.where(columns, x, self.col_upper),
+        )
+
     def with_columns(self, columns: Columns) -> LinearProgram:
         """Return the program with columns appended; they stand for no Pyomo variables."""
         added = len(columns.cost)

@@ -137,21 +137,10 @@ def sharpened(program: LinearProgram, result: Result, options: Options) -> Resul
     """
     if result.x is None or not program.is_mip or program.infeasibility(result.x) <= TOLERANCE:
         return result
-    other = options.session(PRECISE).run(_with_whole_numbers_of(result.x, program))
+    other = options.session(PRECISE).run(program.with_fixed(program.integer, result.x))
     if other.x is None or program.infeasibility(other.x) >= program.infeasibility(result.x):
         return replace(result, seconds=result.seconds + other.seconds)
     return replace(result, x=other.x, seconds=result.seconds + other.seconds)
-
-
-def _with_whole_numbers_of(x: FloatArray, program: LinearProgram) -> LinearProgram:
-    """Return the linear program that is left when whole numbers are as at a point."""
-    whole = program.integer
-    return replace(
-        program,
-        integer=np.zeros_like(whole),
-        col_lower=np.where(whole, x, program.col_lower),
-        col_upper=np.where(whole, x, program.col_upper),
-    )
 
 
 def _cut(program: LinearProgram, first: Result, refused: Callable[[FloatArray], bool], options: Options) -> Result:
@@ -183,7 +172,7 @@ def _closer(program: LinearProgram, x: FloatArray, options: Options) -> Iterator
     """Results whose points are closer to the rows, the cheap ones first."""
     whole = program.integer
     if not whole.all():
-        fixed = _with_whole_numbers_of(x, program)
+        fixed = program.with_fixed(whole, x)
         for by in (0.0, WIDER, TIGHTER):
             yield options.session(PRECISE).run(tightened(fixed, by))
     if whole.any() and options.solver == "highs":

@@ -142,41 +142,35 @@ def solve(
         When two runs contradict each other; what stands is that of which a plan is the proof.
     """
     options = Options(solver, time_limit, mip_gap, threads, seed, start, verify)
-    if certificate:
-        with clock.within(time_limit):
-            solution = solve(
-                instance_or_model,
-                solver=solver,
-                time_limit=time_limit,
-                mip_gap=mip_gap,
-                threads=threads,
-                seed=seed,
-                start=start,
-                verify=verify,
-                session=session,
-                method=method,
-            )
-            return certify(instance_or_model, solution)
-    if session is not None and options != Options(start=start):
+    if not certificate:
+        return _solved(instance_or_model, options, session, method)
+    with clock.within(time_limit):
+        return certify(instance_or_model, _solved(instance_or_model, options, session, method))
+
+
+def _solved(
+    instance_or_model: AnyInstance | pyo.ConcreteModel, options: Options, session: Session | None, method: str
+) -> Solution:
+    if session is not None and options != Options(start=options.start):
         raise ValueError("a session brings its own solver, limits, threads and seed: leave those options out")
     if not isinstance(instance_or_model, Instance):
         if not isinstance(instance_or_model, pyo.Block):
             raise TypeError(f"solve takes an instance or a Pyomo model, got {type(instance_or_model).__name__}")
-        if start is not None:
+        if options.start is not None:
             raise ValueError("start belongs to an instance: write a plan into a model's variables instead")
         if method != AUTO:
             raise ValueError("method belongs to an instance: a model is solved as it is")
-        with clock.within(time_limit):
+        with clock.within(options.time_limit):
             return _solve_model(instance_or_model, options, session)
     instance = instance_or_model
     offered = formulation(instance.problem)
     wanted = method_of(instance.problem, method)
     if session is not None and wanted is not None and wanted.name != ONE_MODEL:
         raise ValueError(f"a session solves one model: leave method out, got {method!r}")
-    if offered.any_solver and (session is not None or start is not None):
+    if offered.any_solver and (session is not None or options.start is not None):
         raise ValueError(f"{instance.problem} is not solved by one model: leave session and start out")
-    if start is not None:
-        instance.objective(start)
+    if options.start is not None:
+        instance.objective(options.start)
         if offered.write is None:
             raise ValueError(f"{instance.problem} does not take a start plan")
     began = time.perf_counter()
@@ -186,10 +180,10 @@ def solve(
         why = offered.explain(instance)
         if why is not None:
             return _argued(instance, "no plan", why, None, math.inf if instance.sense == "min" else -math.inf, began)
-    with clock.within(time_limit):
+    with clock.within(options.time_limit):
         try:
             if session is None and not offered.any_solver:
-                known = _at_hand(instance, start)
+                known = _at_hand(instance, options.start)
                 if known is not None and offered.trivial_bound is not None:
                     bound = offered.trivial_bound(instance)
                     if agree(instance.objective(known), bound):
@@ -264,7 +258,8 @@ def _certified(
     except ModelError as error:
         raise GivenUp(str(error)) from None
     x = None if solution.status == "infeasible" else _best_point(instance, model, program, solution)
-    proven = certificate_of(program, x, nodes=nodes, comments=_comments(instance, model))
+    comments = [] if instance is None else [f"problem {instance.problem}", f"instance {instance.digest}"]
+    proven = certificate_of(program, x, nodes=nodes, comments=comments)
     bound = solution.bound
     if proven.bound is not None:
         bound = in_instance(instance, program, solution, below(proven.bound, program.sense))
@@ -282,12 +277,6 @@ def _certified(
 
 def _uncertified(solution: Solution, why: str) -> Solution:
     return replace(solution, message=f"{solution.message}; no certificate: {why}".removeprefix("; "))
-
-
-def _comments(instance: AnyInstance | None, model: pyo.ConcreteModel) -> list[str]:
-    if instance is None:
-        return []
-    return [f"problem {instance.problem}", f"instance {instance.digest}"]
 
 
 def below(bound: Fraction, sense: Sense) -> float:
@@ -320,14 +309,7 @@ def _best_point(
     if offered is not None and offered.write is not None and solution.plan is not None:
         offered.write(model, solution.plan)
         start = np.array([0.0 if v.value is None else v.value for v in program.variables])
-        whole = program.integer | implied(program)
-        fixed = replace(
-            program,
-            integer=np.zeros_like(whole),
-            col_lower=np.where(whole, start, program.col_lower),
-            col_upper=np.where(whole, start, program.col_upper),
-        )
-        x = Session().run(fixed).x
+        x = Session().run(program.with_fixed(program.integer | implied(program), start)).x
         if x is not None:
             return x
     x = Session(verify=False).run(program, start=start).x

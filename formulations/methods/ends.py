@@ -31,7 +31,7 @@ import numpy as np
 
 from formulations.elasticflow.greedy import could_be_served, served
 from formulations.engine import clock
-from formulations.engine.highs import Proof, Result, Status, version
+from formulations.engine.highs import WEAKEST_FIRST, Proof, Result, Status, version
 from formulations.engine.linear import LinearProgram, csr
 from formulations.engine.options import Options
 from formulations.engine.solution import Solution, judged
@@ -210,8 +210,7 @@ class _Search:
                 return None
             if answer.status == "infeasible":
                 # The bound rests on the weakest of these answers.
-                weaker = answer.proof == "one run" or (answer.proof == "two runs" and self.proof == "prices")
-                self.proof = answer.proof if weaker else self.proof
+                self.proof = min(self.proof, answer.proof, key=WEAKEST_FIRST.index)
                 return False
             if not isinstance(answer.plan, SlotPlan):
                 return None

@@ -32,7 +32,7 @@ from functools import cached_property
 import numpy as np
 
 from formulations.engine import clock
-from formulations.engine.highs import Proof, Result, version
+from formulations.engine.highs import WEAKEST_FIRST, Result, version
 from formulations.engine.linear import POINT_TOLERANCE, LinearProgram, csr
 from formulations.engine.options import Options
 from formulations.engine.solution import Solution, judged
@@ -246,7 +246,7 @@ def solve(instance: ArylPlacement, options: Options) -> Solution:
         # More servers cost more than the groups of all workers.
         off = _whole(second.bound) if fewest == servers else 0
         met = fewest == servers and off == round(program.objective(x))
-        proof = _weaker(result.proof, second.proof) if off else result.proof
+        proofs = (result.proof, second.proof) if off else (result.proof,)
         result = Result(
             "optimal" if met else "feasible",
             None,
@@ -254,7 +254,7 @@ def solve(instance: ArylPlacement, options: Options) -> Solution:
             None,
             result.seconds + second.seconds,
             f"{patterns.num_patterns:,} patterns: {result.message}; {second.message}",
-            proof or "argument",
+            min(proofs, key=WEAKEST_FIRST.index) or "argument",
         )
     elif result.status != "infeasible":
         result = replace(result, status="unknown", bound=float(_whole(result.bound)), proof=result.proof or "argument")
@@ -273,12 +273,6 @@ def solve(instance: ArylPlacement, options: Options) -> Solution:
 def _whole(bound: float) -> int:
     """Return a bound on what is counted, rounded up; it is a sum of floats, and 0 where nothing is proven."""
     return max(0, math.ceil(bound - POINT_TOLERANCE * max(1.0, abs(bound)))) if math.isfinite(bound) else 0
-
-
-def _weaker(one: Proof, other: Proof) -> Proof:
-    """Return the weaker of two proofs."""
-    order: tuple[Proof, ...] = ("", "one run", "two runs", "prices", "argument")
-    return min(one, other, key=order.index)
 
 
 PATTERNS = Method(

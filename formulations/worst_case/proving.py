@@ -22,7 +22,7 @@ from typing import Any, Literal, get_args
 import pyomo.environ as pyo
 
 from formulations.engine import clock
-from formulations.engine.highs import Proof, Session, SolverError
+from formulations.engine.highs import WEAKEST_FIRST, Proof, Session, SolverError
 from formulations.engine.linear import ModelError
 from formulations.engine.solving import solve
 from instances.base import Instance, Sense, agree
@@ -35,8 +35,6 @@ Measure = Literal["ratio", "difference"]
 
 SHARP = 1e-10
 """Tolerance of the numbers of an instance, once the choices are made."""
-
-WEAKEST_FIRST: tuple[Proof, ...] = ("", "one run", "two runs", "ray", "prices", "certificate", "argument")
 
 
 @dataclass(frozen=True)
