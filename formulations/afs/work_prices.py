@@ -24,6 +24,7 @@ import numpy as np
 from formulations.afs.one_machine import sum_of_ends
 from instances.afs.elastic_sharing import EXACT, ElasticSharing, Schedule
 from instances.afs.simulation import State, simulate
+from instances.hulls import upper_hull
 from instances.schema import BoolArray, FloatArray, IntArray
 
 __all__ = ["ARRIVAL", "Jobs", "Run", "envelope"]
@@ -34,15 +35,9 @@ ARRIVAL = -1
 
 def envelope(table: FloatArray) -> tuple[FloatArray, IntArray]:
     """Return the least concave curve above one, (m,) float, and the shares at its corners."""
-    corners = [0]
-    for share in range(1, len(table)):
-        while len(corners) > 1:
-            a, b = corners[-2:]
-            if (table[b] - table[a]) * (share - b) > (table[share] - table[b]) * (b - a):
-                break
-            corners.pop()
-        corners.append(share)
-    return np.interp(np.arange(len(table)), corners, table[corners]), np.array(corners)
+    shares = np.arange(len(table))
+    corners = upper_hull(shares, table)
+    return np.interp(shares, corners, table[corners]), np.array(corners)
 
 
 @dataclass(frozen=True)

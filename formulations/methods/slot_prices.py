@@ -19,6 +19,7 @@ import numpy as np
 
 from instances.base import TOLERANCE
 from instances.elasticflow.sharing import DeadlineJobs
+from instances.hulls import upper_hull
 from instances.schema import FloatArray, IntArray
 
 __all__ = ["Paid", "Payer", "payers"]
@@ -67,15 +68,8 @@ class Payer:
     @cached_property
     def _steps(self) -> tuple[FloatArray, FloatArray]:
         """GPUs and work of each step of the concave hull, the steepest first."""
-        hull = [0]
-        for point in range(1, len(self.counts)):
-            while len(hull) > 1 and self._slope(hull[-2], hull[-1]) <= self._slope(hull[-1], point):
-                hull.pop()
-            hull.append(point)
+        hull = upper_hull(self.counts, self.works)
         return np.diff(self.counts[hull]).astype(float), np.diff(self.works[hull])
-
-    def _slope(self, one: int, other: int) -> float:
-        return float((self.works[other] - self.works[one]) / (self.counts[other] - self.counts[one]))
 
     def _in_order(self, prices: FloatArray) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
         """Slot, GPUs, work and price of the steps of all slots, the cheapest work first."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 from instances.base import InstanceError
 from instances.data.elasticflow import read_throughputs
 from instances.data.lines import Source
+from instances.hulls import upper_hull
 from instances.schema import FloatArray
 
 __all__ = ["Curves", "RepairWarning", "curves"]
@@ -96,7 +97,9 @@ def curves(folder: Source, *, num_gpus: int, models: Sequence[str] | None = None
         if len(known) == 1:
             raise InstanceError(f"{name}: {kind}: nothing was measured on up to {last} GPUs")
         if faults:
-            known = _upper_hull(known)
+            counted = [count for count, _ in known]
+            rising = [*accumulate((rate for _, rate in known), max)]
+            known = [(counted[corner], rising[corner]) for corner in upper_hull(counted, rising)]
             repairs.append(f"{kind}: {'; '.join(faults)}")
         corners = np.array(known, float)
         tables[model, batch_size] = np.interp(np.arange(num_gpus + 1), corners[:, 0], corners[:, 1])
@@ -121,17 +124,3 @@ def _faults(points: Mapping[int, float]) -> list[str]:
             faults.append(f"more gain per GPU from {few} to {many} GPUs than before")
         steepest = min(steepest, max(slope, 0.0))
     return faults
-
-
-def _upper_hull(points: list[tuple[int, float]]) -> list[tuple[int, float]]:
-    """Corners of the upper concave hull of the running maximum; the first point is (0, 0)."""
-    corners: list[tuple[int, float]] = []
-    for gpus, rate in points:
-        rate = max(rate, corners[-1][1]) if corners else rate
-        while len(corners) > 1:
-            (x0, y0), (x1, y1) = corners[-2:]
-            if (y1 - y0) * (gpus - x1) > (rate - y1) * (x1 - x0):
-                break
-            corners.pop()
-        corners.append((gpus, rate))
-    return corners
