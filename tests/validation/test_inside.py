@@ -120,7 +120,7 @@ def test_inside_the_library_it_is_the_same_parts_in_four_files(tmp_path: Path) -
         ["list"],
         ["study", "demo.one_server", "--seed", "1", "--count", "5", "-o", "study"],
         ["check", "demo.one_server", "densest_first", "--max-examples", "20"],
-        ["hunt", "demo.one_server", "densest_first", "--seed", "1", "--budget", "2s"],
+        ["hunt", "demo.one_server", "densest_first", "--seed", "1", "--budget", "10s"],
     ]
     listed, studied, checked, hunted = fine(session(tmp_path, tmp_path, commands=commands, first=first))
     assert "densest_first" in listed
