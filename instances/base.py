@@ -265,7 +265,7 @@ class Record:
     def digest(self) -> str:
         """SHA-256 over what it is and its content, the same on every machine and for every run."""
         digest = hashlib.sha256(self._identity().encode())
-        for name in declarations(type(self)):
+        for name in self._told():
             value = getattr(self, name)
             digest.update(f"\n{name}:".encode())
             for part in value if isinstance(value, tuple) else (value,):
@@ -294,10 +294,24 @@ class Record:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form: nested lists and numbers; infinity is None."""
+        declared = declarations(type(self))
         return {
-            name: None if getattr(self, name) is None else declared.write(getattr(self, name))
-            for name, declared in declarations(type(self)).items()
+            name: None if getattr(self, name) is None else declared[name].write(getattr(self, name))
+            for name in self._told()
         }
+
+    def _told(self) -> list[str]:
+        """Return the fields in digest and JSON form: all but those that came later and say nothing."""
+        left_out = type(self).__dataclass_fields__
+        return [
+            name
+            for name in declarations(type(self))
+            if not (
+                isinstance(unset := left_out[name].default, Unset)
+                and unset.later
+                and np.array_equal(getattr(self, name), unset.fill(self.dims))
+            )
+        ]
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:

@@ -361,11 +361,16 @@ class Unset:
     """The mark of a field that was left out, until the dimensions are known."""
 
     fill: Callable[[dict[str, int]], Any]
+    later: bool = False
 
 
-def default(fill: Callable[[dict[str, int]], Any]) -> Any:
-    """Declare a field that may be left out; ``fill`` makes its value from the dimensions known by then."""
-    return Unset(fill)
+def default(fill: Callable[[dict[str, int]], Any], *, later: bool = False) -> Any:
+    """Declare a field that may be left out; ``fill`` makes its value from the dimensions known by then.
+
+    A field that came ``later`` than records were kept is no part of digest and JSON form where its value is the one
+    that it has when left out: such a record is the one that it was without the field.
+    """
+    return Unset(fill, later)
 
 
 _DECLARED: dict[type, dict[str, Any]] = {}

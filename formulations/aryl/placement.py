@@ -3,19 +3,21 @@
 Jobs whose workers need equally many GPUs, prefer the same group and are all flexible, or all not, are
 one *kind* k; nothing tells their workers apart.
 
-    min   sum_i opened[i] + (1 / (1 + all workers)) * sum of workers[k, i] where i is off k's group
+    min   sum of opened[i] where i is not in use
+          + (1 / (1 + all workers)) * sum of workers[k, i] where i is off k's group
     s.t.  sum_i workers[k, i] == number of workers of kind k                      for each kind k
           sum_k gpus[k] * workers[k, i] <= server_gpus[i] * opened[i]             for each server i
           workers[k, i] <= room * set_apart[i]          for flexible kinds k, inference servers i
           workers[k, i] <= room * (1 - set_apart[i])    for the others
           opened[a] >= opened[b]        for identical servers a and b, b the next one after a
-          workers[k, i] whole and at least 0,  opened[i], set_apart[i] in {0, 1},
+          workers[k, i] whole and at least 0,  opened[i], set_apart[i] in {0, 1};
+          opened[i] = 1,  set_apart[i] = 0                                        for servers i in use,
 
 room the workers of kind k that server i holds.  ``set_apart`` and its rows are there only where some
 workers are flexible.
 
-The last rows only remove copies of the same placement: servers of one size and group are
-interchangeable, so the first ones may be opened first.  Deactivate ``identical_servers`` before
+The rows of identical servers only remove copies of the same placement: servers of one size and group, not in
+use, are interchangeable, so the first ones may be opened first.  Deactivate ``identical_servers`` before
 adding constraints that tell such servers apart.
 """
 
@@ -33,7 +35,7 @@ from instances.aryl.placement import ArylPlacement, ArylPlacementPlan
 from instances.base import product, total
 from instances.schema import BoolArray
 
-__all__ = ["FORMULATION", "build", "packed", "read", "too_little_room", "write"]
+__all__ = ["FORMULATION", "build", "nothing_opened", "packed", "read", "too_little_room", "write"]
 
 
 def build(instance: ArylPlacement) -> pyo.ConcreteModel:
@@ -58,7 +60,8 @@ def build(instance: ArylPlacement) -> pyo.ConcreteModel:
         return 0, sizes[server] // gpus[kind]
 
     model.workers = pyo.Var(model.KINDS * model.SERVERS, domain=pyo.NonNegativeIntegers, bounds=room)
-    model.opened = pyo.Var(model.SERVERS, domain=pyo.Binary)
+    in_use = instance.in_use.tolist()
+    model.opened = pyo.Var(model.SERVERS, domain=pyo.Binary, bounds=lambda m, i: (int(in_use[i]), 1))
 
     def all_placed(model: pyo.ConcreteModel, kind: int) -> object:
         workers = int(instance.num_workers[kinds[kind]].sum())
@@ -75,7 +78,7 @@ def build(instance: ArylPlacement) -> pyo.ConcreteModel:
     flexible = [bool(instance.flexible[jobs[0]]) for jobs in kinds]
     if any(flexible):
         model.LOAN = Set(initialize=np.flatnonzero(instance.on_loan).tolist())
-        model.set_apart = pyo.Var(model.LOAN, domain=pyo.Binary)
+        model.set_apart = pyo.Var(model.LOAN, domain=pyo.Binary, bounds=lambda m, i: (0, int(not in_use[i])))
 
         def separate_groups(model: pyo.ConcreteModel, kind: int, server: int) -> object:
             most = sizes[server] // gpus[kind]
@@ -91,9 +94,8 @@ def build(instance: ArylPlacement) -> pyo.ConcreteModel:
     off_group = instance.off_group
     off = [variable for (kind, server), variable in model.workers.items() if off_group[kinds[kind][0], server]]
     price = 1 / (1 + instance.total_workers)
-    model.servers_and_groups = pyo.Objective(
-        expr=pyo.quicksum(model.opened.values()) + price * pyo.quicksum(off), sense=pyo.minimize
-    )
+    newly = [model.opened[i] for i in model.SERVERS if not in_use[i]]
+    model.servers_and_groups = pyo.Objective(expr=pyo.quicksum(newly) + price * pyo.quicksum(off), sense=pyo.minimize)
     return model
 
 
@@ -117,7 +119,7 @@ def write(model: pyo.ConcreteModel, plan: ArylPlacementPlan) -> None:
     """
     instance: ArylPlacement = model.instance
     holder = np.arange(instance.num_servers)
-    opened = plan.workers.sum(axis=0) > 0
+    opened = (plan.workers.sum(axis=0) > 0) | instance.in_use
     for servers in _identical_servers(instance):
         holder[servers] = sorted(servers, key=lambda i: not opened[i])
     for server in model.SERVERS:
@@ -142,10 +144,10 @@ def _kinds(instance: ArylPlacement) -> list[list[int]]:
 
 
 def _identical_servers(instance: ArylPlacement) -> list[list[int]]:
-    """Servers by size and group."""
+    """Servers by size and group, of those not in use."""
     alike: dict[tuple[int, str], list[int]] = {}
-    for server, key in enumerate(zip(instance.server_gpus.tolist(), instance.server_groups.tolist(), strict=True)):
-        alike.setdefault(key, []).append(server)
+    for server in np.flatnonzero(~instance.in_use).tolist():
+        alike.setdefault((int(instance.server_gpus[server]), str(instance.server_groups[server])), []).append(server)
     return list(alike.values())
 
 
@@ -162,6 +164,11 @@ def too_little_room(instance: ArylPlacement) -> str | None:
     if needed > instance.num_gpus:
         return f"the workers need {needed} GPUs, there are {instance.num_gpus}"
     return None
+
+
+def nothing_opened(instance: ArylPlacement) -> float:
+    """Return 0: servers in use may hold all workers, and no plan is worth less."""
+    return 0.0
 
 
 def packed(instance: ArylPlacement) -> ArylPlacementPlan:
@@ -185,11 +192,17 @@ def _packed(
 ) -> ArylPlacementPlan:
     """Put each worker on the opened server with the fewest free GPUs that holds it, or on the smallest closed one."""
     servers = sorted(zip(instance.server_gpus.tolist(), range(instance.num_servers), strict=True))
-    on_loan = instance.on_loan.tolist()
-    closed = {group: [server for server in servers if on_loan[server[1]] == group] for group in (False, True)}
+    on_loan, in_use = instance.on_loan.tolist(), instance.in_use.tolist()
+    closed, used = (
+        {
+            group: [(free, i) for free, i in servers if (on_loan[i], in_use[i]) == (group, which)]
+            for group in (False, True)
+        }
+        for which in (False, True)
+    )
     # Those on loan by whether they are set apart for flexible workers.
     opened: dict[tuple[bool, bool], list[tuple[int, int]]] = {
-        (group, apart): [] for group in (False, True) for apart in (False, True)
+        (group, apart): [] if apart else used[group] for group in (False, True) for apart in (False, True)
     }
     workers = np.full((instance.num_jobs, instance.num_servers), 0)
     for job in np.lexsort((-instance.gpus_per_worker, last)).tolist():
@@ -214,4 +227,6 @@ def _packed(
     return ArylPlacementPlan(workers=workers)
 
 
-FORMULATION = Formulation(build=build, read=read, write=write, explain=too_little_room, trivial=packed)
+FORMULATION = Formulation(
+    build=build, read=read, write=write, explain=too_little_room, trivial=packed, trivial_bound=nothing_opened
+)

@@ -244,7 +244,8 @@ def judged(
                 message += "; the plan's own value is not at the bound"
     x = result.x if plan is not None else None
     # A point that is off by a solver's tolerance must not cost the plan that the search began with.
-    wanting = start is not None if broken else result.status in ("feasible", "unknown")
+    # A bound that misses by a sum's rounding what is at hand leaves an optimum that is only feasible.
+    wanting = start is not None if broken else result.status in ("feasible", "unknown") or status == "feasible"
     if wanting:
         settled = False
         bound = result.bound if offered.trivial_bound is None else offered.trivial_bound(instance)

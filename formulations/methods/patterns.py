@@ -3,10 +3,10 @@
 Nothing tells servers of one size and group apart, nor workers of equal GPUs on one of them.  What counts is the
 *pattern* of a server, the number of its workers of each size: with 8 GPUs there are 22 that leave no room for another
 worker.  An instance has three *sides*: training servers, inference servers for all but flexible workers, and those that
-are set apart for flexible ones.  With x[c, p] the servers of class c (size and group) that have pattern p, which is one
-of a side's, and the workers of size g that leave their side for another,
+are set apart for flexible ones, which servers in use never are.  With x[c, p] the servers of class c (size, group, in
+use or not) that have pattern p, which is one of a side's, and the workers of size g that leave their side for another,
 
-    min   sum x
+    min   sum of x of classes that are not in use
     s.t.  sum a[p, g] * x[c, p]  >=  workers of size g that prefer the side
                                      - those that leave it + those that come      for each side and size g
           sum_p x[c, p]  <=  servers of class c                                   for each class c
@@ -38,7 +38,7 @@ from formulations.engine.options import Options
 from formulations.engine.solution import Solution, judged
 from formulations.methods import Choice, GaveUp, Method, one_model
 from instances.aryl.placement import ArylPlacement, ArylPlacementPlan
-from instances.schema import FloatArray, IntArray
+from instances.schema import BoolArray, FloatArray, IntArray
 
 __all__ = ["CHOICE", "PATTERNS", "Patterns", "fullest"]
 
@@ -129,9 +129,9 @@ class Patterns:
 
     @cached_property
     def classes(self) -> list[IntArray]:
-        """The servers of each size and group."""
-        both = np.column_stack([self.instance.server_gpus, self.instance.on_loan])
-        kind = np.unique(both, axis=0, return_inverse=True)[1].ravel()
+        """The servers of each size and group, in use or not."""
+        alike = np.column_stack([self.instance.server_gpus, self.instance.on_loan, self.instance.in_use])
+        kind = np.unique(alike, axis=0, return_inverse=True)[1].ravel()
         return [np.flatnonzero(kind == each) for each in range(int(kind.max()) + 1)]
 
     @cached_property
@@ -145,7 +145,8 @@ class Patterns:
         found, numbers = [], 0
         for each, servers in enumerate(self.classes):
             free = int(self.instance.server_gpus[servers[0]])
-            for side in (SHARED, APART) if self.instance.on_loan[servers[0]] else (TRAINING,):
+            on_loan, in_use = self.instance.on_loan[servers[0]], self.instance.in_use[servers[0]]
+            for side in (TRAINING,) if not on_loan else (SHARED,) if in_use else (SHARED, APART):
                 found.append((each, side, fullest(free, self.sizes, most[side])))
                 numbers += found[-1][2].size
                 if numbers > MOST:
@@ -158,6 +159,13 @@ class Patterns:
         return sum(len(patterns) for _, _, patterns in self.tables)
 
     @cached_property
+    def opens(self) -> BoolArray:
+        """Whether a column is a pattern of servers that are not in use."""
+        in_use = self.instance.in_use
+        of_pattern = [np.full(len(patterns), not in_use[self.classes[each][0]]) for each, _, patterns in self.tables]
+        return np.concatenate([*of_pattern, np.zeros(len(LEAVES) * len(self.sizes), bool)])
+
+    @cached_property
     def program(self) -> LinearProgram:
         """The program that counts servers."""
         kinds, all_servers = len(self.sizes), 3 * len(self.sizes) + len(self.classes)
@@ -167,9 +175,9 @@ class Patterns:
         for each, side, patterns in self.tables:
             pattern, size = patterns.nonzero()
             mine = first + np.arange(len(patterns))
-            rows += [side * kinds + size, np.full(len(patterns), 3 * kinds + each), np.full(len(patterns), all_servers)]
-            columns += [first + pattern, mine, mine]
-            values += [patterns[pattern, size], np.ones(len(patterns)), np.ones(len(patterns))]
+            rows += [side * kinds + size, np.full(len(patterns), 3 * kinds + each)]
+            columns += [first + pattern, mine]
+            values += [patterns[pattern, size], np.ones(len(patterns))]
             upper.append(np.full(len(patterns), len(self.classes[each])))
             first += len(patterns)
         for home, away in LEAVES:
@@ -179,8 +187,11 @@ class Patterns:
             values += [np.ones(kinds), -np.ones(kinds)]
             upper.append(self.wanted[home])
             first += kinds
+        rows.append(np.full(np.count_nonzero(self.opens), all_servers))
+        columns.append(np.flatnonzero(self.opens))
+        values.append(np.ones(np.count_nonzero(self.opens)))
         return LinearProgram(
-            "min", 0.0, (np.arange(first) < self.num_patterns).astype(float),
+            "min", 0.0, self.opens.astype(float),
             np.zeros(first), np.concatenate(upper).astype(float), np.ones(first, bool),
             *csr(np.concatenate(rows), np.concatenate(columns), np.concatenate(values), all_servers + 1),
             np.concatenate([self.wanted.ravel(), np.full(len(self.classes) + 1, -np.inf)]),
@@ -191,7 +202,8 @@ class Patterns:
         """Return the program that counts workers off their group, with so many servers at most."""
         upper = self.program.row_upper.copy()
         upper[-1] = servers
-        return replace(self.program, cost=1.0 - self.program.cost, row_upper=upper)
+        moves = np.arange(len(self.opens)) >= self.num_patterns
+        return replace(self.program, cost=moves.astype(float), row_upper=upper)
 
     def plan(self, x: FloatArray) -> ArylPlacementPlan:
         """Return the plan of a point: workers take the places of their side in the order of the jobs."""

@@ -18,10 +18,10 @@ def best_fit_decreasing(instance: ArylPlacement) -> ArylPlacementPlan:
     Workers are taken by GPUs, largest first (ties: lowest job), those of heterogeneous jobs after all
     others.  In the preferred group (inference for elastic jobs, but for base workers of heterogeneous
     ones; training for others) a worker goes to the opened server with the fewest free GPUs that fits
-    it; if none does, the smallest unopened one that fits is opened (ties: lowest server).  Only when
-    neither exists the other group is tried, in the same way.  On inference servers flexible workers
-    only join flexible workers, and others only others.  A worker that fits nowhere is left out, and
-    the plan then breaks ``all_placed``.
+    it; if none does, the smallest unopened one that fits is opened (ties: lowest server).  Servers in use
+    are opened ones.  Only when neither exists the other group is tried, in the same way.  On inference
+    servers flexible workers only join flexible workers, and others only others or servers in use.  A
+    worker that fits nowhere is left out, and the plan then breaks ``all_placed``.
 
     Guarantee: none known for two groups.  On one group of equal servers it is best fit decreasing,
     which opens at most 11/9 of the fewest possible servers plus 4; when every size divides the
@@ -57,15 +57,16 @@ def _packed(
     instance: ArylPlacement, prefers_loan: BoolArray, flexible: BoolArray, *, last: BoolArray
 ) -> ArylPlacementPlan:
     """Best fit decreasing where jobs prefer, and are kept apart, as the arrays say."""
-    sizes = instance.server_gpus.tolist()
+    sizes, in_use = instance.server_gpus.tolist(), instance.in_use
     # Servers of each group as (free GPUs, server), in order: those still closed, and opened ones, of
     # which inference servers with flexible workers are a group of their own.
-    closed = {
-        group: sorted((sizes[i], int(i)) for i in np.flatnonzero(instance.on_loan == group)) for group in (False, True)
-    }
-    opened: dict[tuple[bool, bool], list[tuple[int, int]]] = {
-        (on_loan, apart): [] for on_loan in (False, True) for apart in (False, True)
-    }
+    closed: dict[bool, list[tuple[int, int]]] = {}
+    opened: dict[tuple[bool, bool], list[tuple[int, int]]] = {}
+    for group in (False, True):
+        mine = instance.on_loan == group
+        closed[group] = sorted((sizes[i], int(i)) for i in np.flatnonzero(mine & ~in_use))
+        opened[group, False] = sorted((sizes[i], int(i)) for i in np.flatnonzero(mine & in_use))
+        opened[group, True] = []
     # Written through once: fresh pages that are touched here and there cost more than the packing.
     workers = np.full((instance.num_jobs, instance.num_servers), 0)
     for job in np.lexsort((-instance.gpus_per_worker, last)).tolist():

@@ -7,7 +7,8 @@ scaled in rather than preempted when servers go back, and all others on training
     min  servers opened  +  workers off their preferred group / (1 + all workers).
 
 The second term is below 1, so it never outweighs a server.  The first term alone is bin packing,
-which is NP-hard.
+which is NP-hard.  A server that workers of earlier epochs use is open already: best fit takes a non-empty
+server before a new one.
 """
 
 from __future__ import annotations
@@ -79,6 +80,10 @@ class ArylPlacement(Instance[ArylPlacementPlan]):
     heterogeneous : (n,) bool
         Whether the job can run on both kinds of GPUs at once; none by default.  Its base workers then
         prefer training servers though it is elastic (section 6).
+    used_gpus : (s,) int
+        GPUs of each server, beside the free ones, that workers placed before use; none by default.  A server
+        in use is open already.  They are not flexible ones, which every epoch scales anew (section 5.2), so that no
+        flexible worker joins them on an inference server.
     """
 
     problem = "aryl.placement"
@@ -93,6 +98,9 @@ class ArylPlacement(Instance[ArylPlacementPlan]):
     server_groups: Annotated[StrArray, Array(str, "s", choices=("training", "inference"))]
     flexible: Annotated[BoolArray, Array(bool, "n")] = default(lambda dims: np.zeros(dims["n"], bool))
     heterogeneous: Annotated[BoolArray, Array(bool, "n")] = default(lambda dims: np.zeros(dims["n"], bool))
+    used_gpus: Annotated[IntArray, Array(int, "s", minimum=0)] = default(
+        lambda dims: np.zeros(dims["s"], np.int64), later=True
+    )
 
     def _check(self) -> None:
         rigid = np.flatnonzero(self.flexible & ~self.elastic)
@@ -136,9 +144,14 @@ class ArylPlacement(Instance[ArylPlacementPlan]):
         off: BoolArray = self.prefers_loan[:, None] ^ self.on_loan[None, :]
         return off
 
+    @property
+    def in_use(self) -> BoolArray:
+        """(s,) bool: the servers that hold workers placed before."""
+        return np.asarray(self.used_gpus > 0, bool)
+
     def servers_opened(self, plan: ArylPlacementPlan) -> int:
-        """Servers that hold a worker."""
-        return int((plan.workers > 0).any(axis=0).sum())
+        """Servers that hold a worker and held none before."""
+        return int(((plan.workers > 0).any(axis=0) & ~self.in_use).sum())
 
     def workers_off_group(self, plan: ArylPlacementPlan) -> int:
         """Workers that prefer inference servers on training servers, and others on inference servers."""
@@ -152,7 +165,7 @@ class ArylPlacement(Instance[ArylPlacementPlan]):
         yield from unequal("all_placed", total(plan.workers, axis=1), self.num_workers)
         yield from exceeding("server_gpus", product(self.gpus_per_worker, plan.workers), self.server_gpus)
         flexible = (plan.workers[self.flexible] > 0).any(axis=0)
-        others = (plan.workers[~self.flexible] > 0).any(axis=0)
+        others = (plan.workers[~self.flexible] > 0).any(axis=0) | self.in_use
         yield from exceeding("separate_groups", flexible & others & self.on_loan, False)
 
     def _draw(self, axes: Axes, plan: ArylPlacementPlan | None) -> None:
@@ -183,10 +196,13 @@ class ArylPlacement(Instance[ArylPlacementPlan]):
         workers = plan.workers.reshape(self.num_jobs, self.num_servers)
         gpus = workers * self.gpus_per_worker[:, None]
         off = self.off_group & (workers > 0)
+        if self.in_use.any():
+            gpus, off = np.vstack([gpus, self.used_gpus]), np.vstack([off, np.zeros(self.num_servers, bool)])
+            names.append("in use before")
         pictures.servers(
             axes,
             gpus[:, order],
-            capacity=self.server_gpus[order],
+            capacity=(self.server_gpus + self.used_gpus)[order],
             names=[str(server) for server in order.tolist()],
             hatched=off[:, order],
         )
@@ -206,6 +222,7 @@ def generate(
     awkward: Fraction = 0.5,
     load: Annotated[float, Scalar(float, above=0, maximum=1)] = 0.8,
     gpus_per_server: Count = 8,
+    in_use: Fraction = 0.0,
 ) -> ArylPlacement:
     """Jobs that fill most of two clusters of equal servers.
 
@@ -227,6 +244,9 @@ def generate(
         be avoided, or no placement is left.
     gpus_per_server : int
         GPUs of each server (8 in the paper).  About half of the servers are on loan.
+    in_use : float
+        Servers that hold workers placed before, from 0 to 1, as a fraction of the others, and beside them.  Of their
+        GPUs any number is free, at least one.
     """
     rng = np.random.default_rng(rng)
     sizes: list[int] = []
@@ -237,12 +257,18 @@ def generate(
     gpus = np.where(rng.random(n) < awkward, rng.integers(1, gpus_per_server + 1, n), rng.choice(powers, n))
     servers = max(2, int(np.ceil(gpus @ sizes / (load * gpus_per_server))))
     groups = _draw_groups(rng, servers)
+    is_elastic = rng.random(n) < elastic
+    # A server of one GPU has none free when it is in use.
+    used = rng.integers(1, gpus_per_server, round(in_use * servers)) if gpus_per_server > 1 else np.zeros(0, np.int64)
+    if used.size:
+        groups = np.concatenate([groups, _draw_groups(rng, len(used))])
     return ArylPlacement(
         gpus_per_worker=gpus,
         num_workers=np.array(sizes),
-        elastic=rng.random(n) < elastic,
-        server_gpus=np.full(servers, gpus_per_server),
+        elastic=is_elastic,
+        server_gpus=np.concatenate([np.full(servers, gpus_per_server), gpus_per_server - used]),
         server_groups=groups,
+        used_gpus=np.concatenate([np.zeros(servers, np.int64), used]),
     )
 
 
@@ -261,6 +287,7 @@ def from_placements(
     total_workers: int = 40,
     elastic: float = 0.3,
     gpus_per_server: int = 8,
+    in_use: bool = False,
     **choice: Unpack[PlacementChoice],
 ) -> ArylPlacement:
     """Workers that came one after the other, to be placed together on the servers that they came to.
@@ -280,6 +307,8 @@ def from_placements(
         Fraction from 0 to 1 of the jobs that are elastic.
     gpus_per_server : int
         GPUs of each server, where the table does not tell.
+    in_use : bool
+        Whether servers are in use that jobs hold which had come before; else all count as empty.
     """
     rng = np.random.default_rng(rng)
     coming = draw_coming(rng, placements, total_workers, **choice)
@@ -300,6 +329,7 @@ def from_placements(
         total_workers=total_workers,
         elastic=elastic,
         gpus_per_server=gpus_per_server if sizes is None else None,
+        **({"in_use": True} if in_use else {}),
     )
     return ArylPlacement(
         gpus_per_worker=kinds[:, 1],
@@ -307,6 +337,7 @@ def from_placements(
         elastic=is_elastic[kinds[:, 0]],
         server_gpus=np.maximum(free, came),
         server_groups=_draw_groups(rng, len(coming.servers)),
+        used_gpus=coming.held if in_use else np.zeros(len(came), np.int64),
     ).with_origin(told)
 
 

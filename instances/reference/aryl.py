@@ -269,8 +269,8 @@ class ElasticAllocation(Problem):
 class Placement(Problem):
     """Search over what each server holds, one server after the other.
 
-    Servers that are alike are opened in an order of what they hold.  The workers that are left need at least so many
-    servers that the largest of those left have their GPUs.
+    Servers that are alike are opened in an order of what they hold.  Servers in use come first and cost nothing.  The
+    workers that are left need at least so many others that the largest of those left have their GPUs.
     """
 
     data = {
@@ -281,6 +281,7 @@ class Placement(Problem):
         "server_groups": "word9 s",
         "flexible": "bool n",
         "heterogeneous": "bool n",
+        "used_gpus": "int+~ s",
     }
     decisions = {"workers": "int n s"}
 
@@ -291,7 +292,9 @@ class Placement(Problem):
         it.likes = [f or (e and not h) for e, f, h in zip(it.elastic, it.flexible, it.heterogeneous, strict=True)]
 
     def value(self, it: Record, plan: Record) -> Number:
-        opened = sum(any(row[server] > 0 for row in plan.workers) for server in range(len(it.loan)))
+        opened = sum(
+            not used and any(row[server] > 0 for row in plan.workers) for server, used in enumerate(it.used_gpus)
+        )
         off = sum(
             count
             for likes, row in zip(it.likes, plan.workers, strict=True)
@@ -304,10 +307,12 @@ class Placement(Problem):
         for row, count in zip(plan.workers, it.num_workers, strict=True):
             rules.require("workers_at_least_0", min(row) >= 0)
             rules.require("all_placed", sum(row) == count)
-        for server, (most, loan) in enumerate(zip(it.server_gpus, it.loan, strict=True)):
+        for server, (most, loan, used) in enumerate(zip(it.server_gpus, it.loan, it.used_gpus, strict=True)):
             held = [row[server] for row in plan.workers]
             rules.require("server_gpus", sum(c * g for c, g in zip(held, it.gpus_per_worker, strict=True)) <= most)
             kinds = {flexible for flexible, count in zip(it.flexible, held, strict=True) if count > 0}
+            # What a server in use holds is not flexible.
+            kinds |= {False} if used else set()
             rules.require("separate_groups", not loan or len(kinds) < 2)
 
     def search(self, it: Record) -> Number:
@@ -319,23 +324,26 @@ class Placement(Problem):
             if count:
                 kinds[gpus, likes, flexible] = kinds.get((gpus, likes, flexible), 0) + count
         sorts = sorted(kinds, reverse=True)
-        servers = sorted(zip(it.server_gpus, it.loan, strict=True), reverse=True)
-        # GPUs of the first servers from each on, to know how many are needed at least.
+        servers = sorted(
+            ((used > 0, size, loan) for size, loan, used in zip(it.server_gpus, it.loan, it.used_gpus, strict=True)),
+            reverse=True,
+        )
         unit = 1 + total
         memo: dict[tuple[int, Workers, Workers | None], int | float] = {}
 
         def fewest(gpus: int, at: int) -> int | float:
-            """Bound below how many of the servers from ``at`` on hold so many GPUs."""
+            """Bound below how many servers that are not in use, from ``at`` on, hold so many GPUs."""
             count = 0
             while gpus > 0:
                 if at == len(servers):
                     return math.inf
-                gpus -= servers[at][0]
+                used, size, _ = servers[at]
+                gpus -= size
                 at += 1
-                count += 1
+                count += not used
             return count
 
-        def fillings(capacity: int, loan: bool, left: Workers, most: Workers | None) -> list[Workers]:
+        def fillings(capacity: int, loan: bool, used: bool, left: Workers, most: Workers | None) -> list[Workers]:
             """List what a server can hold, with nothing more fitting beside it or not; at most ``most``, in order."""
             found = []
 
@@ -351,7 +359,7 @@ class Placement(Problem):
                 for count in range(top, -1, -1):
                     add(sort + 1, room - count * gpus, (*held, count), flex if count and loan else flexible)
 
-            add(0, capacity, (), None)
+            add(0, capacity, (), False if used else None)
             return [held for held in found if any(held) and (most is None or held <= most)]
 
         def go(at: int, left: Workers, most: Workers | None) -> int | float:
@@ -364,17 +372,18 @@ class Placement(Problem):
             if key in memo:
                 return memo[key]
             counter.step()
-            capacity, loan = servers[at]
+            used, capacity, loan = servers[at]
+            price = 0 if used else unit
             same = at + 1 < len(servers) and servers[at + 1] == servers[at]
             least_rest = unit * fewest(sum(c * s[0] for c, s in zip(left, sorts, strict=True)), at)
             best: int | float = math.inf
-            for held in sorted(fillings(capacity, loan, left, most), reverse=True):
+            for held in sorted(fillings(capacity, loan, used, left, most), reverse=True):
                 off = sum(count for count, (_, likes, _) in zip(held, sorts, strict=True) if likes != loan)
                 after = tuple(count - here for count, here in zip(left, held, strict=True))
-                needed = unit * (1 + fewest(sum(c * s[0] for c, s in zip(after, sorts, strict=True)), at + 1)) + off
-                if needed >= best:
+                fewest_after = fewest(sum(c * s[0] for c, s in zip(after, sorts, strict=True)), at + 1)
+                if price + off + unit * fewest_after >= best:
                     continue
-                best = min(best, unit + off + go(at + 1, after, held if same else None))
+                best = min(best, price + off + go(at + 1, after, held if same else None))
                 if best == least_rest:
                     break
             # Left closed: then those like it are, too.

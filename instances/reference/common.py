@@ -84,20 +84,23 @@ def fields(declared: Mapping[str, str], data: Any, dims: dict[str, int], *, what
     A declaration is a kind and the letters of a shape, such as ``"int+ n s"``.  Kinds are bool, int, num and word;
     in an array, with the length of the longest that there may be.
     "+" is at least 0, "1" at least 1, ">" more than 0; "?" lets null stand for infinity, ``math.inf``.  "*" is an array
-    of its own for each member of the first dimension; "!" lets the whole field be null.  A letter that is seen for the
-    first time takes the length that it finds.
+    of its own for each member of the first dimension; "!" lets the whole field be null; "~" lets an array of numbers be
+    left out, which is then zero.  A letter that is seen for the first time takes the length that it finds.
     """
     if not isinstance(data, dict):
         raise Malformed(f"{what} is no JSON object")
     unknown = set(data) - set(declared) - {"problem", "origin"}
-    missing = set(declared) - set(data)
+    missing = {name for name, declaration in declared.items() if "~" not in declaration} - set(data)
     if unknown or missing:
         raise Malformed(f"{what} has no field {min(missing)}" if missing else f"{what}: unknown field {min(unknown)}")
     made = SimpleNamespace()
     for name, declaration in declared.items():
         mark, *shape = declaration.split()
-        kind = re.fullmatch(r"(bool|int|num|word\d*)([+1>]?)([?*!]*)", mark)
+        kind = re.fullmatch(r"(bool|int|num|word\d*)([+1>]?)([?*!~]*)", mark)
         assert kind is not None, declaration
+        if name not in data:
+            setattr(made, name, [0] * dims[shape[0]])
+            continue
         value = data[name]
         if value is None and "!" in kind[3]:
             setattr(made, name, None)
@@ -179,7 +182,9 @@ def digest(name: str, declared: Mapping[str, str], order: Iterable[str], it: Rec
     found = hashlib.sha256(name.encode())
     for field in order:
         mark, *shape = declared[field].split()
-        kind, value = mark.rstrip("+1>?*!"), getattr(it, field)
+        kind, value = mark.rstrip("+1>?*!~"), getattr(it, field)
+        if "~" in mark and not any(value):
+            continue
         found.update(f"\n{field}:".encode())
         parts = (value,) if value is None or "*" not in mark else value
         for part in parts:

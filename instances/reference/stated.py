@@ -35,7 +35,8 @@ def reclaim(it: Record) -> Program:
 def placement(it: Record) -> Program:
     """Return workers of each kind on each server.
 
-    Nothing tells the workers of a kind apart, nor servers of one size and group: the first ones may be those opened.
+    Nothing tells the workers of a kind apart, nor servers of one size and group that are not in use: the first ones may
+    be those opened.  Servers in use are open at no cost, and not set apart.
     """
     program = Program("min")
     jobs_of: dict[Any, list[int]] = {}
@@ -45,9 +46,10 @@ def placement(it: Record) -> Program:
     servers = range(len(it.server_gpus))
     some_flexible = any(flexible for _, _, flexible in jobs_of)
     for i in servers:
-        program.variable(f"opened[{i}]", 0, 1, cost=1)
+        used = int(it.used_gpus[i] > 0)
+        program.variable(f"opened[{i}]", used, 1, cost=1 - used)
         if it.loan[i] and some_flexible:
-            program.variable(f"set_apart[{i}]", 0, 1)
+            program.variable(f"set_apart[{i}]", 0, 1 - used)
     for k, ((gpus, likes, flexible), jobs) in enumerate(jobs_of.items()):
         for i in servers:
             room = it.server_gpus[i] // gpus
@@ -65,7 +67,8 @@ def placement(it: Record) -> Program:
         program.row({**held, f"opened[{i}]": -it.server_gpus[i]}, upper=0)
     alike: dict[Any, list[int]] = {}
     for i, kind in enumerate(zip(it.server_gpus, it.loan, strict=True)):
-        alike.setdefault(kind, []).append(i)
+        if not it.used_gpus[i]:
+            alike.setdefault(kind, []).append(i)
     for same in alike.values():
         for first, second in pairwise(same):
             program.row({f"opened[{first}]": 1, f"opened[{second}]": -1}, lower=0)

@@ -1,6 +1,7 @@
 """aryl.placement: the heuristics against a naive best fit, and what the model leaves out."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pyomo.environ as pyo
@@ -43,6 +44,7 @@ def small(seed):
         server_groups=rng.choice(GROUPS, s),
         flexible=elastic & (rng.random(n) < 0.5) & special[0],
         heterogeneous=(rng.random(n) < 0.5) & special[1],
+        used_gpus=rng.integers(0, 2, s) if seed % 2 else np.zeros(s, int),
     )
 
 
@@ -62,6 +64,7 @@ def placements(draw):
         server_groups=each(s, st.sampled_from(GROUPS)),
         flexible=[a and b for a, b in zip(elastic, each(n, st.booleans()), strict=True)],
         heterogeneous=each(n, st.booleans()),
+        used_gpus=each(s, st.integers(0, 1)),
     )
 
 
@@ -84,6 +87,8 @@ def one_by_one(instance, *, naive=False):
             fitting = []
             for i in range(instance.num_servers):
                 there = {bool(instance.flexible[j]) for j in range(instance.num_jobs) if workers[j][i]}
+                if instance.used_gpus[i]:
+                    there.add(False)
                 apart = (
                     not naive and instance.server_groups[i] == "inference" and there - {bool(instance.flexible[job])}
                 )
@@ -285,6 +290,59 @@ def test_users_add_constraints():
     assert solution.status == "optimal"
     assert solution.plan.workers[:, 0].sum() == 0
     assert instance.violations(solution.plan) == []
+
+
+def test_servers_in_use_are_open():
+    """Section 5.3: a worker goes to the non-empty server that fits it best before a new one is opened."""
+    data = {
+        "gpus_per_worker": [2],
+        "num_workers": [2],
+        "elastic": [False],
+        "server_gpus": [4, 5, 3],
+        "server_groups": ["training"] * 3,
+    }
+    empty, used = ArylPlacement(**data), ArylPlacement(**data, used_gpus=[0, 3, 0])
+    # Best fit opens the smallest, and then another; in use, the second server holds both for nothing.
+    assert best_fit_decreasing(empty).workers.tolist() == [[1, 0, 1]]
+    for plan in (best_fit_decreasing(used), formulations.solve(used).plan):
+        assert (plan.workers.tolist(), used.objective(plan), used.servers_opened(plan)) == ([[0, 2, 0]], 0, 0)
+    assert formulations.solve(empty).objective == optimum(empty) == 1
+    assert used.to_dict()["used_gpus"] == [0, 3, 0]
+    assert ArylPlacement.from_dict(used.to_dict()) == used
+
+
+def test_without_servers_in_use_a_file_is_what_it_was():
+    """The digest is that of the stored collection, and the field is not written."""
+    instance = generate(0, total_workers=4)
+    assert instance.digest == "96979dbc72075b599879387b3fcabbdc5ffc40856db88434295eb3ca9a612474"
+    assert "used_gpus" not in instance.to_dict()
+    assert replace(instance, used_gpus=np.zeros(instance.num_servers, int)).digest == instance.digest
+    assert replace(instance, used_gpus=np.ones(instance.num_servers, int)).digest != instance.digest
+
+
+def test_flexible_workers_do_not_join_servers_in_use_on_loan():
+    """What such a server holds cannot be scaled in, so that it could not go back without a preemption."""
+    instance = replace(base_and_flexible(), used_gpus=[0, 0, 4])
+    assert [str(v) for v in instance.violations(ArylPlacementPlan(workers=[[0, 1, 0], [0, 0, 1]]))] == [
+        "separate_groups[2] by 1"
+    ]
+    swapped = ArylPlacementPlan(workers=[[0, 0, 1], [0, 1, 0]])
+    assert best_fit_decreasing(instance) == formulations.solve(instance).plan == swapped
+    assert instance.objective(swapped) == 1
+    full = replace(base_and_flexible(), used_gpus=[0, 4, 4])
+    assert formulations.solve(full).status == "infeasible"
+    assert optimum(full) is None
+
+
+def test_generated_servers_in_use():
+    plain, some = generate(5, total_workers=30), generate(5, total_workers=30, in_use=0.5)
+    servers = plain.num_servers
+    assert some.num_servers == servers + round(servers / 2)
+    assert not some.in_use[:servers].any()
+    assert some.in_use[servers:].all()
+    assert (some.server_gpus + some.used_gpus == 8).all()
+    assert (some.num_workers == plain.num_workers).all()
+    assert generate(5, gpus_per_server=1, in_use=0.5) == generate(5, gpus_per_server=1)
 
 
 def test_broken_rules_are_named():

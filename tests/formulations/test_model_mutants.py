@@ -113,6 +113,16 @@ MADE: dict[str, list[dict[str, Any]]] = {
             "server_gpus": [3, 3, 3],
             "server_groups": ["inference", "inference", "inference"],
         },
+        # The first server is in use: free for the rigid worker, closed to the flexible one.
+        {
+            "gpus_per_worker": [1, 1],
+            "num_workers": [1, 1],
+            "elastic": [True, True],
+            "flexible": [True, False],
+            "server_gpus": [2, 2, 2],
+            "server_groups": ["inference", "inference", "inference"],
+            "used_gpus": [1, 0, 0],
+        },
     ],
     "elasticflow.admission": [
         {

@@ -115,9 +115,18 @@ def record(problem: str, part: str) -> Record:
     return whole(problem) if part == "instance" else solved(problem)[1]["exact"]
 
 
+def whole_form(made: Record) -> dict[str, Any]:
+    """The JSON form with all fields, those too that are left out where they say nothing."""
+    return made.to_dict() | {
+        name: declared.write(getattr(made, name))
+        for name, declared in declarations(type(made)).items()
+        if getattr(made, name) is not None
+    }
+
+
 def refusal(problem: str, part: str, field: str, value: Any) -> str:
     """What is said of a record with another value in a field; any other exception fails the test."""
-    data = {**record(problem, part).to_dict(), field: value}
+    data = {**whole_form(record(problem, part)), field: value}
     try:
         kind_of(problem, part).from_dict(data)
     except ERRORS[part] as error:
@@ -190,7 +199,7 @@ def bad_values(declared: Any, good: Any, dims: dict[str, int]) -> Iterator[Any]:
 def test_a_value_that_a_field_cannot_have_is_refused_by_its_name(problem: str, part: str, field: str) -> None:
     made = record(problem, part)
     declared = declarations(type(made))[field]
-    for value in bad_values(declared, made.to_dict()[field], made.dims):
+    for value in bad_values(declared, whole_form(made)[field], made.dims):
         said = refusal(problem, part, field, value)
         assert re.match(rf"{type(made).__name__}\.{field}: .*must", said), f"{value!r}: {said}"
 
@@ -225,7 +234,7 @@ def test_a_quantity_has_one_range_in_every_problem(problem: str) -> None:
 
 @pytest.mark.parametrize(("problem", "part", "field"), FIELDS)
 def test_a_field_that_is_missing_or_misspelt_is_named(problem: str, part: str, field: str) -> None:
-    kind, data = kind_of(problem, part), record(problem, part).to_dict()
+    kind, data = kind_of(problem, part), whole_form(record(problem, part))
     misspelt = {(field[:-1] if name == field else name): value for name, value in data.items()}
     with pytest.raises(
         ERRORS[part], match=rf"^{kind.__name__}: unknown field '{field[:-1]}' \(did you mean '{field}'\?\)$"
@@ -272,7 +281,7 @@ def test_lengths_that_do_not_agree_are_refused_by_name(
     problem: str, part: str, field: str, axis: int, others: list[str]
 ) -> None:
     made = record(problem, part)
-    for value in resized(made.to_dict()[field], axis):
+    for value in resized(whole_form(made)[field], axis):
         said = refusal(problem, part, field, value)
         assert re.match(rf"{type(made).__name__}\.({'|'.join(others)}): ", said), f"{value!r}: {said}"
 

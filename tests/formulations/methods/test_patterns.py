@@ -36,6 +36,7 @@ def small(seed: int) -> ArylPlacement:
         server_groups=rng.choice(("training", "inference"), s),
         flexible=elastic & (rng.random(n) < 0.5) & special[0],
         heterogeneous=(rng.random(n) < 0.5) & special[1],
+        used_gpus=rng.integers(0, 3, s) if seed % 2 else np.zeros(s, np.int64),
     )
 
 
@@ -53,6 +54,7 @@ def mixed(seed: int, workers: int, gpus: int = 8) -> ArylPlacement:
         server_groups=drawn.server_groups,
         flexible=elastic & (rng.random(n) < 0.5),
         heterogeneous=rng.random(n) < 0.3,
+        used_gpus=np.where(rng.random(s) < 0.3, 1, 0),
     )
 
 
@@ -62,6 +64,7 @@ def least(instance: ArylPlacement) -> Fraction | None:
     gpus, free = instance.gpus_per_worker.tolist(), instance.server_gpus.tolist()
     loan = [group == "inference" for group in instance.server_groups.tolist()]
     flexible, elastic = instance.flexible.tolist(), instance.elastic.tolist()
+    used = [count > 0 for count in instance.used_gpus.tolist()]
     wants_loan = [
         f or (e and not h) for f, e, h in zip(flexible, elastic, instance.heterogeneous.tolist(), strict=True)
     ]
@@ -70,10 +73,16 @@ def least(instance: ArylPlacement) -> Fraction | None:
         on = [[job for job, at in zip(jobs, servers, strict=True) if at == server] for server in range(len(free))]
         if any(sum(gpus[job] for job in some) > free[server] for server, some in enumerate(on)):
             continue
-        if any(loan[server] and len({flexible[job] for job in some}) > 1 for server, some in enumerate(on)):
+        # What a server in use holds is not flexible.
+        sides = [
+            {flexible[job] for job in some} | ({False} if there else set())
+            for some, there in zip(on, used, strict=True)
+        ]
+        if any(loan[server] and len(side) > 1 for server, side in enumerate(sides)):
             continue
         off = sum(wants_loan[job] != loan[at] for job, at in zip(jobs, servers, strict=True))
-        value = sum(map(bool, on)) + Fraction(off, 1 + len(jobs))
+        opened = sum(bool(some) and not there for some, there in zip(on, used, strict=True))
+        value = opened + Fraction(off, 1 + len(jobs))
         best = value if best is None else min(best, value)
     return best
 
@@ -139,8 +148,8 @@ def test_large_ones_are_proven(workers: int, seed: int) -> None:
     assert found.proof in PROOFS
     assert found.objective == found.bound
     # No fewer servers than all GPUs need.
-    largest = np.sort(instance.server_gpus)[::-1].cumsum()
-    needed = instance.gpus_per_worker @ instance.num_workers
+    largest = np.sort(instance.server_gpus[~instance.in_use])[::-1].cumsum()
+    needed = instance.gpus_per_worker @ instance.num_workers - instance.server_gpus[instance.in_use].sum()
     assert instance.servers_opened(found.plan) >= 1 + np.searchsorted(largest, needed)
 
 

@@ -109,12 +109,28 @@ def test_flexible_workers_go_where_they_save_most() -> None:
 
 
 def test_workers_on_loan_are_slower() -> None:
-    # Job 0 has the training server's GPU, job 1 that on loan, where it does a third: 30 s of work take 90 s, of which
-    # 60 are left at 30 s, when job 0 is done.  Jobs do not move.
-    setting = single(
-        [30, 30], [1, 1], num_servers=1, server_gpus=1, loans=Loans(np.zeros(1), np.ones(1, int)), inference_speed=1 / 3
-    )
+    # Job 0 has the training server's three GPUs, job 1 one of those on loan, where it does a third: 30 s of work take
+    # 90 s, of which 60 are left at 30 s, when job 0 is done.  Jobs do not move.
+    loan = {"loans": Loans(np.zeros(1), np.ones(1, int)), "inference_speed": 1 / 3}
+    setting = single([30, 30], [3, 1], num_servers=1, server_gpus=3, **loan)
     assert table(replay(setting), "ended") == [pytest.approx([30]), pytest.approx([90])]
+
+
+def test_the_capacity_counts_gpus_on_loan_in_training_gpus() -> None:
+    # Three GPUs on loan at a third of the speed are one (section 5.2): job 1, of two, waits for job 0.
+    loan = {"loans": Loans(np.zeros(1), np.ones(1, int)), "inference_speed": 1 / 3}
+    setting = single([30, 30], [3, 2], num_servers=1, server_gpus=3, **loan)
+    assert table(replay(setting), "started", "ended") == [[0, 30], [30, 60]]
+    whole = replace(setting, inference_speed=1.0)
+    assert table(replay(whole), "started", "ended") == [[0, 30], [0, 30]]
+
+
+def test_workers_join_servers_in_use() -> None:
+    # At 0 job 0 takes 2 of the 3 GPUs of a server.  The one of job 1, at 10 s, joins it though the other server, all
+    # of whose GPUs job 2 wants at 20 s, is empty.
+    setting = replace(single([100, 100, 10], [2, 1, 3], num_servers=2, server_gpus=3), name="joined")
+    setting = replace(setting, jobs=replace(setting.jobs, arrivals=np.array([0.0, 10.0, 20.0])))
+    assert table(replay(setting), "started", "ended") == [[0, 100], [10, 110], [20, 30]]
 
 
 def test_a_loan_of_a_daily_shape_goes_on() -> None:

@@ -109,6 +109,32 @@ def test_minimum_shares_alone_leave_gpus_idle() -> None:
     assert table(replayed, "ended", "gpu_seconds") == [[2, 4]]
 
 
+def inelastic(baseline: str, works: list[float], requests: list[int], deadlines: list[float]) -> list[list[float]]:
+    """When jobs of an iteration a second on each of two GPUs end under a baseline, in slots of a second."""
+    setting = linear(
+        works, deadlines, problem=SHARES, admission_control=False, baseline=baseline, requests=np.array(requests)
+    )
+    replayed = replay(setting)
+    assert not len(replayed.decisions)
+    return table(replayed, "ended")
+
+
+def test_schedulers_that_are_not_elastic() -> None:
+    # Job 0 runs first, as nobody has run yet, and job 1 next.  Then Gandiva lets them take turns; Tiresias goes on with
+    # job 1, which has held a GPU for a second where job 0 has held two.
+    later = [np.inf, np.inf]
+    assert inelastic("gandiva", [4, 2], [2, 1], later) == [[3], [4]]
+    assert inelastic("tiresias", [4, 2], [2, 1], later) == [[4], [3]]
+    # At 1 s job 0 will be done 2 s after it came, as it is alone, and job 1, which takes 1 s alone, after 2 s.
+    assert inelastic("themis", [4, 2], [2, 2], later) == [[3], [2]]
+    # Of 3 s each alone: at 1 s the ratios are 1 and 4/3, at 2 s 4/3 and 4/3, at 3 s 4/3 and 5/3, at 4 s 5/3 and 5/3.
+    assert inelastic("themis", [6, 6], [2, 2], later) == [[5], [6]]
+    # The second's lease is the first slot, so that the third cannot be in time and waits for the first.
+    assert inelastic("chronus", [4, 2, 4], [2, 2, 2], [10, 1, 2]) == [[3], [1], [5]]
+    # What is left of the GPUs goes to the shorter of those without a lease.
+    assert inelastic("chronus", [2, 3, 1], [1, 1, 1], [2, np.inf, np.inf]) == [[2], [4], [1]]
+
+
 def test_blocks_are_joined_by_moving_a_job() -> None:
     # Four GPUs, a server.  Jobs 0 to 3 run on a GPU each, at offsets 0 to 3.  Jobs 0 and 2 end at 1 s and job 4, which
     # needs two GPUs for two slots, comes: GPUs 0 and 2 are free, and job 1 or job 3 has to make room.

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,8 +21,10 @@ from heuristics.afs.elastic_sharing import (
     optimus,
     srsf,
     srsf_elastic,
+    srsf_maximum,
     srtf,
     srtf_elastic,
+    srtf_maximum,
     tiresias_l,
 )
 from heuristics.afs.preferences import hand_out, preference_cycles
@@ -570,11 +573,24 @@ _LINEAR = [
 TRACES = 12
 """Traces on which schedulers are compared, in each setting."""
 
-_CONTENDED, _NEARLY_LINEAR = (
-    "jobs that scale up to the power of 0.5 to 1 of their GPUs and arrive every 500 to 2,000 s, under moderate to "
-    "heavy contention",
-    "jobs that scale up to the power of 0.9 to 1 of their GPUs and arrive every 900 s, under heavy contention",
+
+class Contention(NamedTuple):
+    """Mean gaps between arrivals, s, and what they are in words, where curves are sublinear and nearly linear."""
+
+    gaps: tuple[float, float]
+    sublinear: str
+    linear_gaps: tuple[float, float]
+    linear: str
+
+
+_ANY_CONTENTION = Contention(
+    (500, 2000),
+    "every 500 to 2,000 s, under moderate to heavy contention",
+    (900, 900),
+    "every 900 s, under heavy contention",
 )
+_MODERATE = Contention((3000, 4000), "every 3,000 to 4,000 s", (3000, 4000), "as often")
+_HEAVY = Contention((400, 500), "every 400 to 500 s", (400, 500), "as often")
 
 
 def _traces(rng: np.random.Generator, *, loss: float, gaps: tuple[float, float]) -> Iterator[ElasticSharing]:
@@ -596,15 +612,24 @@ def _times_sooner(instance: ElasticSharing, scheduler: Scheduler, other: Schedul
     return theirs / value
 
 
-def _sooner(scheduler: Scheduler, other: Scheduler, title: str, than: str, section: str) -> Claim:
+def _sooner(
+    scheduler: Scheduler,
+    other: Scheduler,
+    title: str,
+    than: str,
+    section: str,
+    *,
+    contention: Contention = _ANY_CONTENTION,
+    where: str = "",
+) -> Claim:
     average = OnAverage(partial(_times_sooner, scheduler=scheduler, other=other), "sooner")
     return Claim(
         name=f"{scheduler.__name__}_sooner_than_{other.__name__}",
         source=f"AFS, section {section}",
-        statement=f"{title} completes jobs sooner on average than {than}.",
-        reading=f"on average over random traces of 300 jobs on 16 GPUs: {_CONTENDED}. The paper compares averages over "
-        "11 recorded traces.",
-        instances=partial(_traces, loss=0.5, gaps=(500, 2000)),
+        statement=f"{title} completes jobs sooner on average than {than}{where}.",
+        reading="on average over random traces of 300 jobs on 16 GPUs: jobs that scale up to the power of 0.5 to 1 of "
+        f"their GPUs and arrive {contention.sublinear}. The paper compares averages over 11 recorded traces.",
+        instances=partial(_traces, loss=0.5, gaps=contention.gaps),
         breaks=average,
         scope=f"{TRACES} traces of jobs that ask for up to their maximum",
         assumes=_asking,
@@ -613,15 +638,19 @@ def _sooner(scheduler: Scheduler, other: Scheduler, title: str, than: str, secti
         relaxed="traces, curves and requests are random, not the paper's.",
         others=(
             Reading(
-                f"the same of {_NEARLY_LINEAR}.",
+                "the same of jobs that scale up to the power of 0.9 to 1 of their GPUs and arrive "
+                f"{contention.linear}.",
                 average,
-                partial(_traces, loss=0.1, gaps=(900, 900)),
+                partial(_traces, loss=0.1, gaps=contention.linear_gaps),
                 scope=f"{TRACES} traces of jobs that ask for up to their maximum",
                 assumes=_asking,
             ),
         ),
     )
 
+
+_IN_2A, _IN_2B = " under moderate contention (Figure 2a)", " under heavy contention (Figure 2b)"
+_MOST = "the same where each job asks for the most GPUs that it can use (Figure 6)"
 
 _COMPARED = [
     _sooner(afs_l, srtf, "AFS-L", "shortest remaining time first", "5.2"),
@@ -633,6 +662,14 @@ _COMPARED = [
     _sooner(afs_l, optimus, "AFS-L", "Optimus", "5.2"),
     _sooner(afs_p, optimus, "AFS-P", "Optimus", "5.2"),
     _sooner(afs_p, max_min, "AFS-P", "max-min fair shares", "5.2"),
+    _sooner(
+        max_min, srtf, "Max-min fairness", "shortest remaining time first", "2.2", contention=_MODERATE, where=_IN_2A
+    ),
+    _sooner(
+        srtf, max_min, "Shortest remaining time first", "max-min fair shares", "2.2", contention=_HEAVY, where=_IN_2B
+    ),
+    _sooner(srtf, srtf_maximum, "Shortest remaining time first", _MOST, "5.2"),
+    _sooner(srsf, srsf_maximum, "Shortest remaining service first", _MOST, "5.2"),
 ]
 
 

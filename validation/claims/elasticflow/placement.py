@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 import numpy as np
@@ -112,13 +112,13 @@ def _splits_a_job(instance: ElasticFlowPlacement) -> str | None:
     )
 
 
-def _anywhere(num_gpus: int) -> Iterator[ElasticFlowPlacement]:
-    """Yield a new job of 2 or 4 GPUs, and jobs of one on any of them, such that enough are idle."""
+def _anywhere(num_gpus: int, sizes: Iterable[tuple[int, ...]]) -> Iterator[ElasticFlowPlacement]:
+    """Yield a new job, of one block or of several, and jobs of one GPU on any of them, such that enough are idle."""
     for held in range(num_gpus):
         for where in itertools.combinations(range(num_gpus), held):
-            for size in (2, 4):
-                if held + size <= num_gpus:
-                    yield _cluster(num_gpus, tuple((gpu, 1) for gpu in where), (size,))
+            for blocks in sizes:
+                if held + sum(blocks) <= num_gpus:
+                    yield _cluster(num_gpus, tuple((gpu, 1) for gpu in where), blocks)
 
 
 def _wider(instance: ElasticFlowPlacement, *, smallest: bool) -> str | None:
@@ -129,7 +129,7 @@ def _wider(instance: ElasticFlowPlacement, *, smallest: bool) -> str | None:
     """
     idle = np.ones(instance.num_gpus, bool)
     idle[instance.previous_offsets[instance.running].astype(int)] = False
-    size = int(instance.sizes[-1])
+    size = int(instance.sizes[~instance.running].sum())
     subtrees = [
         range(start, start + width)
         for width in (2**power for power in range(instance.num_gpus.bit_length()))
@@ -160,6 +160,12 @@ def _beside_single_gpus(instance: ElasticFlowPlacement) -> bool:
         and power_of_two(int(sizes[-1]))
         and int(sizes.sum()) <= instance.num_gpus
     )
+
+
+def _beside_any_number(instance: ElasticFlowPlacement) -> bool:
+    """Return whether workers of one GPU each come to a tree of such jobs, with room for them."""
+    alike = bool((instance.sizes == 1).all()) and not instance.running.all()
+    return power_of_two(instance.num_gpus) and alike and instance.num_jobs <= instance.num_gpus
 
 
 def _enough_gpus(instance: ElasticFlowPlacement) -> bool:
@@ -236,7 +242,7 @@ CLAIMS: list[Claim] = [
         reading="of subtrees with the same number of idle GPUs, the smallest is taken.",
         assumptions="a job of a power of two of GPUs; others that hold GPUs anywhere, as jobs of any size do before "
         "buddy allocation is added.",
-        instances=lambda rng: _anywhere(8),
+        instances=lambda rng: _anywhere(8, ((2,), (4,))),
         breaks=partial(_wider, smallest=True),
         assumes=_beside_single_gpus,
         ties="every way",
@@ -247,6 +253,14 @@ CLAIMS: list[Claim] = [
                 "GPUs that are closest to each other.",
                 partial(_wider, smallest=False),
                 plans=plans_of("buddy_best_fit"),
+            ),
+            Reading(
+                "a job of any number of GPUs, as best fit stands before buddy allocation is added; of subtrees with "
+                "the same number of idle GPUs, the smallest is taken. The job is shown as workers of one GPU each.",
+                partial(_wider, smallest=True),
+                lambda rng: _anywhere(8, [(1,) * size for size in range(1, 9)]),
+                scope="one server of 8 GPUs in a binary tree, any of them held, and a job of 1 to 8",
+                assumes=_beside_any_number,
             ),
         ),
     ),

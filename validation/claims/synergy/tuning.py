@@ -15,7 +15,8 @@ import formulations
 from heuristics.synergy.tuning import greedy, proportional, tune
 from instances.schema import FloatArray, IntArray
 from instances.synergy.sensitivity import CPU, MEMORY, THROUGHPUT
-from instances.synergy.tuning import Tuning, TuningPlan, generate
+from instances.synergy.tuning import Tuning, TuningPlan, four_jobs, generate
+from validation.claims.assumed import only
 from validation.claims.claim import Claim, OnAverage, Reading
 from validation.claims.plans import plans_of
 from validation.claims.synergy.rounds import (
@@ -243,6 +244,71 @@ def _capped_first(demands: Sequence[Demand]) -> Iterator[Tuning]:
     yield from _small(demands)
 
 
+# --- packing (section 2.1) -------------------------------------------------------------------------
+
+
+def _packed_together(most_gpus: int, *, gains: Sequence[int]) -> Iterator[Tuning]:
+    """Yield a job that trains the faster the more memory it has, beside one that needs half of its share of that.
+
+    Both are on one server and hold all of its GPUs.  The first trains at 1 per GPU with its share, and faster by one
+    with each of ``gains`` GB more.
+    """
+    for total in range(2, most_gpus + 1):
+        for gpus in range(1, total):
+            other = total - gpus
+            sensitive = [
+                (2.0 * gpus, 2.0 * gpus, gpus),
+                *((2.0 * gpus, 2.0 * gpus + more, gpus + more) for more in gains),
+            ]
+            yield Tuning(
+                num_servers=1,
+                server_gpus=total,
+                server_cpus=2.0 * total,
+                server_memory=2.0 * total,
+                gpu_demands=np.array([gpus, other]),
+                configs=(np.array(sensitive, float), np.array([(2.0 * other, float(other), other)])),
+            )
+
+
+def _nothing_gained(instance: Tuning) -> str | None:
+    """Describe how no tuning of jobs on one server trains faster than their shares."""
+    best, shares = _best(instance), instance.objective(proportional(instance))
+    return None if best > shares else f"the best tuning trains at {best:g}, as their shares do"
+
+
+def _are_two_on_a_server(instance: Tuning) -> bool:
+    """Return whether two jobs hold all GPUs of one server."""
+    return instance.num_servers == 1 and instance.num_jobs == 2 and are_capped(instance)
+
+
+# --- Tables 1 to 3 (section 2.1) -------------------------------------------------------------------
+
+PRINTED = 1.5
+"""How many times sooner jobs complete on average in Figure 3."""
+
+
+def _below_figure_3(instance: Tuning, jobs: Sequence[int]) -> str | None:
+    """Describe how some jobs, of equal length at their shares, complete less than 1.5 times sooner at best, rounded.
+
+    All tunings of the four jobs are tried, each with one configuration of every job that fit on the two servers.
+    """
+    best = 0.0
+    for choices in itertools.product(*(range(len(table)) for table in instance.configs)):
+        chosen = instance.chosen(np.array(choices))
+        speeds = chosen[:, THROUGHPUT] / instance.gpu_demands
+        if speeds.min() < 1 or not _fit_in_pairs(instance, chosen[:, :THROUGHPUT]):
+            continue
+        best = max(best, len(jobs) / sum(1 / speeds[list(jobs)]))
+    return None if round(best, 1) >= PRINTED else f"jobs complete {best:.2f} times sooner on average, and no more"
+
+
+def _fit_in_pairs(instance: Tuning, demands: FloatArray) -> bool:
+    """Return whether four jobs of half a server each are on two servers with these CPU cores and GB."""
+    limits = np.array([instance.server_cpus, instance.server_memory])
+    pairs = (((0, other), tuple({1, 2, 3} - {other})) for other in (1, 2, 3))
+    return any(all((demands[list(pair)].sum(axis=0) <= limits).all() for pair in both) for both in pairs)
+
+
 _claim = partial(
     Claim,
     source="Synergy, section 4.2",
@@ -415,5 +481,49 @@ CLAIMS: list[Claim] = [
         ties="",
         assumptions="homogeneous servers, fixed GPU demands. The server cap of section 6 is what the claim lifts.",
         relaxed="communication between servers is free.",
+    ),
+    _claim(
+        name="packing_memory_sensitive_pays",
+        source="Synergy, section 2.1",
+        statement="It is always beneficial to pack a memory-sensitive job with an insensitive one.",
+        reading="two jobs hold all GPUs of a server; the one trains faster with every GB more, the other needs half of "
+        "its share of memory. The best tuning, of all, trains faster in total than the shares.",
+        instances=lambda rng: _packed_together(8, gains=range(1, 9)),
+        breaks=_nothing_gained,
+        assumes=_are_two_on_a_server,
+        scope="two such jobs on a server of 2 to 8 GPUs, all ways to divide these",
+        ties="do not matter",
+        assumptions="a server whose GPUs are in use, fixed GPU demands, the server cap of section 6; a share of 2 GB "
+        "per GPU.",
+        others=(
+            Reading(
+                "the same of a job that trains faster only with at least 3 GB more than its share, as where data fit "
+                "into memory or do not.",
+                _nothing_gained,
+                lambda rng: _packed_together(8, gains=range(3, 9)),
+                plans=plans_of("proportional"),
+            ),
+        ),
+    ),
+    _claim(
+        name="figure_3_half_as_long",
+        source="Synergy, section 2.1, Tables 1 to 3 and Figure 3",
+        statement="Resource-sensitive allocation completes the four jobs of Table 1 1.5 times sooner on average than "
+        "GPU-proportional shares do.",
+        reading="all four jobs, of equal length at their shares, on the authors' published profiles; the best of all "
+        "tunings in which none is slower and each is on one server, as in Table 3.",
+        instances=lambda rng: [four_jobs()],
+        breaks=partial(_below_figure_3, jobs=(0, 1, 2, 3)),
+        assumes=only(four_jobs()),
+        scope="the jobs of Table 1 and their published profiles",
+        ties="",
+        assumptions="two servers of 8 GPUs, 24 cores and 500 GB; four jobs of 4 GPUs.",
+        relaxed="the lengths of the jobs are in Figure 3 alone, which prints no numbers.",
+        others=(
+            Reading(
+                "the two jobs that are sensitive, the same way.",
+                partial(_below_figure_3, jobs=(0, 1)),
+            ),
+        ),
     ),
 ]

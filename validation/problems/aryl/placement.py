@@ -47,13 +47,14 @@ def strategy(
         server_groups=np.array(groups),
         flexible=elastic & draw(booleans(n)),
         heterogeneous=draw(booleans(n)),
+        used_gpus=draw(integers(s, 0, 2)) * draw(booleans(s)),
     )
 
 
 def _divisible(instance: ArylPlacement) -> bool:
     """Return whether servers are one group of equals, jobs are plain, and every size divides the next larger one."""
     sizes = [*np.unique(instance.gpus_per_worker[instance.num_workers > 0]), instance.server_gpus[0]]
-    alike = len(set(instance.server_groups)) == 1 and len(set(instance.server_gpus)) == 1
+    alike = len(set(instance.server_groups)) == 1 and len(set(instance.server_gpus)) == 1 and not instance.in_use.any()
     if instance.flexible.any() or instance.heterogeneous.any():
         return False
     return alike and all(large % small == 0 for small, large in pairwise(sizes))
@@ -66,6 +67,7 @@ def _none_left_out_that_fits(*, apart: bool) -> Callable[[ArylPlacement, ArylPla
         free = instance.server_gpus - instance.gpus_per_worker @ plan.workers
         for job in np.flatnonzero(plan.workers.sum(axis=1) < instance.num_workers):
             others = plan.workers[instance.flexible != instance.flexible[job]].any(axis=0)
+            others |= (instance.used_gpus > 0) & instance.flexible[job]
             joins = ~(others & (instance.server_groups == "inference") & apart)
             if (free[joins] >= instance.gpus_per_worker[job]).any():
                 return False
@@ -85,7 +87,7 @@ def _preferred_group_first(
     """Return the test that no worker is in the other group while an empty server of the preferred one holds it."""
 
     def test(instance: ArylPlacement, plan: ArylPlacementPlan) -> bool:
-        empty = ~plan.workers.any(axis=0)
+        empty = ~plan.workers.any(axis=0) & (instance.used_gpus == 0)
         for job, need in enumerate(instance.gpus_per_worker):
             preferred = instance.server_groups == ("inference" if prefers_loan(instance, job) else "training")
             if plan.workers[job, ~preferred].any() and (empty & preferred & (instance.server_gpus >= need)).any():
@@ -103,7 +105,7 @@ def _best_fit(
     def test(instance: ArylPlacement, plan: ArylPlacementPlan) -> bool:
         free, workers = instance.server_gpus.tolist(), np.zeros_like(plan.workers)
         loaned = instance.server_groups == "inference"
-        kinds: list[bool | None] = [None] * len(free)
+        kinds: list[bool | None] = [False if used else None for used in instance.used_gpus]
         for _, size, job in sorted(
             (bool(instance.heterogeneous[job]) and apart, -int(size), job)
             for job, size in enumerate(instance.gpus_per_worker)

@@ -3,8 +3,10 @@
 What is the paper's: the inference cluster says how many of its servers are on loan, and when it wants some back
 (section 4); which go back is Aryl's choice, and jobs with base workers on them are preempted (Algorithm 1).  Jobs then
 start on their base demands, and run without interruption until servers are reclaimed; the GPUs that are left go to
-flexible workers, which can be scaled in at any time (section 5.2, Algorithm 2, both phases).  Workers are placed on few
-servers, elastic jobs on those on loan where that costs none, flexible workers apart from others there (section 5.3).
+flexible workers, which can be scaled in at any time (section 5.2, Algorithm 2, both phases).  The capacity of both
+phases counts GPUs on loan in training GPUs, ``inference_speed`` of one each.  Workers are placed on few servers,
+non-empty ones before others, elastic jobs on those on loan where that costs none, flexible workers apart from others
+there (section 5.3).
 
 Everything is decided anew at every arrival, every completion and every change of the loan; one decision asks, in this
 order and each only where there is something to decide,
@@ -23,13 +25,14 @@ As printed / as built
 ---------------------
 - The paper schedules periodically, "in high frequency"; here at events, between which nothing changes.
 - Any job may run on any server, on both kinds at once too, without a loss: the paper's Ideal scenario.  A worker takes
-  as many GPUs on a server on loan, and is slower there; the paper normalises GPUs instead.
+  as many GPUs on a server on loan, and is slower there: what the normalised capacity gives out may leave GPUs on loan
+  idle.
 - All jobs have checkpoints: a preempted job keeps its work and pays for its restart.  One that starts elsewhere at once
   is a migration in the table of jobs; how many were preempted is the value of the decisions of ``aryl.reclaim``.
 - While no job is there the loan is not followed: what is on loan is told when one comes.
 - Flexible workers come and go for free, and are placed anew in every decision.  Those that find no server are left out,
   and so is a job, until the next decision, of whose base workers one does not.
-- Waiting jobs that the idle GPUs cannot hold are no part of the instance of phase one.  With ``overtake=False`` nor are
+- Waiting jobs that the capacity cannot hold are no part of the instance of phase one.  With ``overtake=False`` nor are
   those behind them, as under the paper's Baseline, which is first in, first out.
 """
 
@@ -42,7 +45,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 import numpy as np
 
 from instances.aryl.base_allocation import BaseAllocation
-from instances.aryl.elastic_allocation import ElasticAllocation
+from instances.aryl.elastic_allocation import ElasticAllocation, normalised_capacity
 from instances.aryl.placement import ArylPlacement
 from instances.aryl.reclaim import Reclaim
 from instances.base import TOLERANCE
@@ -285,6 +288,11 @@ class _Scheduler:
             capacity=np.where(self.there, float(setting.server_gpus), 0.0),
         )
 
+    def _capacity(self, free: IntArray) -> int:
+        """Return free GPUs in training GPUs, as section 5.2 counts them."""
+        on_loan = int(free[~self.training].sum())
+        return normalised_capacity(int(free[self.training].sum()), on_loan, speed=self.setting.inference_speed)
+
     def _free(self) -> IntArray:
         """Return the GPUs of each server that no worker holds, (s,) int."""
         held = self.setting.gpus_per_worker[self.jobs] @ (self.base[self.jobs] + self.flexible[self.jobs])
@@ -322,15 +330,16 @@ class _Scheduler:
     def _start(self, state: State, ask: Ask) -> None:
         setting = self.setting
         free = self._free()
+        capacity = self._capacity(free)
         order = np.argsort(state.arrivals, kind="stable")
         waiting = order[~self.base[state.jobs[order]].any(axis=1)]
         demands = (setting.min_workers * setting.gpus_per_worker)[state.jobs]
-        fits = demands[waiting] <= free.sum()
+        fits = demands[waiting] <= capacity
         waiting = waiting[fits if setting.overtake else np.logical_and.accumulate(fits)]
         if not len(waiting):
             return
         instance = BaseAllocation(
-            capacity=int(free.sum()),
+            capacity=capacity,
             gpu_demands=demands[waiting],
             running_times=state.left[waiting] / setting.min_workers[state.jobs[waiting]],
         )
@@ -350,10 +359,11 @@ class _Scheduler:
         # On servers on loan flexible workers are kept apart from base workers.
         free = np.where(self.training | ~self.base[jobs].any(axis=0), self._free(), 0)
         rows, elastic = np.flatnonzero(runs), jobs[runs]
-        if not len(elastic) or free.sum() < setting.gpus_per_worker[elastic].min():
+        capacity = self._capacity(free)
+        if not len(elastic) or capacity < setting.gpus_per_worker[elastic].min():
             return
         instance = ElasticAllocation(
-            capacity=int(free.sum()),
+            capacity=capacity,
             min_workers=setting.min_workers[elastic],
             max_workers=setting.max_workers[elastic],
             gpus_per_worker=setting.gpus_per_worker[elastic],
@@ -381,6 +391,7 @@ class _Scheduler:
                 server_gpus=free[servers],
                 server_groups=np.where(self.training[servers], "training", "inference"),
                 flexible=flexible,
+                used_gpus=setting.gpus_per_worker[self.jobs] @ self.base[np.ix_(self.jobs, servers)],
             )
             plan = accepted(instance, ask(instance, default="best_fit_decreasing"), but=("all_placed",))
             placed[:, servers] = plan.workers

@@ -12,7 +12,9 @@ deadlines is such a plan again: it is kept, and carried out where a decision mak
 That is what makes the promise hold.
 
 Without ``admission_control`` no job is turned away and nothing is promised: in every slot the GPUs go to all jobs as
-"elasticflow.minimum_satisfactory_share" says, whose ``edf`` is the paper's baseline (section 6.1).
+"elasticflow.minimum_satisfactory_share" says, whose ``edf`` is the paper's baseline (section 6.1).  The paper's other
+baselines are not elastic: with ``baseline`` nobody is asked, and jobs get the GPUs of their ``requests`` or none
+(:mod:`validation.replay.inelastic`).
 
 As printed / as built
 ---------------------
@@ -52,6 +54,7 @@ from instances.elasticflow.traces import DEADLINE_FACTORS
 from instances.schema import BoolArray, FloatArray, IntArray
 from validation.errors import ReplayError
 from validation.replay.engine import Ask, Decide, Decision, Jobs, State
+from validation.replay.inelastic import ORDERS, handed_out, leased
 from validation.replay.plans import acceptable
 from validation.replay.ways import Slots, Ways, corners_of
 from validation.replay.workloads import HOUR, in_order, poisson
@@ -69,6 +72,9 @@ PROBLEMS = (
     "elasticflow.placement",
 )
 
+BASELINES = (*ORDERS, "chronus")
+"""Schedulers of section 6.1 that are not elastic."""
+
 SLOT = 300.0
 """Length of a slot, s; the paper gives none."""
 
@@ -84,6 +90,7 @@ class Deadlines(TypedDict, total=False):
     admission_control: bool
     turned_away: str
     server_gpus: int | None
+    baseline: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +115,10 @@ class ElasticFlow:
         What becomes of a job that is not admitted: "best_effort" (soft deadlines), or "leave" (hard ones).
     server_gpus : int, optional
         GPUs of a server, a power of two, where jobs are placed.
+    baseline : str
+        "gandiva", "tiresias", "themis" or "chronus", without ``admission_control``: who decides, and nobody is asked.
+    requests : (n,) int, optional
+        GPUs that each job asks a baseline for, of which it has a rate; by default one.
 
     Raises
     ------
@@ -123,6 +134,8 @@ class ElasticFlow:
     admission_control: bool = True
     turned_away: str = "best_effort"
     server_gpus: int | None = None
+    baseline: str = ""
+    requests: IntArray | None = None
 
     def __post_init__(self) -> None:
         wanted = (len(self.jobs), self.num_gpus + 1)
@@ -136,10 +149,23 @@ class ElasticFlow:
             raise ReplayError("server_gpus: must be given where jobs are placed")
         if self.turned_away not in ("best_effort", "leave"):
             raise ReplayError(f"turned_away: got {self.turned_away!r}, must be best_effort or leave")
+        if self.baseline not in ("", *BASELINES):
+            raise ReplayError(f"baseline: got {self.baseline!r}, must be one of {', '.join(BASELINES)}")
+        if self.baseline and (self.admission_control or self.server_gpus is not None):
+            raise ReplayError("baseline: must be without admission_control and server_gpus")
+        requests = np.ones(len(self.jobs), np.int64) if self.requests is None else np.array(self.requests, np.int64)
+        if requests.shape != (len(self.jobs),) or not ((requests >= 1) & (requests <= self.num_gpus)).all():
+            raise ReplayError(f"requests: must be 1 to {self.num_gpus} GPUs for each of {len(self.jobs)} jobs")
+        object.__setattr__(self, "requests", requests)
+        still = np.flatnonzero(self.throughputs[np.arange(len(requests)), requests] <= 0)
+        if self.baseline and still.size:
+            raise ReplayError(f"requests: job {self.jobs.names[still[0]]} makes no progress on what it asks for")
 
     @property
     def name(self) -> str:
         """Name of the setting in tables."""
+        if self.baseline:
+            return self.baseline
         return "elasticflow" if self.admission_control else "elasticflow without admission"
 
     @property
@@ -220,6 +246,8 @@ class _Slots:
         self.before = state.now
         self.promised = {job: self.promised[job][passed:] for job in state.jobs.tolist() if job in self.promised}
         slots = self._slots_left(state)
+        if setting.baseline:
+            return self._decision(state, ask, self._as_requested(state, slots))
         if not setting.admission_control:
             return self._decision(state, ask, self._by_deadline(state, ask, slots))
         self._admit(state, ask, slots)
@@ -333,6 +361,20 @@ class _Slots:
         gpus = np.zeros(len(slots), np.int64)
         gpus[order] = plan.gpus[:, 0]
         return gpus
+
+    def _as_requested(self, state: State, slots: IntArray) -> IntArray:
+        """Return the GPUs of each job in this slot under a baseline, (m,) int."""
+        setting = self.setting
+        assert setting.requests is not None
+        asked = setting.requests[state.jobs]
+        remaining = state.left / setting.curves[state.jobs, asked]
+        if setting.baseline != "chronus":
+            order = np.lexsort((state.arrivals, ORDERS[setting.baseline](state, remaining)))
+            return handed_out(asked, order.tolist(), setting.num_gpus)
+        needed = np.ceil(remaining / setting.slot_seconds * (1 - TOLERANCE)).astype(np.int64)
+        first = leased(asked, needed, slots, setting.num_gpus)
+        order = np.lexsort((remaining, ~first))
+        return handed_out(asked, order.tolist(), setting.num_gpus)
 
     # --- what follows ---
 
@@ -456,6 +498,7 @@ def from_jobs(
     admission_control: bool = True,
     turned_away: str = "best_effort",
     server_gpus: int | None = None,
+    baseline: str = "",
 ) -> ElasticFlow:
     """Make a setting of the jobs of a table, as section 6.1 makes them of a trace.
 
@@ -479,8 +522,8 @@ def from_jobs(
         Draw deadlines although the table has some.
     interpolate : bool
         As in :func:`instances.data.elasticflow.throughput_curve`.
-    slot_seconds, admission_control, turned_away, server_gpus
-        As in :class:`ElasticFlow`.
+    slot_seconds, admission_control, turned_away, server_gpus, baseline
+        As in :class:`ElasticFlow`; a job asks for the GPUs that it held in the table, at most all.
 
     Raises
     ------
@@ -526,6 +569,8 @@ def from_jobs(
         admission_control=admission_control,
         turned_away=turned_away,
         server_gpus=server_gpus,
+        baseline=baseline,
+        requests=np.minimum(held, num_gpus),
     )
 
 
