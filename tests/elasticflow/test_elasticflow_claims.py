@@ -153,6 +153,24 @@ def test_levels_of_powers_of_two_as_printed_can_give_three() -> None:
     assert minimum_satisfactory_share._fill_by_powers_of_two(curve, 4.0, free) is None
 
 
+def test_three_gpus_count_where_no_order_of_equal_deadlines_avoids_them() -> None:
+    def errs(deadline: int, iterations: float) -> str | None:
+        """A job of one GPU that is due after a slot, and one that does an iteration on each GPU in any slot."""
+        instance = MinimumSatisfactoryShare(
+            num_gpus=4,
+            iterations=np.array([iterations, 1.0]),
+            deadlines=np.array([deadline, 1]),
+            throughputs=np.array([[0.0, 1, 2, 3, 4], [0.0, 1, 1, 1, 1]]),
+        )
+        return minimum_satisfactory_share._other_numbers(instance, rounded=False)
+
+    # Of two slots the second job leaves three GPUs and four, and as many iterations are 7; the levels do 1, 2, 4 and
+    # 4, 6, 7. With one slot, the job that goes first decides: after the wide one nothing is left for the other.
+    assert errs(2, 7.0) == "a job gets 3 GPUs in slot 0"
+    assert errs(2, 4.0) is None
+    assert errs(1, 3.0) is None
+
+
 @pytest.mark.parametrize(("num_gpus", "layouts"), [(1, 2), (2, 5), (3, 10), (4, 26), (8, 677)])
 def test_layouts_are_all_there_once(num_gpus: int, layouts: int) -> None:
     # Of 2 s GPUs: one block, or anything on the one and on the other half.

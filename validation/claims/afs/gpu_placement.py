@@ -80,7 +80,8 @@ CLAIMS: list[Claim] = [
     _claim(
         name="proposition_1",
         source="AFS, Appendix E, Proposition 1",
-        statement="Jobs with regulated shares can be placed so that no machine hosts two jobs that span machines.",
+        statement="Jobs with regulated shares can be placed on the fewest machines each, so that no machine hosts two "
+        "jobs that span machines.",
         reading=f"regulated is {REGULATED}, of a power of two of GPUs each. The proof's placement, whole machines "
         "first and then first fit decreasing, finds room for all, with every job on the fewest machines.",
         instances=lambda rng: _new_jobs(),

@@ -97,6 +97,7 @@ CLAIMS: list[Claim] = [
         statement="With demands fixed and running times known, phase one, which asks for the least average completion "
         "time, can be solved by shortest job first.",
         reading="where all jobs need equally many GPUs.",
+        by="the library: the paper does not ask for equal demands",
         instances=lambda rng: _queues(4, 4, 3, equal=True),
         breaks=_completes_later,
         scope="queues of 2 to 4 jobs of 1 to 3 s on up to 4 GPUs",
@@ -110,13 +111,14 @@ CLAIMS: list[Claim] = [
                 lambda rng: _queues(3, 4, 3),
                 scope="queues of 2 to 3 jobs of 1 to 3 s on up to 4 GPUs",
                 assumes=_that_fit,
-                by="nobody: the paper calls the policy sensible and common, and does not say that it is optimal",
+                by="section 1 at most, which has the policy solve the phase; section 5.2 calls it sensible and common, "
+                "and neither says that it is optimal",
             ),
         ),
     ),
     _claim(
         name="phase_one_most_jobs",
-        source="Aryl, section 1 and section 5.2",
+        source="Aryl, section 1 and Appendix F",
         statement="Phase one launches as many jobs as possible.",
         reading="no job waits that would fit on the GPUs that are left.",
         instances=lambda rng: _queues(3, 4, 3),

@@ -176,9 +176,10 @@ def _heterogeneous_runs() -> ElasticAllocation:
 
 
 def _degradation_differs(instance: ElasticAllocation, one_of_all: Callable[[Sequence[float]], float]) -> str | None:
-    """Describe how far throughput lost is from 27%, by a percentage point or more."""
-    lost = one_of_all([1 - float(table[-1] / table[0]) for table in instance.running_times or ()])
-    return f"it is {lost:.1%}" if abs(lost - 0.27) >= 0.01 else None
+    """Describe how far the throughput that rows lose on average is from 27%, by a percentage point or more."""
+    lost = [1 - float(table[-1] / table[0]) for table in instance.running_times or ()]
+    average = one_of_all(lost)
+    return f"it is {average:.1%}, and {max(lost):.1%} at most" if abs(average - 0.27) >= 0.01 else None
 
 
 KEPT = "linear scaling, known running times, one decision at a time, GPUs of one kind."
@@ -219,6 +220,7 @@ CLAIMS: list[Claim] = [
         reading="it reduces the total running time by the most possible.",
         instances=lambda rng: _allocations(3, 1),
         breaks=_dynamic_program_errs,
+        ties="do not matter",
         scope="up to 3 jobs of 1 or 2 workers, 1 or 2 more, 1 to 3 GPUs for each and 1 s on all of them, with every "
         "capacity that leaves a choice",
     ),
@@ -240,8 +242,9 @@ CLAIMS: list[Claim] = [
     ),
     _line_17_claim(
         name="line_17_never_gains",
-        statement="Line 17 fills the GPUs that are left after the base demands.",
-        reading="charging base workers again never leads to a greater reduction than the text does.",
+        statement="Charging base workers again, as line 17 does, never leads to a greater reduction than the text.",
+        reading="of the GPUs that are left after the base demands (lines 24 to 27).",
+        by="the library: the paper has one weight in the text and another in line 17, and compares them nowhere",
         breaks=lambda instance: _line_17_differs(instance, gains=True),
     ),
     _claim(
@@ -281,8 +284,8 @@ CLAIMS: list[Claim] = [
         assumptions="the printed figures, which an instance of nine jobs holds.",
         others=(
             Reading(
-                "the greatest loss of the nine rows, to a percentage point.",
-                breaks=lambda instance: _degradation_differs(instance, max),
+                "their median, to a percentage point.",
+                breaks=lambda instance: _degradation_differs(instance, statistics.median),
             ),
         ),
     ),

@@ -61,15 +61,14 @@ def _opens_more_in_a_group(instance: ArylPlacement) -> str | None:
 
 def _servers_of_8(instance: ArylPlacement) -> bool:
     """Return whether servers have 8 GPUs, workers 1, 2, 4 or 8, and each group has a server for every worker."""
-    return set(instance.gpus_per_worker.tolist()) <= {1, 2, 4, 8} and _equal_servers(instance, 8)
+    return set(instance.gpus_per_worker.tolist()) <= {1, 2, 4, 8} and _on_servers_of_8(instance)
 
 
-def _equal_servers(instance: ArylPlacement, gpus: int | None = None) -> bool:
-    """Return whether servers are equal, no worker needs more than one, and each group has a server for every worker."""
-    sizes, groups = set(instance.server_gpus.tolist()), instance.server_groups.tolist()
-    (size,) = sizes if len(sizes) == 1 else (-1,)
+def _on_servers_of_8(instance: ArylPlacement) -> bool:
+    """Return whether servers have 8 GPUs, no worker needs more, and each group has a server for every worker."""
+    groups = instance.server_groups.tolist()
     enough = all(groups.count(group) >= instance.num_workers.sum() for group in set(groups))
-    return size == (gpus or size) and bool((instance.gpus_per_worker <= size).all()) and enough
+    return bool((instance.server_gpus == 8).all() and (instance.gpus_per_worker <= 8).all()) and enough
 
 
 _claim = partial(Claim, exhaustive=True, relaxed="", assumes=_servers_of_8, ties="do not matter")
@@ -77,27 +76,22 @@ _claim = partial(Claim, exhaustive=True, relaxed="", assumes=_servers_of_8, ties
 CLAIMS: list[Claim] = [
     _claim(
         name="placement_fewest_servers",
-        source="Aryl, section 5.3",
+        source="Aryl, sections 1 and 5.3",
         statement="Best fit decreasing places workers so that little is left in fragments.",
         reading="in one group of servers of 8 GPUs it opens the fewest for workers of 1, 2, 4 and 8.",
         instances=lambda rng: _placements(tuple(range(1, 13)), (1, 2, 4, 8), 8),
         breaks=_opens_more,
-        scope="up to 12 workers of 1, 2, 4 or 8 GPUs on servers of 8, or as the reading says",
-        assumptions="servers of 8 GPUs, as in section 7.1, and workers of 1, 2, 4 and 8. Fewest servers is this "
+        scope="up to 12 workers of 1, 2, 4 or 8 GPUs on servers of 8",
+        assumptions="servers of 8 GPUs, as in section 7.1. The paper names no sizes of workers. Fewest servers is this "
         "library's measure of fragments; the paper has best fit decreasing for a heuristic.",
         plans=plans_of("best_fit_decreasing", OPTIMAL),
         others=(
             Reading(
-                "in one group of equal servers it opens the fewest.",
+                "in one group of servers of 8 GPUs it opens the fewest, whatever GPUs workers need.",
                 breaks=_opens_more,
-                instances=lambda rng: itertools.chain.from_iterable(
-                    _placements((workers,), tuple(range(1, size + 1)), size)
-                    for workers in range(1, 7)
-                    for size in range(1, 9)
-                ),
-                relaxed="servers have any number of GPUs up to 8, and workers any that a server has.",
-                scope="up to 6 workers of any GPUs on servers of up to 8",
-                assumes=_equal_servers,
+                instances=lambda rng: _placements(tuple(range(1, 7)), tuple(range(1, 9)), 8),
+                scope="up to 6 workers of 1 to 8 GPUs on servers of 8",
+                assumes=_on_servers_of_8,
             ),
         ),
     ),

@@ -206,10 +206,10 @@ CLAIMS: list[Claim] = [
     _claim(
         name="two_job_extremes",
         source="Aryl, Appendix C, after formula (9)",
-        statement="The average completion time rises and then falls in the GPUs of one job, so that it is least at an "
-        "end of their interval.",
+        statement="Within formula (9) the average completion time rises and then falls in the GPUs of one job, so that "
+        "it is least at an end of their interval.",
         reading="no split in between is better than both of giving all that the bounds allow to one job and to the "
-        "other.",
+        "other; so, too, within formula (8), where the text has it fall throughout.",
         instances=lambda rng: _pairs(6, _any_bounds, equal=True),
         breaks=_neither_first,
         scope="pairs of jobs of 1 to 6 GPU-seconds on up to 6 GPUs within formula (2)",
@@ -222,6 +222,7 @@ CLAIMS: list[Claim] = [
         "running times alone.",
         reading="on no pair of jobs is it better to let one wait until the other is done than to run both at once, on "
         "the best split.",
+        by="the library: the paper infers that neither waits, and does not say that waiting cannot pay",
         instances=lambda rng: _pairs(8, _any_bounds, equal=True),
         breaks=_waiting_pays,
         scope="pairs of jobs of 1 to 6 GPU-seconds on up to 8 GPUs within formula (2)",
@@ -234,7 +235,6 @@ CLAIMS: list[Claim] = [
                 lambda rng: _pairs(8, _slack_bounds, equal=True),
                 scope="pairs of jobs of 1 to 6 GPU-seconds on up to 8 GPUs within formula (2), minima of one GPU",
                 assumes=_within_formula_2,
-                by="the library",
             ),
         ),
     ),
@@ -253,6 +253,7 @@ CLAIMS: list[Claim] = [
                 instances=lambda rng: _pairs(10, _equal_bounds),
                 scope="pairs of jobs of different work, 1 to 6 GPU-seconds, on up to 10 GPUs within formula (2)",
                 assumes=_equal_within_formula_2,
+                by="the paper in Appendix C, whose summary says so",
             ),
         ),
     ),

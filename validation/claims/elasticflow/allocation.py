@@ -229,7 +229,7 @@ CLAIMS: list[Claim] = [
     ),
     _claim(
         name="algorithm_2_least_gpu_time",
-        source="ElasticFlow, section 4.2, Theorem 2",
+        source="ElasticFlow, section 4.2, Theorem 2, and section 1",
         statement=_THEOREM_2,
         reading=f"{_SLOT}: its plan keeps (5) to (7) and no other that does takes fewer GPU-slots, at least for some "
         "way of breaking ties.",
@@ -247,7 +247,7 @@ CLAIMS: list[Claim] = [
     ),
     _claim(
         name="algorithm_2_from_least_shares",
-        source="ElasticFlow, section 4.2, Theorem 2",
+        source="ElasticFlow, section 4.2, Theorem 2, and section 1",
         statement=_THEOREM_2,
         reading="a weaker one: jobs are served while they are faster with one more GPU, with priorities and plans that "
         "are always up to date, and only where the shares of Algorithm 1, from which it starts, meet the deadlines at "

@@ -23,7 +23,7 @@ from instances.elasticflow.minimum_satisfactory_share import (
 )
 from instances.elasticflow.sharing import DeadlineJobs, SlotPlan
 from instances.schema import FloatArray, IntArray
-from validation.claims.assumed import only
+from validation.claims.assumed import only, power_of_two
 from validation.claims.claim import Claim, Reading
 from validation.claims.elasticflow.sharing import (
     ALIKE,
@@ -220,15 +220,28 @@ def _concave(most_jobs: int, most_gpus: int = 2, most_slots: int = 2) -> Iterato
 
 
 def _concave_on_four() -> Iterator[MinimumSatisfactoryShare]:
-    return (
-        instance
-        for instance in sets(MinimumSatisfactoryShare, most_jobs=2, most_gpus=4, most_slots=1, most_gain=2)
-        if instance.num_gpus == 4
-    )
+    """Yield one or two jobs on 4 GPUs, which do up to 2 iterations on the first in one slot, or one in up to two."""
+    for slots, gain in ((1, 2), (2, 1)):
+        of_up_to_four = sets(MinimumSatisfactoryShare, most_jobs=2, most_gpus=4, most_slots=slots, most_gain=gain)
+        yield from (instance for instance in of_up_to_four if instance.num_gpus == 4)
+
+
+def _on_a_power_of_two(instance: MinimumSatisfactoryShare) -> bool:
+    """Return whether jobs have iterations left, and concave curves, on a power of two of GPUs."""
+    return power_of_two(instance.num_gpus) and have_concave_curves(instance)
 
 
 def _other_numbers(instance: MinimumSatisfactoryShare, *, rounded: bool) -> str | None:
-    """Describe a number of GPUs, no power of two, that Algorithm 1 with levels of powers of two gives a job."""
+    """Describe a number of GPUs, no power of two, that Algorithm 1 with levels of powers of two gives a job.
+
+    As printed it has to give one in every order of equal deadlines, and ``rounded`` in some order.
+    """
+    found = [_other_number(each, rounded=rounded) for each in renumbered(instance, instance.deadlines)]
+    enough = any if rounded else all
+    return next(filter(None, found)) if enough(found) else None
+
+
+def _other_number(instance: MinimumSatisfactoryShare, *, rounded: bool) -> str | None:
     free = np.full(instance.horizon, instance.num_gpus)
     for job in np.argsort(instance.deadlines, kind="stable").tolist():
         curve, end = instance.throughputs[job], int(instance.deadlines[job])
@@ -241,7 +254,7 @@ def _other_numbers(instance: MinimumSatisfactoryShare, *, rounded: bool) -> str 
             return None
         odd = np.flatnonzero(gpus & (gpus - 1))
         if odd.size:
-            return f"job {job} gets {gpus[odd[0]]} GPUs in slot {odd[0]}"
+            return f"a job gets {gpus[odd[0]]} GPUs in slot {odd[0]}"
         free[:end] -= gpus
     return None
 
@@ -346,18 +359,20 @@ _PROGRESSIVE_FILLING = [
         name="powers_of_two_stay_powers_of_two",
         source="ElasticFlow, section 4.1, Algorithm 1, line 15, and section 4.3",
         statement="Every job runs on a power of two of GPUs.",
-        reading="the levels of Algorithm 1 are powers of two, and min() is rounded down to one.",
+        reading="the levels of Algorithm 1 are powers of two, and min() is rounded down to one, in every order of "
+        "equal deadlines.",
         assumptions="concave curves of which only powers of two are used; the cluster's number of GPUs is a power of "
-        "two, as in the paper.",
-        assumes=have_concave_curves,
-        ties="by number",
+        "two, as that of the testbed in section 6.1.",
+        assumes=_on_a_power_of_two,
+        ties="every way",
         instances=lambda rng: _concave_on_four(),
         breaks=partial(_other_numbers, rounded=True),
-        scope="up to 2 jobs whose first GPU does 1 or 2 iterations per slot, on a concave curve, with a deadline of "
-        "one slot, on 4 GPUs",
+        scope="up to 2 jobs of concave curves on 4 GPUs, whose first GPU does 1 or 2 iterations per slot, with a "
+        "deadline of one slot, or 1 iteration, with one of 1 or 2",
         others=(
             Reading(
-                "the levels of Algorithm 1 are powers of two, and min() is that of line 15 as printed.",
+                "the levels of Algorithm 1 are powers of two, and min() is that of line 15 as printed, at least in one "
+                "order of equal deadlines.",
                 partial(_other_numbers, rounded=False),
             ),
         ),

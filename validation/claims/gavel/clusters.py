@@ -212,13 +212,13 @@ DRAWN = "random jobs, up to 5 of up to 4 workers on up to 3 types, with pairs an
 
 DRAWN_ASSUMPTIONS = (
     "throughputs are known and do not change, time is divided without loss, at most two jobs share workers. What is "
-    "stated of policies names no cluster; here clusters and throughputs are small whole numbers. A job gets no time on "
-    "a type with fewer workers than it holds, which the paper leaves open."
+    "stated of policies names no size of cluster; here clusters and throughputs are small whole numbers. A job gets no "
+    "time on a type with fewer workers than it holds, which the paper leaves open."
 )
 """Assumptions of the paper that random instances keep."""
 FAMILY_ASSUMPTIONS = (
     "throughputs are known and do not change, time is divided without loss. What is stated of policies names no "
-    "cluster; here clusters are small, so that jobs compete for every worker, and no space is shared."
+    "size of cluster; here clusters are small, so that jobs compete for every worker, and no space is shared."
 )
 """Assumptions of the paper that the families of small clusters keep."""
 

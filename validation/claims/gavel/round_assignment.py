@@ -247,8 +247,8 @@ CLAIMS: list[Claim] = [
         shrink=False,
         others=(
             Reading(
-                "on several types: no choice has a higher total priority, which is what the section's multiple-choice "
-                "knapsack maximises, than that of Algorithm 1.",
+                "on several types: no choice has a higher total priority, which is what a multiple-choice knapsack, to "
+                "which the section likens the problem, maximises, than that of Algorithm 1.",
                 _worth_less,
                 plans=plans_of("greedy_priority", OPTIMAL),
             ),
@@ -258,7 +258,7 @@ CLAIMS: list[Claim] = [
         name="algorithm_1_ends",
         source="Gavel, section 5, Algorithm 1",
         statement="Algorithm 1 takes combinations while workers are left.",
-        reading="it ends, too, when no combination is left, as the section's text has it that fits or is eligible.",
+        reading="it ends, too, when no combination is left that fits or is eligible, as the section's text has it.",
         instances=_rounds(3, ties=True),
         breaks=_ends,
         scope="random rounds of up to 4 jobs on up to 3 types of up to 3 workers",

@@ -87,6 +87,7 @@ CLAIMS: list[Claim] = [
         "its type, by the second program.",
         reading="(25) and the problem definition mean no more GPUs on a type than it has, as in the homogeneous case: "
         "that limit is added.",
+        by="the library: the print has no such limit",
         instances=lambda rng: _two_types(),
         assumes=_no_more_gpus,
         ties="every way",
@@ -103,6 +104,7 @@ CLAIMS: list[Claim] = [
                 "literally, without a limit on the GPUs of each type: at least one of its optima, found by trying "
                 "everything, fits the GPUs of every type, where any choice does.",
                 _cannot_be_placed,
+                by="",
                 plans=plans_of(OPTIMAL),
             ),
         ),

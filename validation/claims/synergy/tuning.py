@@ -431,7 +431,7 @@ CLAIMS: list[Claim] = [
     _claim(
         name="tune_within_10_percent",
         source="Synergy, sections 5.3.2 and 5.6",
-        statement="Tune is within 10% of the optimum on average.",
+        statement="Tune is within 10% of the optimum, in average completion time and in its allocations.",
         reading="the average completion time, which the experiments measure, where every job takes as long with its "
         "share and keeps the configuration that Tune gives it; the optimum is the first program's allocation, whether "
         "or not it can be placed.",
@@ -460,7 +460,7 @@ CLAIMS: list[Claim] = [
     ),
     _claim(
         name="greedy_leaves_gpus_idle",
-        source="Synergy, section 3.3",
+        source="Synergy, sections 3.3 and 4.2",
         statement="Greedy can exhaust CPUs or memory and leave GPUs idle while jobs wait; Tune does not.",
         reading="there is such a round: the smallest one in which Greedy skips a job that one server could hold, "
         "where Tune runs all jobs.",
