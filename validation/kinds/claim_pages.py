@@ -13,6 +13,7 @@ from typing import Any, get_args
 
 from instances.base import Instance, InstanceError, Plan
 from instances.files import load, write_whole
+from validation.claims import reread
 from validation.claims.words import listed
 from validation.errors import StudyError
 from validation.kinds.claims import Claim, OnAverage, Outcome, Verdict
@@ -217,7 +218,12 @@ def _readings(verdicts: Sequence[Verdict]) -> str:
         for verdict in verdicts
         for number, read in enumerate(verdict.readings, start=1)
     ]
-    return render("readings.md.j2", mark=MARK, columns=columns, rows=rows)
+    changed = [
+        (f"[{verdict.claim.name}]({_place(verdict.claim)}.md)", reread.CHANGED[verdict.claim.name])
+        for verdict in verdicts
+        if verdict.claim.name in reread.CHANGED
+    ]
+    return render("readings.md.j2", mark=MARK, columns=columns, rows=rows, reread=reread, changed=changed)
 
 
 def _predicate(claim: Claim) -> str:

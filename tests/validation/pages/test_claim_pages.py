@@ -13,6 +13,7 @@ import instances
 from heuristics.aryl.reclaim import server_fraction
 from instances.aryl.reclaim import Reclaim
 from validation import StudyError
+from validation.claims import reread
 from validation.claims.plans import OPTIMAL, plans_of
 from validation.kinds.claim_pages import MARK, folder_of_pages, write_pages
 from validation.kinds.claims import Claim, Reading, Verdict, claims, examine
@@ -257,6 +258,18 @@ def test_the_pages_of_the_library_are_what_the_command_writes(tmp_path: Path) ->
     kept, made = files(docs / "claims" / "aryl"), files(tmp_path / "claims" / "aryl")
     assert kept.keys() == made.keys()
     assert {name for name in kept if kept[name] != made[name] and not name.endswith(".svg")} == set()
+
+
+def test_what_a_second_reading_changed_is_said_of_claims_that_there_are(tmp_path: Path) -> None:
+    by_name = {each.name: each for each in claims()}
+    assert reread.CHANGED.keys() <= by_name.keys()
+    assert all(what.endswith(".") for what in reread.CHANGED.values())
+    write_pages([examine(by_name["heterogeneous_degradation"])], tmp_path)
+    place = "[heterogeneous_degradation](aryl/elastic_allocation/heterogeneous_degradation.md)"
+    said = f"- {place}: {reread.CHANGED['heterogeneous_degradation']}\n\n## The readings\n"
+    assert said in files(tmp_path)["readings.md"]
+    write_pages([verdict()], tmp_path)
+    assert "Read once more" not in files(tmp_path)["readings.md"]
 
 
 def test_every_claim_has_its_page() -> None:
