@@ -245,9 +245,8 @@ def test_walks_on_full_servers_fragment_fewer_jobs_than_swaps_alone() -> None:
     assert plan == again
 
 
-def test_walks_before_the_model_end_at_the_optimum_by_search(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_walks_before_the_model_end_at_the_optimum_by_search() -> None:
     """Also where memory in GB is not whole, and where jobs that no server holds are the only ones cut."""
-    monkeypatch.setattr(walking, "MANY", 0)
     rng, at_once = np.random.default_rng(21), 0
     for _ in rounds(25):
         fields = tiny(rng)
