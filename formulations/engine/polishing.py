@@ -124,7 +124,9 @@ def accepted(
     return first, replace(result, seconds=seconds)
 
 
-def sharpened(program: LinearProgram, result: Result, options: Options) -> Result:
+def sharpened(
+    program: LinearProgram, result: Result, options: Options, refused: Callable[[FloatArray], bool] = lambda x: False
+) -> Result:
     """Return the result at a point within the judge's tolerance, if whole numbers allow it, where it was a solver's.
 
     Parameters
@@ -133,14 +135,23 @@ def sharpened(program: LinearProgram, result: Result, options: Options) -> Resul
     result : Result
         Of ``program``, in its terms.
     options : Options
-        Of the solve with the whole numbers as they are, which is by HiGHS.
+        Of the solves with the whole numbers as they are, which are by HiGHS.
+    refused : callable, optional
+        Whether a point is no good although it keeps to the rows, which may be wider than what the judge forgives.
     """
-    if result.x is None or not program.is_mip or program.infeasibility(result.x) <= TOLERANCE:
+    if result.x is None or not program.is_mip:
         return result
-    other = options.session(PRECISE).run(program.with_fixed(program.integer, result.x))
-    if other.x is None or program.infeasibility(other.x) >= program.infeasibility(result.x):
-        return replace(result, seconds=result.seconds + other.seconds)
-    return replace(result, x=other.x, seconds=result.seconds + other.seconds)
+    x, seconds = result.x, result.seconds
+    missed = program.infeasibility(x)
+    fixed = program.with_fixed(program.integer, x)
+    for by in (0.0, WIDER):
+        if missed <= TOLERANCE and not refused(x):
+            break
+        other = options.session(PRECISE).run(tightened(fixed, by))
+        seconds += other.seconds
+        if other.x is not None and (by or program.infeasibility(other.x) < missed):
+            x, missed = other.x, program.infeasibility(other.x)
+    return replace(result, x=x, seconds=seconds)
 
 
 def _cut(program: LinearProgram, first: Result, refused: Callable[[FloatArray], bool], options: Options) -> Result:

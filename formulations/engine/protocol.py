@@ -41,9 +41,6 @@ class Formulation:
         ``slack(instance, program, row_duals) -> float``: what plans may gain by the judge's tolerance, in
         the objective of the program, where that can be more than the tolerance itself; it makes the bound
         wider.
-    widen : callable, optional
-        ``widen(instance, model)`` makes rows of the model as wide as the judge's tolerance, where they are not, so that
-        a certificate of it holds for all plans that the judge accepts.
     solve : callable, optional
         ``solve(instance, options) -> Solution``: a faster way than solving the one model, on HiGHS.  It becomes a
         method of the problem (:mod:`formulations.methods`), where those of the library's own problems are.
@@ -70,7 +67,6 @@ class Formulation:
     write: Callable[[pyo.ConcreteModel, Any], None] | None = None
     bound: Callable[[Any, float], float] | None = None
     slack: Callable[[Any, LinearProgram, FloatArray], float] | None = None
-    widen: Callable[[Any, pyo.ConcreteModel], None] | None = None
     solve: Callable[[Any, Options], Solution] | None = None
     any_solver: bool = False
     again: Callable[[Any, Options], Solution] | None = None

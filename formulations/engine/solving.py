@@ -251,9 +251,6 @@ def _certified(
         raise GivenUp("no one model states the problem")
     try:
         model = instance_or_model if instance is None else build(instance)
-        widen = None if instance is None else formulation(instance.problem).widen
-        if widen is not None:
-            widen(instance, model)
         program = translate(model)
     except ModelError as error:
         raise GivenUp(str(error)) from None
@@ -441,14 +438,19 @@ def _solve_model(model: pyo.ConcreteModel, options: Options, session: Session | 
     except clock.TimeIsUp:
         return _untranslated(model, options, began)
     result, name, version = run(model, program, options, session)
+    instance = _instance_of(model)
+
+    def refused(x: FloatArray) -> bool:
+        return instance is not None and bool(instance.violations(_plan_at(model, program, x)))
+
     if options.solver == "highs":
-        result = sharpened(program, result, options)
+        result = sharpened(program, result, options, refused)
     objective = None if result.x is None else program.objective(result.x)
     size = scaled(program)[1].size
     proven = result.status != "optimal" or objective is None or agree(objective, result.bound, size=size)
     return Solution(
         status=result.status if proven else "feasible",
-        plan=None if result.x is None or _instance_of(model) is None else _plan_at(model, program, result.x),
+        plan=None if result.x is None or instance is None else _plan_at(model, program, result.x),
         objective=objective,
         bound=result.bound,
         sense=program.sense,

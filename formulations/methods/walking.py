@@ -1,8 +1,8 @@
 """Placements with few fragmented jobs, by walks of swaps: plans for :mod:`formulations.synergy.placement`.
 
-On full servers the relaxation is close to the optimum, and what a search of the model lacks is a plan.  Where it does
-not end soon, plans come from walks, and it begins once more from the best.  On many servers walks come first: they cut
-the jobs that no server holds, then ever more others, and a plan that cuts no others is optimal.  Which jobs are
+On full servers the relaxation is close to the optimum, and what a search of the model lacks is a plan.  Walks come
+first: they cut the jobs that no server holds, then ever more others, and a plan that cuts no others is optimal.  Where
+the search from their plan does not end soon, more walks follow, and it begins once more from the best.  Which jobs are
 cut is chosen first, at random after the first try, the larger the likelier.  The cut jobs are taken to pieces of about
 a GPU, so that pieces and whole jobs can be swapped with each other, and are placed with overload, which a walk of moves
 and swaps lowers (:mod:`formulations.methods.swapping`).
@@ -37,8 +37,6 @@ __all__ = ["CHOICE", "WALKS", "improved"]
 
 FIRST_SECONDS = 2.0
 """For the first search of the model, or a quarter of the limit if that is less."""
-MANY = 1000
-"""Jobs times servers from which on a walk comes before the first search."""
 TRIES = 6
 """Walks for one number of cut jobs, each with other jobs cut, after which there are said to be no plans."""
 CLOSE = 0.3
@@ -46,21 +44,18 @@ CLOSE = 0.3
 
 
 def solve(instance: SynergyPlacement, options: Options) -> Solution:
-    """Solve the one model; where that takes long, look for plans by walks, then solve it from the best of them.
+    """Look for a plan by walks and solve the one model from it; where that takes long, both once more.
 
     Walks end when a plan meets the bound.
     """
     began = time.perf_counter()
-    if instance.num_jobs * instance.num_servers >= MANY:
-        with clock.within(clock.left() / 2):
-            plan = _first(instance, options)
-        least = larger_than_a_server(instance)
-        if plan is not None and agree(instance.objective(plan), least):
-            why = "a walk fragments no job that one server holds"
-            return _judged(
-                instance, plan, Result("optimal", None, least, None, 0.0, why, "argument"), began, "none", ""
-            )
-        options = replace(options, start=plan)
+    with clock.within(clock.left() / 2):
+        plan = _first(instance, options)
+    least = larger_than_a_server(instance)
+    if plan is not None and agree(instance.objective(plan), least):
+        why = "a walk fragments no job that one server holds"
+        return _judged(instance, plan, Result("optimal", None, least, None, 0.0, why, "argument"), began, "none", "")
+    options = replace(options, start=plan)
     with clock.within(min(FIRST_SECONDS, clock.left() / 4)):
         first = solve_one_model(instance, options)
     if first.status in ("optimal", "infeasible") or first.gap <= options.mip_gap or clock.left() <= 0:

