@@ -47,6 +47,15 @@ def build(instance: AnyInstance) -> pyo.ConcreteModel:
     return model
 
 
+def build_wide(instance: AnyInstance) -> pyo.ConcreteModel:
+    """Build the model of ``instance`` with rows as wide as the judge's tolerance, so that it has all plans."""
+    model = build(instance)
+    widen = formulation(instance.problem).widen
+    if widen is not None:
+        widen(instance, model)
+    return model
+
+
 def read(model: pyo.ConcreteModel) -> Plan:
     """Read the plan from the variable values of a model made by :func:`build`.
 
@@ -250,10 +259,7 @@ def _certified(
     if instance is not None and formulation(instance.problem).any_solver:
         raise GivenUp("no one model states the problem")
     try:
-        model = instance_or_model if instance is None else build(instance)
-        widen = None if instance is None else formulation(instance.problem).widen
-        if widen is not None:
-            widen(instance, model)
+        model = instance_or_model if instance is None else build_wide(instance)
         program = translate(model)
     except ModelError as error:
         raise GivenUp(str(error)) from None
