@@ -14,6 +14,7 @@ from validation.cli.app import EXIT_CODES
 from validation.kernel.options import Options, as_toml
 from validation.kernel.walls import WALLS
 from validation.kinds.collection import load
+from validation.kinds.collection.croissant import CROISSANT, described_collection
 from validation.kinds.collection.page import MARK, tables
 from validation.pages.render import table_lines
 
@@ -107,7 +108,9 @@ if __name__ == "__main__":
     page = DOCS / "command-line.md"
     page.write_text(with_commands(page.read_text(encoding="utf-8")), encoding="utf-8")
     page = DOCS / "collection.md"
-    kept = page.read_text(encoding="utf-8").partition(MARK)[0]
-    page.write_text(f"{kept}{MARK}\n{tables(load())}", encoding="utf-8")
+    kept, whole = page.read_text(encoding="utf-8").partition(MARK)[0], load()
+    page.write_text(f"{kept}{MARK}\n{tables(whole)}", encoding="utf-8")
+    told = described_collection(whole.folder, whole.version, whole.records)
+    (whole.folder / CROISSANT).write_text(told, encoding="utf-8")
     sys.argv[1:] = ["claims", "-o", str(DOCS / "claims")]
     main()

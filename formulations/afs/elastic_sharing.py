@@ -67,7 +67,18 @@ from formulations.engine.sets import RangeSet, Set
 from instances.afs.elastic_sharing import ElasticSharing, Schedule
 from instances.schema import FloatArray
 
-__all__ = ["FORMULATION", "WHOLE", "bound", "build", "explain", "for_rounded", "read", "time_unit", "unfinished"]
+__all__ = [
+    "FORMULATION",
+    "WHOLE",
+    "bound",
+    "build",
+    "explain",
+    "for_rounded",
+    "in_model",
+    "read",
+    "time_unit",
+    "unfinished",
+]
 
 WHOLE = 1e4
 """A job's work in the models.
@@ -295,8 +306,20 @@ def bound(instance: ElasticSharing, value: float) -> float:
     In seconds the costs would be as small as the jobs are short, and the solver's tolerance of reduced costs is
     absolute: with costs of 1e-5 it returned schedules 0.5 % worse than the best as optimal.
     """
+    return for_rounded(instance, value * _value_of_one(instance))
+
+
+def in_model(instance: ElasticSharing, value: float) -> float | None:
+    """Return the model's objective of schedules whose average JCT is ``value``, s; None where it may be less."""
+    if instance.reallocation == "any_time" and not instance.concave.all():
+        return None
+    return value / (_value_of_one(instance) or 1.0)
+
+
+def _value_of_one(instance: ElasticSharing) -> float:
+    """Return the average JCT, s, over all jobs where the model's objective is 1; 0 where no job has work."""
     active = unfinished(instance)
-    return for_rounded(instance, value * time_unit(active) * active.num_jobs / instance.num_jobs)
+    return time_unit(active) * active.num_jobs / instance.num_jobs
 
 
 def for_rounded(instance: ElasticSharing, bound: float) -> float:
@@ -390,4 +413,4 @@ def explain(instance: ElasticSharing) -> str | None:
     return f"job {stuck[0]} runs on no number of GPUs" if stuck else None
 
 
-FORMULATION = Formulation(build=build, read=read, bound=bound, explain=explain)
+FORMULATION = Formulation(build=build, read=read, bound=bound, in_model=in_model, explain=explain)

@@ -26,7 +26,7 @@ from formulations.engine.protocol import Formulation
 from formulations.engine.sets import Set
 from instances.aryl.base_allocation import BaseAllocation, BaseAllocationPlan
 
-__all__ = ["FORMULATION", "bound", "build", "in_turn", "mean_busy", "read", "too_large", "write"]
+__all__ = ["FORMULATION", "bound", "build", "in_model", "in_turn", "mean_busy", "read", "too_large", "write"]
 
 
 def build(instance: BaseAllocation) -> pyo.ConcreteModel:
@@ -125,6 +125,11 @@ def bound(instance: BaseAllocation, value: float) -> float:
     return value * _time_unit(instance)
 
 
+def in_model(instance: BaseAllocation, value: float) -> float:
+    """Return an average completion time, s, in time units."""
+    return value / _time_unit(instance)
+
+
 def in_turn(instance: BaseAllocation) -> BaseAllocationPlan:
     """Return the best plan of three lists: by running time, by GPU-seconds, and as they stand (nobody overtakes)."""
     area = instance.gpu_demands * instance.running_times
@@ -188,5 +193,12 @@ def too_large(instance: BaseAllocation) -> str | None:
 
 
 FORMULATION = Formulation(
-    build=build, read=read, write=write, bound=bound, explain=too_large, trivial=in_turn, trivial_bound=mean_busy
+    build=build,
+    read=read,
+    write=write,
+    bound=bound,
+    in_model=in_model,
+    explain=too_large,
+    trivial=in_turn,
+    trivial_bound=mean_busy,
 )

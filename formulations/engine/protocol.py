@@ -37,6 +37,10 @@ class Formulation:
         ``bound(instance, value) -> float``: the instance's bound that follows from a bound on the
         model's objective, where that is a transform of the instance's (a reciprocal, say) or its
         values are whole.
+    in_model : callable, optional
+        ``in_model(instance, value) -> float``: the model's objective of what is worth ``value`` in the instance, where
+        the two differ: the inverse of ``bound`` where that is a transform.  None where the model has points that are no
+        plans, so that its optimum is a bound only.
     slack : callable, optional
         ``slack(instance, program, row_duals) -> float``: what plans may gain by the judge's tolerance, in
         the objective of the program, where that can be more than the tolerance itself; it makes the bound
@@ -66,6 +70,7 @@ class Formulation:
     read: Callable[[pyo.ConcreteModel], Plan]
     write: Callable[[pyo.ConcreteModel, Any], None] | None = None
     bound: Callable[[Any, float], float] | None = None
+    in_model: Callable[[Any, float], float | None] | None = None
     slack: Callable[[Any, LinearProgram, FloatArray], float] | None = None
     solve: Callable[[Any, Options], Solution] | None = None
     any_solver: bool = False

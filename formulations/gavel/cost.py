@@ -44,7 +44,7 @@ from instances.gavel.cost import Cost
 from instances.renamed import moved_names
 from instances.schema import FloatArray
 
-__all__ = ["FORMULATION", "bound", "build", "program", "read", "slack"]
+__all__ = ["FORMULATION", "bound", "build", "in_model", "program", "read", "slack"]
 
 
 def build(instance: Cost) -> pyo.ConcreteModel:
@@ -73,6 +73,11 @@ def program(instance: Cost) -> SharingProgram:
 def bound(instance: Cost, value: float) -> float:
     """Return the ratio that no plan beats when none makes more than ``value`` of the budget."""
     return value / _budget(instance) if instance.fits.any() else value
+
+
+def in_model(instance: Cost, value: float) -> float:
+    """Return what a plan of the ratio ``value`` makes of the budget."""
+    return value * _budget(instance) if instance.fits.any() else value
 
 
 def _budget(instance: Cost) -> float:
@@ -118,5 +123,7 @@ def _least_spending(instance: Cost, prices: FloatArray) -> float:
     return float((instance.steps / instance.slos)[jobs] @ cheapest[jobs])
 
 
-FORMULATION = Formulation(build=build, read=read, bound=bound, slack=slack, explain=explain, trivial=isolated_share)
+FORMULATION = Formulation(
+    build=build, read=read, bound=bound, in_model=in_model, slack=slack, explain=explain, trivial=isolated_share
+)
 __getattr__ = moved_names(__name__, "formulations.methods.policies", "solve")

@@ -28,7 +28,7 @@ from formulations.gavel.sharing import SharingProgram, isolated_share, read
 from instances.gavel.makespan import Makespan
 from instances.renamed import moved_names
 
-__all__ = ["FORMULATION", "bound", "build", "isolated_makespan", "program", "read"]
+__all__ = ["FORMULATION", "bound", "build", "in_model", "isolated_makespan", "program", "read"]
 
 
 def build(instance: Makespan) -> pyo.ConcreteModel:
@@ -60,6 +60,11 @@ def bound(instance: Makespan, value: float) -> float:
     return isolated_makespan(instance) / value if value > 0 else math.inf
 
 
+def in_model(instance: Makespan, value: float) -> float:
+    """Return the rate at which the makespan is ``value``, s; where that is 0 no job limits it, and it is 1."""
+    return isolated_makespan(instance) / value if value > 0 else 1.0
+
+
 def isolated_makespan(instance: Makespan) -> float:
     """Return the unit of time, s: positive and finite."""
     slowest = np.where(
@@ -71,5 +76,5 @@ def isolated_makespan(instance: Makespan) -> float:
     return float(times.max()) or 1.0
 
 
-FORMULATION = Formulation(build=build, read=read, bound=bound, trivial=isolated_share)
+FORMULATION = Formulation(build=build, read=read, bound=bound, in_model=in_model, trivial=isolated_share)
 __getattr__ = moved_names(__name__, "formulations.methods.policies", "solve")

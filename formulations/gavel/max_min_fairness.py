@@ -19,7 +19,7 @@ from formulations.gavel.sharing import SharingProgram, isolated_share, read
 from instances.gavel.max_min_fairness import MaxMinFairness
 from instances.renamed import moved_names
 
-__all__ = ["FORMULATION", "bound", "build", "program", "read"]
+__all__ = ["FORMULATION", "bound", "build", "in_model", "program", "read"]
 
 
 def build(instance: MaxMinFairness) -> pyo.ConcreteModel:
@@ -47,5 +47,10 @@ def bound(instance: MaxMinFairness, value: float) -> float:
     return value / unit(instance.weights)
 
 
-FORMULATION = Formulation(build=build, read=read, bound=bound, trivial=isolated_share)
+def in_model(instance: MaxMinFairness, value: float) -> float:
+    """Return the model's objective of a plan whose least level is ``value``."""
+    return value * unit(instance.weights)
+
+
+FORMULATION = Formulation(build=build, read=read, bound=bound, in_model=in_model, trivial=isolated_share)
 __getattr__ = moved_names(__name__, "formulations.methods.policies", "solve")

@@ -42,7 +42,7 @@ from instances.gavel.shortest_job_first import ShortestJobFirst
 from instances.renamed import moved_names
 from instances.schema import FloatArray
 
-__all__ = ["FORMULATION", "bound", "build", "read", "shortest"]
+__all__ = ["FORMULATION", "bound", "build", "in_model", "read", "shortest"]
 
 LEAST_RATE = 1e-8
 """Least positive coefficient of a rate: above what solvers drop, and below what they tell from 0."""
@@ -84,6 +84,12 @@ def bound(instance: ShortestJobFirst, value: float) -> float:
     return math.inf if value == -math.inf else shortest(instance)[0] / max(value, LEAST_RATE)
 
 
+def in_model(instance: ShortestJobFirst, value: float) -> float:
+    """Return the rate at which the time is ``value``, s: 1 where it is the shortest, 0 where no job ever ends."""
+    best = shortest(instance)[0]
+    return float(math.isfinite(best)) if value == best else best / value
+
+
 def shortest(instance: ShortestJobFirst) -> tuple[float, int]:
     """Find the shortest time that a job can take, s, and the position ``r * k + j`` of the X[r, j] that attains it.
 
@@ -104,5 +110,5 @@ def _possible(instance: ShortestJobFirst, entries: Incidence) -> FloatArray:
     return possible
 
 
-FORMULATION = Formulation(build=build, read=read, bound=bound, trivial=isolated_share)
+FORMULATION = Formulation(build=build, read=read, bound=bound, in_model=in_model, trivial=isolated_share)
 __getattr__ = moved_names(__name__, "formulations.methods.closed_form", "solve")

@@ -18,6 +18,7 @@ from formulations.engine.protocol import formulation
 from instances.base import Instance, Plan
 
 if TYPE_CHECKING:
+    from formulations.engine.highs import Proof
     from formulations.engine.options import Options
     from formulations.engine.solution import Solution
 
@@ -94,6 +95,8 @@ class Method:
         ``applies(instance) -> bool``.
     any_solver : bool
         Whether it takes any solver; else HiGHS.
+    proofs : tuple of str
+        What ``Solution.proof`` may be where it proves something on HiGHS, the strongest first.
     """
 
     name: str
@@ -103,6 +106,7 @@ class Method:
     solve: Callable[[Any, Options], Solution]
     applies: Callable[[Any], bool] = everywhere
     any_solver: bool = False
+    proofs: tuple[Proof, ...] = ("argument", "prices", "two runs", "one run")
 
     def __repr__(self) -> str:
         return f"{self.name!r} ({self.short}): {self.proves}"

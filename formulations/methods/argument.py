@@ -83,5 +83,6 @@ METHOD = Method(
     where="instances without a job that matters, or with one that cannot be served",
     solve=solve,
     applies=lambda instance: _verdict(instance) is not None,
+    proofs=("argument",),
 )
 CHOICE = Choice((METHOD, *policies.CHOICE.methods), _best_first)

@@ -243,6 +243,7 @@ METHOD = Method(
     where="every instance",
     solve=solve,
     any_solver=True,
+    proofs=("argument", "prices"),
 )
 WITHOUT_PRICES = Method(
     name="bracket of programs without prices",
@@ -251,5 +252,6 @@ WITHOUT_PRICES = Method(
     where="every instance",
     solve=solve_without_prices,
     any_solver=True,
+    proofs=("argument", "prices"),
 )
 CHOICE = Choice((METHOD, WITHOUT_PRICES), again=WITHOUT_PRICES)

@@ -321,5 +321,6 @@ PARTS = Method(
     where="demands of no more servers than there are",
     solve=search,
     applies=lambda instance: instance.demand <= instance.num_servers,
+    proofs=("prices",),
 )
 CHOICE = Choice((PARTS, one_model.METHOD))

@@ -43,5 +43,6 @@ METHOD = Method(
     proves="no job is faster than with all of its time in its best place",
     where="every instance",
     solve=solve,
+    proofs=("argument",),
 )
 CHOICE = Choice((METHOD, one_model.METHOD))

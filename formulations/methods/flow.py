@@ -50,5 +50,6 @@ FLOW = Method(
     solve=solve,
     applies=lambda instance: bool(linear_up_to_a_cap(instance).linear.all()),
     any_solver=True,
+    proofs=("argument",),
 )
 CHOICE = Choice((ROUNDING, one_model.METHOD, FLOW))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from formulations.engine.protocol import Formulation
 from formulations.engine.solution import ONE_MODEL
 from formulations.engine.solving import solve_one_model
 from formulations.methods import Choice, Method
 
-__all__ = ["METHOD", "choice"]
+__all__ = ["LINEAR", "METHOD", "choice"]
 
 METHOD = Method(
     name=ONE_MODEL,
@@ -17,6 +19,9 @@ METHOD = Method(
     solve=solve_one_model,
     any_solver=True,
 )
+
+LINEAR = replace(METHOD, proofs=("prices",))
+"""The same of problems whose model is a linear program."""
 
 
 def choice(offered: Formulation) -> Choice:

@@ -44,7 +44,7 @@ def best_first(instance: Sharing) -> Sequence[Method]:
         (columns.METHOD, paired and not many),
         (prices.METHOD, priced and not first),
     ]
-    return [*(method.on(task) for method, applies in order if applies), one_model.METHOD]
+    return [*(method.on(task) for method, applies in order if applies), one_model.LINEAR]
 
 
 def solve(instance: Sharing, options: Options) -> Solution:
@@ -53,6 +53,6 @@ def solve(instance: Sharing, options: Options) -> Solution:
 
 
 CHOICE = Choice(
-    (*(one.method for one in (prices.METHOD, classes.METHOD, columns.METHOD, arrays.METHOD)), one_model.METHOD),
+    (*(one.method for one in (prices.METHOD, classes.METHOD, columns.METHOD, arrays.METHOD)), one_model.LINEAR),
     best_first,
 )

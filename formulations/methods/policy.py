@@ -203,7 +203,7 @@ class PolicyMethod:
         def solve(instance: Sharing, options: Options) -> Solution:
             return task.solution(self.run(task, options), options, self.name)
 
-        return Method(self.name, self.short, self.proves, self.where, solve)
+        return Method(self.name, self.short, self.proves, self.where, solve, proofs=("prices",))
 
     @property
     def method(self) -> Method:
@@ -212,4 +212,4 @@ class PolicyMethod:
         def solve(instance: Sharing, options: Options) -> Solution:
             return self.on(Task(instance)).solve(instance, options)
 
-        return Method(self.name, self.short, self.proves, self.where, solve)
+        return Method(self.name, self.short, self.proves, self.where, solve, proofs=("prices",))

@@ -473,6 +473,7 @@ METHOD = Method(
     where="every instance",
     solve=solve,
     any_solver=True,
+    proofs=("prices",),
 )
 STEPS = Method(
     name="water filling step by step",
@@ -481,5 +482,6 @@ STEPS = Method(
     where="every instance",
     solve=solve_step_by_step,
     any_solver=True,
+    proofs=("one run",),
 )
 CHOICE = Choice((METHOD, STEPS), again=STEPS)

@@ -11,9 +11,12 @@ from hypothesis import Phase, given, settings
 
 import formulations
 from formulations import Formulation, Options, Session, Solution
+from formulations.engine.linear import translate
 from formulations.engine.protocol import formulation
-from formulations.methods import AUTO, GaveUp, Method, choice
+from formulations.methods import AUTO, GaveUp, Method, choice, method_of
 from instances.base import Instance, agree
+from instances.reference import PROBLEMS
+from instances.reference.stated import STATED
 from validation import CATALOGUE
 from validation.testing.strategies import strategy
 from validation.testing.transform import take
@@ -79,6 +82,7 @@ def test_a_method_finds_what_the_reference_finds(problem: str, name: str) -> Non
             continue
         expected = reference(instance)
         assert solution.status == expected.status
+        assert solution.proof in method_of(problem, name).proofs
         if solution.objective is None or expected.objective is None:
             assert solution.objective is expected.objective is None
         else:
@@ -139,6 +143,39 @@ def test_the_page_has_the_table_of_all_methods() -> None:
     head = "| method | short | of | applies to | proves |\n| --- | --- | --- | --- | --- |\n"
     table = page.partition(head)[2].partition("\n\n")[0].splitlines()
     assert table == rows()
+
+
+def grounds() -> list[str]:
+    """The table of what each answer rests on, as the page has it."""
+    told = []
+    for problem in CATALOGUE:
+        known = choice(problem)
+        if formulation(problem).any_solver:
+            certificate = "none"
+        else:
+            certificate = "of the instance" if problem in STATED else "of the program"
+        again = "reference, prices" if PROBLEMS[problem].linear else "reference, search"
+        if known.again is not None:
+            again = "reference, procedure"
+        for method in known.methods:
+            rests = ", ".join(method.proofs)
+            told.append(f'| `{problem}` | "{method.name}" | {rests} | {certificate} | {again} |')
+    return told
+
+
+def test_the_page_has_the_table_of_what_each_answer_rests_on() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "solving.md").read_text(encoding="utf-8")
+    head = "| problem | method | rests on | certificate | once more |\n| --- | --- | --- | --- | --- |\n"
+    assert page.partition(head)[2].partition("\n\n")[0].splitlines() == grounds()
+    assert {problem for problem, _ in PAIRS} == set(CATALOGUE) == set(PROBLEMS)
+
+
+@pytest.mark.parametrize("problem", CATALOGUE)
+def test_only_linear_programs_are_said_to_rest_on_prices_alone(problem: str) -> None:
+    model = [method for method in choice(problem).methods if method.short == "model"]
+    built = translate(formulations.build(drawn(problem)[0]))
+    assert [method.proofs == ("prices",) for method in model] == [not built.is_mip] * len(model)
+    assert not model or built.is_mip != PROBLEMS[problem].linear
 
 
 def test_a_method_that_there_is_not_or_that_does_not_apply_is_one_clear_error() -> None:

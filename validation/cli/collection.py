@@ -17,7 +17,7 @@ from validation.cli.help import App
 from validation.errors import StudyError
 from validation.formatting import number, percent
 
-__all__ = ["check", "list_instances", "show", "solve", "submit"]
+__all__ = ["check", "export", "list_instances", "show", "solve", "submit"]
 
 collection_app = App(help="Instances with the best plans and bounds that are known.")
 app.add_typer(collection_app, name="collection")
@@ -43,12 +43,7 @@ def list_instances(
     collection = load(folder)
     if kind is not None and kind not in CLASSES:
         raise StudyError(f"--class: got {kind!r}{nearest(kind, CLASSES)}, must be one of {', '.join(CLASSES)}")
-    frame = collection.frame()
-    if problem is not None:
-        known = sorted(set(frame["problem"]))
-        frame = frame[[f"{one}.".startswith(f"{problem}.") for one in frame["problem"]]]
-        if frame.empty:
-            raise StudyError(f"--problem: no instance is of {problem!r}{nearest(problem, known)}")
+    frame = collection.frame().loc[collection.names(problem)]
     if kind is not None:
         frame = frame[frame["class"] == kind]
     if as_json:
@@ -197,6 +192,34 @@ def submit(
         warn(f"{done.verdict}: {done.message}", "", as_json=False)
     if not done.taken:
         raise typer.Exit(DISAGREEMENT)
+
+
+@collection_app.command()
+def export(
+    output: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to write; an earlier export is replaced.")],
+    mps: Annotated[bool, typer.Option("--mps", help="Write each program, NAME.mps.gz.")] = False,
+    solu: Annotated[bool, typer.Option("--solu", help="Write what is known of their optima, collection.solu.")] = False,
+    problem: Annotated[str | None, typer.Option(help="Only of this problem, or of this paper's.")] = None,
+    as_json: AsJson = False,
+    folder: Where = None,
+) -> None:
+    """Write the instances as programs in MPS, with MIPLIB's .solu file, for who has no use for this library.
+
+    What is no one program, or a very large one, is named with the reason.
+    """
+    from validation.kinds.collection import export as exporting
+    from validation.kinds.collection.store import load
+
+    if not (mps or solu):
+        raise StudyError("give --mps, --solu, or both")
+    interruption.say(lambda: "nothing had been written")
+    done = exporting.export(load(folder), output, problem=problem, mps=mps, solu=solu)
+    if as_json:
+        say_json({"folder": str(output), "written": done.written, "left_out": done.left_out})
+        return
+    for name, why in done.left_out.items():
+        say(f"left out: {name}: {why}")
+    say(f"{len(done.written)} instances in {output}, {len(done.left_out)} left out")
 
 
 @collection_app.command()

@@ -33,6 +33,7 @@ from instances.reference.records import INDEX, NAME, PARTS, PENDING, listed
 from instances.schema import nearest, quoted
 from instances.text import as_json, read_text
 from validation.errors import StudyError
+from validation.kinds.collection.croissant import CROISSANT, described_collection
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -148,6 +149,20 @@ class Collection:
         if name not in self.records:
             raise StudyError(f"no instance {quoted(name)} in {self.folder}{nearest(name, self.records)}")
         return self.records[name]
+
+    def names(self, problem: str | None = None) -> list[str]:
+        """Return the names of all instances, or of those of a problem, or of a paper's.
+
+        Raises
+        ------
+        StudyError
+            When no instance is of it; the nearest name is suggested.
+        """
+        found = [name for name, one in self.records.items() if problem is None or _within(one["problem"], problem)]
+        if not found and problem is not None:
+            known = {record["problem"] for record in self.records.values()}
+            raise StudyError(f"--problem: no instance is of {problem!r}{nearest(problem, sorted(known))}")
+        return found
 
     def instance(self, name: str) -> Instance[Any]:
         """Return the instance of that name, as its record has it.
@@ -294,7 +309,9 @@ class Collection:
     def _move(self) -> None:
         """Move what is to be written to its place, the records last."""
         pending = self.folder / PENDING
-        for file in sorted(pending.iterdir(), key=lambda one: (one.name in (RECORDS, INDEX), one.name)):
+        last = (RECORDS, INDEX, CROISSANT)
+        names = sorted((file.name for file in pending.iterdir()), key=lambda one: one.rpartition(SEPARATOR)[2] in last)
+        for file in (pending / name for name in names):
             problem, _, name = file.name.rpartition(SEPARATOR)
             if not re.fullmatch(NAME, name) or (problem and not re.fullmatch(NAME, problem)):
                 raise StudyError(f"{file}: no file of a collection has this name")
@@ -356,7 +373,9 @@ class Collection:
             mine = [records[one] for one in sorted(records) if records[one]["problem"] == problem]
             contents[RECORDS] = (json.dumps(mine, indent=1, allow_nan=False) + "\n").encode()
             indexed = (json.dumps(self._indexed(problem, mine), indent=1) + "\n").encode()
-            self._write({f"{problem}{SEPARATOR}{one}": data for one, data in contents.items()} | {INDEX: indexed})
+            changed = {f"{problem}/{one}": data for one, data in contents.items()} | {INDEX: indexed}
+            changed[CROISSANT] = described_collection(self.folder, self.version, records, changed).encode()
+            self._write({path.replace("/", SEPARATOR): data for path, data in changed.items()})
             self.records[name] = whole
 
     def _check_names(self, record: Mapping[str, Any]) -> None:
@@ -383,6 +402,10 @@ class Collection:
         file = self.folder / INDEX
         before = as_json(read_text(file), f"{file}") if file.exists() else {}
         return dict(sorted({**before, problem: listed(records)}.items()))
+
+
+def _within(problem: str, asked: str) -> bool:
+    return f"{problem}.".startswith(f"{asked}.")
 
 
 def text_of_plan(plan: Plan) -> str:
