@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from benchmarks import chosen, dask_overhead, gavel, judge, mutants, never_behind, overhead, peers, planted
+from benchmarks import certifying, chosen, dask_overhead, gavel, judge, mutants, never_behind, overhead, peers, planted
 from benchmarks.tables import BENCHMARKS, Broken, Setup, machine, markdown
 from validation.catalogue import CATALOGUE
 
 __all__ = ["MODULES", "app", "main"]
 
-MODULES = (overhead, dask_overhead, gavel, mutants, never_behind, peers, planted, judge)
+MODULES = (overhead, certifying, dask_overhead, gavel, mutants, never_behind, peers, planted, judge)
 """What enters the benchmarks that are no data."""
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)

@@ -24,7 +24,7 @@ Achterberg, Koch and Martin, "Branching rules revisited" (2005).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Literal
@@ -34,6 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.engine import clock
+from formulations.engine.cuts import Cut, Separation
 from formulations.engine.exact import exact_point
 from formulations.engine.highs import hand_over
 from formulations.engine.linear import LinearProgram
@@ -52,11 +53,29 @@ DENOMINATORS = (1, 2, 3, 4, 6, 12, 60, 840, 2**12, 2**20, 2**30, 2**40)
 SLACK = 1e-7
 """How far below the optimum a bound is proven where values have no common step, relative to ``max(1, |optimum|)``."""
 
+DIGITS = 24
+"""Binary digits to which coefficients of rows are rounded, of the largest one in each row."""
+
 FINEST = 10**6
 """The largest denominator of costs for which their common step is sought."""
 
 TRIED = 8
 """Columns that are tried for a branching at most."""
+
+ROUNDS = 50
+"""Rounds of cuts."""
+
+IDLE = 5
+"""Rounds that may raise the bound by little."""
+
+RAISED = 1e-2
+"""What is little, of what lacks to what is to be proven."""
+
+MOST_CUTS = 100
+"""Cuts of a round."""
+
+MOST_TABLEAU = 60
+"""Rows of the basis's inverse that a round looks at."""
 
 RELIABLE = 4
 """Times that a column is tried before its record is trusted."""
@@ -192,6 +211,7 @@ class _Search:
         self.integer = program.integer | implied(program)
         self.point = None if x is None else self._point(x)
         self._state()
+        self._shorten()
         self._aim()
         self._arrays()
         self._solver()
@@ -311,9 +331,42 @@ class _Search:
             values[j] = math.ceil(found) if rising else math.floor(found)
             places[j] = self._line(f"{'G' if rising else 'L'} {values[j]} 1 {j} 1", "rnd", [places[j]], ["1"])
 
+    def _shorten(self) -> None:
+        """Derive rows whose coefficients have few digits, weaker by next to nothing, of those that have many.
+
+        Of a column from 0 on a coefficient may be less where the row is an upper limit, more where it is a lower one.
+        """
+        program = self.program = self.coarse = self.given
+        self.given_at = [*self.row_lower_at], [*self.row_upper_at]
+        value, at_0 = program.value.copy(), [low == 0 for low in self.lower]
+        for i, (low, high) in enumerate(zip(program.row_lower.tolist(), program.row_upper.tolist(), strict=True)):
+            span = slice(program.indptr[i], program.indptr[i + 1])
+            columns, given = program.index[span], program.value[span]
+            if math.isfinite(low) == math.isfinite(high) or not given.size:
+                continue
+            unit = math.ldexp(1.0, math.frexp(float(np.abs(given).max()))[1] - DIGITS)
+            rounded = (np.floor if math.isfinite(high) else np.ceil)(given / unit) * unit
+            moved = [k for k in np.flatnonzero(rounded != given).tolist() if at_0[columns[k]]]
+            if not moved:
+                continue
+            value[span][moved] = rounded[moved]
+            places = self.row_upper_at if math.isfinite(high) else self.row_lower_at
+            refs, factors = [places[i]], ["1"]
+            for k in moved:
+                refs.append(self.lower_at[columns[k]])
+                factors.append(_text(_fraction(rounded[k]) - _fraction(given[k])))
+            terms = [
+                f"{j} {_text(_fraction(a))}" for j, a in zip(columns.tolist(), value[span].tolist(), strict=True) if a
+            ]
+            side, limit = ("L", high) if math.isfinite(high) else ("G", low)
+            stated = " ".join([side, _text(_fraction(limit)), str(len(terms)), *terms])
+            places[i] = self._line(stated, "lin", refs, factors)
+        if self.lines:
+            self.program = self.coarse = replace(program, value=value)
+
     def _arrays(self) -> None:
         """Bring all numbers over one denominator, a power of two, so that sums of them are whole."""
-        program = self.given
+        program = self.program
         self.order = np.argsort(program.index, kind="stable")
         self.row_of = np.repeat(np.arange(program.num_rows), np.diff(program.indptr))[self.order]
         self.starts = np.searchsorted(program.index[self.order], np.arange(program.num_cols))
@@ -328,7 +381,7 @@ class _Search:
         self.row_limits = self._limits(1), self._limits(-1)
 
     def _limits(self, side: int) -> list[Any]:
-        limits = (self.given.row_lower if side > 0 else self.given.row_upper).tolist()
+        limits = (self.program.row_lower if side > 0 else self.program.row_upper).tolist()
         return [_fraction(limit) if math.isfinite(limit) else None for limit in limits]
 
     # --- what is to be proven -----------------------------------------------------------------
@@ -374,9 +427,9 @@ class _Search:
     # --- the linear programs ------------------------------------------------------------------
 
     def _solver(self) -> None:
-        program = self.given
-        cost = np.array([float(w) for w in self.weights])
-        taken = replace(program, sense="min", offset=0.0, cost=cost, integer=self.integer)
+        program = self.program
+        self.float_costs = np.array([float(w) for w in self.weights])
+        taken = replace(program, sense="min", offset=0.0, cost=self.float_costs, integer=self.integer)
         # Whole columns keep their units, so bounds are moved as they are.
         self.inner, self.scaling = scaled(taken)
         self.inner = replace(self.inner, integer=np.zeros(program.num_cols, bool))
@@ -398,6 +451,7 @@ class _Search:
             self._push(j)
         self.records = {int(j): _Steps() for j in self.whole_columns}
         self.path: list[_Step] = []
+        self.cuts: list[tuple[Cut, int]] = []
 
     def _run(self, iterations: int | None = None) -> Any:
         self.nodes += 1
@@ -411,9 +465,96 @@ class _Search:
         self.highs.run()
         return self.highs.getModelStatus()
 
+    # --- cuts ---------------------------------------------------------------------------------
+
+    def _cut(self) -> None:
+        """Add cuts to the root's relaxation as long as they raise its bound, and keep those that are tight."""
+        if not self.whole_columns.size:
+            return
+        best, idle = -math.inf, 0
+        for _ in range(ROUNDS):
+            if self._run() != highspy.HighsModelStatus.kOptimal:
+                break
+            objective = self._objective()
+            if self.target is not None and self._reaches(objective):
+                break
+            wanted = max(1.0, abs(objective)) if self.target is None else float(self.target) - objective
+            idle = 0 if objective > best + RAISED * wanted else idle + 1
+            best = max(best, objective)
+            if idle > IDLE:
+                break
+            point = self.highs.getSolution()
+            x, prices = np.array(point.col_value), self.scaling.inverse.prices(np.array(point.row_dual))
+            separation = Separation(self.program, self.float_costs, self.integer, self.lower, self.upper)
+            found = separation.cuts(x, prices, self._inverse(x), MOST_CUTS)
+            if not found:
+                break
+            derived = [(cut, self._derived(cut)) for cut in found]
+            self._drop()
+            self._add(derived)
+        self._drop()
+        self._arrays()
+
+    def _inverse(self, x: FloatArray) -> Iterator[FloatArray]:
+        """Yield rows of the basis's inverse, of whole columns that are not whole, those nearest to a half first."""
+        away = np.abs(x - np.rint(x))
+        _, basic = self.highs.getBasicVariables()
+        there = [(float(away[j]), k) for k, j in enumerate(np.array(basic).tolist()) if j >= 0 and self.integer[j]]
+        for off, k in sorted(there, key=lambda one: (-one[0], one[1]))[:MOST_TABLEAU]:
+            if off > 1e-6:
+                _, row = self.highs.getBasisInverseRow(k)
+                yield np.ldexp(np.array(row), self.scaling.rows)
+
+    def _derived(self, cut: Cut) -> int:
+        """Derive a cut, and return its index."""
+        refs, factors = [], []
+        for numbers, above, below in (
+            (cut.rows, self.row_upper_at, self.row_lower_at),
+            (cut.bounds, self.upper_at, self.lower_at),
+        ):
+            for at, factor in numbers.items():
+                refs.append((above if factor > 0 else below)[at])
+                factors.append(_text(factor))
+        terms = " ".join([str(len(cut.terms)), *(f"{j} {a}" for j, a in cut.terms.items())])
+        return self._line(f"L {cut.limit} {terms}", "rnd", refs, factors)
+
+    def _add(self, cuts: list[tuple[Cut, int]]) -> None:
+        """Give the solver cuts as rows."""
+        rows = _rows([cut for cut, _ in cuts])
+        self.highs.addRows(len(cuts), *rows[:2], len(rows[3]), rows[2][:-1], *rows[3:])
+        self._keep(self.cuts + cuts)
+
+    def _drop(self) -> None:
+        """Take out the cuts that are not tight in the solver's basis."""
+        first = self.given.num_rows
+        basic = self.highs.getBasis().row_status[first:]
+        slack = [k for k, status in enumerate(basic) if status == highspy.HighsBasisStatus.kBasic]
+        if slack:
+            self.highs.deleteRows(len(slack), np.array(slack, np.int32) + first)
+            self._keep([cut for k, cut in enumerate(self.cuts) if k not in {*slack}])
+
+    def _keep(self, cuts: list[tuple[Cut, int]]) -> None:
+        """Make the program that of the given rows and some cuts."""
+        given, self.cuts = self.coarse, cuts
+        lower, upper, starts, index, value = _rows([cut for cut, _ in cuts])
+        self.program = replace(
+            given,
+            indptr=np.concatenate([given.indptr, given.indptr[-1] + starts[1:]]),
+            index=np.concatenate([given.index, index]),
+            value=np.concatenate([given.value, value]),
+            row_lower=np.concatenate([given.row_lower, lower]),
+            row_upper=np.concatenate([given.row_upper, upper]),
+        )
+        rows = given.num_rows
+        self.row_lower_at[rows:], self.row_upper_at[rows:] = [-1] * len(cuts), [line for _, line in cuts]
+        self.scaling = replace(
+            self.scaling, rows=np.concatenate([self.scaling.rows[:rows], np.zeros(len(cuts), np.int32)])
+        )
+
     # --- the tree -----------------------------------------------------------------------------
 
     def proven(self, comments: Sequence[str]) -> Proven:
+        self._cut()
         proof = self._tree()
         bound = None
         if self.x is not None:
@@ -535,16 +676,23 @@ class _Search:
         return self._rounded(ray, self.no_costs, None) or self._rounded(-ray, self.no_costs, None)
 
     def _by_row(self) -> _Proof | None:
-        """Refute a node by one row, which the solver's tolerance lets pass."""
-        for limits, price in zip(self.row_limits, (1.0, -1.0), strict=True):
-            for i, limit in enumerate(limits):
-                if limit is not None:
-                    rounded = np.zeros(len(limits))
-                    rounded[i] = price
-                    proof = self._end(rounded, 1, self.no_costs, None)
-                    if proof is not None:
-                        return proof
-        return None
+        """Refute a node by one row as it is given, which the solver's tolerance, or fewer digits, let pass."""
+        kept = self.program, self.row_lower_at, self.row_upper_at
+        self.program, self.row_lower_at, self.row_upper_at = self.given, *self.given_at
+        self._arrays()
+        try:
+            for limits, price in zip(self.row_limits, (1.0, -1.0), strict=True):
+                for i, limit in enumerate(limits):
+                    if limit is not None:
+                        rounded = np.zeros(len(limits))
+                        rounded[i] = price
+                        proof = self._end(rounded, 1, self.no_costs, None)
+                        if proof is not None:
+                            return proof
+            return None
+        finally:
+            self.program, self.row_lower_at, self.row_upper_at = kept
+            self._arrays()
 
     def _rounded(self, prices: FloatArray, costs: NDArray[Any], target: Fraction | None) -> _Proof | None:
         """Prove the goal by prices of the smallest denominator that do."""
@@ -605,11 +753,10 @@ class _Search:
             whole = np.array([int(v) for v in rounded.tolist()], object)
             weights = self.entries.astype(object) * whole[self.row_of]
             total = costs.astype(object) * denominator
-        if len(weights):
-            sums = np.add.reduceat(weights, np.minimum(self.starts, len(weights) - 1))
-            sums[self.empty] = 0
-            total = total - sums
-        return total
+        # One more, so that columns without entries at the end begin somewhere, too.
+        sums = np.add.reduceat(np.append(weights, 0), self.starts)
+        sums[self.empty] = 0
+        return total - sums
 
     def _shed(self, reduced: NDArray[Any], faced: dict[int, int], missing: Any, strict: bool) -> frozenset[int]:
         """Do without assumptions, the last ones first, as long as what is proven is enough; return those needed."""
@@ -674,6 +821,9 @@ class _Search:
         if not open_ones.size:
             return None
         columns = self.whole_columns[open_ones]
+        # What costs nothing is seldom what makes a bound rise.
+        costly = columns[self.float_costs[columns] != 0]
+        columns = costly if costly.size else columns
         down = x[columns] - np.floor(x[columns])
         best, chosen, gains = -1.0, int(columns[0]), (0.0, 0.0)
         average = self._average()
@@ -864,6 +1014,18 @@ def _multiples(costs: Sequence[Any], integer: Sequence[bool]) -> tuple[Fraction,
     if not common:
         return Fraction(1), [0] * len(costs)
     return Fraction(common, over), [w // common for w in weights]
+
+
+def _rows(cuts: Sequence[Cut]) -> tuple[Any, Any, Any, Any, Any]:
+    """Return lower limits, upper limits, starts, columns and values of cuts."""
+    lengths = [len(cut.terms) for cut in cuts]
+    return (
+        np.full(len(cuts), -math.inf),
+        np.array([float(cut.limit) for cut in cuts]),
+        np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int32),
+        np.array([j for cut in cuts for j in cut.terms], np.int32),
+        np.array([float(a) for cut in cuts for a in cut.terms.values()]),
+    )
 
 
 def _reached(lines: Sequence[_Line], first: int) -> list[int]:

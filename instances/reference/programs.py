@@ -49,6 +49,7 @@ class Program:
     whole: set[str] = field(default_factory=set)
     _lower: dict[Key, Number] = field(default_factory=dict)
     _upper: dict[Key, Number] = field(default_factory=dict)
+    _like: dict[tuple[str, ...], list[Key]] = field(default_factory=dict)
 
     def variable(
         self, name: str, lower: Number = 0, upper: Number = math.inf, *, whole: bool = True, cost: Number = 0
@@ -66,6 +67,8 @@ class Program:
         low, high = (limit if math.isinf(limit) else Fraction(limit) / factor for limit in (lower, upper))
         if factor < 0:
             low, high = (-end if math.isinf(end) else end for end in (high, low))
+        if key not in self._lower:
+            self._like.setdefault(tuple(name for name, _ in key), []).append(key)
         self._lower[key] = max(low, self._lower.get(key, -math.inf))
         self._upper[key] = min(high, self._upper.get(key, math.inf))
 
@@ -122,7 +125,41 @@ class Program:
         lower: Number = 0 if not key else self._lower.get(key, -math.inf)
         upper: Number = 0 if not key else self._upper.get(key, math.inf)
         sense = row.sense if factor > 0 else -row.sense
-        return (sense < 0 or lower >= right) and (sense > 0 or upper <= right)
+        return (sense < 0 or lower >= right or self._weaker(dict(key), right)) and (
+            sense > 0 or upper <= right or self._weaker({name: -a for name, a in key}, -right)
+        )
+
+    def _weaker(self, wanted: dict[str, Fraction], right: Fraction) -> bool:
+        """Tell whether ``wanted . x >= right`` follows from a multiple of one row and the bounds of its variables.
+
+        So coefficients may be rounded, if the row leaves room for it.
+        """
+        rows = [
+            (multiple, {name: side * a for name, a in key}, side * limit)
+            for key in self._like.get(tuple(wanted), ())
+            for side, limit in ((1, self._lower[key]), (-1, self._upper[key]))
+            if not math.isinf(limit)
+            for multiple in _multiples(wanted, {name: side * a for name, a in key})
+        ]
+        for multiple, terms, limit in [(Fraction(0), {}, Fraction(0)), *rows]:
+            parts = [self._least(name, a - multiple * terms.get(name, 0)) for name, a in wanted.items()]
+            if -math.inf not in parts and right <= multiple * limit + sum(parts):
+                return True
+        return False
+
+    def _least(self, name: str, cost: Fraction) -> Number:
+        """Return the least of a variable times a number."""
+        if not cost:
+            return 0
+        key = ((name, Fraction(1)),)
+        bound = self._lower.get(key, -math.inf) if cost > 0 else self._upper.get(key, math.inf)
+        return -math.inf if math.isinf(bound) else cost * bound
+
+
+def _multiples(wanted: Mapping[str, Fraction], terms: Mapping[str, Fraction]) -> set[Fraction]:
+    """Return positive multiples of a row that leave no coefficient of one sign above, or none below, what is wanted."""
+    ratios = [[wanted[name] / a for name, a in terms.items() if (a > 0) == up] for up in (False, True)]
+    return {ratio for some in ratios if some for ratio in (min(some), max(some)) if ratio > 0}
 
 
 def _key(terms: Mapping[str, Fraction]) -> tuple[Key, Fraction]:

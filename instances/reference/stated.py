@@ -6,15 +6,20 @@ one of the best plans is still among them; where the judge forgives, limits are 
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from itertools import pairwise
-from typing import Any
+from itertools import accumulate, pairwise
+from typing import Any, TypeAlias
 
 from .common import TOLERANCE, Number, Record
+from .elasticflow import DeadlineJobs
 from .programs import Program
-from .synergy import ROOM, fair_enough
+from .synergy import ROOM, Tuning, fair_enough
+
+ALONE, CONFIGURED = DeadlineJobs(), Tuning()
+"""What jobs with deadlines, and jobs with configurations, may do by themselves."""
 
 
 def reclaim(it: Record) -> Program:
@@ -200,6 +205,216 @@ def jobs_on_servers(it: Record) -> Program:
     return program
 
 
+def configured(it: Record) -> Program:
+    """Return configurations of alike jobs and what each server carries of them, without those that another one beats.
+
+    Nothing tells apart jobs of equal GPUs, configurations and fair throughput, nor the GPUs of those that have one
+    configuration.  Jobs that lose by a split are counted apart where one server has them alone.
+    """
+    program = Program("max")
+    servers, size = range(it.num_servers), it.server_gpus
+    alike: dict[Any, list[int]] = {}
+    for j, (gpus, table) in enumerate(zip(it.gpu_demands, it.configs, strict=True)):
+        alike.setdefault((gpus, tuple(map(tuple, table)), it.fair_throughputs[j]), []).append(j)
+    held: list[list[dict[str, Fraction]]] = [[{}, {}, {}] for _ in servers]
+    for t, ((gpus, table, _), jobs) in enumerate(alike.items()):
+        usable = CONFIGURED.usable(it, jobs[0])
+        inside = [not it.server_cap or gpus > size or _within(it, config) for config in table]
+        kept = [
+            c
+            for c in range(len(table))
+            if not any(_beats(table, [0] * len(table), other, c) for other in range(len(table)))
+            and (inside[c] or not any(inside))
+            and (c in usable or not usable)
+        ]
+        unit = gpus if it.allow_split else 1
+        lost = it.split_penalty if it.allow_split and gpus <= size else Fraction(0)
+        chosen: dict[str, Number] = {}
+        for c in kept:
+            most = len(jobs) if c in usable else 0
+            cpus, memory, worth = table[c]
+            name = program.variable(f"chosen[{t},{c}]", 0, most, cost=worth * (1 - lost))
+            chosen[name] = 1
+            placed: dict[str, Number] = {name: -unit}
+            for i in servers:
+                here = program.variable(f"placed[{t},{c},{i}]", 0, min(len(jobs) * unit, size * unit // gpus))
+                placed[here] = 1
+                parts = [(here, unit)]
+                if lost:
+                    room = min(most, size // gpus)
+                    whole = program.variable(f"alone[{t},{c},{i}]", 0, room, cost=worth * lost)
+                    placed[whole] = unit
+                    parts.append((whole, 1))
+                for part, share in parts:
+                    for amounts, amount in zip(held[i], (Fraction(gpus), cpus, memory), strict=True):
+                        amounts[part] = Fraction(amount) / share
+            program.row(placed, 0, 0)
+        program.row(chosen, len(jobs), len(jobs))
+    for each in held:
+        for amounts, there in zip(each, (Fraction(size), it.server_cpus, it.server_memory), strict=True):
+            program.row(amounts, upper=_forgiven(amounts, Fraction(there)))
+    return program
+
+
+def admission(it: Record) -> Program:
+    """Return jobs admitted, and GPUs by interval between deadlines, or slot by slot where a curve is not concave."""
+    program = Program("max")
+    for j in range(len(it.iterations)):
+        program.variable(f"admitted[{j}]", 0, 1, cost=1)
+    if _concave(it):
+        of_job = _by_interval(program, it)
+    else:
+        of_job = _slot_by_slot(program, it)
+        _alone(program, it, of_job, "admitted[{}]")
+    for j, held in enumerate(of_job):
+        must = _required(it, j)
+        work = {name: min(done, must) for name, (_, _, done) in held.items()}
+        program.row({**work, f"admitted[{j}]": -must}, lower=0)
+    return program
+
+
+def best_effort(it: Record) -> Program:
+    """Return GPUs slot by slot, and whether best-effort jobs with something to do have done it by the end of each."""
+    program = Program("min")
+    count = max(1, sum(it.best_effort))
+    of_job = _slot_by_slot(program, it)
+    _alone(program, it, of_job)
+    for j, held in enumerate(of_job):
+        must = _required(it, j)
+        work = {name: min(done, must) for name, (_, _, done) in held.items()}
+        program.row(work, lower=must)
+        if it.best_effort[j] and it.iterations[j]:
+            program.constant += Fraction(1 + it.deadlines[j], count)
+            for t in range(it.deadlines[j]):
+                last = t + 1 == it.deadlines[j]
+                done = program.variable(f"done[{j},{t}]", int(last), 1, cost=Fraction(-1, count))
+                before = {name: work[name] for name, (slot, _, _) in held.items() if slot <= t}
+                program.row({**before, done: -must}, lower=0)
+    return program
+
+
+def blocks(it: Record) -> Program:
+    """Return running jobs that stay, and blocks of each size that others take: nothing tells these apart."""
+    program = Program("min", sum(it.running))
+    smallest, gpus = min(it.sizes, default=1), it.num_gpus
+    of_size: dict[int, dict[str, Number]] = {size: {} for size in it.sizes}
+    of_unit: list[dict[str, Number]] = [{} for _ in range(gpus // smallest)]
+
+    def block(name: str, size: int, offset: int) -> None:
+        of_size[size][name] = 1
+        for unit in range(offset // smallest, min(offset + size, gpus) // smallest):
+            of_unit[unit][name] = 1
+
+    for j, (running, offset, size) in enumerate(zip(it.running, it.previous_offsets, it.sizes, strict=True)):
+        if running and offset % size == 0 and offset + size <= gpus:
+            block(program.variable(f"stays[{j}]", 0, 1, cost=-1), size, int(offset))
+    for size in sorted(of_size):
+        for at in range(max(1, gpus // size)):
+            block(program.variable(f"taken[{size},{at}]", 0, int(size * (at + 1) <= gpus)), size, size * at)
+    for size, terms in of_size.items():
+        program.row(terms, it.sizes.count(size), it.sizes.count(size))
+    for terms in of_unit:
+        if terms:
+            program.row(terms, upper=1)
+    return program
+
+
+Held: TypeAlias = dict[str, tuple[int, int, Fraction]]
+"""Slot, GPUs and iterations of each variable of a job."""
+
+
+def _required(it: Record, job: int) -> Fraction:
+    return Fraction(it.iterations[job] * (1 - TOLERANCE))
+
+
+def _best_speeds(it: Record) -> list[list[Fraction]]:
+    """Return the most iterations of each job in a slot on at most so many GPUs."""
+    return [list(accumulate(row, max)) for row in it.throughputs]
+
+
+def _concave(it: Record) -> bool:
+    """Tell whether no job gains more from a GPU than from the one before, but for rounding."""
+    return all(
+        after - middle - (middle - before) <= TOLERANCE * row[-1]
+        for row in _best_speeds(it)
+        for before, middle, after in zip(row, row[1:], row[2:], strict=False)
+    )
+
+
+def _slot_by_slot(program: Program, it: Record) -> list[Held]:
+    """Add GPUs of each job in each slot, without numbers of them on which it is no faster than on fewer."""
+    of_job: list[Held] = []
+    of_slot: list[dict[str, Number]] = [{} for _ in range(it.horizon)]
+    for j, (deadline, best) in enumerate(zip(it.deadlines, _best_speeds(it), strict=True)):
+        useful = [g for g in range(1, len(best)) if best[g] > best[g - 1]] or [1]
+        held: Held = {}
+        for t in range(deadline):
+            names = [program.variable(f"chosen[{j},{t},{g}]", 0, 1) for g in useful]
+            program.row(dict.fromkeys(names, 1), upper=1)
+            held.update((name, (t, g, best[g])) for name, g in zip(names, useful, strict=True))
+            of_slot[t].update(zip(names, useful, strict=True))
+        of_job.append(held)
+    for terms in of_slot:
+        program.row(terms, upper=it.num_gpus)
+    return of_job
+
+
+def _alone(program: Program, it: Record, of_job: Sequence[Held], admitted: str = "") -> None:
+    """State that a job takes as many GPU-slots as it would with the cluster to itself; one that cannot end, all."""
+    for j, held in enumerate(of_job):
+        least = ALONE.least(it, j, [Fraction(1)] * it.deadlines[j])
+        if math.isinf(least):
+            least = it.num_gpus * it.deadlines[j]
+        gpus: dict[str, Number] = {name: count for name, (_, count, _) in held.items()}
+        if admitted:
+            program.row({**gpus, admitted.format(j): -least}, lower=0)
+        else:
+            program.row(gpus, lower=least)
+
+
+def _by_interval(program: Program, it: Record) -> list[Held]:
+    """Add GPU-slots of each job between deadlines, on each step of its curve.
+
+    GPUs that add as much, but for rounding, are one step, each of which adds their mean; but no GPUs less than they do.
+    """
+    ends = sorted(set(it.deadlines))
+    lengths = [end - begin for begin, end in pairwise([0, *ends])]
+    of_job: list[Held] = []
+    of_interval: list[dict[str, Number]] = [{} for _ in lengths]
+    for j, (deadline, best) in enumerate(zip(it.deadlines, _best_speeds(it), strict=True)):
+        steps = _steps(best)
+        held: Held = {}
+        for k, length in enumerate(lengths[: ends.index(deadline) + 1]):
+            for s, (width, gain) in enumerate(steps):
+                name = program.variable(f"gpu_slots[{j},{k},{s}]", 0, length * width)
+                held[name] = k, 1, gain
+                of_interval[k][name] = 1
+        of_job.append(held)
+    for terms, length in zip(of_interval, lengths, strict=True):
+        program.row(terms, upper=it.num_gpus * length)
+    return of_job
+
+
+def _steps(best: Sequence[Fraction]) -> list[tuple[int, Fraction]]:
+    """Return ``(width, gain of a GPU)`` of each step of a curve, the last one without GPUs that add nothing."""
+    least = TOLERANCE * best[-1]
+    steps: list[list[Fraction]] = []
+    for before, after in pairwise(best):
+        gain = after - before
+        if gain <= least:
+            continue
+        if steps and gain - steps[-1][-1] >= -least:
+            steps[-1].append(gain)
+        else:
+            steps.append([gain])
+    if not steps:
+        return [(1, max(best))]
+    means = [(len(step), sum(step, Fraction(0)) / len(step)) for step in steps]
+    told = list(accumulate((gain for width, gain in means for _ in range(width)), initial=Fraction(0)))
+    short = max((speed / told[min(g, len(told) - 1)] for g, speed in enumerate(best) if speed), default=Fraction(1))
+    return [(width, gain * max(short, 1)) for width, gain in means]
+
+
 def _inside(it: Record, job: int, choice: int) -> bool:
     """Tell whether the cap of one server's CPUs and memory allows a configuration."""
     kind = it.config_types[job][choice]
@@ -207,6 +422,11 @@ def _inside(it: Record, job: int, choice: int) -> bool:
         return True
     cpus, memory, _ = it.configs[job][choice]
     return bool(cpus <= it.server_cpus[kind] * ROOM and memory <= it.server_memory[kind] * ROOM)
+
+
+def _within(it: Record, config: Sequence[Fraction]) -> bool:
+    """Tell whether one server has the CPUs and the memory of a configuration."""
+    return bool(config[0] <= it.server_cpus * ROOM and config[1] <= it.server_memory * ROOM)
 
 
 def _beats(table: Sequence[Sequence[Fraction]], types: Sequence[int], one: int, other: int) -> bool:
@@ -228,8 +448,12 @@ STATED: Mapping[str, Callable[[Record], Program]] = {
     "afs.gpu_placement": gpu_placement,
     "aryl.placement": placement,
     "aryl.reclaim": reclaim,
+    "elasticflow.admission": admission,
+    "elasticflow.best_effort": best_effort,
+    "elasticflow.placement": blocks,
     "gavel.round_assignment": round_assignment,
     "synergy.heterogeneous_allocation": heterogeneous_allocation,
     "synergy.placement": jobs_on_servers,
+    "synergy.tuning": configured,
 }
 """The problems whose programs the reference states by itself."""

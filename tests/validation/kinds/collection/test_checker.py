@@ -544,7 +544,7 @@ def test_a_certificate_that_nothing_rests_on_or_that_is_too_large_is_found(
 
 
 def test_a_certificate_of_a_file_is_none_of_a_problem(tmp_path: Path) -> None:
-    certify(alone(tmp_path, "elasticflow.placement", "runs"), "elasticflow.placement")
+    certify(alone(tmp_path, "afs.network_packing", "enumeration"), "afs.network_packing")
     (told,) = wrong(tmp_path)
     assert "a certificate proves its own file's only" in told
 
