@@ -7,6 +7,7 @@ them little; limits are the solver's, by the clock.
 from __future__ import annotations
 
 import gc
+import math
 import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,6 +28,7 @@ __all__ = [
     "benchmark",
     "between",
     "gap",
+    "interval",
     "machine",
     "markdown",
     "median_seconds",
@@ -159,6 +161,22 @@ def between(values: Iterable[float], form: Callable[[float], str] = seconds) -> 
     numbers = list(values)
     least, most = form(min(numbers)), form(max(numbers))
     return least if least == most else f"{least} to {most}"
+
+
+STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
+"""Student's t at 97.5 %, of one degree of freedom, two, ..."""
+
+
+def interval(values: Iterable[float], form: Callable[[float], str]) -> str:
+    """Write the mean of some numbers with its interval of 95 % by Student's t; of one number itself."""
+    numbers = list(values)
+    mean = statistics.mean(numbers)
+    if len(numbers) == 1:
+        return form(mean)
+    if len(numbers) > len(STUDENT) + 1:
+        raise ValueError(f"got {len(numbers)} numbers, must be at most {len(STUDENT) + 1}")
+    half = STUDENT[len(numbers) - 2] * statistics.stdev(numbers) / math.sqrt(len(numbers))
+    return f"{form(mean)} ({form(mean - half)} to {form(mean + half)})"
 
 
 def markdown(found: Benchmark, setup: Setup) -> Iterator[str]:

@@ -6,7 +6,7 @@ or ``{marginal_greedy.gap:mean .2%}``: who is asked (``solve`` for the exact sid
 the table enters under ``asked``), what of the answer, and how the values of all seeds become one.  ``{num_jobs}`` is an
 option of the row, ``{instance.num_jobs}`` what an instance says of itself, ``{one / other}`` a quotient, and
 ``{first.num_jobs}`` the first row's; a table with several ``samples`` names one first:
-``{linear.solve.seconds:max s}``.
+``{linear.solve.seconds:max s}``.  A row may have more samples, or others under the table's names.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import formulations
-from benchmarks.tables import BENCHMARKS, Benchmark, Row, Setup, between, gap, seconds, timed
+from benchmarks.tables import BENCHMARKS, Benchmark, Row, Setup, between, gap, interval, seconds, timed
 from formulations import Solution
 from validation import catalogue
 
@@ -50,8 +50,8 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {"+": operator.add, "/": opera
 OWN = ("asked", "each", "over", "quick", "reference", "rows", "samples", "shows", "summary", "unlike", "unproven")
 BOTH = ("draw", "limit", "problem", "seeds", "turns")
 """Keys of a table, the first of them of a table alone."""
-WORDS = ("label", "most", "paper", "policy", "ratio", "width")
-RESERVED = (*WORDS, *BOTH, "cells", "of", "seed")
+WORDS = ("because", "differs", "label", "most", "paper", "policy", "ratio", "width")
+RESERVED = (*WORDS, *BOTH, "cells", "of", "samples", "seed")
 """Keys of a row that are no options of the generator: of the first, cells and names alone are made."""
 DATA = "data:"
 """Beginning of a path below the folder of public data."""
@@ -88,8 +88,8 @@ class Values(list[Any]):
         known: list[Any] = list(sizes)
         if not known and head not in ("count", "sum"):
             return ""
-        if head == "between":
-            return between(known, partial(_shown, form=form))
+        if head in ("between", "interval"):
+            return (between if head == "between" else interval)(known, partial(_shown, form=form))
         if head not in STATISTICS:
             head, form = "first", spec
         return _shown(STATISTICS[head](known), form)
@@ -408,7 +408,8 @@ class _Names(dict[str, Any]):
 
     def __init__(self, setup: Setup, table: Options, row: Options) -> None:
         self.own = Sample(setup, table, row)
-        samples = {name: Sample(setup, table, {**row, **extra}) for name, extra in table.get("samples", {}).items()}
+        others = {**table.get("samples", {}), **row.get("samples", {})}
+        samples = {name: Sample(setup, table, {**row, **extra}) for name, extra in others.items()}
         super().__init__({**self.own.told, **self.own.options, **samples})
 
     def __missing__(self, name: str) -> Any:

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from benchmarks import growth
 from benchmarks.__main__ import app
-from benchmarks.tables import BENCHMARKS, Setup, between, described, gap, markdown, seconds
+from benchmarks.tables import BENCHMARKS, Setup, between, described, gap, interval, markdown, seconds
 from validation import CATALOGUE
 from validation.cli.bench import bench_app
 
@@ -33,6 +33,7 @@ NEEDS_DATA = {
     "replays.elasticflow",
     "replays.gavel",
     "replays.gavel.realised",
+    "replays.headlines.gavel",
     "replays.large",
     "replays.setup",
     "replays.synergy",
@@ -144,6 +145,12 @@ def test_numbers_are_written_with_their_units() -> None:
     ]
     assert between([2.0, 1.0]) == "1.0 s to 2.0 s"
     assert between([1.0]) == "1.0 s"
+    # The mean of 1, 2 and 3 has the standard error 1 / sqrt(3), and Student's t of two degrees is 4.303.
+    assert interval([1.0, 2.0, 3.0], "{:.2f}".format) == "2.00 (-0.48 to 4.48)"
+    assert interval([2.0, 2.0], "{:.0f}".format) == "2 (2 to 2)"
+    assert interval([2.0], "{:.1f}".format) == "2.0"
+    with pytest.raises(ValueError, match="got 11 numbers, must be at most 10"):
+        interval(range(11), str)
     assert (gap(9.0, 10.0), gap(0.0, 0.0), gap(1.0, 0.0)) == (0.1, 0.0, 1.0)
 
 
@@ -169,6 +176,31 @@ def test_templates_divide_add_and_leave_blank() -> None:
         ("{one:max s}, {one:max .4h}", "3.0 s, 0.0008"),
     ):
         assert described.FORMATTER.vformat(template, (), names) == cell, template
+
+
+def test_rows_have_samples_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(described, "TABLES", {})
+    monkeypatch.setattr(described, "BENCHMARKS", {})
+    (tmp_path / "a.toml").write_text(
+        '''
+["aryl.reclaim.a"]
+summary = "A."
+seeds = 2
+unlike = true
+rows = [{ num_servers = 3, because = "few" }, { num_servers = 4, samples.other = { num_servers = 5 } }]
+samples.other = { num_servers = 2 }
+each = { because = "some" }
+shows = """
+| own | other | why |
+| {instance.num_servers:interval .0f} | {other.instance.num_servers:between} | {because} |"""
+''',
+        encoding="utf-8",
+    )
+    described.enter(tmp_path / "a.toml")
+    assert [cells for cells, _ in described.rows("aryl.reclaim.a", Setup())] == [
+        ["3 (3 to 3)", "2", "few"],
+        ["4 (4 to 4)", "5", "some"],
+    ]
 
 
 @pytest.mark.parametrize(
