@@ -361,11 +361,16 @@ class Unset:
     """The mark of a field that was left out, until the dimensions are known."""
 
     fill: Callable[[dict[str, int]], Any]
+    later: bool = False
 
 
-def default(fill: Callable[[dict[str, int]], Any]) -> Any:
-    """Declare a field that may be left out; ``fill`` makes its value from the dimensions known by then."""
-    return Unset(fill)
+def default(fill: Callable[[dict[str, int]], Any], *, later: bool = False) -> Any:
+    """Declare a field that may be left out; ``fill`` makes its value from the dimensions known by then.
+
+    One that came ``later`` than files of the problem is in no JSON form and no digest as long as it has that value, so
+    that they stay what they were.
+    """
+    return Unset(fill, later)
 
 
 _DECLARED: dict[type, dict[str, Any]] = {}
