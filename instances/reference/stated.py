@@ -101,7 +101,7 @@ def gpu_placement(it: Record) -> Program:
 
 
 def round_assignment(it: Record) -> Program:
-    """Return rows on types, without those that add nothing or are wider than the pool."""
+    """Return rows on types, without those that may not run, add nothing or are wider than the pool."""
     program = Program("max")
     n = len(it.scale_factors)
     of_job: list[dict[str, Number]] = [{} for _ in range(n)]
@@ -111,7 +111,7 @@ def round_assignment(it: Record) -> Program:
         width = it.scale_factors[members[0]]
         for kind, priority in enumerate(priorities):
             pool = it.pools[kind]
-            if priority > 0 and width <= it.num_workers[pool]:
+            if it.eligible[row][kind] and priority > 0 and width <= it.num_workers[pool]:
                 chosen = program.variable(f"chosen[{row},{kind}]", 0, 1, cost=priority)
                 of_pool[pool][chosen] = width
                 for job in members:
@@ -412,7 +412,7 @@ def _steps(best: Sequence[Fraction]) -> list[tuple[int, Fraction]]:
     means = [(len(step), sum(step, Fraction(0)) / len(step)) for step in steps]
     told = list(accumulate((gain for width, gain in means for _ in range(width)), initial=Fraction(0)))
     short = max((speed / told[min(g, len(told) - 1)] for g, speed in enumerate(best) if speed), default=Fraction(1))
-    return [(width, gain * max(short, 1)) for width, gain in means]
+    return [(width, gain * max(short, Fraction(1))) for width, gain in means]
 
 
 def _inside(it: Record, job: int, choice: int) -> bool:
