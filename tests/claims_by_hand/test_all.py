@@ -1,0 +1,49 @@
+"""Which stored counterexamples are judged here, and by what."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from . import stored, test_afs, test_aryl, test_elasticflow, test_synergy
+from .stored import FOLDER, JUDGED
+
+MODULES = (test_afs, test_aryl, test_elasticflow, test_synergy)
+
+LEFT = {
+    # Formulas (1) and (2), which the rule applies from the first GPU on.
+    "afs/elastic_sharing/two_job_rule_least_time-1",
+    "afs/elastic_sharing/two_job_rule_least_time-2",
+    "afs/elastic_sharing/two_job_rule_least_time-3",
+    # Algorithm 2 of several jobs, all ways to break its queue's ties.
+    "elasticflow/allocation/algorithm_2_keeps_deadlines-1",
+    "elasticflow/allocation/algorithm_2_keeps_deadlines-2",
+    "elasticflow/allocation/algorithm_2_keeps_deadlines-4",
+    "elasticflow/allocation/algorithm_2_least_gpu_time-3",
+    "elasticflow/allocation/algorithm_2_least_gpu_time-4",
+    # Tune.
+    "synergy/tuning/tune_construction-2",
+    "synergy/tuning/tune_construction-4",
+    "synergy/tuning/tune_not_below_shares-2",
+}
+"""Those that only the claims' own code has judged, beside all of Gavel's."""
+
+
+def test_a_counterexample_is_judged_or_listed() -> None:
+    names = {str(path.relative_to(FOLDER).with_suffix("")) for path in FOLDER.rglob("*.json")}
+    others = {name for name in names if not name.startswith("gavel/")}
+    assert others == JUDGED | LEFT
+    assert not JUDGED & LEFT
+
+
+def test_judges_share_no_code_with_claims() -> None:
+    """They are written with the standard library, the reference, and what reads a stored file."""
+    allowed = {"__future__", "ast", "collections", "fractions", "instances", "itertools", "json", "math", "pathlib"}
+    for path in (Path(str(module.__file__)) for module in (*MODULES, stored)):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.level == 0:
+                assert node.module is not None
+                assert node.module.partition(".")[0] in allowed | {"statistics", "typing"}, path
+                assert node.module.startswith("instances.reference") or not node.module.startswith("instances")
+            if isinstance(node, ast.Import):
+                assert {alias.name for alias in node.names} <= allowed | {"pytest"}, path
