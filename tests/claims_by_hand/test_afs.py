@@ -152,3 +152,60 @@ def test_the_wrong_job_grows(data: Data, reference: Reference) -> None:
     assert min(reference.value({"regulated": list(shares)}) for shares in grown) == reference.optimum() == 2
     # Job 2 gains 2 GPUs, on machines of which no job may lose as many.
     assert 4 - data["shares"][2] > data["gpus_per_machine"] - 1
+
+
+# --- two jobs of known length (section 3.2) --------------------------------------------------------
+
+
+def average(data: Data, shares: Shares) -> Fraction:
+    """The average completion time of two jobs that start with these shares; who is left has all GPUs."""
+    work = [Fraction(each) for each in data["work"]]
+    rates = [Fraction(row[count]) for row, count in zip(data["throughputs"], shares, strict=True)]
+    soon = min((job for job in (0, 1) if rates[job]), key=lambda job: work[job] / rates[job])
+    now = work[soon] / rates[soon]
+    rest = (work[1 - soon] - rates[1 - soon] * now) / Fraction(data["throughputs"][1 - soon][data["num_gpus"]])
+    return (now + now + rest) / 2
+
+
+def gain(data: Data, shares: Shares, a: int, b: int) -> Fraction:
+    """Formula (1) where a completes first in both cases, else (2), of the GPUs shared out and one more."""
+    gpus = sum(shares) + 1
+    w_a, w_b = (Fraction(data["work"][job]) for job in (a, b))
+    p_a, more_a = (Fraction(data["throughputs"][a][shares[a] + extra]) for extra in (0, 1))
+    p_b, more_b = (Fraction(data["throughputs"][b][shares[b] + extra]) for extra in (0, 1))
+    a_2, b_2 = (Fraction(data["throughputs"][job][gpus]) for job in (a, b))
+    if w_a / p_a <= w_b / more_b:
+        return w_a / more_a - w_a / p_a + w_a / (2 * b_2) * (more_b / p_a - p_b / more_a)
+    mine = p_a / (2 * a_2) * (w_a / p_a - w_b / more_b)
+    if not p_b:
+        return w_a / more_a - w_b / more_b + w_b / (2 * b_2) - mine
+    return w_a / more_a - w_b / more_b + p_b / (2 * b_2) * (w_b / p_b - w_a / more_a) - mine
+
+
+def grown(data: Data) -> set[Shares]:
+    """The shares to which the rule leads from one GPU on, ties either way."""
+    alone = [length(data, job, 1) for job in (0, 1)]
+    reached = {(1, 0)} if alone[0] < alone[1] else {(0, 1)} if alone[1] < alone[0] else {(1, 0), (0, 1)}
+    for _ in range(data["num_gpus"] - 1):
+        further = set()
+        for shares in reached:
+            now = [length(data, job, shares[job]) for job in (0, 1)]
+            for a in (job for job in (0, 1) if now[job] == min(now)):
+                found = gain(data, shares, a, 1 - a)
+                for job in (a,) if found < 0 else (1 - a,) if found > 0 else (0, 1):
+                    further.add(tuple(count + (one == job) for one, count in enumerate(shares)))
+        reached = further
+    return reached
+
+
+@judges("afs/elastic_sharing/two_job_rule_least_time-1", "afs/elastic_sharing/two_job_rule_least_time-2")
+def test_the_rule_is_not_the_optimum(data: Data, reference: Reference) -> None:
+    assert grown(data) == {(1, 1)}
+    assert min(average(data, ends) for ends in ((0, 2), (1, 1), (2, 0))) == reference.optimum()
+    assert average(data, (1, 1)) > reference.optimum()
+
+
+@judges("afs/elastic_sharing/two_job_rule_least_time-3")
+def test_the_rule_is_not_best_of_positive_shares(data: Data, reference: Reference) -> None:
+    assert grown(data) == {(1, 2)}
+    assert (average(data, (1, 2)), average(data, (2, 1))) == (Fraction(5, 4), Fraction(7, 6))
