@@ -261,11 +261,21 @@ class Record:
     def __hash__(self) -> int:
         return hash(self.digest)
 
+    def _stored(self) -> list[str]:
+        """Return the fields of digest and JSON form: all but those that came later and are as if they were left out."""
+        defaults = {field.name: field.default for field in fields(self)}
+        return [
+            name
+            for name in declarations(type(self))
+            if not (isinstance(unset := defaults[name], Unset) and unset.later)
+            or not np.array_equal(getattr(self, name), unset.fill(self.dims))
+        ]
+
     @cached_property
     def digest(self) -> str:
         """SHA-256 over what it is and its content, the same on every machine and for every run."""
         digest = hashlib.sha256(self._identity().encode())
-        for name in self._told():
+        for name in self._stored():
             value = getattr(self, name)
             digest.update(f"\n{name}:".encode())
             for part in value if isinstance(value, tuple) else (value,):
@@ -297,21 +307,8 @@ class Record:
         declared = declarations(type(self))
         return {
             name: None if getattr(self, name) is None else declared[name].write(getattr(self, name))
-            for name in self._told()
+            for name in self._stored()
         }
-
-    def _told(self) -> list[str]:
-        """Return the fields in digest and JSON form: all but those that came later and say nothing."""
-        left_out = type(self).__dataclass_fields__
-        return [
-            name
-            for name in declarations(type(self))
-            if not (
-                isinstance(unset := left_out[name].default, Unset)
-                and unset.later
-                and np.array_equal(getattr(self, name), unset.fill(self.dims))
-            )
-        ]
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:

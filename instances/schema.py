@@ -367,8 +367,8 @@ class Unset:
 def default(fill: Callable[[dict[str, int]], Any], *, later: bool = False) -> Any:
     """Declare a field that may be left out; ``fill`` makes its value from the dimensions known by then.
 
-    A field that came ``later`` than records were kept is no part of digest and JSON form where its value is the one
-    that it has when left out: such a record is the one that it was without the field.
+    One that came ``later`` than files of the problem is in no JSON form and no digest as long as it has that value, so
+    that they stay what they were.
     """
     return Unset(fill, later)
 

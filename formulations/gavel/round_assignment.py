@@ -5,8 +5,9 @@
           pool_workers[p]:  sum of scale_factor[r] * chosen[r, j] over the types of p    <= num_workers[p]
           chosen[r, j] in {0, 1}.
 
-Only entries of positive priority on pools that are wide enough are chosen from: the others add
-nothing, and leaving them out of a plan breaks no rule.
+Only eligible entries of positive priority on pools that are wide enough are chosen from: the others may
+not run, or add nothing, and leaving them out of a plan breaks no rule.  A plan that is read has, as
+Algorithm 1 does, what may run on the workers that the model leaves idle (:meth:`RoundAssignment.filled`).
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def build(instance: RoundAssignment) -> pyo.ConcreteModel:
     model.JOBS = RangeSet(0, instance.num_jobs - 1)
     model.TYPES = RangeSet(0, instance.num_types - 1)
     model.POOLS = RangeSet(0, len(instance.num_workers) - 1)
-    choices = [(int(r), int(j)) for r, j in np.argwhere((instance.priorities > 0) & instance.fits)]
+    choices = [(int(r), int(j)) for r, j in np.argwhere(instance.urgent)]
     model.CHOICES = Set(initialize=choices, dimen=2)
     model.chosen = pyo.Var(model.CHOICES, domain=pyo.Binary)
     of_job: dict[int, list[tuple[int, int]]] = {job: [] for job in model.JOBS}
@@ -58,18 +59,19 @@ def build(instance: RoundAssignment) -> pyo.ConcreteModel:
     model.pool_workers = pyo.Constraint(model.POOLS, rule=pool_workers)
     priorities = [float(instance.priorities[choice]) for choice in choices]
     model.total_priority = pyo.Objective(expr=weighted_sum(priorities, list(model.chosen.values())), sense=pyo.maximize)
-    model.rows = instance.num_jobs + instance.num_pairs
+    model.instance = instance
     return model
 
 
 def read(model: pyo.ConcreteModel) -> RoundAssignmentPlan:
-    """Read the plan from the values of ``chosen``."""
-    chosen = np.zeros((model.rows, len(model.TYPES)), bool)
+    """Read the plan from the values of ``chosen``; what may run besides, on idle workers, runs."""
+    chosen = np.zeros(model.instance.priorities.shape, bool)
     for choice, variable in model.chosen.items():
         if variable.value is None:
             raise ValueError(f"variable {variable.name!r} has no value")
         chosen[choice] = variable.value > 0.5
-    return RoundAssignmentPlan(chosen=chosen)
+    filled: RoundAssignmentPlan = model.instance.filled(RoundAssignmentPlan(chosen=chosen), urgent=False)
+    return filled
 
 
 def write(model: pyo.ConcreteModel, plan: RoundAssignmentPlan) -> None:

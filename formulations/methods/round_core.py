@@ -82,6 +82,7 @@ def solve(instance: RoundAssignment, options: Options) -> Solution:
         settled = relaxed - float(slack[~core].min(initial=math.inf)) + ROUNDING * relaxed
         bound = min(relaxed, max(found.bound, settled, instance.objective(plan)))
         proof = found.proof if bound < relaxed else "prices"
+    plan = instance.filled(plan, urgent=False)
     proven = agree(instance.objective(plan), bound)
     return judged(
         instance,
@@ -95,7 +96,7 @@ def solve(instance: RoundAssignment, options: Options) -> Solution:
 
 
 class _Entries:
-    """The entries of positive priority on pools that are wide enough.
+    """The eligible entries of positive priority on pools that are wide enough.
 
     Attributes
     ----------
@@ -110,7 +111,7 @@ class _Entries:
 
     def __init__(self, instance: RoundAssignment) -> None:
         self.instance = instance
-        self.rows, self.kinds = np.nonzero((instance.priorities > 0) & instance.fits)
+        self.rows, self.kinds = np.nonzero(instance.urgent)
         self.priorities = instance.priorities[self.rows, self.kinds]
         alone = np.arange(instance.num_jobs)
         self.first = np.concatenate([alone, instance.pairs[:, 0]])[self.rows]
@@ -165,7 +166,7 @@ class _Entries:
         """Solve the instance that has some of the entries alone."""
         rows, priorities = self._among(core)
         pairs = self.instance.pairs[rows[self.instance.num_jobs :] - self.instance.num_jobs]
-        part = replace(self.instance, pairs=pairs, priorities=priorities)
+        part = replace(self.instance, pairs=pairs, priorities=priorities, eligible=priorities > 0)
         start = RoundAssignmentPlan(chosen=plan.chosen[rows] & (priorities > 0))
         return solve_one_model(part, replace(options, start=start))
 
@@ -236,7 +237,7 @@ CORE = Method(
 
 def _best_first(instance: RoundAssignment) -> tuple[Method, Method]:
     """Return the one model first where there is little to settle."""
-    many = np.count_nonzero((instance.priorities > 0) & instance.fits) >= MANY
+    many = np.count_nonzero(instance.urgent) >= MANY
     return (CORE, one_model.METHOD) if many else (one_model.METHOD, CORE)
 
 

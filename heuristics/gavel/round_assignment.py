@@ -33,9 +33,9 @@ X / f of a mechanism of fewer rounds than this, and finite, so that priorities a
 def greedy_priority(instance: RoundAssignment) -> RoundAssignmentPlan:
     """Algorithm 1: the highest priority first, as long as workers are left.
 
-    Repeatedly take the entry (row, type) of the highest priority whose pool has workers enough and
-    whose jobs do not run yet; ties go to the lowest row, then type.  As printed the loop ends only
-    when all workers are taken; it must also end when no entry of positive priority is left.
+    Repeatedly take the eligible entry (row, type) of the highest priority whose pool has workers enough
+    and whose jobs do not run yet, those of priority 0 last; ties go to the lowest row, then type.  As
+    printed the loop ends only when all workers are taken; it must also end when no entry is left.
 
     Guarantee: none known (a wide job can block any number of narrow ones).
     Complexity: O(R log R) for R entries.
@@ -44,20 +44,7 @@ def greedy_priority(instance: RoundAssignment) -> RoundAssignmentPlan:
     ----------
     Gavel (OSDI'20), section 5, Algorithm 1.
     """
-    chosen = np.zeros(instance.priorities.shape, bool)
-    left = instance.num_workers.copy()
-    running = np.zeros(instance.num_jobs, bool)
-    for flat in np.argsort(-instance.priorities.ravel(), kind="stable"):
-        row, kind = divmod(int(flat), instance.num_types)
-        jobs, pool = list(instance.members[row]), instance.pools[kind]
-        if instance.priorities[row, kind] <= 0:
-            break
-        if running[jobs].any() or instance.row_scale_factors[row] > left[pool]:
-            continue
-        chosen[row, kind] = True
-        running[jobs] = True
-        left[pool] -= instance.row_scale_factors[row]
-    return RoundAssignmentPlan(chosen=chosen)
+    return instance.filled()
 
 
 def matching_round(instance: RoundAssignment) -> RoundAssignmentPlan | None:
@@ -68,8 +55,8 @@ def matching_round(instance: RoundAssignment) -> RoundAssignmentPlan | None:
     matching maximises the Lagrangian of the pool's capacity at that price.  The price is raised and
     lowered by chords (:func:`round_price`) until a matching M within the capacity and a matching N
     beyond it are both best at one price.  Then so is M after it has taken over N's choice in any of
-    the components of their difference; M takes over those that fit, and last the rows that still
-    find workers, the highest priority first.  The better of that and Algorithm 1 is returned.
+    the components of their difference; M takes over those that fit, and last the eligible rows that
+    still find workers, the highest priority first.  The better of that and Algorithm 1 is returned.
 
     Guarantee: never worse than :func:`greedy_priority`; optimal where there is one pool and all
     scale factors are 1.  There each component changes the number of rows by at most 1, so M fills
@@ -89,8 +76,7 @@ def matching_round(instance: RoundAssignment) -> RoundAssignmentPlan | None:
         return None
     rows = _PricedRows(instance)
     _, within, beyond = _chords(rows)
-    chosen = rows.taken_over(within, beyond)
-    matched, greedy = rows.plan(rows.filled(chosen)), greedy_priority(instance)
+    matched, greedy = instance.filled(rows.plan(rows.taken_over(within, beyond))), greedy_priority(instance)
     return max((matched, greedy), key=instance.objective)
 
 
@@ -130,7 +116,7 @@ class _PricedRows:
     """
 
     def __init__(self, instance: RoundAssignment) -> None:
-        usable = np.where(instance.fits, instance.priorities, 0.0)
+        usable = np.where(instance.urgent, instance.priorities, 0.0)
         self.instance = instance
         self.kinds = usable.argmax(axis=1)
         self.unit = int(np.frexp(usable.max(initial=0.0))[1])
@@ -180,18 +166,6 @@ class _PricedRows:
         for more, _, rows in sorted(growth, key=lambda one: (-one[0], one[1])):
             if 0 < more <= self.capacity - self.size(chosen):
                 chosen ^= rows
-        return chosen
-
-    def filled(self, chosen: set[int]) -> set[int]:
-        """Return the rows chosen and, the highest priority first, those whose jobs and workers are still free."""
-        chosen = set(chosen)
-        left = self.capacity - self.size(chosen)
-        running = {job for row in chosen for job in self.instance.members[row]}
-        for row in self.row_of.values():
-            if self.sizes[row] <= left and running.isdisjoint(self.instance.members[row]):
-                chosen.add(row)
-                running.update(self.instance.members[row])
-                left -= self.sizes[row]
         return chosen
 
     def plan(self, chosen: set[int]) -> RoundAssignmentPlan:
@@ -317,10 +291,10 @@ def simulate(
         pairs=instance.pairs,
         priorities=np.zeros_like(x),
         pools=instance.pools,
+        eligible=instance.runs,
     )
     for _ in range(rounds):
-        urgent = np.where(instance.fits, rule(np.maximum(x, 0.0), received), 0.0)
-        received += greedy_priority(replace(this_round, priorities=urgent)).chosen
+        received += greedy_priority(replace(this_round, priorities=rule(np.maximum(x, 0.0), received))).chosen
     fractions = received / rounds
     return Simulation(time_fractions=fractions, shortfall=float(np.maximum(x - fractions, 0.0).max()))
 

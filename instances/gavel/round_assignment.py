@@ -2,7 +2,7 @@
 
 A policy's allocation is a fraction of time; a round is a few minutes in which each worker runs one
 job or one pair.  Every row of the allocation (a job alone, or a pair) has a priority on every type.
-Choose at most one (row, type) for each job, within the workers of each pool, so that the total
+Choose at most one eligible (row, type) for each job, within the workers of each pool, so that the total
 priority of what runs is greatest: a multiple-choice knapsack with one capacity for each pool.
 """
 
@@ -65,6 +65,8 @@ class RoundAssignment(Instance[RoundAssignmentPlan]):
         rows are jobs.
     pairs : (q, 2) int
         Pairs of jobs of equal scale factor that may share workers; none by default.
+    eligible : (n+q, k) bool
+        Whether a row may run on a type, whatever its priority; all may by default.
     """
 
     problem = "gavel.round_assignment"
@@ -79,6 +81,9 @@ class RoundAssignment(Instance[RoundAssignmentPlan]):
     )
     priorities: Annotated[FloatArray, Array(float, "n+q k", minimum=0)]
     pools: Annotated[IntArray, Array(int, "k", index_of="p")] = default(lambda dims: np.arange(dims["k"]))
+    eligible: Annotated[BoolArray, Array(bool, "n+q k")] = default(
+        lambda dims: np.ones((dims["n"] + dims.get("q", 0), dims["k"]), bool), later=True
+    )
 
     def _check(self) -> None:
         if self.num_pairs:
@@ -125,6 +130,51 @@ class RoundAssignment(Instance[RoundAssignmentPlan]):
         fits: BoolArray = self.row_scale_factors[:, None] <= self.num_workers[self.pools][None, :]
         return fits
 
+    @cached_property
+    def urgent(self) -> BoolArray:
+        """(n+q, k) bool: whether an entry may run, fits and has a priority above 0."""
+        urgent: BoolArray = self.eligible & self.fits & (self.priorities > 0)
+        return urgent
+
+    def filled(self, plan: RoundAssignmentPlan | None = None, *, urgent: bool = True) -> RoundAssignmentPlan:
+        """Return a plan, by default that which runs nothing, with what Algorithm 1 takes of the workers that it leaves.
+
+        The highest priority comes first, 0 last; ties go to the lowest row, then type.
+
+        Parameters
+        ----------
+        plan : RoundAssignmentPlan, optional
+            One that breaks no rule.
+        urgent : bool
+            False leaves the plan what it is worth: only entries of priority 0 are taken.
+
+        References
+        ----------
+        Gavel (OSDI'20), section 5, Algorithm 1: it takes combinations while workers are left.
+        """
+        chosen = np.zeros(self.priorities.shape, bool) if plan is None else plan.chosen.copy()
+        running, left = [False] * self.num_jobs, self.num_workers.tolist()
+        for row, kind in np.argwhere(chosen).tolist():
+            left[self.pools[kind]] -= int(self.row_scale_factors[row])
+            for job in self.members[row]:
+                running[job] = True
+        idle = sum(left)
+        rows, kinds = np.nonzero(self.eligible & self.fits & (urgent | (self.priorities == 0)))
+        order = np.argsort(-self.priorities[rows, kinds], kind="stable")
+        rows, kinds = rows[order], kinds[order]
+        columns = (rows, kinds, self.row_scale_factors[rows], self.pools[kinds])
+        for row, kind, width, pool in zip(*(column.tolist() for column in columns), strict=True):
+            if not idle:
+                break
+            if width > left[pool] or any(running[job] for job in self.members[row]):
+                continue
+            chosen[row, kind] = True
+            for job in self.members[row]:
+                running[job] = True
+            left[pool] -= width
+            idle -= width
+        return RoundAssignmentPlan(chosen=chosen)
+
     def _value(self, plan: RoundAssignmentPlan) -> float:
         return float(self.priorities[plan.chosen].sum())
 
@@ -137,6 +187,7 @@ class RoundAssignment(Instance[RoundAssignmentPlan]):
         by_type = np.asarray(product(self.row_scale_factors, plan.chosen))
         used = [total(by_type[self.pools == pool]) for pool in range(len(self.num_workers))]
         yield from exceeding("pool_workers", used, self.num_workers)
+        yield from exceeding("eligible", plan.chosen.astype(np.int64), self.eligible.astype(np.int64))
 
     def _draw(self, axes: Axes, plan: RoundAssignmentPlan | None) -> None:
         names = ["+".join(map(str, members)) for members in self.members]
@@ -169,6 +220,7 @@ def generate(
     workers_per_pool: int | None = None,
     pair_fraction: float = 0.1,
     wide: float = 0.5,
+    ineligible: float = 0.0,
 ) -> RoundAssignment:
     """Rows with the priorities of a mechanism under way: most small, a few urgent.
 
@@ -185,6 +237,8 @@ def generate(
     wide : float
         Hardness dial: fraction of the jobs that hold 2, 4 or 8 workers instead of 1.  At 0 the
         greedy order loses little; wide jobs of high priority can block many narrow ones.
+    ineligible : float
+        Fraction of the entries that may not run.
     """
     rng = np.random.default_rng(rng)
     workers = max(8, num_jobs // 4) if workers_per_pool is None else workers_per_pool
@@ -197,7 +251,11 @@ def generate(
     priorities = np.round(rng.exponential(1.0, (rows, num_types)), 3)
     priorities[rng.random(priorities.shape) < 0.3] = 0.0
     return RoundAssignment(
-        scale_factors=scale_factors, num_workers=np.full(num_types, workers), pairs=pairs, priorities=priorities
+        scale_factors=scale_factors,
+        num_workers=np.full(num_types, workers),
+        pairs=pairs,
+        priorities=priorities,
+        eligible=rng.random(priorities.shape) >= ineligible,
     )
 
 

@@ -124,6 +124,13 @@ class Sharing(Instance[Allocation]):
         fits: BoolArray = self.row_scale_factors[:, None] <= self.num_workers[self.pools][None, :]
         return fits
 
+    @cached_property
+    def runs(self) -> BoolArray:
+        """(n+q, k) bool: whether a row makes progress on a type: it fits, and a job of it has a throughput there."""
+        together = self.pair_throughputs.any(axis=2)
+        runs: BoolArray = self.fits & np.concatenate([self.throughputs > 0, together.reshape(-1, self.num_types)])
+        return runs
+
     def throughput(self, plan: Allocation) -> FloatArray:
         """(n,) float: steps/s that each job receives, over all rows that contain it (3.1)."""
         x = plan.time_fractions if self.num_jobs else np.zeros((0, self.num_types))

@@ -84,13 +84,14 @@ def fields(declared: Mapping[str, str], data: Any, dims: dict[str, int], *, what
     A declaration is a kind and the letters of a shape, such as ``"int+ n s"``.  Kinds are bool, int, num and word;
     in an array, with the length of the longest that there may be.
     "+" is at least 0, "1" at least 1, ">" more than 0; "?" lets null stand for infinity, ``math.inf``.  "*" is an array
-    of its own for each member of the first dimension; "!" lets the whole field be null; "~" lets an array of numbers be
-    left out, which is then zero.  A letter that is seen for the first time takes the length that it finds.
+    of its own for each member of the first dimension; "!" lets the whole field be null; "~" lets an array of bool or
+    int be left out, which is true or 0 throughout then.  A letter that is seen for the first time takes the length that
+    it finds.
     """
     if not isinstance(data, dict):
         raise Malformed(f"{what} is no JSON object")
     unknown = set(data) - set(declared) - {"problem", "origin"}
-    missing = {name for name, declaration in declared.items() if "~" not in declaration} - set(data)
+    missing = {name for name in set(declared) - set(data) if "~" not in declared[name]}
     if unknown or missing:
         raise Malformed(f"{what} has no field {min(missing)}" if missing else f"{what}: unknown field {min(unknown)}")
     made = SimpleNamespace()
@@ -98,10 +99,7 @@ def fields(declared: Mapping[str, str], data: Any, dims: dict[str, int], *, what
         mark, *shape = declaration.split()
         kind = re.fullmatch(r"(bool|int|num|word\d*)([+1>]?)([?*!~]*)", mark)
         assert kind is not None, declaration
-        if name not in data:
-            setattr(made, name, [0] * dims[shape[0]])
-            continue
-        value = data[name]
+        value = data[name] if name in data else _left_out(kind[1], _lengths(shape, dims))
         if value is None and "!" in kind[3]:
             setattr(made, name, None)
             continue
@@ -119,6 +117,15 @@ def fields(declared: Mapping[str, str], data: Any, dims: dict[str, int], *, what
     return made
 
 
+def _lengths(shape: list[str], dims: Mapping[str, int]) -> tuple[int, ...]:
+    return tuple(sum(int(one) if one.isdigit() else dims[one] for one in length.split("+")) for length in shape)
+
+
+def _left_out(kind: str, lengths: tuple[int, ...]) -> Any:
+    """Return the array that a field is where it may be left out, and is."""
+    return [_left_out(kind, lengths[1:]) for _ in range(lengths[0])] if lengths else int(kind == "bool")
+
+
 def _array(kind: re.Match[str], shape: list[str], value: Any, dims: dict[str, int]) -> Any:
     if not shape:
         return _entry(kind, value)
@@ -127,7 +134,7 @@ def _array(kind: re.Match[str], shape: list[str], value: Any, dims: dict[str, in
     if shape[0].isdigit():
         length = int(shape[0])
     elif "+" in shape[0]:
-        length = sum(int(part) if part.isdigit() else dims[part] for part in shape[0].split("+"))
+        (length,) = _lengths(shape[:1], dims)
     else:
         length = dims.setdefault(shape[0], len(value))
     if len(value) != length:
@@ -168,6 +175,8 @@ _CODES = {"bool": ("|b1", "?"), "int": ("<i8", "q"), "num": ("<f8", "d")}
 def digest(name: str, declared: Mapping[str, str], order: Iterable[str], it: Record) -> str:
     """Return the SHA-256 by which the library tells instances apart: over the problem's name and its fields.
 
+    A field that may be left out, and is as if it were, counts as left out.
+
     Parameters
     ----------
     name : str
@@ -183,7 +192,7 @@ def digest(name: str, declared: Mapping[str, str], order: Iterable[str], it: Rec
     for field in order:
         mark, *shape = declared[field].split()
         kind, value = mark.rstrip("+1>?*!~"), getattr(it, field)
-        if "~" in mark and not any(value):
+        if "~" in mark and value == _left_out(kind, _lengths(shape, it.dims)):
             continue
         found.update(f"\n{field}:".encode())
         parts = (value,) if value is None or "*" not in mark else value
@@ -193,10 +202,7 @@ def digest(name: str, declared: Mapping[str, str], order: Iterable[str], it: Rec
                 continue
             lengths = shape[1:] if "*" in mark else shape
             dims = it.dims | ({lengths[0]: len(part)} if "*" in mark else {})
-            sizes = tuple(
-                sum(int(one) if one.isdigit() else dims[one] for one in length.split("+")) for length in lengths
-            )
-            found.update(_packed(kind, sizes, part))
+            found.update(_packed(kind, _lengths(lengths, dims), part))
     return found.hexdigest()
 
 

@@ -720,6 +720,7 @@ class RoundAssignment(Problem):
         "pairs": "int+ q 2",
         "priorities": "num+ n+q k",
         "pools": "int+ k",
+        "eligible": "bool~ n+q k",
     }
     decisions = {"chosen": "bool n+q k"}
 
@@ -738,6 +739,7 @@ class RoundAssignment(Problem):
         for row, kinds in enumerate(plan.chosen):
             members = [row] if row < n else it.pairs[row - n]
             for kind, on in enumerate(kinds):
+                rules.at_most("eligible", int(on), int(it.eligible[row][kind]))
                 if on:
                     used[it.pools[kind]] += it.scale_factors[members[0]]
                     for job in members:
@@ -749,7 +751,11 @@ class RoundAssignment(Problem):
 
     def search(self, it: Record) -> Number:
         n, k, counter = len(it.scale_factors), len(it.pools), Counter()
-        flat, unit = whole(p for row in it.priorities for p in row)
+        flat, unit = whole(
+            p if may else Fraction(0)
+            for row, allowed in zip(it.priorities, it.eligible, strict=True)
+            for p, may in zip(row, allowed, strict=True)
+        )
         # Ways to run a row: of the types of a pool the best.
         best_on = [
             [

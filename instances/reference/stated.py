@@ -96,7 +96,7 @@ def gpu_placement(it: Record) -> Program:
 
 
 def round_assignment(it: Record) -> Program:
-    """Return rows on types, without those that add nothing or are wider than the pool."""
+    """Return rows on types, without those that may not run, add nothing or are wider than the pool."""
     program = Program("max")
     n = len(it.scale_factors)
     of_job: list[dict[str, Number]] = [{} for _ in range(n)]
@@ -106,7 +106,7 @@ def round_assignment(it: Record) -> Program:
         width = it.scale_factors[members[0]]
         for kind, priority in enumerate(priorities):
             pool = it.pools[kind]
-            if priority > 0 and width <= it.num_workers[pool]:
+            if it.eligible[row][kind] and priority > 0 and width <= it.num_workers[pool]:
                 chosen = program.variable(f"chosen[{row},{kind}]", 0, 1, cost=priority)
                 of_pool[pool][chosen] = width
                 for job in members:

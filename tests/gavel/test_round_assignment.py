@@ -1,6 +1,7 @@
 """Rounds: Algorithm 1, the rounds that are matchings, and the mechanism repeated."""
 
 import itertools
+import json
 import math
 import re
 from dataclasses import replace
@@ -27,12 +28,15 @@ from instances.base import InstanceError
 from instances.gavel.max_min_fairness import MaxMinFairness, three_jobs
 from instances.gavel.round_assignment import (
     RoundAssignment,
+    RoundAssignmentPlan,
     blocked_round,
     example_allocation,
     generate,
     highest_apart,
 )
 from instances.gavel.sharing import Allocation
+from instances.reference import PROBLEMS
+from instances.reference.common import digest, parse
 
 from ..effort import rounds
 from ..second_opinion import optimum
@@ -48,6 +52,86 @@ def test_greedy_stops_when_no_row_is_left() -> None:
     """As printed, the loop runs until no worker is left, which here never happens."""
     instance = RoundAssignment(scale_factors=np.array([1]), num_workers=np.array([5]), priorities=np.array([[2.0]]))
     assert greedy_priority(instance).chosen.tolist() == [[True]]
+
+
+def printed_loop(instance: RoundAssignment) -> list[list[bool]]:
+    """Algorithm 1 with workers counted by pool: the highest of those that are left, until no worker or entry is."""
+    data, chosen = instance.to_dict(), [[False] * instance.num_types for _ in instance.priorities]
+    members = [[job] for job in range(instance.num_jobs)] + data["pairs"]
+    left = list(data["num_workers"])
+    entries = {(row, kind) for row, kind in np.ndindex(instance.priorities.shape) if instance.eligible[row, kind]}
+    while sum(left) > 0 and entries:
+        row, kind = min(entries, key=lambda entry: (-data["priorities"][entry[0]][entry[1]], entry))
+        entries.remove((row, kind))
+        width = data["scale_factors"][members[row][0]]
+        if width > left[data["pools"][kind]]:
+            continue
+        entries = {(other, on) for other, on in entries if not set(members[other]) & set(members[row])}
+        chosen[row][kind] = True
+        left[data["pools"][kind]] -= width
+    return chosen
+
+
+def test_algorithm_1_as_printed() -> None:
+    """On every round, rows of priority 0 among them: they fill the workers that are left, and nothing else does."""
+    rng, zeros = np.random.default_rng(39), 0
+    for _ in rounds(1000):
+        instance = small_round(rng)
+        plan = greedy_priority(instance)
+        assert plan.chosen.tolist() == printed_loop(instance)
+        zeros += int((instance.priorities[plan.chosen] == 0).sum())
+    assert zeros > 20
+
+
+def test_a_row_of_priority_0_fills_an_idle_worker_where_it_may() -> None:
+    fields = {"scale_factors": [1, 1, 1], "num_workers": [1, 2], "priorities": [[2.0, 1.0], [0.0, 0.0], [0.0, 0.0]]}
+    instance = RoundAssignment(**fields)
+    filled = [[True, False], [False, True], [False, True]]
+    for plan in (
+        greedy_priority(instance),
+        formulations.solve(instance).plan,
+        round_core.solve(instance, Options()).plan,
+    ):
+        assert plan.chosen.tolist() == filled
+    barred = RoundAssignment(**fields, eligible=[[True, True], [True, False], [True, True]])
+    left_idle = [[True, False], [False, False], [False, True]]
+    for plan in (greedy_priority(barred), formulations.solve(barred).plan, round_core.solve(barred, Options()).plan):
+        assert plan.chosen.tolist() == left_idle
+        assert barred.violations(plan) == []
+    assert [(broken.rule, broken.index) for broken in barred.violations(RoundAssignmentPlan(chosen=filled))] == [
+        ("eligible", (1, 1))
+    ]
+
+
+def test_what_may_not_run_is_not_counted_on() -> None:
+    """The most urgent entry may not run: neither the model nor a heuristic, nor a bound, has its priority."""
+    instance = replace(blocked_round(), eligible=[[False], [True], [True], [True]])
+    assert formulations.solve(instance).objective == formulations.solve(instance, method="core").objective == 9
+    assert instance.objective(greedy_priority(instance)) == 9
+    assert round_bound(instance) == 9
+    alone = replace(blocked_round(), eligible=[[True], [False], [False], [True]])
+    assert formulations.solve(alone).objective == float(optimum(alone)) == 4
+
+
+def test_files_without_eligible_mean_what_they_meant() -> None:
+    """Where all may run, neither the JSON form nor the digest knows the field."""
+    instance = generate(0, num_jobs=4, workers_per_pool=2)
+    assert "eligible" not in instance.to_dict()
+    # That of the collection's instance of these arguments.
+    assert instance.digest == "cf787486f4fb5def87b14cbda173efae32b8292ffd2c54763bfb6ca224034a52"
+    barred = generate(0, num_jobs=4, workers_per_pool=2, ineligible=0.5)
+    assert np.array_equal(barred.priorities, instance.priorities)
+    assert 0 < barred.eligible.mean() < 1
+    again = RoundAssignment.from_dict(barred.to_dict())
+    assert again == barred != instance
+    told = instance.to_dict() | {"eligible": np.ones_like(instance.eligible).tolist()}
+    told.pop("problem")
+    assert RoundAssignment.from_dict(told).digest == instance.digest
+    problem = PROBLEMS["gavel.round_assignment"]
+    for one in (told, barred.to_dict()):
+        names = [name for name in one if name in problem.data]
+        made = digest("gavel.round_assignment", problem.data, names, problem.instance(parse(json.dumps(one))))
+        assert made == (barred if one is not told else instance).digest
 
 
 def test_never_served_rows_come_first() -> None:
@@ -113,6 +197,7 @@ def small_round(rng: np.random.Generator) -> RoundAssignment:
         pools=pools,
         pairs=np.array(pairs, np.int64).reshape(-1, 2),
         priorities=priorities * float(rng.choice([1.0, 1e-9, 1e6])),
+        eligible=rng.random(priorities.shape) >= rng.choice([0.0, 0.3]),
     )
 
 
@@ -134,6 +219,8 @@ def test_the_core_is_the_optimum_by_search() -> None:
         bound, slack, _ = round_core._relaxation(entries)
         assert Fraction(bound) * (1 + Fraction(1, 10**12)) >= best
         assert (slack >= 0).all()
+        assert not instance.violations(found.plan)
+        assert np.array_equal(instance.filled(found.plan).chosen, found.plan.chosen)
     assert settled > 5
     assert left > 5
 
@@ -240,6 +327,7 @@ def on_one_pool(seed: int, *, wide: bool) -> RoundAssignment:
         pools=[0] * k,
         pairs=pairs,
         priorities=rng.integers(0, 9, (n + len(pairs), k)).astype(float),
+        eligible=rng.random((n + len(pairs), k)) >= 0.2 * (seed % 3 == 0),
     )
 
 

@@ -13,7 +13,7 @@ from validation.catalogue import Entry, Heuristic, Rescaling, named
 from validation.kinds.promises import BreaksOnly, Holds, NeverWorseThan, Relabelled, optimum
 from validation.problems.gavel.sharing import WIDE, cluster
 from validation.testing import st
-from validation.testing.arrays import quarters, subsets
+from validation.testing.arrays import booleans, quarters, subsets
 
 __all__ = ["ENTRY", "strategy"]
 
@@ -22,14 +22,19 @@ __all__ = ["ENTRY", "strategy"]
 def strategy(
     draw: st.DrawFn, *, fields: st.SearchStrategy[dict[str, Any]] | None = None, max_priority: int = 4
 ) -> RoundAssignment:
-    """Draw a round with priorities of 0 to 4 in quarters, ties and zeros among them; or a crowded pool."""
+    """Draw a round with priorities of 0 to 4 in quarters, ties and zeros among them, or a crowded pool.
+
+    Of some of the former, not all entries may run.
+    """
     kind = draw(st.sampled_from(("any", "alike", "wide")))
     if kind != "any":
         return draw(_jobs_alike() if kind == "alike" else _some_wide())
     drawn = draw(cluster() if fields is None else fields)
     rows = len(drawn["scale_factors"]) + len(drawn["pairs"])
     shared = {name: drawn[name] for name in ("num_workers", "pools", "scale_factors", "pairs")}
-    return RoundAssignment(**shared, priorities=draw(quarters((rows, drawn["throughputs"].shape[1]), 0, max_priority)))
+    shape = (rows, drawn["throughputs"].shape[1])
+    eligible = draw(st.just(np.ones(shape, bool)) | booleans(shape))
+    return RoundAssignment(**shared, priorities=draw(quarters(shape, 0, max_priority)), eligible=eligible)
 
 
 @st.composite
@@ -71,9 +76,9 @@ def _one_pool(instance: RoundAssignment) -> bool:
 
 
 def _by_priority(instance: RoundAssignment, plan: RoundAssignmentPlan) -> bool:
-    """Return whether entries not chosen lack jobs or workers to entries of no lower priority, unless theirs is 0."""
+    """Return whether eligible entries not chosen lack jobs or workers to entries of no lower priority."""
     chosen = [(int(row), int(kind)) for row, kind in np.argwhere(plan.chosen)]
-    for row, kind in np.argwhere((instance.priorities > 0) & ~plan.chosen):
+    for row, kind in np.argwhere(instance.eligible & ~plan.chosen):
         before = [entry for entry in chosen if instance.priorities[entry] >= instance.priorities[row, kind]]
         running = {job for other, _ in before for job in instance.members[other]}
         pool = instance.pools[kind]
@@ -85,14 +90,14 @@ def _by_priority(instance: RoundAssignment, plan: RoundAssignmentPlan) -> bool:
 
 
 def _none_idle(instance: RoundAssignment, plan: RoundAssignmentPlan) -> bool:
-    """Return whether each row of some priority that does not run lacks an idle job or workers on every type."""
+    """Return whether each row that does not run lacks an idle job or workers on every type where it may."""
     running = {job for row in np.flatnonzero(plan.chosen.any(axis=1)) for job in instance.members[row]}
     left = instance.num_workers.tolist()
     for row, kind in np.argwhere(plan.chosen):
         left[instance.pools[kind]] -= int(instance.row_scale_factors[row])
     return not any(
         running.isdisjoint(instance.members[row]) and instance.row_scale_factors[row] <= left[instance.pools[kind]]
-        for row, kind in np.argwhere(instance.priorities > 0)
+        for row, kind in np.argwhere(instance.eligible)
     )
 
 

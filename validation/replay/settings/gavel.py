@@ -304,8 +304,9 @@ class _Course:
             scale_factors=instance.scale_factors,
             num_workers=instance.num_workers,
             pairs=instance.pairs,
-            priorities=np.where(instance.fits, priorities(wanted, received), 0.0),
+            priorities=priorities(wanted, received),
             pools=instance.pools,
+            eligible=instance.runs,
         )
         plan = ask(this_round, default="greedy_priority")
         assert isinstance(plan, RoundAssignmentPlan)
