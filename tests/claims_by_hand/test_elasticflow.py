@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from copy import copy
 from fractions import Fraction
 from itertools import pairwise, permutations, product
 from typing import Any
@@ -130,6 +131,127 @@ def test_by_last_slots_a_useful_gpu_is_idle(data: Data, reference: Reference) ->
 @judges("elasticflow/allocation/algorithm_2_least_gpu_time-2", "elasticflow/allocation/algorithm_2_uses_idle_gpus-2")
 def test_by_moments_a_useful_gpu_is_idle(data: Data, reference: Reference) -> None:
     _leaves_gpus_idle(data, reference, moment=True)
+
+
+# --- Algorithm 2 (section 4.2), of several jobs ----------------------------------------------------
+
+
+class Growth:
+    """The variables of Algorithm 2: a, x, the queue and G, with what lines 10, 15 and 23 are taken to read."""
+
+    def __init__(self, data: Data, order: Sequence[int], finish: str, free: str) -> None:
+        self.data, self.order, self.test, self.reads = data, order, finish, free
+        filled = progressive_filling(data, order)
+        assert filled is not None
+        self.a = [list(row) for row in filled]
+        self.x = [list(row) for row in filled]
+        self.left = data["num_gpus"]
+        self.queue: dict[int, int] = {}
+
+    def copy(self) -> Growth:
+        other = copy(self)
+        other.a, other.x = [list(row) for row in self.a], [list(row) for row in self.x]
+        other.queue = dict(self.queue)
+        return other
+
+    def work(self, job: int, row: Sequence[int]) -> list[Fraction]:
+        return [Fraction(self.data["throughputs"][job][count]) for count in row]
+
+    def end(self, job: int, row: Sequence[int]) -> Fraction:
+        left = Fraction(self.data["iterations"][job])
+        for slot, rate in enumerate(self.work(job, row)):
+            if rate and left <= rate:
+                return slot + (left / rate if self.test == "moment" else Fraction(1))
+            left -= rate
+        raise AssertionError("not done")
+
+    def room(self, job: int, slot: int) -> int:
+        """Line 15."""
+        earlier = self.order[: self.order.index(job)]
+        if self.reads == "all others":
+            return int(self.data["num_gpus"]) - sum(self.a[other][slot] for other in self.order if other != job)
+        gpus = self.left if self.reads == "printed" else int(self.data["num_gpus"])
+        return max(0, gpus - sum(self.x[other][slot] for other in earlier))
+
+    def enter(self, job: int) -> None:
+        """Lines 7 to 11, or 20 to 24."""
+        now, due = self.a[job][0] + 1, self.data["deadlines"][job]
+        if now > self.data["num_gpus"]:
+            return
+        row = self.x[job] = [now, *[0] * (len(self.a[job]) - 1)]
+        needed = Fraction(self.data["iterations"][job])
+        room = [self.room(job, slot) for slot in range(due)]
+        for level, slot in product(range(1, self.data["num_gpus"] + 1), reversed(range(1, due))):
+            if sum(self.work(job, row)) < needed:
+                row[slot] = min(level, room[slot])
+        if sum(self.work(job, row)) < needed:
+            return
+        if self.test == "rate":
+            rates = self.data["throughputs"][job]
+            sooner = rates[now] > rates[now - 1]
+        else:
+            sooner = self.end(job, row) < self.end(job, self.a[job])
+        if sooner:
+            self.queue[job] = sum(self.a[job]) - sum(row)
+
+    def outcomes(self, *, anew: bool) -> Iterator[list[list[int]]]:
+        """Lines 12 to 24, every way to break ties; with ``anew`` all plans and priorities are made before each."""
+        if anew:
+            for job in list(self.queue):
+                del self.queue[job]
+                self.enter(job)
+        if not self.left or not self.queue:
+            yield self.a
+            return
+        for job in [one for one in self.queue if self.queue[one] == max(self.queue.values())]:
+            then = self.copy()
+            del then.queue[job]
+            then.a[job] = list(then.x[job])
+            then.left -= 1
+            then.enter(job)
+            yield from then.outcomes(anew=anew)
+
+
+def algorithm_2(data: Data, finish: str, free: str, *, anew: bool = False) -> list[list[list[int]]]:
+    """The plans to which Algorithm 2 can lead, for every order of jobs of one deadline and every tie."""
+    found = []
+    for order in by_deadline(data):
+        growth = Growth(data, order, finish, free)
+        for job in order:
+            growth.left -= growth.a[job][0]
+            growth.enter(job)
+        found += growth.outcomes(anew=anew)
+    return found
+
+
+@judges("elasticflow/allocation/algorithm_2_least_gpu_time-3", "elasticflow/allocation/algorithm_2_least_gpu_time-4")
+def test_it_takes_more_gpu_time_however_ties_are_broken(data: Data, reference: Reference) -> None:
+    for anew in (False, True):
+        plans = algorithm_2(data, "rate", "all others", anew=anew)
+        assert plans
+        assert min(sum(map(sum, plan)) for plan in plans if not reference.violations({"gpus": plan})) == 6
+    assert reference.optimum() == 5
+
+
+def _more_than_there_is(data: Data, reference: Reference, finish: str, free: str) -> None:
+    plans = algorithm_2(data, finish, free)
+    assert plans
+    assert all("capacity" in reference.violations({"gpus": plan}) for plan in plans)
+
+
+@judges("elasticflow/allocation/algorithm_2_keeps_deadlines-1")
+def test_by_last_slots_it_hands_out_too_many(data: Data, reference: Reference) -> None:
+    _more_than_there_is(data, reference, "slot", "printed")
+
+
+@judges("elasticflow/allocation/algorithm_2_keeps_deadlines-2")
+def test_by_moments_it_hands_out_too_many(data: Data, reference: Reference) -> None:
+    _more_than_there_is(data, reference, "moment", "printed")
+
+
+@judges("elasticflow/allocation/algorithm_2_keeps_deadlines-4")
+def test_by_rates_it_hands_out_too_many(data: Data, reference: Reference) -> None:
+    _more_than_there_is(data, reference, "rate", "earlier")
 
 
 # --- placement (section 4.3) -----------------------------------------------------------------------

@@ -108,3 +108,44 @@ def test_the_printed_program_puts_two_gpus_on_one(data: Data, reference: Referen
     assert best == 4
     assert all(gpus == [0, 2] for value, gpus in found.values() if value == best)
     assert max(value for value, gpus in found.values() if max(gpus) <= 1) == reference.optimum() == 3
+
+
+def tuned_on_a_server(data: Data) -> list[list[float] | None]:
+    """Tune (section 4.2) for jobs of one GPU on one server, more than the share being more of cores and of memory.
+
+    Jobs in falling order of their best demands; one that does not fit is switched to its share if it wants more than
+    that, and else those there that have more are, as long as it does not fit.
+    """
+    share = [data["server_cpus"] / data["server_gpus"], data["server_memory"] / data["server_gpus"]]
+    jobs = range(len(data["configs"]))
+    best = [max(table, key=lambda config: (config[2], -config[0], -config[1])) for table in data["configs"]]
+    within = [[c for c in table if c[0] <= share[0] and c[1] <= share[1]] for table in data["configs"]]
+    fair = [max(some, key=lambda config: config[2]) for some in within]
+    given: list[list[float] | None] = [None] * len(best)
+
+    def fits(config: list[float]) -> bool:
+        held = [one for one in given if one]
+        used = [sum(one[kind] for one in held) + config[kind] for kind in (0, 1)]
+        return len(held) < data["server_gpus"] and used[0] <= data["server_cpus"] and used[1] <= data["server_memory"]
+
+    def exceeds(config: list[float]) -> bool:
+        return config[0] > share[0] and config[1] > share[1]
+
+    for job in sorted(jobs, key=lambda job: (-best[job][0], -best[job][1])):
+        wanted = best[job] if fits(best[job]) or not exceeds(best[job]) else fair[job]
+        for other in jobs:
+            there = given[other]
+            if not fits(wanted) and there and exceeds(there):
+                given[other] = fair[other]
+        if fits(wanted):
+            given[job] = wanted
+    return given
+
+
+@judges("synergy/tuning/tune_construction-4", "synergy/tuning/tune_not_below_shares-2")
+def test_a_job_is_left_out_that_fits_with_its_share(data: Data, reference: Reference) -> None:
+    given = tuned_on_a_server(data)
+    assert sum(config is None for config in given) == 1
+    # With their shares both fit.
+    both = [[config for config in table if config[0] <= 2 and config[1] <= 2] for table in data["configs"]]
+    assert any(fits(data, (0, 1), chosen) for chosen in product(*both))
