@@ -62,7 +62,7 @@ def drawn(
     if trace is None:
         setting = getattr(module, "derived", module.generate)(seed, problem=asks, num_jobs=num_jobs, **options)
     else:
-        setting = module.from_jobs(read_jobs(trace).head(num_jobs), problem=asks, **options)
+        setting = module.from_jobs(read_jobs(trace).head(num_jobs), problem=asks, rng=seed, **options)
     how: dict[str, Any] = {"costs": Costs(restart=seconds_lost, migration=seconds_lost)}
     if to_deadlines:
         how["horizon"] = float(setting.jobs.deadlines.max()) + setting.slot_seconds

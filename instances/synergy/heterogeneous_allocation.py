@@ -22,13 +22,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Unpack
+from typing import TYPE_CHECKING, Annotated, Self, Unpack
 
 import numpy as np
 
 from instances import pictures
 from instances.arithmetic import product, total
-from instances.base import Instance, PlanError, Violation, exceeding
+from instances.base import Instance, InstanceError, PlanError, Violation, exceeding
 from instances.schema import Array, BoolArray, FloatArray, IntArray, Ragged, Scalar, default
 from instances.synergy.allocation import SynergyAllocationPlan
 from instances.synergy.placement import SynergyPlacement
@@ -166,6 +166,39 @@ class HeterogeneousAllocation(Instance[SynergyAllocationPlan]):
             np.array([fastest(table, (types == kind) & within(table, shares[kind])) for kind in range(self.num_types)])
             for table, types, shares in zip(self.configs, self.config_types, self.shares, strict=True)
         )
+
+    @cached_property
+    def proportional_throughputs(self) -> FloatArray:
+        """(n, k) float: each job's throughput with its GPU-proportional share of each type; 0 where it has none.
+
+        With ``num_servers * server_gpus`` workers of each type and ``gpu_demands`` as scale factors, they are a cluster
+        of Gavel's policies, such as :class:`instances.gavel.max_min_fairness.MaxMinFairness`.
+        """
+        jobs = zip(self.configs, self.proportional_choices, strict=True)
+        found = [np.where(best >= 0, table[best, THROUGHPUT], 0.0) for table, best in jobs]
+        return np.array(found).reshape(self.num_jobs, self.num_types)
+
+    def fair_under(self, time_fractions: FloatArray) -> Self:
+        """Return the same jobs with the fair throughputs that an allocation in time gives them (A.2.2).
+
+        The paper's oracle is a scheduler that knows types, such as Gavel.  A job that divides its time over types has
+        the mean of its throughputs there, which may be more than every slower type gives: (26) can then leave no plan.
+
+        Parameters
+        ----------
+        time_fractions : (n, k) float
+            Part of the time that each job runs on each type, as of :class:`instances.gavel.sharing.Allocation`.
+
+        Raises
+        ------
+        InstanceError
+            When they are not n times k numbers.
+        """
+        fractions = np.asarray(time_fractions, float)
+        if fractions.shape != (self.num_jobs, self.num_types):
+            wanted = f"({self.num_jobs}, {self.num_types})"
+            raise InstanceError(f"time_fractions: got shape {fractions.shape}, must be {wanted}")
+        return replace(self, fair_throughputs=total(self.proportional_throughputs * fractions, axis=1))
 
     @cached_property
     def fair_configs(self) -> tuple[BoolArray, ...]:

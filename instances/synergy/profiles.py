@@ -329,10 +329,10 @@ def _in_order(measured: Mapping[int, float]) -> tuple[IntArray, FloatArray]:
 # --- drawing jobs ------------------------------------------------------------------------------
 
 
-def draw_gpu_demands(rng: np.random.Generator, num_gpus: int, *, multi_gpu: bool) -> IntArray:
+def draw_gpu_demands(rng: np.random.Generator, num_gpus: int, *, multi_gpu: bool, widest: int = 8) -> IntArray:
     """GPU demands that sum to ``num_gpus``: all 1, or 1 (70%), 2 or 4 (25%) and 8 (5%) as in Gavel's traces.
 
-    None where there are no GPUs.
+    With a ``widest`` of 16 or more, the last are any power of two from 8 to that.  None where there are no GPUs.
     """
     if not multi_gpu:
         return np.ones(max(num_gpus, 0), np.int64)
@@ -340,6 +340,8 @@ def draw_gpu_demands(rng: np.random.Generator, num_gpus: int, *, multi_gpu: bool
     left = num_gpus
     while left > 0:
         demand = int(rng.choice([1, 2, 4, 8], p=[0.7, 0.125, 0.125, 0.05]))
+        if demand == 8 and widest >= 16:
+            demand <<= int(rng.integers(int(widest).bit_length() - 3))
         while demand > left:
             demand //= 2
         demands.append(demand)

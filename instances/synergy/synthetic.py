@@ -32,6 +32,7 @@ class DemandOptions(TypedDict, total=False):
     mix: Sequence[float]
     load: float
     multi_gpu: bool
+    widest: int
 
 
 class JobOptions(DemandOptions, total=False):
@@ -63,6 +64,7 @@ def draw_demands(
     mix: Sequence[float] = (20, 70, 10),
     load: float = 1.0,
     multi_gpu: bool = True,
+    widest: int = 8,
 ) -> tuple[list[str], IntArray]:
     """Tasks and GPUs of jobs that fill a cluster.
 
@@ -80,13 +82,16 @@ def draw_demands(
         Fraction of the GPUs that the jobs hold.
     multi_gpu : bool
         GPU demands of 1 (70%), 2 or 4 (25%) and 8 (5%); else all 1.
+    widest : int
+        Most GPUs of a job; 16 in section 5.3, which a job holds on two of the paper's servers.  From 16 on the 5% are
+        any power of two from 8 to that.
 
     Returns
     -------
     tasks : list of n str
     gpu_demands : (n,) int
     """
-    gpu_demands = draw_gpu_demands(rng, max(1, round(load * num_gpus)), multi_gpu=multi_gpu)
+    gpu_demands = draw_gpu_demands(rng, max(1, round(load * num_gpus)), multi_gpu=multi_gpu, widest=widest)
     return draw_tasks(rng, len(gpu_demands), mix), gpu_demands
 
 

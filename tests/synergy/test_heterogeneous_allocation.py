@@ -9,6 +9,7 @@ from hypothesis import given
 import formulations
 from heuristics.synergy.heterogeneous_allocation import greedy_marginal, proportional
 from instances import InstanceError, PlanError
+from instances.gavel.max_min_fairness import MaxMinFairness
 from instances.synergy.allocation import SynergyAllocation, SynergyAllocationPlan
 from instances.synergy.heterogeneous_allocation import HeterogeneousAllocation, generate, one_fast_machine
 from validation.problems.synergy.heterogeneous_allocation import strategy as allocations
@@ -211,3 +212,37 @@ def test_proportional_takes_the_faster_type_while_it_has_gpus() -> None:
     instance = one_fast_machine()
     assert proportional(instance).choices.tolist() == [1, 0]
     assert greedy_marginal(instance).choices.tolist() == [1, 0]
+
+
+def test_gavel_says_what_is_fair() -> None:
+    """Appendix A.2.2: the floor is what jobs have under a scheduler that knows types, here max-min fairness."""
+    instance = generate(2, num_servers=2)
+    shares = instance.proportional_throughputs
+    for job, (table, types) in enumerate(zip(instance.configs, instance.config_types, strict=True)):
+        for kind in range(instance.num_types):
+            per_gpu = np.array([instance.server_cpus[kind], instance.server_memory[kind]]) / instance.server_gpus[kind]
+            inside = (table[:, :2] <= instance.gpu_demands[job] * per_gpu * (1 + 1e-9)).all(axis=1) & (types == kind)
+            assert shares[job, kind] == table[inside, 2].max(initial=0.0)
+    cluster = MaxMinFairness(
+        throughputs=shares,
+        num_workers=instance.num_servers * instance.server_gpus,
+        scale_factors=instance.gpu_demands,
+    )
+    plan = formulations.solve(cluster).plan
+    fair = instance.fair_under(plan.time_fractions)
+    assert fair.fair_throughputs == pytest.approx((shares * plan.time_fractions).sum(axis=1), rel=1e-12)
+    # A part of the time is worth no more than all of it on the faster type, and all on the slower one is the default.
+    assert (fair.fair_throughputs <= shares.max(axis=1) * (1 + 1e-9)).all()
+    slowest = np.zeros_like(shares)
+    slowest[np.arange(instance.num_jobs), shares.argmin(axis=1)] = 1.0
+    assert instance.fair_under(slowest).fair_throughputs == pytest.approx(instance.fair_throughputs)
+    with pytest.raises(InstanceError, match="time_fractions: got shape"):
+        instance.fair_under(slowest[:, :1])
+
+
+def test_a_floor_between_types_can_leave_no_plan() -> None:
+    """Two jobs that both want the one fast GPU for half of the time: each round only one has it."""
+    fast = one_fast_machine()
+    halves = np.full(fast.proportional_throughputs.shape, 1 / fast.num_types)
+    assert formulations.solve(fast).status == "optimal"
+    assert formulations.solve(fast.fair_under(halves)).status == "infeasible"

@@ -349,3 +349,18 @@ def test_a_job_that_no_server_holds_pays_no_penalty() -> None:
 def test_writing_a_plan_with_a_penalty_and_reading_it_back() -> None:
     instance = replace(four_jobs().uncapped(), split_penalty=0.01)
     assert_read_back(instance, formulations.solve(instance).plan, tune(instance), proportional(instance))
+
+
+def test_jobs_of_two_servers() -> None:
+    """Jobs of 16 GPUs, as in section 5.3: on servers of 8 they are split, and the cap is not about them."""
+    drawn = [generate(seed, num_servers=8, widest=16) for seed in range(12)]
+    assert {16} < {int(gpus) for instance in drawn for gpus in instance.gpu_demands} <= {1, 2, 4, 8, 16}
+    assert all(instance.gpu_demands.sum() == 64 for instance in drawn)
+    instance = next(one for one in drawn if one.gpu_demands.max() == 16)
+    wide = int(instance.gpu_demands.argmax())
+    plan = tune(instance)
+    assert (plan.gpus[wide] > 0).sum() >= 2
+    assert plan.gpus[wide].sum() == 16
+    assert instance.allowed_configs[wide].all()
+    # What is drawn without them is what it was.
+    assert generate(3, widest=8) == generate(3)

@@ -125,6 +125,17 @@ def test_the_capacity_counts_gpus_on_loan_in_training_gpus() -> None:
     assert table(replay(whole), "started", "ended") == [[0, 30], [0, 30]]
 
 
+def test_decisions_are_of_estimates() -> None:
+    # Job 0 is the shorter one, and is taken for the longer.
+    setting = single([20, 30], [2, 2], num_servers=1, server_gpus=2)
+    assert table(replay(setting), "ended") == [[20], [50]]
+    assert table(replay(replace(setting, estimates=np.array([1.0, 0.5]))), "ended") == [[50], [30]]
+    drawn = [aryl.generate(3, num_jobs=200, wrong=wrong).estimates for wrong in (0.0, 0.4)]
+    assert (drawn[0] == 1).all()
+    assert 0.3 < (drawn[1] != 1).mean() < 0.5
+    assert (np.abs(drawn[1] - 1) <= 0.25).all()
+
+
 def test_workers_join_servers_in_use() -> None:
     # At 0 job 0 takes 2 of the 3 GPUs of a server.  The one of job 1, at 10 s, joins it though the other server, all
     # of whose GPUs job 2 wants at 20 s, is empty.

@@ -204,6 +204,10 @@ def test_the_first_round_of_the_exact_model_is_worth_the_most(seed: int) -> None
 @pytest.mark.slow
 def test_published_profiles_make_a_trace(data: Path) -> None:
     profiles = data / "synergy" / "sensitivity_profiles.json"
+    wide = synergy.derived(0, throughputs=profiles, num_jobs=200, num_servers=4, multi_gpu=True, widest=16)
+    usual = synergy.derived(0, throughputs=profiles, num_jobs=200, num_servers=4, multi_gpu=True)
+    assert (np.minimum(wide.cluster.gpu_demands, 8) == usual.cluster.gpu_demands).all()
+    assert wide.cluster.gpu_demands.max() == 16
     setting = synergy.derived(0, throughputs=profiles, num_jobs=20, num_servers=1)
     replayed = replay(setting, decider("synergy.tuning", "tune"))
     assert replayed.jobs["ended"].notna().all()

@@ -292,7 +292,7 @@ def _below_figure_3(instance: Tuning, jobs: Sequence[int]) -> str | None:
 
     All tunings of the four jobs are tried, each with one configuration of every job that fit on the two servers.
     """
-    best = 0.0
+    best, instance = 0.0, _lean(instance)
     for choices in itertools.product(*(range(len(table)) for table in instance.configs)):
         chosen = instance.chosen(np.array(choices))
         speeds = chosen[:, THROUGHPUT] / instance.gpu_demands

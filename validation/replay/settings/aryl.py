@@ -39,7 +39,7 @@ As printed / as built
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import numpy as np
@@ -154,6 +154,7 @@ class Cluster(TypedDict, total=False):
     inference_speed: float
     problem: str
     overtake: bool
+    estimates: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,6 +179,8 @@ class Aryl:
         Whose decision maker is compared.
     overtake : bool
         Whether a waiting job that the idle GPUs cannot hold lets others pass.
+    estimates : (n,) float, optional
+        How many times its running time the decision makers take each job's to be; once by default.
     name : str
         Name of the setting in tables.
 
@@ -197,9 +200,14 @@ class Aryl:
     inference_speed: float = 1.0
     problem: str = PROBLEMS[0]
     overtake: bool = True
+    estimates: FloatArray | None = None
     name: str = "aryl"
 
     def __post_init__(self) -> None:
+        estimates = np.ones(len(self.jobs)) if self.estimates is None else np.array(self.estimates, float)
+        if estimates.shape != (len(self.jobs),) or not (estimates > 0).all():
+            raise ReplayError(f"estimates: must be a number above 0 for each of {len(self.jobs)} jobs")
+        object.__setattr__(self, "estimates", estimates)
         for name in ("min_workers", "max_workers", "gpus_per_worker"):
             values = np.array(getattr(self, name), np.int64)
             object.__setattr__(self, name, values)
@@ -288,6 +296,12 @@ class _Scheduler:
             capacity=np.where(self.there, float(setting.server_gpus), 0.0),
         )
 
+    def _estimated(self, state: State) -> FloatArray:
+        """Return the work that each job is taken to have left, (m,) float."""
+        assert self.setting.estimates is not None
+        estimated: FloatArray = state.left * self.setting.estimates[state.jobs]
+        return estimated
+
     def _capacity(self, free: IntArray) -> int:
         """Return free GPUs in training GPUs, as section 5.2 counts them."""
         on_loan = int(free[~self.training].sum())
@@ -341,7 +355,7 @@ class _Scheduler:
         instance = BaseAllocation(
             capacity=capacity,
             gpu_demands=demands[waiting],
-            running_times=state.left[waiting] / setting.min_workers[state.jobs[waiting]],
+            running_times=self._estimated(state)[waiting] / setting.min_workers[state.jobs[waiting]],
         )
         plan = accepted(instance, ask(instance, default="shortest_job_first"))
         first = plan.starts <= TOLERANCE * instance.running_times
@@ -367,7 +381,7 @@ class _Scheduler:
             min_workers=setting.min_workers[elastic],
             max_workers=setting.max_workers[elastic],
             gpus_per_worker=setting.gpus_per_worker[elastic],
-            min_running_times=state.left[rows] / setting.max_workers[elastic],
+            min_running_times=self._estimated(state)[rows] / setting.max_workers[elastic],
         )
         extra = accepted(instance, ask(instance, default="dynamic_program")).extra_workers
         grown = extra > 0
@@ -451,6 +465,7 @@ def generate(
     jobs_per_hour: float = 12.0,
     elastic: float = 0.3,
     loaned: int = 3,
+    wrong: float = 0.0,
     **cluster: Unpack[Cluster],
 ) -> Aryl:
     """Draw jobs of minutes to hours on a few servers, and a loan of a daily shape.
@@ -466,12 +481,14 @@ def generate(
         Part of the jobs that can grow to twice their base demand.
     loaned : int
         Most servers on loan (:func:`daily`), where ``loans`` is not given.
+    wrong : float
+        Part of the jobs whose running time is estimated wrongly, by up to 25 % either way (section 7.5).
     **cluster
         As in ``Cluster``; 4 training servers by default.
     """
     rng = np.random.default_rng(rng)
     workers = rng.integers(1, 5, num_jobs)
-    return _setting(
+    setting = _setting(
         poisson(rng, num_jobs, jobs_per_hour),
         60 * 10 ** rng.uniform(1.0, 2.5, num_jobs),
         workers,
@@ -479,6 +496,12 @@ def generate(
         rng.choice([1, 2, 4], num_jobs),
         **Cluster(num_servers=4, loans=daily(loaned)) | cluster,
     )
+    return replace(setting, estimates=_estimates(rng, num_jobs, wrong)) if wrong else setting
+
+
+def _estimates(rng: np.random.Generator, num_jobs: int, wrong: float) -> FloatArray:
+    """Draw how many times its length each job is taken to have; some are wrong by up to 25 % (section 7.5)."""
+    return np.where(rng.random(num_jobs) < wrong, rng.uniform(0.75, 1.25, num_jobs), 1.0)
 
 
 def from_jobs(

@@ -325,6 +325,7 @@ def derived(
     num_servers: int = 16,
     mix: Sequence[float] = (20, 70, 10),
     multi_gpu: bool = False,
+    widest: int = 8,
     cpus_per_gpu: int = 3,
     **rounds: Unpack[Rounds],
 ) -> Synergy:
@@ -349,6 +350,8 @@ def derived(
     multi_gpu : bool
         GPU demands of 1 (70 %), 2 or 4 (25 %) and 8 (5 %), which are this library's stand-in for those of the Philly
         trace; else all 1.
+    widest : int
+        Most GPUs of a job with ``multi_gpu``; 16 in section 5.3.  From 16 on the 5 % are any power of two from 8 on.
     cpus_per_gpu : int
         CPU cores of a server for each of its GPUs.
     **rounds
@@ -357,6 +360,8 @@ def derived(
     rng = np.random.default_rng(rng)
     models = [str(rng.choice(TASKS[task])) for task in draw_tasks(rng, num_jobs, mix)]
     sizes = scale_factors(rng, num_jobs) if multi_gpu else np.ones(num_jobs, np.int64)
+    if widest >= 16:
+        sizes <<= np.where(sizes == 8, rng.integers(int(widest).bit_length() - 3, size=num_jobs), 0)
     fields = profiled(
         models,
         sizes.tolist(),
