@@ -5,8 +5,9 @@ from __future__ import annotations
 __all__ = ["CHANGED", "CLAIMS_READ", "DATE", "READINGS_READ"]
 
 DATE = "24 November 2026"
+"""When it was."""
 CLAIMS_READ, READINGS_READ = 130, 225
-"""All that there were then."""
+"""How many there were then: all of them."""
 
 CHANGED = {
     "afs_l_sooner_than_max_min": "section 2.2 compares averages on two traces, not on 11.",
