@@ -27,6 +27,7 @@ from formulations.engine.highs import Proof, Result, SolverError, in_own_units, 
 from formulations.engine.linear import POINT_TOLERANCE, LinearProgram, Rows, refuse_extreme_numbers, weighted_sum
 from formulations.engine.options import Options
 from formulations.engine.scaling import scaled
+from formulations.engine.vipr import implied
 from instances.base import agree
 from instances.schema import FloatArray, nearest
 
@@ -123,8 +124,12 @@ def run(
 
 
 def _by_cpsat(program: LinearProgram, options: Options, left: float, start: FloatArray | None) -> tuple[Result, str]:
-    """Solve the program's arrays by CP-SAT, which needs no other units: it has no tolerance."""
+    """Solve the program's arrays by CP-SAT, which needs no other units: it has no tolerance.
+
+    Continuous variables that are whole in some best point are whole ones to it.
+    """
     began = time.perf_counter()
+    program = replace(program, integer=program.integer | implied(program))
     settled = with_crossed_bounds(program)
     if settled is not None:
         return settled, ""

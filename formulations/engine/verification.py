@@ -5,7 +5,7 @@
 - A linear program's prices are taken at their word, as fractions, and what they prove is added up without
   rounding (:mod:`formulations.engine.exact`).
 - Anything else is built anew as one model; a mixed-integer one is searched without presolve and symmetry, at another
-  scale.
+  scale; or by another solver, which is asked for by name.
 - What no one model states is solved by the method that checks the others.
 """
 
@@ -23,7 +23,7 @@ import pyomo.environ as pyo
 from formulations.engine import clock
 from formulations.engine.exact import exact_bound, exact_optimum
 from formulations.engine.highs import Result, Session, SolverError
-from formulations.engine.linear import LinearProgram, translate
+from formulations.engine.linear import LinearProgram, ModelError, translate
 from formulations.engine.options import Options
 from formulations.engine.scaling import scaled
 from formulations.engine.solution import Solution
@@ -79,7 +79,11 @@ class Verification:
 
 
 def verify(
-    instance_or_model: Instance[Any] | pyo.ConcreteModel, solution: Solution, *, time_limit: float | None = None
+    instance_or_model: Instance[Any] | pyo.ConcreteModel,
+    solution: Solution,
+    *,
+    time_limit: float | None = None,
+    solver: str = "highs",
 ) -> Verification:
     """Find the solution of an instance, or of a model, once more, by a second way.
 
@@ -90,16 +94,25 @@ def verify(
         What :func:`formulations.solve` returned for it.
     time_limit : float, optional
         Of the second way, s.
+    solver : str
+        Another one than HiGHS, such as "cp-sat", searches the whole model at once, in the place of every other way: a
+        word that shares no solver with the first.
 
     Returns
     -------
     Verification
         "open" where the first way proved nothing, too.
+
+    Raises
+    ------
+    SolverNotFound
     """
     began = time.monotonic()
     instance = instance_or_model if isinstance(instance_or_model, Instance) else None
     if solution.status not in ("optimal", "infeasible"):
         return Verification("open", "none", solution.status, None, None, 0.0, "nothing was proven")
+    if solver != "highs":
+        return _second(instance_or_model, solution, began, time_limit, solver)
     if solution.vipr:
         return _by_certificate(instance_or_model, solution, began)
     referred = None if instance is None else _by_reference(instance, solution, began, time_limit)
@@ -145,22 +158,29 @@ def _by_certificate(
 
 
 def _second(
-    instance_or_model: Instance[Any] | pyo.ConcreteModel, solution: Solution, began: float, time_limit: float | None
+    instance_or_model: Instance[Any] | pyo.ConcreteModel,
+    solution: Solution,
+    began: float,
+    time_limit: float | None,
+    solver: str = "highs",
 ) -> Verification:
     """Find the solution once more without the reference."""
     instance = instance_or_model if isinstance(instance_or_model, Instance) else None
     again = None if instance is None else choice(instance.problem).again
     program = solution._program
-    if again is None and solution.certificate is not None and program is not None and solution.objective is not None:
+    fractions = solver == "highs" and again is None and solution.certificate is not None
+    if fractions and program is not None and solution.objective is not None:
         return _by_fractions(instance, program, solution, began, math.inf if time_limit is None else time_limit)
     way: Way = "second search" if again is None else "second procedure"
     try:
         with clock.within(time_limit):
-            if again is not None:
+            if solver != "highs":
+                second = solve(instance_or_model, solver=solver, verify=False)
+            elif again is not None:
                 second = again.solve(instance, Options(verify=False))
             else:
                 second = solve(instance_or_model, session=_SecondWay(verify=False))
-    except (SolverError, clock.TimeIsUp) as error:
+    except (SolverError, ModelError, clock.TimeIsUp) as error:
         why = str(error) or "time limit"
         return Verification("open", way, "unknown", None, None, time.monotonic() - began, why)
     told = second.to_dict()

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -155,7 +156,8 @@ def no_bound() -> Model:
 
 
 def continuous() -> Model:
-    model = whole()
+    # Half of a whole number where the row is tight, so that it need not be whole in any best point.
+    model = whole(lambda m: m.x + 2 * m.y <= 7)
     model.y.domain = pyo.Reals
     return model
 
@@ -239,6 +241,34 @@ def test_instances_and_their_starts(problem: str) -> None:
     assert theirs.objective == pytest.approx(ours.objective, rel=1e-6)
     if formulations.formulation(problem).write is not None:
         assert solve(instance, solver="cp-sat", start=theirs.plan).objective == pytest.approx(ours.objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("problem", ["aryl.reclaim", "afs.gpu_placement"])
+def test_variables_that_may_as_well_be_whole_are(problem: str) -> None:
+    entry = CATALOGUE[problem]
+    for seed in range(2):
+        instance = entry.generate(seed, **{entry.size: entry.sizes[0]})
+        assert not translate(formulations.build(instance)).integer.all()
+        ours, theirs = solve(instance), solve(instance, solver="cp-sat")
+        assert theirs.status == "optimal"
+        assert theirs.objective == pytest.approx(ours.objective, rel=1e-9)
+
+
+def test_it_verifies_what_highs_has_found() -> None:
+    placement, allocation = CATALOGUE["aryl.placement"], CATALOGUE["aryl.base_allocation"]
+    instance = placement.generate(1, **{placement.size: placement.sizes[0]})
+    solution = solve(instance)
+    found = formulations.verify(instance, solution, solver="cp-sat")
+    assert (found.verdict, found.way, found.status) == ("confirmed", "second search", "optimal")
+    assert found.objective == pytest.approx(solution.objective)
+    wrong = replace(solution, objective=solution.objective + 1, bound=solution.bound + 1)
+    assert formulations.verify(instance, wrong, solver="cp-sat").verdict == "contradicted"
+    other = allocation.generate(1, **{allocation.size: allocation.sizes[0]})
+    found = formulations.verify(other, solve(other), solver="cp-sat")
+    assert found.verdict == "open"
+    assert "is continuous: cp-sat takes whole variables only" in found.message
+    model = knapsack(12, 3)
+    assert formulations.verify(model, solve(model), solver="cp-sat").verdict == "confirmed"
 
 
 def test_a_start_is_handed_over(monkeypatch: pytest.MonkeyPatch) -> None:

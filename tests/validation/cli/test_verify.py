@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,49 @@ def test_what_is_wrong_ends_with_1_and_what_is_no_certificate_with_2(optgap: Opt
     assert (said.code, said.out, len(said.err.splitlines())) == (1, "", 1)
     refuted = optgap("verify", made / "one.vipr", "--instance", other, "--json")
     assert json.loads(refuted.out)["verdict"] == "refuted"
+
+
+@pytest.mark.parametrize("number", ["1/0", "nan", "inf", "1e3", "0x10", "1/2/3", "-", "½", "9" * 4001])
+def test_what_is_no_fraction_is_refused(optgap: Optgap, made: Path, number: str) -> None:
+    lines = (made / "one.vipr").read_text().splitlines()
+    place = next(at for at, line in enumerate(lines) if re.match(r"C\d+ [LGE] ", line))
+    words = lines[place].split()
+    lines[place] = " ".join([*words[:2], number, *words[3:]])
+    (made / "changed.vipr").write_text("\n".join(lines))
+    said = optgap("verify", made / "changed.vipr")
+    assert (said.code, said.out, len(said.err.splitlines())) == (2, "", 1)
+    assert str(made / "changed.vipr") in said.err
+
+
+@pytest.mark.parametrize(
+    ("head", "filling"),
+    [
+        ("VER 1.0\nVAR 1\n", "x"),
+        ("VER 1.0\nVAR 1\nx\nINT 0\nOBJ min\n0\nCON 1 0\nC0 G ", "9"),
+    ],
+    ids=["a name", "a number"],
+)
+def test_ten_gigabytes_are_refused_where_they_go_wrong(
+    optgap: Optgap, made: Path, head: str, filling: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Ten thousand parts of a megabyte each, which unpack to one text.
+    part = gzip.compress(filling.encode() * (2**20 // len(filling)))
+    (made / "huge.vipr.gz").write_bytes(gzip.compress(head.encode()) + part * 10_000)
+    unpacked = 0
+    whole = gzip.GzipFile.read1
+
+    def read1(file: gzip.GzipFile, size: int = -1) -> bytes:
+        nonlocal unpacked
+        data = whole(file, size)
+        unpacked += len(data)
+        return data
+
+    monkeypatch.setattr(gzip.GzipFile, "read1", read1)
+    said = optgap("verify", made / "huge.vipr.gz")
+    assert (said.code, said.out, len(said.err.splitlines())) == (2, "", 1)
+    assert str(made / "huge.vipr.gz") in said.err
+    assert 0 < unpacked < 2**24
+    assert sorted(path.name for path in made.iterdir()) == ["huge.vipr.gz", "one.json", "one.vipr"]
 
 
 def test_an_instance_whose_program_nobody_states_is_refused(optgap: Optgap, made: Path) -> None:
