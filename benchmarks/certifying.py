@@ -85,7 +85,7 @@ def _cells(found: Sequence[Certified]) -> Row:
         len(found),
         sum(one.certified is not None for one in found),
         f"{statistics.median(one.solved for one in found):.3f}",
-        f"{statistics.median_low(times):.2f}",
+        f"{statistics.median(times):.2f}",
         f"{times[-1]:.1f}",
         f"{statistics.median(checks):.2f}" if checks else "",
     )

@@ -62,6 +62,9 @@ FINEST = 10**6
 TRIED = 8
 """Columns that are tried for a branching at most."""
 
+FEW = 200
+"""Linear programs of a tree that is tried before there are cuts, which take longer than they do."""
+
 ROUNDS = 50
 """Rounds of cuts."""
 
@@ -335,6 +338,7 @@ class _Search:
         """Derive rows whose coefficients have few digits, weaker by next to nothing, of those that have many.
 
         Of a column from 0 on a coefficient may be less where the row is an upper limit, more where it is a lower one.
+        Rows of whole columns alone, so that where these are fixed a row as it is given refutes what is let pass here.
         """
         program = self.program = self.coarse = self.given
         self.given_at = [*self.row_lower_at], [*self.row_upper_at]
@@ -342,7 +346,7 @@ class _Search:
         for i, (low, high) in enumerate(zip(program.row_lower.tolist(), program.row_upper.tolist(), strict=True)):
             span = slice(program.indptr[i], program.indptr[i + 1])
             columns, given = program.index[span], program.value[span]
-            if math.isfinite(low) == math.isfinite(high) or not given.size:
+            if math.isfinite(low) == math.isfinite(high) or not self.integer[columns].all() or not given.size:
                 continue
             unit = math.ldexp(1.0, math.frexp(float(np.abs(given).max()))[1] - DIGITS)
             rounded = (np.floor if math.isfinite(high) else np.ceil)(given / unit) * unit
@@ -554,8 +558,11 @@ class _Search:
     # --- the tree -----------------------------------------------------------------------------
 
     def proven(self, comments: Sequence[str]) -> Proven:
-        self._cut()
-        proof = self._tree()
+        proof = self._tree(FEW)
+        if proof is None:
+            self._cut()
+            proof = self._tree(self.left)
+        assert proof is not None
         bound = None
         if self.x is not None:
             assert self.target is not None
@@ -564,9 +571,14 @@ class _Search:
                 bound = self._refuted(proof)
         return Proven(self._written(bound, comments), bound, self.nodes)
 
-    def _tree(self) -> _Proof:
+    def _tree(self, most: int) -> _Proof | None:
+        """Prove the whole of it, in so many linear programs altogether or not at all."""
         stack: list[_Frame] = []
         while True:
+            if self.nodes > most:
+                while self.path:
+                    self._ascend()
+                return None
             proof, frame = self._node()
             if frame is not None:
                 stack.append(frame)

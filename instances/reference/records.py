@@ -30,7 +30,7 @@ from .stated import STATED
 MOST_BYTES = 200_000_000
 """What a file may unpack to."""
 
-MOST_PACKED = 200_000
+MOST_PACKED = 400_000
 """Bytes of a certificate as it is kept, compressed."""
 
 ROUNDING = Fraction(1, 10**9)

@@ -411,7 +411,8 @@ def _steps(best: Sequence[Fraction]) -> list[tuple[int, Fraction]]:
         return [(1, max(best))]
     means = [(len(step), sum(step, Fraction(0)) / len(step)) for step in steps]
     told = list(accumulate((gain for width, gain in means for _ in range(width)), initial=Fraction(0)))
-    short = max((speed / told[min(g, len(told) - 1)] for g, speed in enumerate(best) if speed), default=Fraction(1))
+    ratios: list[Fraction] = [speed / told[min(g, len(told) - 1)] for g, speed in enumerate(best) if speed]
+    short = max(ratios, default=Fraction(1))
     return [(width, gain * max(short, Fraction(1))) for width, gain in means]
 
 

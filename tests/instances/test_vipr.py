@@ -9,7 +9,7 @@ import pytest
 
 from instances.reference.common import Malformed
 from instances.reference.programs import Program
-from instances.reference.vipr import LONGEST, Proven, Refuted, check, pieces
+from instances.reference.vipr import LONGEST, Constraint, Proven, Refuted, check, pieces
 
 GOOD = """\
 % the most of 3x + 2y
@@ -484,3 +484,43 @@ def test_an_infeasible_program_has_no_bound() -> None:
     assert stated.bound(read(EMPTY)) == float("inf")
     with pytest.raises(Refuted):
         program().bound(read(EMPTY))
+
+
+def test_a_row_that_is_taken_for_weaker_is() -> None:
+    """No point within the bounds keeps to the program's row and breaks one that is said to follow from it."""
+    draw = random.Random(3)
+    taken = refused = 0
+    for _ in range(600):
+        stated = Program("min")
+        for name in "xyz":
+            stated.variable(name, 0, 3)
+        terms = {name: Fraction(draw.choice([-2, -1, 1, 2, 3])) for name in "xyz"}
+        low = Fraction(draw.randint(-2, 4))
+        stated.row(terms, lower=low)
+        # Coefficients are moved, and the limit as far as that may need, or less.
+        moved = {name: a + Fraction(draw.choice([-1, 0, 0, 1]), 20) for name, a in terms.items()}
+        limit = low - Fraction(draw.randint(0, 9), 20)
+        scale = draw.choice([1, 2, -1])
+        sense = 1 if scale > 0 else -1
+        row = Constraint(sense, {j: int(20 * scale * moved[name]) for j, name in enumerate("xyz")}, 0, 20)
+        row = Constraint(sense, row.terms, int(20 * scale * limit), 20)
+        if not stated._implies(row, list("xyz")):
+            refused += 1
+            continue
+        taken += 1
+        for point in itertools.product((Fraction(0), Fraction(1), Fraction(3, 2), Fraction(3)), repeat=3):
+            at = dict(zip("xyz", point, strict=True))
+            if sum(a * at[name] for name, a in terms.items()) >= low:
+                assert sum(a * at[name] for name, a in moved.items()) >= limit
+    assert taken > 60
+    assert refused > 60
+
+
+def test_a_rounded_row_is_taken_if_the_row_leaves_room() -> None:
+    stated = program()
+    stated.row({"x": Fraction(1, 3), "y": 1}, lower=1)
+    near, room = 3333333333, Fraction(1, 10**8)
+    for right, there in ((1 - room, True), (1, False)):
+        over = 10**18
+        row = Constraint(1, {0: near * 10**8, 1: over}, int(right * over), over)
+        assert stated._implies(row, ["x", "y"]) == there
