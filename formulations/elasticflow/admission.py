@@ -6,12 +6,15 @@
           admitted[i] in {0, 1},
 
 with the GPUs slot by slot for any curves, or by interval between deadlines for concave ones; both
-are those of :mod:`formulations.elasticflow.sharing`.  Slot by slot,
+are those of :mod:`formulations.elasticflow.sharing`.  Every plan obeys some rows more, and the
+relaxation without them does not:
 
-          GPU-slots job i takes >= alone_i * admitted[i]      for each job i,
+          GPU-slots job i takes >= alone_i * admitted[i]         for each job i,
+          sum_g chosen[i, t, g] <= admitted[i]                   slot by slot, or
+          gpu_slots[i, k, s] <= w_is * length_k * admitted[i]    by interval,
 
-where alone_i are its GPU-slots with the cluster to itself: every plan obeys those rows, and the
-relaxation does not.
+where alone_i are the job's GPU-slots with the cluster to itself.  What is admitted by half gets half
+of each step of its curve at most, and not the steepest alone.
 """
 
 from __future__ import annotations
@@ -48,9 +51,7 @@ def build_time_indexed(instance: Admission) -> pyo.ConcreteModel:
     ``capacity[t]``; objective ``jobs_admitted``.
     """
     model = pyo.ConcreteModel(name=instance.problem)
-    terms = time_indexed(model, instance)
-    _admit(model, instance, terms)
-    add_shares_alone(model, instance, terms, admitted=model.admitted)
+    _admit(model, instance, time_indexed(model, instance, admitting=True))
     return model
 
 
@@ -58,8 +59,8 @@ def build_aggregated(instance: Admission) -> pyo.ConcreteModel:
     """Return the model by interval, for concave curves.
 
     Sets JOBS, INTERVALS, STEPS (job, interval, step of the curve); parameter ``length[k]``;
-    variables ``admitted[i]`` (binary) and ``gpu_slots[i, k, s]`` (integer); constraints ``work[i]``
-    and ``capacity[k]``; objective ``jobs_admitted``.
+    variables ``admitted[i]`` (binary) and ``gpu_slots[i, k, s]`` (integer); constraints
+    ``only_admitted[i, k, s]``, ``work[i]``, ``alone[i]`` and ``capacity[k]``; objective ``jobs_admitted``.
 
     Raises
     ------
@@ -67,21 +68,20 @@ def build_aggregated(instance: Admission) -> pyo.ConcreteModel:
         When a curve is not concave.
     """
     model = pyo.ConcreteModel(name=instance.problem)
-    _admit(model, instance, aggregated(model, instance))
+    _admit(model, instance, aggregated(model, instance, admitting=True))
     return model
 
 
 def _admit(model: pyo.ConcreteModel, instance: Admission, terms: list[Terms]) -> None:
-    model.admitted = pyo.Var(model.JOBS, domain=pyo.Binary)
     add_work(model, instance, terms, admitted=model.admitted)
+    add_shares_alone(model, instance, terms, admitted=model.admitted)
     model.jobs_admitted = pyo.Objective(expr=pyo.quicksum(model.admitted.values()), sense=pyo.maximize)
 
 
 def read(model: pyo.ConcreteModel) -> AdmissionPlan:
     """Return the plan in the values of ``admitted`` and of ``chosen`` or ``gpu_slots``."""
     admitted = np.array([model.admitted[job].value > 0.5 for job in model.JOBS])
-    # GPUs cost nothing here, so the solver may leave some with jobs that it turns away.
-    return AdmissionPlan(admitted=admitted, gpus=np.where(admitted[:, None], read_gpus(model), 0))
+    return AdmissionPlan(admitted=admitted, gpus=read_gpus(model))
 
 
 def write(model: pyo.ConcreteModel, plan: AdmissionPlan) -> None:

@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from formulations.elasticflow.sharing import shares_alone
 from formulations.engine import clock
 from instances.base import ROUNDING, TOLERANCE
 from instances.elasticflow.allocation import ElasticFlowAllocation
@@ -169,7 +170,13 @@ class _Admitted:
 
 
 def least_gpu_slots(instance: Jobs) -> float:
-    """GPU-slots that no plan of all jobs is without: those of each job at its best rate for one, rounded up."""
+    """GPU-slots that no plan of all jobs is without.
+
+    Of concave curves those of each job with the cluster to itself; of others those at its best rate for one, rounded
+    up, because what a job takes alone is a search of its own there.
+    """
+    if instance.concave:
+        return float(shares_alone(instance).sum())
     counts = np.arange(1, instance.num_gpus + 1)
     best = (instance.throughputs[:, 1:] / counts).max(axis=1, initial=0.0)
     # A hair less than all, so that rounding never asks for one GPU-slot too many.

@@ -22,7 +22,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from formulations.engine import clock
-from formulations.engine.linear import refuse_large, weighted_sum
+from formulations.engine.linear import Rows, refuse_large, weighted_sum
 from formulations.engine.sets import RangeSet, Set
 from instances.base import TOLERANCE
 from instances.elasticflow.sharing import RATE_TOLERANCE, DeadlineJobs, SlotPlan
@@ -84,12 +84,16 @@ def _capped(instance: Jobs, job: int, work: FloatArray) -> FloatArray:
     return capped
 
 
-def time_indexed(model: pyo.ConcreteModel, instance: Jobs, *, every_count_now: bool = False) -> list[Terms]:
+def time_indexed(
+    model: pyo.ConcreteModel, instance: Jobs, *, every_count_now: bool = False, admitting: bool = False
+) -> list[Terms]:
     """Add GPUs slot by slot, for any curve; returns the terms of each job.
 
     Sets JOBS, SLOTS, RUNS, CHOICES; variables ``chosen[i, t, g]`` (binary); constraints
     ``one_count[i, t]`` and ``capacity[t]``; ``model.slot_by_slot`` is true.  Numbers of GPUs on which
-    a job is no faster than on fewer are left out; ``every_count_now`` keeps them in slot 0.
+    a job is no faster than on fewer are left out; ``every_count_now`` keeps them in slot 0.  With
+    ``admitting`` there are variables ``admitted[i]`` (binary), and a job has a number of GPUs only if
+    it is admitted.
     """
     model.slot_by_slot = True
     every = list(range(1, instance.num_gpus + 1))
@@ -108,11 +112,14 @@ def time_indexed(model: pyo.ConcreteModel, instance: Jobs, *, every_count_now: b
         initialize=clock.ticking((*run, gpus) for run, some in counts.items() for gpus in some), dimen=3
     )
     model.chosen = pyo.Var(model.CHOICES, domain=pyo.Binary)
+    if admitting:
+        model.admitted = pyo.Var(model.JOBS, domain=pyo.Binary)
 
     def one_count(model: pyo.ConcreteModel, job: int, slot: int) -> object:
         if slot == 0:
             clock.check()
-        return pyo.quicksum(model.chosen[job, slot, gpus] for gpus in counts[job, slot]) <= 1
+        most = model.admitted[job] if admitting else 1
+        return pyo.quicksum(model.chosen[job, slot, gpus] for gpus in counts[job, slot]) <= most
 
     model.one_count = pyo.Constraint(model.RUNS, rule=one_count)
     work = [_capped(instance, job, curve).tolist() for job, curve in enumerate(instance.throughputs)]
@@ -131,12 +138,16 @@ def _useful_counts(curve: FloatArray) -> list[int]:
     return counts
 
 
-def aggregated(model: pyo.ConcreteModel, instance: Jobs, *, slot_0_alone: bool = False) -> list[Terms]:
+def aggregated(
+    model: pyo.ConcreteModel, instance: Jobs, *, slot_0_alone: bool = False, admitting: bool = False
+) -> list[Terms]:
     """Add GPU-slots by interval, for concave curves; returns the terms of each job.
 
     Sets JOBS, INTERVALS, STEPS; parameter ``length[k]`` (slots of interval k); variables
     ``gpu_slots[i, k, s]`` (integer); constraints ``capacity[k]``; ``model.slot_by_slot`` is false.
-    Intervals end at the deadlines, and with ``slot_0_alone`` after slot 0 too.
+    Intervals end at the deadlines, and with ``slot_0_alone`` after slot 0 too.  With ``admitting``
+    there are variables ``admitted[i]`` (binary), and constraints ``only_admitted[i, k, s]``: a job has
+    as much of each step as it is admitted, at most.
 
     Raises
     ------
@@ -162,6 +173,9 @@ def aggregated(model: pyo.ConcreteModel, instance: Jobs, *, slot_0_alone: bool =
     model.STEPS = Set(initialize=steps, dimen=3)
     bounds = {(job, interval, step): (0, lengths[interval] * stairs[job][step][0]) for job, interval, step in steps}
     model.gpu_slots = pyo.Var(model.STEPS, domain=pyo.Integers, bounds=lambda _, *index: bounds[index])
+    if admitting:
+        model.admitted = pyo.Var(model.JOBS, domain=pyo.Binary)
+        _add_only_admitted(model, [(job, bounds[job, interval, step][1]) for job, interval, step in steps])
     of_job: list[Terms] = [Terms() for _ in model.JOBS]
     of_interval: dict[int, Terms] = defaultdict(Terms)
     for (job, interval, step), variable in clock.ticking(model.gpu_slots.items()):
@@ -176,6 +190,19 @@ def _add_capacity(model: pyo.ConcreteModel, periods: pyo.Set, terms: dict[int, T
         return weighted_sum(terms[period].gpus, terms[period].variables) <= limits[period]
 
     model.capacity = pyo.Constraint(periods, rule=capacity)
+
+
+def _add_only_admitted(model: pyo.ConcreteModel, steps: list[tuple[int, int]]) -> None:
+    """``only_admitted[i, k, s]``: gpu_slots[i, k, s] <= the most that it can be * admitted[i]."""
+    count = len(steps)
+    columns = np.column_stack([np.arange(count), [count + job for job, _ in steps]])
+    values = np.column_stack([np.ones(count), [-most for _, most in steps]])
+    model.only_admitted = Rows(
+        model.STEPS,
+        (np.arange(0, 2 * count + 1, 2), columns.ravel(), values.ravel()),
+        [*model.gpu_slots.values(), *model.admitted.values()],
+        upper=0,
+    )
 
 
 def _staircase(curve: FloatArray) -> list[tuple[int, float]]:

@@ -33,6 +33,7 @@ MODULES = {
     "aryl.elastic_allocation": "core",
     "aryl.placement": "patterns",
     "aryl.reclaim": "branching",
+    "elasticflow.admission": "admitting",
     "elasticflow.allocation": "rounding",
     "elasticflow.best_effort": "ends",
     "elasticflow.minimum_satisfactory_share": "flow",

@@ -39,7 +39,7 @@ from instances.base import Plan
 from instances.elasticflow.sharing import DeadlineJobs
 from instances.schema import FloatArray
 
-__all__ = ["CHOICE", "NEIGHBOURHOODS", "ROUNDING"]
+__all__ = ["CHOICE", "NEIGHBOURHOODS", "ROUNDING", "with_shares_alone"]
 
 NEIGHBOURHOODS = ((1, 1e-6), (20, 0.02))
 """Distance that variables may move from the relaxation, and their cost per unit up to which they may, in GPU-slots."""
@@ -64,7 +64,7 @@ def solve(instance: DeadlineJobs[Any], options: Options) -> Solution:
         start = start if program.infeasibility(start) <= POINT_TOLERANCE else None
     solver = _Solver(options)
     relaxation = replace(program, integer=np.zeros_like(program.integer))
-    result = solver.run(_with_shares_alone(relaxation, model, instance))
+    result = solver.run(with_shares_alone(relaxation, model, instance))
     if result.status == "optimal":
         # The objective is whole, so its bound can be rounded up; a little less, for its own rounding.
         bound = float(math.ceil(result.bound - 1e-8 * max(1.0, abs(result.bound))))
@@ -150,7 +150,7 @@ def _neighbourhoods(program: LinearProgram, relaxed: Result) -> list[LinearProgr
     return found
 
 
-def _with_shares_alone(program: LinearProgram, model: pyo.ConcreteModel, instance: DeadlineJobs[Any]) -> LinearProgram:
+def with_shares_alone(program: LinearProgram, model: pyo.ConcreteModel, instance: DeadlineJobs[Any]) -> LinearProgram:
     """Return the program with rows that give each job its GPU-slots alone."""
     column = {id(variable): position for position, variable in enumerate(program.variables)}
     columns: list[list[int]] = [[] for _ in range(instance.num_jobs)]

@@ -57,6 +57,20 @@ def test_one_pass_against_all_plans() -> None:
     assert 10 < all_served <= feasible
 
 
+def test_gpu_slots_alone_on_concave_curves_against_all_plans(brute: Any) -> None:
+    raised = feasible = 0
+    for seed in rounds(100):
+        instance = MinimumSatisfactoryShare(**brute.draw(seed, concave=True))
+        least = brute.least_gpu_time(instance)
+        if least is not None:
+            assert least_gpu_slots(instance) <= least, seed
+            counts = np.arange(1, instance.num_gpus + 1)
+            rates = np.maximum((instance.throughputs[:, 1:] / counts).max(axis=1), 1e-9)
+            raised += least_gpu_slots(instance) > np.ceil(instance.iterations / rates - 1e-6).sum()
+            feasible += 1
+    assert 0 < raised < feasible
+
+
 def test_gpu_slots_with_slot_0_filled_against_all_plans() -> None:
     met = raised = concave = 0
     for seed in range(100):

@@ -150,6 +150,21 @@ MADE: dict[str, list[dict[str, Any]]] = {
             "throughputs": [[0, 1, 8, 4, 8], [0, 0, 0, 5, 5]],
             "arrival_order": [0, 1],
         },
+        # One job holds all GPUs in slot 0, and then what another needs with the cluster to itself does too little.
+        {
+            "num_gpus": 3,
+            "iterations": [6, 2, 6],
+            "deadlines": [2, 3, 1],
+            "throughputs": [[0, 3, 4, 4], [0, 8, 16, 24], [0, 2, 4, 6]],
+            "arrival_order": [0, 1, 2],
+        },
+        {
+            "num_gpus": 3,
+            "iterations": [6, 2, 6],
+            "deadlines": [1, 3, 2],
+            "throughputs": [[0, 2, 4, 6], [0, 8, 16, 24], [0, 3, 4, 4]],
+            "arrival_order": [0, 1, 2],
+        },
     ],
     "elasticflow.allocation": [
         {"num_gpus": 3, "iterations": [3, 8], "deadlines": [1, 4], "throughputs": [[0, 2, 4, 6], [0, 3, 6, 9]]},
@@ -334,7 +349,10 @@ IMPLIED: dict[str, dict[str, str]] = {
         "one_way": "order: of two jobs that take time, each cannot begin when the other has ended"
     },
     "aryl.placement": {"identical_servers": "symmetry: servers of one size and group can change places"},
-    "elasticflow.admission": {"alone": "the job's GPU-slots with the cluster to itself are the fewest of every plan"},
+    "elasticflow.admission": {
+        "alone": "the job's GPU-slots with the cluster to itself are the fewest of every plan",
+        "only_admitted": "GPUs of a job that is turned away help nobody",
+    },
     "elasticflow.allocation": {"alone": "as of admission"},
     "elasticflow.best_effort": {"alone": "as of admission"},
     "elasticflow.minimum_satisfactory_share": {"alone": "as of admission"},
