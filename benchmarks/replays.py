@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,22 +21,40 @@ import formulations
 from formulations.engine.highs import Session, hand_over
 from formulations.gavel.max_min_fairness import program
 from formulations.gavel.sharing import within_limits
+from instances.gavel.hierarchical_fairness import HierarchicalFairness, growing_cluster
 from instances.gavel.max_min_fairness import MaxMinFairness
 from instances.gavel.sharing import Allocation
+from instances.gavel.traces import PRICES, price_of_each
+from instances.schema import FloatArray
+from validation.claims.gavel.hierarchical_fairness import static_partition, total_throughput
 from validation.replay import Costs, Setting, decider, replay
+from validation.replay.engine import Ask, Decide, Decision, State
 from validation.replay.settings import settings_of
-from validation.replay.workloads import read_jobs
+from validation.replay.settings.gavel import Policy, generate
+from validation.replay.workloads import HOUR, read_jobs
 
-__all__ = ["ToReplay", "blind_program", "by_blind_program", "by_interior_point", "drawn", "interior_point", "set_up"]
+__all__ = [
+    "Growing",
+    "ToReplay",
+    "blind_program",
+    "by_blind_program",
+    "by_interior_point",
+    "drawn",
+    "figure_12",
+    "interior_point",
+    "rented",
+    "set_up",
+]
 
 
 class ToReplay(NamedTuple):
-    """A setting that asks a problem, how it is replayed, and the part of its jobs whose completion times count."""
+    """A setting that asks a problem, how it is replayed, the part of its jobs whose completion times count, SLOs."""
 
     problem: str
     setting: Setting
     options: dict[str, Any]
     counted: tuple[float, float]
+    slos: FloatArray | None = None
 
     def answerer(self, name: str) -> Callable[..., SimpleNamespace]:
         """Return who replays it under the decision maker of that name."""
@@ -51,27 +70,35 @@ def drawn(
     counted: tuple[float, float] = (0.0, 1.0),
     seconds_lost: float = 0.0,
     to_deadlines: bool = False,
+    made: str = "",
+    without_slos: bool = False,
     **options: Any,
 ) -> ToReplay:
     """Draw a setting that asks a problem, or make it of the first jobs of a trace.
 
     Completion times count from one part of the jobs to another, a restart or a migration loses so many seconds, and the
-    replay ends with the last job, or a slot after the last deadline.
+    replay ends with the last job, or a slot after the last deadline.  ``made`` names another generator of the setting;
+    ``without_slos`` hides deadlines from a policy of Gavel, and they count all the same.
     """
     module = sys.modules[settings_of(asks).from_jobs.__module__]
     if trace is None:
-        setting = getattr(module, "derived", module.generate)(seed, problem=asks, num_jobs=num_jobs, **options)
+        draw = getattr(module, made) if made else getattr(module, "derived", module.generate)
+        setting = draw(seed, problem=asks, num_jobs=num_jobs, **options)
     else:
         setting = module.from_jobs(read_jobs(trace).head(num_jobs), problem=asks, rng=seed, **options)
+    slos = setting.jobs.deadlines
+    if without_slos:
+        setting = replace(setting, jobs=replace(setting.jobs, deadlines=np.full(num_jobs, np.inf)))
     how: dict[str, Any] = {"costs": Costs(restart=seconds_lost, migration=seconds_lost)}
     if to_deadlines:
         how["horizon"] = float(setting.jobs.deadlines.max()) + setting.slot_seconds
-    return ToReplay(asks, setting, how, counted)
+    return ToReplay(asks, setting, how, counted, slos)
 
 
 def _replayed(asked: ToReplay, *, name: str, **options: Any) -> SimpleNamespace:
     """Replay, and return what the tables show."""
-    done = replay(asked.setting, decider(asked.problem, name, **options), **asked.options)
+    setting, bill = rented(asked.setting) if isinstance(asked.setting, Policy) else (asked.setting, None)
+    done = replay(setting, decider(asked.problem, name, **options), **asked.options)
     jobs, decisions = done.jobs, done.decisions
     first, last = (round(part * len(jobs)) for part in asked.counted)
     times = (jobs["ended"] - jobs["arrival"]).iloc[first:last]
@@ -81,12 +108,75 @@ def _replayed(asked: ToReplay, *, name: str, **options: Any) -> SimpleNamespace:
         p99=float(np.percentile(times, 99)),
         makespan=done.metrics()["makespan"],
         met=int(jobs["met"].sum()),
+        late=None if asked.slos is None else float((jobs["ended"].to_numpy() > asked.slos * (1 + 1e-6)).mean()),
+        rho=done.metrics()["average_rho"],
+        dollars=None if bill is None else bill(float(jobs["ended"].max())),
         turned_away=int(jobs["turned_away"].sum()),
         decisions=len(decisions),
         mean_jobs=decisions["jobs"].mean(),
         most_jobs=decisions["jobs"].max(),
         lost=100 * decisions.query("problem == 'aryl.reclaim'")["value"].sum() / len(jobs),
     )
+
+
+def rented(policy: Policy) -> tuple[Policy, Callable[[float], float]]:
+    """Return a setting that keeps who holds workers, and what they have cost until a time, $.
+
+    A worker is paid for from decision to decision, in rounds to the end of the round; pools without prices of the
+    setting's are those of the published types, in their order.
+    """
+    held: list[tuple[float, Any]] = []
+    observed = copy(policy)
+
+    def begin() -> Decide:
+        decide = policy.begin()
+
+        def kept(state: State, ask: Ask) -> Decision:
+            decision = decide(state, ask)
+            held.append((state.now, decision.gpus.sum(axis=0)))
+            return decision
+
+        return kept
+
+    def bill(end: float) -> float:
+        prices = price_of_each(sorted(PRICES), None)
+        if "costs" in policy.fields:
+            prices = np.zeros(len(policy.num_workers))
+            prices[policy.pools] = policy.fields["costs"]
+        ends = [*(now for now, _ in held[1:]), end]
+        return sum(
+            max(0.0, until - now) / HOUR * float(gpus @ prices) for (now, gpus), until in zip(held, ends, strict=True)
+        )
+
+    object.__setattr__(observed, "begin", begin)
+    return observed, bill
+
+
+class Growing(NamedTuple):
+    """Hierarchies as jobs come, of which the total throughput counts."""
+
+    hierarchies: list[HierarchicalFairness]
+
+    def answerer(self, name: str) -> Callable[..., SimpleNamespace]:
+        """Return who divides the cluster, ``static`` or ``exact``, all along."""
+        return partial(_divided, divide=static_partition if name == "static" else _exact_levels)
+
+
+def _exact_levels(instance: HierarchicalFairness) -> Allocation:
+    plan = formulations.solve(instance).plan
+    assert isinstance(plan, Allocation)
+    return plan
+
+
+def _divided(growing: Growing, *, divide: Callable[[HierarchicalFairness], Allocation]) -> SimpleNamespace:
+    return SimpleNamespace(total=sum(total_throughput(one, divide(one)) for one in growing.hierarchies))
+
+
+def figure_12(seed: int, *, throughputs: Path, **options: Any) -> Growing:
+    """Return Figure 12's cluster whenever a job has come, with jobs of one worker of the published table."""
+    del options
+    speeds = generate(seed, throughputs=throughputs, num_jobs=18, num_workers=3).throughputs
+    return Growing([replace(growing_cluster(4 * job), throughputs=speeds[: job + 1]) for job in range(18)])
 
 
 def interior_point(instance: MaxMinFairness) -> Allocation:

@@ -10,7 +10,7 @@ import numpy as np
 
 from instances.gavel.round_assignment import RoundAssignment, RoundAssignmentPlan
 from instances.gavel.sharing import Allocation, Sharing
-from instances.schema import FloatArray, IntArray
+from instances.schema import BoolArray, FloatArray, IntArray
 
 __all__ = [
     "NEVER_SERVED",
@@ -300,13 +300,19 @@ def simulate(
 
 
 def placement(
-    instance: RoundAssignment, plan: RoundAssignmentPlan, workers_per_server: int
+    instance: RoundAssignment,
+    plan: RoundAssignmentPlan,
+    workers_per_server: int,
+    *,
+    unconsolidated: BoolArray | None = None,
 ) -> tuple[IntArray, IntArray]:
-    """Place the rows of a round: the widest first, each on one server if it can.
+    """Place the rows of a round: the widest first, each on one server if it can, or apart where its type says so.
 
     Each pool's workers stand on servers of equal size, the last of which may be smaller.  A row takes the
     fullest server that still has room for all of its workers; where none has, it takes whole servers'
-    room, the emptiest first.  Ties go to the lowest row and server.
+    room, the emptiest first.  On an unconsolidated type its workers go to servers of their own, the fullest
+    first, and a second one to a server only where there are no others with room.  Of rows of one width those
+    that are to be together come first.  Ties go to the lowest row and server.
 
     Parameters
     ----------
@@ -315,6 +321,8 @@ def placement(
         What runs.
     workers_per_server : int
         At least 1.
+    unconsolidated : (k,) bool, optional
+        Types whose throughput is that of workers on different servers (3.1); none by default.
 
     Returns
     -------
@@ -330,8 +338,8 @@ def placement(
 
     References
     ----------
-    Gavel (OSDI'20), section 5, which asks for decreasing order of workers and for the same server; which
-    server, and how a row is spread that fits on none, is ours.
+    Gavel (OSDI'20), section 5, which asks for decreasing order of workers and for the same server, and 3.1
+    for the two worker types of each accelerator; which server, and how a row is spread that fits on none, is ours.
     """
     if workers_per_server < 1:
         raise ValueError(f"workers_per_server: got {workers_per_server}, must be at least 1")
@@ -342,10 +350,18 @@ def placement(
     ]
     of_pool, free = np.array(sizes, np.int64).reshape(-1, 2).T.copy()
     held = np.zeros((len(plan.chosen), len(free)), np.int64)
+    apart = np.zeros(instance.num_types, bool) if unconsolidated is None else np.asarray(unconsolidated, bool)
     rows, kinds = np.nonzero(plan.chosen)
-    for one in np.argsort(-instance.row_scale_factors[rows], kind="stable"):
+    for one in np.lexsort([apart[kinds], -instance.row_scale_factors[rows]]):
         row, wanted = rows[one], int(instance.row_scale_factors[rows[one]])
         servers = np.flatnonzero(of_pool == instance.pools[kinds[one]])
+        while apart[kinds[one]] and wanted:
+            # One worker on each server with room, as long as some are left.
+            room = servers[free[servers] > 0]
+            for server in room[np.argsort(free[room], kind="stable")][:wanted]:
+                held[row, server] += 1
+                free[server] -= 1
+                wanted -= 1
         whole = servers[free[servers] >= wanted]
         order = whole[free[whole].argmin()][None] if whole.size else servers[np.argsort(-free[servers], kind="stable")]
         for server in order:

@@ -29,6 +29,7 @@ __all__ = [
     "BATCH_SIZES",
     "ENTITY_RULES",
     "PHYSICAL_CLUSTER",
+    "PREEMPTION_OVERHEADS",
     "PRICES",
     "ROUND_SECONDS",
     "UNCONSOLIDATED",
@@ -58,6 +59,15 @@ BATCH_SIZES = {
     "Recommendation": (512, 1024, 2048, 4096, 8192),
 }
 """Table 2's batch sizes, 26 job types in all, by the names that the published tables give the models."""
+PREEMPTION_OVERHEADS = {
+    "ResNet-18": (0.0094, 0.0017),
+    "ResNet-50": (0.0158, 0.0025),
+    "A3C": (0.0022, 0.0),
+    "LSTM": (0.0291, 0.0047),
+    "Transformer": (0.0077, 0.0011),
+    "CycleGAN": (0.0077, 0.0011),
+}
+"""Part of a round of 360 s that preemption takes, without and with leases (Table 4)."""
 PHYSICAL_CLUSTER = {"v100": 8, "p100": 16, "k80": 24}
 """Workers of each type in the experiments of section 7.2; in those of 7.3 there are 36 of each."""
 ROUND_SECONDS = 360.0

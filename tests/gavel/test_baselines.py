@@ -12,7 +12,7 @@ from heuristics.gavel.schedules import allox_schedule, assignment, averaged, fif
 from instances.gavel.cost import Cost
 from instances.gavel.fifo import Fifo
 from instances.gavel.makespan import Makespan, generate
-from instances.gavel.round_assignment import RoundAssignment
+from instances.gavel.round_assignment import RoundAssignment, RoundAssignmentPlan
 from instances.gavel.round_assignment import generate as generate_round
 
 from ..effort import rounds
@@ -155,6 +155,21 @@ def test_wide_jobs_are_placed_first_and_together():
     held, of_pool = placement(instance, plan, 4)
     assert of_pool.tolist() == [0, 0, 0]
     assert held.tolist() == [[0, 1, 0], [0, 3, 0], [4, 0, 0], [0, 0, 1], [0, 0, 0]]
+
+
+def test_unconsolidated_rows_are_placed_apart():
+    """On servers of four: a job of three whose workers are to be apart has one on each with room, then a second."""
+    instance = RoundAssignment(
+        scale_factors=[3, 4, 3], num_workers=[12], pools=[0, 0], priorities=[[0, 3], [3, 0], [1, 0]]
+    )
+    plan = RoundAssignmentPlan(chosen=[[False, True], [True, False], [True, False]])
+    assert not instance.violations(plan)
+    apart, together = (
+        placement(instance, plan, 4, unconsolidated=types)[0].tolist() for types in ([False, True], None)
+    )
+    # Job 2, of three workers too, comes before job 0, whose workers are to be apart.
+    assert apart == [[0, 1, 2], [4, 0, 0], [0, 3, 0]]
+    assert together == [[0, 3, 0], [4, 0, 0], [0, 0, 3]]
 
 
 def test_a_job_that_no_server_holds_is_spread():

@@ -20,7 +20,7 @@ from instances.gavel.priced import PricedSharing
 from instances.gavel.sharing import Allocation, Sharing
 from instances.gavel.shortest_job_first import ShortestJobFirst
 from instances.gavel.steps import SharingWithSteps
-from validation.claims.gavel import max_min_fairness, properties, round_assignment
+from validation.claims.gavel import hierarchical_fairness, max_min_fairness, properties, round_assignment
 from validation.claims.gavel.clusters import POLICIES, Family, drawn
 from validation.claims.gavel.optima import fairest_optimum
 from validation.kinds.claims import claims, examine
@@ -139,6 +139,7 @@ OUTCOMES = {
     "highest_priorities_across_types": "depends on the reading",
     "highest_priorities_one_type": "not refuted",
     "algorithm_1_ends": "depends on the reading",
+    "entity_shares_by_weight": "depends on the reading",
 }
 
 
@@ -146,6 +147,28 @@ OUTCOMES = {
 def test_verdicts_known_by_hand(name: str) -> None:
     (claim,) = (one for one in claims("gavel") if one.name == name)
     assert examine(claim, instances=100).outcome == OUTCOMES[name]
+
+
+def test_a_static_partition_by_hand() -> None:
+    """Two entities of weights 1 and 3 on two types of two workers, the second one's job limited by its time."""
+    instance = hierarchical_fairness.HierarchicalFairness(
+        throughputs=[[4.0, 2.0], [3.0, 3.0]], num_workers=[2, 2], entities=[0, 1], entity_weights=[1.0, 3.0]
+    )
+    partition = hierarchical_fairness.static_partition(instance)
+    assert partition.time_fractions.tolist() == [[0.5, 0.5], [0.5, 0.5]]
+    assert not instance.violations(instance.plan(partition))
+    assert hierarchical_fairness.total_throughput(instance, partition) == pytest.approx(3 / 4 + 1)
+
+
+def test_rounds_and_the_ideal_by_hand() -> None:
+    """One job on one type is alone: both take its time.  Two take turns, and end as the ideal's within a round."""
+    alone = Makespan(throughputs=[[1.0]], num_workers=[1], steps=[720.0])
+    average = round_assignment._average_end
+    assert average(alone, "gavel.max_min_fairness", None) == average(alone, "gavel.max_min_fairness", 360.0) == 720
+    both = Makespan(throughputs=[[1.0], [1.0]], num_workers=[1], steps=[720.0, 720.0])
+    assert average(both, "gavel.max_min_fairness", None) == pytest.approx(1440)
+    # Of four rounds the jobs have two each, and one ends a round before the other.
+    assert average(both, "gavel.max_min_fairness", 360.0) == pytest.approx(1260)
 
 
 def test_a_starved_job_is_told() -> None:

@@ -69,9 +69,12 @@ def parts_of(value: Any) -> tuple[Any, ...]:
 
 
 def is_whole(instance: Instance[Any]) -> bool:
-    """Whether no field is left out or without entries."""
+    """Whether no field is left out, of the JSON form either, or without entries."""
+    told = instance.to_dict()
     values = [getattr(instance, field) for field in declarations(type(instance))]
-    return all(value is not None and np.size(part) > 0 for value in values for part in parts_of(value))
+    return declarations(type(instance)).keys() <= told.keys() and all(
+        value is not None and np.size(part) > 0 for value in values for part in parts_of(value)
+    )
 
 
 @cache

@@ -12,6 +12,7 @@ import pytest
 import formulations
 from heuristics.afs import elastic_sharing as schedulers
 from instances.afs.elastic_sharing import ElasticSharing, generate
+from instances.base import InstanceError
 from instances.data.gavel import read_throughputs
 from validation.errors import ReplayError
 from validation.kernel.judging import Asked, judge
@@ -359,3 +360,50 @@ def test_jobs_at_random_are_replayed() -> None:
     setting = gavel.generate(0, throughputs=read_throughputs(THROUGHPUTS), num_jobs=20, num_workers=4)
     assert replay(setting, decider(FAIR, "heterogeneity_agnostic")).jobs["ended"].notna().all()
     assert afs.PROBLEMS == (PROBLEM,)
+
+
+def test_the_cost_workload_is_that_of_section_7_3() -> None:
+    """ResNet-50 and A3C jobs of one worker, for 0.5 to 8 days on a V100, with SLOs of 1.2, 2 or 10 times as long."""
+    models = ["ResNet-50 (batch size 16)", "ResNet-50 (batch size 64)", "A3C"]
+    table = pd.concat(
+        [THROUGHPUTS.assign(model=model)[lambda one: one["scale_factor"] == 1].iloc[:2] for model in models]
+    )
+    setting = gavel.cost_workload(0, throughputs=read_throughputs(table), num_jobs=300)
+    days = setting.jobs.work / setting.throughputs[:, 1] / 86_400
+    assert set(np.round(days, 4)) == {0.5, 1, 2, 4, 8}
+    factors = setting.jobs.deadlines / (days * 86_400)
+    assert set(np.round(factors, 4)) == {1.2, 2, 10}
+    drawn = pd.Series(setting.jobs.columns["model"])
+    assert set(drawn) == set(models)
+    assert 0.4 < (drawn == "A3C").mean() < 0.6
+    assert (setting.jobs.arrivals == 0).all()
+    assert setting.fields["costs"].tolist() == [0.45, 2.48]
+    with pytest.raises(InstanceError, match="model A3C: the table has no such job type"):
+        gavel.cost_workload(0, throughputs=read_throughputs(table[table["model"] != "A3C"]))
+
+
+def test_rows_of_priority_0_fill_idle_workers_in_rounds() -> None:
+    """Shortest job first gives the second job nothing beside the first; in a round it fills the K80 that is idle."""
+    policy = "gavel.shortest_job_first"
+    jobs = pd.DataFrame(
+        {
+            "job_id": ["a", "b"],
+            "submit_time": 0.0,
+            "model": "x",
+            "num_gpus": 1,
+            "duration": np.nan,
+            "iterations": [4 * 360.0, 4 * 720.0],
+        }
+    )
+    ended = [
+        replay(
+            gavel.from_jobs(
+                jobs, problem=policy, throughputs=read_throughputs(THROUGHPUTS), num_workers=1, round_length=seconds
+            ),
+            decider(policy, "exact"),
+        ).jobs["ended"]
+        for seconds in (0.0, 360.0)
+    ]
+    assert ended[0].tolist() == pytest.approx([360, 360 + 720])
+    # Beside a, b does 360 of its 2,880 steps on the K80, and 4 a second on the V100 from then on.
+    assert ended[1].tolist() == pytest.approx([360, 360 + (2880 - 360) / 4])

@@ -39,7 +39,7 @@ from validation.replay.ways import Ways
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["JITTER", "PROBLEMS", "Policy", "from_jobs", "generate"]
+__all__ = ["JITTER", "PROBLEMS", "Policy", "cost_workload", "from_jobs", "generate"]
 
 PROBLEMS = (
     "gavel.max_min_fairness",
@@ -61,6 +61,12 @@ JITTER = 1e-6
 """Relative error of a job's weight, steps or speed in what the decision maker sees, where ties have a seed."""
 
 EXACT = "exact"
+
+DAY = 24 * workloads.HOUR
+DAYS = (0.5, 1.0, 2.0, 4.0, 8.0)
+"""Durations of section 7.3's cost workload, days."""
+SLO_FACTORS = (1.2, 2.0, 10.0)
+"""Its SLOs, relative to the durations."""
 
 MOST_SHARING = 100
 """Most jobs of which every pair is a way to run, where schedules are bounded."""
@@ -429,6 +435,65 @@ def generate(
             "num_gpus": widths,
             "duration": workloads.durations(rng, num_jobs),
             "priority": np.where(rng.random(num_jobs) < high_priority, 5.0, 1.0),
+        }
+    )
+    return from_jobs(jobs, problem=problem, rng=rng, throughputs=table, **choice)
+
+
+def cost_workload(
+    rng: np.random.Generator | int,
+    *,
+    problem: str = "gavel.cost",
+    throughputs: Source,
+    num_jobs: int = 500,
+    per_hour: float = 0.0,
+    **choice: Unpack[ClusterChoice],
+) -> Policy:
+    """Draw the cost workload of section 7.3: ResNet-50 and A3C jobs of one worker, for days, with SLOs.
+
+    Durations on the reference type are drawn of :data:`DAYS`, SLOs are a factor of :data:`SLO_FACTORS` of them.  The
+    paper does not say when jobs arrive, how many are of which model, or which batch sizes ResNet-50 has: all are there
+    at once by default, job types are uniform among those of the table.
+
+    Parameters
+    ----------
+    rng : Generator or int
+        Source of randomness, or its seed.
+    problem : str
+    throughputs : path, open file or DataFrame
+        As from :func:`instances.data.gavel.read_throughputs`.
+    num_jobs : int
+    per_hour : float
+        Jobs that arrive in an hour, on the average; 0 for all at once.
+    **choice
+        As in :class:`ClusterChoice`.
+
+    Raises
+    ------
+    InstanceError
+        When the table lacks one of the two models.
+    """
+    import pandas as pd
+
+    rng = np.random.default_rng(rng)
+    table = read_throughputs(throughputs)
+    alone = table[(table["partner"] == "") & (table["scale_factor"] == 1)]
+    names = sorted(set(alone["model"]))
+    of_model = [[name for name in names if name.startswith(model)] for model in ("ResNet-50", "A3C")]
+    for model, types in zip(("ResNet-50", "A3C"), of_model, strict=True):
+        if not types:
+            raise InstanceError(f"model {model}: the table has no such job type of one worker")
+    arrivals = workloads.poisson(rng, num_jobs, per_hour) if per_hour else np.zeros(num_jobs)
+    kinds = [of_model[int(rng.integers(2))] for _ in range(num_jobs)]
+    duration = rng.choice(DAYS, num_jobs) * DAY
+    jobs = pd.DataFrame(
+        {
+            "job_id": [str(job) for job in range(num_jobs)],
+            "submit_time": arrivals,
+            "model": [types[int(rng.integers(len(types)))] for types in kinds],
+            "num_gpus": np.ones(num_jobs, np.int64),
+            "duration": duration,
+            "deadline": arrivals + rng.choice(SLO_FACTORS, num_jobs) * duration,
         }
     )
     return from_jobs(jobs, problem=problem, rng=rng, throughputs=table, **choice)
