@@ -10,6 +10,11 @@ The bound of a part is that of its relaxation, proven by prices: they divide eac
 cannot cost less than the servers that are cheapest by that.  Preempted jobs are counted, so the bound is rounded up.
 The relaxation of a part is solved from the basis of the part that it was divided from, a few steps of simplex away.
 
+Where hundreds of servers are returned, no few parts tell much.  After some hundred of them the relaxation of all plans
+is tightened by spreading constraints (:mod:`formulations.methods.spreading`), as long as these raise its bound beyond
+that of the parts; the better of the two bounds counts.  They make the programs larger and slower, so that parts are
+bounded without them.  What the tightened relaxation returns most of is where swaps begin as well.
+
 Plans come from servers that are added one by one, the cheapest first, and from swaps of one server for another, where
 what was swapped stays for some steps (Glover's tabu search): from the best plan, and from some that grow about one
 server each, since good plans are few clusters of servers and swaps do not lead from one cluster to another.
@@ -24,6 +29,7 @@ from __future__ import annotations
 import heapq
 import math
 import time
+from collections.abc import Iterator
 
 import highspy
 import numpy as np
@@ -34,6 +40,7 @@ from formulations.engine.linear import LinearProgram, csr
 from formulations.engine.options import Options
 from formulations.engine.solution import Solution, judged
 from formulations.methods import Choice, Method, one_model
+from formulations.methods.spreading import spread
 from instances.aryl.reclaim import Reclaim, ReclaimPlan
 from instances.schema import BoolArray, FloatArray, IntArray
 
@@ -51,6 +58,20 @@ STEPS = 2
 """Swaps without a better plan after which they end, for each server."""
 STAYS = (7, 15)
 """Steps that a swapped server stays, drawn from the first to below the second."""
+FIRST_SPREAD = 256
+"""Parts after which spreading constraints are tried."""
+ROUNDS = 5
+"""Rounds of them by whose raise of the bound it is told whether more are worth while."""
+SLOW = 0.05
+"""Raise in so many rounds, relative to what lies between the best plan and the bound, below which they end."""
+DRAWN = 80
+"""Servers whose constraints are looked for in a round."""
+ADDED = 30
+"""Constraints that a round adds at most in either direction."""
+WEIGHTLESS, IDLE = 1e-6, 100
+"""Weight up to which a constraint is idle, and how many of these stay; more are dropped together."""
+VIOLATED = 1e-3
+"""Violation, in servers, up to which a constraint is not added."""
 
 
 def search(instance: Reclaim, options: Options) -> Solution:
@@ -74,9 +95,11 @@ def search(instance: Reclaim, options: Options) -> Solution:
     relaxed = Relaxation(instance)
     nothing = np.zeros(instance.num_servers, bool)
     least, next_swaps = relaxed.bound(relaxed.divided, nothing, ~nothing), FIRST_SWAPS
+    # What is known of all plans at once, from the relaxation with spreading constraints.
+    floor, spreads, seconds = _whole(least), True, 0.0
     # Parts as (bound, number, server to fix next, servers that are returned, servers that may be, basis).
     parts: list[tuple[float, int, int, BoolArray, BoolArray, Basis | None]] = []
-    new: list[tuple[float, BoolArray, BoolArray, Basis | None]] = [(_whole(least), nothing, ~nothing, None)]
+    new: list[tuple[float, BoolArray, BoolArray, Basis | None]] = [(floor, nothing, ~nothing, None)]
     while True:
         for bound, returned, allowed, basis in new:
             if instance.demand in (returned.sum(), allowed.sum()):
@@ -96,9 +119,22 @@ def search(instance: Reclaim, options: Options) -> Solution:
                 grown = _grown(instance, np.ones(instance.num_jobs), rng)
                 best, value = _better(instance, best, value, _swapped(instance, grown, rng))
             next_swaps *= 4
-        bound = min(parts[0][0], value) if parts else value
+        bound = min(max(parts[0][0], floor), value) if parts else value
         if value - bound <= options.mip_gap * value or clock.left() <= 0:
             break
+        if spreads and relaxed.solved >= FIRST_SPREAD:
+            spreads = False
+            raised, tight = [0.0], Relaxation(instance)
+            for least, share in tight.tightened(rng):
+                best, value = _better(instance, best, value, _swapped(instance, _largest(share, instance.demand), rng))
+                raised = [*raised[-ROUNDS:], max(raised[-1], least)]
+                floor = _whole(raised[-1])
+                gain = raised[-1] - raised[0]
+                slow = gain < SLOW * (value - raised[-1]) or raised[-1] + gain < bound
+                if slow or value - floor <= options.mip_gap * value or clock.left() <= 0:
+                    break
+            new, seconds = [], tight.seconds
+            continue
         bound, _, server, returned, allowed, basis = heapq.heappop(parts)
         fixed = np.arange(instance.num_servers) == server
         new = [(bound, returned | fixed, allowed, basis), (bound, returned, allowed & ~fixed, basis)]
@@ -107,7 +143,7 @@ def search(instance: Reclaim, options: Options) -> Solution:
     return judged(
         instance,
         ReclaimPlan(servers=np.flatnonzero(best)),
-        Result(status, None, bound, None, relaxed.seconds, f"{why}{relaxed.solved:,} parts", "prices"),
+        Result(status, None, bound, None, seconds + relaxed.seconds, f"{why}{relaxed.solved:,} parts", "prices"),
         began=began,
         solver="highs",
         solver_version=version(),
@@ -118,13 +154,16 @@ def search(instance: Reclaim, options: Options) -> Solution:
 class Relaxation:
     """The relaxation of a part of the plans, from the basis of the part that it was divided from.
 
-    Nothing that the solver returns is believed: its prices divide each job among its servers, and the bound is what the
-    demand costs by them, summed here.  Any prices prove one.
+    Nothing that the solver returns is believed: its weights take spreading constraints off the objective, its prices
+    divide what is left of each job among its servers, and the bound is what the demand costs by them, summed here.  Any
+    weights and prices prove one.
 
     Attributes
     ----------
     pairs : (2, p) int
         Jobs and their servers.
+    rows, least : (m, s + k) and (m,) int
+        Spreading constraints on the servers and the k sets of jobs on several: what they come to at least.
     solved, seconds : int, float
         Programs solved, and the time in the solver, s.
     """
@@ -134,6 +173,8 @@ class Relaxation:
         self.pairs = np.argwhere(instance.hosts).T
         self._alone, self._hosts, self._count = _wide_and_alone(instance)
         self._jobs, self._servers = np.nonzero(self._hosts)
+        self._cost = np.concatenate([self._alone, self._count]).astype(float)
+        self.rows, self.least = np.zeros((0, len(self._cost)), np.int64), np.zeros(0, np.int64)
         self.solved, self.seconds = 0, 0.0
         self._highs = highspy.Highs()
         settings = {"output_flag": False, "presolve": "off", "solver": "simplex"}
@@ -148,14 +189,31 @@ class Relaxation:
         prices: FloatArray = (self._count / self._hosts.sum(axis=1))[self._jobs]
         return prices
 
-    def bound(self, prices: FloatArray, returned: BoolArray, allowed: BoolArray) -> float:
-        """Return what the demand costs at the least in a part, by prices of jobs on several servers on each of them."""
-        prices = np.maximum(prices, 0.0)
-        paid = np.bincount(self._jobs, weights=prices, minlength=len(self._count))
-        prices = prices * np.divide(self._count, paid, out=np.ones(len(paid)), where=paid > self._count)[self._jobs]
-        cost = self._alone + np.bincount(self._servers, weights=prices, minlength=len(returned))
+    def bound(
+        self, prices: FloatArray, returned: BoolArray, allowed: BoolArray, weights: FloatArray | None = None
+    ) -> float:
+        """Return what the demand costs at the least in a part.
+
+        Parameters
+        ----------
+        prices : (p,) float
+            Of jobs on several servers, on each of them.
+        returned, allowed : (s,) bool
+            Servers that are returned, and that may be.
+        weights : (m,) float, optional
+            Of the spreading constraints.  By as much as a row exceeds what it comes to at least, times a weight, the
+            objective may be lowered.
+        """
+        weights = np.zeros(len(self.least)) if weights is None else np.maximum(weights, 0.0)
+        alone, count = np.split(self._cost - weights @ self.rows, [len(returned)])
+        # A job whose count is below 0 then is preempted once at most.
+        fixed = weights @ self.least + np.minimum(count, 0.0).sum()
+        count, prices = np.maximum(count, 0.0), np.maximum(prices, 0.0)
+        paid = np.bincount(self._jobs, weights=prices, minlength=len(count))
+        prices = prices * np.divide(count, paid, out=np.ones(len(paid)), where=paid > count)[self._jobs]
+        cost = alone + np.bincount(self._servers, weights=prices, minlength=len(returned))
         cheapest = np.sort(cost[allowed & ~returned])[: self._demand - int(returned.sum())]
-        return float(cost[returned].sum() + cheapest.sum())
+        return float(fixed + cost[returned].sum() + cheapest.sum())
 
     def solve(
         self, returned: BoolArray, allowed: BoolArray, basis: Basis | None
@@ -169,12 +227,53 @@ class Relaxation:
         began = time.perf_counter()
         self._highs.run()
         self.solved, self.seconds = self.solved + 1, self.seconds + time.perf_counter() - began
-        found = self._highs.getSolution()
+        found, num_pairs = self._highs.getSolution(), len(self._jobs)
         share = np.array(found.col_value[: len(returned)] if found.value_valid else (returned + allowed) / 2)
-        prices = np.array(found.row_dual[: len(self._jobs)]) if found.dual_valid else self.divided
+        prices, weights = self.divided, np.zeros(len(self.least))
+        if found.dual_valid:
+            dual = np.nan_to_num(found.row_dual)
+            prices, weights = dual[:num_pairs], dual[num_pairs + 1 :]
         share = np.clip(np.nan_to_num(share), returned, allowed)
         basis = self._highs.getBasis()
-        return self.bound(np.nan_to_num(prices), returned, allowed), share, basis if basis.valid else None
+        return self.bound(prices, returned, allowed, weights), share, basis if basis.valid else None
+
+    def tightened(self, rng: np.random.Generator) -> Iterator[tuple[float, FloatArray]]:
+        """Yield the bound of all plans, and how much of each server is returned, as spreading constraints are added.
+
+        Each round adds those that the point violates most, of some servers drawn.  Those without weight are dropped.
+        """
+        nothing = np.zeros(len(self._alone), bool)
+        # One basis leads to the next here.
+        self._highs.setOptionValue("simplex_dual_edge_weight_strategy", 2)
+        while True:
+            bound, share, _ = self.solve(nothing, ~nothing, None)
+            yield bound, share
+            found = self._highs.getSolution()
+            if not (found.value_valid and found.dual_valid):
+                return
+            idle = np.array(found.row_dual[len(self._jobs) + 1 :]) <= WEIGHTLESS
+            if idle.sum() > IDLE:
+                self._drop(idle)
+            preempted = np.clip(found.col_value[len(nothing) :], 0.0, 1.0)
+            drawn = rng.permutation(len(nothing))[:DRAWN]
+            for outward in (True, False):
+                rows, least, violation = spread(self._hosts, self._demand, share, preempted, drawn, outward=outward)
+                most = np.argsort(-violation, kind="stable")[:ADDED]
+                most = most[violation[most] > VIOLATED]
+                self._add(rows[most], least[most])
+
+    def _add(self, rows: IntArray, least: IntArray) -> None:
+        """Take up spreading constraints."""
+        self.rows, self.least = np.concatenate([self.rows, rows]), np.append(self.least, least)
+        for row, value in zip(rows, least.tolist(), strict=True):
+            where = np.flatnonzero(row).astype(np.int32)
+            self._highs.addRow(value, highspy.kHighsInf, len(where), where, row[where].astype(float))
+
+    def _drop(self, idle: BoolArray) -> None:
+        """Give up some of the spreading constraints."""
+        rows = len(self._jobs) + 1 + np.flatnonzero(idle).astype(np.int32)
+        self._highs.deleteRows(len(rows), rows)
+        self.rows, self.least = self.rows[~idle], self.least[~idle]
 
 
 def _whole(bound: float) -> float:
@@ -317,7 +416,7 @@ def _swapped(instance: Reclaim, plan: BoolArray, rng: np.random.Generator) -> Bo
 PARTS = Method(
     name="parts of the plans",
     short="parts",
-    proves="prices of the relaxation of each part that is not divided further, rounded up: jobs are counted",
+    proves="prices of the relaxation of each part not divided further, or of all plans, rounded up: jobs are counted",
     where="demands of no more servers than there are",
     solve=search,
     applies=lambda instance: instance.demand <= instance.num_servers,

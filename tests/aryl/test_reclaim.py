@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 import formulations
 from formulations.engine.highs import Session
+from formulations.methods import branching
 from formulations.methods.branching import Relaxation, relaxation
+from formulations.methods.spreading import spread
 from heuristics.aryl import reclaim as heuristics
 from instances import InstanceError, PlanError
 from instances.aryl.reclaim import Reclaim, ReclaimPlan, figure_5, generate, six_servers, wide_job
@@ -121,6 +123,89 @@ def test_any_prices_prove_a_bound_of_a_part(first):
             assert relaxed.solve(returned, allowed, basis)[0] == pytest.approx(bound)
             assert share.sum() == pytest.approx(instance.demand)
     assert seen > 10
+
+
+def plans(instance):
+    """All choices of servers, (plans, s) bool, and the jobs that they preempt."""
+    every = [
+        np.isin(range(instance.num_servers), one) for one in combinations(range(instance.num_servers), instance.demand)
+    ]
+    return np.array(every), np.array([[bool((row & one).any()) for row in instance.hosts] for one in every])
+
+
+def differing(instance, share, preempted, server, outward):
+    """What a server's spreading constraint allows at a point at most: shortest ways one by one, in fractions."""
+    everyone = range(instance.num_servers)
+    hop = {(a, b): Fraction(3) for a in everyone for b in everyone}
+    for job, row in enumerate(instance.hosts.tolist()):
+        for a, b in permutations([i for i in everyone if row[i]], 2):
+            hop[a, b] = min(hop[a, b], preempted[job] - share[b])
+    for by in everyone:
+        for a in everyone:
+            for b in everyone:
+                hop[a, b] = min(hop[a, b], hop[a, by] + hop[by, b])
+    pairs = [(server, k) if outward else (k, server) for k in everyone if k != server]
+    return sum((min(hop[a, b], share[a], 1 - share[b]) for a, b in pairs), Fraction(0))
+
+
+@pytest.mark.parametrize("first", rounds(40)[::40])
+def test_spreading_constraints_hold_for_every_plan(first):
+    """At all plans in whole numbers, and at a point they are violated as shortest ways in fractions say."""
+    violated = 0
+    for seed in range(first, first + 40):
+        instance, rng = small(seed), np.random.default_rng(seed)
+        s, demand = instance.num_servers, instance.demand
+        share = rng.integers(0, 9, s) * (rng.random(s) < 0.7) / 8
+        touched = np.where(instance.hosts, share, 0.0).max(axis=1)
+        preempted = np.minimum(touched + rng.integers(0, 3, instance.num_jobs) / 8, 1.0)
+        exact = [Fraction(value) for value in share], [Fraction(value) for value in preempted]
+        for outward in (True, False):
+            rows, least, violation = spread(instance.hosts, demand, share, preempted, np.arange(s), outward=outward)
+            assert (rows[:, s:] >= 0).all()
+            assert (np.hstack(plans(instance)) @ rows.T >= least).all()
+            for server in range(s):
+                wanted = (s - demand) * exact[0][server] if outward else demand * (1 - exact[0][server])
+                short = wanted - differing(instance, *exact, server, outward)
+                assert violation[server] == pytest.approx(float(short), abs=1e-4)
+                violated += short > 0
+    assert violated > 20
+
+
+@pytest.mark.parametrize("first", rounds(20)[::20])
+def test_any_weights_of_spreading_constraints_prove_a_bound(first):
+    raised = 0
+    for seed in range(first, first + 20):
+        instance, rng = (
+            generate(seed, num_servers=9, spread=1.0, locality=0.5, demand=3 + seed % 3),
+            np.random.default_rng(seed),
+        )
+        best, relaxed, bounds = optimum(instance), Relaxation(instance), []
+        for _, (bound, _) in zip(range(5), relaxed.tightened(rng), strict=False):
+            bounds.append(bound)
+        assert max(bounds) <= best + 1e-9
+        raised += max(bounds) > bounds[0] + 1e-6
+        returned, preempted = plans(instance)
+        fixed = rng.random(9) < 0.2
+        inside = preempted.sum(axis=1)[returned[:, fixed].all(axis=1)]
+        for size in (0.01, 0.1, 1.0, 10.0):
+            weights = rng.normal(size=len(relaxed.least)) * size
+            prices = rng.normal(size=len(relaxed.divided)) * size
+            least = relaxed.bound(prices, fixed, np.ones(9, bool), weights)
+            assert len(inside) == 0 or least <= inside.min() + 1e-9
+    assert raised > 10
+
+
+def test_plans_with_spreading_constraints_equal_enumeration(monkeypatch):
+    """From the second part on, so that they settle small instances, alone or beside the parts."""
+    monkeypatch.setattr(branching, "FIRST_SPREAD", 1)
+    settled = set()
+    for seed in range(12):
+        instance = generate(seed, num_servers=13, spread=1.0, locality=seed % 3 / 2, demand=3 + seed % 5)
+        solution = formulations.solve(instance)
+        best = optimum(instance)
+        assert (solution.status, solution.objective, solution.bound) == ("optimal", best, best)
+        settled.add(int(solution.message.split()[0]))
+    assert len(settled) > 1
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -436,10 +521,10 @@ def test_generated_clusters(seed):
 def test_spread_is_a_hardness_dial():
     """Without spread Algorithm 1 is optimal; with it, it errs on most instances."""
     misses = {0.0: 0, 1.0: 0}
-    for spread in misses:
+    for wide in misses:
         for seed in range(20):
-            instance = generate(seed, num_servers=20, demand=6, spread=spread, locality=1.0)
+            instance = generate(seed, num_servers=20, demand=6, spread=wide, locality=1.0)
             optimum = formulations.solve(instance).objective
-            misses[spread] += instance.objective(heuristics.server_fraction(instance)) > optimum
+            misses[wide] += instance.objective(heuristics.server_fraction(instance)) > optimum
     assert misses[0.0] == 0
     assert misses[1.0] >= 10
