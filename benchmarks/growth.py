@@ -3,7 +3,8 @@
 Every heuristic over three decades of its problem's size, every exact model over two, in steps of the square root of
 ten from the smallest size of the catalogue, generators at their defaults.  A series ends early where its next run
 would take longer than the limit.  Times are processor times, with one solver thread, of the median of up to three
-instances; each is a new copy of its instance, that nothing has been worked out of before.
+instances; each is a new copy of its instance, that nothing has been worked out of before.  Proofs have a limit of
+their own, and what is left open within it at the size of a paper's cluster is measured, too.
 
 What has been measured is kept, a file for each problem, so that a run that was stopped is taken up where it was.
 """
@@ -28,6 +29,8 @@ import typer
 
 import formulations
 from benchmarks import PAPERS, by_paper, chosen
+from benchmarks.sizes import beside, drawn, on_cluster
+from formulations import Solution
 from instances.base import Instance
 from instances.files import write_whole
 from validation.catalogue import CATALOGUE, Entry
@@ -44,18 +47,11 @@ DECADES = {True: 2, False: 3}
 """Of size, for exact models and for heuristics."""
 MEMORY = 6 * 10**9
 """Bytes that a process may take."""
+INSTANCES = 3
+"""Of each size, where they are not over soon."""
 ENOUGH = 0.2
-"""Seconds of runs after which no further one is made."""
+"""Seconds of a heuristic's runs after which no further one is made."""
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", "#7F7F7F")
-BESIDE: dict[str, Callable[[int], dict[str, Any]]] = {
-    # With as many GPUs for any number of jobs there would soon be no plan.
-    "elasticflow.allocation": lambda size: {"num_gpus": 4 * size, "tightness": 0.15},
-    "elasticflow.best_effort": lambda size: {"num_gpus": 2 * size, "tightness": 0.15},
-    "elasticflow.minimum_satisfactory_share": lambda size: {"num_gpus": 4 * size, "tightness": 0.15},
-    # AlloX and matchings take jobs of one worker.
-    "gavel.makespan": lambda size: {"multi_worker": False},
-    "gavel.round_assignment": lambda size: {"wide": 0.0},
-}
 DOCS = Path(__file__).parents[1] / "docs"
 TEMPLATE = Path(__file__).resolve().with_suffix(".md.j2")
 
@@ -67,15 +63,9 @@ def sizes(entry: Entry, exact: bool) -> list[int]:
     return [round(entry.sizes[0] * 10 ** (step / 2)) for step in range(2 * DECADES[exact] + 1)]
 
 
-def beside(problem: str, size: int) -> dict[str, Any]:
-    """Return what is drawn otherwise than by default, beside the size."""
-    return BESIDE[problem](size) if problem in BESIDE else {}
-
-
 @lru_cache(maxsize=3)
 def _drawn(problem: str, size: int, seed: int) -> Instance[Any]:
-    entry = CATALOGUE[problem]
-    return entry.generate(seed, **{entry.size: size}, **beside(problem, size))
+    return drawn(problem, {CATALOGUE[problem].size: size, **beside(problem, size)}, seed)
 
 
 def _seconds(call: Callable[[Any], Any], instance: Instance[Any]) -> tuple[Any, float]:
@@ -87,42 +77,35 @@ def _seconds(call: Callable[[Any], Any], instance: Instance[Any]) -> tuple[Any, 
     return result, time.process_time() - began
 
 
-def run(problem: str, algorithm: str, size: int, limit: float, *, enough: float = ENOUGH) -> dict[str, Any]:
-    """Measure the processor time of an algorithm at one size, s, and whether it proved what it had to.
+def run(problem: str, heuristic: str, size: int, *, enough: float = ENOUGH) -> dict[str, Any]:
+    """Measure the processor time of a heuristic at one size, s.
 
     Parameters
     ----------
-    problem, algorithm : str
+    problem, heuristic : str
     size : int
-    limit : float
-        Of each proof, s.
     enough : float
         Seconds of runs after which no further instance, of three, is tried.
 
     Returns
     -------
     dict
-        "seconds": the median; None where there was no plan; "open": of how many instances the exact model was not
-        proven; "numbers": the dimensions of the first instance and its whole numbers.
+        "seconds": the median; None where there was no plan; "numbers": the dimensions of the first instance and its
+        whole numbers.
     """
-    entry = CATALOGUE[problem]
+    asked = CATALOGUE[problem].heuristics[heuristic]
 
     def call(instance: Instance[Any]) -> Any:
-        if algorithm == EXACT:
-            return formulations.solve(instance, time_limit=limit)
-        heuristic = entry.heuristics[algorithm]
-        return heuristic.function(instance, **({"rng": np.random.default_rng(0)} if heuristic.random else {}))
+        return asked.function(instance, **({"rng": np.random.default_rng(0)} if asked.random else {}))
 
     times: list[list[float]] = []
-    unproven = 0
-    for seed in range(3):
+    for seed in range(INSTANCES):
         instance = _drawn(problem, size, seed)
         if not seed:
-            numbers = {**instance.dims, **_whole_numbers(instance)}
+            numbers = _numbers(instance)
             if size < 100:
                 call(replace(instance))  # What is imported at the first call.
         result, took = _seconds(call, instance)
-        unproven += algorithm == EXACT and result.status not in ("optimal", "infeasible")
         if result is None:
             continue
         times.append([took])
@@ -132,7 +115,51 @@ def run(problem: str, algorithm: str, size: int, limit: float, *, enough: float 
             break
     # What says no is over soon.
     median = statistics.median(map(statistics.median, times)) if times else None
-    return {"seconds": median, "open": unproven, "numbers": numbers}
+    return {"seconds": median, "numbers": numbers}
+
+
+def prove(problem: str, settings: dict[str, Any], limit: float, most: int = INSTANCES) -> dict[str, Any]:
+    """Solve three instances, or as many until so many are left open.
+
+    Parameters
+    ----------
+    problem : str
+    settings : dict
+        What is drawn otherwise than by default.
+    limit : float
+        Of each solve, s.
+    most : int
+
+    Returns
+    -------
+    dict
+        "seconds": the median of the processor times; "proven" and "of": of how many instances how many were proven;
+        "gap": the median of what lies between plan and bound, relative to the plan's value, None without a plan;
+        "numbers": the dimensions of the first instance and its whole numbers.
+    """
+    solved: list[tuple[Solution, float]] = []
+    left = 0
+    for seed in range(INSTANCES):
+        instance = drawn(problem, settings, seed)
+        if not seed:
+            numbers = _numbers(instance)
+            formulations.solve(replace(instance), time_limit=min(limit, ENOUGH))  # What is imported at the first call.
+        solved.append(_seconds(lambda one: formulations.solve(one, time_limit=limit), instance))
+        left += solved[-1][0].status not in ("optimal", "infeasible")
+        if left == most:
+            break
+    gap = statistics.median(0.0 if one.status == "infeasible" else one.gap for one, _ in solved)
+    return {
+        "seconds": statistics.median(took for _, took in solved),
+        "proven": len(solved) - left,
+        "of": len(solved),
+        "gap": gap if math.isfinite(gap) else None,
+        "numbers": numbers,
+    }
+
+
+def _numbers(instance: Instance[Any]) -> dict[str, int]:
+    return {**instance.dims, **_whole_numbers(instance)}
 
 
 def _whole_numbers(instance: Instance[Any]) -> dict[str, int]:
@@ -141,46 +168,61 @@ def _whole_numbers(instance: Instance[Any]) -> dict[str, int]:
     return {name: int(value) for name, value in found.items() if isinstance(value, int | np.integer)}
 
 
-def measured(problem: str, limit: float, most: int | None = None) -> dict[str, Any]:
+def measured(problem: str, limit: float, proof: float, most: int | None = None) -> dict[str, Any]:
     """Measure the series of all algorithms of a problem.
 
     Parameters
     ----------
     problem : str
     limit : float
-        Seconds that a run may be expected to take.
+        Seconds that a heuristic may be expected to take.
+    proof : float
+        Limit of each solve, s.
     most : int, optional
         Sizes of a series, where not all are asked for.
 
     Returns
     -------
     dict
-        Algorithm to "points", pairs of size and seconds, and "end", why there are no more.
+        "series": of each algorithm "points", pairs of size and seconds, and "end", why there are no more; "numbers":
+        by the size; "cluster": what :func:`prove` says at the papers' sizes, with its "settings".
     """
     entry = CATALOGUE[problem]
     series: dict[str, Any] = {name: {"points": [], "end": ""} for name in (EXACT, *entry.heuristics)}
     numbers: dict[str, dict[str, int]] = {}
-    with Apart(run, memory=MEMORY) as apart:
+    with Apart(run, memory=MEMORY) as apart, Apart(prove, memory=MEMORY) as proving:
+
+        def proved(settings: dict[str, Any], patience: int) -> dict[str, Any]:
+            answer = proving.ask(problem, settings, proof, patience, seconds=4 * INSTANCES * proof + 120)
+            return answer.content or {"error": answer.reason}
+
         for size in sizes(entry, exact=False)[:most]:
             for name, one in series.items():
                 if one["end"] or size > sizes(entry, exact=name == EXACT)[-1]:
                     continue
-                if _expected(one["points"], size) > limit:
-                    one["end"] = f"{size:,} would take longer than {limit:g} s"
+                least = proof if name == EXACT else limit
+                if _expected(one["points"], size) > least:
+                    one["end"] = f"{size:,} would take longer than {least:g} s"
                     continue
-                answer = apart.ask(problem, name, size, limit, seconds=20 * limit + 120)
-                told = answer.content or {"error": answer.reason}
+                if name == EXACT:
+                    # Of three, two decide.
+                    told = proved({entry.size: size, **beside(problem, size)}, INSTANCES // 2 + 1)
+                else:
+                    answer = apart.ask(problem, name, size, seconds=20 * limit + 120)
+                    told = answer.content or {"error": answer.reason}
                 if "error" in told:
                     one["end"] = f"{size:,}: {told['error']}"
                     continue
                 numbers[str(size)] = told["numbers"]
-                if told["open"]:
-                    one["end"] = f"{size:,} not proven in {limit:g} s"
+                if name == EXACT and 2 * told["proven"] < told["of"]:
+                    one["end"] = f"{size:,} not proven in {proof:g} s"
                 elif told["seconds"] is None:
                     one["end"] = f"{size:,}: it gives no plan"
                 else:
                     one["points"].append([size, told["seconds"]])
-    return {"series": series, "numbers": numbers}
+        cluster = on_cluster(problem) if most is None else {entry.size: entry.sizes[0]}
+        told = proved(cluster, INSTANCES)
+    return {"series": series, "numbers": numbers, "cluster": {"settings": cluster, **told}}
 
 
 def _expected(points: list[list[float]], size: int) -> float:
@@ -227,15 +269,26 @@ def grown(numbers: Mapping[str, Mapping[str, int]]) -> str:
     return ", ".join(told)
 
 
+def left(cluster: Mapping[str, Any], limit: float) -> str:
+    """Return what is left between plan and bound at the size of a cluster, with its settings."""
+    settings = ", ".join(f"`{name}={value}`" for name, value in cluster["settings"].items())
+    if "error" in cluster:
+        return f"{settings}: {cluster['error']}"
+    if cluster["proven"] == cluster["of"]:
+        return f"{settings}: proven in {duration(cluster['seconds'])}"
+    gap = "no plan" if cluster["gap"] is None else f"{cluster['gap']:.2%}"
+    return f"{settings}: {gap} after {limit:g} s, {cluster['proven']} of {cluster['of']} proven"
+
+
 def page(results: Mapping[str, Mapping[str, Any]]) -> str:
     """Make the page in Markdown."""
     where = [found["where"] for found in results.values()]
     last = max(where, key=lambda one: str(one["started"]))
     return render(
         TEMPLATE,
-        where={**last, "limit": max(one["limit"] for one in where)},
+        where={**last, **{name: max(one[name] for one in where) for name in ("limit", "proof")}},
         papers=dict(sorted(by_paper(results).items())),
-        **{one.__name__: one for one in (beside, exponent, grown, stated)},
+        **{one.__name__: one for one in (beside, exponent, grown, left, stated)},
         CATALOGUE=CATALOGUE,
         EXACT=EXACT,
         PAPERS=PAPERS,
@@ -277,7 +330,10 @@ def main(
         list[str] | None,
         typer.Argument(metavar="[NAME]...", help="Problems, or papers: aryl.reclaim, gavel. All else."),
     ] = None,
-    limit: Annotated[float, typer.Option(min=0.01, help="No run that is expected to take longer, s.")] = 3.0,
+    limit: Annotated[
+        float, typer.Option(min=0.01, help="No heuristic's run that is expected to take longer, s.")
+    ] = 3.0,
+    proof: Annotated[float, typer.Option(min=0.01, help="Limit of a solve, s.")] = 60.0,
     most: Annotated[int | None, typer.Option(min=1, help="Sizes of a series at most; all else.")] = None,
     folder: Annotated[Path, typer.Option(help="Where measurements are kept.")] = Path("growth"),
     docs: Annotated[Path, typer.Option(help="Where growth.md and the folder of its pictures are written.")] = DOCS,
@@ -293,8 +349,9 @@ def main(
         if file.exists() and not again:
             continue
         began = time.perf_counter()
-        found = measured(problem, limit, most)
-        write_whole(file, json.dumps({**found, "where": {**provenance(1), "limit": limit}}, indent=1))
+        found = measured(problem, limit, proof, most)
+        where = {**provenance(1), "limit": limit, "proof": proof}
+        write_whole(file, json.dumps({**found, "where": where}, indent=1))
         print(f"{problem}: {duration(time.perf_counter() - began)}", flush=True)
     kept = {file.name.removesuffix(".json"): file for file in sorted(folder.glob("*.json"))}
     results = {one: json.loads(kept[one].read_text(encoding="utf-8")) for one in CATALOGUE if one in kept}

@@ -21,14 +21,14 @@ import numpy as np
 
 import formulations
 from benchmarks import chosen
-from benchmarks.growth import beside
+from benchmarks.sizes import drawn, three
 from benchmarks.tables import Broken, Row, Setup, benchmark
 from formulations import SolverDisagreement
 from instances.base import Instance, agree
 from validation.catalogue import CATALOGUE, READY, Entry
 from validation.kernel.judging import Asked, Status, judge
 
-__all__ = ["LIMITS", "SHARE", "SIZES", "answers", "never_behind", "shortfall"]
+__all__ = ["LIMITS", "SHARE", "answers", "never_behind", "shortfall"]
 
 LIMITS = (1.0, 10.0, 60.0)
 """Of a solve, s."""
@@ -36,30 +36,6 @@ SHARE = 0.1
 """Of the limit, that a heuristic may take."""
 COUNT = 10
 """Instances of each size."""
-SIZES: dict[str, tuple[int, int, int]] = {
-    "afs.elastic_sharing": (2, 12, 100),
-    "afs.gpu_placement": (8, 32, 256),
-    "afs.network_packing": (10, 100, 1000),
-    "afs.two_job": (2, 16, 64),
-    "aryl.base_allocation": (4, 12, 100),
-    "aryl.elastic_allocation": (10, 160, 1000),
-    "aryl.placement": (10, 100, 1000),
-    "aryl.reclaim": (10, 60, 500),
-    "aryl.two_job": (8, 64, 512),
-    "elasticflow.admission": (5, 20, 100),
-    "elasticflow.allocation": (4, 12, 100),
-    "elasticflow.best_effort": (4, 12, 100),
-    "elasticflow.minimum_satisfactory_share": (4, 12, 100),
-    "elasticflow.placement": (4, 16, 256),
-    "gavel.round_assignment": (8, 128, 800),
-    "synergy.allocation": (4, 16, 64),
-    "synergy.heterogeneous_allocation": (2, 8, 32),
-    "synergy.placement": (2, 8, 64),
-    "synergy.tuning": (1, 8, 64),
-}
-"""The smallest of the catalogue, one between, and about what a paper's cluster holds."""
-POLICY = (8, 128, 1024)
-"""Those of Gavel's policies."""
 
 
 class _Late(BaseException):
@@ -135,8 +111,9 @@ def never_behind(setup: Setup) -> Iterator[Row]:
     behind = loose = runs = 0
     for problem in chosen(CATALOGUE, setup.problems):
         entry = CATALOGUE[problem]
-        for size in setup.few(SIZES.get(problem, POLICY)):
-            told = _told(entry, size, limits, setup.instances(COUNT, 1))
+        for settings in setup.few(three(problem)):
+            told = _told(entry, settings, limits, setup.instances(COUNT, 1))
+            size = settings[entry.size]
             for limit, (short, names, weak) in zip(limits, told, strict=True):
                 bad = [one for one in short if one > 0]
                 behind, loose, runs = behind + len(bad), loose + weak, runs + len(short)
@@ -147,11 +124,13 @@ def never_behind(setup: Setup) -> Iterator[Row]:
         raise Broken(f"{behind} behind, {loose} loose bounds")
 
 
-def _told(entry: Entry, size: int, limits: Sequence[float], count: int) -> list[tuple[list[float], str, int]]:
+def _told(
+    entry: Entry, settings: dict[str, Any], limits: Sequence[float], count: int
+) -> list[tuple[list[float], str, int]]:
     """Return for each limit how far behind each solve is, behind whom, and how many bounds are loose."""
     told: list[tuple[list[float], set[str], list[bool]]] = [([], set(), []) for _ in limits]
     for seed in range(count):
-        instance = entry.generate(seed, **{entry.size: size}, **beside(entry.problem, size))
+        instance = drawn(entry.problem, settings, seed)
         fast = answers(entry, instance, SHARE * max(limits))
         pick = min if instance.sense == "min" else max
         for limit, (short, names, weak) in zip(limits, told, strict=True):
@@ -165,7 +144,7 @@ def _told(entry: Entry, size: int, limits: Sequence[float], count: int) -> list[
                 names.add(f"`{name}`")
                 if solution.status in ("optimal", "infeasible"):
                     raise RuntimeError(
-                        f"{entry.problem}, size {size}, seed {seed}: {name} has {best!r}, the solve "
+                        f"{entry.problem}, {settings}, seed {seed}: {name} has {best!r}, the solve "
                         f"{solution.status} {solution.objective!r}"
                     )
             weak.append(_loose(instance, solution.bound))

@@ -27,7 +27,7 @@ import numpy as np
 
 import formulations
 from benchmarks import chosen
-from benchmarks.growth import beside
+from benchmarks.sizes import beside, drawn
 from benchmarks.tables import Row, Setup, benchmark, seconds
 from formulations.engine import cpsat
 from formulations.engine.linear import LinearProgram
@@ -192,7 +192,7 @@ SIDES = {"library": by_library, "CP-SAT": by_cpsat, "SCIP": by_scip}
 def run(problem: str, size: int, seed: int, side: str, limit: float) -> dict[str, Any]:
     """Ask one side about one instance, within so many seconds of processor time."""
     entry = CATALOGUE[problem]
-    instance = entry.generate(seed, **{entry.size: size}, **beside(problem, size))
+    instance = drawn(problem, {entry.size: size, **beside(problem, size)}, seed)
     # What is imported at the first call, and by each side.
     formulations.solve(entry.generate(0, **{entry.size: entry.sizes[0]}), time_limit=1.0)
     if side == "CP-SAT" and cpsat.installed():

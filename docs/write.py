@@ -41,15 +41,21 @@ def with_walls(page: str) -> str:
 
 
 def with_sizes(page: str, growth: str) -> str:
-    """The table of problems, whose last column says what the page on growth proved."""
+    """The table of problems, whose last two columns say what the page on growth proved."""
 
     def row(found: re.Match[str]) -> str:
         problem = found[2]
-        series = re.search(rf"^### {problem}$.*?^\| exact model \| \S+ to (\S+) \|", growth, re.MULTILINE | re.DOTALL)
-        assert series, f"{problem} is not in growth.md"
-        return f"{found[1]}| `{CATALOGUE[problem].size}={series[1].replace(',', '')}` |"
+        told = re.search(rf"^### {problem}$(.*?)(?=^##|\Z)", growth, re.MULTILINE | re.DOTALL)
+        assert told, f"{problem} is not in growth.md"
+        proven = re.search(r"^\| exact model \| \S+ to (\S+) \|", told[1], re.MULTILINE)
+        left = re.search(r"^At the papers' size, (.*)\.$", told[1], re.MULTILINE)
+        assert left, f"growth.md says nothing of {problem} at the papers' size"
+        size = f"`{CATALOGUE[problem].size}={proven[1].replace(',', '')}`" if proven else "none"
+        return f"{found[1]}| {size} | {left[1]} |"
 
-    return re.sub(r"^(\| .*\[(\w+\.\w+)\]\(problems/.*)\|[^|]*\|$", row, page, flags=re.MULTILINE)
+    return re.sub(
+        r"^(\| .*\[(\w+\.\w+)\]\(problems/[^|]*(?:\|[^|]*){3})\|[^|]*\|[^|]*\|$", row, page, flags=re.MULTILINE
+    )
 
 
 def with_commands(page: str) -> str:

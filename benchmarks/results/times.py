@@ -6,9 +6,10 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.growth import EXACT, MEMORY, beside, run
+from benchmarks.growth import EXACT, MEMORY, prove, run
 from benchmarks.results.kept import Asked
 from benchmarks.results.page import Page, made, panels
+from benchmarks.sizes import beside
 from validation.catalogue import CATALOGUE
 from validation.formatting import duration
 from validation.kernel.isolation import Apart
@@ -40,16 +41,20 @@ def measured(problem: str) -> list[dict[str, Any]]:
     """For each algorithm and size: the median time, and how many optima the exact model left open."""
     entry = CATALOGUE[problem]
     rows = []
-    with Apart(partial(run, enough=math.inf), memory=MEMORY) as apart:
+    with Apart(partial(run, enough=math.inf), memory=MEMORY) as apart, Apart(prove, memory=MEMORY) as proving:
         for size in entry.sizes:
             for algorithm in (EXACT, *entry.heuristics):
-                answer = apart.ask(problem, algorithm, size, SECONDS, seconds=20 * SECONDS + 120)
+                if algorithm == EXACT:
+                    settings = {entry.size: size, **beside(problem, size)}
+                    answer = proving.ask(problem, settings, SECONDS, seconds=20 * SECONDS + 120)
+                else:
+                    answer = apart.ask(problem, algorithm, size, seconds=20 * SECONDS + 120)
                 told = answer.content
                 if told is None or "error" in told:
                     raise RuntimeError(f"{problem}, {algorithm}, {size}: {(told or {}).get('error', answer.reason)}")
                 rows.append(
                     {"problem": problem, "algorithm": algorithm, "size": size}
-                    | {"seconds": told["seconds"], "open": told["open"]}
+                    | {"seconds": told["seconds"], "open": told.get("of", 0) - told.get("proven", 0)}
                 )
     return rows
 

@@ -257,6 +257,7 @@ def test_growth_writes_a_page_and_measures_nothing_twice(tmp_path: Path) -> None
     page = (tmp_path / "growth.md").read_text(encoding="utf-8")
     assert "| exact model | 8 to 25 |" in page
     assert "| `closed_form` | 8 to 25 |" in page
+    assert "At the papers' size, `num_gpus=8`: proven in " in page
     assert (tmp_path / "growth" / "aryl.png").read_bytes().startswith(b"\x89PNG")
     again = CliRunner().invoke(growth.app, asked)
     assert (again.exit_code, again.output) == (0, "")

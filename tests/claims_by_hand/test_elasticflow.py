@@ -70,7 +70,7 @@ def test_its_shares_take_more_gpu_time(data: Data, reference: Reference) -> None
 @judges("elasticflow/minimum_satisfactory_share/powers_of_two_stay_powers_of_two-2")
 def test_line_15_gives_three_gpus(data: Data, reference: Reference) -> None:
     plans = [progressive_filling(data, order, levels=(1, 2, 4)) for order in by_deadline(data)]
-    assert [[1], [3]] in plans
+    assert plans == [[[3, 4], [1, 0]]]
 
 
 @judges("elasticflow/minimum_satisfactory_share/edf_condition_sufficient-2")
