@@ -257,15 +257,15 @@ def configured(it: Record) -> Program:
 
 
 def admission(it: Record) -> Program:
-    """Return jobs admitted, and GPUs by interval between deadlines, or slot by slot where a curve is not concave."""
+    """Return jobs admitted, and GPUs by interval between deadlines, or slot by slot where a curve is not concave.
+
+    What is not admitted holds nothing: a plan in which it does is worth as much without.
+    """
     program = Program("max")
     for j in range(len(it.iterations)):
         program.variable(f"admitted[{j}]", 0, 1, cost=1)
-    if _concave(it):
-        of_job = _by_interval(program, it)
-    else:
-        of_job = _slot_by_slot(program, it)
-        _alone(program, it, of_job, "admitted[{}]")
+    of_job = (_by_interval if _concave(it) else _slot_by_slot)(program, it, "admitted[{}]")
+    _alone(program, it, of_job, "admitted[{}]")
     for j, held in enumerate(of_job):
         must = _required(it, j)
         work = {name: min(done, must) for name, (_, _, done) in held.items()}
@@ -341,7 +341,7 @@ def _concave(it: Record) -> bool:
     )
 
 
-def _slot_by_slot(program: Program, it: Record) -> list[Held]:
+def _slot_by_slot(program: Program, it: Record, admitted: str = "") -> list[Held]:
     """Add GPUs of each job in each slot, without numbers of them on which it is no faster than on fewer."""
     of_job: list[Held] = []
     of_slot: list[dict[str, Number]] = [{} for _ in range(it.horizon)]
@@ -350,7 +350,10 @@ def _slot_by_slot(program: Program, it: Record) -> list[Held]:
         held: Held = {}
         for t in range(deadline):
             names = [program.variable(f"chosen[{j},{t},{g}]", 0, 1) for g in useful]
-            program.row(dict.fromkeys(names, 1), upper=1)
+            one: dict[str, Number] = dict.fromkeys(names, 1)
+            if admitted:
+                one[admitted.format(j)] = -1
+            program.row(one, upper=0 if admitted else 1)
             held.update((name, (t, g, best[g])) for name, g in zip(names, useful, strict=True))
             of_slot[t].update(zip(names, useful, strict=True))
         of_job.append(held)
@@ -372,8 +375,8 @@ def _alone(program: Program, it: Record, of_job: Sequence[Held], admitted: str =
             program.row(gpus, lower=least)
 
 
-def _by_interval(program: Program, it: Record) -> list[Held]:
-    """Add GPU-slots of each job between deadlines, on each step of its curve.
+def _by_interval(program: Program, it: Record, admitted: str) -> list[Held]:
+    """Add GPU-slots of each job between deadlines, on each step of its curve, if it is admitted.
 
     GPUs that add as much, but for rounding, are one step, each of which adds their mean; but no GPUs less than they do.
     """
@@ -387,6 +390,7 @@ def _by_interval(program: Program, it: Record) -> list[Held]:
         for k, length in enumerate(lengths[: ends.index(deadline) + 1]):
             for s, (width, gain) in enumerate(steps):
                 name = program.variable(f"gpu_slots[{j},{k},{s}]", 0, length * width)
+                program.row({name: 1, admitted.format(j): -length * width}, upper=0)
                 held[name] = k, 1, gain
                 of_interval[k][name] = 1
         of_job.append(held)

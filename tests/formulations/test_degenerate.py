@@ -23,7 +23,7 @@ def without_jobs(problem: str) -> Instance[Any]:
     entry = CATALOGUE[problem]
     data = entry.generate(0, **{entry.size: entry.sizes[0]}).to_dict()
     for field, declared in declarations(entry.instance).items():
-        if isinstance(declared, Array) and data[field] is not None:
+        if isinstance(declared, Array) and data.get(field) is not None:
             of_jobs = {JOBS, "q"} & set(declared.shape.split()[0].split("+"))
             if of_jobs:
                 data[field] = []
