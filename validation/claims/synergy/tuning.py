@@ -502,6 +502,7 @@ CLAIMS: list[Claim] = [
                 _nothing_gained,
                 lambda rng: _packed_together(8, gains=range(3, 9)),
                 plans=plans_of("proportional"),
+                assumes=_are_two_on_a_server,
             ),
         ),
     ),
