@@ -58,7 +58,7 @@ FINEST = 10_000
 
 @dataclass(frozen=True)
 class Cut:
-    """The constraint ``terms . x <= limit`` and what it follows from.
+    """The constraint ``terms @ x <= limit`` and what it follows from.
 
     Attributes
     ----------

@@ -451,7 +451,7 @@ def cost_workload(
 ) -> Policy:
     """Draw the cost workload of section 7.3: ResNet-50 and A3C jobs of one worker, for days, with SLOs.
 
-    Durations on the reference type are drawn of :data:`DAYS`, SLOs are a factor of :data:`SLO_FACTORS` of them.  The
+    Durations on the reference type are 0.5, 1, 2, 4 or 8 days, SLOs 1.2, 2 or 10 times as long, as drawn.  The
     paper does not say when jobs arrive, how many are of which model, or which batch sizes ResNet-50 has: all are there
     at once by default, job types are uniform among those of the table.
 
