@@ -200,9 +200,8 @@ def measured(problem: str, limit: float, proof: float, most: int | None = None) 
             for name, one in series.items():
                 if one["end"] or size > sizes(entry, exact=name == EXACT)[-1]:
                     continue
-                least = proof if name == EXACT else limit
-                if _expected(one["points"], size) > least:
-                    one["end"] = f"{size:,} would take longer than {least:g} s"
+                if name != EXACT and _expected(one["points"], size) > limit:
+                    one["end"] = f"{size:,} would take longer than {limit:g} s"
                     continue
                 if name == EXACT:
                     # Of three, two decide.

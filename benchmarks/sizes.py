@@ -52,9 +52,9 @@ CLUSTER: dict[str, dict[str, Any]] = {
     "aryl.reclaim": {"num_servers": 500, "demand": 150},
     "aryl.two_job": {"num_gpus": 512},
     "elasticflow.admission": {"num_jobs": 100},
-    "elasticflow.allocation": {"num_jobs": 100},
+    "elasticflow.allocation": {"num_jobs": 100, "num_gpus": 400, "tightness": 0.15},
     "elasticflow.best_effort": {"num_jobs": 50, "num_gpus": 128},
-    "elasticflow.minimum_satisfactory_share": {"num_jobs": 100},
+    "elasticflow.minimum_satisfactory_share": {"num_jobs": 100, "num_gpus": 400, "tightness": 0.15},
     "elasticflow.placement": {"num_servers": 256},
     "gavel.round_assignment": {"num_jobs": 2048},
     "synergy.allocation": {"num_servers": 64},
@@ -73,8 +73,7 @@ def beside(problem: str, size: int) -> dict[str, Any]:
 
 def on_cluster(problem: str) -> dict[str, Any]:
     """Return what is drawn otherwise than by default, the size as well, for an instance of the papers' sizes."""
-    settings = CLUSTER.get(problem, POLICY[1])
-    return {**beside(problem, settings[CATALOGUE[problem].size]), **settings}
+    return CLUSTER.get(problem, POLICY[1])
 
 
 def three(problem: str) -> list[dict[str, Any]]:
