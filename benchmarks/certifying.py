@@ -17,7 +17,7 @@ from benchmarks.tables import Row, Setup, benchmark, timed
 from instances.base import Instance
 from instances.reference.vipr import check
 from validation.catalogue import CATALOGUE
-from validation.kinds.collection.store import Collection, place
+from validation.kinds.collection import load
 
 __all__ = ["Certified", "certificates", "certified"]
 
@@ -41,7 +41,7 @@ class Certified:
 )
 def certificates(setup: Setup) -> Iterator[Row]:
     """Time to certify an optimum over the time to solve it, and to check the certificate over the time to make it."""
-    collection = Collection(place(None).absolute())
+    collection = load()
     every: list[Certified] = []
     for problem in chosen(CATALOGUE, setup.problems):
         # A first word to see that there is one mixed-integer program.

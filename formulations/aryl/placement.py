@@ -193,17 +193,13 @@ def _packed(
     """Put each worker on the opened server with the fewest free GPUs that holds it, or on the smallest closed one."""
     servers = sorted(zip(instance.server_gpus.tolist(), range(instance.num_servers), strict=True))
     on_loan, in_use = instance.on_loan.tolist(), instance.in_use.tolist()
-    closed, used = (
-        {
-            group: [(free, i) for free, i in servers if (on_loan[i], in_use[i]) == (group, which)]
-            for group in (False, True)
-        }
-        for which in (False, True)
-    )
+    closed: dict[bool, list[tuple[int, int]]] = {}
     # Those on loan by whether they are set apart for flexible workers.
-    opened: dict[tuple[bool, bool], list[tuple[int, int]]] = {
-        (group, apart): [] if apart else used[group] for group in (False, True) for apart in (False, True)
-    }
+    opened: dict[tuple[bool, bool], list[tuple[int, int]]] = {}
+    for group in (False, True):
+        mine = [one for one in servers if on_loan[one[1]] == group]
+        closed[group] = [one for one in mine if not in_use[one[1]]]
+        opened[group, False], opened[group, True] = [one for one in mine if in_use[one[1]]], []
     workers = np.full((instance.num_jobs, instance.num_servers), 0)
     for job in np.lexsort((-instance.gpus_per_worker, last)).tolist():
         need, left = int(instance.gpus_per_worker[job]), int(instance.num_workers[job])

@@ -169,16 +169,12 @@ class _Grown:
             return None
         given, added = self._program, self._columns - self._program.num_cols
         columns, values, limits = zip(*self._rows, strict=True)
-        counts = np.cumsum([len(row) for row in columns])
+        lengths = np.array([len(row) for row in columns])
+        below = np.full(len(limits), -np.inf)
         return replace(
-            given,
+            given.with_rows(lengths, np.concatenate(columns), np.concatenate(values), below, np.array(limits)),
             cost=np.append(given.cost, np.zeros(added)),
             col_lower=np.append(given.col_lower, np.zeros(added)),
             col_upper=np.append(given.col_upper, np.ones(added)),
             integer=np.append(given.integer, np.ones(added, bool)),
-            indptr=np.append(given.indptr, given.indptr[-1] + counts).astype(np.int32),
-            index=np.append(given.index, np.concatenate(columns)).astype(np.int32),
-            value=np.append(given.value, np.concatenate(values)),
-            row_lower=np.append(given.row_lower, np.full(len(limits), -np.inf)),
-            row_upper=np.append(given.row_upper, limits),
         )

@@ -25,7 +25,7 @@ from pyomo.repn.linear import LinearRepnVisitor
 from formulations.engine import clock
 from formulations.engine.scaling import Scaling, largest_limit, scaled
 from instances.base import Instance, Sense
-from instances.schema import FloatArray
+from instances.schema import FloatArray, IntArray
 
 __all__ = [
     "FEASIBILITY_TOLERANCE",
@@ -388,6 +388,30 @@ class LinearProgram:
             indptr=indptr,
             index=index,
             value=value,
+        )
+
+    def with_rows(
+        self, lengths: IntArray, index: IntArray, value: FloatArray, lower: FloatArray, upper: FloatArray
+    ) -> LinearProgram:
+        """Return the program with rows appended.
+
+        Parameters
+        ----------
+        lengths : (rows,) int
+            Entries of each row.
+        index, value : (entries,) int and float
+            Their columns and coefficients, row after row.
+        lower, upper : (rows,) float
+            Limits of the rows.
+        """
+        ends = self.indptr[-1] + np.cumsum(lengths)
+        return replace(
+            self,
+            indptr=np.concatenate([self.indptr, ends]).astype(np.int32),
+            index=np.concatenate([self.index, index]).astype(np.int32),
+            value=np.concatenate([self.value, value]),
+            row_lower=np.concatenate([self.row_lower, lower]),
+            row_upper=np.concatenate([self.row_upper, upper]),
         )
 
     def row_names(self) -> list[str]:

@@ -49,11 +49,12 @@ def mps_of(
     (objective,) = model.component_data_objects(pyo.Objective, active=True, descend_into=pyo.Block)
     lower, upper = program.row_lower.tolist(), program.row_upper.tolist()
     kept = [math.isfinite(low) or math.isfinite(high) for low, high in zip(lower, upper, strict=True)]
-    given = [objective.name, *program.row_names()]
-    goal, *rows = named(given)
-    columns = named([program.column_name(j) for j in range(program.num_cols)])
+    of_rows = [objective.name, *program.row_names()]
+    of_columns = [program.column_name(j) for j in range(program.num_cols)]
+    goal, *rows = named(of_rows)
+    columns = named(of_columns)
     yield from (f"* {line}" for line in comments)
-    if [goal, *rows, *columns] != [*given, *(program.column_name(j) for j in range(program.num_cols))]:
+    if [goal, *rows, *columns] != of_rows + of_columns:
         yield "* names: %XX is the byte XX of a name in UTF-8, as in addresses of pages"
     if not all(kept):
         yield f"* {len(kept) - sum(kept)} rows without limits are left out"

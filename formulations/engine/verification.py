@@ -166,20 +166,20 @@ def _second(
 ) -> Verification:
     """Find the solution once more without the reference."""
     instance = instance_or_model if isinstance(instance_or_model, Instance) else None
-    again = None if instance is None else choice(instance.problem).again
-    program = solution._program
-    fractions = solver == "highs" and again is None and solution.certificate is not None
-    if fractions and program is not None and solution.objective is not None:
+    own = solver == "highs"
+    again = choice(instance.problem).again if own and instance is not None else None
+    program = solution._program if own and again is None and solution.certificate is not None else None
+    if program is not None and solution.objective is not None:
         return _by_fractions(instance, program, solution, began, math.inf if time_limit is None else time_limit)
     way: Way = "second search" if again is None else "second procedure"
     try:
         with clock.within(time_limit):
-            if solver != "highs":
-                second = solve(instance_or_model, solver=solver, verify=False)
-            elif again is not None:
+            if again is not None:
                 second = again.solve(instance, Options(verify=False))
-            else:
+            elif own:
                 second = solve(instance_or_model, session=_SecondWay(verify=False))
+            else:
+                second = solve(instance_or_model, solver=solver, verify=False)
     except (SolverError, ModelError, clock.TimeIsUp) as error:
         why = str(error) or "time limit"
         return Verification("open", way, "unknown", None, None, time.monotonic() - began, why)

@@ -27,6 +27,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, Literal
 
 import highspy
@@ -207,6 +208,27 @@ class _Steps:
         self.count[side] += 1
 
 
+class _Exact:
+    """A program's numbers over one denominator, a power of two, so that sums of them are whole."""
+
+    def __init__(self, program: LinearProgram, weights: Sequence[Any]) -> None:
+        order = np.argsort(program.index, kind="stable")
+        self.row_of = np.repeat(np.arange(program.num_rows), np.diff(program.indptr))[order]
+        self.starts = np.searchsorted(program.index[order], np.arange(program.num_cols))
+        self.empty = np.bincount(program.index, minlength=program.num_cols) == 0
+        numbers = [_fraction(v) for v in program.value[order].tolist()]
+        self.over = math.lcm(*(v.denominator for v in (*numbers, *weights)))
+        self.entries = _whole_array(int(v * self.over) for v in numbers)
+        self.whole_costs = _whole_array(int(w * self.over) for w in weights)
+        self.no_costs = np.zeros_like(self.whole_costs)
+        self.floats = np.abs(self.entries.astype(float))
+        self.largest_cost = float(np.abs(self.whole_costs.astype(float)).max(initial=0.0))
+        self.row_limits: list[list[Any]] = [
+            [_fraction(limit) if math.isfinite(limit) else None for limit in limits.tolist()]
+            for limits in (program.row_lower, program.row_upper)
+        ]
+
+
 class _Search:
     def __init__(self, program: LinearProgram, x: FloatArray | None, nodes: int) -> None:
         self.given, self.x, self.left, self.nodes = program, x, nodes, 0
@@ -216,7 +238,7 @@ class _Search:
         self._state()
         self._shorten()
         self._aim()
-        self._arrays()
+        self.exact = _Exact(self.program, self.weights)
         self._solver()
 
     # --- what is stated -----------------------------------------------------------------------
@@ -368,26 +390,6 @@ class _Search:
         if self.lines:
             self.program = self.coarse = replace(program, value=value)
 
-    def _arrays(self) -> None:
-        """Bring all numbers over one denominator, a power of two, so that sums of them are whole."""
-        program = self.program
-        self.order = np.argsort(program.index, kind="stable")
-        self.row_of = np.repeat(np.arange(program.num_rows), np.diff(program.indptr))[self.order]
-        self.starts = np.searchsorted(program.index[self.order], np.arange(program.num_cols))
-        self.empty = np.bincount(program.index, minlength=program.num_cols) == 0
-        numbers = [_fraction(v) for v in program.value[self.order].tolist()]
-        self.over = math.lcm(*(v.denominator for v in (*numbers, *self.weights)))
-        self.entries = _whole_array(int(v * self.over) for v in numbers)
-        self.whole_costs = _whole_array(int(w * self.over) for w in self.weights)
-        self.no_costs = np.zeros_like(self.whole_costs)
-        self.floats = np.abs(self.entries.astype(float))
-        self.largest_cost = float(np.abs(self.whole_costs.astype(float)).max(initial=0.0))
-        self.row_limits = self._limits(1), self._limits(-1)
-
-    def _limits(self, side: int) -> list[Any]:
-        limits = (self.program.row_lower if side > 0 else self.program.row_upper).tolist()
-        return [_fraction(limit) if math.isfinite(limit) else None for limit in limits]
-
     # --- what is to be proven -----------------------------------------------------------------
 
     def _aim(self) -> None:
@@ -497,7 +499,7 @@ class _Search:
             self._drop()
             self._add(derived)
         self._drop()
-        self._arrays()
+        self.exact = _Exact(self.program, self.weights)
 
     def _inverse(self, x: FloatArray) -> Iterator[FloatArray]:
         """Yield rows of the basis's inverse, of whole columns that are not whole, those nearest to a half first."""
@@ -541,14 +543,7 @@ class _Search:
         """Make the program that of the given rows and some cuts."""
         given, self.cuts = self.coarse, cuts
         lower, upper, starts, index, value = _rows([cut for cut, _ in cuts])
-        self.program = replace(
-            given,
-            indptr=np.concatenate([given.indptr, given.indptr[-1] + starts[1:]]),
-            index=np.concatenate([given.index, index]),
-            value=np.concatenate([given.value, value]),
-            row_lower=np.concatenate([given.row_lower, lower]),
-            row_upper=np.concatenate([given.row_upper, upper]),
-        )
+        self.program = given.with_rows(np.diff(starts), index, value, lower, upper)
         rows = given.num_rows
         self.row_lower_at[rows:], self.row_upper_at[rows:] = [-1] * len(cuts), [line for _, line in cuts]
         self.scaling = replace(
@@ -672,7 +667,7 @@ class _Search:
     # --- exact ends of the tree ---------------------------------------------------------------
 
     def _by_prices(self, prices: FloatArray) -> _Proof | None:
-        return self._rounded(prices, self.whole_costs, self.target)
+        return self._rounded(prices, self.exact.whole_costs, self.target)
 
     def _by_ray(self) -> _Proof | None:
         _, exists, ray = self.highs.getDualRay()
@@ -685,32 +680,35 @@ class _Search:
         ray = self.scaling.inverse.prices(ray / largest)
         unit = float(np.abs(ray).max(initial=0.0))
         ray = ray / unit if unit else ray
-        return self._rounded(ray, self.no_costs, None) or self._rounded(-ray, self.no_costs, None)
+        return self._rounded(ray, self.exact.no_costs, None) or self._rounded(-ray, self.exact.no_costs, None)
+
+    @cached_property
+    def exact_given(self) -> _Exact:
+        """The numbers of the program as it is given."""
+        return _Exact(self.given, self.weights)
 
     def _by_row(self) -> _Proof | None:
         """Refute a node by one row as it is given, which the solver's tolerance, or fewer digits, let pass."""
-        kept = self.program, self.row_lower_at, self.row_upper_at
-        self.program, self.row_lower_at, self.row_upper_at = self.given, *self.given_at
-        self._arrays()
+        kept = self.exact, self.row_lower_at, self.row_upper_at
+        self.exact, self.row_lower_at, self.row_upper_at = self.exact_given, *self.given_at
         try:
-            for limits, price in zip(self.row_limits, (1.0, -1.0), strict=True):
+            for limits, price in zip(self.exact.row_limits, (1.0, -1.0), strict=True):
                 for i, limit in enumerate(limits):
                     if limit is not None:
                         rounded = np.zeros(len(limits))
                         rounded[i] = price
-                        proof = self._end(rounded, 1, self.no_costs, None)
+                        proof = self._end(rounded, 1, self.exact.no_costs, None)
                         if proof is not None:
                             return proof
             return None
         finally:
-            self.program, self.row_lower_at, self.row_upper_at = kept
-            self._arrays()
+            self.exact, self.row_lower_at, self.row_upper_at = kept
 
     def _rounded(self, prices: FloatArray, costs: NDArray[Any], target: Fraction | None) -> _Proof | None:
         """Prove the goal by prices of the smallest denominator that do."""
         prices = prices.copy()
         for i in np.flatnonzero(prices).tolist():
-            if self.row_limits[0 if prices[i] > 0 else 1][i] is None:
+            if self.exact.row_limits[0 if prices[i] > 0 else 1][i] is None:
                 prices[i] = 0.0
         seen = None
         for denominator in DENOMINATORS:
@@ -735,8 +733,8 @@ class _Search:
         total: Any = 0
         for i in np.flatnonzero(rounded).tolist():
             price = int(rounded[i])
-            total += price * self.row_limits[0 if price > 0 else 1][i]
-        total *= self.over
+            total += price * self.exact.row_limits[0 if price > 0 else 1][i]
+        total *= self.exact.over
         columns = np.flatnonzero(reduced).tolist()
         for j in columns:
             d = int(reduced[j])
@@ -745,7 +743,7 @@ class _Search:
                 return None
             total += d * limit
             faced[j] = place
-        enough = 0 if target is None else target * denominator * self.over
+        enough = 0 if target is None else target * denominator * self.exact.over
         missing = total - enough
         # A contradiction needs more than that, a bound no more.
         strict = target is None or self.step is not None
@@ -756,18 +754,18 @@ class _Search:
 
     def _reduced(self, rounded: FloatArray, denominator: int, costs: NDArray[Any]) -> NDArray[Any] | None:
         """Return the reduced costs, over ``denominator * over``."""
-        spread = np.abs(rounded)[self.row_of]
-        size = float((self.floats * spread).sum()) + self.largest_cost * denominator
-        if size < 2**62 and self.entries.dtype != object and costs.dtype != object:
-            weights = self.entries * rounded.astype(np.int64)[self.row_of]
+        spread = np.abs(rounded)[self.exact.row_of]
+        size = float((self.exact.floats * spread).sum()) + self.exact.largest_cost * denominator
+        if size < 2**62 and self.exact.entries.dtype != object and costs.dtype != object:
+            weights = self.exact.entries * rounded.astype(np.int64)[self.exact.row_of]
             total = costs * denominator
         else:
             whole = np.array([int(v) for v in rounded.tolist()], object)
-            weights = self.entries.astype(object) * whole[self.row_of]
+            weights = self.exact.entries.astype(object) * whole[self.exact.row_of]
             total = costs.astype(object) * denominator
         # One more, so that columns without entries at the end begin somewhere, too.
-        sums = np.add.reduceat(np.append(weights, 0), self.starts)
-        sums[self.empty] = 0
+        sums = np.add.reduceat(np.append(weights, 0), self.exact.starts)
+        sums[self.exact.empty] = 0
         return total - sums
 
     def _shed(self, reduced: NDArray[Any], faced: dict[int, int], missing: Any, strict: bool) -> frozenset[int]:
@@ -799,11 +797,11 @@ class _Search:
         for i in np.flatnonzero(rounded).tolist():
             price = int(rounded[i])
             refs.append((self.row_lower_at if price > 0 else self.row_upper_at)[i])
-            factors.append(price * self.over)
+            factors.append(price * self.exact.over)
         for j, place in faced.items():
             refs.append(place)
             factors.append(int(reduced[j]))
-        over = denominator * self.over
+        over = denominator * self.exact.over
         if self.step is not None and cutoff:
             refs.append(self.cutoff_at)
             factors.append(-over)

@@ -156,17 +156,11 @@ def with_shares_alone(program: LinearProgram, model: pyo.ConcreteModel, instance
     columns: list[list[int]] = [[] for _ in range(instance.num_jobs)]
     for (job, _, _), variable in model.gpu_slots.items():
         columns[job].append(column[id(variable)])
-    ends = program.indptr[-1] + np.cumsum([len(some) for some in columns])
+    lengths = np.array([len(some) for some in columns])
     added = np.concatenate([np.array(some, np.int32) for some in columns])
-    return replace(
-        program,
-        indptr=np.concatenate([program.indptr, ends]).astype(np.int32),
-        index=np.concatenate([program.index, added]),
-        value=np.concatenate([program.value, np.ones(len(added))]),
-        row_lower=np.concatenate([program.row_lower, shares_alone(instance)]),
-        row_upper=np.concatenate([program.row_upper, np.full(instance.num_jobs, np.inf)]),
-        constraints=(),
-    )
+    above = np.full(instance.num_jobs, np.inf)
+    whole = program.with_rows(lengths, added, np.ones(len(added)), shares_alone(instance).astype(float), above)
+    return replace(whole, constraints=())
 
 
 ROUNDING = Method(

@@ -267,6 +267,10 @@ def test_it_verifies_what_highs_has_found() -> None:
     found = formulations.verify(other, solve(other), solver="cp-sat")
     assert found.verdict == "open"
     assert "is continuous: cp-sat takes whole variables only" in found.message
+    # Of a problem whose other procedure checks it where no solver is named.
+    filled = CATALOGUE["gavel.hierarchical_fairness"].generate(1, num_jobs=2)
+    found = formulations.verify(filled, solve(filled), solver="cp-sat")
+    assert (found.verdict, found.way) == ("open", "second search")
     model = knapsack(12, 3)
     assert formulations.verify(model, solve(model), solver="cp-sat").verdict == "confirmed"
 

@@ -16,6 +16,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from instances.reference.records import PARTS
+
 __all__ = ["CROISSANT", "LICENCE", "NAME", "about", "described", "described_collection", "record_set"]
 
 CROISSANT = "croissant.json"
@@ -51,6 +53,8 @@ _CONTEXT = {
     },
 }
 """The context that the specification prescribes."""
+
+_NO_DATA = ("reference", "__pycache__", CROISSANT)
 
 _FORMATS = {
     ".gz": "application/gzip",
@@ -113,13 +117,10 @@ def described_collection(
     )
 
 
-_NO_DATA = ("reference", "__pycache__", CROISSANT)
-
-
 def _instance_of(path: str) -> str:
     """Return problem and name of the instance that a file is of, if it is of one."""
     folder, _, file = path.partition("/")
-    for ending in (".plan.json.gz", ".prices.json.gz", ".vipr.gz", ".json.gz"):
+    for ending in sorted(PARTS.values(), key=len, reverse=True):
         if file.endswith(ending):
             return f"{folder}/{file.removesuffix(ending)}"
     return ""

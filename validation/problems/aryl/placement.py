@@ -68,7 +68,7 @@ def _none_left_out_that_fits(*, apart: bool) -> Callable[[ArylPlacement, ArylPla
         free = instance.server_gpus - instance.gpus_per_worker @ plan.workers
         for job in np.flatnonzero(plan.workers.sum(axis=1) < instance.num_workers):
             others = plan.workers[instance.flexible != instance.flexible[job]].any(axis=0)
-            others |= (instance.used_gpus > 0) & instance.flexible[job]
+            others |= instance.in_use & instance.flexible[job]
             joins = ~(others & (instance.server_groups == "inference") & apart)
             if (free[joins] >= instance.gpus_per_worker[job]).any():
                 return False
@@ -88,7 +88,7 @@ def _preferred_group_first(
     """Return the test that no worker is in the other group while an empty server of the preferred one holds it."""
 
     def test(instance: ArylPlacement, plan: ArylPlacementPlan) -> bool:
-        empty = ~plan.workers.any(axis=0) & (instance.used_gpus == 0)
+        empty = ~(plan.workers.any(axis=0) | instance.in_use)
         for job, need in enumerate(instance.gpus_per_worker):
             preferred = instance.server_groups == ("inference" if prefers_loan(instance, job) else "training")
             if plan.workers[job, ~preferred].any() and (empty & preferred & (instance.server_gpus >= need)).any():
@@ -106,7 +106,7 @@ def _best_fit(
     def test(instance: ArylPlacement, plan: ArylPlacementPlan) -> bool:
         free, workers = instance.server_gpus.tolist(), np.zeros_like(plan.workers)
         loaned = instance.server_groups == "inference"
-        kinds: list[bool | None] = [False if used else None for used in instance.used_gpus]
+        kinds: list[bool | None] = [False if used else None for used in instance.in_use]
         for _, size, job in sorted(
             (bool(instance.heterogeneous[job]) and apart, -int(size), job)
             for job, size in enumerate(instance.gpus_per_worker)

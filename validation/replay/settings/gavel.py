@@ -63,8 +63,10 @@ JITTER = 1e-6
 EXACT = "exact"
 
 DAY = 24 * workloads.HOUR
+COST_MODELS = ("ResNet-50", "A3C")
+"""Models of section 7.3's cost workload."""
 DAYS = (0.5, 1.0, 2.0, 4.0, 8.0)
-"""Durations of section 7.3's cost workload, days."""
+"""Its durations, days."""
 SLO_FACTORS = (1.2, 2.0, 10.0)
 """Its SLOs, relative to the durations."""
 
@@ -418,7 +420,7 @@ def generate(
 
     rng = np.random.default_rng(rng)
     table = read_throughputs(throughputs)
-    arrivals = workloads.poisson(rng, num_jobs, per_hour) if per_hour else np.zeros(num_jobs)
+    arrivals = _arrivals(rng, num_jobs, per_hour)
     widths = workloads.scale_factors(rng, num_jobs) if multi_worker else np.ones(num_jobs, np.int64)
     alone = table[table["partner"] == ""]
     of_width = {width: sorted(set(some["model"])) for width, some in alone.groupby("scale_factor")}
@@ -438,6 +440,11 @@ def generate(
         }
     )
     return from_jobs(jobs, problem=problem, rng=rng, throughputs=table, **choice)
+
+
+def _arrivals(rng: np.random.Generator, num_jobs: int, per_hour: float) -> FloatArray:
+    """Draw when jobs arrive, s; all at once where none arrive in an hour."""
+    return workloads.poisson(rng, num_jobs, per_hour) if per_hour else np.zeros(num_jobs)
 
 
 def cost_workload(
@@ -479,12 +486,13 @@ def cost_workload(
     table = read_throughputs(throughputs)
     alone = table[(table["partner"] == "") & (table["scale_factor"] == 1)]
     names = sorted(set(alone["model"]))
-    of_model = [[name for name in names if name.startswith(model)] for model in ("ResNet-50", "A3C")]
-    for model, types in zip(("ResNet-50", "A3C"), of_model, strict=True):
-        if not types:
+    of_model = []
+    for model in COST_MODELS:
+        of_model.append([name for name in names if name.startswith(model)])
+        if not of_model[-1]:
             raise InstanceError(f"model {model}: the table has no such job type of one worker")
-    arrivals = workloads.poisson(rng, num_jobs, per_hour) if per_hour else np.zeros(num_jobs)
-    kinds = [of_model[int(rng.integers(2))] for _ in range(num_jobs)]
+    arrivals = _arrivals(rng, num_jobs, per_hour)
+    kinds = [of_model[int(rng.integers(len(of_model)))] for _ in range(num_jobs)]
     duration = rng.choice(DAYS, num_jobs) * DAY
     jobs = pd.DataFrame(
         {
