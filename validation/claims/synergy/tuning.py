@@ -277,8 +277,19 @@ def _nothing_gained(instance: Tuning) -> str | None:
 
 
 def _are_two_on_a_server(instance: Tuning) -> bool:
-    """Return whether two jobs hold all GPUs of one server."""
-    return instance.num_servers == 1 and instance.num_jobs == 2 and are_capped(instance)
+    """Return whether two jobs hold all GPUs of one server, and more memory than its share helps one of them alone.
+
+    The other is as fast with less than its share.
+    """
+    if instance.num_servers != 1 or instance.num_jobs != 2 or not are_capped(instance):
+        return False
+    shares = instance.gpu_demands * (instance.server_memory / instance.server_gpus)
+    found = []
+    for table, share in zip(instance.configs, shares.tolist(), strict=True):
+        speeds, memory = table[:, THROUGHPUT], table[:, MEMORY]
+        most = speeds.max()
+        found.append((most > speeds[memory <= share].max(initial=0.0), most == speeds[memory < share].max(initial=0.0)))
+    return sorted(found) == [(False, True), (True, False)]
 
 
 # --- Tables 1 to 3 (section 2.1) -------------------------------------------------------------------
