@@ -196,15 +196,18 @@ class ArylPlacement(Instance[ArylPlacementPlan]):
         workers = plan.workers.reshape(self.num_jobs, self.num_servers)
         gpus = workers * self.gpus_per_worker[:, None]
         off = self.off_group & (workers > 0)
+        texts = [str(job) for job in range(self.num_jobs)]
         if self.in_use.any():
             gpus, off = np.vstack([gpus, self.used_gpus]), np.vstack([off, np.zeros(self.num_servers, bool)])
             names.append("in use before")
+            texts.append("")
         pictures.servers(
             axes,
             gpus[:, order],
             capacity=(self.server_gpus + self.used_gpus)[order],
             names=[str(server) for server in order.tolist()],
             hatched=off[:, order],
+            texts=texts,
         )
         axes.axvspan(training - 0.5, self.num_servers - 0.5, color=pictures.OUTLINE, alpha=0.1, linewidth=0, zorder=0)
         axes.set_xlabel("server (shaded: inference servers on loan)")
