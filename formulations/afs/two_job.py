@@ -57,4 +57,18 @@ def explain(instance: AfsTwoJob) -> str | None:
     return f"job {never[0]} runs neither with the free GPU nor without it" if never else None
 
 
-FORMULATION = Formulation(build=build, read=read, write=write, explain=explain)
+def one_that_completes(instance: AfsTwoJob) -> AfsTwoJobPlan:
+    """Return the plan that gives the GPU to job 0, or to job 1 where job 0 leaves it without one for good."""
+    plan = AfsTwoJobPlan(receiver=0)
+    return AfsTwoJobPlan(receiver=1) if instance.violations(plan) else plan
+
+
+def both_receive(instance: AfsTwoJob) -> float:
+    """Return the average completion time, s, if either job had the free GPU, and what it has alone if that is more."""
+    rates = np.maximum(instance.throughputs[:, 1], instance.left_alone)
+    return float(np.divide(instance.work, rates, out=np.zeros(2), where=instance.work > 0).mean())
+
+
+FORMULATION = Formulation(
+    build=build, read=read, write=write, explain=explain, trivial=one_that_completes, trivial_bound=both_receive
+)

@@ -11,6 +11,7 @@ over the numbers x of GPUs that job 0 can start with.
 
 from __future__ import annotations
 
+import numpy as np
 import pyomo.environ as pyo
 
 from formulations.engine.linear import weighted_sum
@@ -58,4 +59,21 @@ def minima_do_not_fit(instance: ArylTwoJob) -> str | None:
     return f"min_gpus are {least} together, there are {instance.num_gpus} GPUs"
 
 
-FORMULATION = Formulation(build=build, read=read, write=write, explain=minima_do_not_fit)
+def first_split(instance: ArylTwoJob) -> ArylTwoJobPlan:
+    """Return the plan with the fewest GPUs for job 0."""
+    return instance.split(instance.splits[0])
+
+
+def both_at_most(instance: ArylTwoJob) -> float:
+    """Return the average completion time, s, if either job had as many GPUs as it can use."""
+    return float((instance.workloads / np.minimum(instance.max_gpus, instance.num_gpus)).mean())
+
+
+FORMULATION = Formulation(
+    build=build,
+    read=read,
+    write=write,
+    explain=minima_do_not_fit,
+    trivial=first_split,
+    trivial_bound=both_at_most,
+)

@@ -182,15 +182,14 @@ def _solved(
             return _argued(instance, "no plan", why, None, math.inf if instance.sense == "min" else -math.inf, began)
     with clock.within(options.time_limit):
         try:
-            if session is None and not offered.any_solver:
+            if session is None and offered.write is not None:
                 known = _at_hand(instance, options.start)
                 if known is not None and offered.trivial_bound is not None:
                     bound = offered.trivial_bound(instance)
                     if agree(instance.objective(known), bound):
                         why = "the plan at hand meets the bound of all plans"
                         return _argued(instance, "at hand", why, known, bound, began)
-                if offered.write is not None:
-                    options = replace(options, start=known)
+                options = replace(options, start=known)
             if session is not None:
                 return solve_one_model(instance, options, session=session)
             return solve_by_method(instance, options, wanted)
@@ -339,7 +338,7 @@ def _at_hand(instance: AnyInstance, start: Plan | None) -> Plan | None:
     """Return the better of a start and of the plan that is had without a search; None where neither is a plan."""
     offered = formulation(instance.problem)
     found = [] if start is None else [start]
-    if offered.trivial is not None and (offered.write is not None or offered.trivial_bound is not None):
+    if offered.trivial is not None:
         found.append(offered.trivial(instance))
     fine = [plan for plan in found if not instance.violations(plan)]
     best = min if instance.sense == "min" else max

@@ -37,8 +37,9 @@ import pyomo.environ as pyo
 
 from formulations.engine.linear import LinearProgram
 from formulations.engine.protocol import Formulation
+from formulations.gavel.at_hand import isolated_share
 from formulations.gavel.priced import explain, times_per_step
-from formulations.gavel.sharing import SharingProgram, incidence, isolated_share, read
+from formulations.gavel.sharing import SharingProgram, incidence, read
 from instances.base import TOLERANCE
 from instances.gavel.cost import Cost
 from instances.renamed import moved_names
@@ -123,7 +124,20 @@ def _least_spending(instance: Cost, prices: FloatArray) -> float:
     return float((instance.steps / instance.slos)[jobs] @ cheapest[jobs])
 
 
+def best_entry(instance: Cost) -> float:
+    """Return the greatest ratio of a row on a type, steps/s per $/h, which no ratio of sums over them exceeds."""
+    throughputs = np.concatenate([instance.throughputs, instance.pair_throughputs.sum(axis=2)])
+    return float((throughputs / instance.prices).max(where=instance.fits, initial=0.0))
+
+
 FORMULATION = Formulation(
-    build=build, read=read, bound=bound, in_model=in_model, slack=slack, explain=explain, trivial=isolated_share
+    build=build,
+    read=read,
+    bound=bound,
+    in_model=in_model,
+    slack=slack,
+    explain=explain,
+    trivial=isolated_share,
+    trivial_bound=best_entry,
 )
 __getattr__ = moved_names(__name__, "formulations.methods.policies", "solve")

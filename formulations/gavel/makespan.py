@@ -24,7 +24,8 @@ import numpy as np
 import pyomo.environ as pyo
 
 from formulations.engine.protocol import Formulation
-from formulations.gavel.sharing import SharingProgram, isolated_share, read
+from formulations.gavel.at_hand import isolated_share, level_at_most
+from formulations.gavel.sharing import SharingProgram, read
 from instances.gavel.makespan import Makespan
 from instances.renamed import moved_names
 
@@ -76,5 +77,18 @@ def isolated_makespan(instance: Makespan) -> float:
     return float(times.max()) or 1.0
 
 
-FORMULATION = Formulation(build=build, read=read, bound=bound, in_model=in_model, trivial=isolated_share)
+def at_least(instance: Makespan) -> float:
+    """Return a makespan, s, that no plan is below."""
+    if not instance.active.any():
+        return 0.0
+    speeds = np.divide(
+        instance.greatest_throughputs, instance.steps, out=np.full(instance.num_jobs, np.inf), where=instance.active
+    )
+    rate = level_at_most(instance, speeds)
+    return 1 / rate if rate > 0 else math.inf
+
+
+FORMULATION = Formulation(
+    build=build, read=read, bound=bound, in_model=in_model, trivial=isolated_share, trivial_bound=at_least
+)
 __getattr__ = moved_names(__name__, "formulations.methods.policies", "solve")

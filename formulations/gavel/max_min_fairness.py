@@ -15,7 +15,8 @@ import pyomo.environ as pyo
 
 from formulations.engine.protocol import Formulation
 from formulations.engine.scaling import unit
-from formulations.gavel.sharing import SharingProgram, isolated_share, read
+from formulations.gavel.at_hand import isolated_share, level_at_most
+from formulations.gavel.sharing import SharingProgram, read
 from instances.gavel.max_min_fairness import MaxMinFairness
 from instances.renamed import moved_names
 
@@ -52,5 +53,12 @@ def in_model(instance: MaxMinFairness, value: float) -> float:
     return value * unit(instance.weights)
 
 
-FORMULATION = Formulation(build=build, read=read, bound=bound, in_model=in_model, trivial=isolated_share)
+def at_most(instance: MaxMinFairness) -> float:
+    """Return a least level that no plan exceeds."""
+    return level_at_most(instance, instance.level_per_throughput / instance.weights * instance.greatest_throughputs)
+
+
+FORMULATION = Formulation(
+    build=build, read=read, bound=bound, in_model=in_model, trivial=isolated_share, trivial_bound=at_most
+)
 __getattr__ = moved_names(__name__, "formulations.methods.policies", "solve")

@@ -18,9 +18,10 @@ import pyomo.environ as pyo
 from formulations.engine.linear import weighted_sum
 from formulations.engine.protocol import Formulation
 from formulations.engine.sets import RangeSet, Set
+from formulations.gavel.at_hand import worth_at_most
 from instances.gavel.round_assignment import RoundAssignment, RoundAssignmentPlan
 
-__all__ = ["FORMULATION", "build", "idle", "read", "write"]
+__all__ = ["FORMULATION", "build", "by_priority", "halves", "read", "write"]
 
 
 def build(instance: RoundAssignment) -> pyo.ConcreteModel:
@@ -80,9 +81,17 @@ def write(model: pyo.ConcreteModel, plan: RoundAssignmentPlan) -> None:
         variable.set_value(int(plan.chosen[choice]))
 
 
-def idle(instance: RoundAssignment) -> RoundAssignmentPlan:
-    """Return the plan that runs nothing."""
-    return RoundAssignmentPlan(chosen=np.zeros_like(instance.priorities, bool))
+def by_priority(instance: RoundAssignment) -> RoundAssignmentPlan:
+    """Return the plan of Algorithm 1."""
+    return instance.filled()
 
 
-FORMULATION = Formulation(build=build, read=read, write=write, trivial=idle)
+def halves(instance: RoundAssignment) -> float:
+    """Return a total priority that no round exceeds: either job of a pair has half of it, on half of the workers."""
+    most = np.where(instance.urgent, instance.priorities, 0.0).max(axis=1)
+    each = most[: instance.num_jobs].copy()
+    np.maximum.at(each, instance.pairs, most[instance.num_jobs :, None] / 2)
+    return worth_at_most(instance, each)
+
+
+FORMULATION = Formulation(build=build, read=read, write=write, trivial=by_priority, trivial_bound=halves)

@@ -32,7 +32,6 @@ __all__ = [
     "Incidence",
     "SharingProgram",
     "incidence",
-    "isolated_share",
     "jobs_that",
     "read",
     "shared_model",
@@ -281,11 +280,6 @@ def read(model: pyo.ConcreteModel) -> Allocation:
     homogeneous = model.component("Y") is not None
     values = values_of(model.Y if homogeneous else model.X)
     return as_large_as_possible(model.instance, values) if homogeneous else within_limits(model.instance, values)
-
-
-def isolated_share(instance: Sharing) -> Allocation:
-    """Return the plan that every policy has at hand: feasible where only the shared constraints are asked for."""
-    return instance.isolated_share()
 
 
 def jobs_that(chosen: BoolArray) -> str:

@@ -37,7 +37,8 @@ import pyomo.environ as pyo
 
 from formulations.engine.linear import weighted_sum
 from formulations.engine.protocol import Formulation
-from formulations.gavel.sharing import Incidence, incidence, isolated_share, read, shared_model
+from formulations.gavel.at_hand import isolated_share
+from formulations.gavel.sharing import Incidence, incidence, read, shared_model
 from instances.gavel.shortest_job_first import ShortestJobFirst
 from instances.renamed import moved_names
 from instances.schema import FloatArray

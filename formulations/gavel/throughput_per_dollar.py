@@ -17,8 +17,9 @@ import pyomo.environ as pyo
 
 from formulations.engine.linear import LinearProgram
 from formulations.engine.protocol import Formulation
+from formulations.gavel.at_hand import isolated_share, worth_at_most
 from formulations.gavel.priced import explain, times_per_step
-from formulations.gavel.sharing import SharingProgram, isolated_share, read
+from formulations.gavel.sharing import SharingProgram, read
 from instances.base import TOLERANCE
 from instances.gavel.throughput_per_dollar import ThroughputPerDollar
 from instances.renamed import moved_names
@@ -52,5 +53,12 @@ def slack(instance: ThroughputPerDollar, program: LinearProgram, duals: FloatArr
     return 2 * TOLERANCE * float(np.abs(limits) @ np.abs(duals))
 
 
-FORMULATION = Formulation(build=build, read=read, slack=slack, explain=explain, trivial=isolated_share)
+def at_most(instance: ThroughputPerDollar) -> float:
+    """Return an objective that no plan exceeds: each job in the row and on the type where it gets most for a dollar."""
+    return worth_at_most(instance, instance.greatest(1 / instance.costs))
+
+
+FORMULATION = Formulation(
+    build=build, read=read, slack=slack, explain=explain, trivial=isolated_share, trivial_bound=at_most
+)
 __getattr__ = moved_names(__name__, "formulations.methods.policies", "solve")

@@ -11,7 +11,8 @@ from __future__ import annotations
 import pyomo.environ as pyo
 
 from formulations.engine.protocol import Formulation
-from formulations.gavel.sharing import SharingProgram, isolated_share, read
+from formulations.gavel.at_hand import isolated_share, worth_at_most
+from formulations.gavel.sharing import SharingProgram, read
 from instances.gavel.total_throughput import TotalThroughput
 from instances.renamed import moved_names
 
@@ -34,5 +35,10 @@ def program(instance: TotalThroughput) -> SharingProgram:
     return policy
 
 
-FORMULATION = Formulation(build=build, read=read, trivial=isolated_share)
+def at_most(instance: TotalThroughput) -> float:
+    """Return a total throughput, steps/s, that no plan exceeds."""
+    return worth_at_most(instance, instance.greatest_throughputs)
+
+
+FORMULATION = Formulation(build=build, read=read, trivial=isolated_share, trivial_bound=at_most)
 __getattr__ = moved_names(__name__, "formulations.methods.policies", "solve")

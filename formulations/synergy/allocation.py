@@ -13,6 +13,7 @@ value of the relaxation.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ __all__ = [
     "at_most",
     "build",
     "choices_model",
+    "each_at_best",
     "no_configuration",
     "proportional",
     "read",
@@ -153,4 +155,12 @@ def no_configuration(instance: SynergyAllocation | Tuning | HeterogeneousAllocat
     return None
 
 
-FORMULATION = Formulation(build=build, read=read, trivial=proportional, explain=why_infeasible)
+def each_at_best(instance: SynergyAllocation | Tuning | HeterogeneousAllocation) -> float:
+    """Return the throughput of all jobs if each had the fastest of the configurations that it may take."""
+    tables = zip(instance.configs, instance.usable_configs, strict=True)
+    return math.fsum(table[:, THROUGHPUT].max(where=usable, initial=0.0) for table, usable in tables)
+
+
+FORMULATION = Formulation(
+    build=build, read=read, trivial=proportional, trivial_bound=each_at_best, explain=why_infeasible
+)

@@ -24,7 +24,7 @@ import pyomo.environ as pyo
 from formulations.engine import solving
 from formulations.engine.protocol import Formulation
 from formulations.engine.sets import RangeSet
-from formulations.synergy.allocation import at_most, choices_model, no_configuration, read_choices
+from formulations.synergy.allocation import at_most, choices_model, each_at_best, no_configuration, read_choices
 from instances.base import total
 from instances.schema import IntArray
 from instances.synergy.allocation import SynergyAllocationPlan
@@ -147,4 +147,4 @@ def explain(instance: HeterogeneousAllocation) -> str | None:
     return no_configuration(instance)
 
 
-FORMULATION = Formulation(build=build, read=read, explain=explain)
+FORMULATION = Formulation(build=build, read=read, explain=explain, trivial_bound=each_at_best)

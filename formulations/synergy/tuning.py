@@ -37,7 +37,7 @@ import pyomo.environ as pyo
 from formulations.engine.linear import refuse_large, weighted_sum
 from formulations.engine.protocol import Formulation
 from formulations.engine.sets import RangeSet, Set
-from formulations.synergy.allocation import at_most, why_infeasible
+from formulations.synergy.allocation import at_most, each_at_best, why_infeasible
 from formulations.synergy.classes import equal_rows
 from instances.base import total
 from instances.schema import IntArray
@@ -196,4 +196,4 @@ def explain(instance: Tuning) -> str | None:
     return why_infeasible(instance)
 
 
-FORMULATION = Formulation(build=build, read=read, write=write, explain=explain)
+FORMULATION = Formulation(build=build, read=read, write=write, explain=explain, trivial_bound=each_at_best)

@@ -179,10 +179,15 @@ class Sharing(Instance[Allocation]):
     @cached_property
     def greatest_throughputs(self) -> FloatArray:
         """(n,) float: steps/s of each job in the row, alone or in a pair, and on the type where it is fastest."""
-        greatest: FloatArray = np.where(self.fits[: self.num_jobs], self.throughputs, 0.0).max(axis=1)
+        return self.greatest(np.ones(self.num_types))
+
+    def greatest(self, worth: FloatArray) -> FloatArray:
+        """(n,) float: what each job's throughput is worth at most, a step/s being worth (k,) ``worth`` on each type."""
+        alone = np.where(self.fits[: self.num_jobs], self.throughputs * worth, 0.0)
+        greatest: FloatArray = alone.max(axis=1)
         if self.num_pairs:
-            together = np.where(self.fits[self.num_jobs :, :, None], self.pair_throughputs, 0.0).max(axis=1)
-            np.maximum.at(greatest, self.pairs, together)
+            worths = self.pair_throughputs * worth[:, None]
+            np.maximum.at(greatest, self.pairs, np.where(self.fits[self.num_jobs :, :, None], worths, 0.0).max(axis=1))
         return greatest
 
     def normalized_throughputs(self, plan: Allocation) -> FloatArray:

@@ -1,14 +1,19 @@
 """Plans and bounds of placements that need no search, against the reference's own searches."""
 
+import math
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import formulations
 from formulations.engine.protocol import formulation
 from instances.afs.network_packing import NetworkPacking
+from instances.base import agree
 from validation.catalogue import CATALOGUE
+from validation.testing.strategies import strategy
 
 from ..effort import rounds
 from ..second_opinion import optimum
@@ -18,6 +23,8 @@ SMALL: dict[str, dict[str, Any]] = {
     "afs.network_packing": {"num_jobs": 6, "num_machines": 3},
     "elasticflow.placement": {"num_servers": 1, "load": 1.0},
 }
+NO_PLAN = ("synergy.heterogeneous_allocation", "synergy.tuning")
+"""Problems whose plans are not had without a search."""
 
 
 @pytest.mark.parametrize("problem", SMALL)
@@ -39,6 +46,25 @@ def test_they_are_on_either_side_of_the_optimum(problem: str) -> None:
         assert solution.objective == pytest.approx(best)
         met += value == pytest.approx(bound)
     assert met
+
+
+@pytest.mark.parametrize("problem", [name for name in CATALOGUE if formulation(name).trivial_bound is not None])
+@given(st.data())
+@settings(max_examples=10)
+def test_no_bound_at_hand_beats_the_optimum(problem: str, data: st.DataObject) -> None:
+    instance = data.draw(strategy(problem))
+    solution = formulations.solve(instance)
+    if solution.status == "optimal":
+        bound, best = formulation(problem).trivial_bound(instance), solution.objective
+        assert agree(bound, best) or (bound < best if instance.sense == "min" else bound > best)
+
+
+@pytest.mark.parametrize("problem", [name for name in CATALOGUE if name not in NO_PLAN])
+def test_without_time_there_are_a_plan_and_a_bound(problem: str) -> None:
+    entry = CATALOGUE[problem]
+    solution = formulations.solve(entry.generate(2, **{entry.size: entry.sizes[-1]}), time_limit=1e-6)
+    assert solution.plan is not None
+    assert math.isfinite(solution.bound)
 
 
 def test_distances_are_even() -> None:
