@@ -52,6 +52,7 @@ __all__ = [
     "from_frame",
     "from_trace",
     "generate",
+    "heterogeneous_training",
     "imperfect_scaling",
     "indivisible_workers",
     "mispredicted",
@@ -365,6 +366,48 @@ def imperfect_scaling(instance: ElasticAllocation, *, loss: float = 0.1, compoun
         if kept[-1] <= 0:
             raise ValueError(f"loss: {beyond[-1]} losses of {loss:g} leave job {job} no throughput, compound them")
         tables.append(instance.times(job) / kept)
+    return replace(
+        instance,
+        min_running_times=np.array([table[-1] for table in tables]),
+        running_times=tuple(tables),
+    )
+
+
+def heterogeneous_training(
+    instance: ElasticAllocation, rng: np.random.Generator | int, *, fraction: float = 0.1, performance: float = 0.7
+) -> ElasticAllocation:
+    """Return the same jobs, of which some run on both kinds of GPUs as soon as they have an extra worker (section 7.1).
+
+    Their base workers are on training servers and the extra ones on inference servers (section 6), and together they
+    make a part of the throughput that so many workers would make without loss: that of ``performance``.  So an extra
+    worker or two may make such a job slower.  ``capacity`` counts GPUs on loan in training GPUs
+    (:func:`normalised_capacity`).
+
+    Parameters
+    ----------
+    instance : ElasticAllocation
+    rng : Generator or int
+        Source of randomness, or its seed.
+    fraction : float
+        From 0 to 1: the fraction of the jobs, to the nearest job, that run on both kinds (0.1 in the scenario Advanced,
+        1 in Ideal).
+    performance : float
+        Above 0 and at most 1: 0.7 in Advanced, for which the paper says "at most"; 1 in Ideal.
+
+    Raises
+    ------
+    ValueError
+        When ``fraction`` or ``performance`` is out of range.
+    """
+    if not 0 <= fraction <= 1:
+        raise ValueError(f"fraction: got {fraction!r}, must be 0 to 1")
+    if not 0 < performance <= 1:
+        raise ValueError(f"performance: got {performance!r}, must be above 0 and at most 1")
+    n = instance.num_jobs
+    chosen = np.random.default_rng(rng).permutation(n)[: round(fraction * n)]
+    tables = [instance.times(job) for job in range(n)]
+    for job in chosen.tolist():
+        tables[job] = np.concatenate([tables[job][:1], tables[job][1:] / performance])
     return replace(
         instance,
         min_running_times=np.array([table[-1] for table in tables]),

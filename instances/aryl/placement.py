@@ -226,6 +226,7 @@ def generate(
     load: Annotated[float, Scalar(float, above=0, maximum=1)] = 0.8,
     gpus_per_server: Count = 8,
     in_use: Fraction = 0.0,
+    heterogeneous: Fraction = 0.0,
 ) -> ArylPlacement:
     """Jobs that fill most of two clusters of equal servers.
 
@@ -250,6 +251,9 @@ def generate(
     in_use : float
         Servers that hold workers placed before, from 0 to 1, as a fraction of the others, and beside them.  Of their
         GPUs any number is free, at least one.
+    heterogeneous : float
+        Fraction from 0 to 1 of the jobs that can run on both kinds of GPUs at once (10% in the scenario Advanced of
+        section 7.1, all in Ideal).
     """
     rng = np.random.default_rng(rng)
     sizes: list[int] = []
@@ -272,6 +276,8 @@ def generate(
         server_gpus=np.concatenate([np.full(servers, gpus_per_server), gpus_per_server - used]),
         server_groups=groups,
         used_gpus=np.concatenate([np.zeros(servers, np.int64), used]),
+        # Drawn last, so that without any the rest is what it was.
+        heterogeneous=rng.random(n) < heterogeneous,
     )
 
 

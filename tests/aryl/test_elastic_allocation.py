@@ -19,6 +19,7 @@ from instances.aryl.elastic_allocation import (
     figure_6,
     from_trace,
     generate,
+    heterogeneous_training,
     imperfect_scaling,
     indivisible_workers,
     mispredicted,
@@ -328,6 +329,34 @@ def test_imperfect_scaling_loses_beyond_the_midpoint_only(instance):
         for extra in range(most + 1):
             beyond = instance.min_workers[job] + extra > middle
             assert (after[extra] > before[extra]) == (beyond and before[0] > 0)
+
+
+def test_training_on_both_kinds_of_gpus():
+    """A tenth of the jobs are slower with an extra worker or more, at 70% of what so many would do."""
+    instance = generate(3, num_jobs=30)
+    both = heterogeneous_training(instance, 5)
+    slower = [job for job in range(30) if both.times(job).tolist() != instance.times(job).tolist()]
+    assert len(slower) == 3
+    for job in slower:
+        assert both.times(job)[0] == instance.times(job)[0]
+        assert both.times(job)[1:] == pytest.approx(instance.times(job)[1:] / 0.7)
+    assert both.capacity == instance.capacity
+    # From 4 workers a fifth gives 5/4 of the throughput, 7/8 of it on both kinds.
+    one = ElasticAllocation(
+        capacity=9, min_workers=[4], max_workers=[6], gpus_per_worker=[1], min_running_times=[100.0]
+    )
+    assert heterogeneous_training(one, 0, fraction=1).reductions[0] == pytest.approx(
+        [0, 150 - 120 / 0.7, 150 - 100 / 0.7]
+    )
+    assert formulations.solve(heterogeneous_training(one, 0, fraction=1)).plan.extra_workers.tolist() == [2]
+    ideal = heterogeneous_training(instance, 5, fraction=1, performance=1)
+    assert [table.tolist() for table in ideal.running_times] == [instance.times(job).tolist() for job in range(30)]
+    for options, message in (
+        ({"fraction": 2}, "fraction: got 2, must be 0 to 1"),
+        ({"performance": 0}, "performance: got 0, must be above 0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            heterogeneous_training(instance, 5, **options)
 
 
 def test_mispredicted():

@@ -345,6 +345,14 @@ def test_generated_servers_in_use():
     assert generate(5, gpus_per_server=1, in_use=0.5) == generate(5, gpus_per_server=1)
 
 
+def test_generated_heterogeneous_jobs():
+    plain, some = generate(5, total_workers=300), generate(5, total_workers=300, elastic=0.3, heterogeneous=0.5)
+    assert not plain.heterogeneous.any()
+    assert 0.3 < some.heterogeneous.mean() < 0.7
+    assert replace(some, heterogeneous=plain.heterogeneous) == plain
+    assert generate(5, heterogeneous=1).heterogeneous.all()
+
+
 def test_broken_rules_are_named():
     instance = four_servers()
     plan = ArylPlacementPlan(workers=[[3, -1, 0, 0], [0, 4, 0, 0], [0, 0, 0, 0]])

@@ -83,27 +83,31 @@ def test_preferences_go_round(data: Data, reference: Reference) -> None:
 # --- Appendix A ------------------------------------------------------------------------------------
 
 
-def simulated(data: Data, *, equally: bool) -> float:
-    """The average completion time, s, of equal shares of two GPUs, those that came first where there are more jobs, or
-    of both GPUs for the job with the least time left on them."""
-    left = list(data["work"])
-    now, ended = 0.0, {}
-    while len(ended) < len(left):
+def simulated(data: Data, *, equally: bool) -> set[float]:
+    """The average completion times, s, of equal shares of two GPUs, those that came first where there are more jobs, or
+    of both GPUs for the job with the least time left on them, whichever it is where several tie."""
+    found = set()
+
+    def go(now: float, left: list[float], ended: dict[int, float]) -> None:
+        if len(ended) == len(left):
+            found.add(round(sum(ended[job] - data["arrivals"][job] for job in ended) / len(ended), 6))
+            return
         here = [job for job in range(len(left)) if job not in ended and data["arrivals"][job] <= now + 1e-9]
         coming = [time for time in data["arrivals"] if time > now + 1e-9]
         if equally:
-            gpus = {here[0]: 2} if len(here) == 1 else dict.fromkeys(here[:2], 1)
+            choices = [{here[0]: 2} if len(here) == 1 else dict.fromkeys(here[:2], 1)]
         else:
-            gpus = {min(here, key=lambda job: left[job] / data["throughputs"][job][2]): 2} if here else {}
-        rates = {job: data["throughputs"][job][count] for job, count in gpus.items()}
-        ends = {job: now + left[job] / rate for job, rate in rates.items()}
-        then = min([*ends.values(), *coming])
-        for job, rate in rates.items():
-            left[job] -= rate * (then - now)
-            if ends[job] <= then + 1e-9:
-                ended[job] = then
-        now = then
-    return sum(ended[job] - data["arrivals"][job] for job in ended) / len(ended)
+            times = {job: left[job] / data["throughputs"][job][2] for job in here}
+            choices = [{job: 2} for job in here if times[job] <= min(times.values()) + 1e-6] or [{}]
+        for gpus in choices:
+            rates = {job: data["throughputs"][job][count] for job, count in gpus.items()}
+            ends = {job: now + left[job] / rate for job, rate in rates.items()}
+            then = min([*ends.values(), *coming])
+            rest = [each - rates.get(job, 0.0) * (then - now) for job, each in enumerate(left)]
+            go(then, rest, ended | {job: then for job in ends if ends[job] <= then + 1e-9})
+
+    go(0.0, list(data["work"]), {})
+    return found
 
 
 @judges("afs/elastic_sharing/appendix_a_1_25_hours-1")
@@ -113,14 +117,14 @@ def test_the_optimum_is_an_hour_and_three_quarters(data: Data, reference: Refere
 
 @judges("afs/elastic_sharing/appendix_a_sequel-1", "afs/elastic_sharing/appendix_a_sequel-3")
 def test_equal_shares_are_later(data: Data, reference: Reference) -> None:
-    assert simulated(data, equally=True) > 1.01 * simulated(data, equally=False)
+    assert min(simulated(data, equally=True)) > 1.01 * max(simulated(data, equally=False))
 
 
 def test_the_simulation_is_that_of_the_appendix() -> None:
     """Jobs A and B alone: both GPUs for A and then for B, or one for each."""
     data, _ = stored("afs/elastic_sharing/appendix_a_1_25_hours-1")
-    assert simulated(data, equally=False) == pytest.approx(1.75 * 3600)
-    assert simulated(data, equally=True) == pytest.approx(2 * 3600)
+    assert simulated(data, equally=False) == {1.75 * 3600}
+    assert simulated(data, equally=True) == {2 * 3600}
 
 
 # --- Appendix E ------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import combinations, product
 from typing import Any
@@ -149,3 +150,81 @@ def test_a_job_is_left_out_that_fits_with_its_share(data: Data, reference: Refer
     # With their shares both fit.
     both = [[config for config in table if config[0] <= 2 and config[1] <= 2] for table in data["configs"]]
     assert any(fits(data, (0, 1), chosen) for chosen in product(*both))
+
+
+Held = tuple[tuple[Fraction, ...], tuple[int, ...]]
+"""GPUs, cores and GB of a job, and its GPUs on each server."""
+
+
+def loads(held: Sequence[Held], servers: int) -> list[list[Fraction]]:
+    """What each server hands out of each resource, of a job in proportion to its GPUs there."""
+    return [
+        [sum((each[kind] * at[server] / each[0] for each, at in held), Fraction(0)) for kind in range(3)]
+        for server in range(servers)
+    ]
+
+
+def tuned_as_printed(data: Data) -> Iterator[list[Held]]:
+    """Tune (section 4.2) in every way: wherever a job fits on the fewest servers, and whoever makes room for it there.
+
+    Jobs come in falling order of GPUs, cores and GB, of which none are equal here.  Where nobody can make room, what is
+    yielded ends before the job.
+    """
+    servers = data["num_servers"]
+    limits = [Fraction(data[f"server_{kind}"]) for kind in ("gpus", "cpus", "memory")]
+    best = [max(table, key=lambda config: config[2]) for table in data["configs"]]
+    wants = [(Fraction(g), Fraction(c[0]), Fraction(c[1])) for g, c in zip(data["gpu_demands"], best, strict=True)]
+    wants.sort(reverse=True)
+    assert len(set(wants)) == len(wants)
+
+    def fair(job: tuple[Fraction, ...]) -> tuple[Fraction, ...]:
+        return tuple(job[0] * limit / limits[0] for limit in limits)
+
+    def exceeds(job: tuple[Fraction, ...]) -> bool:
+        return job[1] > fair(job)[1] or job[2] > fair(job)[2]
+
+    def within(held: Sequence[Held], some: Iterable[int], kinds: int) -> bool:
+        used = loads(held, servers)
+        return all(used[server][kind] <= limits[kind] for server in some for kind in range(kinds))
+
+    def places(held: list[Held], job: tuple[Fraction, ...], kinds: int = 3) -> list[tuple[int, ...]]:
+        ways = [at for at in product(range(int(job[0]) + 1), repeat=servers) if sum(at) == job[0]]
+        ways = [at for at in ways if within([*held, (job, at)], range(servers), kinds)]
+        fewest = min((sum(map(bool, at)) for at in ways), default=0)
+        return [at for at in ways if sum(map(bool, at)) == fewest]
+
+    def go(held: list[Held]) -> Iterator[list[Held]]:
+        if len(held) == len(wants):
+            yield held
+            return
+        job = wants[len(held)]
+        if not places(held, job) and exceeds(job):
+            job = fair(job)
+        for at in places(held, job):
+            yield from go([*held, (job, at)])
+        if places(held, job):
+            return
+        for at in places(held, job, 1):
+            here = [server for server in range(servers) if at[server]]
+            more = [i for i, (each, there) in enumerate(held) if exceeds(each) and any(there[one] for one in here)]
+            ways = [set(some) for count in range(1, len(more) + 1) for some in combinations(more, count)]
+            switched = [
+                [(fair(each), there) if i in some else (each, there) for i, (each, there) in enumerate(held)]
+                for some in ways
+            ]
+            fitting = [[*others, (job, at)] for others in switched if within([*others, (job, at)], here, 3)]
+            for then in fitting:
+                yield from go(then)
+            if not fitting:
+                yield held
+
+    yield from go([])
+
+
+@judges("synergy/tuning/tune_construction-2")
+def test_room_made_on_a_server_overfills_the_other(data: Data, reference: Reference) -> None:
+    ends = list(tuned_as_printed(data))
+    assert ends
+    assert all(len(held) == len(data["configs"]) for held in ends)
+    # Whoever goes where: the job of 3 GPUs, 3 cores and 9 GB is split, and with its share it needs more cores.
+    assert all(max(used[1] for used in loads(held, 2)) == 12 > data["server_cpus"] for held in ends)

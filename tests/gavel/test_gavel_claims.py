@@ -14,6 +14,7 @@ from heuristics.gavel.round_assignment import priorities
 from instances.base import agree
 from instances.gavel.cost import Cost
 from instances.gavel.fifo import Fifo
+from instances.gavel.hierarchical_fairness import HierarchicalFairness
 from instances.gavel.makespan import Makespan
 from instances.gavel.max_min_fairness import MaxMinFairness
 from instances.gavel.priced import PricedSharing
@@ -22,7 +23,7 @@ from instances.gavel.shortest_job_first import ShortestJobFirst
 from instances.gavel.steps import SharingWithSteps
 from validation.claims.gavel import hierarchical_fairness, max_min_fairness, properties, round_assignment
 from validation.claims.gavel.clusters import POLICIES, Family, drawn
-from validation.claims.gavel.optima import fairest_optimum
+from validation.claims.gavel.optima import fairest_optimum, only_optimum
 from validation.kinds.claims import claims, examine
 
 ONE_WORKER: dict[str, Any] = {"throughputs": np.array([[1.0], [1.0]]), "num_workers": np.array([1])}
@@ -128,6 +129,36 @@ def test_an_equal_split_overfills_a_pool_with_wide_jobs() -> None:
     instance = MaxMinFairness(throughputs=np.ones((2, 1)), num_workers=np.array([2]), scale_factors=np.array([2, 2]))
     assert max_min_fairness._infeasible(instance, max_min_fairness._split) == "it breaks pool_capacity by 2"
     assert max_min_fairness._infeasible(MaxMinFairness(**ONE_WORKER), max_min_fairness._split) is None
+
+
+def test_an_optimum_is_the_only_one_or_not() -> None:
+    # On one worker a half each; on two alike any division of the jobs' time among them is optimal.
+    assert only_optimum(MaxMinFairness(**ONE_WORKER)) == pytest.approx(np.array([[0.5], [0.5]]), abs=1e-6)
+    assert only_optimum(MaxMinFairness(throughputs=np.ones((2, 2)), num_workers=np.array([1, 1]))) is None
+
+
+def test_every_round_of_algorithm_1() -> None:
+    instance = MaxMinFairness(throughputs=np.ones((2, 2)), num_workers=np.array([1, 2]))
+    given = np.array([[2.0, 1.0], [2.0, 1.0]])
+    # Either job is first on the one worker, and the other goes to the other type.
+    taken = [chosen.tolist() for chosen in round_assignment._every_round(instance, given)]
+    assert sorted(taken) == [[[0, 1], [1, 0]], [[1, 0], [0, 1]]]
+
+
+def test_time_on_workers_in_all_optimal_allocations() -> None:
+    # Job 0 is twice as fast on the first type.
+    instance = HierarchicalFairness(
+        throughputs=np.array([[2.0, 1.0], [1.0, 1.0]]),
+        num_workers=np.array([1, 1]),
+        entities=np.array([0, 1]),
+        entity_weights=np.ones(2),
+        entity_policies=np.array(["fairness", "fairness"]),
+    )
+    levels = hierarchical_fairness._levels(instance) / 2
+    most, least = (hierarchical_fairness._held(instance, levels, sign) for sign in (1, -1))
+    # At half of their levels jobs can idle or run where they are slow.
+    assert most[1] - most[0] > 0 > least[1] - least[0]
+    assert hierarchical_fairness._shares_of_workers(instance) is None
 
 
 OUTCOMES = {

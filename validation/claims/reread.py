@@ -43,6 +43,14 @@ CHANGED = {
     "average.",
     "greedy_leaves_gpus_idle": "that Tune does not is in section 4.2.",
     "highest_priorities_across_types": "the section likens the problem to a multiple-choice knapsack, no more.",
-    "algorithm_1_ends": "the words of the first reading were in a wrong order.",
+    "algorithm_1_ends": "the words of the first reading were in a wrong order; the counterexample was a job that might "
+    "run nowhere, which the section does not have.",
+    "rounds_realise_target": "what is refuted hung on which of many optimal allocations is taken, and on ties; the new "
+    "counterexample has one optimum, and ties change nothing.",
+    "rounds_realise_target_wide": "what is refuted is so for every way to break ties, of an only optimum.",
+    "entity_shares_by_weight": "time on workers is compared in all optimal allocations, where it was in one.",
+    "sharing_incentive_cost_slos": "the counterexample held for the cost of workers and not for the printed one, which "
+    "leaves out how many a job holds; the new one holds for both.",
+    "sharing_incentive_throughput_per_dollar_slos": "as with the cost.",
 }
 """What was changed of a claim, by its name."""

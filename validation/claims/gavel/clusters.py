@@ -26,15 +26,19 @@ from validation.claims.words import listed
 __all__ = [
     "DRAWN",
     "DRAWN_ASSUMPTIONS",
+    "DRAWN_OF_ONE_WORKER",
     "DRAWN_ON_ONE_TYPE",
     "FAMILY_ASSUMPTIONS",
     "ONE_WORKER",
     "POLICIES",
+    "SLOS",
     "WIDE",
     "Family",
     "are_drawn",
+    "are_drawn_of_one_worker",
     "can_be",
     "drawn",
+    "late_if_split",
     "of_family",
 ]
 
@@ -205,10 +209,25 @@ def are_drawn(instance: Sharing) -> bool:
     return 1 <= instance.num_jobs <= 5 and instance.num_types <= 3 and whole and can_be(instance)
 
 
+def late_if_split(policy: type[Sharing]) -> Sharing:
+    """Return two jobs on one worker, of which the slower has an SLO that asks for three quarters of the time."""
+    priced: dict[str, Any] = {"steps": [3.0, 1.0], "slos": [4.0, np.inf], "costs": [1.0]}
+    return policy(throughputs=np.array([[1.0], [2.0]]), num_workers=np.array([1]), **priced)
+
+
+def are_drawn_of_one_worker(instance: Sharing) -> bool:
+    """Return whether up to 5 jobs of one worker on up to 3 types have work, run on a type, and have a possible past."""
+    return are_drawn(instance) and bool((instance.scale_factors == 1).all())
+
+
 DRAWN_ON_ONE_TYPE = "random jobs, up to 5 of up to 4 workers on up to 4 of one type"
 """Description of the random instances on one type of worker."""
 DRAWN = "random jobs, up to 5 of up to 4 workers on up to 3 types, with pairs and placements"
 """Description of the random instances."""
+DRAWN_OF_ONE_WORKER = "random jobs, up to 5 of one worker on up to 3 types, with pairs and placements"
+"""Description of those of jobs of one worker."""
+SLOS = ", half of them with SLOs of 1 to 60 s"
+"""What further describes those of the policies of price."""
 
 DRAWN_ASSUMPTIONS = (
     "throughputs are known and do not change, time is divided without loss, at most two jobs share workers. What is "

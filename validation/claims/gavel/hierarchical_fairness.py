@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 
 import formulations
+from formulations.gavel.sharing import SharingProgram
 from formulations.methods.water_filling import printed_water_filling
 from instances.base import agree
 from instances.gavel.hierarchical_fairness import (
@@ -24,7 +25,7 @@ from instances.schema import FloatArray
 from validation.claims.assumed import only
 from validation.claims.claim import Claim, OnAverage, Reading
 from validation.claims.gavel.clusters import FAMILY_ASSUMPTIONS, Family, of_family
-from validation.claims.gavel.optima import attained
+from validation.claims.gavel.optima import attained, run
 from validation.claims.gavel.properties import wasteful
 from validation.claims.plans import OPTIMAL, plans_of
 
@@ -154,13 +155,29 @@ def _stops(instance: HierarchicalFairness, levels: FloatArray) -> bool:
 
 
 def _shares_of_workers(instance: HierarchicalFairness) -> str | None:
-    """Describe how entities' time on workers is not in proportion to their weights, where no job stops."""
-    plan = formulations.solve(instance).plan
-    assert isinstance(plan, HierarchicalAllocation)
-    if _stops(instance, plan.normalized_throughputs):
+    """Describe how in all optimal allocations entities' time on workers is apart from their weights; no job stops."""
+    levels = _levels(instance)
+    if _stops(instance, levels):
         return None
-    held = (instance.row_scale_factors[:, None] * plan.time_fractions)[: instance.num_jobs].sum(axis=1)
-    return _apart(instance, held, "workers")
+    ends = [_held(instance, levels, sign) for sign in (1, -1)]
+    told = [_apart(instance, held, "workers") for held in ends]
+    # Mixing the two attains everything between them.
+    apart = np.prod([np.diff(_by_entity(instance, held)) for held in ends]) > 0
+    return told[0] if apart and None not in told else None
+
+
+def _held(instance: HierarchicalFairness, levels: FloatArray, sign: int) -> FloatArray:
+    """Return jobs' time on workers, (n,), where entity 1 has most of it, or with -1 least, relative to entity 0."""
+    program = SharingProgram(instance)
+    # A hair less, so that rounding leaves an allocation.
+    program.constraint("levels", instance.level_per_throughput * program.throughput >= levels * (1 - 1e-9))
+    worth = np.where(instance.entities, sign, -sign) / instance.entity_weights[instance.entities]
+    workers = np.repeat(instance.scale_factors[:, None], instance.num_types, axis=1)
+    program.maximize("apart", (workers * worth[:, None] * program.time_fractions).sum())
+    found = run(instance, program)
+    assert found is not None
+    held: FloatArray = found.time_fractions.sum(axis=1) * instance.scale_factors
+    return held
 
 
 # --- Figure 12 --------------------------------------------------------------------------------------
@@ -278,7 +295,7 @@ CLAIMS: list[Claim] = [
             Reading(
                 "a share is time on workers, where no job has all that it can have.",
                 _shares_of_workers,
-                ties="by number",
+                ties="every way",
             ),
         ),
     ),

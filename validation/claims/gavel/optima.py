@@ -24,7 +24,10 @@ from instances.gavel.throughput_per_dollar import ThroughputPerDollar
 from instances.gavel.total_throughput import TotalThroughput
 from instances.schema import FloatArray
 
-__all__ = ["attained", "best_of_the_optima", "fairest_optimum", "missed", "optimum", "run"]
+__all__ = ["attained", "best_of_the_optima", "fairest_optimum", "missed", "only_optimum", "optimum", "run"]
+
+ALIKE = 1e-6
+"""Difference of time fractions up to which allocations count as one: what ``best_of_the_optima`` may lack of one."""
 
 
 def optimum(instance: Sharing) -> tuple[float, Allocation] | None:
@@ -102,6 +105,17 @@ def best_of_the_optima(instance: MaxMinFairness | Fifo, worth: FloatArray) -> Al
     found = run(instance, program)
     assert found is not None
     return found
+
+
+def only_optimum(instance: MaxMinFairness | Fifo) -> FloatArray | None:
+    """Return the time fractions of the optimal allocation, (n, k) float; None where there are several."""
+    least, most = np.zeros((2, *instance.throughputs.shape))
+    for entry in np.ndindex(least.shape):
+        for sign, found in ((-1, least), (1, most)):
+            worth = np.zeros(least.shape)
+            worth[entry] = sign / instance.throughputs[entry] if instance.throughputs[entry] else 0.0
+            found[entry] = best_of_the_optima(instance, worth).time_fractions[entry]
+    return most if (most - least).max() <= ALIKE else None
 
 
 def missed(instance: Sharing, program: SharingProgram) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -16,11 +17,15 @@ from validation.claims.claim import Claim, Reading
 from validation.claims.gavel.clusters import (
     DRAWN,
     DRAWN_ASSUMPTIONS,
+    DRAWN_OF_ONE_WORKER,
     DRAWN_ON_ONE_TYPE,
     FAMILY_ASSUMPTIONS,
+    SLOS,
     Family,
     are_drawn,
+    are_drawn_of_one_worker,
     drawn,
+    late_if_split,
     of_family,
 )
 from validation.claims.gavel.optima import attained, fairest_optimum, optimum, run
@@ -97,11 +102,20 @@ def objective_incentive(policy: type[Sharing], *, slos: bool = False, others: tu
         assumes=are_drawn,
         by=_stated_by(policy),
         breaks=_below_feasible_split if slos else _below_isolation,
-        scope=DRAWN + (", half of them with SLOs of 1 to 60 s" if slos else ""),
+        scope=DRAWN + (SLOS if slos else ""),
         assumptions=DRAWN_ASSUMPTIONS,
         relaxed="",
         plans=plans_of("isolated", OPTIMAL),
-        others=(Reading(f"{whatever[:-1]}; it counts even where it misses SLOs.", _below_isolation),)
+        others=(
+            Reading(
+                f"{whatever[:-1]}; it counts even where it misses SLOs. Jobs are of one worker, so that the cost of a "
+                "job's time is that of a worker's, as printed.",
+                _below_isolation,
+                lambda rng: itertools.chain([late_if_split(policy)], drawn(policy, slos=True, wide=False)(rng)),
+                scope=f"a worked example, then {DRAWN_OF_ONE_WORKER}{SLOS}",
+                assumes=are_drawn_of_one_worker,
+            ),
+        )
         if slos
         else others,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -15,10 +16,10 @@ from instances.gavel.makespan import Makespan
 from instances.gavel.max_min_fairness import MaxMinFairness
 from instances.gavel.round_assignment import RoundAssignment, RoundAssignmentPlan, highest_apart
 from instances.gavel.sharing import Sharing
-from instances.schema import FloatArray
+from instances.schema import BoolArray, FloatArray, IntArray
 from validation.claims.claim import Claim, OnAverage, Reading, Ties
 from validation.claims.gavel.clusters import Family, of_family
-from validation.claims.gavel.optima import attained
+from validation.claims.gavel.optima import attained, only_optimum
 from validation.claims.plans import OPTIMAL, better_than, plans_of
 from validation.replay import decider, replay
 from validation.replay.engine import Jobs
@@ -58,6 +59,46 @@ def _falls_short(instance: Sharing, rule: Rule) -> str | None:
     if shortfall <= SHORT:
         return None
     return f"after {ROUNDS} rounds an entry lacks {shortfall:.3g} of its fraction of time"
+
+
+def _falls_short_whatever_is_taken(instance: MaxMinFairness, rule: Rule) -> str | None:
+    """Describe how rounds fall short of the only optimal allocation, for every way to break the ties of Algorithm 1."""
+    if _falls_short(instance, rule) is None or (target := only_optimum(instance)) is None:
+        return None
+    reached = {(0,) * target.size}
+    for _ in range(ROUNDS):
+        further = set()
+        for counts in reached:
+            received = np.reshape(counts, target.shape)
+            for chosen in _every_round(instance, rule(target, received)):
+                further.add(tuple((received + chosen).ravel().tolist()))
+        reached = further
+    least = min(float((target - np.reshape(counts, target.shape) / ROUNDS).max()) for counts in reached)
+    if least <= SHORT:
+        return None
+    return f"after {ROUNDS} rounds an entry lacks at least {least:.3g} of its fraction of time"
+
+
+def _every_round(instance: Sharing, given: FloatArray) -> list[IntArray]:
+    """List what Algorithm 1 can take by these priorities, alike if within rounding, of jobs that share no workers."""
+    found: dict[bytes, IntArray] = {}
+
+    def go(left: IntArray, chosen: IntArray) -> None:
+        waits: BoolArray = np.asarray(~chosen.any(axis=1))
+        fits = instance.scale_factors[:, None] <= left[instance.pools]
+        free: BoolArray = waits[:, None] & fits
+        highest = np.where(free, given, -np.inf).max()
+        if not free.any():
+            found[chosen.tobytes()] = chosen
+            return
+        for row, kind in np.argwhere(free & (given >= highest * (1 - NOTHING))):
+            more, rest = chosen.copy(), left.copy()
+            more[row, kind] = 1
+            rest[instance.pools[kind]] -= instance.scale_factors[row]
+            go(rest, more)
+
+    go(instance.num_workers, np.zeros(given.shape, np.int64))
+    return list(found.values())
 
 
 def _falls_short_of_what_can_be(instance: Sharing) -> str | None:
@@ -104,13 +145,15 @@ _in_rounds = partial(of_family, assumptions=_ROUNDS_KEPT, relaxed=_SMALL, ties="
 _FORMULA = "f, the time that a row has had on a type over all rows' there (the formula of section 5)."
 
 
-def _short(suffix: str, jobs: str, family: Family) -> Claim:
+def _short(suffix: str, jobs: str, family: Family, printed: Family) -> Claim:
     read = f"{jobs}: no entry of {OPTIMA}, lacks more than {SHORT}; priorities are X over "
+    only = "It counts where no other allocation is optimal."
     # Whatever is feasible for jobs of one worker, rounds can give.
     beside = (
         Reading(
             f"{read}the rounds received, and it counts where rounds in some proportions give every entry its time.",
             _falls_short_of_what_can_be,
+            ties="by number",
         ),
     )
     return _in_rounds(
@@ -118,10 +161,21 @@ def _short(suffix: str, jobs: str, family: Family) -> Claim:
         name=f"rounds_realise_target{suffix}",
         source="Gavel, section 5 and Figure 5",
         statement="Rounds by priority give each job on each type about the fraction of time that the policy computed.",
-        reading=read + "the rounds received (Figure 5).",
-        breaks=partial(_falls_short, rule=priorities),
+        reading=f"{read}the rounds received (Figure 5).{f' {only}' if suffix else ''}",
+        breaks=partial(_falls_short_whatever_is_taken if suffix else _falls_short, rule=priorities),
+        ties="every way" if suffix else "by number",
         plans=plans_of(OPTIMAL),
-        others=(Reading(read + _FORMULA, partial(_falls_short, rule=priorities_per_type)), *(beside if suffix else ())),
+        others=(
+            Reading(
+                f"{read}{_FORMULA} {only}",
+                partial(_falls_short_whatever_is_taken, rule=priorities_per_type),
+                printed.instances,
+                scope=printed.scope,
+                assumes=printed.has,
+                ties="every way",
+            ),
+            *(beside if suffix else ()),
+        ),
     )
 
 
@@ -261,13 +315,13 @@ def _rounds(num_types: int, *, ties: bool) -> Callable[[np.random.Generator], It
 
 
 def _single_workers(instance: RoundAssignment) -> bool:
-    """Return whether up to 4 jobs of one worker have priorities above 0, no space is shared, and types have workers."""
+    """Return whether up to 4 jobs of one worker may run on any type, with priorities above 0, and share no workers."""
     return (
         1 <= instance.num_jobs <= 4
         and instance.num_types <= 3
         and bool((instance.scale_factors == 1).all())
         and not len(instance.pairs)
-        and bool((instance.priorities > 0).all() and (instance.num_workers > 0).all())
+        and bool(instance.eligible.all() and (instance.priorities > 0).all() and (instance.num_workers > 0).all())
     )
 
 
@@ -331,8 +385,8 @@ _one_round = partial(
 )
 
 CLAIMS: list[Claim] = [
-    _short("", "jobs of one worker", _NARROW),
-    _short("_wide", "jobs of one or two workers", _WIDE),
+    _short("", "jobs of one worker", _NARROW, replace(_NARROW, workers=(1, 2, 3))),
+    _short("_wide", "jobs of one or two workers", _WIDE, _WIDE),
     _no_starvation("", "jobs of one worker", _NARROW),
     _no_starvation("_wide", "jobs of one or two workers", _GANGS),
     Claim(
