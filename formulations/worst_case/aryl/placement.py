@@ -38,8 +38,8 @@ Gpus = Annotated[int, Scalar(int, minimum=1, maximum=24)]
 def best_fit_decreasing(*, num_servers: Count, server_gpus: Gpus = 8) -> InstanceClass:
     """Workers of whole GPUs that fill ``num_servers`` servers of ``server_gpus`` each."""
     words = (
-        f"any number of workers of 1 to {server_gpus} GPUs each, no elastic jobs, whose optimum is {num_servers} "
-        f"training servers of {server_gpus} GPUs, as many such servers as are opened"
+        f"any number of workers of 1 to {server_gpus} GPUs each, no elastic jobs, on more training servers of "
+        f"{server_gpus} GPUs than are opened, of which the optimum opens {num_servers}"
     )
     return InstanceClass(words, (_model(m, server_gpus) for m in [num_servers]))
 

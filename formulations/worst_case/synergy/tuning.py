@@ -36,10 +36,11 @@ Cores = Annotated[int, Scalar(int, minimum=1, maximum=16)]
 @checked
 def tune(*, num_jobs: Count, cores_per_gpu: Cores = 3) -> InstanceClass:
     """Jobs of one GPU that fill a server with ``cores_per_gpu`` cores for each."""
+    share, cores = cores_per_gpu, num_jobs * cores_per_gpu
     words = (
-        f"{num_jobs} jobs of one GPU on one server of {num_jobs} GPUs and {num_jobs * cores_per_gpu} cores; with "
-        f"{cores_per_gpu} cores each trains at 1, or with fewer, a whole number, already; or it wants more, a whole "
-        f"number, and with c of them trains at {1 + LEAST_GAIN:g} to c / {cores_per_gpu}; memory is not scarce"
+        f"{num_jobs} jobs of one GPU on one server of {num_jobs} GPUs and {cores} cores; each trains at 1 with {share} "
+        f"cores, and gains nothing by more and trains at 1 with a whole number of 1 to {share}, or wants a whole "
+        f"number c of more and trains at {1 + LEAST_GAIN:g} to c / {share} with them; memory is not scarce"
     )
     return InstanceClass(words, (_model(n, cores_per_gpu) for n in [num_jobs]))
 

@@ -22,9 +22,9 @@ def pairs(most):
 
 
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("apathetic", [False, True])
-def test_two_job_worst_case_is_that_of_whole_work(rule, apathetic):
-    most, worst = 3, 1.0
+@pytest.mark.parametrize(("most", "apathetic"), [(3, False), (3, True), (4, False)])
+def test_two_job_worst_case_is_that_of_whole_work(rule, most, apathetic):
+    worst = 1.0
     for a, b in product(pairs(most), repeat=2):
         for work in product(range(1, 7), repeat=2):
             instance = AfsTwoJob(work=np.array(work, float), throughputs=np.array([a, b], float))

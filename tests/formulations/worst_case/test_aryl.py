@@ -2,7 +2,7 @@
 
 from collections import Counter
 from fractions import Fraction
-from itertools import combinations, combinations_with_replacement, product
+from itertools import chain, combinations, combinations_with_replacement, product
 
 import numpy as np
 import pytest
@@ -145,12 +145,20 @@ def fewest_servers(sizes, server_gpus):
     return least(0, [], len(sizes) + 1)
 
 
+def sums(number, largest):
+    """All ways to write a number as a sum of whole numbers up to the largest, in falling order."""
+    if not number:
+        yield ()
+    for first in range(min(number, largest), 0, -1):
+        for rest in sums(number - first, first):
+            yield (first, *rest)
+
+
 @pytest.mark.parametrize("server_gpus", [6, 8])
 def test_best_fit_opens_as_many_servers_as_is_proven(server_gpus):
+    """All workers that fit on two servers, and not on one."""
     worst = 0
-    for sizes in combinations_with_replacement(range(1, server_gpus + 1), 6):
-        if not server_gpus < sum(sizes) <= 2 * server_gpus:
-            continue
+    for sizes in chain(*(sums(gpus, server_gpus) for gpus in range(server_gpus + 1, 2 * server_gpus + 1))):
         instance = packed(sizes, server_gpus)
         opened = instance.servers_opened(placement.best_fit_decreasing(instance))
         if opened > worst and fewest_servers(sizes, server_gpus) == 2:
@@ -186,13 +194,14 @@ def knapsack(sizes, gains, capacity):
     )
 
 
-@pytest.mark.parametrize(("num_jobs", "capacity"), [(2, 4), (2, 6), (3, 5), (3, 7)])
-def test_marginal_greedy_worst_case_is_that_of_all_sizes_and_gains(num_jobs, capacity):
-    largest, worst = 4, Fraction(1)
+@pytest.mark.parametrize(("num_jobs", "capacity", "largest"), [(2, 4, 4), (2, 6, 4), (2, 8, 8), (3, 5, 4), (3, 7, 4)])
+def test_marginal_greedy_worst_case_is_that_of_all_sizes_and_gains(num_jobs, capacity, largest):
+    worst = Fraction(1)
     taken = [chosen for n in range(num_jobs + 1) for chosen in combinations(range(num_jobs), n)]
     for sizes in product(range(1, largest + 1), repeat=num_jobs):
         fit = [list(chosen) for chosen in taken if sum(sizes[j] for j in chosen) <= capacity]
-        for gains in product((1, 2, 3, 4), repeat=num_jobs) if num_jobs == 2 else [sizes, [2 * g for g in sizes]]:
+        all_gains = product(range(1, largest + 1), repeat=2)
+        for gains in all_gains if num_jobs == 2 else [sizes, [2 * g for g in sizes]]:
             instance = knapsack(sizes, gains, capacity)
             own = instance.objective(elastic_allocation.marginal_greedy(instance))
             best = max(sum(gains[j] for j in chosen) for chosen in fit)

@@ -109,12 +109,13 @@ def test_gpu_time_in_three_slots():
     found = worst_case(PROBLEM, "progressive_filling", size=3)
     assert found.status == "optimal"
     assert found.value == pytest.approx(6 / 5)
-    rng = np.random.default_rng(2)
-    kinds = [(curve, work, d) for d in (2, 3) for curve in CURVES for work in range(1, 3 * curve[2] + 1)]
-    for _ in range(300):
-        three = sorted((kinds[i] for i in rng.integers(len(kinds), size=3)), key=lambda kind: kind[2])
-        plan, best = progressive_filling(jobs(three)), least_gpu_slots(three, 3)
-        assert plan is None or plan.gpus.sum() <= found.value * best
+    # Work of one to three slots of a GPU on two curves, due after 2 and 3 slots, jobs of one deadline in every order.
+    kinds = [(curve, n * curve[1], due) for due in (2, 3) for curve in (FLAT, [0, 2, 3]) for n in (1, 2, 3)]
+    worst = 1.0
+    for three in product(kinds, repeat=3):
+        if three[0][2] <= three[1][2] <= three[2][2] and (plan := progressive_filling(jobs(three))) is not None:
+            worst = max(worst, plan.gpus.sum() / least_gpu_slots(three, 3))
+    assert worst == pytest.approx(found.value)
 
 
 def crowded(num_slots, num_gpus):

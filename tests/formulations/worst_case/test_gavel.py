@@ -79,6 +79,7 @@ def all_of(
     [
         (ROUNDS, 2, 1, 3, (0, 1, 2), {}),
         (ROUNDS, 3, 1, 3, (1, 2), {}),
+        (ROUNDS, 3, 1, 4, (1, 2), {}),
         (ROUNDS, 4, 1, 3, (1,), {"widest": 2}),
         (ROUNDS, 2, 2, 2, (0, 1, 2), {}),
         (TOTAL, 2, 2, 1, (0, 1, 2), {}),
@@ -160,6 +161,17 @@ def test_throughputs_between_slow_and_fast_are_no_worse(name: str) -> None:
         found = worst_case(FAIR, name, size=2, num_workers=2, spread=4, widest=widest)
         assert found.status == "optimal"
         assert max(bounds[one] for one in range(1, widest + 1)) == pytest.approx(found.value, rel=1e-6)
+
+
+def test_two_jobs_on_two_workers() -> None:
+    """The smallest row, of isolated shares: two jobs on two types of one worker, throughputs within a factor of 10."""
+    kinds = [(1, fast) for fast in (1, 2, 5, 10)] + [(fast, 1) for fast in (2, 5, 10)]
+    worst = 0.0
+    for pair in itertools.product(kinds, repeat=2):
+        instance = MaxMinFairness(throughputs=np.array(pair, float), num_workers=[1, 1])
+        worst = max(worst, fairness(instance, "isolated"))
+    assert worst == pytest.approx(worst_case(FAIR, "isolated", size=2, num_workers=1, spread=10).value, rel=1e-6)
+    assert worst == pytest.approx(20 / 11, rel=1e-6)
 
 
 @pytest.mark.parametrize("name", SHARES)

@@ -266,7 +266,7 @@ def test_what_a_second_reading_changed_is_said_of_claims_that_there_are(tmp_path
     assert all(what.endswith(".") for what in reread.CHANGED.values())
     write_pages([examine(by_name["heterogeneous_degradation"])], tmp_path)
     place = "[heterogeneous_degradation](aryl/elastic_allocation/heterogeneous_degradation.md)"
-    said = f"- {place}: {reread.CHANGED['heterogeneous_degradation']}\n\n## The readings\n"
+    said = f"- {place}: {reread.CHANGED['heterogeneous_degradation']}\n\nEvery counterexample"
     assert said in files(tmp_path)["readings.md"]
     write_pages([verdict()], tmp_path)
     assert "Read once more" not in files(tmp_path)["readings.md"]
