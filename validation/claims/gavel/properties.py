@@ -108,8 +108,8 @@ def objective_incentive(policy: type[Sharing], *, slos: bool = False, others: tu
         plans=plans_of("isolated", OPTIMAL),
         others=(
             Reading(
-                f"{whatever[:-1]}; it counts even where it misses SLOs. Jobs are of one worker, so that the cost of a "
-                "job's time is that of a worker's, as printed.",
+                f"{whatever[:-1]}; it counts even where it misses SLOs. Jobs are of one worker, so that a job's "
+                "time costs what a worker's does.",
                 _below_isolation,
                 lambda rng: itertools.chain([late_if_split(policy)], drawn(policy, slos=True, wide=False)(rng)),
                 scope=f"a worked example, then {DRAWN_OF_ONE_WORKER}{SLOS}",
