@@ -140,6 +140,8 @@ def exceeding(rule: str, values: Any, limits: Any, *, size: Any = None) -> list[
     """
     values, limits = np.asarray(values), np.asarray(limits)
     if values.dtype.kind in "biuO" and limits.dtype.kind in "biuO":
+        if not np.asarray(values > limits, bool).any():
+            return []
         values, limits = np.broadcast_arrays(values, limits)
         # Differences of 64-bit numbers may overflow; Python's do not.
         return [
@@ -181,6 +183,8 @@ class Record:
         pending = dict(
             sorted(declarations(type(self)).items(), key=lambda field: _without_entries(getattr(self, field[0])))
         )
+        # Such a length as n+q may be unknown until the defaults of other fields are read.
+        again = []
         # Given fields first, so that the defaults find every dimension known.
         for given in (True, False):
             for name, declared in list(pending.items()):
@@ -195,6 +199,8 @@ class Record:
                         value = declared.read(value, dims)
                     except ValueError as error:
                         raise self._error(f"{type(self).__name__}.{name}: {error}") from None
+                if isinstance(declared, Array) and None in (length(dim, dims) for dim in declared.shape.split()):
+                    again.append(name)
                 object.__setattr__(self, name, value)
                 del pending[name]
         object.__setattr__(self, "_dims", dims)
@@ -202,17 +208,16 @@ class Record:
             value = getattr(self, name)
             if not isinstance(declared, Array) or value is None:
                 continue
-            if "+" in declared.shape and None not in (length(dim, dims) for dim in declared.shape.split()):
-                # Such a length may have been unknown until the defaults of other fields were read.
+            if name in again and None not in (length(dim, dims) for dim in declared.shape.split()):
                 try:
                     declared.read(value, dims)
                 except ValueError as error:
                     raise self.refuse(name, str(error)) from None
             for indices in value if isinstance(value, tuple) else (value,):
-                beyond = np.argwhere(indices >= dims[declared.index_of]) if declared.index_of in dims else np.zeros(0)
-                if beyond.size:
-                    at = tuple(int(i) for i in beyond[0])
-                    limit = f"below {declared.index_of} = {dims[declared.index_of]}"
+                most = dims.get(declared.index_of)
+                if most is not None and indices.size and indices.max() >= most:
+                    at = tuple(int(i) for i in np.argwhere(indices >= most)[0])
+                    limit = f"below {declared.index_of} = {most}"
                     raise self.refuse(name, f"got {indices[at]} at index {show(at)}, must be {limit}")
         returned = self._check()  # type: ignore[func-returns-value]
         if returned is not None or self.__dict__.pop("_refused", None) is not None:

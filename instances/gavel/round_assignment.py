@@ -179,10 +179,10 @@ class RoundAssignment(Instance[RoundAssignmentPlan]):
         return float(self.priorities[plan.chosen].sum())
 
     def _broken_rules(self, plan: RoundAssignmentPlan) -> Iterator[Violation]:
-        times = np.zeros(self.num_jobs, np.int64)
-        for row, count in enumerate(plan.chosen.sum(axis=1)):
-            for job in self.members[row]:
-                times[job] += count
+        runs = plan.chosen.sum(axis=1)
+        times = runs[: self.num_jobs]
+        if self.num_pairs:
+            np.add.at(times, self.pairs, runs[self.num_jobs :, None])
         yield from exceeding("once", times, 1)
         by_type = np.asarray(product(self.row_scale_factors, plan.chosen))
         used = [total(by_type[self.pools == pool]) for pool in range(len(self.num_workers))]

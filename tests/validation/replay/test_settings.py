@@ -19,7 +19,7 @@ from validation.kernel.judging import Asked, judge
 from validation.replay import Costs, Jobs, decider, replay
 from validation.replay.settings import afs, gavel, problems, settings_of
 from validation.replay.settings.afs import Elastic
-from validation.replay.settings.gavel import Policy
+from validation.replay.settings.gavel import Policy, Servers
 from validation.replay.workloads import poisson, rate_at, read_jobs
 
 PROBLEM = "afs.elastic_sharing"
@@ -121,8 +121,7 @@ def policy(arrivals, work, num_workers, *, problem="gavel.max_min_fairness", **o
         throughputs=np.ones((n, 1)),
         num_workers=np.array([num_workers]),
         pools=np.array([0]),
-        scale_factors=np.ones(n, np.int64),
-        **options,
+        **{"scale_factors": np.ones(n, np.int64), **options},
     )
 
 
@@ -407,3 +406,73 @@ def test_rows_of_priority_0_fill_idle_workers_in_rounds() -> None:
     assert ended[0].tolist() == pytest.approx([360, 360 + 720])
     # Beside a, b does 360 of its 2,880 steps on the K80, and 4 a second on the V100 from then on.
     assert ended[1].tolist() == pytest.approx([360, 360 + (2880 - 360) / 4])
+
+
+def priced(deadlines, work, arrivals) -> Policy:
+    made = policy(arrivals, work, 1, problem="gavel.cost", round_length=1.0, fields={"costs": np.ones(1)})
+    return replace(made, jobs=replace(made.jobs, deadlines=np.array(deadlines, float)))
+
+
+def test_an_slo_that_a_round_makes_too_late_asks_for_nothing() -> None:
+    # The second comes within a round with just the time that it needs, and starts half a second too late.
+    done = replay(priced([np.inf, 2.5], [1, 2], [0, 0.5]), decider("gavel.cost", "exact"))
+    assert done.jobs["ended"].tolist() == pytest.approx([1, 3])
+    assert set(done.decisions["status"]) <= {"optimal", "feasible"}
+
+
+def test_where_slos_cannot_all_be_met_none_is_asked_for() -> None:
+    # Each could be done by 3 s alone; of both, one is done at 4 s.
+    done = replay(priced([3, 3], [2, 2], [0, 0]), decider("gavel.cost", "exact"))
+    assert sorted(done.jobs["ended"]) == pytest.approx([2, 4])
+    asked = done.decisions[done.decisions["problem"] == "gavel.cost"]
+    assert {"infeasible", "optimal"} <= set(asked["status"])
+
+
+def on_servers(**options) -> Policy:
+    """Return two jobs of two workers on servers of three and one, half as fast on both."""
+    made = policy([0, 0], [4, 3], 4, scale_factors=np.array([2, 2]), round_length=1.0, **options)
+    return replace(made, servers=Servers(3, np.full((2, 1), 0.5), None, np.array([False])))
+
+
+def test_a_job_whose_workers_are_spread_is_slower() -> None:
+    # The first takes the server of three until 4 s; the second has done 2 of 3 by then, and gets that server.
+    done = replay(on_servers(), decider(FAIR, "exact"))
+    assert done.jobs["ended"].tolist() == pytest.approx([4, 5])
+    assert done.jobs["migrations"].tolist() == [0, 1]
+    alike = replay(replace(on_servers(), servers=None), decider(FAIR, "exact"))
+    assert alike.jobs["ended"].tolist() == pytest.approx([4, 3])
+
+
+def test_workers_of_an_unconsolidated_type_stand_apart() -> None:
+    made = policy([0], [2], 4, scale_factors=np.array([2]), round_length=1.0)
+    made = replace(made, servers=Servers(2, np.full((1, 1), 0.5), None, np.array([True])))
+    assert made.capacity.tolist() == [2, 2]
+    seen = []
+    decide = made.begin()
+
+    def kept(state, ask):
+        seen.append(decide(state, ask).gpus.tolist())
+        return decide(state, ask)
+
+    object.__setattr__(made, "begin", lambda: kept)
+    replay(made, decider(FAIR, "exact"))
+    assert seen[0] == [[1, 1]]
+
+
+def test_servers_are_made_of_a_table() -> None:
+    spread = THROUGHPUTS.assign(
+        worker_type=THROUGHPUTS["worker_type"] + "_unconsolidated", throughput=THROUGHPUTS["throughput"] / 2
+    )
+    both = read_throughputs(pd.concat([THROUGHPUTS, spread]))
+    jobs = table().assign(model="x").iloc[:2]
+    for told, columns in ((False, [[0.5, 2.0], [0.0, 3.5]]), (True, [[0.5, 2.0] * 2, [0.0, 3.5] * 2])):
+        made = gavel.from_jobs(jobs, throughputs=both, num_workers=5, workers_per_server=2, unconsolidated=told)
+        assert made.servers.throughputs[np.argsort(made.scale_factors)].tolist() == columns
+        assert made.servers.unconsolidated.tolist() == [False] * 2 + [True] * 2 * told
+        assert made.capacity.tolist() == [2, 2, 1] * 2
+        assert made.pool_of.tolist() == [0] * 3 + [1] * 3
+        assert replay(made, decider(FAIR, "exact")).jobs["ended"].notna().all()
+        # Time divided without end is bounded by workers, wherever they stand.
+        assert made.ways().capacity.tolist() == [5, 5]
+    with pytest.raises(ReplayError, match="servers: jobs stand on servers in rounds"):
+        gavel.from_jobs(jobs, throughputs=both, num_workers=5, workers_per_server=2, round_length=0.0)

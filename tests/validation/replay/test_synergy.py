@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from instances.base import Instance
 from instances.synergy.tuning import Tuning, TuningPlan
 from validation.errors import ReplayError
-from validation.replay import Answer, Jobs, Replayed, decider, replay
+from validation.kernel.asking import ask_here
+from validation.replay import Answer, Jobs, Replayed, decider, deciders, replay
+from validation.replay.plans import renumbered
 from validation.replay.settings import synergy
 
 from .jobs import jobs_of
@@ -113,7 +115,22 @@ def test_rounds_of_finish_time_fairness() -> None:
 def test_jobs_stay_where_they_are() -> None:
     # Servers are numbered anew each round, so that a job alone on its server keeps it, whoever is placed first.
     before = np.array([[0.0, 4.0], [4.0, 0.0]])
-    assert synergy._renumbered(before, before[:, ::-1]).tolist() == before.tolist()
+    assert renumbered(before, before[:, ::-1]).tolist() == before.tolist()
+
+
+def test_rounds_of_the_same_jobs_are_answered_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def counted(instance: Any, *rest: Any) -> Any:
+        asked.append(instance)
+        return ask_here(instance, *rest)
+
+    monkeypatch.setattr(deciders, "ask_here", counted)
+    # Job 0 takes 8 rounds; job 1 comes after two of them and is there for three.
+    done = replay(alike([80, 30], [1, 1], arrivals=[0, 20]), decider("synergy.tuning", "tune"))
+    assert ends(done) == [80, 50]
+    assert len(done.decisions) == 8
+    assert [instance.num_jobs for instance in asked] == [1, 2, 1]
 
 
 def test_a_plan_that_overfills_a_server_is_refused() -> None:

@@ -22,24 +22,26 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 
-from heuristics.gavel.round_assignment import priorities
-from instances.base import InstanceError
+from heuristics.gavel.round_assignment import placement, priorities
+from instances.base import TOLERANCE, InstanceError
 from instances.data.gavel import read_throughputs
 from instances.data.lines import Source
 from instances.files import instance_type
 from instances.gavel import traces
+from instances.gavel.priced import PricedSharing
 from instances.gavel.round_assignment import RoundAssignment, RoundAssignmentPlan
 from instances.gavel.sharing import Allocation, Sharing
-from instances.schema import FloatArray, IntArray, declarations
+from instances.schema import BoolArray, FloatArray, IntArray, declarations
 from validation.errors import ReplayError
 from validation.replay import workloads
 from validation.replay.engine import Ask, Decide, Decision, Jobs, State
+from validation.replay.plans import renumbered
 from validation.replay.ways import Ways
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["JITTER", "PROBLEMS", "Policy", "cost_workload", "from_jobs", "generate"]
+__all__ = ["JITTER", "PROBLEMS", "Policy", "Servers", "cost_workload", "from_jobs", "generate"]
 
 PROBLEMS = (
     "gavel.max_min_fairness",
@@ -75,6 +77,28 @@ MOST_SHARING = 100
 
 
 @dataclass(frozen=True, eq=False)
+class Servers:
+    """Servers on which workers of a pool stand, and the speed of jobs whose workers are spread over more than need be.
+
+    Attributes
+    ----------
+    size : int
+        Workers of each server; the last one of a pool may have fewer.
+    throughputs : (n, k) float
+        Steps/s of each job alone on each worker type, spread.
+    together : (u, u, k, 2) float, optional
+        Steps/s of either partner, spread; as :attr:`Policy.together`.
+    unconsolidated : (k,) bool
+        Worker types of the policy whose jobs are to be spread (section 3.1).
+    """
+
+    size: int
+    throughputs: FloatArray
+    together: FloatArray | None
+    unconsolidated: BoolArray
+
+
+@dataclass(frozen=True, eq=False)
 class Policy:
     """Jobs on a heterogeneous pool under a policy.
 
@@ -104,6 +128,9 @@ class Policy:
         Realise allocations in rounds of so many seconds; None divides time without end.
     policy_by : str
         Who decides the policy where nobody was named for it.
+    servers : Servers, optional
+        Where the workers of each round's jobs stand (:func:`heuristics.gavel.round_assignment.placement`), and what
+        that does to their speed; without it, workers of a pool are alike.
     """
 
     jobs: Jobs
@@ -118,21 +145,38 @@ class Policy:
     fields: dict[str, Any] = field(default_factory=dict)
     round_length: float | None = None
     policy_by: str = EXACT
+    servers: Servers | None = None
 
     def __post_init__(self) -> None:
         kind = instance_type(self.problem)
         if not issubclass(kind, Sharing):
             raise ReplayError(f"problem: got {self.problem!r}, must be a policy of Gavel")
+        if self.servers is not None and self.round_length is None:
+            raise ReplayError("servers: jobs stand on servers in rounds; got a round_length of 0")
 
     @property
     def name(self) -> str:
         """Name of the setting in tables."""
         return f"{self.problem}, " + ("exactly" if self.round_length is None else f"rounds of {self.round_length:g} s")
 
-    @property
+    @cached_property
     def capacity(self) -> FloatArray:
-        """Workers of each pool, (p,) float."""
-        return np.asarray(self.num_workers, float)
+        """Workers of each pool, (p,) float; of each server where they are told, (s,)."""
+        if self.servers is None:
+            return np.asarray(self.num_workers, float)
+        sizes = [
+            min(self.servers.size, workers - start)
+            for workers in self.num_workers.tolist()
+            for start in range(0, workers, self.servers.size)
+        ]
+        return np.array(sizes, float)
+
+    @cached_property
+    def pool_of(self) -> IntArray:
+        """Pool of each entry of the capacity."""
+        size = 0 if self.servers is None else self.servers.size
+        servers = [-(-workers // size) if size else 1 for workers in self.num_workers.tolist()]
+        return np.repeat(np.arange(len(self.num_workers)), servers)
 
     all_run = True
 
@@ -142,6 +186,13 @@ class Policy:
 
     def ways(self) -> Ways:
         """Return each job on each type, and with each partner; of many jobs with its best one, which pays for half."""
+        if self.servers is not None:
+            # Wherever a job stands, it is no faster than this.
+            shared, spread = self.together, self.servers.together
+            if shared is not None and spread is not None:
+                shared = np.maximum(shared, spread)
+            fastest = np.maximum(self.throughputs, self.servers.throughputs)
+            return replace(self, throughputs=fastest, together=shared, servers=None).ways()
         fits = self.scale_factors[:, None] <= self.num_workers[self.pools][None, :]
         job, kind = np.nonzero(fits & (self.throughputs > 0))
         way, rate, width = np.arange(len(job)), self.throughputs[job, kind], self.scale_factors[job].astype(float)
@@ -242,8 +293,9 @@ class _Course:
         if "slos" in self.declared:
             assert policy.jobs.deadlines is not None
             left = policy.jobs.deadlines[jobs] - state.now
-            # An SLO that is missed already asks for nothing.
-            fields["slos"] = np.where(left > 0, left, np.inf)
+            # An SLO that a job misses at its fastest asks for nothing: in rounds it may come late by a part of one.
+            possible = left * policy.jobs.fastest[jobs] >= state.left[order] * (1 - TOLERANCE)
+            fields["slos"] = np.where(possible, left, np.inf)
         if "elapsed" in self.declared:
             self._in_isolation(state)
             fields["elapsed"] = state.now - state.arrivals[order]
@@ -255,9 +307,20 @@ class _Course:
             scale_factors=policy.scale_factors[jobs],
             **{name: value for name, value in fields.items() if name in self.declared},
         )
-        plan = ask(instance, default=policy.policy_by, asked=self._jittered(instance, state.jitter[order]))
-        assert isinstance(plan, Allocation)
+        plan = self._asked(instance, state.jitter[order], ask)
+        if not plan.time_fractions.any() and isinstance(instance, PricedSharing) and instance.slo_jobs.size:
+            # As in the released code: where SLOs cannot all be met, none is asked for.
+            instance = replace(instance, slos=np.full(len(jobs), np.inf))
+            plan = self._asked(instance, state.jitter[order], ask)
         return instance, plan
+
+    def _asked(self, instance: Sharing, jitter: FloatArray, ask: Ask) -> Allocation:
+        """Return who runs how long; nobody where SLOs leave no plan."""
+        otherwise = instance.nothing() if isinstance(instance, PricedSharing) and instance.slo_jobs.size else None
+        shown = self._jittered(instance, jitter)
+        plan = ask(instance, default=self.policy.policy_by, asked=shown, otherwise=otherwise)
+        assert isinstance(plan, Allocation)
+        return plan
 
     def _jittered(self, instance: Sharing, jitter: FloatArray) -> Sharing | None:
         """Return the instance with jitter, so that ties fall otherwise; None without jitter."""
@@ -322,29 +385,52 @@ class _Course:
         # Who has left is forgotten.
         self.wanted = dict(zip(names, wanted, strict=True))
         self.received = dict(zip(names, received, strict=True))
-        return self._chosen(order, instance, plan)
+        return self._chosen(state, order, instance, this_round, plan)
 
     def _names(self, jobs: IntArray, instance: Sharing) -> list[Any]:
         pairs = np.sort(jobs[instance.pairs], axis=1).tolist()
         return [*jobs.tolist(), *map(tuple, pairs)]
 
-    def _chosen(self, order: IntArray, instance: Sharing, plan: RoundAssignmentPlan) -> Decision:
+    def _chosen(
+        self, state: State, order: IntArray, instance: Sharing, asked: RoundAssignment, plan: RoundAssignmentPlan
+    ) -> Decision:
         m, n = len(order), instance.num_jobs
-        rates, gpus = np.zeros(m), np.zeros((m, len(instance.num_workers)))
+        servers, capacity = self.policy.servers, self.policy.capacity
+        rates, gpus = np.zeros(m), np.zeros((m, len(capacity)))
         placements = np.zeros(m, np.int64)
         rows, kinds = np.nonzero(plan.chosen)
+        width = instance.row_scale_factors[rows]
+        if servers is None:
+            held = np.zeros((len(rows), len(capacity)))
+            held[np.arange(len(rows)), instance.pools[kinds]] = width
+            spread = np.zeros(len(rows), bool)
+        else:
+            on_servers, _ = placement(asked, plan, servers.size, unconsolidated=servers.unconsolidated)
+            held = on_servers[rows].astype(float)
+            spread = (held > 0).sum(axis=1) > -(-width // servers.size)
         alone = rows < n
         jobs = order[rows[alone]]
         rates[jobs] = instance.throughputs[rows[alone], kinds[alone]]
-        gpus[jobs, instance.pools[kinds[alone]]] = instance.scale_factors[rows[alone]]
-        placements[jobs] = 1 + kinds[alone]
+        gpus[jobs], placements[jobs] = held[alone], 1 + kinds[alone]
+        if servers is not None:
+            apart = alone & spread
+            jobs = order[rows[apart]]
+            rates[jobs] = servers.throughputs[state.jobs[jobs], kinds[apart]]
         pair, kind = rows[~alone] - n, kinds[~alone]
         for partner in (0, 1):
             jobs = order[instance.pairs[pair, partner]]
             rates[jobs] = instance.pair_throughputs[pair, kind, partner]
-            gpus[jobs, instance.pools[kind]] = instance.row_scale_factors[n + pair] / 2
-            placements[jobs] = 1 + kind
-        return Decision(rates=rates, gpus=gpus, placements=placements)
+            gpus[jobs], placements[jobs] = held[~alone] / 2, 1 + kind
+            if servers is not None and servers.together is not None and self.policy.kinds is not None:
+                types = self.policy.kinds[state.jobs[order[instance.pairs[pair]]]]
+                slow = servers.together[types[:, 0], types[:, 1], kind, partner]
+                rates[jobs] = np.where(spread[~alone], slow, rates[jobs])
+        if servers is None:
+            return Decision(rates=rates, gpus=gpus, placements=placements)
+        for pool, size in {*zip(self.policy.pool_of.tolist(), capacity.tolist(), strict=True)}:
+            alike = (self.policy.pool_of == pool) & (capacity == size)
+            gpus[:, alike] = renumbered(state.gpus[:, alike], gpus[:, alike])
+        return Decision(rates=rates, gpus=gpus)
 
 
 # --- from tables and traces ------------------------------------------------------------------------
@@ -369,6 +455,9 @@ class ClusterChoice(TypedDict, total=False):
         Seconds of a round, 360 by default, as in the paper; 0 divides time without end.
     policy_by
         As of :class:`Policy`.
+    workers_per_server : int
+        Workers of each server, where jobs are placed on servers (:class:`Servers`); 0, the default, for workers that
+        are alike.  With ``unconsolidated`` the policy knows what spreading a job does to it, otherwise it does not.
     """
 
     worker_types: Sequence[str] | None
@@ -381,6 +470,7 @@ class ClusterChoice(TypedDict, total=False):
     num_entities: int
     round_length: float
     policy_by: str
+    workers_per_server: int
 
 
 def generate(
@@ -576,6 +666,12 @@ def from_jobs(
     fastest = np.where(fits, fields["throughputs"], 0.0).max(axis=1)
     if together is not None and kinds is not None:
         fastest = np.maximum(fastest, together[:, :, :, 0].max(axis=(1, 2))[kinds])
+    size = choice.get("workers_per_server", 0)
+    servers = _servers(typed, table, options, size, share_space=kinds is not None) if size else None
+    if servers is not None:
+        fastest = np.maximum(fastest, np.where(fits, servers.throughputs, 0.0).max(axis=1))
+        if servers.together is not None and kinds is not None:
+            fastest = np.maximum(fastest, servers.together[:, :, :, 0].max(axis=(1, 2))[kinds])
     of_jobs: dict[str, Any] = {}
     if "priority" in typed:
         of_jobs["weights"] = typed["priority"].to_numpy(float)
@@ -609,6 +705,27 @@ def from_jobs(
         fields=others,
         round_length=choice.get("round_length", traces.ROUND_SECONDS) or None,
         policy_by=choice.get("policy_by", EXACT),
+        servers=servers,
+    )
+
+
+def _servers(
+    typed: pd.DataFrame, table: pd.DataFrame, options: Mapping[str, Any], size: int, *, share_space: bool
+) -> Servers:
+    """Return servers of that size, with the table's throughputs of workers that are spread."""
+    if size < 1:
+        raise ReplayError(f"workers_per_server: got {size}, must be at least 1")
+    both = dict(options) | {"unconsolidated": True}
+    throughputs = traces.cluster(typed, table, **both, share_space=False)["throughputs"]
+    together = _together(typed, table, both)[1] if share_space else None
+    half = throughputs.shape[1] // 2
+    # A type and that of its workers spread are spread alike.
+    columns = [*range(half, 2 * half)] * (2 if options["unconsolidated"] else 1)
+    return Servers(
+        size=size,
+        throughputs=throughputs[:, columns],
+        together=together if together is None else together[:, :, columns],
+        unconsolidated=np.arange(len(columns)) >= half,
     )
 
 

@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
 import numpy as np
 
+from instances.base import Plan
 from instances.data.lines import Source
 from instances.data.synergy import read_profiles
 from instances.schema import FloatArray, IntArray
@@ -45,7 +46,7 @@ from instances.synergy.traces import profiled
 from instances.synergy.tuning import Tuning, four_jobs
 from validation.errors import ReplayError
 from validation.replay.engine import Ask, Decide, Decision, Jobs, State
-from validation.replay.plans import accepted
+from validation.replay.plans import accepted, renumbered
 from validation.replay.settings.gavel import JITTER
 from validation.replay.ways import Ways
 from validation.replay.workloads import durations, in_order, poisson, scale_factors
@@ -131,7 +132,7 @@ class Synergy:
 
     def begin(self) -> Decide:
         """Return the function that decides in one replay."""
-        return self._round
+        return _Course(self).decide
 
     def ways(self) -> Ways:
         """Return each job at each configuration that may be worth it, on the cluster as one super-machine."""
@@ -157,30 +158,66 @@ class Synergy:
         )
         return rates
 
-    def _round(self, state: State, ask: Ask) -> Decision:
-        order = _ORDERS[self.queue](self, state)
-        demands = self.cluster.gpu_demands[state.jobs]
-        here = queues.runnable(demands, self.cluster.num_gpus, order.tolist())
-        instance = self.cluster.restricted_to(state.jobs[here])
+
+class _Course:
+    """Memory of one replay: the round before, which is asked again where the same jobs are runnable in its order."""
+
+    def __init__(self, setting: Synergy) -> None:
+        self.setting = setting
+        self.round: _Round | None = None
+
+    def decide(self, state: State, ask: Ask) -> Decision:
+        setting = self.setting
+        order = _ORDERS[setting.queue](setting, state)
+        here = queues.runnable(setting.cluster.gpu_demands[state.jobs], setting.cluster.num_gpus, order.tolist())
+        jobs = state.jobs[here]
+        if self.round is None or not np.array_equal(self.round.jobs, jobs):
+            self.round = _Round(setting, jobs, state.jitter[here])
         rates = np.zeros(len(state.jobs))
-        gpus = np.zeros((len(state.jobs), len(self.capacity)))
-        if self.problem == "synergy.tuning":
-            # Skipping jobs is how Synergy-Greedy breaks a rule; they wait.
-            plan = ask(instance, default="tune", asked=_jittered(instance, state.jitter[here]))
-            tuned = accepted(instance, plan, but=("placed",))
-            runs = ~instance.skipped(tuned)
-            rates[here] = np.where(runs, instance.chosen(tuned.choices)[:, THROUGHPUT], 0.0)
-            gpus[here] = np.where(runs[:, None], tuned.gpus, 0)
+        gpus = np.zeros((len(state.jobs), len(setting.capacity)))
+        rates[here], gpus[here] = self.round.decide(ask)
+        return Decision(rates=rates, gpus=renumbered(state.gpus, gpus))
+
+
+class _Round:
+    """What runnable jobs ask, and what follows from the last plan."""
+
+    def __init__(self, setting: Synergy, jobs: IntArray, jitter: FloatArray) -> None:
+        self.jobs, self.spreads = jobs, setting.problem == "synergy.placement"
+        cluster = setting.cluster.restricted_to(jobs)
+        self.instance: SynergyAllocation | Tuning
+        self.shown: SynergyAllocation | Tuning | None
+        if setting.problem == "synergy.tuning":
+            self.instance, self.shown = cluster, _jittered(cluster, jitter)
         else:
-            whole = instance.stage_one()
-            shown = _jittered(whole, state.jitter[here])
-            divided = accepted(whole, ask(whole, default="greedy_marginal", asked=shown))
-            rates[here] = whole.chosen(divided.choices)[:, THROUGHPUT]
-            gpus[here] = instance.gpu_demands[:, None]
-            if self.problem == "synergy.placement":
-                spread = whole.placement(divided)
-                gpus[here] *= accepted(spread, ask(spread, default="best_fit")).shares
-        return Decision(rates=rates, gpus=_renumbered(state.gpus, gpus))
+            self.instance = cluster.stage_one()
+            self.shown = _jittered(self.instance, jitter)
+        self.plan: Plan | None = None
+
+    def decide(self, ask: Ask) -> tuple[FloatArray, FloatArray]:
+        """Return rates, (m,), and GPUs on each server, (m, s)."""
+        default = "tune" if isinstance(self.instance, Tuning) else "greedy_marginal"
+        plan = ask(self.instance, default=default, asked=self.shown)
+        if plan is not self.plan:
+            self.plan = plan
+            self._follow(plan)
+        if self.spreads:
+            return self.rates, self.gpus * accepted(self.spread, ask(self.spread, default="best_fit")).shares
+        return self.rates, self.gpus
+
+    def _follow(self, plan: Plan) -> None:
+        if isinstance(self.instance, Tuning):
+            # Skipping jobs is how Synergy-Greedy breaks a rule; they wait.
+            tuned = accepted(self.instance, plan, but=("placed",))
+            runs = ~self.instance.skipped(tuned)
+            self.rates = np.where(runs, self.instance.chosen(tuned.choices)[:, THROUGHPUT], 0.0)
+            self.gpus = np.where(runs[:, None], tuned.gpus, 0).astype(float)
+            return
+        divided = accepted(self.instance, plan)
+        self.rates = self.instance.chosen(divided.choices)[:, THROUGHPUT]
+        self.gpus = self.instance.gpu_demands[:, None].astype(float)
+        if self.spreads:
+            self.spread = self.instance.placement(divided)
 
 
 Rounded = TypeVar("Rounded", Tuning, SynergyAllocation)
@@ -199,22 +236,6 @@ def _jittered(instance: Rounded, jitter: FloatArray) -> Rounded | None:
         configs=tuple(table * (1, 1, factor) for table, factor in zip(instance.configs, by.tolist(), strict=True)),
         fair_throughputs=instance.fair_throughputs * by,
     )
-
-
-def _renumbered(before: FloatArray, after: FloatArray) -> FloatArray:
-    """Return the servers of ``after`` in an order in which jobs keep GPUs: the pair that shares most first."""
-    servers = after.shape[1]
-    kept = np.minimum(before[:, :, None], after[:, None, :]).sum(axis=0)
-    place = np.full(servers, -1)
-    for pair in np.argsort(-kept, axis=None, kind="stable").tolist():
-        old, new = divmod(pair, servers)
-        if kept[old, new] == 0:
-            break
-        if place[old] < 0 and new not in place:
-            place[old] = new
-    place[place < 0] = np.setdiff1d(np.arange(servers), place)
-    numbered: FloatArray = after[:, place]
-    return numbered
 
 
 def _finish_time_ratios(setting: Synergy, state: State) -> FloatArray:
