@@ -48,13 +48,21 @@ __all__ = [
 
 
 class ToReplay(NamedTuple):
-    """A setting that asks a problem, how it is replayed, the part of its jobs whose completion times count, SLOs."""
+    """A setting that asks a problem, how it is replayed, the part of its jobs whose completion times count, SLOs.
+
+    Where time goes in rounds, a job is late for its SLO when it ends more than a round after it.
+    """
 
     problem: str
     setting: Setting
     options: dict[str, Any]
     counted: tuple[float, float]
     slos: FloatArray | None = None
+
+    @property
+    def rounds(self) -> float | None:
+        """Length of the setting's rounds, s."""
+        return getattr(self.setting, "round_length", None)
 
     def answerer(self, name: str) -> Callable[..., SimpleNamespace]:
         """Return who replays it under the decision maker of that name."""
@@ -100,6 +108,7 @@ def _replayed(asked: ToReplay, *, name: str, **options: Any) -> SimpleNamespace:
     setting, bill = rented(asked.setting) if isinstance(asked.setting, Policy) else (asked.setting, None)
     done = replay(setting, decider(asked.problem, name, **options), **asked.options)
     jobs, decisions = done.jobs, done.decisions
+    own = decisions["problem"] == asked.problem
     first, last = (round(part * len(jobs)) for part in asked.counted)
     times = (jobs["ended"] - jobs["arrival"]).iloc[first:last]
     return SimpleNamespace(
@@ -108,10 +117,15 @@ def _replayed(asked: ToReplay, *, name: str, **options: Any) -> SimpleNamespace:
         p99=float(np.percentile(times, 99)),
         makespan=done.metrics()["makespan"],
         met=int(jobs["met"].sum()),
-        late=None if asked.slos is None else float((jobs["ended"].to_numpy() > asked.slos * (1 + 1e-6)).mean()),
+        late=None
+        if asked.slos is None
+        else float((jobs["ended"].to_numpy() > asked.slos * (1 + 1e-6) + (asked.rounds or 0.0)).mean()),
         rho=done.metrics()["average_rho"],
+        moved=int(jobs["migrations"].sum()),
         dollars=None if bill is None else bill(float(jobs["ended"].max())),
         turned_away=int(jobs["turned_away"].sum()),
+        programs=int(own.sum()),
+        mean_program=decisions["jobs"][own].mean(),
         decisions=len(decisions),
         mean_jobs=decisions["jobs"].mean(),
         most_jobs=decisions["jobs"].max(),
@@ -143,6 +157,7 @@ def rented(policy: Policy) -> tuple[Policy, Callable[[float], float]]:
         if "costs" in policy.fields:
             prices = np.zeros(len(policy.num_workers))
             prices[policy.pools] = policy.fields["costs"]
+        prices = prices[policy.pool_of]
         ends = [*(now for now, _ in held[1:]), end]
         return sum(
             max(0.0, until - now) / HOUR * float(gpus @ prices) for (now, gpus), until in zip(held, ends, strict=True)

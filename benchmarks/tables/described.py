@@ -20,7 +20,7 @@ import statistics
 import string
 import tomllib
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
@@ -317,6 +317,17 @@ class Sample:
         self._asked: dict[str, Asked] = {}
 
     @property
+    def question(self) -> dict[str, Any]:
+        """What is drawn and asked, without what the row says of it."""
+        return {name: value for name, value in self.told.items() if name not in (*WORDS, "cells", "samples")}
+
+    def share(self, others: Iterable[Sample]) -> None:
+        """Take over the answers of a sample of which the same is asked."""
+        for other in others:
+            if other.question == self.question:
+                self._asked = other._asked
+
+    @property
     def options(self) -> dict[str, Any]:
         """Options of the generator, with the paths of public data."""
         return {name: self._real(value) for name, value in self.told.items() if name not in RESERVED}
@@ -406,10 +417,13 @@ def _each(calls: Iterable[Callable[[], Any]]) -> list[tuple[Any, float]]:
 class _Names(dict[str, Any]):
     """What templates of a row can name: options, samples, the first row, and who answers the row's own sample."""
 
-    def __init__(self, setup: Setup, table: Options, row: Options) -> None:
+    def __init__(self, setup: Setup, table: Options, row: Options, before: Sequence[_Names] = ()) -> None:
         self.own = Sample(setup, table, row)
         others = {**table.get("samples", {}), **row.get("samples", {})}
         samples = {name: Sample(setup, table, {**row, **extra}) for name, extra in others.items()}
+        self.samples = [self.own, *samples.values()]
+        for sample in self.samples:
+            sample.share(other for names in before for other in names.samples)
         super().__init__({**self.own.told, **self.own.options, **samples})
 
     def __missing__(self, name: str) -> Any:
@@ -441,17 +455,20 @@ def rows(name: str, setup: Setup) -> Iterator[tuple[list[str], Any]]:
     # Rows that ask different things all run at the smallest size, too.
     few = list if "unlike" in table else setup.few
     first: _Names | None = None
+    # What the row before asks as well is not asked again.
+    before: list[_Names] = []
     known: list[Options] = []
     for row in few(table.get("rows", [{}])):
         options = {"over": table.get("over", {})} | table.get("each", {}) | row
         for more in few(combined(options.pop("over"))):
-            names = _Names(setup, table, options | more)
+            names = _Names(setup, table, options | more, before)
             told = names.own.told
             # At the smallest size, rows become the same.
             if not names.own.possible or told | {"cells": {}} in known:
                 continue
             known.append(told | {"cells": {}})
             first = names["first"] = first or names
+            before = [first, names]
             cells = told.get("cells", {})
             yield [_cell(cells.get(head, template), names) for head, template in table["columns"]], names
 

@@ -30,9 +30,13 @@ NEEDS_DATA = {
     "overhead.drawing",
     "replays.afs",
     "replays.aryl",
+    "replays.changes.elasticflow",
+    "replays.changes.las",
+    "replays.changes.synergy",
     "replays.elasticflow",
     "replays.gavel",
     "replays.gavel.realised",
+    "replays.gavel.servers",
     "replays.headlines.afs",
     "replays.headlines.elasticflow",
     "replays.headlines.gavel",
@@ -205,6 +209,29 @@ shows = """
         ["3 (3 to 3)", "2", "few"],
         ["4 (4 to 4)", "5", "some"],
     ]
+
+
+def test_what_the_row_before_asks_as_well_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(described, "TABLES", {})
+    monkeypatch.setattr(described, "BENCHMARKS", {})
+    (tmp_path / "a.toml").write_text(
+        '''
+["aryl.reclaim.a"]
+summary = "A."
+rows = [{ label = "a" }, { label = "b", num_servers = 4, samples.other = { num_servers = 3 } }]
+samples.other = { num_servers = 2 }
+each = { num_servers = 3 }
+shows = """
+| own | other |
+| {solve.value:between} | {other.solve.value:between} |"""
+''',
+        encoding="utf-8",
+    )
+    described.enter(tmp_path / "a.toml")
+    (_, one), (_, other) = described.rows("aryl.reclaim.a", Setup())
+    assert other["other"].solve is one.own.solve
+    assert one["other"].solve is not one.own.solve
+    assert other.own.solve is not one.own.solve
 
 
 @pytest.mark.parametrize(
