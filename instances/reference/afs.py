@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from itertools import combinations_with_replacement, pairwise, permutations, product
-from typing import Any, TypeAlias
+from itertools import accumulate, combinations_with_replacement, pairwise, permutations, product
+from typing import Any, TypeAlias, TypeVar
 
 from .common import FEW_STEPS, TOLERANCE, Counter, Group, Malformed, Number, Problem, Record, Rules, TooLarge, need
 from .linear import least
@@ -16,6 +16,11 @@ Left: TypeAlias = list[tuple[int, Fraction]]
 
 LOWERED = 1e-9
 """By how much bounds that are floats are lowered before they end a branch of a search; their error is some 1e-15."""
+
+ORDER_STEPS = 40_000_000
+"""Steps of a search of orders, a GPU of a job each: some ten seconds."""
+
+Exact = TypeVar("Exact", float, Fraction)
 
 
 def _power_of_two(number: int) -> bool:
@@ -33,6 +38,9 @@ class ElasticSharing(Problem):
     A job that is left needs at least its work at its greatest throughput; and as a GPU does at most so much of a job's
     work in a second, no jobs complete sooner than those of the least GPU time one after the other on all GPUs.  Of two
     jobs, with nobody to come, more throughput of either makes neither later, so no GPU that would add some is idle.
+
+    Of too many shares, and of those that change at any time, the bound is the least of all orders in which jobs can
+    complete (:meth:`by_orders`), where the jobs arrive together.
     """
 
     data = {
@@ -63,17 +71,22 @@ class ElasticSharing(Problem):
     def _outside(self, it: Record, plan: Record) -> bool:
         return any(not 0 <= share <= it.num_gpus for row in plan.shares for share in row)
 
-    def _followed(self, it: Record, plan: Record, job: int) -> tuple[list[Fraction], list[Fraction], Fraction]:
-        """Work done by the end of each interval, and by how much it may be missed."""
+    def _followed(
+        self, it: Record, plan: Record, job: int
+    ) -> tuple[list[Fraction], list[Fraction], list[Fraction], Fraction]:
+        """Work done by the end of each interval, by how much it may be missed there, and by how much in the end."""
         rates = [it.throughputs[job][row[job]] for row in plan.shares]
-        done, total = [], Fraction(0)
-        for rate, (begin, end) in zip(rates, pairwise(plan.times), strict=True):
+        done, slack, total, changes = [], [], Fraction(0), 2
+        missed = TOLERANCE * it.work[job]
+        for before, rate, (begin, end) in zip([*rates[:1], *rates], rates, pairwise(plan.times), strict=False):
             total += rate * (end - begin)
+            # Times have a last digit, too, which counts whenever the job's speed changes; not that of later times.
+            changes += rate != before
             done.append(total)
-        # Times have a last digit, too, which counts whenever the job's speed changes.
-        changes = 2 + sum(a != b for a, b in pairwise(rates))
-        slack = TOLERANCE * it.work[job] + changes * it.throughputs[job][-1] * Fraction(math.ulp(plan.times[-1]))
-        return rates, done, slack
+            slack.append(TOLERANCE * it.work[job] + changes * it.throughputs[job][-1] * Fraction(math.ulp(end)))
+            if rate:
+                missed = slack[-1]
+        return rates, done, slack, missed
 
     def completions(self, it: Record, plan: Record) -> list[Number]:
         """Return when each job's work is done; what is missing within the tolerance is done at the last speed."""
@@ -82,10 +95,10 @@ class ElasticSharing(Problem):
             if not work:
                 found.append(it.arrivals[job])
                 continue
-            rates, done, slack = self._followed(it, plan, job)
+            rates, done, slack, _ = self._followed(it, plan, job)
             end, before = math.inf, Fraction(0)
-            for rate, total, begin in zip(rates, done, plan.times[:-1], strict=True):
-                if rate and total >= work - slack:
+            for rate, total, may, begin in zip(rates, done, slack, plan.times[:-1], strict=True):
+                if rate and total >= work - may:
                     end = begin + (work - before) / rate
                     break
                 before = total
@@ -110,9 +123,9 @@ class ElasticSharing(Problem):
                 "arrival", all(arrival <= begin for arrival, share in zip(it.arrivals, row, strict=True) if share)
             )
         for job, work in enumerate(it.work):
-            _, done, slack = self._followed(it, plan, job)
+            _, done, _, missed = self._followed(it, plan, job)
             away = abs((done[-1] if done else Fraction(0)) - work)
-            if away > slack:
+            if away > missed:
                 rules.broken.append("work_done")
             elif away:
                 rules.missed.append("work_done")
@@ -135,6 +148,70 @@ class ElasticSharing(Problem):
                     rules.missed.append("reallocation")
 
     def search(self, it: Record) -> Number:
+        try:
+            return self.enumerated(it)
+        except TooLarge:
+            return self.by_orders(it)
+
+    def by_orders(self, it: Record) -> Number:
+        """Return the least that prices of work prove of any order in which jobs complete.
+
+        Let H_j(s) be the part of job j that is done in a second on s GPUs, or the least concave curve above that.  From
+        the last job of an order to the first, with d_1 <= ... <= d_M what single GPUs are worth to the jobs U that
+        complete later, at their prices, and D(s) = d_1 + ... + d_s, the price of a job's work is
+
+            y_j  =  min_s (1 + D(s)) / H_j(s),
+
+        so that all GPUs are worth as much as jobs are left, whoever is left, and the completions of a schedule of this
+        order add up to no less than the prices do.  Nobody's price falls with another job in U.  With R the jobs before
+        U, at most |U| - D(s) of U's worth is done while R has s GPUs: all completions add up to no less than the prices
+        of U, and ``n + D(s)`` in each second in which n of R are left.  That is no less than c_n s, with c_n the least
+        of (n + D(s)) / s, and R takes no less GPU time than its jobs' least; the smallest complete first.
+
+        Orders are told apart in ordinary numbers, whose error is far below the tolerance; the prices of the best order
+        are fractions.  The judge lets work be missed by the tolerance, which is taken off: a schedule that misses some
+        completes that much less of each job no later.
+        """
+        jobs = [job for job, work in enumerate(it.work) if work]
+        if len({it.arrivals[job] for job in jobs}) > 1:
+            raise TooLarge
+        counter = Counter(ORDER_STEPS)
+        exact = {job: [gain / it.work[job] for gain in _concave_gains(it.throughputs[job])] for job in jobs}
+        # In a unit of time in which no job takes more than 1 on all GPUs, numbers that are too small to count do not.
+        unit = max((1 / sum(each) for each in exact.values()), default=Fraction(1))
+        try:
+            gains = {job: [float(unit * gain) for gain in exact[job]] for job in jobs}
+        except OverflowError:
+            raise TooLarge from None
+        needs = {job: min(s / done for s, done in enumerate(accumulate(gains[job]), 1)) for job in jobs}
+        best: tuple[float, tuple[int, ...]] = math.inf, ()
+
+        def go(after: tuple[int, ...], worth: list[float], total: float) -> None:
+            """``after`` complete last, in this order, at prices that add up to ``total``."""
+            nonlocal best
+            left = [job for job in jobs if job not in after]
+            counter.step(len(worth) * max(1, len(left)))
+            prices = [(_price(worth, gains[job]), job) for job in left]
+            lost = list(accumulate(worth))
+            rates = (min((n + less) / s for s, less in enumerate(lost, 1)) for n in range(len(left), 0, -1))
+            packed = sum(rate * need for rate, need in zip(rates, sorted(needs[job] for job in left), strict=True))
+            if total + max(packed, sum(price for price, _ in prices)) >= best[0] * (1 - LOWERED / 10):
+                return
+            if not left:
+                best = total, after
+            for price, job in sorted(prices, reverse=True):
+                go((job, *after), _worth(worth, gains[job], price), total + price)
+
+        go((), [0.0] * it.num_gpus, 0.0)
+        total, worth = Fraction(0), [Fraction(0)] * it.num_gpus
+        for job in reversed(best[1]):
+            price = _price(worth, exact[job])
+            total, worth = total + price, _worth(worth, exact[job], price)
+        # Once for the work that may be missed, and once for the rounding of what was not looked at.
+        return total * (1 - TOLERANCE) ** 2 / len(it.work)
+
+    def enumerated(self, it: Record) -> Number:
+        """Return the least of all shares at each event; TooLarge where there are too many."""
         if any(work and not row[-1] for work, row in zip(it.work, it.throughputs, strict=True)):
             return math.inf
         jobs = [job for job, work in enumerate(it.work) if work]
@@ -241,7 +318,7 @@ class ElasticSharing(Problem):
         """Shares that change at any time, too: the best of all orders in which jobs can complete, among arrivals."""
         jobs = [job for job, work in enumerate(it.work) if work]
         if it.reallocation == "at_completions" or len(jobs) < 2:
-            return self.search(it)
+            return self.enumerated(it)
         counter = Counter(FEW_STEPS)
         begins = sorted({it.arrivals[job] for job in jobs})
         totals = [
@@ -278,6 +355,30 @@ class ElasticSharing(Problem):
             inside = [Fraction(i == one) for one, _ in waiting]
             limits += [(inside, end - begin), ([-part for part in inside], begin - end)]
         return least(list(waiting.values()), limits, counter)
+
+
+def _concave_gains(curve: Sequence[Fraction]) -> list[Fraction]:
+    """Return what each GPU adds on the least concave curve above one, falling."""
+    steps: list[tuple[int, Fraction]] = []
+    for gain in (after - before for before, after in pairwise(curve)):
+        width, rise = 1, gain
+        while steps and rise * steps[-1][0] >= steps[-1][1] * width:
+            width, rise = width + steps[-1][0], rise + steps.pop()[1]
+        steps.append((width, rise))
+    return [rise / width for width, rise in steps for _ in range(width)]
+
+
+def _price(worth: Sequence[Exact], gains: Sequence[Exact]) -> Exact:
+    """Return the price of a job that completes before those to whom single GPUs are ``worth`` so much, rising."""
+    return min((1 + lost) / done for lost, done in zip(accumulate(worth), accumulate(gains), strict=True))
+
+
+def _worth(worth: Sequence[Exact], gains: Sequence[Exact], price: Exact) -> list[Exact]:
+    """Return what single GPUs are worth to these jobs and another one of that price, rising."""
+    both: list[Exact] = [gain * price for gain in reversed(gains)]
+    both += worth
+    both.sort()
+    return both[len(gains) :]
 
 
 class TwoJob(Problem):

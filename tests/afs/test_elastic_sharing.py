@@ -1,5 +1,6 @@
 """afs.elastic_sharing: hard cases against the reference, the bound, and the generator."""
 
+import itertools
 import math
 from dataclasses import replace
 from fractions import Fraction
@@ -13,12 +14,12 @@ from formulations.engine import clock
 from formulations.engine.options import Options
 from formulations.methods import completions
 from formulations.methods.completions import BY_ORDER, shares_in_order
-from instances.afs.elastic_sharing import ElasticSharing, bounded_linear, generate
+from instances.afs.elastic_sharing import ElasticSharing, Schedule, bounded_linear, generate
 from instances.afs.simulation import simulate
 from instances.base import OPTIMALITY_TOLERANCE
 from instances.files import text_of
 from instances.reference.afs import ElasticSharing as Rules
-from instances.reference.common import Counter, parse
+from instances.reference.common import TOLERANCE, Counter, TooLarge, parse
 
 from ..effort import rounds
 from ..second_opinion import optimum
@@ -69,6 +70,65 @@ def test_the_best_schedule_of_an_order():
         total = BY_REFERENCE.in_order(BY_REFERENCE.instance(parse(text_of(instance))), order.tolist(), Counter())
         assert instance.objective(schedule) == pytest.approx(float(total) / len(work), rel=1e-7), (tables, work, order)
     assert several < 20
+
+
+def least_of_orders(instance):
+    """The least that any order of completions proves, one order after the other: prices of work in fractions."""
+    gpus = range(instance.num_gpus + 1)
+    curves = []
+    for work, row in zip(instance.work.tolist(), instance.throughputs.tolist(), strict=True):
+        parts = [Fraction(rate) / Fraction(work) for rate in row]
+        chords = [
+            [(parts[a] * (b - s) + parts[b] * (s - a)) / (b - a) for a in gpus for b in gpus if a <= s < b]
+            for s in gpus
+        ]
+        curves.append([max([parts[s], *chords[s]]) for s in gpus])
+    totals = []
+    for order in itertools.permutations(curves):
+        worth, total = [Fraction(0) for _ in gpus], Fraction(0)
+        for curve in reversed(order):
+            price = min((1 + worth[-1] - worth[-1 - s]) / curve[s] for s in gpus if curve[s])
+            worth = [max(worth[m - s] + price * curve[s] for s in range(m + 1)) for m in gpus]
+            total += price
+        totals.append(total)
+    return min(totals) / len(curves)
+
+
+@pytest.mark.parametrize("concave", [True, False])
+def test_the_least_of_all_orders_is_no_more_than_any_schedule_is_worth(concave):
+    """It is the optimum of concave curves, but for the tolerance, where shares change at any time."""
+    rng, near = np.random.default_rng(29), (1 - TOLERANCE) ** 2
+    for _ in rounds(25):
+        case = small(rng, concave=concave, sizes=[(1, 3), (2, 4), (3, 2), (3, 3)])
+        read = BY_REFERENCE.instance(parse(text_of(instance_of(*case, "any_time"))))
+        found, least = BY_REFERENCE.by_orders(read), least_of_orders(instance_of(*case, "any_time"))
+        assert least * near <= found <= least, case
+        exact = best(*case, "any_time")
+        assert found <= exact <= best(*case, "at_completions"), case
+        assert not concave or found >= exact * near, case
+
+
+def test_the_least_of_all_orders_bounds_what_the_judge_takes_for_a_schedule():
+    """Who stops short by the tolerance gains by it no more than is taken off."""
+    instance = instance_of(1, [[0, 1], [0, 1]], [100.0, 100.0], "any_time")
+    bound = BY_REFERENCE.searched(BY_REFERENCE.instance(parse(text_of(instance))))
+    short = 100.0 * (1 - 0.99e-9)
+    plan = Schedule(times=[0.0, short, 2 * short], shares=[[1, 0], [0, 1]])
+    assert not instance.violations(plan)
+    assert bound <= instance.objective(plan) < 150.0
+
+
+def test_orders_are_of_jobs_that_arrive_together():
+    for reallocation, arrivals in (("any_time", [0.0, 1.0]), ("at_completions", [0.0, 1.0])):
+        read = BY_REFERENCE.instance(parse(text_of(two_jobs(reallocation=reallocation, arrivals=arrivals))))
+        with pytest.raises(TooLarge):
+            BY_REFERENCE.by_orders(read)
+    late = two_jobs(arrivals=[5.0, 5.0], reallocation="any_time")
+    assert float(BY_REFERENCE.searched(BY_REFERENCE.instance(parse(text_of(late))))) == pytest.approx(7.5, rel=1e-8)
+    # Numbers that no float can have beside each other.
+    far = two_jobs(work=[1e-300, 1e300], throughputs=[[0, 1e8, 1e8], [0, 1e-8, 1e-8]], reallocation="any_time")
+    with pytest.raises(TooLarge):
+        BY_REFERENCE.searched(BY_REFERENCE.instance(parse(text_of(far))))
 
 
 @pytest.mark.slow

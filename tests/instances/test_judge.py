@@ -23,11 +23,13 @@ from instances.elasticflow.admission import Admission, AdmissionPlan
 from instances.elasticflow.minimum_satisfactory_share import MinimumSatisfactoryShare
 from instances.elasticflow.placement import ElasticFlowPlacementPlan, fragmented_server
 from instances.elasticflow.sharing import SlotPlan
+from instances.files import text_of
 from instances.gavel import cost, finish_time_fairness, hierarchical_fairness, makespan, throughput_per_dollar
 from instances.gavel import max_min_fairness as max_min
 from instances.gavel import total_throughput as most_steps
 from instances.gavel.round_assignment import RoundAssignment, RoundAssignmentPlan
 from instances.gavel.sharing import Allocation
+from instances.reference import Reference
 from instances.schema import declarations
 from instances.synergy.allocation import SynergyAllocation, SynergyAllocationPlan
 from instances.synergy.heterogeneous_allocation import HeterogeneousAllocation
@@ -230,6 +232,21 @@ def test_times_since_1970_are_sums_of_rounded_numbers(late_jobs: ElasticSharing)
         times = plan.times.copy()
         times[rule] -= 1e-3
         assert "work_done" in rules(thirds, Schedule(times=times, shares=plan.shares)), job
+
+
+def test_what_comes_later_excuses_no_work() -> None:
+    """The last digit of a far time is seconds: it says nothing of times before."""
+    instance = ElasticSharing(num_gpus=1, work=[100.0, 100.0], throughputs=[[0.0, 1.0]] * 2, reallocation="any_time")
+    plan = Schedule(times=[0.0, 60.0, 120.0, 1e17], shares=[[1, 0], [0, 1], [0, 0]])
+    assert rules(instance, plan) == {"work_done"}
+    reference = Reference(text_of(instance))
+    assert reference.violations(plan.to_dict()) == ["work_done"]
+    # Nor does a job that runs for another moment then.
+    plan = Schedule(
+        times=[0.0, 60.0, 120.0, 1e17, 1e17 + 32, 1e17 + 64], shares=[*plan.shares.tolist(), [1, 0], [0, 1]]
+    )
+    assert instance.completions(plan)[0] > 1e16
+    assert float(reference.value(plan.to_dict())) == pytest.approx(instance.objective(plan), rel=1e-12)
 
 
 def overflows() -> Iterator[Any]:
