@@ -16,7 +16,7 @@ from instances.synergy.placement import SynergyPlacementPlan
 from instances.synergy.sensitivity import CPU, ROUNDING, THROUGHPUT
 from instances.synergy.tuning import Tuning
 from validation.claims.claim import Claim, Reading
-from validation.claims.plans import better_than
+from validation.claims.plans import better_than, optimal_plan, proven
 from validation.claims.synergy.rounds import KEPT, WANTS, are_capped, rounds
 from validation.kernel.gaps import beats
 from validation.testing.second_opinion import optimum
@@ -32,8 +32,8 @@ def _exceeds_relaxation(instance: Tuning) -> str | None:
 
 def _short_of_first_stage(instance: Tuning) -> bool:
     """Return whether no tuning reaches what the first program promises."""
-    first, best = formulations.solve(instance.stage_one()).objective, optimum(instance)
-    return first is not None and best is not None and beats("max", first, float(best))
+    first, best = optimum(instance.stage_one()), optimum(instance)
+    return first is not None and best is not None and beats("max", float(first), float(best))
 
 
 def _out_of_reach(rng: np.random.Generator) -> Iterator[Tuning]:
@@ -48,7 +48,7 @@ def _reached_with_whole_gpus(instance: Tuning) -> str | None:
     if not _short_of_first_stage(instance):
         return "whole GPUs reach what the first program promises"
     first = instance.stage_one()
-    plan = formulations.solve(first).plan
+    plan = optimal_plan(first)
     if not isinstance(plan, SynergyAllocationPlan):
         return "the first program has no solution"
     second = first.placement(plan)
@@ -80,7 +80,7 @@ def _single_gpus(instance: SynergyAllocation) -> bool:
 
 def _without_solution(instance: SynergyAllocation) -> str | None:
     """Describe how the first program has no solution."""
-    solution = formulations.solve(instance)
+    solution, _ = proven(instance)
     return None if solution.status == "optimal" else f"the program is {solution.status}: {solution.message}"
 
 

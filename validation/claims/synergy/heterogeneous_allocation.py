@@ -7,12 +7,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-import formulations
 from instances.schema import FloatArray
 from instances.synergy.allocation import SynergyAllocationPlan
 from instances.synergy.heterogeneous_allocation import HeterogeneousAllocation
 from validation.claims.claim import Claim, Reading
-from validation.claims.plans import OPTIMAL, plans_of
+from validation.claims.plans import OPTIMAL, optimal_plan, plans_of
 from validation.kernel.gaps import beats
 from validation.testing.second_opinion import optimum
 
@@ -74,7 +73,7 @@ def _cannot_be_placed(instance: HeterogeneousAllocation) -> str | None:
 
 def _cannot_be_placed_with_gpus(instance: HeterogeneousAllocation) -> str | None:
     """Describe how the model's optimum does not fit a limit on the GPUs of each type."""
-    plan = formulations.solve(instance).plan
+    plan = optimal_plan(instance)
     broken = instance.violations(plan) if isinstance(plan, SynergyAllocationPlan) else []
     return f"the optimum breaks {broken[0]}" if broken else None
 

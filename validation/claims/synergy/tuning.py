@@ -7,18 +7,16 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
-import formulations
 from heuristics.synergy.tuning import greedy, proportional, tune
 from instances.schema import FloatArray, IntArray
 from instances.synergy.sensitivity import CPU, MEMORY, THROUGHPUT
 from instances.synergy.tuning import Tuning, TuningPlan, four_jobs, generate
 from validation.claims.assumed import only
 from validation.claims.claim import Claim, OnAverage, Reading
-from validation.claims.plans import plans_of
+from validation.claims.plans import optimal_plan, plans_of
 from validation.claims.synergy.rounds import (
     AT_SHARE,
     EXCHANGING,
@@ -161,8 +159,7 @@ def _relative_times(instance: Tuning, choices: IntArray) -> FloatArray:
 
 def _first_stage(instance: Tuning) -> IntArray:
     """Return the configurations of the first program, the optimum that the paper compares Tune with, (n,) int."""
-    plan: Any = formulations.solve(instance.stage_one(), verify=False).plan
-    choices: IntArray = plan.choices
+    choices: IntArray = optimal_plan(instance.stage_one()).choices
     return choices
 
 
