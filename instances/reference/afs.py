@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import accumulate, combinations_with_replacement, pairwise, permutations, product
 from typing import Any, TypeAlias, TypeVar
@@ -38,6 +38,7 @@ class ElasticSharing(Problem):
     A job that is left needs at least its work at its greatest throughput; and as a GPU does at most so much of a job's
     work in a second, no jobs complete sooner than those of the least GPU time one after the other on all GPUs.  Of two
     jobs, with nobody to come, more throughput of either makes neither later, so no GPU that would add some is idle.
+    Where jobs arrive over time, no jobs complete sooner than in the best order of those that are there.
 
     Of too many shares, and of those that change at any time, the bound is the least of all orders in which jobs can
     complete (:meth:`by_orders`), where the jobs arrive together.
@@ -175,7 +176,6 @@ class ElasticSharing(Problem):
         jobs = [job for job, work in enumerate(it.work) if work]
         if len({it.arrivals[job] for job in jobs}) > 1:
             raise TooLarge
-        counter = Counter(ORDER_STEPS)
         exact = {job: [gain / it.work[job] for gain in _concave_gains(it.throughputs[job])] for job in jobs}
         # In a unit of time in which no job takes more than 1 on all GPUs, numbers that are too small to count do not.
         unit = max((1 / sum(each) for each in exact.values()), default=Fraction(1))
@@ -183,28 +183,9 @@ class ElasticSharing(Problem):
             gains = {job: [float(unit * gain) for gain in exact[job]] for job in jobs}
         except OverflowError:
             raise TooLarge from None
-        needs = {job: min(s / done for s, done in enumerate(accumulate(gains[job]), 1)) for job in jobs}
-        best: tuple[float, tuple[int, ...]] = math.inf, ()
-
-        def go(after: tuple[int, ...], worth: list[float], total: float) -> None:
-            """``after`` complete last, in this order, at prices that add up to ``total``."""
-            nonlocal best
-            left = [job for job in jobs if job not in after]
-            counter.step(len(worth) * max(1, len(left)))
-            prices = [(_price(worth, gains[job]), job) for job in left]
-            lost = list(accumulate(worth))
-            rates = (min((n + less) / s for s, less in enumerate(lost, 1)) for n in range(len(left), 0, -1))
-            packed = sum(rate * need for rate, need in zip(rates, sorted(needs[job] for job in left), strict=True))
-            if total + max(packed, sum(price for price, _ in prices)) >= best[0] * (1 - LOWERED / 10):
-                return
-            if not left:
-                best = total, after
-            for price, job in sorted(prices, reverse=True):
-                go((job, *after), _worth(worth, gains[job], price), total + price)
-
-        go((), [0.0] * it.num_gpus, 0.0)
+        _, order = _least_order(gains, it.num_gpus, Counter(ORDER_STEPS))
         total, worth = Fraction(0), [Fraction(0)] * it.num_gpus
-        for job in reversed(best[1]):
+        for job in reversed(order):
             price = _price(worth, exact[job])
             total, worth = total + price, _worth(worth, exact[job], price)
         # Once for the work that may be missed, and once for the rounding of what was not looked at.
@@ -235,6 +216,22 @@ class ElasticSharing(Problem):
                 done += size
                 packed += now + done / it.num_gpus
             return max(alone, packed) * (1 - LOWERED)
+
+        over_time = len({it.arrivals[job] for job in jobs}) > 1
+        curves = [[float(gain) for gain in _concave_gains(row)] for row in it.throughputs] if over_time else []
+        in_orders = Counter(ORDER_STEPS // 8)
+
+        def least_in_order(now: float, left: Mapping[int, float]) -> float:
+            """Bound the same by the orders of jobs that are there, and of all as if they were."""
+
+            def ends(some: Iterable[int]) -> float:
+                gains = {job: [gain / left[job] for gain in curves[job]] for job in some}
+                return len(gains) * now + _least_order(gains, it.num_gpus, in_orders)[0]
+
+            coming = [job for job in left if begins[job] > now]
+            apart = ends(job for job in left if begins[job] <= now)
+            apart += sum(begins[job] + left[job] / speeds[job][-1] for job in coming)
+            return (max(apart, ends(left)) if coming else apart) * (1 - LOWERED)
 
         def vectors(active: list[int], free: int) -> Iterator[tuple[int, ...]]:
             """Shares of the active jobs, in all ways."""
@@ -303,7 +300,11 @@ class ElasticSharing(Problem):
                     if after[job] <= LOWERED * works[job]:
                         ended += until
                         del after[job]
-                tried.append((paid + ended * (1 - LOWERED) + least(until, after.items()), shares))
+                paid_then = paid + ended * (1 - LOWERED)
+                lower = paid_then + least(until, after.items())
+                if over_time and lower < best[0]:
+                    lower = max(lower, paid_then + least_in_order(until, after))
+                tried.append((lower, shares))
             for lower, shares in sorted(tried):
                 if lower >= best[0]:
                     break
@@ -366,6 +367,33 @@ def _concave_gains(curve: Sequence[Fraction]) -> list[Fraction]:
             width, rise = width + steps[-1][0], rise + steps.pop()[1]
         steps.append((width, rise))
     return [rise / width for width, rise in steps for _ in range(width)]
+
+
+def _least_order(
+    gains: Mapping[int, Sequence[float]], num_gpus: int, counter: Counter
+) -> tuple[float, tuple[int, ...]]:
+    """Return the order of completions whose prices prove the least, and their sum, by :meth:`by_orders`."""
+    needs = {job: min(s / done for s, done in enumerate(accumulate(each), 1)) for job, each in gains.items()}
+    best: tuple[float, tuple[int, ...]] = math.inf, ()
+
+    def go(after: tuple[int, ...], worth: list[float], total: float) -> None:
+        """``after`` complete last, in this order, at prices that add up to ``total``."""
+        nonlocal best
+        left = [job for job in gains if job not in after]
+        counter.step(len(worth) * max(1, len(left)))
+        prices = [(_price(worth, gains[job]), job) for job in left]
+        lost = list(accumulate(worth))
+        rates = (min((n + less) / s for s, less in enumerate(lost, 1)) for n in range(len(left), 0, -1))
+        packed = sum(rate * need for rate, need in zip(rates, sorted(needs[job] for job in left), strict=True))
+        if total + max(packed, sum(price for price, _ in prices)) >= best[0] * (1 - LOWERED / 10):
+            return
+        if not left:
+            best = total, after
+        for price, job in sorted(prices, reverse=True):
+            go((job, *after), _worth(worth, gains[job], price), total + price)
+
+    go((), [0.0] * num_gpus, 0.0)
+    return best
 
 
 def _price(worth: Sequence[Exact], gains: Sequence[Exact]) -> Exact:

@@ -18,6 +18,7 @@ from instances.afs.elastic_sharing import ElasticSharing, Schedule, bounded_line
 from instances.afs.simulation import simulate
 from instances.base import OPTIMALITY_TOLERANCE
 from instances.files import text_of
+from instances.reference import afs
 from instances.reference.afs import ElasticSharing as Rules
 from instances.reference.common import TOLERANCE, Counter, TooLarge, parse
 
@@ -116,6 +117,25 @@ def test_the_least_of_all_orders_bounds_what_the_judge_takes_for_a_schedule():
     plan = Schedule(times=[0.0, short, 2 * short], shares=[[1, 0], [0, 1]])
     assert not instance.violations(plan)
     assert bound <= instance.objective(plan) < 150.0
+
+
+def test_what_orders_rule_out_is_not_best(monkeypatch):
+    """Of jobs that arrive over time the search of all shares finds the same with the bound and without."""
+    rng, fewer = np.random.default_rng(31), 0
+    for _ in rounds(15):
+        num_gpus, tables, work = small(rng, concave=False, sizes=[(2, 4), (3, 2), (3, 3)])
+        drawn = instance_of(num_gpus, tables, work, "at_completions")
+        instance = replace(drawn, arrivals=rng.integers(0, 5, len(work)).astype(float))
+        read, steps = BY_REFERENCE.instance(parse(text_of(instance))), []
+        for least in (afs._least_order, lambda *_: (0.0, ())):
+            counter = Counter(100_000)
+            with monkeypatch.context() as patched:
+                patched.setattr(afs, "_least_order", least)
+                patched.setattr(afs, "Counter", lambda most, mine=counter: mine if most == 100_000 else Counter(most))
+                steps.append((BY_REFERENCE.enumerated(read), counter.left))
+        assert steps[0][0] == steps[1][0], instance.to_json()
+        fewer += steps[0][1] > steps[1][1]
+    assert fewer > 0
 
 
 def test_orders_are_of_jobs_that_arrive_together():
