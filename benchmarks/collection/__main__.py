@@ -39,6 +39,7 @@ def main(
     proofs: Annotated[
         float, typer.Option(min=0, help="Processor time of each search that may prove a bound, s; 0 for no proofs.")
     ] = 1.0,
+    prices: Annotated[float, typer.Option(min=1, help="Processor time in which prices must be found, s.")] = 10.0,
     heuristics: Annotated[bool, typer.Option("--heuristics", help="Ask the heuristics of all records again.")] = False,
     certificates: Annotated[
         float, typer.Option(min=0, help="Time to certify each bound that rests on runs, s; 0 for no certificates.")
@@ -58,7 +59,7 @@ def main(
             _draw(collection, problem, kinds, most)
             mine = [name for name, record in collection.records.items() if record["problem"] == problem]
             changed = sum(ask(collection, name) for name in mine) if heuristics else 0
-            done = [prove(collection, name, seconds=proofs) for name in mine] if proofs else []
+            done = [prove(collection, name, seconds=proofs, pricing=prices) for name in mine] if proofs else []
             for name in mine if certificates else []:
                 said = certify(collection, name, seconds=certificates)
                 if said:

@@ -16,9 +16,13 @@ from typing import Any, TypeVar
 import formulations
 from benchmarks.collection.recipe import Draw
 from formulations import Solution
+from formulations.engine import clock
+from formulations.engine.highs import Session
+from formulations.engine.vipr import GivenUp, certificate_of
+from formulations.methods.patterns import Patterns
+from instances.aryl.placement import ArylPlacement
 from instances.base import Instance, Plan, agree
-from instances.files import text_of
-from instances.reference import Reference
+from instances.reference.stated import STATED
 from instances.schema import Scalar, declarations
 from validation import catalogue
 from validation.errors import StudyError
@@ -41,8 +45,6 @@ SECOND = 5.0
 """Seconds for each second way."""
 ASKED = 20.0
 """Seconds for each heuristic."""
-PRICING = 10.0
-"""Seconds of processor time in which prices must be found."""
 SEED = 0
 """Of random heuristics."""
 
@@ -104,7 +106,7 @@ def ask(collection: Collection, name: str) -> bool:
     return True
 
 
-def prove(collection: Collection, name: str, *, seconds: float) -> str:
+def prove(collection: Collection, name: str, *, seconds: float, pricing: float) -> str:
     """Let the checker say what the best plan of a record is worth, and prove its bound where it can.
 
     Parameters
@@ -113,6 +115,8 @@ def prove(collection: Collection, name: str, *, seconds: float) -> str:
     name : str
     seconds : float
         Processor time of the checker's search, so that checking all of the collection takes minutes.
+    pricing : float
+        Processor time in which prices must be found.
 
     Returns
     -------
@@ -124,11 +128,11 @@ def prove(collection: Collection, name: str, *, seconds: float) -> str:
     instance, plan = collection.instance(name), collection.plan(name)
     checked = Checked(instance)
     if record["best"]["exact"] is not None and (
-        kind in ("enumeration", "argument") or _priced(collection, name, checked)
+        kind in ("enumeration", "argument", "certificate") or _priced(collection, name, checked)
     ):
         return kind
     record = {**record, "best": {**record["best"], "exact": str(checked.value(plan))}}
-    for proof, prices, found in _proofs(name, plan, instance, checked, seconds):
+    for proof, prices, found in _proofs(name, plan, instance, checked, seconds, pricing):
         value, known = record["best"]["value"], record["bound"]["value"]
         if beats(record["sense"], value, float(found)) and not agree(value, float(found), size=1.0):
             raise AssertionError(f"{name}: worth {value!r}, beyond the bound {float(found)!r} by {proof['kind']}")
@@ -176,20 +180,35 @@ def certify(collection: Collection, name: str, *, seconds: float) -> str:
         What became of it, in words; empty where there is nothing to certify.
     """
     record, instance = collection.record(name), collection.instance(name)
-    stated = Reference(text_of(instance)).program() is not None
-    if record["bound"]["proof"]["kind"] != "runs" or record["class"] == "open" or not stated:
+    if record["bound"]["proof"]["kind"] != "runs" or record["class"] == "open" or instance.problem not in STATED:
         return ""
     value = record["best"]["value"]
     known = Solution(
         "optimal", collection.plan(name), value, value, instance.sense, 0.0, 0.0, "none", "", proof="argument"
     )
-    solution = formulations.certify(instance, known, time_limit=seconds)
-    if not solution.vipr:
-        return solution.message
+    if isinstance(instance, ArylPlacement):
+        text, message = _over_patterns(instance, seconds)
+    else:
+        solution = formulations.certify(instance, known, time_limit=seconds)
+        text, message = solution.vipr, solution.message
+    if not text:
+        return message
     try:
-        return submit_certificate(collection, name, solution.vipr).message
+        return submit_certificate(collection, name, text).message
     except StudyError as error:
         return str(error)
+
+
+def _over_patterns(instance: ArylPlacement, seconds: float) -> tuple[str, str]:
+    """Return a certificate of the program over patterns, which is far smaller, or why there is none."""
+    program = Patterns(instance).both
+    try:
+        with clock.within(seconds):
+            result = Session(time_limit=clock.left()).run(program)
+            comments = [f"problem {instance.problem}", f"instance {instance.digest}"]
+            return certificate_of(program, result.x, comments=comments).text, ""
+    except (GivenUp, clock.TimeIsUp) as error:
+        return "", f"no certificate: {error}"
 
 
 def _priced(collection: Collection, name: str, checked: Checked) -> bool:
@@ -204,13 +223,13 @@ def _priced(collection: Collection, name: str, checked: Checked) -> bool:
 
 
 def _proofs(
-    name: str, plan: Plan, instance: Instance[Any], checked: Checked, seconds: float
+    name: str, plan: Plan, instance: Instance[Any], checked: Checked, seconds: float, pricing: float
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None, Fraction]]:
     """Proofs that need no solver's word, each with its prices, if any, and what it proves."""
     if instance.sense == "min" and checked.value(plan) == 0:
         # Nothing is worth less.
         yield {"kind": "argument"}, None, Fraction(0)
-    prices = _within(PRICING, lambda: prices_of(instance, checked.bound))
+    prices = _within(pricing, lambda: prices_of(instance, checked.bound, plan))
     if prices is not None:
         yield {"kind": "prices", "file": f"{name}.prices.json.gz"}, prices, checked.bound(prices, plan)
     found = _within(seconds, checked.searched)

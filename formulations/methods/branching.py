@@ -30,6 +30,7 @@ import heapq
 import math
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import highspy
 import numpy as np
@@ -44,7 +45,7 @@ from formulations.methods.spreading import spread
 from instances.aryl.reclaim import Reclaim, ReclaimPlan
 from instances.schema import BoolArray, FloatArray, IntArray
 
-__all__ = ["CHOICE", "PARTS", "Relaxation", "relaxation", "search"]
+__all__ = ["CHOICE", "PARTS", "Relaxation", "prices", "relaxation", "search"]
 
 Basis = highspy.HighsBasis
 
@@ -70,6 +71,8 @@ ADDED = 30
 """Constraints that a round adds at most in either direction."""
 WEIGHTLESS, IDLE = 1e-6, 100
 """Weight up to which a constraint is idle, and how many of these stay; more are dropped together."""
+SHARES = (4, 12, 60, 840)
+"""Shares that a job is divided into among its servers, in the order in which they are tried."""
 VIOLATED = 1e-3
 """Violation, in servers, up to which a constraint is not added."""
 
@@ -151,6 +154,38 @@ def search(instance: Reclaim, options: Options) -> Solution:
     )
 
 
+def prices(instance: Reclaim, plan: ReclaimPlan) -> dict[str, Any]:
+    """Return prices that prove a plan best, for the reference: the plans are divided until each part's prove enough.
+
+    Parameters
+    ----------
+    instance : Reclaim
+    plan : ReclaimPlan
+        A best one.
+    """
+    relaxed, value = Relaxation(instance), int(instance.objective(plan))
+    nothing = np.zeros(instance.num_servers, bool)
+
+    def proof(returned: BoolArray, allowed: BoolArray, basis: Basis | None) -> dict[str, Any]:
+        free, more = allowed & ~returned, instance.demand - int(returned.sum())
+        if not 0 <= more <= int(free.sum()):
+            # Nothing is left to be proven of no plan.
+            return {"of": 1, "shares": np.zeros(relaxed.pairs.shape[1], int).tolist()}
+        clock.check()
+        least, share, basis = relaxed.solve(returned, allowed, basis)
+        for of in SHARES if _whole(least) >= value or not free.any() else ():
+            shares = relaxed.shares(of)
+            cost = np.bincount(relaxed.pairs[1], weights=shares, minlength=len(free))
+            if cost[returned].sum() + np.sort(cost[free])[:more].sum() > of * (value - 1) or not free.any():
+                return {"of": of, "shares": shares.tolist()}
+        server = _costly(relaxed.pairs, returned, allowed, share)
+        fixed = np.arange(len(free)) == server
+        sides = proof(returned | fixed, allowed, basis), proof(returned, allowed & ~fixed, basis)
+        return {"server": server, "returned": sides[0], "kept": sides[1]}
+
+    return proof(nothing, ~nothing, None)
+
+
 class Relaxation:
     """The relaxation of a part of the plans, from the basis of the part that it was divided from.
 
@@ -166,16 +201,19 @@ class Relaxation:
         Spreading constraints on the servers and the k sets of jobs on several: what they come to at least.
     solved, seconds : int, float
         Programs solved, and the time in the solver, s.
+    prices : (p,) float
+        Those of the last program, of jobs on several servers.
     """
 
     def __init__(self, instance: Reclaim) -> None:
-        self._demand = instance.demand
+        self._demand, self._rows = instance.demand, instance.hosts
         self.pairs = np.argwhere(instance.hosts).T
         self._alone, self._hosts, self._count = _wide_and_alone(instance)
         self._jobs, self._servers = np.nonzero(self._hosts)
         self._cost = np.concatenate([self._alone, self._count]).astype(float)
         self.rows, self.least = np.zeros((0, len(self._cost)), np.int64), np.zeros(0, np.int64)
         self.solved, self.seconds = 0, 0.0
+        self.prices = self.divided
         self._highs = highspy.Highs()
         settings = {"output_flag": False, "presolve": "off", "solver": "simplex"}
         # Steepest edges would have to be found anew for each basis.
@@ -233,9 +271,27 @@ class Relaxation:
         if found.dual_valid:
             dual = np.nan_to_num(found.row_dual)
             prices, weights = dual[:num_pairs], dual[num_pairs + 1 :]
-        share = np.clip(np.nan_to_num(share), returned, allowed)
+        self.prices, share = prices, np.clip(np.nan_to_num(share), returned, allowed)
         basis = self._highs.getBasis()
         return self.bound(prices, returned, allowed, weights), share, basis if basis.valid else None
+
+    def shares(self, of: int) -> IntArray:
+        """(pairs,) int: shares of each job on each of its servers, ``of`` one, by the last prices.
+
+        Rounded down, but the largest rests up, as many as their sum allows.
+        """
+        prices = np.maximum(self.prices, 0.0)
+        paid = np.bincount(self._jobs, weights=prices, minlength=len(self._count))
+        parts = of * prices / np.maximum(paid, self._count)[self._jobs]
+        rounded = np.floor(parts + WHOLE).astype(np.int64)
+        sums = [np.bincount(self._jobs, weights=one, minlength=len(self._count)) for one in (parts, rounded)]
+        lacking = np.floor(sums[0] + WHOLE) - sums[1]
+        order = np.lexsort((rounded - parts, self._jobs))
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(order)) - np.searchsorted(self._jobs, self._jobs)
+        rounded += rank < lacking[self._jobs]
+        of_row = {row.tobytes(): rounded[self._jobs == k].tolist() for k, row in enumerate(self._hosts)}
+        return np.array([share for row in self._rows for share in of_row.get(row.tobytes(), [of] * int(row.sum()))])
 
     def tightened(self, rng: np.random.Generator) -> Iterator[tuple[float, FloatArray]]:
         """Yield the bound of all plans, and how much of each server is returned, as spreading constraints are added.

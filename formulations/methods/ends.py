@@ -20,11 +20,13 @@ Gilmore and Gomory, "A linear programming approach to the cutting-stock problem"
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import highspy
 import numpy as np
@@ -43,7 +45,7 @@ from instances.elasticflow.minimum_satisfactory_share import MinimumSatisfactory
 from instances.elasticflow.sharing import SlotPlan
 from instances.schema import BoolArray, FloatArray, IntArray
 
-__all__ = ["CHOICE", "ENDS", "Ways", "search"]
+__all__ = ["CHOICE", "ENDS", "Ways", "prices", "search"]
 
 ROUNDING = 1e-9
 """Part of all that is summed up to a bound by which the sum may be off."""
@@ -59,19 +61,38 @@ PLAN_PART = 0.25
 """And as a part of the time that is left."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Part:
-    """The plans in which each job is done after ``first`` to ``last`` slots: (n,) int each."""
+    """The plans in which each job is done after ``first`` to ``last`` slots: (n,) int each.
+
+    Attributes
+    ----------
+    prices : (h,) float, optional
+        Of a GPU in each slot, which prove what is known of the part; None where they prove nothing.
+    halves : tuple, optional
+        A job and a number of slots, and the parts in which it is done by then and later.
+    """
 
     first: IntArray
     last: IntArray
+    prices: FloatArray | None = None
+    halves: tuple[int, int, Part, Part] | None = None
 
-    def within(self, job: int, *, first: int = 0, last: int | None = None) -> Part:
-        """Return the part of it in which a job is done after at least, or at most, so many slots."""
+    def divided(self, job: int, end: int) -> tuple[Part, Part]:
+        """Divide it by whether a job is done after at most so many slots, or after more, and return the two."""
         lower, upper = self.first.copy(), self.last.copy()
-        lower[job] = max(lower[job], first)
-        upper[job] = upper[job] if last is None else min(upper[job], last)
-        return Part(lower, upper)
+        lower[job], upper[job] = end + 1, end
+        halves = Part(self.first, upper, self.prices), Part(lower, self.last, self.prices)
+        self.halves = (job, end, *halves)
+        return halves
+
+    def proof(self) -> dict[str, Any] | None:
+        """Return the prices of its undivided parts, as the reference reads them; None where some part has none."""
+        if self.halves is None:
+            return None if self.prices is None else {"slots": self.prices.tolist()}
+        job, end, *halves = self.halves
+        sooner, later = (half.proof() for half in halves)
+        return None if sooner is None or later is None else {"job": job, "end": end, "sooner": sooner, "later": later}
 
 
 def search(instance: BestEffort, options: Options) -> Solution:
@@ -100,6 +121,22 @@ def search(instance: BestEffort, options: Options) -> Solution:
     )  # fmt: skip
 
 
+def prices(instance: BestEffort, plan: SlotPlan | None) -> list[dict[str, Any]]:
+    """Return prices for the reference: those that prove most of all plans, and those of the parts of the search.
+
+    Parameters
+    ----------
+    instance : BestEffort
+    plan : SlotPlan, optional
+        The best plan known, which the search begins with.
+    """
+    found = _Search(instance, Options(start=plan))
+    with contextlib.suppress(clock.TimeIsUp):
+        found.run()
+    proofs = Part(found.whole.first, found.whole.last, found.whole.prices).proof(), found.whole.proof()
+    return [proof for proof in proofs if proof is not None]
+
+
 class _Search:
     """The search under way.
 
@@ -123,6 +160,8 @@ class _Search:
         self.jobs = instance.iterations > 0
         self.waiting = self.jobs & instance.best_effort
         self.ways = Ways(instance)
+        first = np.where(self.waiting, 1, instance.deadlines)
+        self.whole = Part(first, instance.deadlines, np.zeros(instance.horizon))
 
     def run(self) -> None:
         """Search until the bound is met, or as near as is asked for."""
@@ -131,11 +170,10 @@ class _Search:
             self.take(self.options.start.gpus)
         for give in (_rising_most, _shortest_first):
             self.take(_filled(instance, give))
-        first = np.where(self.waiting, 1, instance.deadlines)
         self.bound = float(self.waiting.sum())
         parts: list[tuple[float, int, Part]] = []
         undecided, number, next_plans = math.inf, 0, FIRST_PLANS
-        bound, part = self.bound, Part(first, instance.deadlines.copy())
+        bound, part = self.bound, self.whole
         while True:
             bound, amounts = self.ways.bounded(part, bound, self.value)
             self.parts += 1
@@ -179,7 +217,7 @@ class _Search:
                 return [], True
             job = int(spread.argmax())
             middle = min(max(int(mean[job]), part.first[job]), part.last[job] - 1)
-            return [part.within(job, first=middle + 1), part.within(job, last=middle)], True
+            return [*part.divided(job, int(middle))][::-1], True
         # Each job is done at one time.
         there_is = self.met(ends)
         if bound >= self.value:
@@ -187,8 +225,10 @@ class _Search:
         # Nor are these times met if some are earlier: one of them is later.
         split = []
         for job in np.flatnonzero(self.waiting & (ends < part.last)).tolist():
-            split.append(part.within(job, first=int(ends[job]) + 1))
-            part = part.within(job, last=int(ends[job]))
+            part, later = part.divided(job, int(ends[job]))
+            split.append(later)
+        # Nor do any prices say so.
+        part.prices = None
         return split, there_is is not None
 
     def met(self, ends: IntArray) -> bool | None:
@@ -302,7 +342,7 @@ class Ways:
                 except clock.TimeIsUp:
                     return bound, amounts
                 if total > bound + WHOLE:
-                    best = mean
+                    best = part.prices = mean
                 bound = max(bound, math.inf if math.isinf(total) else math.ceil(total - WHOLE))
                 if new or bound >= value or bound > most:
                     break

@@ -26,8 +26,10 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -204,6 +206,25 @@ class Patterns:
         upper[-1] = servers
         moves = np.arange(len(self.opens)) >= self.num_patterns
         return replace(self.program, cost=moves.astype(float), row_upper=upper)
+
+    @property
+    def both(self) -> LinearProgram:
+        """The program that counts servers and, as parts of one, workers off their group; as the reference states it."""
+        price = 1 / (1 + self.instance.total_workers)
+        moves = np.arange(len(self.opens)) >= self.num_patterns
+        return replace(self.program, cost=np.where(moves, price, self.program.cost), variables=tuple(self._named()))
+
+    def _named(self) -> Iterator[SimpleNamespace]:
+        """Yield the columns with their names."""
+        instance = self.instance
+        for each, side, patterns in self.tables:
+            first = self.classes[each][0]
+            kind = f"{instance.server_gpus[first]},{instance.on_loan[first]:d},{instance.in_use[first]:d},{side}"
+            for pattern in patterns.tolist():
+                yield SimpleNamespace(name=f"servers[{kind},{'.'.join(map(str, pattern))}]")
+        for home, _ in LEAVES:
+            for size in self.sizes.tolist():
+                yield SimpleNamespace(name=f"off[{home},{size}]")
 
     def plan(self, x: FloatArray) -> ArylPlacementPlan:
         """Return the plan of a point: workers take the places of their side in the order of the jobs."""

@@ -14,7 +14,8 @@ from typing import Any
 from . import afs, aryl, elasticflow, gavel, synergy
 from .common import Malformed, Number, Problem, TooLarge, better, closed, parse, within
 from .programs import Program
-from .stated import STATED
+from .stated import STATED, certified
+from .vipr import Proven
 
 __all__ = ["PROBLEMS", "Malformed", "Reference", "TooLarge", "better", "closed", "problem"]
 
@@ -113,6 +114,16 @@ class Reference:
         """Return the program that the instance states by itself; None where the reference states none."""
         stated = STATED.get(self.name)
         return None if stated is None else stated(self._read)
+
+    def certified(self, proven: Proven) -> Number:
+        """Return what a certificate proves of a program that the instance states by itself.
+
+        Raises
+        ------
+        Refuted
+            When it is of none.
+        """
+        return certified(self.name, self._read, proven)
 
     def searched(self) -> Number:
         """Return a bound that a search proves: the optimum, but where that would take far longer.

@@ -22,10 +22,18 @@ class Reclaim(Problem):
     With r more servers to choose, a job is preempted by at most min(r, its servers left) of them.  Give each server one
     over that for each of its jobs that still runs: r servers preempt at least what their numbers add up to, so at
     least the sum of the r smallest.
+
+    Prices prove the same of larger instances.  Let each job be divided among its servers, in whole shares, ``of`` of
+    them all of it: it is preempted if any of its servers is returned, so at least to their shares.  Each server then
+    costs what it has of all jobs, and the demand costs at least those servers that must be returned and the cheapest of
+    the others, rounded up.  The plans may be divided, as often as one likes, by whether a server is returned or kept.
     """
 
     data = {"hosts": "bool n s", "gpus": "int+ n s", "demand": "int+"}
     decisions = {"servers": "int d"}
+    priced = {"of": "int1", "shares": "int+ p"}
+    divided = {"server": "int+"}
+    halves = ("returned", "kept")
 
     def check(self, it: Record) -> None:
         need(
@@ -44,6 +52,37 @@ class Reclaim(Problem):
         rules.require("server_exists", all(0 <= server < it.dims.get("s", math.inf) for server in plan.servers))
         rules.require("server_once", len(set(plan.servers)) == len(plan.servers))
         rules.require("demand", len(plan.servers) == it.demand)
+
+    def lengths(self, it: Record) -> dict[str, int]:
+        return {"p": sum(map(sum, it.hosts))}
+
+    def proven(self, it: Record, prices: Record) -> Number:
+        return self._proven_of(it, prices, {})
+
+    def _proven_of(self, it: Record, prices: Record, fixed: dict[int, bool]) -> Number:
+        """Return what prices prove of the plans that return some servers and keep others."""
+        if "halves" in vars(prices):
+            if prices.server >= it.dims["s"]:
+                raise Malformed(f"prices: there is no server {prices.server}")
+            # What a part above has settled leaves the other part of this one without plans.
+            return min(
+                self._proven_of(it, half, fixed | {prices.server: returned})
+                for half, returned in zip(prices.halves, (True, False), strict=True)
+                if fixed.get(prices.server, returned) == returned
+            )
+        cost, shares = [0] * it.dims["s"], iter(prices.shares)
+        for job, hosts in enumerate(it.hosts):
+            divided = {server: next(shares) for server, host in enumerate(hosts) if host}
+            if sum(divided.values()) > prices.of:
+                raise Malformed(f"prices: the shares of job {job} are more than one")
+            for server, share in divided.items():
+                cost[server] += share
+        others = sorted(cost[server] for server in range(len(cost)) if server not in fixed)
+        more = it.demand - sum(fixed.values())
+        if not 0 <= more <= len(others):
+            return math.inf
+        total = sum(cost[server] for server, returned in fixed.items() if returned) + sum(others[:more])
+        return Fraction(-(-total // prices.of))
 
     def is_free(self, it: Record) -> bool:
         if not it.hosts and it.demand:

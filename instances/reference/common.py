@@ -256,6 +256,8 @@ class Problem:
         Fields of an instance and of a plan, as :func:`fields` reads them.
     priced : dict
         Fields of the prices that prove a bound; empty where none are known.
+    divided, halves : dict and tuple of str
+        Fields that divide the plans into two parts, and the names of the prices of either; empty where nothing does.
     linear : bool
         Whether there are prices that prove the optimum, of every instance.
     """
@@ -264,6 +266,8 @@ class Problem:
     data: Mapping[str, str] = {}
     decisions: Mapping[str, str] = {}
     priced: Mapping[str, str] = {}
+    divided: Mapping[str, str] = {}
+    halves: tuple[str, ...] = ()
     linear = False
 
     def instance(self, data: Any) -> Record:
@@ -296,13 +300,21 @@ class Problem:
         Malformed
             When they are no prices of this problem, or it has none.
         """
-        read = self.prices(it, prices)
-        return Fraction(0) if it.dims.get("n") == 0 else self.proven(it, read)
+        try:
+            read = self.prices(it, prices)
+            return Fraction(0) if it.dims.get("n") == 0 else self.proven(it, read)
+        except RecursionError:
+            raise Malformed("prices: of parts within parts without end") from None
 
     def prices(self, it: Record, prices: Any) -> Record:
-        """Read prices for an instance from JSON."""
+        """Read prices for an instance from JSON, or those of both parts of its plans, which may be divided in turn."""
         if not self.priced:
             raise Malformed("prices: none are known for this problem")
+        if isinstance(prices, dict) and not prices.keys().isdisjoint(self.halves):
+            rest = {name: told for name, told in prices.items() if name not in self.halves}
+            read = fields(self.divided, rest, dict(it.dims), what="prices")
+            read.halves = [self.prices(it, prices.get(name)) for name in self.halves]
+            return read
         return fields(self.priced, prices, dict(it.dims) | self.lengths(it), what="prices")
 
     def unproven(self, it: Record, plan: Record, prices: Any) -> list[str]:

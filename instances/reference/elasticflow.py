@@ -12,6 +12,10 @@ in a slot.  So, with p[t] >= 0 the prices of the file,
 
 ``least`` is exact by a table of the prices that can be paid where that is small, else the bound of its relaxation, in
 which a slot's GPUs are any mix of whole ones.  Jobs may miss their iterations by the tolerance, so M is that much less.
+
+Of best-effort jobs the plans may be divided, as often as one likes, by whether a job is done by the end of so many
+slots or later; each part has prices of its own then, by which each C is one that the part allows, and the least of
+their bounds is proven.
 """
 
 from __future__ import annotations
@@ -129,13 +133,16 @@ class DeadlineJobs(Problem):
         most : Fraction, optional
             What is not worth telling apart from more.
         """
-        speeds, must = it.throughputs[job], self.required(it, job)
-        slots = []
-        for at, price in enumerate(prices):
-            held = range(it.num_gpus + 1) if allowed is None or at else allowed
-            slots.append([(price * x, speeds[x]) for x in held])
+        must, slots = self.required(it, job), self.paid(it, job, prices, allowed)
         exact = _least_whole(slots, must, most)
         return _least_mixed(slots, must) if exact is None else exact
+
+    @staticmethod
+    def paid(it: Record, job: int, prices: Sequence[Fraction], allowed: Collection[int] | None = None) -> list[Slot]:
+        """Return what a job can pay and do in each slot."""
+        speeds, every = it.throughputs[job], range(it.num_gpus + 1)
+        held = (every if allowed is None or at else allowed for at in range(len(prices)))
+        return [[(price * x, speeds[x]) for x in some] for price, some in zip(prices, held, strict=True)]
 
 
 def _frontier(options: Iterable[tuple[Any, Any]]) -> Slot:
@@ -300,6 +307,8 @@ class BestEffort(DeadlineJobs):
     """Fewest slots until best-effort jobs are done; the module has the bound."""
 
     data = DEADLINES | {"best_effort": "bool n"}
+    divided = {"job": "int+", "end": "int+"}
+    halves = ("sooner", "later")
 
     def value(self, it: Record, plan: Record) -> Number:
         if not any(it.best_effort):
@@ -330,13 +339,38 @@ class BestEffort(DeadlineJobs):
     def proven(self, it: Record, prices: Record) -> Number:
         if not any(it.best_effort):
             return Fraction(0)
-        total = -it.num_gpus * sum(prices.slots)
+        total = self._proven_of(it, prices, [(1, deadline) for deadline in it.deadlines])
+        return total if total == math.inf else Fraction(math.ceil(total), sum(it.best_effort))
+
+    def _proven_of(self, it: Record, prices: Record, ends: list[tuple[int, int]]) -> Number:
+        """Return what prices prove of the plans in which best-effort jobs are done from a first to a last slot."""
+        if "halves" in vars(prices):
+            if prices.job >= len(ends) or not it.best_effort[prices.job]:
+                raise Malformed(f"prices: {prices.job} is no best-effort job")
+            first, last = ends[prices.job]
+            limits = (first, min(last, prices.end)), (max(first, prices.end + 1), last)
+            return min(
+                self._proven_of(it, half, [*ends[: prices.job], limit, *ends[prices.job + 1 :]])
+                for half, limit in zip(prices.halves, limits, strict=True)
+            )
+        total: Number = -it.num_gpus * sum(prices.slots)
         for job, deadline in enumerate(it.deadlines):
             if not it.best_effort[job]:
                 total += self.least(it, job, prices.slots[:deadline])
             elif it.iterations[job]:
-                total += min(end + self.least(it, job, prices.slots[:end]) for end in range(1, deadline + 1))
-        return total if total == math.inf else Fraction(math.ceil(total), sum(it.best_effort))
+                total += self._least_by(it, job, prices.slots, *ends[job])
+        return total
+
+    def _least_by(self, it: Record, job: int, prices: Sequence[Fraction], first: int, last: int) -> Number:
+        """Return the least of slots and payment of a job that is done from a first to a last slot."""
+        best: Number = math.inf
+        for end in range(first, last + 1):
+            if end >= best:
+                break
+            # Where mixed GPUs cost too much, whole ones do.
+            if end + _least_mixed(self.paid(it, job, prices[:end]), self.required(it, job)) < best:
+                best = min(best, end + self.least(it, job, prices[:end], most=best - end))
+        return best
 
 
 class Placement(Problem):

@@ -25,7 +25,7 @@ from typing import Any
 
 from . import PROBLEMS, vipr
 from .common import Malformed, Number, Problem, Record, TooLarge, better, closed, digest, magnitude, parse, within
-from .stated import STATED
+from .stated import STATED, certified
 
 MOST_BYTES = 200_000_000
 """What a file may unpack to."""
@@ -304,14 +304,14 @@ def check_proof(
     if kind == "prices":
         proven: Number = problem.bound(it, part(folder, record, "prices"))
     elif kind == "certificate":
-        program = STATED.get(folder.name)
-        if program is None:
+        if folder.name not in STATED:
             raise Wrong("nothing here states the program of this problem, so a certificate proves its own file's only")
         packed = (folder / f"{record['name']}{PARTS[kind]}").stat().st_size
         if packed > MOST_PACKED:
             raise Wrong(f"certificate: has {packed:,} bytes compressed, may have {MOST_PACKED:,}")
         try:
-            proven = program(it).bound(vipr.check(content(folder, record, "certificate").splitlines()))
+            found = vipr.check(content(folder, record, "certificate").splitlines())
+            proven = certified(folder.name, it, found)
         except vipr.Refuted as error:
             raise Wrong(f"certificate: {error}") from None
     elif kind == "enumeration":

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import accumulate, pairwise
 from typing import Any, TypeAlias
 
 from .common import TOLERANCE, Number, Record
+from .common import Counter as Steps
 from .elasticflow import DeadlineJobs
 from .programs import Program
 from .synergy import ROOM, Tuning, fair_enough
+from .vipr import Proven
 
 ALONE, CONFIGURED = DeadlineJobs(), Tuning()
 """What jobs with deadlines, and jobs with configurations, may do by themselves."""
@@ -78,6 +80,62 @@ def placement(it: Record) -> Program:
         for first, second in pairwise(same):
             program.row({f"opened[{first}]": 1, f"opened[{second}]": -1}, lower=0)
     return program
+
+
+def patterns_of_servers(it: Record) -> Program:
+    """Return servers of each kind by what stands on them, and workers of each size that are off their group.
+
+    Nothing tells apart servers of one size, group and use, nor workers of one size and preference.  A server is of a
+    side: training, or on loan for workers that are not flexible, or for those that are, which no server in use is.
+    What it holds is filled up to a pattern that leaves no room for another worker of that side, as far as there are
+    any; so workers of a size need as many places as there are at least, less those that leave for another side.
+    """
+    program = Program("min")
+    price = Fraction(1, 1 + sum(it.num_workers))
+    wanted: list[Counter[int]] = [Counter(), Counter(), Counter()]
+    for gpus, count, likes, flexible in zip(it.gpus_per_worker, it.num_workers, it.likes, it.flexible, strict=True):
+        wanted[2 if flexible else int(likes)][gpus] += count
+    sizes = sorted(size for size in set(it.gpus_per_worker) if any(side[size] for side in wanted))
+    on_side = [[sum(side[size] for side in some) for size in sizes] for some in (wanted, wanted[:2], wanted[2:])]
+    places: dict[tuple[int, int], dict[str, Number]] = {(side, size): {} for side in range(3) for size in sizes}
+    counter = Steps()
+    kinds = Counter(zip(it.server_gpus, map(int, it.loan), (int(used > 0) for used in it.used_gpus), strict=True))
+    for (gpus, loan, used), count in kinds.items():
+        held: dict[str, Number] = {}
+        for side in (0,) if not loan else (1,) if used else (1, 2):
+            for pattern in _full(gpus, sizes, on_side[side], counter):
+                told = f"servers[{gpus},{loan},{used},{side},{'.'.join(map(str, pattern))}]"
+                held[program.variable(told, 0, count, cost=1 - used)] = 1
+                for size, number in zip(sizes, pattern, strict=True):
+                    places[side, size][told] = number
+        program.row(held, upper=count)
+    for home, away in ((0, 1), (1, 0), (2, 0)):
+        for size in sizes:
+            off = program.variable(f"off[{home},{size}]", 0, wanted[home][size], cost=price)
+            places[home, size][off] = 1
+            places[away, size][off] = -1
+    for (side, size), terms in places.items():
+        program.row(terms, lower=wanted[side][size])
+    return program
+
+
+def _full(gpus: int, sizes: Sequence[int], most: Sequence[int], counter: Steps) -> Iterator[tuple[int, ...]]:
+    """Yield the numbers of workers of each size that leave no room on a server for one more, but for none at all."""
+
+    def filled(at: int, left: int) -> Iterator[tuple[int, ...]]:
+        counter.step()
+        if at < 0:
+            yield ()
+            return
+        for number in range(min(most[at], left // sizes[at]) + 1):
+            for smaller in filled(at - 1, left - number * sizes[at]):
+                yield (*smaller, number)
+
+    for pattern in filled(len(sizes) - 1, gpus):
+        left = gpus - sum(size * number for size, number in zip(sizes, pattern, strict=True))
+        room = (n < m and size <= left for n, m, size in zip(pattern, most, sizes, strict=True))
+        if any(pattern) and not any(room):
+            yield pattern
 
 
 def gpu_placement(it: Record) -> Program:
@@ -462,3 +520,20 @@ STATED: Mapping[str, Callable[[Record], Program]] = {
     "synergy.tuning": configured,
 }
 """The problems whose programs the reference states by itself."""
+
+AS_WELL: Mapping[str, Callable[[Record], Program]] = {"aryl.placement": patterns_of_servers}
+"""Those of which it states a second one, over other variables."""
+
+
+def certified(problem: str, it: Record, proven: Proven) -> Number:
+    """Return what a certificate proves of an instance of which the reference states a program, or two.
+
+    Raises
+    ------
+    Refuted
+        When it is of none of them, or proves nothing.
+    """
+    program = STATED[problem](it)
+    if problem in AS_WELL and program.objective.keys().isdisjoint(proven.names):
+        program = AS_WELL[problem](it)
+    return program.bound(proven)

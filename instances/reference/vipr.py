@@ -6,6 +6,10 @@ side is rounded; ``asm``, an assumption; ``uns``, what holds on either side of a
 that nothing worse than a given point is looked for.  Each constraint carries the assumptions that it rests on, and the
 last one, which rests on none, is what was to be proven.
 
+A *short* certificate (version ``1.0/short``, which no other checker reads) leaves out what can be told: by ``weak``, a
+linear combination is completed by bounds of variables that the program itself has, each as many times as the stated
+left side lacks its variable.  :func:`shortened` and :func:`completed` lead from one form to the other.
+
 A file is read once, from its beginning to its end, and of the derived constraints only those are kept that a later one
 may refer to.
 
@@ -31,6 +35,9 @@ LONGEST = 4000
 
 PIECE = 1 << 16
 """Characters that are read of a line at a time."""
+
+SHORT = "1.0/short"
+"""The version of certificates that leave out bounds of the program."""
 
 Terms: TypeAlias = dict[int, int]
 """Whole coefficients by variable."""
@@ -156,6 +163,58 @@ def check(lines: Iterable[str]) -> Proven:
     return _Reader(lines).read()
 
 
+def shortened(text: str) -> str:
+    """Return a certificate without the bounds that ``weak`` completes; it has a constraint a line, as the library's do.
+
+    Raises
+    ------
+    Malformed, Refuted
+        When it is none, or does not hold.
+    """
+    reader = _Reader(text.splitlines())
+    reader.read()
+    bounds = {at for places in reader.bounds.values() for at, _ in places if at >= 0}
+
+    def shorter(line: str) -> str:
+        before, rule, after = line.partition(" { lin ")
+        if not rule:
+            return line
+        reason, close, until = after.partition(" }")
+        _, *words = reason.split()
+        pairs = [(at, factor) for at, factor in zip(words[::2], words[1::2], strict=True) if int(at) not in bounds]
+        told = " ".join([str(len(pairs)), *(word for pair in pairs for word in pair)])
+        return f"{before} {{ weak {told}{close}{until}" if len(words) > 2 * len(pairs) else line
+
+    return "\n".join(map(shorter, text.replace("VER 1.0\n", f"VER {SHORT}\n", 1).splitlines())) + "\n"
+
+
+def completed(text: str) -> str:
+    """Return a short certificate as one of version 1.0, in which nothing is left out.
+
+    Raises
+    ------
+    Malformed, Refuted
+        When it is none, or does not hold.
+    """
+    reader = _Reader(text.splitlines())
+    reader.read()
+    found = iter(reader.completions)
+
+    def longer(line: str) -> str:
+        before, rule, after = line.partition(" { weak ")
+        if not rule:
+            return line
+        reason, close, until = after.partition(" }")
+        _, *words = reason.split()
+        pairs = dict(zip(words[::2], words[1::2], strict=True))
+        for at, factor in next(found):
+            pairs[str(at)] = str(factor + Fraction(pairs.get(str(at), 0)))
+        told = " ".join([str(len(pairs)), *(word for pair in pairs.items() for word in pair)])
+        return f"{before} {{ lin {told}{close}{until}"
+
+    return "\n".join(map(longer, text.replace(f"VER {SHORT}\n", "VER 1.0\n", 1).splitlines())) + "\n"
+
+
 def pieces(file: TextIO) -> Iterator[str]:
     """Yield the lines of a file; one that is very long in pieces, so that memory does not grow with what is in it.
 
@@ -262,11 +321,16 @@ class _Reader:
         self.kept: dict[int, Constraint] = {}
         self.leaving: dict[int, list[int]] = {}
         self.cutoff: Constraint | None = None
+        # Of each variable the program's lower and upper bound: the constraint that is it, -1 for none, and the number.
+        self.bounds: dict[int, list[tuple[int, Fraction]]] = {}
+        # What completes each weak combination: bounds, and factors of them.
+        self.completions: list[list[tuple[int, Fraction]]] = []
 
     def read(self) -> Proven:
         words = self.words
         words.keyword("VER")
-        words.keyword("1.0")
+        short = words.keyword("1.0", SHORT) == SHORT
+        self.rules = ("lin", "rnd", "asm", "uns", "sol", *(("weak",) if short else ()))
         words.keyword("VAR")
         self.names = [words.word("a variable") for _ in range(words.integer("number of variables"))]
         self.count = len(self.names)
@@ -284,6 +348,7 @@ class _Reader:
         words.integer("number of bounds", 0, rows + 1)
         for index in range(rows):
             self.kept[index] = self._constraint()[1]
+            self._note_bound(index)
         stated = list(self.kept.values())
         words.keyword("RTP")
         infeasible = words.keyword("infeas", "range") == "infeas"
@@ -403,7 +468,7 @@ class _Reader:
         words = self.words
         name, stated = self._constraint()
         words.keyword("{")
-        rule = words.keyword("lin", "rnd", "asm", "uns", "sol")
+        rule = words.keyword(*self.rules)
         assumptions = _NOTHING
         if rule == "asm":
             assumptions = frozenset((index,))
@@ -416,6 +481,8 @@ class _Reader:
             combined = self._combined(name, index)
             if rule == "rnd":
                 combined = self._rounded(name, index, combined)
+            elif rule == "weak":
+                combined = self._completed(name, index, combined, stated)
             if not combined.dominates(stated):
                 self._refute(name, index, f"it does not follow by {rule!r}")
             assumptions = combined.assumptions
@@ -472,6 +539,39 @@ class _Reader:
             assumptions.update(part.assumptions)
         terms = {j: a for j, a in terms.items() if a}
         return Constraint(sense, terms, right, over, frozenset(assumptions))
+
+    def _note_bound(self, index: int) -> None:
+        """Keep what a constraint of the program says of one variable, if it is the best that there is."""
+        row = self.kept[index]
+        if len(row.terms) != 1:
+            return
+        ((j, a),) = row.terms.items()
+        limit, held = Fraction(row.right, a), self.bounds.setdefault(j, [(-1, Fraction()), (-1, Fraction())])
+        for place, side in enumerate((1, -1)):
+            if row.sense * a * side >= 0 and (held[place][0] < 0 or side * (limit - held[place][1]) > 0):
+                held[place] = index, limit
+
+    def _completed(self, name: str, index: int, combined: Constraint, stated: Constraint) -> Constraint:
+        """Return a combination whose left side bounds of the program make the stated one."""
+        if not stated.sense:
+            self._refute(name, index, "an equation cannot be completed by bounds")
+        right, added = Fraction(combined.right, combined.over), []
+        for j in sorted(combined.terms.keys() | stated.terms.keys()):
+            lacking = Fraction(stated.terms.get(j, 0), stated.over) - Fraction(combined.terms.get(j, 0), combined.over)
+            if not lacking:
+                continue
+            at, limit = self.bounds.get(j, [(-1, Fraction())] * 2)[int(lacking * stated.sense < 0)]
+            if at < 0:
+                self._refute(name, index, f"variable {shown(self.names[j])} has no bound that completes it")
+            right += lacking * limit
+            ((_, a),) = self.kept[at].terms.items()
+            added.append((at, lacking * self.kept[at].over / a))
+        if combined.sense == -stated.sense:
+            self._refute(name, index, "it combines constraints that point in opposite ways")
+        self.completions.append(added)
+        over = math.lcm(right.denominator, stated.over)
+        terms = {j: a * (over // stated.over) for j, a in stated.terms.items()}
+        return Constraint(stated.sense, terms, int(right * over), over, combined.assumptions)
 
     def _rounded(self, name: str, index: int, combined: Constraint) -> Constraint:
         if not combined.sense:

@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 from itertools import combinations, permutations
+from math import ceil, inf
 
 import numpy as np
 import pyomo.environ as pyo
@@ -17,6 +18,8 @@ from formulations.methods.spreading import spread
 from heuristics.aryl import reclaim as heuristics
 from instances import InstanceError, PlanError
 from instances.aryl.reclaim import Reclaim, ReclaimPlan, figure_5, generate, six_servers, wide_job
+from instances.files import text_of
+from instances.reference import Malformed, Reference
 
 from ..effort import rounds
 from ..second_opinion import optimum
@@ -88,6 +91,82 @@ def test_plans_in_parts_equal_enumeration(first):
         assert early.bound <= best <= early.objective
         assert early.gap <= 0.3
     assert parts > 8
+
+
+def divided(instance, rng, depth):
+    """Random shares, of random parts of the plans, perhaps the same one twice."""
+    if not depth:
+        of = int(rng.integers(1, 8))
+        widths = instance.hosts.sum(axis=1).tolist()
+        shares = [
+            rng.multinomial(int(rng.integers(of + 1)) if rng.random() < 0.2 else of, [1 / w] * w) for w in widths if w
+        ]
+        return {"of": of, "shares": [int(share) for some in shares for share in some]}
+    sides = {side: divided(instance, rng, depth - 1 - int(rng.integers(depth))) for side in ("returned", "kept")}
+    return {"server": int(rng.integers(instance.num_servers)), **sides}
+
+
+def least_of(instance, tree, fixed):
+    """What shares prove of a part of the plans, by all of them: the least of what servers cost; infinite of no plan."""
+    if "server" in tree:
+        sides = [(tree["returned"], True), (tree["kept"], False)]
+        return min(least_of(instance, part, [*fixed, (tree["server"], side)]) for part, side in sides)
+    cost = np.zeros(instance.num_servers, int)
+    np.add.at(cost, np.argwhere(instance.hosts)[:, 1], tree["shares"])
+    costs = [
+        Fraction(int(cost[list(servers)].sum()), tree["of"])
+        for servers in combinations(range(instance.num_servers), instance.demand)
+        if all((server in servers) == side for server, side in fixed)
+    ]
+    return ceil(min(costs)) if costs else inf
+
+
+@pytest.mark.parametrize("first", rounds(80)[::20])
+def test_shares_of_parts_prove_what_all_plans_do(first):
+    """Random ones exactly, and never more than the optimum; those that are found prove it."""
+    halved = 0
+    for seed in range(first, first + 20):
+        instance, rng = small(seed), np.random.default_rng(seed)
+        best, reference = optimum(instance), Reference(text_of(instance))
+        for _ in range(6):
+            tree = divided(instance, rng, int(rng.integers(4)))
+            assert reference.bound(tree) == least_of(instance, tree, []) <= best
+        found = branching.prices(instance, formulations.solve(instance).plan)
+        assert reference.bound(found) == best
+    for seed in range(first, first + 4):
+        instance = generate(seed, num_servers=13, spread=1.0, demand=4)
+        found = branching.prices(instance, formulations.solve(instance).plan)
+        assert Reference(text_of(instance)).bound(found) == optimum(instance)
+        halved += "server" in found
+    assert halved
+
+
+def test_shares_that_prove_nothing_are_refused():
+    instance = figure_5()
+    reference, value = Reference(text_of(instance)), 1
+    good = branching.prices(instance, formulations.solve(instance).plan)
+    assert reference.bound(good) == value
+    shares = {"of": 1, "shares": [0] * int(instance.hosts.sum())}
+    tree = {"server": 0, "returned": good, "kept": shares}
+    assert reference.bound(tree) == 0
+    deep = shares
+    for _ in range(450):
+        deep = tree | {"kept": deep}
+    for wrong in (
+        shares | {"shares": [1] * int(instance.hosts.sum())},
+        shares | {"shares": shares["shares"][1:]},
+        shares | {"shares": [0.5, *shares["shares"][1:]]},
+        shares | {"shares": [-1, *shares["shares"][1:]]},
+        shares | {"of": 0},
+        {"shares": shares["shares"]},
+        {"server": 0, "returned": good},
+        tree | {"server": instance.num_servers},
+        tree | {"server": -1},
+        tree | shares,
+        deep,
+    ):
+        with pytest.raises(Malformed, match="prices"):
+            reference.bound(wrong)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -9,7 +9,7 @@ import pytest
 
 from instances.reference.common import Malformed
 from instances.reference.programs import Program
-from instances.reference.vipr import LONGEST, Constraint, Proven, Refuted, check, pieces
+from instances.reference.vipr import LONGEST, Constraint, Proven, Refuted, check, completed, pieces, shortened
 
 GOOD = """\
 % the most of 3x + 2y
@@ -57,6 +57,8 @@ down L 0 1 0 1 { rnd 1 1 1 } 4
 no G 1 0 { lin 2 2 1 3 -1 } -1
 """
 
+SHORT = GOOD.replace("VER 1.0", "VER 1.0/short").replace("lin 2 1 3 8 2", "weak 1 8 2")
+
 CUT = """\
 VER 1.0
 VAR 2
@@ -89,7 +91,28 @@ def test_what_holds_is_accepted() -> None:
     assert (cut.sense, cut.bound, cut.upper) == ("min", 2, 2)
 
 
+def test_bounds_of_the_program_are_left_out_and_found_again() -> None:
+    assert shortened(GOOD) == SHORT
+    short, good = read(SHORT), read(GOOD)
+    assert (short.bound, short.rows, short.derived) == (good.bound, good.rows, good.derived)
+    assert completed(SHORT) == GOOD.replace("lin 2 1 3 8 2", "lin 2 8 2 1 3")
+    assert completed(GOOD) == GOOD
+    # A bound that is there already is taken once more.
+    halved = SHORT.replace("weak 1 8 2", "weak 2 1 1 8 2")
+    assert "lin 2 1 3 8 2" in completed(halved)
+    assert shortened(SHORT) == SHORT
+    assert read(completed(SHORT)).bound == 9
+
+
 WRONG = {
+    "a combination that cannot be completed": (SHORT, "xu L 3 1 0 1", "xu G -3 1 0 1"),
+    "one that is completed to too little": (SHORT, "r L 9 OBJ", "r L 8 OBJ"),
+    "one that a weaker bound completes": (SHORT, "xu L 3 1 0 1", "xu L 4 1 0 1"),
+    "one that a bound of half as much completes": (SHORT, "xu L 3 1 0 1", "xu L 3 1 0 1/2"),
+    "one of another factor": (SHORT, "weak 1 8 2", "weak 1 8 1"),
+    "one of the other sense": (SHORT, "weak 1 8 2", "weak 1 8 -2"),
+    "one that is completed to an equation": (SHORT, "r L 9 OBJ", "r E 9 OBJ"),
+    "one that rests on an assumption": (SHORT, "c L 0 1 1 1 { rnd 2 4 1/2 7 -1 } 9", "c L 0 1 1 1 { asm } 9"),
     "a factor of another sign": (GOOD, "lin 2 4 1 5 1", "lin 2 4 1 5 -1"),
     "all factors of another sign": (GOOD, "lin 2 4 1 5 1", "lin 2 4 -1 5 -1"),
     "a factor that is too small": (GOOD, "lin 2 4 1 5 1", "lin 2 4 1 5 1/2"),
@@ -160,6 +183,8 @@ WRONG = {
 }
 
 MALFORMED = {
+    "a combination to be completed in version 1.0": (GOOD, "lin 2 1 3 8 2", "weak 1 8 2"),
+    "one of ten billion factors": (SHORT, "weak 1 8 2", "weak 10000000000 8 2"),
     "another version": (GOOD, "VER 1.0", "VER 1.1"),
     "no version": (GOOD, "VER 1.0\n", ""),
     "no variables": (GOOD, "VAR 2\nx y\n", ""),
@@ -524,3 +549,47 @@ def test_a_rounded_row_is_taken_if_the_row_leaves_room() -> None:
         over = 10**18
         row = Constraint(1, {0: near * 10**8, 1: over}, int(right * over), over)
         assert stated._implies(row, ["x", "y"]) == there
+
+
+def least(terms: dict[int, Fraction], bounds: list[tuple[int | None, int | None]]) -> Fraction | None:
+    """The least of a sum over a box, by all its corners; None where it has none."""
+    if any(a and bounds[j][0 if a > 0 else 1] is None for j, a in terms.items()):
+        return None
+    ends = [[end for end in pair if end is not None] or [0] for pair in bounds]
+    return min(sum((a * corner[j] for j, a in terms.items()), Fraction()) for corner in itertools.product(*ends))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_combinations_are_completed_by_the_best_bounds(seed: int) -> None:
+    """What they prove is the least over all corners, and no more; without a bound, nothing."""
+    rng, proven = random.Random(seed), 0
+    for _ in range(250):
+        bounds = [
+            tuple(rng.choice([None, end, end + 1]) for end in (rng.randint(-3, 0), rng.randint(1, 3))) for _ in "xy"
+        ]
+        rows = [[Fraction(rng.choice((-3, -1, 1, 2)), rng.randint(1, 2)) for _ in "xyb"] for _ in range(2)]
+        factors = [Fraction(rng.randint(0, 3), rng.randint(1, 3)) for _ in rows]
+        stated, sign = [Fraction(rng.choice((-2, -1, 1))), Fraction(rng.randint(-2, 2))], rng.choice((1, -1))
+        told = [f"G {rows[i][2]} 2 0 {rows[i][0]} 1 {rows[i][1]}" for i in range(2)]
+        for j, pair in enumerate(bounds):
+            # Some of them twice, the weaker one second, and as multiples, which turn the sense.
+            sides = [(sense, end) for sense, end in zip("GL", pair, strict=True) if end is not None]
+            told += [f"{sense} {end} 1 {j} 1" for sense, end in sides]
+            told += [
+                f"{'LG'[sense == 'L']} {-2 * (end + (1 if sense == 'L' else -1))} 1 {j} -2" for sense, end in sides
+            ]
+        sums = [sum((f * row[k] for f, row in zip(factors, rows, strict=True)), Fraction()) for k in range(3)]
+        rest = least({j: stated[j] - sums[j] for j in range(2)}, bounds)
+        pairs = " ".join(f"{i} {sign * f}" for i, f in enumerate(factors))
+        for off in (Fraction(0), Fraction(1, 7)):
+            right = sums[2] + (0 if rest is None else rest) + off
+            line = f"{'GL'[sign < 0]} {sign * right} 2 0 {sign * stated[0]} 1 {sign * stated[1]} {{ weak 2 {pairs} }}"
+            text = of_steps(told, [line]).replace("VER 1.0", "VER 1.0/short")
+            if rest is None or off:
+                with pytest.raises(Refuted):
+                    read(text)
+            else:
+                proven += 1
+                assert read(text).derived == 1
+                assert read(completed(text)).derived == 1
+    assert proven > 50

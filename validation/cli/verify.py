@@ -8,7 +8,7 @@ import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 import typer
 
@@ -17,9 +17,7 @@ from validation.cli.app import DISAGREEMENT, AsJson, app, complain, say, say_jso
 from validation.cli.options import with_options
 from validation.errors import StudyError
 from validation.kernel.options import Options, option
-
-if TYPE_CHECKING:
-    from instances.reference.programs import Program
+from validation.outputs import try_file, writing
 
 __all__ = ["verify"]
 
@@ -30,6 +28,9 @@ class VerifyOptions(Options):
 
     file: Path = option("Certificate, perhaps packed by gzip.", (str,), required="a file", argument=True, paths=True)
     instance: Path | None = option("Instance that it is to be of, as JSON.", (str,), paths=True)
+    complete: Path | None = option(
+        "File for it as version 1.0, for other checkers, where it is a short one.", (str,), paths=True
+    )
 
 
 @app.command()
@@ -44,18 +45,26 @@ def verify(options: VerifyOptions, as_json: AsJson = False) -> None:
     from instances.reference.stated import STATED
 
     interruption.say(lambda: "nothing had been verified")
-    program: Program | None = None
+    if options.complete is not None:
+        try_file(options.complete)
+    reference: Reference | None = None
     of = "the program that the file states, whatever it is of"
     if options.instance is not None:
         instance = load(options.instance)
-        program, of = Reference(text_of(instance)).program(), f"{instance.problem}, {instance.digest}"
-        if program is None:
+        of = f"{instance.problem}, {instance.digest}"
+        if instance.problem not in STATED:
             known = ", ".join(STATED)
             raise StudyError(f"the checker states no program of {instance.problem} by itself, only of {known}")
+        reference = Reference(text_of(instance))
     try:
         with opened(options.file) as file:
             proven = vipr.check(vipr.pieces(file))
-        bound: Any = proven.bound if program is None else program.bound(proven)
+        bound: Any = proven.bound if reference is None else reference.certified(proven)
+        if options.complete is not None:
+            with opened(options.file) as file:
+                text = vipr.completed(file.read())
+            with writing(options.complete):
+                options.complete.write_text(text, encoding="utf-8")
     except Malformed as error:
         raise StudyError(f"{options.file}: {error}") from None
     except vipr.Refuted as error:

@@ -2,14 +2,18 @@
 
 from fractions import Fraction
 from itertools import product
+from math import ceil
 
 import numpy as np
 import pytest
 
 import formulations
+from formulations.methods import ends
 from formulations.methods.slot_prices import payers
 from heuristics.elasticflow.best_effort import minimum_shares_first, shortest_first
 from instances.elasticflow.best_effort import BestEffort, generate
+from instances.files import text_of
+from instances.reference import Malformed, Reference
 from validation.testing.second_opinion import optimum
 
 from ...effort import rounds
@@ -122,3 +126,86 @@ def test_ends_that_cannot_be_met_together():
     solution = formulations.solve(instance)
     assert solution.status == "optimal"
     assert solution.objective == float(optimum(instance)) == 3.0
+
+
+def least_of(instance, tree, limits):
+    """What prices prove of a part of the plans, by all ways of each job: slots, in fractions; None without a plan."""
+    if "job" in tree:
+        first, last = limits[tree["job"]]
+        halves = {"sooner": (first, min(last, tree["end"])), "later": (max(first, tree["end"] + 1), last)}
+        found = [least_of(instance, tree[half], limits | {tree["job"]: ends}) for half, ends in halves.items()]
+        return min((one for one in found if one is not None), default=None)
+    total = -instance.num_gpus * sum(map(Fraction, tree["slots"]))
+    for job, payer in enumerate(payers(instance)):
+        if instance.iterations[job] > 0:
+            first, last = limits[job] if instance.best_effort[job] else 2 * (int(instance.deadlines[job]),)
+            paid = all_ways(payer, tree["slots"], first, last, int(instance.best_effort[job]))
+            if paid is None:
+                return None
+            total += paid
+    return total
+
+
+def divided(instance, rng, depth):
+    """Random prices of random parts of the plans."""
+    jobs = np.flatnonzero(instance.best_effort)
+    if not depth or not jobs.size:
+        return {"slots": rng.choice([0.0, 0.25, 0.5, 1.0, 2.0], instance.horizon).tolist()}
+    halves = {half: divided(instance, rng, depth - 1 - int(rng.integers(depth))) for half in ("sooner", "later")}
+    return {"job": int(rng.choice(jobs)), "end": int(rng.integers(0, instance.horizon + 1)), **halves}
+
+
+@pytest.mark.parametrize("first", rounds(60)[::20])
+def test_prices_of_parts_prove_what_all_ways_do(first):
+    """Of random divisions exactly, and never more than the optimum; of the search's own, the optimum or nearly."""
+    seen = met = 0
+    for seed in range(first, first + 20):
+        instance, rng = small(seed), np.random.default_rng(seed)
+        best = optimum(instance)
+        if not instance.best_effort.any() or best is None:
+            continue
+        seen += 1
+        reference, count = Reference(text_of(instance)), int(instance.best_effort.sum())
+        whole = {job: (1, int(deadline)) for job, deadline in enumerate(instance.deadlines)}
+        for _ in range(2):
+            tree = divided(instance, rng, 3)
+            slots = least_of(instance, tree, whole)
+            proven = reference.bound(tree)
+            assert slots is not None
+            assert proven == Fraction(ceil(slots), count)
+            assert proven <= best
+        plan = formulations.solve(instance).plan
+        found = max((reference.bound(prices) for prices in ends.prices(instance, plan)), default=0)
+        assert found <= best
+        met += found == best
+    assert seen > 5
+    assert met > 0.8 * seen
+
+
+def test_prices_of_parts_are_refused_where_a_part_is_missing():
+    """Nor of jobs that do not wait, nor prices of other lengths or signs."""
+    instance = BestEffort(
+        num_gpus=1, iterations=[1.0, 2.0], deadlines=[3, 3], throughputs=[[0.0, 1.0]] * 2, best_effort=[True, False]
+    )
+    reference, slots = Reference(text_of(instance)), {"slots": [0.5, 0.5, 0.0]}
+    tree = {"job": 0, "end": 1, "sooner": slots, "later": {"job": 0, "end": 2, "sooner": slots, "later": slots}}
+    assert reference.bound(tree) == 1
+    deep = slots
+    for _ in range(450):
+        deep = tree | {"later": deep}
+    for wrong in (
+        {one: tree[one] for one in tree if one != "later"},
+        tree | {"sooner": None},
+        tree | {"sooner": {"slots": [0.5, 0.5]}},
+        tree | {"later": {"slots": [0.5, -0.5, 0.0]}},
+        tree | {"job": 1},
+        tree | {"job": 2},
+        tree | {"job": -1},
+        tree | {"end": 1.5},
+        tree | {"slots": [0.0, 0.0, 0.0]},
+        tree | {"other": 1},
+        [tree],
+        deep,
+    ):
+        with pytest.raises(Malformed, match="prices"):
+            reference.bound(wrong)

@@ -1,7 +1,9 @@
 """Patterns of servers: the program against all placements in fractions, SCIP, and what it leaves to others."""
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
+from math import inf
 
 import numpy as np
 import pytest
@@ -9,10 +11,15 @@ import pytest
 import formulations
 from formulations import Options
 from formulations.aryl.placement import packed
+from formulations.engine.highs import Session
+from formulations.engine.vipr import certificate_of
 from formulations.methods import GaveUp, patterns
 from formulations.methods.patterns import Patterns, fullest
 from heuristics.aryl.placement import best_fit_decreasing, naive_best_fit_decreasing
 from instances.aryl.placement import ArylPlacement, generate
+from instances.files import text_of
+from instances.reference import Malformed, Reference
+from instances.reference.vipr import Refuted, check
 
 from ...effort import rounds
 
@@ -217,3 +224,43 @@ def test_a_million_workers_on_a_server() -> None:
     instance = ArylPlacement([1, 1], [many, many], [True, False], [many, many], ["training", "inference"])
     found = patterns.solve(instance, Options())
     assert (found.status, found.objective, found.plan.workers.tolist()) == ("optimal", 2, [[0, many], [many, 0]])
+
+
+def certified(instance: ArylPlacement) -> tuple[str, float | Fraction]:
+    """Return a certificate of the program over patterns, and what it proves of the instance, as the reference finds."""
+    program = Patterns(instance).both
+    text = certificate_of(program, Session().run(program).x).text
+    return text, Reference(text_of(instance)).certified(check(text.splitlines()))
+
+
+@pytest.mark.parametrize("first", range(0, 48, 12))
+def test_certificates_over_patterns_prove_the_optimum_of_all_placements(first: int) -> None:
+    proven = set()
+    for seed in range(first, first + 12):
+        instance = small(seed)
+        if not instance.total_workers:
+            continue
+        best = least(instance)
+        found = certified(instance)[1]
+        proven.add(best is None)
+        assert found == (inf if best is None else pytest.approx(float(best), rel=1e-12))
+        assert best is None or Fraction(found) <= best
+    assert proven == {False, True}
+
+
+def test_a_certificate_over_patterns_of_another_instance_is_refused() -> None:
+    instance = mixed(3, 14)
+    text, bound = certified(instance)
+    assert bound == pytest.approx(formulations.solve(instance).objective)
+    fewer = replace(instance, num_workers=instance.num_workers - (np.arange(instance.num_jobs) == 0))
+    more = replace(instance, server_gpus=np.append(instance.server_gpus, 8), **{
+        name: np.append(getattr(instance, name), getattr(instance, name)[:1]) for name in ("server_groups", "used_gpus")
+    })  # fmt: skip
+    wider = replace(instance, server_gpus=np.full(instance.num_servers, 9))
+    for other in (fewer, more, wider):
+        with pytest.raises(Refuted):
+            Reference(text_of(other)).certified(check(text.splitlines()))
+    for old, new in (("servers[8,1,0,1,", "servers[8,1,1,1,"), ("off[0,", "off[2,")):
+        assert old in text
+        with pytest.raises((Refuted, Malformed)):
+            Reference(text_of(instance)).certified(check(text.replace(old, new).splitlines()))

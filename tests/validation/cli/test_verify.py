@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from instances.reference.vipr import completed, shortened
+
 from .commands import Optgap
 
 
@@ -32,6 +34,24 @@ def test_a_certificate_is_checked(optgap: Optgap, made: Path) -> None:
     said = optgap("verify", made / "one.vipr.gz")
     assert (said.code, said.err) == (0, "")
     assert f"proven     nothing is less than {of_file['bound']}" in said.out
+
+
+def test_a_short_certificate_is_written_out_in_full(optgap: Optgap, made: Path) -> None:
+    full = (made / "one.vipr").read_text()
+    short, again = made / "short.vipr", made / "full.vipr"
+    short.write_text(shortened(full))
+    assert len(short.read_text()) < len(full)
+    said = optgap("verify", short, "--instance", made / "one.json", "--complete", again)
+    assert (said.code, said.err) == (0, "")
+    assert "weak" in short.read_text()
+    assert again.read_text() == completed(short.read_text())
+    assert sorted(again.read_text().split()) == sorted(full.split())
+    assert optgap("verify", again, "--instance", made / "one.json").out == said.out
+    # Nothing is written of what does not hold.
+    again.unlink()
+    short.write_text(short.read_text().replace("{ asm }", "{ sol }"))
+    assert optgap("verify", short, "--complete", again).code == 1
+    assert not again.exists()
 
 
 def test_what_is_wrong_ends_with_1_and_what_is_no_certificate_with_2(optgap: Optgap, made: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from instances.base import Instance, Plan, agree
 from instances.files import text_of
 from instances.reference import Malformed, Reference, TooLarge, vipr
+from instances.reference.stated import STATED
 from validation.errors import StudyError
 from validation.kinds.collection.store import text_of_plan
 
@@ -81,11 +82,10 @@ class Checked:
         StudyError
             When the reference states none, or the certificate is of another one, or proves no bound.
         """
-        program = self._reference.program()
-        if program is None:
+        if self._reference.name not in STATED:
             raise StudyError(f"the collection's checker states no program of {self._reference.name} by itself")
         try:
-            found = program.bound(vipr.check(certificate.splitlines()))
+            found = self._reference.certified(vipr.check(certificate.splitlines()))
         except (Malformed, vipr.Refuted) as error:
             raise StudyError(f"certificate: {error}") from None
         if math.isinf(found):

@@ -17,6 +17,12 @@ gavel.throughput_per_dollar, gavel.cost               those of the first line an
                                                       where it has an SLO; ``jobs`` of the latter always
 elasticflow.minimum_satisfactory_share,               ``slots`` (h,) of a GPU in each slot
 elasticflow.admission, elasticflow.best_effort
+elasticflow.best_effort                               also ``job`` and ``end``, and prices ``sooner`` and ``later``: of
+                                                      the plans in which it is done by the end of so many slots, and
+                                                      of the others
+aryl.reclaim                                          ``of`` and ``shares`` (p,) int of each job on each of its
+                                                      servers, ``of`` one; also ``server``, and prices ``returned`` and
+                                                      ``kept``: of the plans that return it, and of the others
 elasticflow.allocation                                ``full`` and ``idle`` (h,) of a GPU in each slot, for the plans in
                                                       which no GPU is idle in slot 0, where the price may be negative,
                                                       and for the others
@@ -34,7 +40,9 @@ from fractions import Fraction
 from typing import Any
 
 from formulations.gavel.duals import policy_prices
-from instances.base import Instance
+from formulations.methods import branching
+from instances.aryl.reclaim import Reclaim, ReclaimPlan
+from instances.base import Instance, Plan
 from instances.elasticflow.sharing import DeadlineJobs
 from instances.gavel.sharing import Sharing
 from instances.gavel.shortest_job_first import ShortestJobFirst
@@ -45,7 +53,7 @@ __all__ = ["prices"]
 Bound = Callable[[dict[str, Any]], Fraction]
 
 
-def prices(instance: Instance[Any], bound: Bound) -> dict[str, Any] | None:
+def prices(instance: Instance[Any], bound: Bound, plan: Plan | None = None) -> dict[str, Any] | None:
     """Prices that prove as good a bound as is known to be provable so; None for a problem without prices.
 
     Parameters
@@ -54,9 +62,13 @@ def prices(instance: Instance[Any], bound: Bound) -> dict[str, Any] | None:
         With at least one job, and a feasible plan.
     bound : callable
         What prices prove, as the checker says it; among several the best are taken.
+    plan : Plan, optional
+        The best plan known.
     """
     if isinstance(instance, DeadlineJobs):
-        return slot_prices(instance, bound)
+        return slot_prices(instance, bound, plan)
+    if isinstance(instance, Reclaim):
+        return branching.prices(instance, plan) if isinstance(plan, ReclaimPlan) else None
     if isinstance(instance, ShortestJobFirst) or not isinstance(instance, Sharing):
         return None
     return policy_prices(instance)

@@ -3,6 +3,9 @@
 At prices p[t] of the GPUs each job is alone, and takes the schedule that costs it least, by a table of what can be
 done for so much.  A linear program over the schedules met so far has the best prices for them; jobs are asked at these,
 until none has a better schedule.  Prices are rounded to parts of a whole number, which keeps tables short.
+
+Best-effort jobs are asked by the exact method (:mod:`formulations.methods.ends`), which divides the plans into parts
+where the prices of all of them do not prove enough.
 """
 
 from __future__ import annotations
@@ -16,28 +19,33 @@ import numpy as np
 
 from formulations.engine.highs import Session
 from formulations.engine.linear import LinearProgram, csr
-from instances.base import TOLERANCE
+from formulations.methods import ends
+from instances.base import TOLERANCE, Plan
 from instances.elasticflow.admission import Admission
 from instances.elasticflow.allocation import ElasticFlowAllocation
 from instances.elasticflow.best_effort import BestEffort
-from instances.elasticflow.sharing import DeadlineJobs
+from instances.elasticflow.sharing import DeadlineJobs, SlotPlan
 from instances.schema import FloatArray, IntArray
 
 __all__ = ["slot_prices"]
 
-PARTS = {Admission: 2400, BestEffort: 240}
+PARTS: dict[type[Any], int] = {Admission: 2400}
 """Parts of a whole number that prices are rounded to: the finer, the smaller prices are beside what is counted."""
+COARSE = (24, 240, 2400)
+"""The same of best-effort jobs, in the order in which they are tried."""
 FEW_PARTS = 24
 """The same where GPU-slots are counted."""
 ROUNDS = 40
 """Programs solved before the best prices so far have to do."""
+ROUNDING = 1e-12
+"""What a value may be off by, relative to itself."""
 MOST_PAID = 60_000
 """Greatest length of a table, in parts; a job that cannot be asked has no say."""
 
 Bound = Callable[[dict[str, Any]], Fraction]
 
 
-def slot_prices(instance: DeadlineJobs[Any], bound: Bound) -> dict[str, Any]:
+def slot_prices(instance: DeadlineJobs[Any], bound: Bound, plan: Plan | None = None) -> dict[str, Any]:
     """Find the prices that prove most, of those met on the way.
 
     Parameters
@@ -46,9 +54,21 @@ def slot_prices(instance: DeadlineJobs[Any], bound: Bound) -> dict[str, Any]:
         With at least one job.
     bound : callable
         What prices prove.
+    plan : Plan, optional
+        The best plan known.
     """
     sign = -1 if instance.sense == "max" else 1
     zero = [0.0] * instance.horizon
+    if isinstance(instance, BestEffort):
+        assert plan is None or isinstance(plan, SlotPlan)
+        enough = math.inf if plan is None else instance.objective(plan)
+        best = {"slots": zero}, _proven(bound, {"slots": zero}, sign)
+        for one in (_rounded(found, parts) for found in ends.prices(instance, plan) for parts in COARSE):
+            proven = _proven(bound, one, sign)
+            best = (one, proven) if proven > best[1] else best
+            if proven >= enough * (1 - ROUNDING):
+                break
+        return best[0]
     if not isinstance(instance, ElasticFlowAllocation):
         tried = [{"slots": zero}, *({"slots": found} for found in _Relaxation(instance).best())]
         return min(tried, key=lambda one: -sign * _proven(bound, one, sign))
@@ -58,6 +78,13 @@ def slot_prices(instance: DeadlineJobs[Any], bound: Bound) -> dict[str, Any]:
     best_full = max(full, key=lambda one: _proven(bound, {"full": one, "idle": idle[-1]}, sign))
     best_idle = max(idle, key=lambda one: _proven(bound, {"full": best_full, "idle": one}, sign))
     return {"full": best_full, "idle": best_idle}
+
+
+def _rounded(prices: dict[str, Any], parts: int) -> dict[str, Any]:
+    """Return prices, or those of parts of the plans, in parts of a whole number."""
+    if "slots" in prices:
+        return {"slots": [round(price * parts) / parts for price in prices["slots"]]}
+    return prices | {half: _rounded(prices[half], parts) for half in ("sooner", "later")}
 
 
 def _proven(bound: Bound, found: dict[str, Any], sign: int) -> float:
@@ -74,7 +101,7 @@ class _Relaxation:
         self.instance = instance
         self.full = full
         self.parts = PARTS.get(type(instance), FEW_PARTS)
-        self.base = 1 if instance.sense == "min" and not isinstance(instance, BestEffort) else 0
+        self.base = 1 if instance.sense == "min" else 0
         self.chosen: list[tuple[int, float, IntArray]] = []
 
     def best(self) -> list[list[float]]:
@@ -116,7 +143,6 @@ class _Relaxation:
     def _schedule(self, job: int, rounded: FloatArray) -> tuple[float, float, IntArray] | None:
         """Cheapest schedule of a job: what it pays, in parts, what it costs by itself, and its GPUs; None for none."""
         instance = self.instance
-        waits = isinstance(instance, BestEffort) and bool(instance.best_effort[job])
         deadline, speeds = int(instance.deadlines[job]), instance.throughputs[job]
         must = instance.iterations[job] * (1 - TOLERANCE)
         prices = (self.base * self.parts + rounded[:deadline]).astype(int)
@@ -125,7 +151,7 @@ class _Relaxation:
         if self.full is False and isinstance(instance, ElasticFlowAllocation):
             gains = np.append(instance.gains[job], False)
             first = first[~gains]
-        if not instance.iterations[job] and not waits and self.full is None:
+        if not instance.iterations[job] and self.full is None:
             return 0.0, 0.0, none
         length = int(np.maximum(prices[1:], 0).sum() * instance.num_gpus) + 1
         # Whoever pays for admission what it is worth need not be admitted.
@@ -147,7 +173,7 @@ class _Relaxation:
                     choice[shift:] = np.where(better, gpus, choice[shift:])
                 table = after
                 steps.append(choice)
-            if not waits and end < deadline:
+            if end < deadline:
                 continue
             # Tables rise: what can be done for less can be done for more.
             risen = np.maximum.accumulate(table)
@@ -155,7 +181,7 @@ class _Relaxation:
                 left = must - speeds[start]
                 at = int(np.searchsorted(risen, left, side="left")) if left > 0 else 0
                 if at < length:
-                    paid = float(prices[0] * start + at + (self.parts * end if waits else 0))
+                    paid = float(prices[0] * start + at)
                     if best is None or paid < best[0]:
                         best = (paid, end, start, at)
         if best is None:
@@ -166,7 +192,7 @@ class _Relaxation:
         for slot in range(end - 1, 0, -1):
             held[slot] = steps[slot - 1][at]
             at -= int(prices[slot]) * int(held[slot])
-        return paid, float(end if waits else self.base * held.sum()), held
+        return paid, float(self.base * held.sum()), held
 
     def _prices(self) -> FloatArray:
         """Prices of the slots in the linear program over the schedules so far."""

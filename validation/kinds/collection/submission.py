@@ -16,6 +16,7 @@ from fractions import Fraction
 from typing import Any, Literal, TypeVar, cast
 
 from instances.base import Plan, agree
+from instances.reference import Malformed, vipr
 from instances.reference.records import MOST_PACKED
 from instances.schema import quoted
 from validation.errors import StudyError
@@ -171,7 +172,7 @@ def submit_certificate(collection: Collection, name: str, certificate: str) -> S
     name : str
         Of the instance.
     certificate : str
-        In format 1.0 of VIPR, of the program that the checker states of the instance.
+        In format 1.0 of VIPR, of the program that the checker states of the instance; a large one is kept short.
 
     Raises
     ------
@@ -179,8 +180,12 @@ def submit_certificate(collection: Collection, name: str, certificate: str) -> S
         When it is too large to be kept, or proves nothing of the instance, or a bound beyond the best plan, of which
         one must be wrong.
     """
-    packed = len(gzip.compress(certificate.encode(), mtime=0))
-    if packed > MOST_PACKED:
+    if _packed(certificate) > MOST_PACKED:
+        try:
+            certificate = vipr.shortened(certificate)
+        except (Malformed, vipr.Refuted) as error:
+            raise StudyError(f"certificate: {error}") from None
+    if (packed := _packed(certificate)) > MOST_PACKED:
         raise StudyError(f"certificate: has {packed:,} bytes compressed, may have {MOST_PACKED:,}")
     exact = Checked(collection.instance(name)).certified(certificate)
     return _take_proven(collection, name, exact, "certificate", certificate)
@@ -252,6 +257,11 @@ def _take(
     collection.write(graded({**record, "bound": bound, "history": history}), **proof)
     told = f"better than {known!r}" if better else "known before, and better proven now"
     return Submitted("better", f"the bound {value!r}, {told}")
+
+
+def _packed(certificate: str) -> int:
+    """Return the bytes of a certificate as it is kept."""
+    return len(gzip.compress(certificate.encode(), mtime=0))
 
 
 def _is_finite(number: float) -> bool:

@@ -20,6 +20,7 @@ from benchmarks.collection import making
 from benchmarks.faults.collection import killed_at
 from instances.aryl import reclaim
 from instances.reference.records import INDEX, PENDING, check, listed, pack
+from instances.reference.vipr import shortened
 from instances.schema import declarations
 from validation import CATALOGUE, StudyError
 from validation.cli import commands
@@ -339,6 +340,8 @@ def test_certificates_are_checked(small: Collection, monkeypatch: pytest.MonkeyP
         patched.setattr(submission, "MOST_PACKED", 100)
         with pytest.raises(StudyError, match="bytes compressed, may have 100"):
             submit_certificate(small, OPEN, text)
+        with pytest.raises(StudyError, match="certificate: constraint"):
+            submit_certificate(small, OPEN, text.replace("{ asm }", "{ sol }"))
     with pytest.raises(StudyError, match="states no program of gavel"):
         submit_certificate(small, "gavel.max_min_fairness-x00", text)
     assert snapshot(small) == before
@@ -358,8 +361,11 @@ def test_certificates_are_checked(small: Collection, monkeypatch: pytest.MonkeyP
     runs = {"kind": "runs", "runs": [{**RUN, "bound": optimum}]}
     small.write({**small.record(OPEN), "bound": {"value": optimum, "exact": None, "proof": runs}})
     assert not small.file(OPEN, "certificate").exists()
-    # The same bound, and no longer on somebody's word.
+    # The same bound, and no longer on somebody's word: of what is too large, the short form is kept.
+    monkeypatch.setattr(submission, "_packed", lambda text: submission.MOST_PACKED + int("VER 1.0\n" in text))
     assert submit_certificate(small, OPEN, text).taken
+    assert small.text(OPEN, "certificate") == shortened(text)
+    assert check(small.folder)[1] == []
 
 
 def test_a_bound_on_runs_is_certified_from_its_plan(small: Collection) -> None:
