@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
 
+import formulations
 from benchmarks import drawn
 from benchmarks.overhead import highs_alone
-from benchmarks.tables import Row, Setup, benchmark, described, gap, median_seconds, seconds
+from benchmarks.tables import Row, Setup, benchmark, described, gap, median_seconds, seconds, timed
 from formulations import Options, Session, Solution
 from formulations.engine.exact import exact_bound, exact_optimum
 from formulations.engine.linear import LinearProgram
 from formulations.methods.prices import search as prices_of_jobs
 from formulations.methods.water_filling import step_by_step, water_filling
-from instances.gavel import hierarchical_fairness, round_assignment
+from instances.gavel import hierarchical_fairness, max_min_fairness, round_assignment
 from instances.gavel.hierarchical_fairness import HierarchicalAllocation, HierarchicalFairness
 from validation import catalogue
 
-__all__ = ["Timing", "alone", "behind", "by_highs", "compared", "gavel", "hierarchies_compared", "small_round"]
+__all__ = ["Timing", "alone", "behind", "by_highs", "compared", "conic", "gavel", "hierarchies_compared", "small_round"]
 
 ONE_PROGRAM = ("max_min_fairness", "makespan", "fifo", "total_throughput", "cost", "throughput_per_dollar")
 """Policies that are one linear program."""
@@ -132,6 +135,72 @@ def _by_cvxpy(instance: Any, solver: str) -> None:
     problem.solve(solver=solver)
     if problem.status not in ("optimal", "optimal_inaccurate"):
         raise cvxpy.SolverError(problem.status)
+
+
+CONIC_JOBS = (16, 64, 128, 256, 384, 512, 768, 1024, 2048, 4096)
+
+
+@benchmark("gavel.max_min_fairness.conic", "jobs", "whole", "ECOS", "Clarabel", "whole over the faster")
+def conic(setup: Setup) -> Iterator[Row]:
+    """Processor time of max-min fairness with all jobs different, and of conic solvers by their own interfaces.
+
+    The library gets the instance, and its time is of the whole call; a solver gets matrices that are there, and its
+    time is of setup and solve.  In turn, medians of five seeds; a solver that is not installed has no figure.
+    """
+    for jobs in setup.few(CONIC_JOBS):
+        found: dict[str, list[float]] = {"whole": [], "ECOS": [], "Clarabel": []}
+        for seed in range(setup.size(5, 1)):
+            instance = max_min_fairness.generate(seed, num_jobs=jobs, pair_fraction=0.0)
+            arrays = _arrays(instance)
+            rounds: dict[str, list[float]] = {name: [] for name in found}
+            for _ in range(setup.size(4, 2)):
+                rounds["whole"].append(timed(formulations.solve, replace(instance))[1])
+                for name, solve in (("ECOS", _by_ecos), ("Clarabel", _by_clarabel)):
+                    if find_spec(name.lower()) and find_spec("scipy"):
+                        rounds[name].append(solve(arrays))
+            for name, times in rounds.items():
+                found[name] += [median(times[1:])] if times else []
+        whole, *others = (median(times) if times else None for times in found.values())
+        fastest = min((other for other in others if other is not None), default=None)
+        ratio = "not installed" if fastest is None or whole is None else f"{whole / fastest:.2f}"
+        yield f"{jobs:,}", *("not installed" if one is None else seconds(one) for one in (whole, *others)), ratio
+
+
+def _cone(program: LinearProgram) -> tuple[Any, Any, Any]:
+    """Return costs, matrix and limits of ``min c x, G x <= h``."""
+    sparse = import_module("scipy.sparse")
+    shape = (program.num_rows, program.num_cols)
+    matrix, one = sparse.csr_matrix((program.value, program.index, program.indptr), shape), sparse.identity(shape[1])
+    above, below = np.isfinite(program.row_upper), np.isfinite(program.row_lower)
+    # That a share is at most 1 follows from the job's time.
+    upper, lower = program.col_upper == 0, np.isfinite(program.col_lower)
+    one = one.tocsr()
+    limits = (program.row_upper[above], -program.row_lower[below], program.col_upper[upper], -program.col_lower[lower])
+    rows = sparse.vstack([matrix[above], -matrix[below], one[upper], -one[lower]], format="csc")
+    return -program.cost, rows, np.concatenate(limits)
+
+
+def _by_ecos(program: LinearProgram) -> float:
+    """Return the processor time of ECOS, s."""
+    cost, rows, limits = _cone(program)
+    cones = {"l": len(limits), "q": [], "e": 0}
+    told, took = timed(import_module("ecos").solve, cost, rows, limits, cones, verbose=False)
+    if told["info"]["exitFlag"] not in (0, 10):
+        raise RuntimeError(f"ECOS: {told['info']['infostring']}")
+    return took
+
+
+def _by_clarabel(program: LinearProgram) -> float:
+    """Return the processor time of Clarabel, s."""
+    clarabel, sparse = import_module("clarabel"), import_module("scipy.sparse")
+    cost, rows, limits = _cone(program)
+    settings = clarabel.DefaultSettings()
+    settings.verbose, settings.max_threads = False, 1
+    nothing, cones = sparse.csc_matrix((len(cost), len(cost))), [clarabel.NonnegativeConeT(len(limits))]
+    told, took = timed(lambda: clarabel.DefaultSolver(nothing, cost, rows, limits, cones, settings).solve())
+    if "Solved" not in str(told.status):
+        raise RuntimeError(f"Clarabel: {told.status}")
+    return took
 
 
 @benchmark(

@@ -47,6 +47,7 @@ __all__ = [
     "first_options",
     "hand_over",
     "in_own_units",
+    "limit_run",
     "out_of_time",
     "reconciled",
     "version",
@@ -378,6 +379,8 @@ class Session:
                     break
                 # A basis that led nowhere is no start.
                 self._highs.clearSolver()
+            if not program.is_mip:
+                left += self._highs.getRunTime()
             for name, value in {**way, "time_limit": max(0.0, left)}.items():
                 self._option(name, min(value, self._tolerance) if name.endswith("feasibility_tolerance") else value)
             outcome = self._highs.run()
@@ -553,6 +556,11 @@ def _defaults() -> dict[str, Any]:
     names = ("output_flag", "threads", "random_seed", "mip_rel_gap", "mip_abs_gap", "time_limit", *_SECOND_WAY)
     solver = highspy.Highs()
     return {name: solver.getOptionValue(name)[1] for name in names}
+
+
+def limit_run(solver: highspy.Highs, seconds: float) -> None:
+    """Let the next run of a linear program take so many seconds; HiGHS counts all of an object's runs together."""
+    solver.setOptionValue("time_limit", min(max(0.0, seconds) + solver.getRunTime(), highspy.kHighsInf))
 
 
 def hand_over(solver: highspy.Highs, program: LinearProgram) -> Any:

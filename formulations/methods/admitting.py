@@ -28,7 +28,7 @@ from formulations.elasticflow.admission import most
 from formulations.elasticflow.greedy import could_be_served
 from formulations.elasticflow.sharing import read, shares_alone
 from formulations.engine import clock
-from formulations.engine.highs import WEAKEST_FIRST, Proof, Result, Status, hand_over, version
+from formulations.engine.highs import WEAKEST_FIRST, Proof, Result, Status, hand_over, limit_run, version
 from formulations.engine.linear import translate
 from formulations.engine.options import Options
 from formulations.engine.polishing import accepted
@@ -264,7 +264,7 @@ class _Served:
 def _optimum(highs: highspy.Highs) -> FloatArray | None:
     """Return the optimum of a linear program, from the last basis; None where it has none."""
     clock.check()
-    highs.setOptionValue("time_limit", clock.left())
+    limit_run(highs, clock.left())
     highs.run()
     if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
         return None

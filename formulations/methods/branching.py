@@ -36,7 +36,7 @@ import highspy
 import numpy as np
 
 from formulations.engine import clock
-from formulations.engine.highs import Result, Status, hand_over, version
+from formulations.engine.highs import Result, Status, hand_over, limit_run, version
 from formulations.engine.linear import LinearProgram, csr
 from formulations.engine.options import Options
 from formulations.engine.solution import Solution, judged
@@ -261,7 +261,7 @@ class Relaxation:
         self._highs.changeColsBounds(len(servers), servers, returned.astype(float), allowed.astype(float))
         if basis is not None:
             self._highs.setBasis(basis)
-        self._highs.setOptionValue("time_limit", max(0.0, min(clock.left(), highspy.kHighsInf)))
+        limit_run(self._highs, clock.left())
         began = time.perf_counter()
         self._highs.run()
         self.solved, self.seconds = self.solved + 1, self.seconds + time.perf_counter() - began

@@ -33,7 +33,7 @@ import numpy as np
 
 from formulations.elasticflow.greedy import could_be_served, served
 from formulations.engine import clock
-from formulations.engine.highs import WEAKEST_FIRST, Proof, Result, Status, version
+from formulations.engine.highs import WEAKEST_FIRST, Proof, Result, Status, limit_run, version
 from formulations.engine.linear import LinearProgram, csr
 from formulations.engine.options import Options
 from formulations.engine.solution import Solution, judged
@@ -376,7 +376,7 @@ class Ways:
         return np.where(self._waits[job], np.maximum(self._end, part.first[job]), 0).astype(float)
 
     def _run(self) -> tuple[FloatArray, FloatArray]:
-        self._highs.setOptionValue("time_limit", max(0.0, min(clock.left(), highspy.kHighsInf)))
+        limit_run(self._highs, clock.left())
         began = time.perf_counter()
         self._highs.run()
         self.seconds += time.perf_counter() - began

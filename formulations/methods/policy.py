@@ -29,8 +29,8 @@ from instances.gavel.sharing import Allocation, Sharing
 
 __all__ = ["POLICIES", "PRICED_JOBS", "Policy", "PolicyMethod", "Task"]
 
-PRICED_JOBS = 700
-"""From so many jobs on, programs without pairs are solved by prices; max-min fairness from half as many."""
+PRICED_JOBS = 600
+"""From so many jobs on, programs without pairs are solved by prices; max-min fairness from a third as many."""
 UNTIED_JOBS = 1_500
 """The same for programs in which no variable ties all jobs together, which simplex solves faster."""
 ALIKE = 2_000
@@ -89,7 +89,7 @@ POLICIES = {
     "gavel.cost": Policy("budget", SIMPLEX_ROWS, stricter=with_stricter_slos),
     "gavel.fifo": Policy(interior_rows=SIMPLEX_ROWS, priced_jobs=UNTIED_JOBS),
     "gavel.makespan": Policy(interior_rows=SIMPLEX_ROWS // 2, reach=_greatest_rate),
-    "gavel.max_min_fairness": Policy(priced_jobs=PRICED_JOBS // 2, reach=_greatest_level),
+    "gavel.max_min_fairness": Policy(priced_jobs=PRICED_JOBS // 3, reach=_greatest_level),
     "gavel.throughput_per_dollar": Policy(
         interior_rows=SIMPLEX_ROWS, priced_jobs=UNTIED_JOBS, stricter=with_stricter_slos
     ),

@@ -12,6 +12,7 @@ import argparse
 import contextlib
 import gzip
 import hashlib
+import io
 import math
 import re
 import sys
@@ -310,7 +311,7 @@ def check_proof(
         if packed > MOST_PACKED:
             raise Wrong(f"certificate: has {packed:,} bytes compressed, may have {MOST_PACKED:,}")
         try:
-            found = vipr.check(content(folder, record, "certificate").splitlines())
+            found = vipr.check(io.StringIO(content(folder, record, "certificate")))
             proven = certified(folder.name, it, found)
         except vipr.Refuted as error:
             raise Wrong(f"certificate: {error}") from None

@@ -11,7 +11,7 @@ linear combination is completed by bounds of variables that the program itself h
 left side lacks its variable.  :func:`shortened` and :func:`completed` lead from one form to the other.
 
 A file is read once, from its beginning to its end, and of the derived constraints only those are kept that a later one
-may refer to.
+may refer to.  How much is read has a limit, and so has how much is kept at a time, so that memory does.
 
 References
 ----------
@@ -32,6 +32,15 @@ from .common import Malformed
 
 LONGEST = 4000
 """Characters that a number or a name may have: more are no certificate that anyone wants to read."""
+
+MOST = 50_000_000
+"""Characters that a certificate may have, where nobody says how many."""
+
+WORD = 2
+"""Characters of a word, and the space after it, at least."""
+
+HEADS = 4
+"""Words of a constraint beside its terms: name, sense, right side, number of terms."""
 
 PIECE = 1 << 16
 """Characters that are read of a line at a time."""
@@ -145,25 +154,28 @@ class Proven:
         return self.lower if self.sense == "min" else self.upper
 
 
-def check(lines: Iterable[str]) -> Proven:
+def check(lines: Iterable[str], most: int = MOST) -> Proven:
     """Check a certificate.
 
     Parameters
     ----------
     lines : iterable of str
         The file's lines, or other pieces that end where words do.
+    most : int
+        Characters that they may have together.  No more is kept at a time than these can have words: names of
+        variables, and terms and assumptions of constraints that a later one may refer to.
 
     Raises
     ------
     Malformed
-        When it is no certificate of this format.
+        When it is no certificate of this format, or a larger one.
     Refuted
         When something in it does not follow; the message names the constraint.
     """
-    return _Reader(lines).read()
+    return _Reader(lines, most).read()
 
 
-def shortened(text: str) -> str:
+def shortened(text: str, most: int = MOST) -> str:
     """Return a certificate without the bounds that ``weak`` completes; it has a constraint a line, as the library's do.
 
     Raises
@@ -171,7 +183,7 @@ def shortened(text: str) -> str:
     Malformed, Refuted
         When it is none, or does not hold.
     """
-    reader = _Reader(text.splitlines())
+    reader = _Reader(text.splitlines(), most)
     reader.read()
     bounds = {at for places in reader.bounds.values() for at, _ in places if at >= 0}
 
@@ -188,7 +200,7 @@ def shortened(text: str) -> str:
     return "\n".join(map(shorter, text.replace("VER 1.0\n", f"VER {SHORT}\n", 1).splitlines())) + "\n"
 
 
-def completed(text: str) -> str:
+def completed(text: str, most: int = MOST) -> str:
     """Return a short certificate as one of version 1.0, in which nothing is left out.
 
     Raises
@@ -196,7 +208,7 @@ def completed(text: str) -> str:
     Malformed, Refuted
         When it is none, or does not hold.
     """
-    reader = _Reader(text.splitlines())
+    reader = _Reader(text.splitlines(), most)
     reader.read()
     found = iter(reader.completions)
 
@@ -241,14 +253,18 @@ def pieces(file: TextIO) -> Iterator[str]:
 class _Words:
     """The words of a file, one after the other, with the line that each stands in."""
 
-    def __init__(self, lines: Iterable[str]) -> None:
+    def __init__(self, lines: Iterable[str], most: int) -> None:
         self.line = 0
+        self._left = self._most = most
         self._words = self._all(iter(lines))
 
     def _all(self, lines: Iterator[str]) -> Iterator[str]:
         comments = True
         for text in lines:
             self.line += 1
+            self._left -= len(text)
+            if self._left < 0:
+                self.refuse(f"it has more than {self._most:,} characters, which are the most that are read")
             if comments and text.startswith("%"):
                 continue
             words = text.split()
@@ -316,8 +332,9 @@ def shown(word: str) -> str:
 
 
 class _Reader:
-    def __init__(self, lines: Iterable[str]) -> None:
-        self.words = _Words(lines)
+    def __init__(self, lines: Iterable[str], most: int) -> None:
+        self.words = _Words(lines, most)
+        self.most = self.room = most // WORD
         self.kept: dict[int, Constraint] = {}
         self.leaving: dict[int, list[int]] = {}
         self.cutoff: Constraint | None = None
@@ -332,12 +349,16 @@ class _Reader:
         short = words.keyword("1.0", SHORT) == SHORT
         self.rules = ("lin", "rnd", "asm", "uns", "sol", *(("weak",) if short else ()))
         words.keyword("VAR")
-        self.names = [words.word("a variable") for _ in range(words.integer("number of variables"))]
-        self.count = len(self.names)
+        self.count = words.integer("number of variables")
+        self._keep(self.count)
+        self.names = [words.word("a variable") for _ in range(self.count)]
         if len(set(self.names)) < self.count:
             words.refuse("two variables have one name")
         words.keyword("INT")
-        whole = [words.integer("a whole variable", 0, self.count) for _ in range(words.integer("number of integers"))]
+        whole = [
+            words.integer("a whole variable", 0, self.count)
+            for _ in range(words.integer("number of integers", 0, self.count + 1))
+        ]
         self.integers = frozenset(whole)
         words.keyword("OBJ")
         sense = words.keyword("min", "max")
@@ -349,6 +370,7 @@ class _Reader:
         for index in range(rows):
             self.kept[index] = self._constraint()[1]
             self._note_bound(index)
+            self._keep(_size(self.kept[index]))
         stated = list(self.kept.values())
         words.keyword("RTP")
         infeasible = words.keyword("infeas", "range") == "infeas"
@@ -491,10 +513,16 @@ class _Reader:
         made = Constraint(stated.sense, stated.terms, stated.right, stated.over, assumptions)
         if until == -1 or until > index:
             self.kept[index] = made
+            self._keep(_size(made))
             self.leaving.setdefault(until, []).append(index)
         for left in self.leaving.pop(index, ()):
-            del self.kept[left]
+            self.room += _size(self.kept.pop(left))
         return made
+
+    def _keep(self, words: int) -> None:
+        self.room -= words
+        if self.room < 0:
+            self.words.refuse(f"more than {self.most:,} words are to be kept, which are the most at a time")
 
     @staticmethod
     def _refute(name: str, index: int, why: str) -> NoReturn:
@@ -604,6 +632,10 @@ class _Reader:
         if any(a * high.over != high.terms.get(j, 0) * low.over for j, a in low.terms.items()):
             return False
         return high.right * low.over == (low.right + low.over) * high.over
+
+
+def _size(row: Constraint) -> int:
+    return HEADS + len(row.terms) + len(row.assumptions)
 
 
 def _at(row: Constraint, point: Mapping[int, Fraction]) -> Fraction:

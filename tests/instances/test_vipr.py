@@ -3,6 +3,7 @@
 import io
 import itertools
 import random
+from collections.abc import Iterator
 from fractions import Fraction
 
 import pytest
@@ -593,3 +594,38 @@ def test_combinations_are_completed_by_the_best_bounds(seed: int) -> None:
                 assert read(text).derived == 1
                 assert read(completed(text)).derived == 1
     assert proven > 50
+
+
+def _endless(head: str, filling: str) -> Iterator[str]:
+    """A file whose end nobody may look for, because there is none."""
+    yield from head.splitlines(keepends=True)
+    while True:
+        yield filling
+
+
+@pytest.mark.parametrize(
+    ("head", "filling", "why"),
+    [
+        ("VER 1.0\nVAR 60000\n", "", "more than 50,000 words"),
+        ("VER 1.0\nVAR 50000\n", "long-name\n", "more than 100,000 characters"),
+        (GOOD.partition("CON")[0] + "CON 1000000000 0\n", "row G 0 1 0 1\n", "more than 100,000 characters"),
+        (GOOD.partition("DER")[0] + "DER 1000000000\n", "a L 2 1 0 1 { asm } -1\n", "more than 100,000 characters"),
+        ("", "% a comment\n", "more than 100,000 characters"),
+    ],
+    ids=["declared names", "names", "rows", "derivations", "comments"],
+)
+def test_no_more_is_read_than_may_be(head, filling, why):
+    with pytest.raises(Malformed, match=why):
+        check(_endless(head, filling), 100_000)
+
+
+def test_no_more_is_kept_than_may_be():
+    """Constraints of a few words each may rest on hundreds of assumptions, which are kept with them."""
+    head = GOOD.partition("DER")[0].replace("RTP range 9 9", "RTP range -inf inf")
+    head += "DER 501\n" + "a L 2 1 0 1 { asm } 205\n" * 200
+    head += f"all L 400 1 0 200 {{ lin 200 {' '.join(f'{5 + at} 1' for at in range(200))} }} -1\n"
+    one = "one L 400 1 0 200 {{ lin 1 205 1 }} {}\n"
+    kept, left = (head + "".join(one.format(until(206 + at)) for at in range(300)) for until in (lambda at: -1, int))
+    assert check(left.splitlines(), 20_000).derived == 501
+    with pytest.raises(Malformed, match="more than 10,000 words"):
+        check(kept.splitlines(), 20_000)

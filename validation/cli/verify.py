@@ -31,6 +31,11 @@ class VerifyOptions(Options):
     complete: Path | None = option(
         "File for it as version 1.0, for other checkers, where it is a short one.", (str,), paths=True
     )
+    most: int | None = option(
+        "Characters that it may have, unpacked, and twice the words that may be kept of it; else 50,000,000.",
+        (int,),
+        least=1,
+    )
 
 
 @app.command()
@@ -56,13 +61,14 @@ def verify(options: VerifyOptions, as_json: AsJson = False) -> None:
             known = ", ".join(STATED)
             raise StudyError(f"the checker states no program of {instance.problem} by itself, only of {known}")
         reference = Reference(text_of(instance))
+    most = options.most or vipr.MOST
     try:
         with opened(options.file) as file:
-            proven = vipr.check(vipr.pieces(file))
+            proven = vipr.check(vipr.pieces(file), most)
         bound: Any = proven.bound if reference is None else reference.certified(proven)
         if options.complete is not None:
             with opened(options.file) as file:
-                text = vipr.completed(file.read())
+                text = vipr.completed(file.read(), most)
             with writing(options.complete):
                 options.complete.write_text(text, encoding="utf-8")
     except Malformed as error:

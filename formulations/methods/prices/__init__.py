@@ -1,8 +1,9 @@
 """Policies' programs without pairs, solved over a few prices whatever the number of jobs.
 
 :mod:`~formulations.methods.prices.jobs` has a program as jobs, and the way back; in
-:mod:`~formulations.methods.prices.mixes` each job is alone at prices; :mod:`~formulations.methods.prices.some` is the
-program over some jobs; and :mod:`~formulations.methods.prices.search` takes the steps.
+:mod:`~formulations.methods.prices.mixes` each job is alone at prices; :mod:`~formulations.methods.prices.interior` has
+prices of the program over a sample, :mod:`~formulations.methods.prices.some` the optimum of the last one; and
+:mod:`~formulations.methods.prices.search` takes the steps.
 
 Jobs that share no workers meet in few rows: the pools' capacities, a budget, and one variable g (a level, a
 rate) that all of them look at.  At prices of these rows each job is alone, with time to spend and perhaps a
@@ -19,7 +20,7 @@ Away from the optimum's prices by little, nearly all jobs have the mix that they
 1. a sample of some hundreds stands for all jobs: each is drawn with a chance in proportion to the load that it may
    shift and to how near it is to another mix, and stands for as many as its chance is small.  Once all jobs' mixes
    at some prices are known, the rows are corrected by what the sample's load there misses, so that only jobs that
-   change their mix add to the error.  The linear program over the sample gives prices;
+   change their mix add to the error.  The program over the sample gives prices;
 2. all jobs are asked for their mix at these prices, how near it is to another, and how far the pools are from full.
    Prices at which they are nearer to it are kept; else the sample grows;
 3. when few jobs are near enough to matter, the program over them, with the other jobs' mixes as linear functions of g,

@@ -16,6 +16,7 @@ from formulations.engine.options import Options
 from formulations.engine.scaling import Scaling
 from formulations.gavel.sharing import SharingProgram
 from formulations.methods import GaveUp
+from formulations.methods.prices.interior import prices_over
 from formulations.methods.prices.jobs import Jobs, Translation
 from formulations.methods.prices.mixes import (
     Indices,
@@ -33,12 +34,16 @@ from instances.schema import BoolArray, FloatArray
 
 __all__ = ["PricedJobs", "first_sample"]
 
-SAMPLE = (64, 4.0, 500)
+SAMPLE = (256, 12.0, 4000)
 """Jobs in a sample: the root of their number so many times, from the least to the most."""
+CLOSE = (1e-4, 0.1)
+"""Errors of prices, of all jobs and of a sample, relative to the objective; the latter also of what is off."""
+CLOSER = 1e-2
+"""What these errors are multiplied by where prices have led no further."""
 SPREAD = 10.0
 """Undecided are the nearest jobs that together may shift so many times the load by which the pools are off."""
-FINAL = 2.0
-"""Samples' worth of undecided jobs that make up the last program."""
+LAST = (0.1, 0.25)
+"""Parts of a sample's number of jobs that are undecided at least and at most in the first of the last programs."""
 PERTURBATION = 1e-6
 """Of the costs, relative to prices."""
 NEGLIGIBLE = 1e-8
@@ -52,9 +57,9 @@ ROUNDING = 1e-12
 
 
 def first_sample(num_jobs: int) -> int | None:
-    """Jobs in the first sample; None where the last program would have all of them."""
+    """Jobs in the first sample; None where there are too few for it to pay."""
     count = int(np.clip(SAMPLE[1] * num_jobs**0.5, SAMPLE[0], SAMPLE[2]))
-    return None if num_jobs <= FINAL * count else count
+    return None if num_jobs <= SAMPLE[0] / 2 else count
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +154,7 @@ class _Search:
         self._greatest = min(float(reach.min()), jobs.g_upper)
         self._pinned, self._negligible = _pinned(jobs, reach), _negligible(jobs, self._greatest)
         self._first_sizes = np.where(self._negligible, 0.0, jobs.widths * _urgency(jobs, reach))
-        self._programs, self._wider = 0, 4.0
+        self._programs, self._wider, self._closer = 0, 4.0, 1.0
         self._noise = None if near is None else near.noise
         self._standing: _Standing | None = None
         if near is not None:
@@ -163,12 +168,14 @@ class _Search:
         GaveUp
             When the steps lead nowhere within :data:`ROUNDS` programs and the time.
         """
-        while self._standing is None or self._standing.needed > FINAL * self._count:
+        while self._standing is None or self._standing.needed > LAST[1] * self._count:
             before = np.inf if self._standing is None else self._standing.off
             self._sample()
             if self._standing is None or self._standing.off > 0.5 * before:
                 n = self._jobs.num_jobs
                 self._count, self._wider = min(n, int(1.5 * self._count)), min(16 * self._wider, float(n))
+                # A pool may have a price that is little beside the objective.
+                self._closer *= CLOSER
         return self._finish(self._standing)
 
     def _sample(self) -> None:
@@ -181,21 +188,22 @@ class _Search:
         drawn, weights = sample(np.where(self._pinned, 0.0, sizes), self._count, self._rng)
         chosen = np.concatenate([drawn, np.flatnonzero(self._pinned)])
         weights = np.concatenate([weights, np.ones(int(self._pinned.sum()))])
-        rest = np.zeros((len(jobs.workers) + 2, 2))
+        rest, close = np.zeros((len(jobs.workers) + 2, 2)), CLOSE[self._count < jobs.num_jobs]
         if standing is not None:
             # Whatever the sample, its jobs' present mixes and the rest are the load of all.
             rest = standing.load - loads_of(jobs, standing.mixes, chosen, weights)
+            close = min(close, CLOSE[1] * standing.off)
         gains = jobs.gains if self._noise is None else jobs.gains - self._noise
         self._programs += 1
         try:
-            outcome = solve_over(jobs, chosen, weights, rest, gains, self._options)
+            prices, mass = prices_over(jobs, chosen, weights, rest, gains, self._closer * close)
         except GaveUp:
             if standing is None:
                 raise
             return
         if self._noise is None:
-            self._noise = _noise(jobs, outcome, self._within_reach(outcome.prices), self._rng)
-        self._look_at(outcome.prices)
+            self._noise = _noise(jobs, mass, self._within_reach(prices), self._rng)
+        self._look_at(prices)
 
     def _look_at(self, prices: Prices) -> None:
         """Ask all jobs for their mixes at prices, and keep these where pools are nearer to full than before."""
@@ -215,14 +223,14 @@ class _Search:
         """Solve the program over the undecided jobs, and those that turn out to be, until nothing is left to gain."""
         jobs, mixes, order = self._jobs, standing.mixes, standing.order
         undecided = self._pinned.copy()
-        undecided[order[: max(self._count, standing.needed)]] = True
+        undecided[order[: max(int(LAST[0] * self._count), standing.needed)]] = True
         while undecided.sum() <= max(20 * self._count, jobs.num_jobs / 4):
             self._check()
             rest = loads_of(jobs, mixes, np.flatnonzero(~undecided))
             chosen = np.flatnonzero(undecided)
             self._programs += 1
             try:
-                outcome = solve_over(jobs, chosen, np.ones(len(chosen)), rest, jobs.gains, self._options)
+                outcome = solve_over(jobs, chosen, rest, self._options)
             except GaveUp:
                 # The others' mixes leave no room.
                 nearest = order[~undecided[order]]
@@ -339,12 +347,11 @@ def _urgency(jobs: Jobs, reach: FloatArray) -> FloatArray:
     return urgent
 
 
-def _noise(jobs: Jobs, outcome: Outcome, prices: Prices, rng: np.random.Generator) -> FloatArray:
+def _noise(jobs: Jobs, mass: float, prices: Prices, rng: np.random.Generator) -> FloatArray:
     """(k+1, n) float: costs that make one mix the best of each job."""
     fuzz = rng.random(jobs.speeds.shape)
-    mass = outcome.mass or jobs.g_gain
     price = max(
-        mass / max(float(jobs.workers.sum()), 1.0) / max(jobs.within(prices.g), 1e-300),
+        (mass or jobs.g_gain) / max(float(jobs.workers.sum()), 1.0) / max(jobs.within(prices.g), 1e-300),
         float(prices.pools.max(initial=0.0)),
     )
     noise = PERTURBATION * (0.5 + fuzz) * (price * jobs.widths)

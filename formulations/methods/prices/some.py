@@ -29,20 +29,15 @@ class Outcome:
     mass: float
 
 
-def solve_over(
-    jobs: Jobs, chosen: Indices, weights: FloatArray, rest: FloatArray, gains: FloatArray, options: Options
-) -> Outcome:
-    """Solve the program over some jobs, each counted so many times, beside the load of the rest.
+def solve_over(jobs: Jobs, chosen: Indices, rest: FloatArray, options: Options) -> Outcome:
+    """Solve the program over some jobs, beside the load of the rest.
 
     Parameters
     ----------
     jobs : Jobs
     chosen : (m,) int
-    weights : (m,) float
     rest : (p + 2, 2) float
         What the others take of the pools and the budget, and add to the objective: constant, per g.
-    gains : (k+1, n) float
-        In place of those of ``jobs``.
     options : Options
 
     Raises
@@ -60,7 +55,7 @@ def solve_over(
     place[asking] = m + np.arange(len(asking))
     couplings = m + len(asking)
     speeds = jobs.speeds[1:, chosen][kind, job]
-    load = weights[job] * jobs.widths[chosen][job]
+    load = jobs.widths[chosen][job]
     unit = max(1.0, float(load.max(initial=0.0)))
     asks = place[job] >= 0
     rows: list[Any] = [
@@ -87,7 +82,7 @@ def solve_over(
     ]
     lower: list[Any] = [np.full(m, -np.inf), jobs.asked[chosen][asking], np.full(p, -np.inf)]
     if jobs.prices is not None:
-        spent = weights[job] * jobs.prices[1:, chosen][kind, job]
+        spent = jobs.prices[1:, chosen][kind, job]
         rows += [np.full(g, couplings + p), [couplings + p]]
         cols += [columns, [g]]
         vals += [spent / unit, [rest[p, 1] / unit]]
@@ -95,7 +90,7 @@ def solve_over(
         lower.append([(jobs.budget - rest[p, 0]) / unit])
     upper_all, lower_all = np.concatenate(upper), np.concatenate(lower)
     indptr, index, value = csr(np.concatenate(rows), np.concatenate(cols), np.concatenate(vals), len(upper_all))
-    cost = np.append(weights[job] * gains[1:, chosen][kind, job], jobs.g_gain + rest[p + 1, 1])
+    cost = np.append(jobs.gains[1:, chosen][kind, job], jobs.g_gain + rest[p + 1, 1])
     worth = float(np.abs(cost).max(initial=0.0)) or 1.0
     program = LinearProgram(
         "max", 0.0, cost * (100.0 / worth),
@@ -121,11 +116,14 @@ def solve_over(
     )
     objective = float(cost @ result.x + rest[p + 1, 0])
     mass = abs(objective) + float(speed_prices[asking] @ np.abs(jobs.asked[chosen][asking]))
-    return Outcome(found, shares, speed_prices / weights, objective, mass)
+    return Outcome(found, shares, speed_prices, objective, mass)
 
 
 def sample(sizes: FloatArray, count: int, rng: np.random.Generator) -> tuple[Indices, FloatArray]:
     """About so many positions, each with a chance in proportion to its size, and how many each stands for."""
+    if count >= len(sizes):
+        everyone = np.flatnonzero(sizes)
+        return everyone, np.ones(len(everyone))
     sizes = np.where(sizes > 0, sizes + 1e-3 * sizes.mean(), 0.0)
     chance = np.minimum(1.0, sizes * (count / sizes.sum()))
     for _ in range(8):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import highspy
 import numpy as np
 import pyomo.environ as pyo
 import pytest
@@ -14,6 +15,7 @@ import pytest
 import formulations
 from formulations import Session, translate
 from formulations.engine import clock
+from formulations.engine.highs import hand_over, limit_run
 from formulations.engine.sets import Product, RangeSet, Set
 from instances import InstanceError
 from instances.aryl import reclaim
@@ -209,3 +211,30 @@ def test_a_bound_at_hand_rests_on_an_argument() -> None:
     assert at_hand is not None
     solution = formulations.solve(instance, time_limit=AT_ONCE)
     assert (solution.bound, solution.proof) == (at_hand(instance), "argument")
+
+
+def test_runs_of_one_object_have_a_limit_each() -> None:
+    """HiGHS counts what all linear programs of an object take together, so the limit of one begins where they ended."""
+    rng = np.random.default_rng(0)
+    model = pyo.ConcreteModel()
+    model.x = pyo.Var(range(60), bounds=(0, 1))
+    factors = rng.random((40, 60))
+    model.rows = pyo.Constraint(
+        range(40), rule=lambda m, i: sum(float(a) * x for a, x in zip(factors[i], m.x.values(), strict=True)) <= 5
+    )
+    model.total = pyo.Objective(expr=sum(float(rng.random()) * x for x in model.x.values()), sense=pyo.maximize)
+    program = translate(model)
+    solver = highspy.Highs()
+    solver.setOptionValue("output_flag", False)
+    hand_over(solver, program)
+    solver.run()
+    spent = solver.getRunTime()
+    assert spent > 0
+    for limit, status in (
+        (lambda: solver.setOptionValue("time_limit", spent / 2), highspy.HighsModelStatus.kTimeLimit),
+        (lambda: limit_run(solver, 600.0), highspy.HighsModelStatus.kOptimal),
+    ):
+        solver.clearSolver()
+        limit()
+        solver.run()
+        assert solver.getModelStatus() == status

@@ -98,8 +98,10 @@ def test_what_is_no_fraction_is_refused(optgap: Optgap, made: Path, number: str)
     [
         ("VER 1.0\nVAR 1\n", "x"),
         ("VER 1.0\nVAR 1\nx\nINT 0\nOBJ min\n0\nCON 1 0\nC0 G ", "9"),
+        ("VER 1.0\nVAR 3000000000\n", "ab "),
+        ("VER 1.0\nVAR 1\nx\nINT 3000000000\n", "0\n"),
     ],
-    ids=["a name", "a number"],
+    ids=["a name", "a number", "names", "whole variables"],
 )
 def test_ten_gigabytes_are_refused_where_they_go_wrong(
     optgap: Optgap, made: Path, head: str, filling: str, monkeypatch: pytest.MonkeyPatch
@@ -122,6 +124,15 @@ def test_ten_gigabytes_are_refused_where_they_go_wrong(
     assert str(made / "huge.vipr.gz") in said.err
     assert 0 < unpacked < 2**24
     assert sorted(path.name for path in made.iterdir()) == ["huge.vipr.gz", "one.json", "one.vipr"]
+
+
+def test_a_certificate_may_have_so_many_characters_and_no_more(optgap: Optgap, made: Path) -> None:
+    size = len((made / "one.vipr").read_text())
+    for most, code in ((size - 1, 2), (size, 0)):
+        said = optgap("verify", made / "one.vipr", "--most", most)
+        assert (said.code, len(said.err.splitlines())) == (code, int(code > 0))
+        assert (f"more than {most:,} characters" in said.err) == (code > 0)
+    assert optgap("verify", made / "one.vipr", "--most", 0).code == 2
 
 
 def test_an_instance_whose_program_nobody_states_is_refused(optgap: Optgap, made: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 from collections.abc import Mapping
@@ -85,7 +86,7 @@ class Checked:
         if self._reference.name not in STATED:
             raise StudyError(f"the collection's checker states no program of {self._reference.name} by itself")
         try:
-            found = self._reference.certified(vipr.check(certificate.splitlines()))
+            found = self._reference.certified(vipr.check(io.StringIO(certificate)))
         except (Malformed, vipr.Refuted) as error:
             raise StudyError(f"certificate: {error}") from None
         if math.isinf(found):
