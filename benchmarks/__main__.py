@@ -7,13 +7,25 @@ from typing import Annotated
 
 import typer
 
-from benchmarks import certifying, chosen, dask_overhead, gavel, judge, mutants, never_behind, overhead, peers, planted
+from benchmarks import (
+    certifying,
+    chosen,
+    dask_overhead,
+    fronts,
+    gavel,
+    judge,
+    mutants,
+    never_behind,
+    overhead,
+    peers,
+    planted,
+)
 from benchmarks.tables import BENCHMARKS, Broken, Setup, machine, markdown
 from validation.catalogue import CATALOGUE
 
 __all__ = ["MODULES", "app", "main"]
 
-MODULES = (overhead, certifying, dask_overhead, gavel, mutants, never_behind, peers, planted, judge)
+MODULES = (overhead, certifying, dask_overhead, fronts, gavel, mutants, never_behind, peers, planted, judge)
 """What enters the benchmarks that are no data."""
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -33,6 +45,9 @@ def main(
     problem: Annotated[
         list[str] | None, typer.Option(help="Problems, or papers, of tables over problems; all else. May be repeated.")
     ] = None,
+    most: Annotated[int | None, typer.Option(min=1, help="Sizes of tables over problems at most; all else.")] = None,
+    kept: Annotated[Path, typer.Option(help="Where measurements of tables that take long are kept.")] = Path("results"),
+    docs: Annotated[Path | None, typer.Option(help="Folder of documents, whose pages fronts writes.")] = None,
     data: Annotated[
         Path | None,
         typer.Option(envvar="SCHEDULING_DATA", help="Folder of public data (docs/data.md), for the rows that need it."),
@@ -50,7 +65,9 @@ def main(
             raise typer.BadParameter(f"got {asked}, must be one of those that `python -m benchmarks` lists, or a part")
     if problem and not chosen(CATALOGUE, problem):
         raise typer.BadParameter(f"got {', '.join(problem)}, must be problems or papers")
-    setup = Setup(quick, limit, repeats, data, seed=seed, count=count, problems=problem)
+    setup = Setup(
+        quick, limit, repeats, data, seed=seed, count=count, problems=problem, most=most, kept=kept, docs=docs
+    )
     broken = ""
     for name in wanted:
         print(f"\n{name}: {BENCHMARKS[name].summary}\n", flush=True)

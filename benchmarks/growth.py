@@ -242,13 +242,13 @@ def exponent(points: list[list[float]]) -> float:
     return float(np.polyfit(logarithms[:, 0], logarithms[:, 1], 1)[0])
 
 
-def stated(entry: Entry, algorithm: str) -> str:
-    """Return what the docstring says of the complexity, in one line."""
+def stated(entry: Entry, algorithm: str, what: str = "complexity") -> str:
+    """Return what the docstring says of the complexity, or of something else, in one line."""
     if algorithm == EXACT:
         return ""
     said = " ".join((inspect.getdoc(entry.heuristics[algorithm].function) or "").split())
-    found = re.search(r"[Cc]omplexity: (.*?)\.( [A-Z]|$)", said)
-    return re.sub(r":\w+:`~?\.?(?:\w+\.)*(\w+)`", r"`\1`", found[1]) if found else ""
+    found = re.search(rf"{what}: (.*?)\.( [A-Z]|$)", said, re.IGNORECASE)
+    return re.sub(r":\w+:`~?\.?(?:\w+\.)*(\w+)`", r"`\1`", found[1]).replace("``", "`") if found else ""
 
 
 def grown(numbers: Mapping[str, Mapping[str, int]]) -> str:

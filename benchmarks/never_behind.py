@@ -113,7 +113,7 @@ def never_behind(setup: Setup) -> Iterator[Row]:
     behind = loose = runs = 0
     for problem in chosen(CATALOGUE, setup.problems):
         entry = CATALOGUE[problem]
-        for settings in setup.few(three(problem)):
+        for settings in setup.few(three(problem)[: setup.most]):
             told = _told(entry, settings, limits, setup.instances(COUNT, 1))
             size = settings[entry.size]
             for limit, (short, names, weak) in zip(limits, told, strict=True):

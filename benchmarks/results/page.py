@@ -94,18 +94,24 @@ def made(
         problems.setdefault(row["problem"], []).append(row)
     papers = by_paper(problems)
     files |= {file: draw(paper, file) for paper in papers for file in [f"{name}-{paper}.svg"] if draw}
-    text = render(TEMPLATES / f"{name}.md.j2", stamp=stamp(kept, name), papers=papers, PAPERS=PAPERS, **shown)
+    text = render(
+        TEMPLATES / f"{name}.md.j2",
+        stamp=stamp(kept, f"python -m benchmarks.results --only {name}"),
+        papers=papers,
+        PAPERS=PAPERS,
+        **shown,
+    )
     return Page(text, files)
 
 
-def stamp(measured: Iterable[Kept], name: str) -> str:
+def stamp(measured: Iterable[Kept], command: str) -> str:
     """Return where and when a page was measured, how busy the machine was, and by which command."""
     all_ = [one.where for one in measured]
     first, loads = all_[0], [load for one in all_ for load in one["load"]]
     dates = sorted({str(one["started"])[:10] for one in all_})
     return render(
         TEMPLATES / "stamp.md.j2",
-        name=name,
+        command=command,
         dates=dict.fromkeys((dates[0], dates[-1])),
         commits=dict.fromkeys(_short(one["commit"]) for one in all_),
         loads=dict.fromkeys((f"{min(loads):g}", f"{max(loads):g}")),

@@ -62,6 +62,12 @@ class Setup:
         Instances of each size, in tables over all problems; the table's own by default.
     problems : sequence of str, optional
         Problems, or papers, of tables over all problems; all by default.
+    most : int, optional
+        Sizes of tables over all problems, the smallest first; all by default.
+    kept : Path, optional
+        Folder where what was measured is kept until the code changes, of tables that take long; nothing is by default.
+    docs : Path, optional
+        Folder of the documents whose pages are written, of tables that they have.
     """
 
     quick: bool = False
@@ -72,6 +78,9 @@ class Setup:
     seed: int = 0
     count: int | None = None
     problems: Sequence[str] | None = None
+    most: int | None = None
+    kept: Path | None = None
+    docs: Path | None = None
 
     def size(self, full: T, quick: T) -> T:
         """Return the size that counts."""

@@ -1,10 +1,12 @@
-"""A fast method for :class:`instances.aryl.two_job.ArylTwoJob`."""
+"""Fast methods for :class:`instances.aryl.two_job.ArylTwoJob`."""
 
 from __future__ import annotations
 
+import math
+
 from instances.aryl.two_job import ArylTwoJob, ArylTwoJobPlan
 
-__all__ = ["closed_form"]
+__all__ = ["best_breakpoint", "closed_form"]
 
 
 def closed_form(instance: ArylTwoJob) -> ArylTwoJobPlan | None:
@@ -46,3 +48,31 @@ def closed_form(instance: ArylTwoJob) -> ArylTwoJobPlan | None:
     if not splits:
         return None
     return instance.split(splits[-1] if favoured == 0 else splits[0])
+
+
+def best_breakpoint(instance: ArylTwoJob) -> ArylTwoJobPlan | None:
+    """Return the best of the splits between which the average is monotone: the bounds, and where both jobs complete.
+
+    As long as the same job f completes first, on x_f of the U GPUs in use, and the other then grows to its maximum
+    M_s, the completion times add up to
+
+        (W_f / x_f) * (2 - U / M_s) + (W_f + W_s) / M_s,
+
+    whose first factor alone depends on the split.  So the least is at an end of the splits, or beside the split at
+    which both would complete at once, where job 0 has the part W_0 / (W_0 + W_1) of the GPUs.  Ties go to the fewest
+    GPUs of job 0.  None where both minima do not fit.
+
+    Guarantee: optimal.  Complexity: O(1).
+
+    References
+    ----------
+    None: the library's own, from the sum of Aryl (EuroSys'23 as Lyra), Appendix C, formula (7), with bounds.
+    """
+    splits = instance.splits
+    if not splits:
+        return None
+    first, second = (instance.workloads / max(instance.workloads.max(), math.ulp(0.0))).tolist()
+    together = math.floor(instance.used_gpus * first / ((first + second) or 1.0))
+    # One more on either side, for the rounding of the quotient.
+    beside = [gpus for gpus in range(together - 1, together + 3) if gpus in splits]
+    return min((instance.split(gpus) for gpus in sorted({splits[0], *beside, splits[-1]})), key=instance.objective)

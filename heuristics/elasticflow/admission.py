@@ -1,17 +1,25 @@
 """Fast methods for :class:`instances.elasticflow.admission.Admission`.
 
-All decide job by job, in order of arrival, and never take a decision back; none has a known
-guarantee on the number of jobs.  Ties between deadlines go to the lowest job.
+The paper's decide job by job, in order of arrival, and never take a decision back; :func:`local_search` looks at all
+jobs.  None has a known guarantee on the number of jobs.  Ties between deadlines go to the lowest job.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 import numpy as np
 
-from heuristics.elasticflow.filling import ROUNDING, fill_job, fill_jobs, needs, run_by_deadline, run_elastically
+from heuristics.elasticflow.filling import (
+    ROUNDING,
+    fill_job,
+    fill_job_cleared,
+    fill_jobs,
+    needs,
+    run_by_deadline,
+    run_elastically,
+)
 from instances.elasticflow.admission import Admission, AdmissionPlan
 from instances.schema import BoolArray, FloatArray, IntArray
 
@@ -21,6 +29,7 @@ __all__ = [
     "edf_with_admission",
     "edf_with_elastic_scaling",
     "gpu_times",
+    "local_search",
     "meets_edf_condition",
     "progressive_filling",
 ]
@@ -130,6 +139,126 @@ def edf_with_elastic_scaling(instance: Admission) -> AdmissionPlan:
     gpus = run_elastically(instance)
     admitted = _finished(instance, gpus)
     return AdmissionPlan(admitted=admitted, gpus=np.where(admitted[:, None], gpus, 0))
+
+
+def local_search(instance: Admission, *, budget: int = 500) -> AdmissionPlan:
+    """Admit the jobs of the fewest GPU-slots first; then turn one away wherever two others can be admitted for it.
+
+    A job is admitted if it can be filled into the GPUs that the others leave; if not, if all can be filled anew in
+    order of deadline, or in an order in which one that finds no level moves to the front, as in squeaky wheel
+    optimization.  A job is filled as in Algorithm 1 or, where that takes fewer GPU-slots, with levels cleared.
+
+    Guarantee: on concave curves, all jobs where Algorithm 1 serves all, and no job left out that could finish on the
+    GPUs left; none known relative to the optimum.  Complexity: O(n (G + h)) for each job tried, and
+    O(G + h) for each of the ``budget`` jobs filled anew.
+
+    Parameters
+    ----------
+    instance : Admission
+    budget : int
+        Jobs that are filled anew, at most; with 0 each job is tried once, beside those before it.
+
+    References
+    ----------
+    None for this problem: the smallest first with the exchanges of one job for two.  Orders: Joslin, Clements, Squeaky
+    Wheel Optimization (Journal of Artificial Intelligence Research 10, 1999).
+    """
+    every, served = _Served(instance, 0), _Served(instance, budget)
+    takes = [every.filled(job) for job in range(instance.num_jobs)]
+    alone = np.array([np.inf if held is None else held.sum() for held in takes])
+    order = [job for job in np.argsort(alone, kind="stable").tolist() if np.isfinite(alone[job])]
+    if every.take(sorted(order, key=lambda job: instance.deadlines[job])) is None:
+        return every.plan
+    served.add(order)
+    improved = True
+    while improved and served.budget > 0:
+        improved = False
+        for out in sorted(served.order, key=lambda job: -alone[job]):
+            tried = served.without(out)
+            tried.add(job for job in order if job != out and job not in served.order)
+            served.budget = tried.budget
+            if len(tried.order) > len(served.order):
+                served, improved = tried, True
+                break
+    for job in order:
+        # Orders that came later may leave room for those that found none before.
+        if job not in served.order:
+            served.take([job])
+    return served.plan
+
+
+class _Served:
+    """Jobs that are served, in the order in which they take GPUs, and what they leave.
+
+    Parameters
+    ----------
+    instance : Admission
+    budget : int
+        Jobs that may be filled anew.
+    """
+
+    ORDERS = 4
+    """In which all jobs are filled anew."""
+
+    def __init__(self, instance: Admission, budget: int) -> None:
+        self.instance, self.budget, self.needs = instance, budget, needs(instance)
+        self.order: list[int] = []
+        self.gpus = np.zeros((instance.num_jobs, instance.horizon), np.int64)
+        self.free = np.full(instance.horizon, instance.num_gpus)
+
+    @property
+    def plan(self) -> AdmissionPlan:
+        """The plan that admits these jobs."""
+        return AdmissionPlan(admitted=np.isin(np.arange(self.instance.num_jobs), self.order), gpus=self.gpus)
+
+    def without(self, job: int) -> _Served:
+        """Return the same without a job, whose GPUs are free."""
+        other = _Served(self.instance, self.budget)
+        other.order = [one for one in self.order if one != job]
+        other.gpus, other.free = self.gpus.copy(), self.free + self.gpus[job]
+        other.gpus[job] = 0
+        return other
+
+    def add(self, jobs: Iterable[int]) -> None:
+        """Add each of the jobs that can be served beside the others."""
+        for job in jobs:
+            if self.take([job]) is not None:
+                self._add_by_new_order(job)
+
+    def _add_by_new_order(self, job: int) -> None:
+        order = sorted([*self.order, job], key=lambda one: (self.instance.deadlines[one], one))
+        for _ in range(self.ORDERS):
+            if self.budget <= 0:
+                return
+            anew = _Served(self.instance, 0)
+            short = anew.take(order)
+            self.budget -= len(anew.order) + 1
+            if short is None:
+                self.order, self.gpus, self.free = anew.order, anew.gpus, anew.free
+                return
+            order = [short, *(one for one in order if one != short)]
+
+    def take(self, jobs: Sequence[int]) -> int | None:
+        """Let jobs take GPUs, one after the other; return the first that finds too few, if any does."""
+        for job in jobs:
+            held = self.filled(job)
+            if held is None:
+                return job
+            self.order.append(job)
+            self.gpus[job, : len(held)] = held
+            self.free[: len(held)] -= held
+        return None
+
+    def filled(self, job: int) -> IntArray | None:
+        """Return the GPUs that a job takes of those that are free, in each slot; None where they are too few."""
+        curve, need = self.instance.throughputs[job], self.needs[job]
+        free = self.free[: self.instance.deadlines[job]]
+        held = fill_job(curve, need, free)
+        if not self.instance.concave:
+            cleared = fill_job_cleared(curve, need, free)
+            if held is None or (cleared is not None and cleared.sum() < held.sum()):
+                return cleared
+        return held
 
 
 def gpu_times(instance: Admission) -> FloatArray:

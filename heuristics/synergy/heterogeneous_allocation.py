@@ -5,12 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from heuristics.synergy.marginal import upgrade
-from instances.schema import IntArray
+from instances.schema import FloatArray, IntArray
 from instances.synergy.allocation import SynergyAllocationPlan
 from instances.synergy.heterogeneous_allocation import HeterogeneousAllocation
-from instances.synergy.sensitivity import THROUGHPUT
+from instances.synergy.sensitivity import ROUNDING, THROUGHPUT
 
-__all__ = ["greedy_marginal", "proportional"]
+__all__ = ["greedy_marginal", "priced_types", "proportional"]
+
+STEP, FALL = 0.5, 0.02
+"""Of prices: the part of Polyak's step, and how much smaller each one is than the last."""
+CORE = 600
+"""Configurations that are exchanged in pairs: those that lose least at the prices."""
 
 
 def proportional(instance: HeterogeneousAllocation) -> SynergyAllocationPlan:
@@ -46,6 +51,153 @@ def greedy_marginal(instance: HeterogeneousAllocation) -> SynergyAllocationPlan:
         _proportional(instance), instance.configs, instance.config_types, instance.undominated, instance.capacity[:, :2]
     )
     return SynergyAllocationPlan(choices=choices)
+
+
+def priced_types(instance: HeterogeneousAllocation, *, rounds: int = 60, tried: int = 2) -> SynergyAllocationPlan:
+    """Choose machine types at prices of CPUs, memory and GPUs, upgrade on them, and exchange what still gains.
+
+    The prices are the Lagrangian multipliers of the types' capacities: each job takes the configuration that is worth
+    most after what it pays, and prices follow what is over and what is left (a subgradient, with Polyak's step towards
+    the value at hand).  At the prices of the least bounds jobs get types, most GPUs first, then those to which the
+    best type matters most, each where it is worth most of the types with enough free GPUs on which its proportional
+    share is fair.  From these shares on jobs are upgraded as in :func:`greedy_marginal`; then configurations change, of
+    any type, of one job or of two at once, where that fits and gains, the greatest gain first.
+
+    Guarantee: never below :func:`greedy_marginal`, whose plan is returned unless a better one is feasible; none known
+    relative to the optimum.  Complexity: O(``rounds`` A) for A configurations, and for each of the ``tried`` choices of
+    types that of :func:`greedy_marginal` and O(E**2 k) for each exchange among E = min(A, 600) configurations.
+
+    Parameters
+    ----------
+    instance : HeterogeneousAllocation
+    rounds : int
+        Prices that are looked at.
+    tried : int
+        Choices of types from which plans are made.
+
+    References
+    ----------
+    None for this problem: Lagrangian prices and exchanges as for multiple-choice knapsacks; Fisher, The Lagrangian
+    relaxation method for solving integer programming problems (Management Science 27, 1981).
+    """
+    best = greedy_marginal(instance)
+    if not instance.num_jobs or not all(usable.any() for usable in instance.usable_configs):
+        return best
+    value = -np.inf if instance.violations(best) else instance.objective(best)
+    options = _Options(instance)
+    seen: list[IntArray] = []
+    for prices in options.prices(value, rounds):
+        choices = options.shares(prices)
+        if len(seen) == tried:
+            break
+        if choices is None or any(np.array_equal(choices, other) for other in seen):
+            continue
+        seen.append(choices)
+        capacity = instance.capacity[:, :2]
+        choices = upgrade(choices, instance.configs, instance.config_types, instance.undominated, capacity)
+        plan = SynergyAllocationPlan(choices=options.exchanged(choices, prices))
+        if not instance.violations(plan) and instance.objective(plan) > value:
+            best, value = plan, instance.objective(plan)
+    return best
+
+
+class _Options:
+    """Usable configurations, by job and type: what they are worth, and their parts of their types' capacity.
+
+    Values are in units of the greatest.
+    """
+
+    def __init__(self, instance: HeterogeneousAllocation) -> None:
+        self.instance = instance
+        kept = [rows[usable[rows]] for rows, usable in zip(instance.undominated, instance.usable_configs, strict=True)]
+        self.job = np.repeat(np.arange(instance.num_jobs), [len(rows) for rows in kept])
+        self.config = np.concatenate(kept)
+        self.kind = np.concatenate([types[rows] for types, rows in zip(instance.config_types, kept, strict=True)])
+        order = np.lexsort((self.kind, self.job))
+        self.job, self.config, self.kind = self.job[order], self.config[order], self.kind[order]
+        table = np.array([instance.configs[job][config] for job, config in zip(self.job, self.config, strict=True)])
+        self.unit = float(table[:, THROUGHPUT].max(initial=0.0)) or 1.0
+        self.worth = table[:, THROUGHPUT] / self.unit
+        scale = np.where(instance.capacity > 0, instance.capacity, 1.0)
+        amounts = np.column_stack([table[:, :THROUGHPUT], instance.gpu_demands[self.job]])
+        self.amounts = amounts / scale[self.kind]
+        self.room = instance.capacity / scale
+
+    def left_over(self, prices: FloatArray) -> FloatArray:
+        """(o,) float: what each configuration is worth after what it pays."""
+        left: FloatArray = self.worth - (self.amounts * prices[self.kind]).sum(axis=1)
+        return left
+
+    def by_type(self, prices: FloatArray) -> FloatArray:
+        """(n, k) float: what the best configuration of each job on each type is worth after what it pays."""
+        best = np.full(self.instance.num_jobs * self.instance.num_types, -np.inf)
+        of = self.job * self.instance.num_types + self.kind
+        first = np.flatnonzero(np.diff(of, prepend=-1))
+        best[of[first]] = np.maximum.reduceat(self.left_over(prices), first)
+        return best.reshape(-1, self.instance.num_types)
+
+    def prices(self, value: float, rounds: int) -> list[FloatArray]:
+        """Return prices, those of the least bound first."""
+        prices = np.zeros_like(self.room)
+        found: list[tuple[float, FloatArray]] = []
+        for step in range(rounds):
+            left, most = self.left_over(prices), self.by_type(prices).max(axis=1)
+            bound = float(most.sum() + (prices * self.room).sum())
+            if not found or bound < found[-1][0]:
+                found.append((bound, prices))
+            _, first = np.unique(np.where(left >= most[self.job], self.job, len(most)), return_index=True)
+            taken = first[: len(most)]
+            over = -self.room
+            np.add.at(over, self.kind[taken], self.amounts[taken])
+            if not over.any():
+                break
+            missing = bound - value / self.unit if np.isfinite(value) else 0.1 * bound
+            prices = np.maximum(prices + STEP * max(missing, 0.0) / (over**2).sum() / (1 + FALL * step) * over, 0)
+        return [prices for _, prices in reversed(found)]
+
+    def shares(self, prices: FloatArray) -> IntArray | None:
+        """Return proportional shares on the types that jobs choose at some prices; None where one finds no type."""
+        instance, free = self.instance, self.instance.capacity[:, 2].copy()
+        worth = self.by_type(prices)
+        ranked = np.sort(np.column_stack([worth, np.full(len(worth), -np.inf)]), axis=1)
+        regret = np.where(np.isfinite(ranked[:, -2]), ranked[:, -1] - np.maximum(ranked[:, -2], -1e300), np.inf)
+        choices = np.zeros(instance.num_jobs, np.int64)
+        for job in np.lexsort((-regret, -instance.gpu_demands)).tolist():
+            best, gpus = instance.proportional_choices[job], instance.gpu_demands[job]
+            fair = (best >= 0) & instance.usable_configs[job][best]
+            fits = np.flatnonzero(fair & (free >= gpus))
+            if not fits.size:
+                return None
+            kind = fits[worth[job, fits].argmax()]
+            choices[job] = best[kind]
+            free[kind] -= gpus
+        return choices
+
+    def exchanged(self, choices: IntArray, prices: FloatArray) -> IntArray:
+        """Return choices after all exchanges of one configuration, or of two among those that lose least, that gain."""
+        now = np.flatnonzero(self.config == choices[self.job])
+        if len(now) < len(choices):
+            return choices
+        loss = self.by_type(prices).max(axis=1)[self.job] - self.left_over(prices)
+        core = np.argsort(loss, kind="stable")[:CORE]
+        amounts = np.zeros((len(self.job), *self.room.shape))
+        amounts[np.arange(len(self.job)), self.kind] = self.amounts
+        amounts = amounts.reshape(len(self.job), self.room.size)
+        while True:
+            slack = (self.room * (1 + ROUNDING)).ravel() - amounts[now].sum(axis=0)
+            more, gain = amounts - amounts[now][self.job], self.worth - self.worth[now][self.job]
+            alone = np.where((more <= slack).all(axis=1), gain, 0.0)
+            if alone.max(initial=0.0) > ROUNDING:
+                changed = [int(alone.argmax())]
+            else:
+                both = gain[core][:, None] + gain[core]
+                both[self.job[core][:, None] == self.job[core]] = -np.inf
+                for column, room in zip(more[core].T, slack, strict=True):
+                    both[column[:, None] + column > room] = -np.inf
+                if both.max(initial=0.0) <= ROUNDING:
+                    return np.array(self.config[now])
+                changed = core[list(np.unravel_index(both.argmax(), both.shape))].tolist()
+            now[self.job[changed]] = changed
 
 
 def _proportional(instance: HeterogeneousAllocation) -> IntArray:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import formulations
 import instances
-from heuristics.afs.gpu_placement import first_fit_decreasing, first_fit_decreasing_in_place
+from heuristics.afs.gpu_placement import first_fit_decreasing, first_fit_decreasing_in_place, priced_first_fit
 from instances.afs.gpu_placement import GpuPlacement, GpuPlacementPlan, generate, two_machines
 from instances.base import InstanceError
 
@@ -123,3 +123,33 @@ def test_bad_instances_name_the_field(changes, message):
     fields = {"regulated": [4, 2], "num_machines": 2, "gpus_per_machine": 4, "previous": [[1, 0], [0, 1]]}
     with pytest.raises(InstanceError, match=message):
         GpuPlacement(**{**fields, **changes})
+
+
+def test_prices_keep_large_jobs_from_where_small_ones_stay():
+    # The instance of the first test: in place, job 0 drives out two jobs.
+    split = GpuPlacement(regulated=[8, 2, 2], num_machines=2, gpus_per_machine=8, previous=[[6, 1], [1, 0], [1, 0]])
+    assert split.objective(priced_first_fit(split)) == pytest.approx(3 + 3 / 17)
+    gained, optimal = 0, 0
+    for seed in range(10):
+        instance = generate(seed, num_jobs=8)
+        values = [
+            instance.objective(plan) for plan in (first_fit_decreasing_in_place(instance), priced_first_fit(instance))
+        ]
+        assert values[0] <= values[1]
+        assert instance.objective(priced_first_fit(instance, budget=0)) == values[0]
+        gained += values[0] < values[1]
+        optimal += values[1] == pytest.approx(formulations.solve(instance).objective)
+    assert gained >= 3
+    assert optimal >= 8
+
+
+def test_prices_on_machines_of_many_gpus():
+    """Free GPUs are exchanged in one piece, however many they are."""
+    size = 2**22
+    instance = GpuPlacement(
+        regulated=[size // 2, size // 4, size // 4],
+        num_machines=2,
+        gpus_per_machine=size,
+        previous=[[0, size // 2], [0, size // 4], [size // 8, 0]],
+    )
+    assert instance.kept(priced_first_fit(instance)).tolist() == [size // 2, size // 4, size // 8]

@@ -12,6 +12,7 @@ from instances import InstanceError
 from instances.aryl.base_allocation import BaseAllocation, BaseAllocationPlan, generate, short_but_large
 from instances.base import agree
 
+from ..effort import rounds
 from ..second_opinion import optimum
 
 HEURISTICS = [heuristics.shortest_job_first, heuristics.smallest_job_first, heuristics.fifo]
@@ -192,3 +193,52 @@ def test_jobs_shorter_than_what_a_solver_tolerates_come_in_order(seed: int) -> N
     found = formulations.solve(instance)
     assert found.status == "optimal"
     assert agree(found.objective, float(optimum(instance)))
+
+
+def put_first(instance, order):
+    """Starts of jobs in an order, each at the first time with GPUs enough at every moment of it; by definition."""
+    starts = {}
+
+    def held(moment):
+        return sum(
+            instance.gpu_demands[job] for job, at in starts.items() if at <= moment < at + instance.running_times[job]
+        )
+
+    for job in order:
+        ends = {at + instance.running_times[other] for other, at in starts.items()}
+        for at in sorted({0.0, *ends}):
+            during = [at, *(start for start in starts.values() if at < start < at + instance.running_times[job])]
+            if all(held(moment) + instance.gpu_demands[job] <= instance.capacity for moment in during):
+                starts[job] = at
+                break
+    return [starts[job] for job in range(instance.num_jobs)]
+
+
+def test_jobs_in_order_begin_as_early_as_those_before_leave_room():
+    for seed in rounds(60):
+        rng = np.random.default_rng(seed)
+        instance = generate(seed, num_jobs=int(rng.integers(1, 10)), capacity=int(rng.integers(1, 12)))
+        order = rng.permutation(instance.num_jobs).tolist()
+        assert instance.in_order(order).starts.tolist() == put_first(instance, order)
+
+
+def test_no_job_begins_later_in_the_order_of_a_plan():
+    for seed in rounds(40):
+        instance = generate(seed, num_jobs=8)
+        for heuristic in HEURISTICS:
+            starts = heuristic(instance).starts
+            assert (instance.in_order(np.argsort(starts, kind="stable")).starts <= starts).all()
+
+
+def test_local_search_moves_jobs_until_its_budget_is_used_up():
+    instance = short_but_large()
+    assert heuristics.local_search(instance).starts.tolist() == [3.0, 0.0, 0.0]
+    better = 0
+    for seed in range(8):
+        instance = generate(seed, num_jobs=6)
+        values = [instance.objective(heuristics.local_search(instance, budget=budget)) for budget in (0, 100, 2000)]
+        assert values == sorted(values, reverse=True)
+        better += values[2] < values[0]
+        assert values[2] <= 1.02 * formulations.solve(instance).objective
+    assert better
+    assert heuristics.local_search(BaseAllocation(capacity=3, gpu_demands=[4], running_times=[1.0])) is None

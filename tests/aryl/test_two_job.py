@@ -2,12 +2,13 @@
 
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import formulations
-from heuristics.aryl.two_job import closed_form
+from heuristics.aryl.two_job import best_breakpoint, closed_form
 from instances import InstanceError, PlanError
 from instances.aryl.two_job import (
     ArylTwoJob,
@@ -214,3 +215,22 @@ def test_generated_instances():
         instance = generate(seed, num_gpus=3 + seed % 20, binding=(seed % 5) / 4)
         assert instance.used_gpus == instance.num_gpus
         assert len(instance.splits) >= 1
+
+
+@given(two_jobs())
+def test_the_best_breakpoint_is_the_best_split(instance):
+    sums = {gpus: sum(simulate(instance, (gpus, instance.used_gpus - gpus))) for gpus in instance.splits}
+    best = best_breakpoint(instance).gpus.tolist()
+    assert sums[best[0]] == pytest.approx(min(sums.values()), rel=1e-12, abs=0)
+
+
+def test_the_best_breakpoint_where_both_complete_at_once():
+    """Beyond both bounds, and between them, with works of all magnitudes."""
+    for seed in rounds(60):
+        rng = np.random.default_rng(seed)
+        least = rng.integers(1, 20, 2)
+        fields = {"workloads": 10.0 ** rng.uniform(-300, 300, 2), "min_gpus": least, "max_gpus": least + 20}
+        instance = ArylTwoJob(num_gpus=40, **fields)
+        values = [instance.objective(instance.split(gpus)) for gpus in instance.splits]
+        assert instance.objective(best_breakpoint(instance)) == pytest.approx(min(values), rel=1e-12, abs=0)
+    assert best_breakpoint(ArylTwoJob(num_gpus=1, workloads=[1, 1], min_gpus=[1, 1], max_gpus=[1, 1])) is None

@@ -103,7 +103,7 @@ def test_a_stamp_tells_machine_versions_commit_and_load(tmp_path: Path) -> None:
     kept = Asked(tmp_path).once("part", list)
     kept.where.update(commit="0123456789abcdef (changed)", started="2026-01-02T03:04:05+00:00", load=[0.5, 9.0])
     kept.where["machine"] = {"processor": "A processor", "cores": 2}
-    said = " ".join(page.stamp([kept], "part").split())
+    said = " ".join(page.stamp([kept], "python -m benchmarks.results --only part").split())
     assert "Measured 2026-01-02 by `python -m benchmarks.results --only part` at commit 0123456789ab (changed)" in said
     assert "A processor (2 cores, load average 0.5 to 9, that is, beside other programs)" in said
     assert f"HiGHS {kept.where['versions']['highspy']}" in said

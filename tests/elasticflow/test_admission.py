@@ -21,6 +21,7 @@ ALWAYS_FEASIBLE = [
     heuristics.edf,
     heuristics.edf_with_admission,
     heuristics.edf_with_elastic_scaling,
+    heuristics.local_search,
 ]
 HEURISTICS = [*ALWAYS_FEASIBLE, heuristics.edf_condition]
 
@@ -295,3 +296,32 @@ def test_work_of_a_millionth_of_a_slot_takes_a_slot(brute, solver, how):
             solution = formulations.solve(instance, solver=solver)
             assert (solution.status, solution.objective, solution.bound) == ("optimal", 2, pytest.approx(2))
             assert (instance.work(solution.plan.gpus)[solution.plan.admitted] >= part * scale).all()
+
+
+def test_local_search_looks_at_all_jobs(brute):
+    assert heuristics.local_search(greedy_arrival()).admitted.tolist() == [False, True, True]
+    # Algorithm 1 finds no level for the last job, which a new order does.
+    instance = Admission(**{**fields_of(turned_away()), "arrival_order": [0, 1, 2]})
+    assert heuristics.local_search(instance).admitted.all()
+    more, optimal = 0, 0
+    for seed in range(20):
+        instance = small(brute, seed, concave=True, max_jobs=5, max_gpus=5, max_slots=5)
+        admitted = heuristics.local_search(instance).admitted.sum()
+        assert heuristics.local_search(instance, budget=0).admitted.sum() <= admitted
+        more += admitted - heuristics.progressive_filling(instance).admitted.sum()
+        optimal += admitted == formulations.solve(instance).objective
+    assert more > 0
+    assert optimal >= 18
+
+
+def test_one_job_goes_out_for_two():
+    """The smallest job takes the slot before which both others are due; without it they share two GPUs."""
+    instance = Admission(
+        num_gpus=2,
+        iterations=[2, 3, 3],
+        deadlines=[1, 2, 2],
+        throughputs=[[0, 1, 2], [0, 1.5, 2], [0, 1.5, 2]],
+        arrival_order=[0, 1, 2],
+    )
+    assert heuristics.local_search(instance, budget=0).admitted.tolist() == [True, False, False]
+    assert heuristics.local_search(instance).admitted.tolist() == [False, True, True]

@@ -12,7 +12,7 @@ from formulations.engine.highs import Session
 from formulations.engine.options import Options
 from formulations.engine.solving import solve_one_model
 from formulations.gavel import shortest_job_first as formulation
-from heuristics.gavel.shortest_job_first import shortest_first
+from heuristics.gavel.shortest_job_first import shortest_first, shortest_first_in_pairs
 from instances.base import InstanceError
 from instances.gavel.sharing import Allocation
 from instances.gavel.shortest_job_first import ShortestJobFirst, faster_together, generate, three_jobs
@@ -36,6 +36,7 @@ def test_three_jobs():
 def test_a_pair_can_be_faster_than_a_job_alone():
     assert formulations.solve(faster_together()).objective == 50
     assert faster_together().objective(shortest_first(faster_together())) == 100
+    assert faster_together().objective(shortest_first_in_pairs(faster_together())) == 50
 
 
 def test_the_objective_is_not_convex():
@@ -77,6 +78,13 @@ def test_shortest_first_is_optimal_unless_a_pair_is_faster(instance):
         if instance.throughputs[m, j] > 0 and instance.scale_factors[m] <= instance.num_workers[instance.pools[j]]
     )
     assert instance.objective(plan) == pytest.approx(alone)
+
+
+@given(strategy("gavel.shortest_job_first"))
+def test_the_shortest_first_with_pairs_is_optimal(instance):
+    plan = shortest_first_in_pairs(instance)
+    assert instance.violations(plan) == []
+    assert instance.objective(plan) == pytest.approx(formulation.shortest(instance)[0])
 
 
 def test_the_cluster_is_kept_busy():

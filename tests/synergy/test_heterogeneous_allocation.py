@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 import formulations
-from heuristics.synergy.heterogeneous_allocation import greedy_marginal, proportional
+from heuristics.synergy.heterogeneous_allocation import greedy_marginal, priced_types, proportional
 from instances import InstanceError, PlanError
 from instances.gavel.max_min_fairness import MaxMinFairness
 from instances.synergy.allocation import SynergyAllocation, SynergyAllocationPlan
@@ -246,3 +246,21 @@ def test_a_floor_between_types_can_leave_no_plan() -> None:
     halves = np.full(fast.proportional_throughputs.shape, 1 / fast.num_types)
     assert formulations.solve(fast).status == "optimal"
     assert formulations.solve(fast.fair_under(halves)).status == "infeasible"
+
+
+def test_types_are_chosen_at_prices() -> None:
+    fast = one_fast_machine()
+    assert fast.objective(priced_types(fast)) == formulations.solve(fast).objective
+    gained = 0
+    for seed in range(8):
+        instance = generate(seed, num_servers=2)
+        optimum = formulations.solve(instance).objective
+        assert optimum is not None
+        values = [
+            instance.objective(plan)
+            for plan in (greedy_marginal(instance), priced_types(instance, tried=1), priced_types(instance))
+        ]
+        assert values == sorted(values)
+        assert values[-1] >= 0.95 * optimum
+        gained += values[0] < 0.95 * optimum
+    assert gained >= 4

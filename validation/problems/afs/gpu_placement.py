@@ -11,7 +11,7 @@ from heuristics.afs import gpu_placement as fast
 from instances.afs.gpu_placement import GpuPlacement, GpuPlacementPlan, from_placements, generate
 from instances.afs.network_packing import regulated_shares
 from validation.catalogue import Entry, Heuristic, named
-from validation.kinds.promises import Holds, optimum
+from validation.kinds.promises import Holds, NeverWorseThan, optimum
 from validation.testing import st
 
 __all__ = ["ENTRY", "strategy"]
@@ -59,6 +59,13 @@ def _largest_first(*, in_place: bool) -> Callable[[GpuPlacement, GpuPlacementPla
     return test
 
 
+def _could_stay(instance: GpuPlacement) -> bool:
+    """Return whether all jobs hold what they are to hold, on as few machines as that needs."""
+    held = instance.previous
+    spans = -(-instance.regulated // instance.gpus_per_machine)
+    return bool((held.sum(axis=1) == instance.regulated).all() and ((held > 0).sum(axis=1) == spans).all())
+
+
 ENTRY = Entry(
     title="Which machines host which jobs, keeping as many as possible in place",
     source="AFS, section 4.4 and Appendix E, Proposition 1",
@@ -79,6 +86,14 @@ ENTRY = Entry(
             promises=(
                 optimum(lambda instance: instance.num_jobs == 1, "with one job"),
                 Holds("jobs from the largest on have the machines where they keep most", _largest_first(in_place=True)),
+            ),
+        ),
+        Heuristic(
+            fast.priced_first_fit,
+            promises=(
+                optimum(lambda instance: instance.num_jobs == 1, "with one job"),
+                optimum(_could_stay, "where all jobs can stay"),
+                NeverWorseThan("first_fit_decreasing_in_place"),
             ),
         ),
     ),

@@ -8,7 +8,7 @@ from dataclasses import replace
 from heuristics.aryl import base_allocation as fast
 from instances.aryl.base_allocation import BaseAllocation, BaseAllocationPlan, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
-from validation.kinds.promises import Holds
+from validation.kinds.promises import Holds, NeverWorseThan
 from validation.testing import st
 from validation.testing.arrays import integers, whole_floats
 
@@ -52,6 +52,26 @@ SMALLEST = _in_order(lambda instance, job: float(instance.running_times[job] * i
 FIRST = _in_order(lambda instance, job: job, overtake=False)
 
 
+def _as_early_as_the_others_allow(instance: BaseAllocation, plan: BaseAllocationPlan) -> bool:
+    """Return whether no job could begin at 0, or when another ends, earlier than it does, the others as they are."""
+    times, needs, starts = (one.tolist() for one in (instance.running_times, instance.gpu_demands, plan.starts))
+    live = [job for job, time in enumerate(times) if time > 0]
+    for job in live:
+        others = [other for other in live if other != job]
+        for begin in (0.0, *(starts[other] + times[other] for other in others)):
+            moments = [begin, *(starts[other] for other in others if begin < starts[other] < begin + times[job])]
+            held = [
+                sum(needs[other] for other in others if starts[other] <= moment < starts[other] + times[other])
+                for moment in moments
+            ]
+            if begin < starts[job] and max(held) + needs[job] <= instance.capacity:
+                return False
+    return True
+
+
+EARLIEST = Holds("no job could begin earlier while the others stay", _as_early_as_the_others_allow)
+
+
 ENTRY = Entry(
     title="When waiting jobs start on their base demands, completing soonest on average",
     source="Aryl, section 5.2 and Appendix D, Algorithm 2, lines 1 to 9 and 24",
@@ -63,6 +83,10 @@ ENTRY = Entry(
         Heuristic(fast.shortest_job_first, promises=(SHORTEST,)),
         Heuristic(fast.smallest_job_first, promises=(SMALLEST,)),
         Heuristic(fast.fifo, promises=(FIRST,)),
+        Heuristic(
+            fast.local_search,
+            promises=(NeverWorseThan("shortest_job_first"), NeverWorseThan("smallest_job_first"), EARLIEST),
+        ),
     ),
     symmetric=("n",),
     rescalings=(Rescaling(("running_times",), 1),),

@@ -66,6 +66,7 @@ ENTRY = Entry(
                 Holds("the job that the appendix favours has all that it can", _most_to_the_favoured),
             ),
         ),
+        Heuristic(fast.best_breakpoint, optimal=True),
     ),
     rescalings=(Rescaling(("workloads",), 1),),
     enlarge=lambda instance: replace(instance, num_gpus=instance.num_gpus + 1),

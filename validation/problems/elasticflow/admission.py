@@ -84,6 +84,24 @@ def _all_in_time(instance: Admission, plan: AdmissionPlan) -> bool:
     return np.flatnonzero(plan.admitted).tolist() == admitted and plan.gpus.tolist() == held
 
 
+def _all_by_deadline(instance: Admission, plan: AdmissionPlan) -> bool:
+    """Return whether all jobs are admitted where all are in time at their levels, in order of deadline."""
+    gpus = by_deadline(instance, range(instance.num_jobs), elastic=True)
+    return not instance.concave or not all(_in_time(instance, gpus)) or bool(plan.admitted.all())
+
+
+def _none_could_finish(instance: Admission, plan: AdmissionPlan) -> bool:
+    """Return whether no job left out does its iterations on the GPUs that are left, on concave curves."""
+    free = instance.num_gpus - plan.gpus.sum(axis=0)
+    for job in np.flatnonzero(~plan.admitted).tolist() if instance.concave else ():
+        most = sum(
+            max(instance.throughputs[job, : left + 1].tolist()) for left in free[: instance.deadlines[job]].tolist()
+        )
+        if most >= instance.iterations[job]:
+            return False
+    return True
+
+
 ALONE = optimum(lambda instance: instance.num_jobs == 1, "with one job")
 FIRST = Holds("the first job is admitted if it can finish alone", _first_is_admitted)
 LEVELS = Holds(
@@ -116,6 +134,14 @@ ENTRY = Entry(
         Heuristic(
             fast.edf_with_admission,
             promises=(ALONE, Holds("each job is admitted with which all are in time", _all_in_time)),
+        ),
+        Heuristic(
+            fast.local_search,
+            promises=(
+                ALONE,
+                Holds("all jobs are admitted where all are in time at the levels of Algorithm 1", _all_by_deadline),
+                Holds("no job left out could finish on the GPUs left", _none_could_finish),
+            ),
         ),
         Heuristic(
             fast.edf_with_elastic_scaling,

@@ -50,6 +50,7 @@ ENTRY = Entry(
             fast.shortest_first,
             promises=(Relabelled(ties=False), optimum(alone, "without pairs"), one_by_one(_shortest, blocking=False)),
         ),
+        Heuristic(fast.shortest_first_in_pairs, optimal=True),
         *of_all_policies(fast),
     ),
     from_trace=from_trace,

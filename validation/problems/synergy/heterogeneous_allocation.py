@@ -98,6 +98,19 @@ def _upgraded(instance: HeterogeneousAllocation, plan: SynergyAllocationPlan) ->
     return np.array_equal(plan.choices, upgraded)
 
 
+def _none_alone(instance: HeterogeneousAllocation, plan: SynergyAllocationPlan) -> bool:
+    """Return whether no job has a faster fair configuration on its type that fits, the other jobs as they are."""
+    kinds = [int(own[choice]) for own, choice in zip(instance.config_types, plan.choices, strict=True)]
+    held = [table[choice] for table, choice in zip(instance.configs, plan.choices, strict=True)]
+    for job, (kind, now) in enumerate(zip(kinds, held, strict=True)):
+        left = instance.capacity[kind, :2] - sum(row[:2] for at, row in zip(kinds, held, strict=True) if at == kind)
+        others = instance.usable_configs[job] & (instance.config_types[job] == kind)
+        for row in instance.configs[job][others]:
+            if (row[:2] <= (left + now[:2]) * (1 - 1e-9)).all() and row[2] > now[2] * (1 + 1e-9):
+                return False
+    return True
+
+
 ROOM = BreaksOnly((), _one_type, "with one machine type and no job owed more than its share gives it")
 
 
@@ -127,6 +140,11 @@ ENTRY = sensitivity.sensitive_entry(
                 NeverWorseThan("proportional"),
                 Holds("shares are upgraded where that adds most for its resources", _upgraded),
             ),
+        ),
+        Heuristic(
+            fast.priced_types,
+            infeasible_because=NO_TYPE_LEFT,
+            promises=(ROOM, NeverWorseThan("greedy_marginal"), Holds("no job alone could be faster", _none_alone)),
         ),
     ),
     strategy=strategy,
