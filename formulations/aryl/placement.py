@@ -24,7 +24,7 @@ adding constraints that tell such servers apart.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 import pyomo.environ as pyo
@@ -35,7 +35,7 @@ from instances.aryl.placement import ArylPlacement, ArylPlacementPlan
 from instances.base import product, total
 from instances.schema import BoolArray
 
-__all__ = ["FORMULATION", "build", "nothing_opened", "packed", "read", "too_little_room", "write"]
+__all__ = ["FORMULATION", "build", "packed", "read", "servers_to_open", "too_little_room", "write"]
 
 
 def build(instance: ArylPlacement) -> pyo.ConcreteModel:
@@ -166,9 +166,29 @@ def too_little_room(instance: ArylPlacement) -> str | None:
     return None
 
 
-def nothing_opened(instance: ArylPlacement) -> float:
-    """Return 0: servers in use may hold all workers, and no plan is worth less."""
-    return 0.0
+def servers_to_open(instance: ArylPlacement) -> float:
+    """Return a number of servers that every plan opens, by what room servers have for workers of a size or more.
+
+    A server has no more GPUs for them than it has, and none if it has fewer than that size; and it holds no more of
+    them than of workers of just that size.  Servers in use are counted with all their room, and those that are opened
+    the roomiest first.  Flexible workers are counted apart as well, since servers in use that are on loan hold none.
+    """
+    in_use, gpus = instance.in_use, instance.server_gpus
+    found = 0
+    workers = instance.num_workers > 0
+    for some, there in ((workers, in_use), (workers & instance.flexible, in_use & ~instance.on_loan)):
+        for size in np.unique(instance.gpus_per_worker[some]).tolist():
+            larger = some & (instance.gpus_per_worker >= size)
+            count = instance.num_workers[larger]
+            for room, wanted in (
+                (np.where(gpus >= size, gpus, 0), product(instance.gpus_per_worker[larger], count)),
+                (gpus // size, total(count)),
+            ):
+                roomiest: list[int] = sorted(room[~in_use].tolist(), reverse=True)
+                rooms = [*accumulate(roomiest, initial=int(total(room[there])))]
+                found = max(found, bisect_left(rooms, int(wanted)))
+    # Where not even all servers have the room, there is no plan.
+    return float(min(found, int(np.count_nonzero(~in_use))))
 
 
 def packed(instance: ArylPlacement) -> ArylPlacementPlan:
@@ -224,5 +244,5 @@ def _packed(
 
 
 FORMULATION = Formulation(
-    build=build, read=read, write=write, explain=too_little_room, trivial=packed, trivial_bound=nothing_opened
+    build=build, read=read, write=write, explain=too_little_room, trivial=packed, trivial_bound=servers_to_open
 )

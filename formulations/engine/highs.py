@@ -82,7 +82,13 @@ _CAREFUL: dict[str, Any] = {
 _RESCALED: dict[str, Any] = {**_CAREFUL, "simplex_scale_strategy": 4}
 """Settings for the rest: programs with coefficients so far apart that they need scaling of another kind."""
 _WITHOUT_PRESOLVE: dict[str, Any] = {**_USUAL, "presolve": "off"}
-_SECOND_WAY: dict[str, Any] = {**_WITHOUT_PRESOLVE, "mip_detect_symmetry": False}
+_SECOND_WAY: dict[str, Any] = {
+    **_WITHOUT_PRESOLVE,
+    "mip_detect_symmetry": False,
+    # What is within 1e-6 of a whole number counts as whole to the first: a share of at most 1 - 1e-6 is then all or
+    # nothing, and plans are lost.  No number is that near to both.
+    "mip_feasibility_tolerance": 3e-7,
+}
 
 SECOND_LOOK = (0.5, 1.0)
 """Time for a second way by default: seconds, or as a multiple of the first run if that is more."""
@@ -295,7 +301,8 @@ class Session:
         """Check ``first``, a result of any solver on a mixed-integer program, a second way.
 
         The second way is the relaxation, whose prices prove the bound where it is as good; else a search without
-        presolve and symmetry, on a scaled objective, from the point of the first.
+        presolve and symmetry, with another tolerance of whole numbers, on a scaled objective, from the point of the
+        first.
 
         Parameters
         ----------

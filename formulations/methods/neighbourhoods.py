@@ -114,6 +114,6 @@ NEIGHBOURHOODS = Method(
     name="one model, and a few servers at a time",
     short="servers",
     proves="the searches of the one model",
-    where="every instance; where a packing leaves a gap it comes next on many servers",
+    where="every instance; of many servers it comes next where a table cannot hold their contents",
     solve=solve,
 )

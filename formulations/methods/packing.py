@@ -11,11 +11,14 @@ and the same for memory, or no plan has the configuration.  The first stage with
 all plans.  Its plan is packed: jobs whole, those in pieces that take more of a server than the average leaves, with
 overload, which a walk of moves and swaps lowers (:mod:`formulations.methods.swapping`); and if that does not end it,
 all jobs that may be split GPU by GPU.  A plan without overload is worth the bound.  Where there is none, jobs on
-overloaded servers take less, the others what is left, and the searches of the model begin with that plan.
+overloaded servers take less, the others what is left, and the contents of servers
+(:mod:`formulations.methods.contents`) begin with that plan, or, where a table cannot hold them, the searches of the
+model.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -29,6 +32,7 @@ from formulations.engine.polishing import widened
 from formulations.engine.solution import Solution, judged
 from formulations.engine.solving import solve_one_model
 from formulations.methods import Choice, Method, neighbourhoods, one_model
+from formulations.methods.contents import CONTENTS, contents_of, solved
 from formulations.methods.swapping import placed, walk
 from instances.base import agree
 from instances.schema import FloatArray, IntArray
@@ -49,16 +53,13 @@ def solve(instance: Tuning, options: Options) -> Solution:
     with clock.within(clock.left() / 4):
         first = solve_one_model(stage, replace(options, start=None))
     choices = [_translated(first.plan, kept)] if isinstance(first.plan, SynergyAllocationPlan) else []
+    choices.append(instance.proportional_choices)
     plan = options.start if isinstance(options.start, TuningPlan) and not instance.violations(options.start) else None
-    for chosen in (*choices, instance.proportional_choices):
-        if plan is not None and agree(instance.objective(plan), first.bound):
-            break
-        if (chosen < 0).any():
-            continue
-        rng = np.random.default_rng(options.seed)
-        packed = (_repaired(instance, chosen, gpus) for gpus in _packed(instance, chosen, rng))
-        found = [one for one in packed if one is not None and not instance.violations(one)]
-        plan = max([*found, *([] if plan is None else [plan])], key=instance.objective, default=None)
+    free = instance.allow_split and not instance.split_penalty
+    filled = None if free else contents_of(instance)
+    # Whole jobs leave overload more often than not, which contents of servers do without.
+    with clock.within(clock.left() / 8 if filled is not None else None):
+        plan = _best_packed(instance, choices, plan, first.bound, options.seed)
     if plan is not None and first.status != "infeasible":
         value = instance.objective(plan)
         met = agree(value, first.bound)
@@ -66,13 +67,35 @@ def solve(instance: Tuning, options: Options) -> Solution:
             why = "a packing of the first stage's plan meets its bound" if met else first.message
             result = _result(met, first, first.solve_seconds, why)
             return _judged(instance, plan, result, first, began)
-    search = neighbourhoods.NEIGHBOURHOODS if instance.num_servers >= 2 * neighbourhoods.FEW else one_model.METHOD
-    last = search.solve(instance, replace(options, start=plan))
-    if first.status == "infeasible" or last.bound <= first.bound or not isinstance(last.plan, TuningPlan):
+    options = replace(options, start=plan)
+    if filled is None:
+        filled = contents_of(instance)
+    if filled is not None:
+        last = solved(filled, options, first.bound if first.status != "infeasible" else math.inf)
+    else:
+        many = instance.num_servers >= 2 * neighbourhoods.FEW
+        last = (neighbourhoods.NEIGHBOURHOODS if many else one_model.METHOD).solve(instance, options)
+    if first.status == "infeasible" or last.bound < first.bound or not isinstance(last.plan, TuningPlan):
         return last
     met = agree(instance.objective(last.plan), first.bound)
     result = _result(met, first, first.solve_seconds + last.solve_seconds, last.message)
     return _judged(instance, last.plan, result, first, began)
+
+
+def _best_packed(
+    instance: Tuning, choices: list[IntArray], plan: TuningPlan | None, bound: float, seed: int
+) -> TuningPlan | None:
+    """Return the best of a plan and of packings with some choices, up to one that is worth the bound."""
+    for chosen in choices:
+        if plan is not None and agree(instance.objective(plan), bound):
+            break
+        if (chosen < 0).any():
+            continue
+        rng = np.random.default_rng(seed)
+        packed = (_repaired(instance, chosen, gpus) for gpus in _packed(instance, chosen, rng))
+        found = [one for one in packed if one is not None and not instance.violations(one)]
+        plan = max([*found, *([] if plan is None else [plan])], key=instance.objective, default=None)
+    return plan
 
 
 def _result(met: bool, first: Solution, seconds: float, message: str) -> Result:
@@ -133,7 +156,7 @@ def _packed(instance: Tuning, choices: IntArray, rng: np.random.Generator) -> It
     mean = (per_gpu * instance.gpu_demands[:, None]).sum(axis=0) / instance.num_gpus
     counts = np.arange(1, instance.server_gpus + 1)
     beside = (instance.server_gpus - counts)[:, None] * mean
-    for whole in (True, False):
+    for whole in (True, False) if instance.allow_split else (True,):
         jobs: list[int] = []
         pieces: list[int] = []
         for job, gpus in enumerate(instance.gpu_demands.tolist()):
@@ -211,4 +234,4 @@ PACKED = Method(
     where="every instance",
     solve=solve,
 )
-CHOICE = Choice((PACKED, neighbourhoods.NEIGHBOURHOODS, one_model.METHOD))
+CHOICE = Choice((PACKED, CONTENTS, neighbourhoods.NEIGHBOURHOODS, one_model.METHOD))

@@ -44,7 +44,7 @@ from instances.schema import IntArray
 from instances.synergy.sensitivity import CPU, MEMORY, THROUGHPUT
 from instances.synergy.tuning import Tuning, TuningPlan
 
-__all__ = ["FORMULATION", "build", "explain", "read", "write"]
+__all__ = ["FORMULATION", "as_jobs", "build", "explain", "read", "write"]
 
 
 def build(instance: Tuning) -> pyo.ConcreteModel:
@@ -147,13 +147,13 @@ def read(model: pyo.ConcreteModel) -> TuningPlan:
         if (t, c) in model.ALONE:
             whole = [round(pyo.value(model.alone[t, c, i])) for i in model.SERVERS]
             on_server += model.unit[t] * np.array(whole, np.int64)
-        rows = _as_jobs(on_server, model.unit[t]) * (model.gpu_demands[t] // model.unit[t])
+        rows = as_jobs(on_server, model.unit[t]) * (model.gpu_demands[t] // model.unit[t])
         for row, job in zip(rows, waiting[t], strict=False):
             choices[job], gpus[job] = c, row
     return TuningPlan(choices=choices, gpus=gpus)
 
 
-def _as_jobs(on_server: IntArray, unit: int) -> IntArray:
+def as_jobs(on_server: IntArray, unit: int) -> IntArray:
     """Units of each job on each server, one row for each job: whole jobs first, then the rest end to end."""
     whole = on_server // unit
     rows = np.zeros((-(-on_server.sum() // unit), len(on_server)), np.int64)

@@ -10,6 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import formulations
+from formulations.aryl.placement import servers_to_open
 from heuristics.aryl.placement import best_fit_decreasing, naive_best_fit_decreasing
 from instances import InstanceError
 from instances.aryl.placement import (
@@ -21,6 +22,7 @@ from instances.aryl.placement import (
     two_full_servers,
 )
 
+from ..effort import rounds
 from ..second_opinion import optimum
 
 GROUPS = ("training", "inference")
@@ -99,6 +101,37 @@ def one_by_one(instance, *, naive=False):
                 free[server] -= need
                 workers[job][server] += 1
     return workers
+
+
+def test_no_plan_opens_fewer_servers_than_room_says():
+    """Never above the optimum of all plans, its whole part as a rule, and more than what all GPUs together say."""
+    known, met, above = 0, 0, 0
+    for seed in rounds(200):
+        instance = small(seed)
+        best, least = optimum(instance), servers_to_open(instance)
+        if best is None:
+            continue
+        known += 1
+        assert least <= best
+        met += least == math.floor(best)
+        above += least > 0
+    assert known > len(rounds(200)) / 2
+    assert met > 0.9 * known
+    assert above > known / 3
+
+
+def test_room_that_flexible_and_large_workers_do_not_have():
+    """A server in use that is on loan has none for flexible workers, and one of 3 GPUs has none for a worker of 4."""
+    job = {"gpus_per_worker": [4], "num_workers": [2], "elastic": [True], "flexible": [True]}
+    servers = {
+        "server_gpus": [8, 3, 6, 6],
+        "server_groups": ["inference", *["training"] * 3],
+        "used_gpus": [1, 0, 0, 0],
+    }
+    instance = ArylPlacement(**job, **servers)
+    assert servers_to_open(instance) == 2.0
+    assert servers_to_open(replace(instance, flexible=[False])) == 0.0
+    assert servers_to_open(replace(instance, flexible=[False], num_workers=[3])) == 1.0
 
 
 def test_without_symmetry_breaking_the_optimum_is_the_same():

@@ -44,6 +44,19 @@ def tiny(rng: np.random.Generator, *, servers: int = 2, integral: bool = False) 
     }
 
 
+def test_a_job_that_is_larger_than_a_server_by_a_tolerance() -> None:
+    """A share of at most 1 - 1e-6 is all or nothing to a search, which loses the plan that cuts one job in half."""
+    demands = np.array([[2, 0, 8], [1, 0, 0], [2, 12.000012, 4], [1, 0, 0]])
+    instance = SynergyPlacement(num_servers=2, server_gpus=3, server_cpus=12.0, server_memory=10.0, demands=demands)
+    assert optimum(instance) == 1
+    found = formulations.solve(instance)
+    assert (found.status, found.objective, found.bound, found.proof) == ("optimal", 1.0, 1.0, "argument")
+    with pytest.warns(formulations.SolverDisagreement, match="another run, wrong"):
+        found = formulations.solve(instance, method="model")
+    assert (found.status, found.objective) == ("optimal", 1.0)
+    assert found.bound == pytest.approx(1.0)
+
+
 def test_ordering_the_servers_changes_no_optimum() -> None:
     rng = np.random.default_rng(6)
     for _ in rounds(20):
