@@ -18,6 +18,9 @@ OUT    ?= study
 SEED   ?= 1
 SHARE  ?= 1
 
+# Modules are compiled once, and not by every process that the tests start.
+unexport PYTHONDONTWRITEBYTECODE
+
 BIN   := $(VENV)/bin
 GAVEL := $(DATA)/gavel
 BENCH := $(if $(wildcard $(GAVEL)/simulation_throughputs.json),--throughputs $(GAVEL)/simulation_throughputs.json --trace $(GAVEL)/msr_seed0_0e4a51.trace)

@@ -1,6 +1,7 @@
 """What imports what: the rule between the rooms, and what a fresh interpreter loads."""
 
 import ast
+import functools
 import json
 import os
 import subprocess
@@ -164,6 +165,7 @@ def test_every_formulation_loads_networkx_only_when_it_is_used() -> None:
 # --- the graph of all imports -------------------------------------------------------------------
 
 
+@functools.cache
 def imports_of(package: str) -> nx.DiGraph:
     """What each module of a package imports of it, imports inside functions counted.
 

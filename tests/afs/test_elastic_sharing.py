@@ -241,7 +241,7 @@ def test_two_short_jobs_of_one_curve(num_gpus, work, curve):
 
 def test_short_jobs_of_one_curve_equal_enumeration():
     rng = np.random.default_rng(14)
-    for _ in rounds(50):
+    for _ in rounds(20):
         num_gpus = int(rng.integers(3, 7))
         curve = [0, *np.cumsum(np.sort(rng.integers(0, 10, num_gpus))[::-1]).tolist()]
         curve = curve if curve[-1] else [0, *range(1, num_gpus + 1)]
@@ -256,7 +256,7 @@ def test_short_jobs_of_one_curve_equal_enumeration():
 @pytest.mark.parametrize("unit", [1e-9, 1e-3, 1e9])
 def test_the_unit_of_time_changes_no_verdict(reallocation, unit):
     rng = np.random.default_rng(15)
-    for _ in range(8):
+    for _ in rounds(3):
         case = small(rng, concave=True, sizes=[(2, 4), (3, 3)])
         instance = instance_of(*case, reallocation)
         plain = formulations.solve(instance)
@@ -269,7 +269,7 @@ def test_the_unit_of_time_changes_no_verdict(reallocation, unit):
 def test_seconds_beside_days():
     """Two jobs of very different length, against every first split of the GPUs."""
     rng = np.random.default_rng(9)
-    for _ in rounds(30):
+    for _ in rounds(15):
         gpus = np.arange(9)
         tables = np.array(
             [10 ** rng.uniform(-3, 3) * np.minimum(gpus, rng.integers(1, 9)) ** rng.uniform(0.2, 1) for _ in range(2)]
@@ -304,7 +304,7 @@ def test_the_model_with_arrivals_is_what_the_reference_finds(reallocation):
     rng = np.random.default_rng(18)
     sizes = [(2, 3), (3, 1)] if reallocation == "any_time" else [(2, 3), (3, 1), (3, 2)]
     several = 0
-    for _ in rounds(12):
+    for _ in rounds(8):
         num_gpus, tables, work = small(rng, concave=reallocation == "any_time", sizes=sizes)
         arrivals = rng.integers(0, 6, len(work)).astype(float)
         instance = replace(instance_of(num_gpus, tables, work, reallocation), arrivals=arrivals)

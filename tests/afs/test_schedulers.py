@@ -26,6 +26,7 @@ from instances.afs.elastic_sharing import (
 )
 from instances.afs.metrics import metrics, timeline
 
+from ..effort import EFFORT
 from .elastic_jobs import ALL, cases, instance_of, small
 
 # --- the paper's example, and the scan -----------------------------------------------------------
@@ -511,7 +512,7 @@ def test_schedules_are_feasible_repeatable_and_leave_the_instance_alone(instance
 
 
 @given(st.integers(0, 10**6), st.integers(1, 3), st.sampled_from([0.0, 0.7]), st.sampled_from([0.0, 0.5]))
-@settings(max_examples=25)
+@settings(max_examples=round(10 * EFFORT))
 def test_no_scheduler_beats_the_bound(seed, num_jobs, loss, rigid):
     instance = generate(seed, num_jobs=num_jobs, num_gpus=4, loss=loss, rigid=rigid)
     solution = formulations.solve(instance)

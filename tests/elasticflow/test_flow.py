@@ -138,7 +138,7 @@ def test_larger_sets_against_the_milp():
 def test_any_curve_may_be_refused_but_never_wrongly(brute):
     """On curves that are not linear a refusal still proves that there is no plan."""
     missed = 0
-    for seed in range(400):
+    for seed in rounds(400):
         instance = MinimumSatisfactoryShare(**brute.draw(seed))
         cut = refusal(instance)
         if cut is not None:

@@ -18,7 +18,7 @@ from instances.gavel.shortest_job_first import ShortestJobFirst
 from instances.gavel.throughput_per_dollar import ThroughputPerDollar
 from instances.gavel.total_throughput import TotalThroughput
 from validation import CATALOGUE
-from validation.kernel.asking import ask
+from validation.kernel.asking import ask_here
 
 TWO_TYPES = {"throughputs": [[4.0, 1.0], [3.0, 1.0], [2.0, 1.0]], "num_workers": [1, 1]}
 TOO_WIDE = {**TWO_TYPES, "scale_factors": [1, 2, 1]}
@@ -40,7 +40,7 @@ def best(instance):
     assert other.status == "optimal", other.message
     assert other.objective == pytest.approx(solution.objective, rel=1e-5)
     for heuristic in CATALOGUE[instance.problem].heuristics.values():
-        plan = ask(instance, heuristic, 0, seconds=60).plan
+        plan = ask_here(instance, heuristic, np.random.default_rng(0)).plan
         assert heuristic.declines if plan is None else {v.rule for v in instance.violations(plan)} <= {"slo"}
     return solution.objective
 
@@ -155,7 +155,7 @@ def test_nobody_fits_anywhere(problem):
         worst = {"gavel.makespan": math.inf, "gavel.shortest_job_first": math.inf}.get(problem, 0)
         assert (solution.status, solution.objective, solution.bound) == ("optimal", worst, worst)
         for heuristic in entry.heuristics.values():
-            plan = ask(instance, heuristic, 0, seconds=60).plan
+            plan = ask_here(instance, heuristic, np.random.default_rng(0)).plan
             if plan is None:
                 assert heuristic.declines
                 continue

@@ -12,7 +12,7 @@ import formulations
 from heuristics.gavel import sharing as heuristics
 from instances.gavel.max_min_fairness import MaxMinFairness, generate, three_jobs
 from validation import CATALOGUE
-from validation.kernel.asking import ask
+from validation.kernel.asking import ask_here
 from validation.testing.strategies import strategy
 
 from ..effort import rounds
@@ -286,7 +286,7 @@ def test_a_pool_without_types_is_of_no_use_and_no_harm(problem, place):
     other = formulations.solve(instance, solver="scip")
     assert other.objective == pytest.approx(solution.objective, rel=1e-5)
     for heuristic in entry.heuristics.values():
-        plan = ask(instance, heuristic, 0, seconds=60).plan
+        plan = ask_here(instance, heuristic, np.random.default_rng(0)).plan
         assert heuristic.declines if plan is None else not instance.violations(plan) or heuristic.infeasible_because
 
 

@@ -107,7 +107,8 @@ def test_a_plan(problem: str, which: int) -> None:
     instance, plan = found[0], found[which]
     axes = blank()
     assert instance.plot(plan, ax=axes) is axes  # type: ignore[arg-type]
-    rendered(axes)
+    if which == 1:
+        rendered(axes)
     name, said = axes.get_title().split("\n")
     assert name == problem
     broken = instance.violations(plan)
@@ -123,7 +124,9 @@ def test_a_plan(problem: str, which: int) -> None:
 def test_a_broken_plan(problem: str, change: Any) -> None:
     instance, exact, _ = example(problem)
     plan = changed(exact, change)
-    axes = rendered(instance.plot(plan))
+    axes = instance.plot(plan)
+    if change is perturbed:
+        rendered(axes)
     broken = instance.violations(plan)
     assert ("infeasible" in axes.get_title()) == bool(broken)
     if broken:

@@ -166,6 +166,9 @@ def is_library(function: Any) -> bool:
     return module.split(".")[0] in ROOMS and getattr(sys.modules.get(module), name, None) is function
 
 
+@functools.cache
 def is_installed(file: str) -> bool:
     """Return whether a file is Python's own, or belongs to an installed distribution."""
-    return any(Path(file).resolve().is_relative_to(place) for place in _INSTALLED)
+    # Asked of the same hundreds of files in every study.
+    path = Path(file).resolve()
+    return any(path.is_relative_to(place) for place in _INSTALLED)

@@ -41,6 +41,9 @@ Watch = Callable[[Progress], None] | Literal[False] | None
 GLANCE = 1.0
 """Seconds between looks at the clocks of cells."""
 
+LARGE = 1000
+"""Cells from which memory is given back before the report."""
+
 
 # --- what is planned ----------------------------------------------------------------------------
 
@@ -221,9 +224,12 @@ def _run_walled(plan: Plan, progress: Watch, client: Client | None, warn: Warn) 
             record = replace(record, run=earlier.run, runs=earlier.runs)
         write_record(directory, record, kind)
         result = plan.result
-        # The report reads what it needs from the files; what is in cycles is given back, too.
+        # The report reads what it needs from the files; what is in cycles is given back, too, where it is much: to look
+        # for it takes longer than a small study.
+        large = len(record.cells) >= LARGE
         del plan, record, done, todo
-        gc.collect()
+        if large:
+            gc.collect()
         return result(directory, warn)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.faults.cheats import CHEATS, HONEST, bad
+from benchmarks.faults.cheats import CHEATS, HONEST, Cheat, bad
 from benchmarks.faults.heuristics import Left, known
 from instances.aryl.reclaim import Reclaim, ReclaimPlan
 from instances.files import text_of
@@ -315,37 +315,37 @@ def test_it_may_do_what_concerns_itself_alone() -> None:
 # --- cheats -------------------------------------------------------------------------------------
 
 RUN = {name: one for name, one in CHEATS.items() if STANDING or not one.walled}
+SOME = dict(list(RUN.items())[::6])
 
 
 class Trial:
-    """What every cheat got of the judge, and what they left."""
+    """What cheats got of the judge, and what they left."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, cheats: dict[str, Cheat]) -> None:
         texts = [text_of(generate("aryl.reclaim", 5, 8, 0))]
         self.bad, self.honest = judged(bad, texts), judged(HONEST["honest"], texts)
         with known(folder) as left:
             self.found: dict[str, Judgement] = {
-                name: judged(one.function, texts, budget=0.5 if one.lasting else 60.0) for name, one in RUN.items()
+                name: judged(one.function, texts, budget=0.5 if one.lasting else 60.0) for name, one in cheats.items()
             }
         self.left: Left = left
         self.again = judged(bad, texts)
 
 
-@pytest.fixture(scope="module")
-def trial(tmp_path_factory: pytest.TempPathFactory) -> Trial:
+@pytest.fixture(scope="module", params=[SOME, pytest.param(RUN, marks=pytest.mark.slow)], ids=["some", "all"])
+def trial(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Trial:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(judging, "MEMORY", 2 * 10**8)
-        return Trial(tmp_path_factory.mktemp("judge"))
+        return Trial(tmp_path_factory.mktemp("judge"), request.param)
 
 
-@pytest.mark.slow
 def test_a_cheat_would_have_something_to_gain(trial: Trial) -> None:
     assert trial.bad.score < trial.honest.score <= 1.0
 
 
-@pytest.mark.parametrize("name", RUN)
-def test_no_cheat_scores_more_than_an_honest_bad_heuristic(trial: Trial, name: str) -> None:
-    assert trial.found[name].score in (0.0, trial.bad.score), trial.found[name]
+def test_no_cheat_scores_more_than_an_honest_bad_heuristic(trial: Trial) -> None:
+    assert len(trial.found) > 10
+    assert [one for one in trial.found.items() if one[1].score not in (0.0, trial.bad.score)] == []
 
 
 def test_cheats_change_nothing_that_comes_after_them(trial: Trial) -> None:
