@@ -244,15 +244,18 @@ class Contents:
     def first_prices(self, count: IntArray, servers: int) -> FloatArray:
         """(t,) float: prices of a GPU of each kind, by the first stage's relaxation for some jobs and servers."""
         highs = _silent()
-        kinds = len(count)
-        for want in (count * self.demand).astype(float).tolist():
-            highs.addRow(want, want, 0, [], [])
-        for capacity in (self.instance.server_cpus, self.instance.server_memory):
-            highs.addRow(-highspy.kHighsInf, servers * capacity, 0, [], [])
-        for part in np.flatnonzero(count[self.kind] > 0).tolist():
-            rows = np.array([self.kind[part], kinds, kinds + 1], np.int32)
-            values = np.append(float(self.gpus[part]), self.amounts[:, part])
-            highs.addCol(self.worth[part], 0.0, highspy.kHighsInf, 3, rows, values)
+        kinds, some = len(count), np.flatnonzero(count[self.kind] > 0)
+        capacities = servers * np.array([self.instance.server_cpus, self.instance.server_memory], float)
+        wanted = (count * self.demand).astype(float)
+        lower, upper = np.append(wanted, [-highspy.kHighsInf] * 2), np.append(wanted, capacities)
+        starts, nothing = np.zeros(kinds + 2, np.int32), np.zeros(0)
+        highs.addRows(kinds + 2, lower, upper, 0, starts, nothing.astype(np.int32), nothing)
+        rows = np.column_stack([self.kind[some], np.full((len(some), 2), [kinds, kinds + 1])]).astype(np.int32).ravel()
+        values = np.column_stack([self.gpus[some], self.amounts[:, some].T]).ravel()
+        free = np.zeros(len(some)), np.full(len(some), highspy.kHighsInf)
+        highs.addCols(
+            len(some), self.worth[some], *free, 3 * len(some), 3 * np.arange(len(some), dtype=np.int32), rows, values
+        )
         highs.run()
         prices: FloatArray = np.nan_to_num(highs.getSolution().row_dual)[:kinds]
         return prices

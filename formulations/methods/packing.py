@@ -52,14 +52,17 @@ def solve(instance: Tuning, options: Options) -> Solution:
     stage, kept = first_stage(instance)
     with clock.within(clock.left() / 4):
         first = solve_one_model(stage, replace(options, start=None))
-    choices = [_translated(first.plan, kept)] if isinstance(first.plan, SynergyAllocationPlan) else []
-    choices.append(instance.proportional_choices)
+    staged = [_translated(first.plan, kept)] if isinstance(first.plan, SynergyAllocationPlan) else []
     plan = options.start if isinstance(options.start, TuningPlan) and not instance.violations(options.start) else None
     free = instance.allow_split and not instance.split_penalty
     filled = None if free else contents_of(instance)
-    # Whole jobs leave overload more often than not, which contents of servers do without.
-    with clock.within(clock.left() / 8 if filled is not None else None):
-        plan = _best_packed(instance, choices, plan, first.bound, options.seed)
+    if filled is None:
+        plan = _best_packed(instance, [*staged, instance.proportional_choices], plan, first.bound, options.seed)
+    else:
+        plan = _best_packed(instance, [instance.proportional_choices], plan, first.bound, options.seed)
+        # Whole jobs leave overload more often than not, which contents of servers do without.
+        with clock.within(clock.left() / 8):
+            plan = _best_packed(instance, staged, plan, first.bound, options.seed)
     if plan is not None and first.status != "infeasible":
         value = instance.objective(plan)
         met = agree(value, first.bound)

@@ -130,8 +130,9 @@ def test_makespan_under_a_limit_is_the_isolated_share() -> None:
 
 
 def test_a_plan_at_hand_that_is_at_the_bound_is_optimal() -> None:
-    alone = Makespan(throughputs=[[2.0]], steps=[10.0], num_workers=[1])
-    assert (ended(alone, bound=5.0).status, ended(alone, bound=4.0).status) == ("optimal", "feasible")
+    both = Makespan(throughputs=[[2.0, 1.0], [2.0, 1.0]], steps=[10.0, 10.0], num_workers=[1, 1])
+    best = both.objective(both.isolated_share())
+    assert (ended(both, bound=best).status, ended(both, bound=4.0).status) == ("optimal", "feasible")
 
 
 def test_a_plan_that_breaks_a_rule_is_not_replaced_silently() -> None:

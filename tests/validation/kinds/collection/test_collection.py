@@ -321,8 +321,11 @@ def test_prices_are_checked(small: Collection) -> None:
     # The same bound, and no longer on somebody's word.
     assert submit_prices(small, name, prices).taken
     assert small.record(name)["bound"]["proof"]["kind"] == "prices"
-    with pytest.raises(StudyError, match="none are known for this problem"):
+    with pytest.raises(StudyError, match="prices has no field of"):
         submit_prices(small, OPEN, prices)
+    placement = WHOLE.names("synergy.placement")[0]
+    with pytest.raises(StudyError, match="none are known for this problem"):
+        Checked(WHOLE.instance(placement)).bound(prices, WHOLE.plan(placement))
 
 
 def certificate_of(instance: Any) -> str:

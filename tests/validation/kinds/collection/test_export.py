@@ -35,7 +35,7 @@ PROCEDURES = [problem for problem in CATALOGUE if formulation(problem).any_solve
 
 @pytest.fixture(scope="module")
 def some(tmp_path_factory: pytest.TempPathFactory) -> Collection:
-    """Of each problem the closed instance of the fewest bytes, and of Aryl's an open one where there is one."""
+    """Of each problem the closed instance of the fewest bytes, and of ElasticFlow's an open one where there is one."""
     folder = tmp_path_factory.mktemp("some")
     shutil.copy(WHOLE.folder / "VERSION", folder)
     index: dict[str, Any] = {}
@@ -45,7 +45,7 @@ def some(tmp_path_factory: pytest.TempPathFactory) -> Collection:
         of_kind = {WHOLE.record(name)["class"] == "open": name for name in reversed(of_it)}
         kept = [
             WHOLE.record(of_kind[is_open])
-            for is_open in (False, True)[: 1 + problem.startswith("aryl")]
+            for is_open in (False, True)[: 1 + problem.startswith("elasticflow")]
             if is_open in of_kind
         ]
         (folder / problem / "records.json").write_text(json.dumps(kept))
@@ -189,10 +189,10 @@ def test_the_command_names_what_it_leaves_out(
     assert {name.partition("-")[0] for name in told["left_out"]} == set(PROCEDURES)
     assert set(told["left_out"].values()) == {"no one program states the problem, it takes a procedure of several"}
     monkeypatch.setattr(export, "LARGEST", 100)
-    assert command(some, "--mps", tmp_path / "out", "--problem", "aryl") == 0
+    assert command(some, "--mps", tmp_path / "out", "--problem", "elasticflow.admission") == 0
     said = capsys.readouterr().out
     assert re.search(
-        r"^left out: aryl\.placement-h03: its program has [\d,]{3,} entries, more than 100$", said, re.MULTILINE
+        r"^left out: elasticflow\.admission-h03: its program has [\d,]{3,} entries, more than 100$", said, re.MULTILINE
     )
     assert not (tmp_path / "out" / SOLU).exists()
     (program, *_) = sorted((tmp_path / "out").glob("*.mps.gz"))
