@@ -103,14 +103,14 @@ def generated(name, num_jobs, **options):
 @pytest.mark.parametrize("kind", POLICIES)
 def test_solve_takes_prices_and_says_so(kind, monkeypatch):
     monkeypatch.undo()
-    instance = generated(kind.problem, 1600)
+    instance = generated(kind.problem, 2600)
     solution = formulations.solve(instance)
     assert solution.method == "prices of what jobs share"
     assert (solution.status, solution.proof) == ("optimal", "prices")
     assert solution.certificate.holds
     assert instance.violations(solution.plan) == []
     # The prices have the names of the model's constraints, and each limit's price is on its side.
-    assert solution.duals["job_time"].shape == (1600,)
+    assert solution.duals["job_time"].shape == (2600,)
     assert (solution.duals["pool_capacity"] >= 0).all()
     monkeypatch.setattr(search, "ROUNDS", 0)
     whole = formulations.solve(instance)
