@@ -8,7 +8,7 @@ last one, which rests on none, is what was to be proven.
 
 A *short* certificate (version ``1.0/short``, which no other checker reads) leaves out what can be told: by ``weak``, a
 linear combination is completed by bounds of variables that the program itself has, each as many times as the stated
-left side lacks its variable.  :func:`shortened` and :func:`completed` lead from one form to the other.
+left side lacks its variable.  ``shortened`` and ``completed`` lead from one form to the other.
 
 A file is read once, from its beginning to its end, and of the derived constraints only those are kept that a later one
 may refer to.  How much is read has a limit, and so has how much is kept at a time, so that memory does.
