@@ -11,11 +11,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from . import afs, aryl, elasticflow, gavel, synergy
+from . import afs, aryl, elasticflow, gavel, synergy, vipr
 from .common import Malformed, Number, Problem, TooLarge, better, closed, parse, within
 from .programs import Program
 from .stated import STATED, certified
-from .vipr import Proven
 
 __all__ = ["PROBLEMS", "Malformed", "Reference", "TooLarge", "better", "closed", "problem"]
 
@@ -115,7 +114,7 @@ class Reference:
         stated = STATED.get(self.name)
         return None if stated is None else stated(self._read)
 
-    def certified(self, proven: Proven) -> Number:
+    def certified(self, proven: vipr.Proven) -> Number:
         """Return what a certificate proves of a program that the instance states by itself.
 
         Raises

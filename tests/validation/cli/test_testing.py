@@ -31,8 +31,8 @@ def test_problem_and_heuristic_in_either_order(names: tuple[str, ...], optgap: O
     checked = optgap("check", *names, "--max-examples", 5)
     assert checked.code == 0, checked.err
     assert " on aryl.reclaim" in checked.out
-    hunted = optgap("hunt", *names, "--seed", 1, "--budget", "2s", "--jobs", 1)
-    assert hunted.code == 0, hunted.err
+    hunted = optgap("hunt", *names, "--seed", 1, "--budget", "8s", "--jobs", 1)
+    assert hunted.code == 0, hunted.out
     path = re.search(r"^again +optgap solve (\S+)", hunted.out, re.MULTILINE)
     assert path is not None
     assert "status     optimal" in optgap("solve", path.group(1)).out
