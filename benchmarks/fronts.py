@@ -17,8 +17,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
-import numpy as np
-
 import formulations
 from benchmarks import chosen
 from benchmarks.growth import COLOURS, MEMORY, stated
@@ -33,6 +31,7 @@ from instances.base import Instance
 from instances.files import write_whole
 from validation.catalogue import CATALOGUE, Entry
 from validation.formatting import duration, gap_range
+from validation.kernel.asking import alike, call
 from validation.kernel.isolation import Apart
 from validation.kernel.judging import Asked as Answered
 from validation.kernel.judging import Status, judge
@@ -88,8 +87,7 @@ def run(instance: Instance[Any], heuristic: str, limit: float) -> dict[str, Any]
         known = CATALOGUE[instance.problem].heuristics[heuristic]
         for module in known.imports:
             importlib.import_module(module)
-        options = {"rng": np.random.default_rng(0)} if known.random else {}
-        plan, took = timed(known.function, replace(instance), **options)
+        plan, took = timed(call, replace(instance), known, alike())
         verdict = judge(instance, Answered(plan))
         status, value, bound = str(verdict.status), verdict.value, math.nan
     return {"status": status, "value": _finite(value), "bound": _finite(bound), "seconds": took}

@@ -35,6 +35,7 @@ from instances.base import Instance
 from instances.files import write_whole
 from validation.catalogue import CATALOGUE, Entry
 from validation.formatting import duration
+from validation.kernel.asking import alike, call
 from validation.kernel.isolation import Apart
 from validation.kernel.provenance import provenance
 from validation.pages.drawing import own_style
@@ -68,12 +69,12 @@ def _drawn(problem: str, size: int, seed: int) -> Instance[Any]:
     return drawn(problem, {CATALOGUE[problem].size: size, **beside(problem, size)}, seed)
 
 
-def _seconds(call: Callable[[Any], Any], instance: Instance[Any]) -> tuple[Any, float]:
-    """Return what a call makes of a copy of an instance that remembers nothing, and its processor time, s."""
+def _seconds(function: Callable[[Any], Any], instance: Instance[Any]) -> tuple[Any, float]:
+    """Return what a function makes of a copy of an instance that remembers nothing, and its processor time, s."""
     copied = replace(instance)
     gc.collect()
     began = time.process_time()
-    result = call(copied)
+    result = function(copied)
     return result, time.process_time() - began
 
 
@@ -95,8 +96,8 @@ def run(problem: str, heuristic: str, size: int, *, enough: float = ENOUGH) -> d
     """
     asked = CATALOGUE[problem].heuristics[heuristic]
 
-    def call(instance: Instance[Any]) -> Any:
-        return asked.function(instance, **({"rng": np.random.default_rng(0)} if asked.random else {}))
+    def plan(instance: Instance[Any]) -> Any:
+        return call(instance, asked, alike())
 
     times: list[list[float]] = []
     for seed in range(INSTANCES):
@@ -104,13 +105,13 @@ def run(problem: str, heuristic: str, size: int, *, enough: float = ENOUGH) -> d
         if not seed:
             numbers = _numbers(instance)
             if size < 100:
-                call(replace(instance))  # What is imported at the first call.
-        result, took = _seconds(call, instance)
+                plan(replace(instance))  # What is imported at the first call.
+        result, took = _seconds(plan, instance)
         if result is None:
             continue
         times.append([took])
         while sum(times[-1]) < ENOUGH / 10 and len(times[-1]) < 5:
-            times[-1].append(_seconds(call, instance)[1])
+            times[-1].append(_seconds(plan, instance)[1])
         if sum(map(sum, times)) > enough:
             break
     # What says no is over soon.

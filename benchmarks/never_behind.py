@@ -17,8 +17,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 import formulations
 from benchmarks import chosen
 from benchmarks.sizes import drawn, three
@@ -26,6 +24,7 @@ from benchmarks.tables import Broken, Row, Setup, benchmark
 from formulations import SolverDisagreement
 from instances.base import Instance, agree
 from validation.catalogue import CATALOGUE, READY, Entry
+from validation.kernel.asking import alike, call
 from validation.kernel.judging import Asked, Status, judge
 
 __all__ = ["LIMITS", "SHARE", "answers", "never_behind", "shortfall"]
@@ -64,7 +63,6 @@ def answers(entry: Entry, instance: Instance[Any], seconds: float) -> list[tuple
     """Return seconds, value and name of each heuristic that has a plan of finite value within so many seconds."""
     found = []
     for name, heuristic in entry.heuristics.items():
-        options = {"rng": np.random.default_rng(0)} if heuristic.random else {}
         for module in (*READY, *heuristic.imports):
             # An import that is ended leaves half a module behind.
             importlib.import_module(module)
@@ -72,7 +70,7 @@ def answers(entry: Entry, instance: Instance[Any], seconds: float) -> list[tuple
         began = time.perf_counter()
         try:
             with _at_most(seconds):
-                plan = heuristic.function(copied, **options)
+                plan = call(copied, heuristic, alike())
         except _Late:
             continue
         took = time.perf_counter() - began

@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from formulations.engine import clock
 from formulations.engine.cuts import Cut, Separation
 from formulations.engine.exact import exact_point
-from formulations.engine.highs import hand_over
+from formulations.engine.highs import hand_over, limit_run
 from formulations.engine.linear import LinearProgram
 from formulations.engine.scaling import scaled
 from instances.reference.programs import CONSTANT, Program
@@ -466,7 +466,7 @@ class _Search:
         remaining = clock.left()
         if remaining <= 0:
             raise GivenUp("no proof in time")
-        self.highs.setOptionValue("time_limit", self.highs.getRunTime() + min(remaining, 1e6))
+        limit_run(self.highs, remaining)
         self.highs.setOptionValue("simplex_iteration_limit", 2**31 - 1 if iterations is None else iterations)
         self.highs.run()
         return self.highs.getModelStatus()

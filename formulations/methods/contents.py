@@ -37,7 +37,7 @@ import numpy as np
 
 from formulations.engine import clock
 from formulations.engine.covers import WIDER
-from formulations.engine.highs import Result, Status, version
+from formulations.engine.highs import Result, Status, limit_run, version
 from formulations.engine.options import Options
 from formulations.engine.solution import Solution, judged, relative_gap
 from formulations.engine.solving import solve_one_model
@@ -256,6 +256,7 @@ class Contents:
         highs.addCols(
             len(some), self.worth[some], *free, 3 * len(some), 3 * np.arange(len(some), dtype=np.int32), rows, values
         )
+        limit_run(highs, clock.left())
         highs.run()
         prices: FloatArray = np.nan_to_num(highs.getSolution().row_dual)[:kinds]
         return prices
@@ -343,7 +344,6 @@ def _silent() -> highspy.Highs:
     highs = highspy.Highs()
     highs.setOptionValue("output_flag", False)
     highs.changeObjectiveSense(highspy.ObjSense.kMaximize)
-    highs.setOptionValue("time_limit", max(0.0, min(clock.left(), highspy.kHighsInf)))
     return highs
 
 
@@ -393,7 +393,7 @@ class Program:
         """Add contents as prices call for them, until there are none, the bound is near, or the time is up."""
         self._priced(self.prices, math.inf)
         while clock.left() > 0:
-            self._highs.setOptionValue("time_limit", min(clock.left(), highspy.kHighsInf))
+            limit_run(self._highs, clock.left())
             self._highs.run()
             value = self._highs.getInfo().objective_function_value
             if self.bound - value <= NEAR * abs(value):

@@ -366,11 +366,13 @@ def imperfect_scaling(instance: ElasticAllocation, *, loss: float = 0.1, compoun
         if kept[-1] <= 0:
             raise ValueError(f"loss: {beyond[-1]} losses of {loss:g} leave job {job} no throughput, compound them")
         tables.append(instance.times(job) / kept)
-    return replace(
-        instance,
-        min_running_times=np.array([table[-1] for table in tables]),
-        running_times=tuple(tables),
-    )
+    return _with_times(instance, tables)
+
+
+def _with_times(instance: ElasticAllocation, tables: list[FloatArray]) -> ElasticAllocation:
+    """Return the same jobs with these running times on their minimum of workers, one more, and so on, s."""
+    least = np.array([table[-1] for table in tables])
+    return replace(instance, min_running_times=least, running_times=tuple(tables))
 
 
 def heterogeneous_training(
@@ -408,11 +410,7 @@ def heterogeneous_training(
     tables = [instance.times(job) for job in range(n)]
     for job in chosen.tolist():
         tables[job] = np.concatenate([tables[job][:1], tables[job][1:] / performance])
-    return replace(
-        instance,
-        min_running_times=np.array([table[-1] for table in tables]),
-        running_times=tuple(tables),
-    )
+    return _with_times(instance, tables)
 
 
 def mispredicted(

@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NoReturn, TextIO, TypeAlias
@@ -50,6 +50,9 @@ SHORT = "1.0/short"
 
 Terms: TypeAlias = dict[int, int]
 """Whole coefficients by variable."""
+
+Pairs: TypeAlias = Sequence[tuple[str, str]]
+"""Constraints by their index, and the factor of each, as a file has them."""
 
 _NUMBER = re.compile(r"([+-]?)(?:([0-9]+)(?:/([0-9]+))?|([0-9]*)\.([0-9]*))\Z", re.ASCII)
 _INDEX = re.compile(r"-?[0-9]+\Z", re.ASCII)
@@ -185,19 +188,13 @@ def shortened(text: str, most: int = MOST) -> str:
     """
     reader = _Reader(text.splitlines(), most)
     reader.read()
-    bounds = {at for places in reader.bounds.values() for at, _ in places if at >= 0}
+    bounds = {str(at) for places in reader.bounds.values() for at, _ in places}
 
-    def shorter(line: str) -> str:
-        before, rule, after = line.partition(" { lin ")
-        if not rule:
-            return line
-        reason, close, until = after.partition(" }")
-        _, *words = reason.split()
-        pairs = [(at, factor) for at, factor in zip(words[::2], words[1::2], strict=True) if int(at) not in bounds]
-        told = " ".join([str(len(pairs)), *(word for pair in pairs for word in pair)])
-        return f"{before} {{ weak {told}{close}{until}" if len(words) > 2 * len(pairs) else line
+    def without(pairs: Pairs) -> Pairs | None:
+        left = [(at, factor) for at, factor in pairs if at not in bounds]
+        return left if len(left) < len(pairs) else None
 
-    return "\n".join(map(shorter, text.replace("VER 1.0\n", f"VER {SHORT}\n", 1).splitlines())) + "\n"
+    return _rewritten(text, ("1.0", "lin"), (SHORT, "weak"), without)
 
 
 def completed(text: str, most: int = MOST) -> str:
@@ -212,19 +209,31 @@ def completed(text: str, most: int = MOST) -> str:
     reader.read()
     found = iter(reader.completions)
 
-    def longer(line: str) -> str:
-        before, rule, after = line.partition(" { weak ")
+    def whole(pairs: Pairs) -> Pairs:
+        told: dict[str, Fraction] = {}
+        for at, factor in [*pairs, *((str(at), str(factor)) for at, factor in next(found))]:
+            told[at] = told.get(at, Fraction()) + Fraction(factor)
+        return [(at, str(factor)) for at, factor in told.items()]
+
+    return _rewritten(text, (SHORT, "weak"), ("1.0", "lin"), whole)
+
+
+def _rewritten(text: str, old: tuple[str, str], new: tuple[str, str], change: Callable[[Pairs], Pairs | None]) -> str:
+    """Return a certificate in another version, its combinations by a rule as ``change`` has them, by another."""
+
+    def line_of(line: str) -> str:
+        before, rule, after = line.partition(f" {{ {old[1]} ")
         if not rule:
             return line
         reason, close, until = after.partition(" }")
         _, *words = reason.split()
-        pairs = dict(zip(words[::2], words[1::2], strict=True))
-        for at, factor in next(found):
-            pairs[str(at)] = str(factor + Fraction(pairs.get(str(at), 0)))
-        told = " ".join([str(len(pairs)), *(word for pair in pairs.items() for word in pair)])
-        return f"{before} {{ lin {told}{close}{until}"
+        told = change(list(zip(words[::2], words[1::2], strict=True)))
+        if told is None:
+            return line
+        listed = " ".join([str(len(told)), *(word for pair in told for word in pair)])
+        return f"{before} {{ {new[1]} {listed}{close}{until}"
 
-    return "\n".join(map(longer, text.replace(f"VER {SHORT}\n", "VER 1.0\n", 1).splitlines())) + "\n"
+    return "\n".join(map(line_of, text.replace(f"VER {old[0]}\n", f"VER {new[0]}\n", 1).splitlines())) + "\n"
 
 
 def pieces(file: TextIO) -> Iterator[str]:
