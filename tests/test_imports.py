@@ -44,11 +44,13 @@ def test_the_rule_is_one_that_can_be_broken(tmp_path: Path) -> None:
         (tmp_path / room / "__init__.py").write_text(broken.get(room, "") + "\n")
     (tmp_path / "validation" / "__init__.py").touch()
     (tmp_path / "heuristics" / "fast.py").write_text("def f():\n    import pyomo\n")
+    (tmp_path / "formulations" / "model.py").write_text("import heuristics\n")
     (tmp_path / "pyproject.toml").write_text(CONFIGURATION.read_text())
     checked = run("from importlinter.cli import lint_imports; raise SystemExit(lint_imports(no_cache=True))", tmp_path)
     assert checked.returncode == 1
     for contract in (
         "Imports between the rooms run one way",
+        "Models and methods import no heuristic",
         "Data and heuristics need neither Pyomo nor HiGHS",
         "The reference shares nothing with what it judges",
         "Pages, the kernel and the catalogue know no kind",

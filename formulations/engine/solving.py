@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -31,6 +32,7 @@ from formulations.engine.scaling import scaled
 from formulations.engine.solution import ONE_MODEL, Solution, judged, write_point
 from formulations.engine.vipr import NODES, GivenUp, certificate_of, implied
 from formulations.methods import AUTO, GaveUp, Method, method_of, methods, refusal
+from formulations.methods.beginning import plan_of_heuristic
 from instances.base import Instance, Plan, Sense, agree
 from instances.schema import JOBS, FloatArray
 
@@ -183,13 +185,12 @@ def _solved(
     with clock.within(options.time_limit):
         try:
             if session is None and offered.write is not None:
-                known = _at_hand(instance, options.start)
-                if known is not None and offered.trivial_bound is not None:
-                    bound = offered.trivial_bound(instance)
-                    if agree(instance.objective(known), bound):
+                for known in _at_hand(instance, options.start):
+                    bound = None if offered.trivial_bound is None else offered.trivial_bound(instance)
+                    if bound is not None and agree(instance.objective(known), bound):
                         why = "the plan at hand meets the bound of all plans"
                         return _argued(instance, "at hand", why, known, bound, began)
-                options = replace(options, start=known)
+                    options = replace(options, start=known)
             if session is not None:
                 return solve_one_model(instance, options, session=session)
             return solve_by_method(instance, options, wanted)
@@ -334,15 +335,15 @@ def solve_by_method(instance: AnyInstance, options: Options, wanted: Method | No
     return replace(solution, method=able[-1].name)
 
 
-def _at_hand(instance: AnyInstance, start: Plan | None) -> Plan | None:
-    """Return the better of a start and of the plan that is had without a search; None where neither is a plan."""
-    offered = formulation(instance.problem)
-    found = [] if start is None else [start]
-    if offered.trivial is not None:
-        found.append(offered.trivial(instance))
-    fine = [plan for plan in found if not instance.violations(plan)]
+def _at_hand(instance: AnyInstance, start: Plan | None) -> Iterator[Plan]:
+    """Yield the best plan of those that are had sooner than a search: a start, the trivial one, a heuristic's."""
     best = min if instance.sense == "min" else max
-    return best(fine, key=instance.objective) if fine else start
+    for known in (formulation(instance.problem).trivial, plan_of_heuristic):
+        found = None if known is None else known(instance)
+        fine = [plan for plan in (start, found) if plan is not None and not instance.violations(plan)]
+        start = best(fine, key=instance.objective) if fine else start
+        if start is not None:
+            yield start
 
 
 def _argued(instance: AnyInstance, method: str, why: str, plan: Plan | None, bound: float, began: float) -> Solution:

@@ -22,6 +22,7 @@ from typing import Any
 import formulations
 from formulations.engine import solving, verification
 from formulations.methods import choice
+from formulations.methods.beginning import BEGINNINGS
 from validation.catalogue import IMPORT_SECONDS, Heuristic, Imported, import_object
 from validation.kernel.isolation import Apart
 from validation.kernel.provenance import version
@@ -42,6 +43,7 @@ def exact_code(problem: str, solver: str, *, verify: bool = False) -> list[str]:
     # Looked up by name when something is solved, so that nothing between here and them holds them.
     known = choice(problem)
     modules += [sys.modules[one.solve.__module__] for one in (*known.methods, known.again) if one is not None]
+    modules += [importlib.import_module(f"heuristics.{problem}")] if problem in BEGINNINGS else []
     # What verification asks for prices it imports when it does.
     modules += [verification, importlib.import_module("formulations.gavel.duals")] if verify else []
     return [*map(version, names), solver, _hash(_sources(modules))]

@@ -1,0 +1,44 @@
+"""The heuristics' plans that searches begin with."""
+
+from dataclasses import replace
+
+import pytest
+
+import formulations
+from formulations.engine import clock
+from formulations.methods.beginning import BEGINNINGS, plan_of_heuristic
+from instances.base import Instance
+from validation.catalogue import CATALOGUE
+
+SETTINGS = {"afs.gpu_placement": {"num_jobs": 60}, "aryl.base_allocation": {"num_jobs": 40, "capacity": 32}}
+
+
+def drawn(problem: str) -> Instance:
+    return CATALOGUE[problem].generate(3, **SETTINGS[problem])
+
+
+def test_each_has_its_settings() -> None:
+    assert SETTINGS.keys() == BEGINNINGS.keys()
+
+
+@pytest.mark.parametrize("problem", BEGINNINGS)
+def test_a_search_that_ends_at_once_is_no_worse_than_the_heuristic(problem: str) -> None:
+    instance = drawn(problem)
+    heuristic = CATALOGUE[problem].heuristics[BEGINNINGS[problem].heuristic].function
+    value = instance.objective(heuristic(instance))
+    solution = formulations.solve(instance, mip_gap=0.9, verify=False)
+    assert solution.objective is not None
+    assert solution.objective <= value if instance.sense == "min" else solution.objective >= value
+
+
+@pytest.mark.parametrize("problem", BEGINNINGS)
+def test_it_is_asked_within_its_sizes_and_where_there_is_time(problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    instance, known = drawn(problem), BEGINNINGS[problem]
+    assert plan_of_heuristic(instance) is not None
+    size = instance.dims[known.size]
+    for other in (replace(known, least=size + 1), replace(known, most=size - 1)):
+        monkeypatch.setitem(BEGINNINGS, problem, other)
+        assert plan_of_heuristic(instance) is None
+    monkeypatch.setitem(BEGINNINGS, problem, known)
+    with clock.within(0.0):
+        assert plan_of_heuristic(instance) is None
