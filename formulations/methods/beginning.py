@@ -45,6 +45,7 @@ BEGINNINGS: dict[str, Beginning] = {
     "afs.gpu_placement": Beginning("priced_first_fit", "n", 48, 1000),
     "aryl.base_allocation": Beginning("local_search", "n", 8, 400),
 }
+"""Of which problems, by their names."""
 
 
 def plan_of_heuristic(instance: Instance[Any]) -> Plan | None:
