@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from heuristics.gavel.greedy import most_worth_first, throughputs_together
+from heuristics.gavel.prices import priced, throughputs_needed
 from heuristics.gavel.sharing import equal_share, heterogeneity_agnostic, isolated, matched_packing, random_packing
 from instances.gavel.cost import Cost
 from instances.gavel.sharing import Allocation
@@ -16,6 +17,7 @@ __all__ = [
     "heterogeneity_agnostic",
     "isolated",
     "matched_packing",
+    "priced_types",
     "random_packing",
 ]
 
@@ -50,3 +52,24 @@ def best_bargain(instance: Cost) -> Allocation:
     if bargains.max(initial=0.0) > 0:
         x.ravel()[bargains.argmax()] = 1.0
     return Allocation(time_fractions=x)
+
+
+def priced_types(instance: Cost) -> Allocation:
+    """Jobs and pairs where they are worth most after costs and prices of workers: the best mean of such plans (ours).
+
+    Every job with an SLO runs as long, and as fast, as that takes; others run where they make more steps per dollar
+    than all do together.  Without SLOs the plan is :func:`best_bargain`'s.
+
+    Guarantee: never worse than :func:`isolated`, where that meets all SLOs; optimal if no job has one.  Without pairs,
+    and unless 60 steps are too few, it meets them wherever that is possible.
+    Complexity: O(n * k**2 + q * k**2 * log(q * k)) per step.
+
+    References
+    ----------
+    Dantzig and Wolfe, "Decomposition principle for linear programs" (1960), and Dinkelbach, "On nonlinear fractional
+    programming" (1967), as in :mod:`heuristics.gavel.prices`.
+    """
+    if not instance.slo_jobs.size:
+        return best_bargain(instance)
+    needed = throughputs_needed(instance)
+    return priced(instance, throughputs_together(instance), needed=needed, costs=instance.prices)

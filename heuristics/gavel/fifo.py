@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from heuristics.gavel.greedy import fastest_free_types, free_types
+from heuristics.gavel.prices import priced
 from heuristics.gavel.sharing import equal_share, heterogeneity_agnostic, isolated, matched_packing, random_packing
 from instances.gavel.fifo import Fifo
 from instances.gavel.sharing import Allocation
@@ -15,6 +18,7 @@ __all__ = [
     "heterogeneity_agnostic",
     "isolated",
     "matched_packing",
+    "priced_types",
     "random_packing",
 ]
 
@@ -57,3 +61,19 @@ def backfilling(instance: Fifo) -> Allocation:
     Guarantee: never worse than :func:`fastest_free_type`.  Complexity: O(n * k).
     """
     return fastest_free_types(instance, range(instance.num_jobs), blocking=False)
+
+
+def priced_types(instance: Fifo) -> Allocation:
+    """Jobs and pairs where they are worth most after the prices of workers: the best mean of such plans (ours).
+
+    Guarantee: never worse than :func:`isolated`; without pairs, and unless 60 steps are too few, within 0.1% of the
+    optimum.  Complexity: O(n * k + q * k * log(q * k)) per step.
+
+    References
+    ----------
+    Dantzig and Wolfe, "Decomposition principle for linear programs" (1960), as in :mod:`heuristics.gavel.prices`.
+    """
+    worths = instance.worths
+    alone = worths[:, None] * instance.throughputs
+    together = (worths[instance.pairs][:, None, :] * instance.pair_throughputs).sum(axis=2)
+    return priced(instance, np.concatenate([alone, together]))

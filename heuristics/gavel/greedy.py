@@ -64,19 +64,22 @@ def most_worth_first(instance: Sharing, worth: FloatArray) -> Allocation:
     """
     n, k = instance.num_jobs, instance.num_types
     density = np.where(instance.fits, worth / instance.row_scale_factors[:, None], 0.0).ravel()
-    time = np.ones(n)
-    free = instance.num_workers.astype(float)
+    order = np.flatnonzero(density > 0)
+    order = order[np.argsort(-density[order], kind="stable")]
+    time, free = [1.0] * n, instance.num_workers.astype(float).tolist()
+    jobs = [(job, job) for job in range(n)] + [(one, other) for one, other in instance.pairs.tolist()]
+    pools, widths = instance.pools.tolist(), instance.row_scale_factors.tolist()
     x = np.zeros((n + instance.num_pairs, k))
-    for entry in np.argsort(-density, kind="stable"):
-        if density[entry] <= 0:
-            break
-        row, kind = divmod(int(entry), k)
-        jobs = [row] if row < n else instance.pairs[row - n]
-        pool, workers = instance.pools[kind], instance.row_scale_factors[row]
-        share = min(float(time[jobs].min()), float(free[pool]) / workers)
+    for entry in order.tolist():
+        row, kind = divmod(entry, k)
+        one, other = jobs[row]
+        pool, workers = pools[kind], widths[row]
+        share = min(time[one], time[other], free[pool] / workers)
         if share > 0:
             x[row, kind] = share
-            time[jobs] -= share
+            time[one] -= share
+            if other != one:
+                time[other] -= share
             free[pool] = max(0.0, free[pool] - share * workers)
     return Allocation(time_fractions=x)
 

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from heuristics.gavel.greedy import most_worth_first, throughputs_together
+from heuristics.gavel.prices import priced
 from heuristics.gavel.sharing import equal_share, heterogeneity_agnostic, isolated, matched_packing, random_packing
 from instances.gavel.sharing import Allocation
 from instances.gavel.total_throughput import TotalThroughput
 
-__all__ = ["equal_share", "fastest_first", "heterogeneity_agnostic", "isolated", "matched_packing", "random_packing"]
+__all__ = [
+    "equal_share",
+    "fastest_first",
+    "heterogeneity_agnostic",
+    "isolated",
+    "matched_packing",
+    "priced_types",
+    "random_packing",
+]
 
 
 def fastest_first(instance: TotalThroughput) -> Allocation:
@@ -22,3 +31,16 @@ def fastest_first(instance: TotalThroughput) -> Allocation:
     Avis, "A survey of heuristics for the weighted matching problem" (1983), on greedy matching.
     """
     return most_worth_first(instance, throughputs_together(instance))
+
+
+def priced_types(instance: TotalThroughput) -> Allocation:
+    """Jobs and pairs where they are worth most after the prices of workers: the best mean of such plans (ours).
+
+    Guarantee: never worse than :func:`isolated`; without pairs, and unless 60 steps are too few, within 0.1% of the
+    optimum.  Complexity: O(n * k + q * k * log(q * k)) per step.
+
+    References
+    ----------
+    Dantzig and Wolfe, "Decomposition principle for linear programs" (1960), as in :mod:`heuristics.gavel.prices`.
+    """
+    return priced(instance, throughputs_together(instance))

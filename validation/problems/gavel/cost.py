@@ -12,8 +12,8 @@ from instances.gavel import traces
 from instances.gavel.cost import Cost, from_trace, generate
 from instances.gavel.sharing import Allocation
 from validation.catalogue import Heuristic, named
-from validation.kinds.promises import Holds, Relabelled, optimum
-from validation.problems.gavel.priced import BLIND_TO_SLOS, priced, priced_entry
+from validation.kinds.promises import Holds, NeverWorseThan, Relabelled, optimum
+from validation.problems.gavel.priced import BLIND_TO_SLOS, IN_TIME, MISSED, priced, priced_entry
 from validation.problems.gavel.sharing import BLIND, most_worth_first, of_all_policies, together
 from validation.testing import st
 
@@ -34,6 +34,9 @@ def _one_bargain(instance: Cost, plan: Allocation) -> bool:
     return bool((plan.time_fractions == only).all())
 
 
+WITHOUT_SLOS = optimum(lambda instance: bool(np.isinf(instance.slos).all()), "without SLOs")
+
+
 ENTRY = priced_entry(
     title="Time on paid workers, for the most steps per dollar within the SLOs",
     source="Gavel, section 4.2 and Table 1",
@@ -47,10 +50,15 @@ ENTRY = priced_entry(
                 BLIND,
                 Holds("the best bargain alone runs", _one_bargain),
                 Relabelled(ties=False),
-                optimum(lambda instance: bool(np.isinf(instance.slos).all()), "without SLOs"),
+                WITHOUT_SLOS,
             ),
         ),
         Heuristic(fast.fastest_first, infeasible_because=BLIND_TO_SLOS, promises=(BLIND, most_worth_first(together))),
+        Heuristic(
+            fast.priced_types,
+            infeasible_because=MISSED,
+            promises=(*IN_TIME, NeverWorseThan("isolated"), WITHOUT_SLOS),
+        ),
         *of_all_policies(fast, infeasible_because=BLIND_TO_SLOS),
     ),
     from_trace=from_trace,

@@ -13,7 +13,7 @@ from instances.gavel.fifo import Fifo, from_trace, generate
 from instances.gavel.sharing import Allocation
 from validation.catalogue import Entry, Heuristic, Rescaling, named
 from validation.kinds.promises import Holds, NeverWorseThan, Relabelled, optimum
-from validation.problems.gavel.sharing import WIDE, cluster, of_all_policies, one_by_one
+from validation.problems.gavel.sharing import PRICED, WIDE, cluster, of_all_policies, one_by_one
 from validation.testing import st
 
 __all__ = ["ENTRY", "strategy"]
@@ -68,6 +68,7 @@ ENTRY = Entry(
             ),
         ),
         Heuristic(fast.agnostic_fifo, promises=(one_by_one(_in_order, speeds=False, blocking=True),)),
+        Heuristic(fast.priced_types, promises=PRICED),
         *of_all_policies(fast),
     ),
     from_trace=from_trace,

@@ -9,14 +9,21 @@ from typing import Any
 import numpy as np
 
 from validation.catalogue import Entry, Rescaling
-from validation.problems.gavel.sharing import WIDE, cluster
+from validation.kinds.promises import BreaksOnly
+from validation.problems.gavel.sharing import BLIND, WIDE, alone, cluster
 from validation.testing import st
 from validation.testing.arrays import whole_floats
 
-__all__ = ["BLIND_TO_SLOS", "priced", "priced_entry"]
+__all__ = ["BLIND_TO_SLOS", "IN_TIME", "MISSED", "priced", "priced_entry"]
 
 BLIND_TO_SLOS = "it does not look at SLOs"
 """Why a heuristic's plan can be infeasible."""
+
+MISSED = "SLOs are missed where what it chooses from does not meet them together"
+"""Why one can that looks at them."""
+
+IN_TIME = BLIND, BreaksOnly((), alone, "without pairs")
+"""What is promised of such plans."""
 
 priced_entry = partial(
     Entry,

@@ -10,14 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heuristics.gavel.prices import CLOSE
 from instances.gavel.sharing import Allocation, Sharing
 from validation.catalogue import Heuristic
-from validation.kinds.promises import BreaksOnly, Holds, Promise
+from validation.kinds.promises import BreaksOnly, Holds, NeverWorseThan, Promise, Ratio
 from validation.testing import st
 from validation.testing.arrays import integers, quarters, subsets
 
 __all__ = [
     "BLIND",
+    "PRICED",
     "WIDE",
     "alone",
     "cluster",
@@ -390,3 +392,6 @@ SAME_TIME = in_mix("all jobs run for the same time, as long as fits", lambda ins
 FAIR = Holds("all that wait find their pools full of jobs with no more by weight, divided by the pools' sizes", _fair)
 AT_RANDOM = Holds("pairs are packed in the order of the stream, and served as one job", _packed_at_random, stream=True)
 HEAVIEST = Holds("a heaviest matching is packed, the heaviest first, and served as one job each", _heaviest_packed)
+
+PRICED = (NeverWorseThan("isolated"), Ratio(1 + CLOSE, alone, "without pairs"))
+"""What plans made at prices of the pools promise, for an objective that is a sum."""

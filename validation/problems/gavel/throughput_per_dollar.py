@@ -13,8 +13,8 @@ from instances.gavel.throughput_per_dollar import ThroughputPerDollar, from_trac
 from validation.catalogue import Heuristic, named
 from validation.kinds.promises import Ratio, Relabelled
 from validation.problems.gavel.peers import pops
-from validation.problems.gavel.priced import BLIND_TO_SLOS, priced, priced_entry
-from validation.problems.gavel.sharing import BLIND, most_worth_first, narrow, of_all_policies, together
+from validation.problems.gavel.priced import BLIND_TO_SLOS, IN_TIME, MISSED, priced, priced_entry
+from validation.problems.gavel.sharing import BLIND, PRICED, most_worth_first, narrow, of_all_policies, together
 from validation.testing import st
 
 __all__ = ["ENTRY", "strategy"]
@@ -46,6 +46,7 @@ ENTRY = priced_entry(
                 most_worth_first(lambda instance: together(instance) / instance.costs),
             ),
         ),
+        Heuristic(fast.priced_types, infeasible_because=MISSED, promises=(*IN_TIME, *PRICED)),
         *of_all_policies(fast, infeasible_because=BLIND_TO_SLOS),
         *pops(declines=True),
     ),

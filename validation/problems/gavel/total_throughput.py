@@ -12,7 +12,7 @@ from instances.gavel.total_throughput import TotalThroughput, from_trace, genera
 from validation.catalogue import Entry, Heuristic, Rescaling, named
 from validation.kinds.promises import Ratio, Relabelled
 from validation.problems.gavel.peers import pops
-from validation.problems.gavel.sharing import WIDE, cluster, most_worth_first, narrow, of_all_policies, together
+from validation.problems.gavel.sharing import PRICED, WIDE, cluster, most_worth_first, narrow, of_all_policies, together
 from validation.testing import st
 
 __all__ = ["ENTRY", "strategy"]
@@ -40,6 +40,7 @@ ENTRY = Entry(
                 most_worth_first(together),
             ),
         ),
+        Heuristic(fast.priced_types, promises=PRICED),
         *of_all_policies(fast),
         *pops(),
     ),
