@@ -5,12 +5,25 @@ from __future__ import annotations
 import numpy as np
 
 from heuristics.gavel import same_mix
+from heuristics.gavel.levels import EPSILON, ROUGHLY, Levels, checked
 from heuristics.gavel.sharing import equal_share, heterogeneity_agnostic, isolated, matched_packing, random_packing
 from instances.gavel.finish_time_fairness import FinishTimeFairness
 from instances.gavel.sharing import Allocation
 from instances.schema import FloatArray
 
-__all__ = ["equal_share", "heterogeneity_agnostic", "isolated", "matched_packing", "random_packing", "same_ratio"]
+__all__ = [
+    "ROUNDS",
+    "equal_share",
+    "heterogeneity_agnostic",
+    "interior_point",
+    "isolated",
+    "matched_packing",
+    "random_packing",
+    "same_ratio",
+]
+
+ROUNDS = 8
+"""Ratios that are tried at most."""
 
 
 def same_ratio(instance: FinishTimeFairness) -> Allocation:
@@ -53,3 +66,51 @@ def same_ratio(instance: FinishTimeFairness) -> Allocation:
     while low < (middle := low / 2 + high / 2) < high:
         low, high = (low, middle) if fits(middle) else (middle, high)
     return same_mix.allocation(instance, fractions(high))
+
+
+def interior_point(instance: FinishTimeFairness, *, epsilon: float = EPSILON) -> Allocation:
+    """Find the least rho by Newton's method on prices (:mod:`heuristics.gavel.levels`).
+
+    At a ratio rho job m demands ``steps_m / (rho * D_m - elapsed_m)`` steps/s, as in :func:`same_ratio`, whose ratio is
+    tried first.  The prices of throughputs that belong to the greatest multiple of these that some allocation gives
+    limit all allocations; the least ratio at which what is demanded is within that limit is tried next.
+
+    Guarantee: never worse than :func:`same_ratio`.  Complexity: that of
+    :func:`heuristics.gavel.max_min_fairness.interior_point`, at most ``ROUNDS`` times.
+
+    Raises
+    ------
+    ValueError
+        When ``epsilon`` is not at least 1e-5 and less than 0.1.
+    """
+    checked(epsilon)
+    plan = same_ratio(instance)
+    weighed = np.zeros(instance.num_jobs, bool)
+    weighed[instance.weighed] = True
+    if not weighed.any():
+        return plan
+    isolated = np.where(weighed, instance.isolated_times, 1.0)
+
+    def demand(ratio: float) -> FloatArray:
+        left = ratio * isolated - instance.elapsed
+        asked: FloatArray = np.divide(
+            instance.steps, left, out=np.where(weighed, np.inf, 0.0), where=weighed & (left > 0)
+        )
+        return asked
+
+    least = float((instance.elapsed / isolated)[weighed].max())
+    ratio = most = float(instance.finish_time_ratios(plan)[weighed].max())
+    levels = Levels(instance)
+    for one in range(ROUNDS):
+        got = levels.attain(demand(ratio), epsilon if one else ROUGHLY * epsilon)
+        plan = min(plan, got.allocation, key=instance.objective)
+        low, high = least, most
+        while low < (middle := low / 2 + high / 2) < high:
+            asked = demand(middle)
+            within = bool(np.isfinite(asked).all()) and float(asked @ got.prices) <= got.limit
+            low, high = (low, middle) if within else (middle, high)
+        moved, ratio, least = high > ratio, high, low
+        reached = float(instance.finish_time_ratios(plan)[weighed].max())
+        if reached <= ratio * (1 + epsilon) or (one > 1 and not moved):
+            break
+    return plan

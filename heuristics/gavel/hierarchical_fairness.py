@@ -10,20 +10,33 @@ import numpy as np
 
 from heuristics.gavel import sharing
 from heuristics.gavel.binning import Maximize, binned
-from heuristics.gavel.waterfilling import filled, refilled
+from heuristics.gavel.levels import EPSILON, ROUGHLY, Attained, Levels, checked
+from heuristics.gavel.waterfilling import filled, refilled, rise
 from instances.gavel.hierarchical_fairness import HierarchicalAllocation, HierarchicalFairness
+from instances.schema import BoolArray, FloatArray
 
 __all__ = [
+    "ENOUGH",
+    "FULL",
+    "ROUNDS",
     "adaptive_waterfiller",
     "approximate_waterfiller",
     "entity_share",
     "equal_share",
     "geometric_binner",
     "heterogeneity_agnostic",
+    "interior_point",
     "isolated",
     "matched_packing",
     "random_packing",
 ]
+
+ROUNDS = 6
+"""Vectors of levels that are asked for at most."""
+ENOUGH = 4
+"""So many times ``epsilon`` is what levels may be short of those that are asked for."""
+FULL = 1e-9
+"""Part of a limit that may be left when it counts as reached."""
 
 
 def entity_share(instance: HierarchicalFairness) -> HierarchicalAllocation:
@@ -167,3 +180,55 @@ def geometric_binner(
     Namyar et al. (NSDI'24), section 3; entities are ours.
     """
     return instance.plan(binned(instance, solve, alpha, least_worth))
+
+
+def interior_point(instance: HierarchicalFairness, *, epsilon: float = EPSILON) -> HierarchicalAllocation:
+    """Fill under limits that prices prove, until an allocation attains the levels (:mod:`heuristics.gavel.levels`).
+
+    The first limit is that of the first levels.  Levels then rise until a limit is reached: jobs that it prices stop,
+    and the others go no higher than they can on pools without a price.  Where an allocation falls short of the levels
+    in which that ends, its prices are one limit more.
+
+    Guarantee: a first level of no less than that of :func:`isolated`; none known on the vector of levels.
+    Complexity: that of :func:`heuristics.gavel.max_min_fairness.interior_point`, at most ``ROUNDS`` times.
+
+    Raises
+    ------
+    ValueError
+        When ``epsilon`` is not at least 1e-5 and less than 0.1.
+    """
+    checked(epsilon)
+    share, rising = isolated(instance), instance.ceilings > 0
+    if not rising.any():
+        return share
+    per = np.divide(1.0, instance.level_per_throughput, out=np.zeros(instance.num_jobs), where=rising)
+    levels = Levels(instance)
+    limits = [best := levels.attain(instance.rates(~rising) * per, ROUGHLY * epsilon)]
+    short = 1.0
+    for _ in range(ROUNDS):
+        got = levels.attain(_filled(instance, limits) * per, min(max(epsilon, short / 10), ROUGHLY * epsilon))
+        best = got if 1 - got.multiple < short else best
+        short = min(short, 1 - got.multiple)
+        if got.multiple >= 1 - ENOUGH * epsilon:
+            break
+        limits.append(got)
+    return max(share, instance.plan(best.allocation), key=instance.objective)
+
+
+def _filled(instance: HierarchicalFairness, limits: list[Attained]) -> FloatArray:
+    """(n,) float: levels where water filling under these limits ends."""
+    per = np.divide(1.0, instance.level_per_throughput, out=np.zeros(instance.num_jobs), where=instance.ceilings > 0)
+    prices, most = np.array([one.prices * per for one in limits]).T, np.array([one.limit for one in limits])
+    free: BoolArray = np.array([one.free for one in limits])
+    opened = np.ones(len(limits), bool)
+    levels, ceilings = np.zeros(instance.num_jobs), instance.ceilings
+    while True:
+        levels = levels + rise(instance, ceilings - levels, prices, np.where(opened, most - levels @ prices, np.inf))
+        full = opened & (most - levels @ prices <= FULL * most)
+        if not full.any():
+            return levels
+        opened &= ~full
+        unpriced = free[~opened][:, instance.pools].all(axis=0).astype(float)
+        reach = np.maximum(levels, instance.greatest(unpriced) * instance.level_per_throughput)
+        stopped = (prices[:, ~opened] > 0).any(axis=1)
+        ceilings = np.where(stopped, levels, np.minimum(ceilings, reach))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from heuristics.gavel import same_mix
+from heuristics.gavel.levels import EPSILON, Levels, checked
 from heuristics.gavel.schedules import allox_schedule, averaged, fifo_schedule
 from heuristics.gavel.sharing import equal_share, heterogeneity_agnostic, isolated, matched_packing, random_packing
 from instances.gavel.makespan import Makespan
@@ -13,6 +14,7 @@ __all__ = [
     "allox",
     "equal_share",
     "heterogeneity_agnostic",
+    "interior_point",
     "isolated",
     "matched_packing",
     "random_packing",
@@ -62,3 +64,24 @@ def same_finish(instance: Makespan) -> Allocation:
     alone = same_mix.times(instance)
     makespan = same_mix.load(instance, alone)
     return same_mix.allocation(instance, alone / makespan if makespan > 0 else alone)
+
+
+def interior_point(instance: Makespan, *, epsilon: float = EPSILON) -> Allocation:
+    """Find the greatest rate of work by :func:`heuristics.gavel.max_min_fairness.interior_point`'s method.
+
+    The level is 1 over the makespan, and what a job demands are its steps.
+
+    Guarantee: never worse than :func:`same_finish`.  Without pairs, or with at most ``GROUP`` jobs, value <= optimum /
+    (1 - epsilon), unless the last of its steps comes before its prices prove it.  Complexity: as there.
+
+    Raises
+    ------
+    ValueError
+        When ``epsilon`` is not at least 1e-5 and less than 0.1.
+    """
+    checked(epsilon)
+    share = same_finish(instance)
+    if instance.endless.any() or not instance.active.any():
+        return share
+    found = Levels(instance).attain(instance.steps, epsilon).allocation
+    return min(share, found, key=instance.objective)

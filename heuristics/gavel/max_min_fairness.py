@@ -7,31 +7,31 @@ optimum as is asked of it, and proves it; and the approximations of Soroush (NSD
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from itertools import cycle
 
 import numpy as np
 
 from heuristics.gavel.binning import Maximize, binned
+from heuristics.gavel.levels import EPSILON, RAISED, Levels, Program, checked
 from heuristics.gavel.sharing import equal_share, heterogeneity_agnostic, isolated, matched_packing, random_packing
 from heuristics.gavel.waterfilling import filled, refilled
 from instances.gavel.hierarchical_fairness import HierarchicalFairness
 from instances.gavel.max_min_fairness import MaxMinFairness
 from instances.gavel.sharing import Allocation
-from instances.schema import FloatArray, IntArray, declarations
+from instances.schema import FloatArray, declarations
 
 __all__ = [
     "COLUMN_STEP",
     "FARTHEST",
     "FLOOR",
     "PRICE_STEP",
-    "RAISED",
     "STEADIER",
     "adaptive_waterfiller",
     "approximate_waterfiller",
     "equal_share",
     "geometric_binner",
     "heterogeneity_agnostic",
+    "interior_point",
     "isolated",
     "matched_packing",
     "multiplicative_weights",
@@ -46,8 +46,6 @@ FLOOR = 1e-30
 """Least weight of a row or column: what has vanished must be able to return."""
 FARTHEST = 900
 """Powers of two between what jobs reach; those farther apart count as so far."""
-RAISED = 0.1
-"""Part of ``epsilon`` that may be lost by raising the weights of jobs that need next to nothing."""
 
 
 def multiplicative_weights(instance: MaxMinFairness, *, epsilon: float = 0.05) -> Allocation:
@@ -103,7 +101,7 @@ def multiplicative_weights(instance: MaxMinFairness, *, epsilon: float = 0.05) -
     n, lost = instance.num_jobs, RAISED * epsilon
     reach = _reach(instance)
     raised = np.minimum(reach, n / lost)
-    program = _Program.of(instance, raised)
+    program = Program.of(instance, raised)
     enough = 1 - epsilon if (raised == reach).all() else (1 - epsilon) / (1 - lost)
     p = program.num_pools
     flat = np.concatenate([np.full(n, 0.5 / n), np.full(p, 0.5 / p)])
@@ -149,6 +147,39 @@ def multiplicative_weights(instance: MaxMinFairness, *, epsilon: float = 0.05) -
         if math.log(bound / value) > 0.9 * math.log(before):
             column_step, price_step = STEADIER * column_step, STEADIER * price_step
     raise AssertionError  # the loop above never ends by itself
+
+
+def interior_point(instance: MaxMinFairness, *, epsilon: float = EPSILON) -> Allocation:
+    """Find the greatest level by an interior-point method (:mod:`heuristics.gavel.levels`), to within ``epsilon``.
+
+    Of more than ``GROUP`` jobs it has the pairs within groups of jobs only.  Nearly every job gets a little time on
+    each type where it runs.
+
+    Guarantee: never worse than :func:`isolated`.  Without pairs, or with at most ``GROUP`` jobs, value >= (1 -
+    epsilon) * optimum, unless its steps end before its prices prove it.  Complexity: O((n + q) * k + n * p**2), and
+    with pairs O(n * GROUP**2) besides, for each of at most ``STEPS`` steps.
+
+    Parameters
+    ----------
+    instance : MaxMinFairness
+    epsilon : float
+        At least 1e-5, and less than 0.1.
+
+    Raises
+    ------
+    ValueError
+        When ``epsilon`` is not such a number.
+
+    References
+    ----------
+    Mehrotra, "On the implementation of a primal-dual interior point method" (1992); the groups are ours.
+    """
+    checked(epsilon)
+    share = instance.isolated_share()
+    if not (instance.level_per_throughput > 0).all() or not instance.num_jobs:
+        return share
+    found = Levels(instance).attain(1 / _reach(instance) * instance.greatest_throughputs, epsilon).allocation
+    return max(share, found, key=instance.objective)
 
 
 def approximate_waterfiller(instance: MaxMinFairness) -> Allocation:
@@ -251,88 +282,3 @@ def _reach(instance: MaxMinFairness) -> FloatArray:
 def _normalized(weights: FloatArray) -> FloatArray:
     normalized: FloatArray = np.maximum(weights / weights.sum(), FLOOR)
     return normalized
-
-
-@dataclass(frozen=True)
-class _Program:
-    """Columns X[row, type] that give some job something, in (columns,) arrays.
-
-    A pair's column counts towards two jobs, ``first`` and ``second``; for a job alone, ``second``
-    is job n, which does not exist and stands for nothing.
-    """
-
-    num_jobs: int
-    num_pools: int
-    shape: tuple[int, int]
-    position: IntArray
-    first: IntArray
-    second: IntArray
-    first_level: FloatArray
-    second_level: FloatArray
-    pool: IntArray
-    pool_share: FloatArray
-
-    @classmethod
-    def of(cls, instance: MaxMinFairness, reach: FloatArray) -> _Program:
-        """Return the program in which each job, alone in its best column all the time, has the level ``reach``."""
-        n, k, q = instance.num_jobs, instance.num_types, instance.num_pairs
-        first = np.concatenate([np.arange(n), instance.pairs[:, 0]])
-        second = np.concatenate([np.full(n, n), instance.pairs[:, 1]])
-        greatest, level = np.append(instance.greatest_throughputs, 1.0), np.append(reach, 0.0)
-        own = np.concatenate([instance.throughputs, instance.pair_throughputs[:, :, 0]])
-        other = np.concatenate([np.zeros((n, k)), instance.pair_throughputs[:, :, 1]])
-        own = np.where(instance.fits, own, 0.0) / greatest[first, None] * level[first, None]
-        other = np.where(instance.fits, other, 0.0) / greatest[second, None] * level[second, None]
-        row, kind = np.nonzero((own > 0) | (other > 0))
-        pool = instance.pools[kind]
-        return cls(
-            num_jobs=n,
-            num_pools=len(instance.num_workers),
-            shape=(n + q, k),
-            position=row * k + kind,
-            first=first[row],
-            second=second[row],
-            first_level=own[row, kind],
-            second_level=other[row, kind],
-            pool=pool,
-            pool_share=instance.row_scale_factors[row] / instance.num_workers[pool],
-        )
-
-    def load(self, x: FloatArray) -> FloatArray:
-        """P x: time of each job, then workers of each pool as a share of it."""
-        time = self._of_jobs(x, x)
-        return np.concatenate([time, np.bincount(self.pool, self.pool_share * x, self.num_pools)])
-
-    def cover(self, x: FloatArray) -> FloatArray:
-        """C x: level of each job."""
-        return self._of_jobs(self.first_level * x, self.second_level * x)
-
-    def prices(self, y: FloatArray) -> FloatArray:
-        """Column prices y' P."""
-        of_job, of_pool = np.append(y[: self.num_jobs], 0.0), y[self.num_jobs :]
-        prices: FloatArray = of_job[self.first] + of_job[self.second] + of_pool[self.pool] * self.pool_share
-        return prices
-
-    def worths(self, z: FloatArray) -> FloatArray:
-        """Return the worth of each column at prices z, z' C."""
-        of_job = np.append(z, 0.0)
-        worths: FloatArray = self.first_level * of_job[self.first] + self.second_level * of_job[self.second]
-        return worths
-
-    def value(self, x: FloatArray) -> float:
-        """Return the level that x attains when it is scaled to fill its tightest packing row."""
-        return float(self.cover(x).min() / self.load(x).max())
-
-    def bound(self, y: FloatArray, z: FloatArray) -> float:
-        """Return the level that prices y and z prove cannot be exceeded."""
-        return float((self.worths(z) / self.prices(y)).max() * y.sum() / z.sum())
-
-    def allocation(self, x: FloatArray) -> Allocation:
-        fractions = np.zeros(self.shape)
-        fractions.ravel()[self.position] = x
-        return Allocation(time_fractions=fractions)
-
-    def _of_jobs(self, first: FloatArray, second: FloatArray) -> FloatArray:
-        n = self.num_jobs
-        both = np.bincount(self.first, first, n + 1) + np.bincount(self.second, second, n + 1)
-        return both[:n].astype(float)

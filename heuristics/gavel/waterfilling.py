@@ -20,7 +20,7 @@ from instances.gavel.hierarchical_fairness import HierarchicalFairness
 from instances.gavel.sharing import Allocation
 from instances.schema import BoolArray, FloatArray
 
-__all__ = ["filled", "refilled"]
+__all__ = ["filled", "refilled", "rise"]
 
 FLOOR = 1e-12
 """Least part of a job's water: a type that has faded must be able to return where all others are full."""
@@ -81,7 +81,7 @@ def _pass(instance: HierarchicalFairness, split: FloatArray) -> FloatArray:
         room = np.divide(np.maximum(0.0, 1 - times.sum(axis=1)), spent, out=np.zeros(n), where=spent > 0)
         load = np.zeros((n, p))
         np.add.at(load.T, instance.pools, instance.scale_factors * open_pace.T)
-        water = _rise(instance, room, load, np.where(opened, workers - used, np.inf))
+        water = rise(instance, room, load, np.where(opened, workers - used, np.inf))
         times += open_pace * water[:, None]
         used += dot(water, load)
         full = opened & (workers - used <= FULL * workers)
@@ -91,7 +91,7 @@ def _pass(instance: HierarchicalFairness, split: FloatArray) -> FloatArray:
     return times
 
 
-def _rise(instance: HierarchicalFairness, room: FloatArray, load: FloatArray, left: FloatArray) -> FloatArray:
+def rise(instance: HierarchicalFairness, room: FloatArray, load: FloatArray, left: FloatArray) -> FloatArray:
     """(n,) float: water of each job when the first pool is full, or no job has room for more.
 
     Parameters

@@ -16,7 +16,10 @@ from formulations.engine import clock
 from formulations.engine.options import Options
 from formulations.methods import GaveUp, round_core
 from heuristics.gavel.round_assignment import (
+    NEAR,
+    _Entries,
     greedy_priority,
+    iterated_greedy,
     matching_round,
     priorities,
     priorities_per_type,
@@ -223,6 +226,51 @@ def test_the_core_is_the_optimum_by_search() -> None:
         assert np.array_equal(instance.filled(found.plan).chosen, found.plan.chosen)
     assert settled > 5
     assert left > 5
+
+
+def test_iterated_greedy_is_no_better_than_the_optimum_by_search() -> None:
+    """Its bound is no better than the best of all plans, and no entry of that lacks more than lies between the two."""
+    rng = np.random.default_rng(7)
+    for _ in rounds(15):
+        instance = small_round(rng)
+        plan, greedy, best = iterated_greedy(instance), greedy_priority(instance), optimum(instance)
+        assert not instance.violations(plan)
+        assert instance.objective(greedy) <= instance.objective(plan) <= float(best) * (1 + 1e-9)
+        entries = _Entries(instance)
+        near = np.flatnonzero(entries.priorities > 0)
+        if near.size:
+            bound, lacks = entries.lacks(near, instance.objective(greedy))
+            assert bound * (1 + 1e-9) >= best
+            solved = formulations.solve(instance).plan.chosen[entries.rows[near], entries.kinds[near]]
+            assert (lacks[solved] <= bound - float(best) + 1e-9 * bound).all()
+
+
+def test_iterated_greedy_leaves_little_of_what_algorithm_1_loses() -> None:
+    lost, without = 0.0, 0.0
+    for seed in range(6):
+        instance = generate(seed, num_jobs=24)
+        best = formulations.solve(instance).objective
+        lost += 1 - instance.objective(iterated_greedy(instance)) / best
+        without += 1 - instance.objective(greedy_priority(instance)) / best
+    assert lost < 0.2 * without
+
+
+def test_iterated_greedy_at_worked_examples() -> None:
+    assert blocked_round().objective(iterated_greedy(blocked_round())) == 9
+    assert highest_apart().objective(iterated_greedy(highest_apart())) == 4
+    empty = replace(blocked_round(), num_workers=np.array([0]))
+    assert iterated_greedy(empty) == empty.nothing()
+
+
+def test_iterated_greedy_looks_at_few_of_many_entries() -> None:
+    instance = generate(0, num_jobs=100, pair_fraction=0.6)
+    assert instance.urgent.sum() > NEAR * instance.num_jobs
+    plan, greedy = iterated_greedy(instance, rng=1), greedy_priority(instance)
+    assert plan == iterated_greedy(instance, rng=1)
+    assert not instance.violations(plan)
+    # A budget for no round leaves the greedy orders.
+    orders = iterated_greedy(instance, budget=0)
+    assert instance.objective(greedy) < instance.objective(orders) <= instance.objective(plan)
 
 
 def test_prices_without_time_prove_a_bound() -> None:

@@ -58,6 +58,7 @@ ENTRY = Entry(
             promises=(*SAME_RATIO, Relabelled(ties=False), NeverWorseThan("isolated"), NeverWorseThan("equal_share")),
         ),
         *of_all_policies(fast),
+        Heuristic(fast.interior_point, promises=(NeverWorseThan("same_ratio"),)),
     ),
     from_trace=from_trace,
     snapshot=partial(traces.from_trace, FinishTimeFairness.problem),

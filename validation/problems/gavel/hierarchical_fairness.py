@@ -11,7 +11,7 @@ from heuristics.gavel import hierarchical_fairness as fast
 from instances.gavel import traces
 from instances.gavel.hierarchical_fairness import HierarchicalAllocation, HierarchicalFairness, from_trace, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
-from validation.kinds.promises import Holds, Relabelled
+from validation.kinds.promises import Holds, NeverWorseThan, Relabelled
 from validation.problems.gavel.peers import MOST_WORTH, SOLVER, maximize, pops, poured
 from validation.problems.gavel.sharing import WIDE, cluster, of_all_policies
 from validation.testing import st
@@ -77,6 +77,7 @@ ENTRY = Entry(
             promises=(Relabelled(ties=False), Holds("each entity divides its share of every pool", _divided)),
         ),
         *of_all_policies(fast),
+        Heuristic(fast.interior_point, promises=(NeverWorseThan("isolated"),)),
         Heuristic(fast.approximate_waterfiller, promises=(poured(1),)),
         Heuristic(fast.adaptive_waterfiller, promises=(poured(10),)),
         Heuristic(geometric_binner, imports=SOLVER, promises=(MOST_WORTH,)),

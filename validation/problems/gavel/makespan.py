@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from heuristics.gavel import makespan as fast
+from heuristics.gavel.levels import EPSILON, whole
 from instances.gavel import traces
 from instances.gavel.makespan import Makespan, from_trace, generate
 from instances.gavel.sharing import Allocation
 from validation.catalogue import Entry, Heuristic, Rescaling, named
-from validation.kinds.promises import Holds, NeverWorseThan, Relabelled
+from validation.kinds.promises import Holds, NeverWorseThan, Ratio, Relabelled
 from validation.problems.gavel.peers import pops
 from validation.problems.gavel.sharing import WIDE, cluster, in_mix, of_all_policies
 from validation.testing import st
@@ -115,6 +116,10 @@ ENTRY = Entry(
             promises=(Holds("the types are those of the least sum of completion times", _least_total_completion),),
         ),
         *of_all_policies(fast),
+        Heuristic(
+            fast.interior_point,
+            promises=(NeverWorseThan("same_finish"), Ratio(1 / (1 - EPSILON), whole, "where no pair is left out")),
+        ),
         *pops(),
     ),
     from_trace=from_trace,

@@ -6,11 +6,12 @@ from functools import partial
 from typing import Any
 
 from heuristics.gavel import max_min_fairness as fast
+from heuristics.gavel.levels import EPSILON, whole
 from instances.gavel import traces
 from instances.gavel.max_min_fairness import MaxMinFairness, from_trace, generate
 from instances.gavel.sharing import Allocation
 from validation.catalogue import Entry, Heuristic, Rescaling, named
-from validation.kinds.promises import Ratio, Relabelled
+from validation.kinds.promises import NeverWorseThan, Ratio, Relabelled
 from validation.problems.gavel.peers import MOST_WORTH, SOLVER, maximize, pops, poured
 from validation.problems.gavel.sharing import WIDE, cluster, of_all_policies
 from validation.testing import st
@@ -40,6 +41,10 @@ ENTRY = Entry(
     sizes=(8, 32, 128),
     heuristics=named(
         *of_all_policies(fast),
+        Heuristic(
+            fast.interior_point,
+            promises=(NeverWorseThan("isolated"), Ratio(1 / (1 - EPSILON), whole, "where no pair is left out")),
+        ),
         Heuristic(fast.multiplicative_weights, promises=(Ratio(1 / 0.95),)),
         Heuristic(fast.approximate_waterfiller, promises=(poured(1), Relabelled(ties=False))),
         Heuristic(fast.adaptive_waterfiller, promises=(poured(10), Relabelled(ties=False))),

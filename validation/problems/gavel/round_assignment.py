@@ -116,6 +116,7 @@ ENTRY = Entry(
             fast.greedy_priority,
             promises=(Relabelled(ties=False), Holds("no entry waits for one of lower priority", _by_priority)),
         ),
+        Heuristic(fast.iterated_greedy, promises=(BUSY, NeverWorseThan("greedy_priority"))),
         Heuristic(
             fast.matching_round,
             declines=True,
