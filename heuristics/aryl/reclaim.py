@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from instances.aryl.reclaim import Reclaim, ReclaimPlan
-from instances.schema import FloatArray, IntArray
+from instances.schema import BoolArray, FloatArray, IntArray
 
 __all__ = [
     "flexible_first",
@@ -27,6 +27,7 @@ __all__ = [
     "server_fraction",
     "smallest_count_first",
     "smallest_count_updated",
+    "tabu_search",
 ]
 
 
@@ -171,32 +172,96 @@ def local_search(instance: Reclaim) -> ReclaimPlan:
     return min((_swapped(instance, start) for start in starts), key=instance.objective)
 
 
+def tabu_search(instance: Reclaim, *, steps: int = 100) -> ReclaimPlan:
+    """Go on from :func:`local_search` by swaps that may be worse, but do not undo the last ones (ours).
+
+    Each step takes the best swap of one returned for one kept server, of servers that no swap of the last few steps
+    moved, or of any where that is better than the best servers so far (ties go to the lowest servers).  The few are a
+    third of the servers returned, and of those kept, 7 at most.
+
+    Guarantee: never worse than :func:`local_search`; optimal where at most one server is returned, or all but one are.
+    Complexity: O(hosts + demand * s) for each step.
+
+    Parameters
+    ----------
+    instance : Reclaim
+    steps : int
+        Swaps, beyond those of :func:`local_search`.
+
+    References
+    ----------
+    Glover, Tabu search, part I (ORSA Journal on Computing 1, 1989).
+    """
+    best = local_search(instance)
+    value = now = int(instance.objective(best))
+    fewer = min(instance.demand, instance.num_servers - instance.demand)
+    if fewer < 2:
+        return best
+    hosts = _hosts(instance)
+    returned = np.zeros(instance.num_servers, bool)
+    returned[best.servers] = True
+    # The first step at which a server may be moved again.
+    again = np.zeros(instance.num_servers, np.int64)
+    for step in range(steps):
+        if not value:
+            break
+        inside, outside, change = _changes(instance, hosts, returned)
+        barred = (again[inside] > step)[:, None] | (again[outside] > step)
+        keep, give = _lowest(np.where(barred & (now + change >= value), instance.num_jobs + 1, change))
+        moved = [inside[keep], outside[give]]
+        returned[moved] = [False, True]
+        again[moved] = step + 1 + max(1, min(MOST_BARRED, fewer // 3))
+        now += int(change[keep, give])
+        if now < value:
+            best, value = ReclaimPlan(servers=np.flatnonzero(returned)), now
+    return best
+
+
+MOST_BARRED = 7
+"""Most steps for which a server that was moved stays."""
+
+
 def _swapped(instance: Reclaim, plan: ReclaimPlan) -> ReclaimPlan:
     """Return the plan after best swaps, until no swap is better."""
-    jobs, servers = _hosts(instance)
+    hosts = _hosts(instance)
     returned = np.zeros(instance.num_servers, bool)
     returned[plan.servers] = True
     while 0 < instance.demand < instance.num_servers:
-        inside, outside = np.flatnonzero(returned), np.flatnonzero(~returned)
-        position = np.empty(instance.num_servers, np.int64)
-        position[inside], position[outside] = np.arange(len(inside)), np.arange(len(outside))
-        on = returned[servers]
-        touching = np.bincount(jobs[on], minlength=instance.num_jobs)[jobs]
-        owner = np.zeros(instance.num_jobs, np.int64)
-        owner[jobs[on]] = servers[on]
-        # Keeping a server spares the jobs that it alone touches, unless its substitute hosts them
-        # too; the substitute costs the jobs on it that nobody touches.
-        spared = np.bincount(servers[on & (touching == 1)], minlength=instance.num_servers)
-        added = np.bincount(servers[touching == 0], minlength=instance.num_servers)
-        change = added[outside][None, :] - spared[inside][:, None]
-        shared = ~on & (touching == 1)
-        np.add.at(change, (position[owner[jobs[shared]]], position[servers[shared]]), 1)
-        keep, give = np.unravel_index(int(change.argmin()), change.shape)
+        inside, outside, change = _changes(instance, hosts, returned)
+        keep, give = _lowest(change)
         if change[keep, give] >= 0:
             break
         returned[inside[keep]] = False
         returned[outside[give]] = True
     return ReclaimPlan(servers=np.flatnonzero(returned))
+
+
+def _changes(
+    instance: Reclaim, hosts: tuple[IntArray, IntArray], returned: BoolArray
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Servers returned, those kept, and what each swap of one for one adds to the jobs preempted."""
+    jobs, servers = hosts
+    inside, outside = np.flatnonzero(returned), np.flatnonzero(~returned)
+    position = np.empty(instance.num_servers, np.int64)
+    position[inside], position[outside] = np.arange(len(inside)), np.arange(len(outside))
+    on = returned[servers]
+    touching = np.bincount(jobs[on], minlength=instance.num_jobs)[jobs]
+    owner = np.zeros(instance.num_jobs, np.int64)
+    owner[jobs[on]] = servers[on]
+    # Keeping a server spares the jobs that it alone touches, unless its substitute hosts them
+    # too; the substitute costs the jobs on it that nobody touches.
+    spared = np.bincount(servers[on & (touching == 1)], minlength=instance.num_servers)
+    added = np.bincount(servers[touching == 0], minlength=instance.num_servers)
+    change = added[outside][None, :] - spared[inside][:, None]
+    shared = ~on & (touching == 1)
+    np.add.at(change, (position[owner[jobs[shared]]], position[servers[shared]]), 1)
+    return inside, outside, change
+
+
+def _lowest(change: IntArray) -> tuple[int, int]:
+    """Row and column of the first of the least numbers."""
+    row, column = divmod(int(change.argmin()), change.shape[1])
+    return row, column
 
 
 def preemption_costs(instance: Reclaim) -> dict[str, FloatArray]:

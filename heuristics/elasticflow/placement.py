@@ -8,9 +8,9 @@ import numpy as np
 
 from instances.arithmetic import total
 from instances.elasticflow.placement import ElasticFlowPlacement, ElasticFlowPlacementPlan
-from instances.schema import BoolArray, IntArray
+from instances.schema import BoolArray, FloatArray, IntArray
 
-__all__ = ["best_fit", "buddy_best_fit", "buddy_repack"]
+__all__ = ["best_fit", "buddy_best_fit", "buddy_repack", "priced_repack"]
 
 
 def buddy_best_fit(instance: ElasticFlowPlacement) -> ElasticFlowPlacementPlan | None:
@@ -93,6 +93,119 @@ def buddy_repack(instance: ElasticFlowPlacement) -> ElasticFlowPlacementPlan | N
         for offset in offsets[jobs]:
             free[offset : offset + size] = False
     return ElasticFlowPlacementPlan(offsets=offsets)
+
+
+def priced_repack(instance: ElasticFlowPlacement, *, rounds: int = 8) -> ElasticFlowPlacementPlan | None:
+    """Buddy allocation with migration, where blocks have prices by their size, round after round (ours).
+
+    Each size has a price, the Lagrangian multiplier of the rule that all its jobs have a block.  A block is worth a job
+    that can stay in it and its price, or what its halves are worth, whichever is more; the blocks' worth together
+    bounds the jobs that can stay.  From the largest size down, the jobs of a size take the free blocks that lose least:
+    what the halves are worth, less a job that can stay (ties go to the lowest offset).  After each round prices
+    rise of sizes of which blocks are worth it for fewer jobs than there are, and fall of those of which they are for
+    more.  The best round counts, and the last is one whose plan meets the bound.
+
+    Guarantee: finds a placement whenever there is one, and moves no more jobs than :func:`buddy_repack`; None
+    otherwise.  Optimal where jobs have at most two sizes.  Else none known on the number of moves.
+    Complexity: O(G + n log n) for each round.
+
+    Parameters
+    ----------
+    instance : ElasticFlowPlacement
+    rounds : int
+        Without any the plan is that of :func:`buddy_repack`.
+
+    References
+    ----------
+    Fisher, The Lagrangian relaxation method for solving integer programming problems (Management Science 27, 1981), for
+    the prices; Held, Wolfe and Crowder (Mathematical Programming 6, 1974), for their steps.  Buddy allocation with
+    migration is ElasticFlow's (ASPLOS'23, section 4.3).
+    """
+    best = buddy_repack(instance)
+    if best is None:
+        return None
+    value, running = instance.objective(best), int(instance.running.sum())
+    least = running - int(instance.can_stay.sum())
+    if value == least:
+        return best
+    tree = _Blocks(instance)
+    prices = np.zeros(len(tree.sizes))
+    for _ in range(rounds):
+        own, halves = tree.worth(prices)
+        stay = float(np.maximum(own[-1], halves[-1]).sum() - prices @ tree.counts)
+        least = max(least, running - int(stay + ROUNDING))
+        plan = tree.placed(halves)
+        best, value = min((best, value), (plan, instance.objective(plan)), key=lambda one: one[1])
+        short = tree.counts - tree.taken(own, halves)
+        if value <= least or not short.any():
+            break
+        prices = np.maximum(prices + (value - running + stay) / (short @ short) * short, 0.0)
+    return best
+
+
+ROUNDING = 1e-9
+"""The most that rounding may take from a sum of prices, in jobs."""
+
+
+class _Blocks:
+    """The blocks of a cluster, by size from the smallest that a job has up to the largest, twice as large each time.
+
+    There are as many of the smaller as fill the largest, so that some may end beyond the cluster: ``inside`` says which
+    do not.
+    """
+
+    def __init__(self, instance: ElasticFlowPlacement) -> None:
+        self.instance = instance
+        smallest, largest = int(instance.sizes.min()), int(instance.sizes.max())
+        self.sizes = [smallest << level for level in range((largest // smallest).bit_length())]
+        self.jobs = [np.flatnonzero(instance.sizes == size) for size in self.sizes]
+        self.counts = np.array([len(jobs) for jobs in self.jobs])
+        self.inside: list[BoolArray] = []
+        # Of each block a job that can stay in it, -1 where there is none.
+        self.stayers: list[IntArray] = []
+        for size, jobs in zip(self.sizes, self.jobs, strict=True):
+            blocks = np.arange(-(-instance.num_gpus // largest) * (largest // size))
+            self.inside.append(size * (blocks + 1) <= instance.num_gpus)
+            can = jobs[instance.can_stay[jobs]]
+            self.stayers.append(np.full(len(blocks), -1))
+            self.stayers[-1][instance.previous_offsets[can].astype(np.int64) // size] = can
+
+    def worth(self, prices: FloatArray) -> tuple[list[FloatArray], list[FloatArray]]:
+        """Return, by size, what each block is worth to a job, and what its halves are together."""
+        own: list[FloatArray] = []
+        halves: list[FloatArray] = []
+        best = np.zeros(2 * len(self.inside[0]))
+        for price, inside, stayers in zip(prices.tolist(), self.inside, self.stayers, strict=True):
+            own.append(np.where(inside, price + (stayers >= 0), -np.inf))
+            halves.append(best.reshape(-1, 2).sum(axis=1))
+            best = np.maximum(own[-1], halves[-1])
+        return own, halves
+
+    def placed(self, halves: list[FloatArray]) -> ElasticFlowPlacementPlan:
+        """Place jobs from the largest size down, each size in the free blocks that lose least."""
+        offsets = np.zeros(self.instance.num_jobs, np.int64)
+        free = np.ones(len(self.inside[-1]), bool)
+        for level in reversed(range(len(self.sizes))):
+            blocks = np.flatnonzero(free & self.inside[level])
+            loss = halves[level][blocks] - (self.stayers[level][blocks] >= 0)
+            blocks = blocks[np.argsort(loss, kind="stable")[: self.counts[level]]]
+            stayers = self.stayers[level][blocks]
+            stay = stayers >= 0
+            offsets[stayers[stay]] = self.sizes[level] * blocks[stay]
+            offsets[np.setdiff1d(self.jobs[level], stayers)] = self.sizes[level] * blocks[~stay]
+            free[blocks] = False
+            free = np.repeat(free, 2)
+        return ElasticFlowPlacementPlan(offsets=offsets)
+
+    def taken(self, own: list[FloatArray], halves: list[FloatArray]) -> IntArray:
+        """Return how many blocks of each size are worth more to a job than their halves are, in none that is."""
+        taken = np.zeros(len(self.sizes), np.int64)
+        free = np.ones(len(self.inside[-1]), bool)
+        for level in reversed(range(len(self.sizes))):
+            wanted = free & (own[level] > halves[level])
+            taken[level] = wanted.sum()
+            free = np.repeat(free & ~wanted, 2)
+        return taken
 
 
 def best_fit(idle: BoolArray, size: int, *, layers: tuple[int, ...] = (1, 2, 4, 8)) -> IntArray | None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import formulations
 from formulations.aryl.placement import servers_to_open
-from heuristics.aryl.placement import best_fit_decreasing, naive_best_fit_decreasing
+from heuristics.aryl.placement import best_fit_decreasing, local_search, naive_best_fit_decreasing
 from instances import InstanceError
 from instances.aryl.placement import (
     ArylPlacement,
@@ -406,3 +406,60 @@ def test_generated_instances():
         assert needed <= 0.8 * instance.server_gpus.sum() or instance.num_servers == 2
         if options["awkward"] == 0:
             assert set(instance.gpus_per_worker.tolist()) <= {1, 2, 4, 8}
+
+
+@given(placements(), st.integers(0, 3))
+def test_local_search_is_never_behind_and_optimal_on_two_servers(instance, seed):
+    digest = instance.digest
+    start, plan = best_fit_decreasing(instance), local_search(instance, rng=seed)
+    assert instance.digest == digest
+    assert local_search(instance, rng=seed) == plan
+    broken = {violation.rule for violation in instance.violations(plan)}
+    assert broken <= {"all_placed"}
+    if not instance.violations(start):
+        assert not broken
+        assert instance.objective(plan) <= instance.objective(start)
+    if instance.num_servers <= 2 and not broken:
+        assert instance.objective(plan) == pytest.approx(optimum(instance), rel=1e-12)
+
+
+def test_local_search_needs_no_third_server_and_brings_workers_home():
+    """Best fit keeps to the groups on three servers, and puts four and three GPUs together; two servers are enough."""
+    for instance in (four_servers(), two_full_servers()):
+        best = formulations.solve(instance).objective
+        assert instance.objective(best_fit_decreasing(instance)) > best
+        assert instance.objective(local_search(instance)) == best
+    # Eight workers of a GPU go home for one of eight, which leaves instead.
+    away = ArylPlacement(
+        gpus_per_worker=[8, 1],
+        num_workers=[1, 8],
+        elastic=[False, False],
+        server_gpus=[8, 8],
+        server_groups=["training", "inference"],
+    )
+    assert away.workers_off_group(best_fit_decreasing(away)) == 8
+    assert away.workers_off_group(local_search(away)) == 1
+
+
+def test_local_search_is_optimal_on_most_small_placements():
+    instances = [instance for instance in map(small, range(60)) if optimum(instance) is not None]
+    placed = [instance for instance in instances if not instance.violations(local_search(instance))]
+    assert len(placed) >= len(instances) - 1
+    found = [instance.objective(local_search(instance)) == pytest.approx(optimum(instance)) for instance in placed]
+    assert sum(found) == len(placed)
+    without = [instance.objective(local_search(instance, budget=0)) for instance in placed]
+    assert sum(without) > sum(instance.objective(local_search(instance)) for instance in placed)
+
+
+def test_local_search_looks_at_no_more_ways_than_it_may():
+    """A thousand workers of each of three sizes can be divided in too many ways between two servers."""
+    many = ArylPlacement(
+        gpus_per_worker=[1, 2, 3],
+        num_workers=[1000] * 3,
+        elastic=[True, False, True],
+        server_gpus=[4000, 4000],
+        server_groups=["training", "inference"],
+    )
+    plan = local_search(many)
+    assert many.violations(plan) == []
+    assert many.objective(plan) == many.objective(best_fit_decreasing(many))

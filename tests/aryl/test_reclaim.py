@@ -30,7 +30,7 @@ GREEDY = {
     "server_fraction": heuristics.server_fraction,
 }
 ORDERED = [*GREEDY.values(), heuristics.smallest_count_first, heuristics.flexible_first]
-HEURISTICS = [*ORDERED, heuristics.random, heuristics.local_search]
+HEURISTICS = [*ORDERED, heuristics.random, heuristics.local_search, heuristics.tabu_search]
 
 
 def small(seed):
@@ -524,6 +524,29 @@ def test_local_search(instance):
         for outside in set(range(instance.num_servers)) - chosen:
             swapped = ReclaimPlan(servers=sorted(chosen - {inside} | {outside}))
             assert instance.objective(swapped) >= value
+
+
+@given(reclaims())
+def test_tabu_search(instance):
+    """Never worse than where it starts, which it is without steps; optimal where one server decides."""
+    start, plan = heuristics.local_search(instance), heuristics.tabu_search(instance)
+    assert instance.violations(plan) == []
+    assert instance.objective(plan) <= instance.objective(start)
+    assert heuristics.tabu_search(instance, steps=0) == start
+    if min(instance.demand, instance.num_servers - instance.demand) <= 1:
+        assert instance.objective(plan) == optimum(instance)
+
+
+def test_worse_swaps_lead_to_better_servers():
+    """Of twelve reclaims of wide jobs that are scattered, swaps end at the fewest jobs in most, worse ones in all."""
+    found = [generate(seed, num_servers=20, demand=8, spread=0.8, locality=0.0) for seed in range(12)]
+    fewest = [formulations.solve(instance).objective for instance in found]
+    swaps, steps = (
+        [instance.objective(search(instance)) for instance in found]
+        for search in (heuristics.local_search, heuristics.tabu_search)
+    )
+    assert sum(a == b for a, b in zip(swaps, fewest, strict=True)) <= 9
+    assert steps == fewest
 
 
 def test_random_depends_on_its_rng_only():

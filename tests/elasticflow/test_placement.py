@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import formulations
 import instances
-from heuristics.elasticflow.placement import best_fit, buddy_best_fit, buddy_repack
+from heuristics.elasticflow.placement import _Blocks, best_fit, buddy_best_fit, buddy_repack, priced_repack
 from instances import InstanceError
 from instances.elasticflow.placement import (
     ElasticFlowPlacement,
@@ -126,6 +126,60 @@ def test_repack_is_not_optimal():
     assert any(
         instance.objective(buddy_repack(instance)) > formulations.solve(instance).objective for instance in found
     )
+
+
+@given(st.integers(0, 100_000))
+def test_prices_move_no_more_jobs_and_the_fewest_of_two_sizes(seed):
+    instance = small(seed)
+    digest, fewest = instance.digest, optimum(instance)
+    plan = priced_repack(instance)
+    assert (plan is None) == (fewest is None)
+    if plan is not None:
+        assert instance.violations(plan) == []
+        assert fewest <= instance.objective(plan) <= instance.objective(buddy_repack(instance))
+        assert len(set(instance.sizes.tolist())) > 2 or instance.objective(plan) == fewest
+        assert priced_repack(instance) == plan
+    assert instance.digest == digest
+
+
+def test_blocks_at_any_prices_are_worth_the_jobs_that_stay():
+    """What they are worth is a bound of every placement, which the search of all placements does not beat."""
+    met = 0
+    for seed in rounds(200):
+        instance = small(seed)
+        fewest = optimum(instance)
+        if fewest is None:
+            continue
+        tree = _Blocks(instance)
+        for prices in (np.zeros(len(tree.sizes)), np.random.default_rng(seed).random(len(tree.sizes)) * 2):
+            own, halves = tree.worth(prices)
+            stay = np.maximum(own[-1], halves[-1]).sum() - prices @ tree.counts
+            least = int(instance.running.sum()) - stay
+            assert least <= fewest + 1e-9
+            met += np.ceil(least - 1e-9) == fewest
+    assert met > len(rounds(200)) / 4
+
+
+def test_a_job_of_the_largest_size_moves_where_many_small_ones_run():
+    """Kept in place, the first job of 4 overlaps with three of 1; it goes to the free half instead, as they do not."""
+    instance = ElasticFlowPlacement(num_gpus=8, gpus_per_server=8, sizes=[4, 1, 1, 1], previous_offsets=[0, 0, 1, 2])
+    assert instance.objective(buddy_repack(instance)) == 3
+    assert priced_repack(instance).offsets.tolist() == [4, 0, 1, 2]
+    assert priced_repack(instance, rounds=0) == buddy_repack(instance)
+
+
+def test_prices_leave_few_moves_too_many():
+    """Of three sizes and more, what moves is as few as it must be nearly everywhere, where buddy_repack has more."""
+    found = [generate(seed, num_servers=16) for seed in range(30)]
+    fewest = [formulations.solve(instance).objective for instance in found]
+    repacked = [instance.objective(buddy_repack(instance)) for instance in found]
+    priced = [instance.objective(priced_repack(instance)) for instance in found]
+    assert sum(fewest) <= sum(priced) < sum(repacked)
+    assert sum(a == b for a, b in zip(priced, fewest, strict=True)) >= 28
+    # A round without prices finds nothing better here; prices that follow do.
+    hard = generate(213, num_servers=8)
+    assert [hard.objective(priced_repack(hard, rounds=count)) for count in (0, 1, 8)] == [4, 4, 2]
+    assert formulations.solve(hard).objective == 2
 
 
 def test_blocks_larger_than_a_server_take_whole_servers():
@@ -249,3 +303,4 @@ def test_jobs_larger_than_the_cluster_have_no_placement(sizes):
     assert solution.proof
     assert buddy_best_fit(instance) is None
     assert buddy_repack(instance) is None
+    assert priced_repack(instance) is None

@@ -11,7 +11,7 @@ import numpy as np
 from heuristics.aryl import placement as fast
 from instances.aryl.placement import ArylPlacement, ArylPlacementPlan, from_placements, generate
 from validation.catalogue import Entry, Heuristic, named
-from validation.kinds.promises import BreaksOnly, Holds, optimum
+from validation.kinds.promises import BreaksOnly, Holds, NeverWorseThan, optimum
 from validation.testing import st
 from validation.testing.arrays import booleans, integers
 
@@ -149,6 +149,16 @@ ENTRY = Entry(
                     _preferred_group_first(_by_elasticity),
                 ),
                 Holds("workers are placed as best fit decreasing places them", _best_fit(_by_elasticity, apart=True)),
+                BreaksOnly((), _divisible, "where the servers are alike and sizes divide one another"),
+                optimum(_divisible, "where the servers are alike and sizes divide one another"),
+            ),
+        ),
+        Heuristic(
+            fast.local_search,
+            infeasible_because="a worker that fits on no server any more is left out of the placements it starts from",
+            promises=(
+                BreaksOnly(("all_placed",)),
+                NeverWorseThan("best_fit_decreasing"),
                 BreaksOnly((), _divisible, "where the servers are alike and sizes divide one another"),
                 optimum(_divisible, "where the servers are alike and sizes divide one another"),
             ),

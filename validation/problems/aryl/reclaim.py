@@ -170,6 +170,16 @@ ENTRY = Entry(
                 Holds("the servers are those of the best swaps from three greedy rules", _best_swaps),
             ),
         ),
+        Heuristic(
+            fast.tabu_search,
+            promises=(
+                NeverWorseThan("local_search"),
+                optimum(
+                    lambda instance: min(instance.demand, instance.num_servers - instance.demand) <= 1,
+                    "where at most one server is demanded, or all but one are",
+                ),
+            ),
+        ),
     ),
     symmetric=("n", "s"),
     strategy=strategy,

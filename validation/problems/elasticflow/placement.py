@@ -136,6 +136,14 @@ ENTRY = Entry(
                 optimum(lambda instance: instance.num_jobs == 1, "with one job"),
             ),
         ),
+        Heuristic(
+            fast.priced_repack,
+            promises=(
+                BreaksOnly(),
+                NeverWorseThan("buddy_repack"),
+                optimum(lambda instance: len(set(instance.sizes.tolist())) <= 2, "where jobs have at most two sizes"),
+            ),
+        ),
     ),
     symmetric=("n",),
     enlarge=lambda instance: replace(instance, num_gpus=instance.num_gpus + instance.gpus_per_server),
