@@ -21,7 +21,9 @@ import formulations
 from formulations.engine.highs import Session, hand_over
 from formulations.gavel.max_min_fairness import program
 from formulations.gavel.sharing import within_limits
+from heuristics.gavel.schedules import allox_schedule
 from instances.gavel.hierarchical_fairness import HierarchicalFairness, growing_cluster
+from instances.gavel.makespan import Makespan
 from instances.gavel.max_min_fairness import MaxMinFairness
 from instances.gavel.sharing import Allocation
 from instances.gavel.traces import PRICES, price_of_each
@@ -36,7 +38,10 @@ from validation.replay.workloads import HOUR, read_jobs
 __all__ = [
     "Growing",
     "ToReplay",
+    "allox_first",
     "blind_program",
+    "by_allox",
+    "by_averaged_allox",
     "by_blind_program",
     "by_interior_point",
     "drawn",
@@ -215,6 +220,18 @@ def blind_program(instance: MaxMinFairness) -> Allocation:
     return plan
 
 
+def allox_first(instance: Makespan) -> Allocation:
+    """Return who runs now under AlloX: the first job of each worker, all the time."""
+    schedule = allox_schedule(instance)
+    assert schedule is not None
+    first = np.flatnonzero((schedule.types >= 0) & (schedule.starts == 0))
+    time_fractions = np.zeros(instance.fits.shape)
+    time_fractions[first, schedule.types[first]] = 1.0
+    return Allocation(time_fractions)
+
+
+by_allox = partial(_replayed, name="benchmarks.replays:allox_first")
+by_averaged_allox = partial(_replayed, name="allox")
 by_interior_point = partial(_replayed, name="benchmarks.replays:interior_point")
 by_blind_program = partial(_replayed, name="benchmarks.replays:blind_program")
 

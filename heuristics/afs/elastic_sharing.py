@@ -49,6 +49,7 @@ __all__ = [
     "srtf_filling",
     "srtf_maximum",
     "tiresias_l",
+    "tiresias_l_maximum",
     "two_job_rule",
 ]
 
@@ -411,23 +412,19 @@ def tiresias_l(instance: ElasticSharing, *, limits: Sequence[float] = (1.0,)) ->
     Gu et al., Tiresias (NSDI'19), discretized two-dimensional least attained service; AFS (NSDI'21),
     section 5.1.
     """
-    requests = instance.requested
-    if _ask_in_vain(instance, requests):
-        return None
-    # In what a job has run for, with the last digit of sums for free.
-    ends = np.array(limits) * instance.quantum / np.maximum(requests, 1)[:, None]
+    return _by_attained(instance, instance.requested, limits)
 
-    def reached(attained: FloatArray) -> IntArray:
-        return np.asarray((attained[:, None] >= ends * (1 - 1e-9)).sum(axis=1))
 
-    def turns(active: IntArray, attained: FloatArray) -> FloatArray:
-        return np.concatenate([ends, np.full((len(ends), 1), np.inf)], axis=1)[np.arange(len(ends)), reached(attained)]
+def tiresias_l_maximum(instance: ElasticSharing, *, limits: Sequence[float] = (1.0,)) -> Schedule | None:
+    """As :func:`tiresias_l`, but each job asks for the fewest GPUs on which it is as fast as it can be.
 
-    def policy(state: State) -> IntArray:
-        queues = reached(state.attained)[state.active]
-        return _in_order(instance, requests, state.active[np.lexsort([instance.arrivals[state.active], queues])])
+    Guarantee: none known.  Complexity: O(n log n) for each re-allocation.
 
-    return _run(instance, policy, turns=turns)
+    References
+    ----------
+    AFS (NSDI'21), section 5.2, Figure 6.
+    """
+    return _by_attained(instance, instance.max_shares, limits)
 
 
 def max_min(instance: ElasticSharing) -> Schedule | None:
@@ -548,6 +545,26 @@ def _by_requests(
         return shares if gain is None else _greedy(instance, following, cost, state, shares)
 
     return _run(instance, policy)
+
+
+def _by_attained(instance: ElasticSharing, requests: IntArray, limits: Sequence[float]) -> Schedule | None:
+    """Grant whole requests, those first that have had the least service, in queues with these ``limits``."""
+    if _ask_in_vain(instance, requests):
+        return None
+    # In what a job has run for, with the last digit of sums for free.
+    ends = np.array(limits) * instance.quantum / np.maximum(requests, 1)[:, None]
+
+    def reached(attained: FloatArray) -> IntArray:
+        return np.asarray((attained[:, None] >= ends * (1 - 1e-9)).sum(axis=1))
+
+    def turns(active: IntArray, attained: FloatArray) -> FloatArray:
+        return np.concatenate([ends, np.full((len(ends), 1), np.inf)], axis=1)[np.arange(len(ends)), reached(attained)]
+
+    def policy(state: State) -> IntArray:
+        queues = reached(state.attained)[state.active]
+        return _in_order(instance, requests, state.active[np.lexsort([instance.arrivals[state.active], queues])])
+
+    return _run(instance, policy, turns=turns)
 
 
 def _in_order(instance: ElasticSharing, requests: IntArray, jobs: IntArray) -> IntArray:

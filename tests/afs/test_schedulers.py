@@ -329,6 +329,10 @@ def test_tiresias_l_by_hand() -> None:
     # Service is time by GPUs: on two GPUs 2 s are as much.
     wide = replace(instance, num_gpus=2, throughputs=[[0, 1, 1]] * 2, requests=[2, 2])
     assert schedulers.tiresias_l(wide).times.tolist() == [0, 2, 4, 12, 20]
+    # Side by side on a GPU each they take 10 s; as fast as they can be, they take turns on both.
+    curved = replace(instance, num_gpus=2, throughputs=[[0, 1, 1.25]] * 2, requests=[1, 1])
+    assert schedulers.tiresias_l(curved).times.tolist() == [0, 10]
+    assert schedulers.tiresias_l_maximum(curved).times.tolist() == [0, 2, 4, 10, 16]
 
 
 def test_requests_by_hand() -> None:

@@ -203,11 +203,12 @@ def _index(verdicts: Sequence[Verdict], options: str) -> str:
 
 
 def _readings(verdicts: Sequence[Verdict]) -> str:
-    """List every reading: who states it, what its instances keep, how ties are broken, and on what it was tried."""
-    columns = ("claim", "where", "stated by", "what instances keep", "ties", "tried", "verdict")
+    """List every reading: what is stated, by whom, what its instances keep, how ties are broken, and what was tried."""
+    columns = ("claim", "what is stated", "where", "stated by", "what instances keep", "ties", "tried", "verdict")
     rows = [
         (
             f"[{verdict.claim.name}]({_place(verdict.claim)}.md){f', {number}' if verdict.others else ''}",
+            verdict.claim.statement,
             verdict.claim.source,
             read.claim.by or "the paper",
             _predicate(read.claim),

@@ -16,7 +16,7 @@ from validation import StudyError
 from validation.claims import reread
 from validation.claims.plans import OPTIMAL, plans_of
 from validation.kinds.claim_pages import MARK, folder_of_pages, write_pages
-from validation.kinds.claims import Claim, Reading, Verdict, claims, examine
+from validation.kinds.claims import Claim, Reading, Verdict, _readings, claims, examine
 
 from ...claims import cluster
 
@@ -63,8 +63,8 @@ def test_a_claim_that_held(tmp_path: Path) -> None:
     found = files(tmp_path)
     assert list(found) == ["aryl/reclaim/few_jobs.md", "index.md", "readings.md"]
     assert (
-        "| [few_jobs](aryl/reclaim/few_jobs.md) | Nobody, section 1 | the paper | not stated | none | all 4 | holds |"
-        in found["readings.md"]
+        r"| [few_jobs](aryl/reclaim/few_jobs.md) | Clusters \| are small. | Nobody, section 1 | the paper | not stated "
+        "| none | all 4 | holds |" in found["readings.md"]
     )
     assert (
         found["aryl/reclaim/few_jobs.md"]
@@ -290,3 +290,20 @@ def test_the_pages_of_the_library_have_the_words_of_its_claims() -> None:
         for line in said:
             assert f"\n{line}\n" in page
         assert f" Kept are: {claim.assumptions}\n" in page
+
+
+def test_the_table_of_readings_has_a_row_for_each() -> None:
+    folder = Path(__file__).parents[3] / "docs" / "claims"
+    lines = (folder / "readings.md").read_text(encoding="utf-8").splitlines()
+    expected = []
+    for claim in claims():
+        place, statement = f"{claim.problem.replace('.', '/')}/{claim.name}.md", claim.statement.replace("|", r"\|")
+        for number, read in enumerate((claim, *_readings(claim)), start=1):
+            name = f"[{claim.name}]({place})" + (f", {number}" if claim.others else "")
+            keeps = read.assumes.__doc__.partition("\n")[0].removeprefix("Return whether ").rstrip(".")
+            assert keeps
+            by = read.by or "the paper"
+            expected.append(f"| {name} | {statement} | {claim.source} | {by} | {keeps} | {read.ties or 'none'} | ")
+    rows = [line for line in lines if line.startswith("| [")]
+    for row, beginning in zip(rows, expected, strict=True):
+        assert row.startswith(beginning)

@@ -78,6 +78,7 @@ DETERMINISTIC = [
     schedulers.max_min,
     schedulers.optimus,
     schedulers.tiresias_l,
+    schedulers.tiresias_l_maximum,
     schedulers.aryl_two_phase,
 ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -172,6 +173,10 @@ ENTRY = Entry(
             promises=(ALONE, LINEAR, BUSY, follows(by_requests(by_service=True, most=True, filling=True))),
         ),
         Heuristic(fast.tiresias_l, declines=True, promises=(FINDS, follows(rules.tiresias_l, rules.tiresias_turns))),
+        Heuristic(
+            fast.tiresias_l_maximum,
+            promises=(ALONE, follows(partial(rules.tiresias_l, most=True), partial(rules.tiresias_turns, most=True))),
+        ),
         Heuristic(fast.max_min, promises=(ALONE, BUSY, EVEN, follows(rules.fewest_first))),
         Heuristic(fast.optimus, promises=(ALONE, BUSY, follows(rules.optimus))),
         Heuristic(fast.aryl_two_phase, promises=(ALONE, may_follow(rules.aryl_two_phase))),

@@ -118,7 +118,7 @@ def by_requests(*, by_service: bool, most: bool = False, gain: bool = False, fil
 
     def rule(instance: ElasticSharing, state: State) -> list[int]:
         curves = instance.throughputs.tolist()
-        requests = (instance.max_shares if most else instance.requested).tolist()
+        requests = _requests(instance, most=most).tolist()
 
         def key(job: int) -> float:
             length = float(state.remaining[job]) / float(curves[job][requests[job]])
@@ -306,21 +306,34 @@ def two_job(instance: ElasticSharing, state: State, shares: list[int]) -> bool:
     return tuple(shares) in states
 
 
-def _reached(instance: ElasticSharing, attained: FloatArray) -> FloatArray:
-    return np.asarray(attained >= instance.quantum / np.maximum(instance.requested, 1) * (1 - WHOLE))
+def _requests(instance: ElasticSharing, *, most: bool) -> IntArray:
+    return instance.max_shares if most else instance.requested
 
 
-def tiresias_l(instance: ElasticSharing, state: State) -> list[int]:
-    """Whole requests, first come first served, of jobs that have had less service than a unit of time, then others."""
-    second = _reached(instance, state.attained)
+def _ends(instance: ElasticSharing, *, most: bool) -> FloatArray:
+    """Return how long each job runs in the first queue, as long as a GPU does in a unit of time, (n,) float, s."""
+    return instance.quantum / np.maximum(_requests(instance, most=most), 1)
+
+
+def _reached(instance: ElasticSharing, attained: FloatArray, *, most: bool) -> FloatArray:
+    return np.asarray(attained >= _ends(instance, most=most) * (1 - WHOLE))
+
+
+def tiresias_l(instance: ElasticSharing, state: State, *, most: bool = False) -> list[int]:
+    """Whole requests, first come first served, of jobs that have had less service than a unit of time, then others.
+
+    Requests are the most that a job can use with ``most``.
+    """
+    second = _reached(instance, state.attained, most=most)
     order = sorted(state.active.tolist(), key=lambda job: (bool(second[job]), float(instance.arrivals[job])))
-    return _granted(instance, instance.requested.tolist(), order)
+    return _granted(instance, _requests(instance, most=most).tolist(), order)
 
 
-def tiresias_turns(instance: ElasticSharing, active: IntArray, attained: FloatArray) -> FloatArray:
+def tiresias_turns(
+    instance: ElasticSharing, active: IntArray, attained: FloatArray, *, most: bool = False
+) -> FloatArray:
     """Return the service at which jobs change to the second queue."""
-    end = 1.0 * instance.quantum / np.maximum(instance.requested, 1)
-    return np.where(_reached(instance, attained), np.inf, end)
+    return np.where(_reached(instance, attained, most=most), np.inf, _ends(instance, most=most))
 
 
 def aryl_two_phase(instance: ElasticSharing, state: State, shares: list[int]) -> bool:
