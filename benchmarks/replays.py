@@ -82,6 +82,7 @@ def drawn(
     trace: Path | None = None,
     counted: tuple[float, float] = (0.0, 1.0),
     seconds_lost: float = 0.0,
+    gaps: int = 0,
     to_deadlines: bool = False,
     made: str = "",
     without_slos: bool = False,
@@ -89,9 +90,10 @@ def drawn(
 ) -> ToReplay:
     """Draw a setting that asks a problem, or make it of the first jobs of a trace.
 
-    Completion times count from one part of the jobs to another, a restart or a migration loses so many seconds, and the
-    replay ends with the last job, or a slot after the last deadline.  ``made`` names another generator of the setting;
-    ``without_slos`` hides deadlines from a policy of Gavel, and they count all the same.
+    Completion times count from one part of the jobs to another, a restart or a migration loses so many seconds, the
+    optimum of so many decisions is found beside, and the replay ends with the last job, or a slot after the last
+    deadline.  ``made`` names another generator of the setting; ``without_slos`` hides deadlines from a policy of Gavel,
+    and they count all the same.
     """
     module = sys.modules[settings_of(asks).from_jobs.__module__]
     if trace is None:
@@ -102,7 +104,7 @@ def drawn(
     slos = setting.jobs.deadlines
     if without_slos:
         setting = replace(setting, jobs=replace(setting.jobs, deadlines=np.full(num_jobs, np.inf)))
-    how: dict[str, Any] = {"costs": Costs(restart=seconds_lost, migration=seconds_lost)}
+    how: dict[str, Any] = {"costs": Costs(restart=seconds_lost, migration=seconds_lost), "gaps": gaps}
     if to_deadlines:
         how["horizon"] = float(setting.jobs.deadlines.max()) + setting.slot_seconds
     return ToReplay(asks, setting, how, counted, slos)
@@ -126,6 +128,7 @@ def _replayed(asked: ToReplay, *, name: str, **options: Any) -> SimpleNamespace:
         if asked.slos is None
         else float((jobs["ended"].to_numpy() > asked.slos * (1 + 1e-6) + (asked.rounds or 0.0)).mean()),
         rho=done.metrics()["average_rho"],
+        average_gap=done.metrics()["average_gap"],
         moved=int(jobs["migrations"].sum()),
         dollars=None if bill is None else bill(float(jobs["ended"].max())),
         turned_away=int(jobs["turned_away"].sum()),

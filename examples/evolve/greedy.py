@@ -7,6 +7,9 @@ import numpy as np
 
 from instances.aryl.reclaim import Reclaim, ReclaimPlan
 
+PROBLEM = "aryl.reclaim"
+BESIDE = ("smallest_count_first", "server_fraction", "smallest_count_updated", "local_search")
+
 FEATURES = (
     "1",
     "1 / servers it runs on",
@@ -20,7 +23,12 @@ FEATURES = (
 """What is told of a job on a server."""
 
 SERVER_FRACTION = np.array([0.0, 1, 0, 0, 0, 0, 0, 0])
-"""Where the search begins: the cost of the paper's Algorithm 1."""
+"""The cost of the paper's Algorithm 1."""
+START = SERVER_FRACTION
+"""Where the search begins."""
+
+NAMED = {"count and share": np.array([1.0, 1, 0, 0, 0, 0, 0, 0])}
+"""What a person reads out of the weights that ``--seed 3`` finds."""
 
 
 def features(instance: Reclaim, running: np.ndarray, left: np.ndarray) -> np.ndarray:

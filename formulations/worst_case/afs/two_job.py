@@ -8,7 +8,9 @@ work: whom a rule gives the GPU is settled by them, and so are the times of comp
     b receives, (b1)     a: w_a / p_a,    b: w_b / p'_b                                     if  w_a / p_a <= w_b / p'_b
     b receives, (b2)     b: w_b / p'_b,   a: w_b / p'_b + (w_a - p_a w_b / p'_b) / p'_a2    if  w_a / p_a >= w_b / p'_b.
 
-What is known of b's case is a part of its own.  Work may be counted in any unit, so that only p' / p matters of a job,
+What is known of b's case is a part of its own, and so is, of the rule that looks at the work, the sign of the formula
+that it asks: (1) and (2) as they are printed, not the difference of the times above, which is what they are to be.
+Work may be counted in any unit, so that only p' / p matters of a job,
 and a pair of throughputs that have a common factor is none of its own.
 """
 
@@ -16,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from itertools import product
 from typing import Annotated
 
@@ -28,12 +31,14 @@ from instances.afs.two_job import AfsTwoJob
 from instances.arguments import Count, checked
 from instances.schema import Scalar
 
-__all__ = ["WORST_CASES", "pairwise_rule", "read", "shorter_first"]
+__all__ = ["WORST_CASES", "exact_rule", "pairwise_rule", "read", "shorter_first"]
 
 Throughput = Annotated[int, Scalar(int, minimum=1, maximum=16)]
 """There are two parts for each two pairs of throughputs up to it."""
 Pace = tuple[int, int]
 """A job's throughput on its present share, and with one more GPU."""
+Rule = Callable[[Pace, Pace], tuple[bool, ...]]
+"""From the paces of a and b to the ways in which the GPU can go: whether b receives it; two where the work decides."""
 
 
 @checked
@@ -52,9 +57,9 @@ def pairwise_rule(
         Whether the AFS assumption holds (:meth:`AfsTwoJob.apathetic`); else a job that is left has the GPU.
     """
 
-    def longer_receives(a: Pace, b: Pace) -> bool:
+    def longer_receives(a: Pace, b: Pace) -> tuple[bool, ...]:
         # (p'_b - p_b) / p'_b > (p'_a - p_a) / p_a
-        return (b[1] - b[0]) * a[0] > (a[1] - a[0]) * b[1]
+        return ((b[1] - b[0]) * a[0] > (a[1] - a[0]) * b[1],)
 
     return _instances(max_throughput, max_speedup, apathetic, longer_receives)
 
@@ -64,12 +69,18 @@ def shorter_first(
     *, max_throughput: Throughput, max_speedup: Count | None = None, apathetic: bool = False
 ) -> InstanceClass:
     """Two jobs, of which the shorter one receives the GPU; the parameters are those of :func:`pairwise_rule`."""
-    return _instances(max_throughput, max_speedup, apathetic, lambda a, b: False)
+    return _instances(max_throughput, max_speedup, apathetic, lambda a, b: (False,))
 
 
-def _instances(
-    most: int, max_speedup: int | None, apathetic: bool, longer_receives: Callable[[Pace, Pace], bool]
+@checked
+def exact_rule(
+    *, max_throughput: Throughput, max_speedup: Count | None = None, apathetic: bool = False
 ) -> InstanceClass:
+    """Two jobs, of which formulas (1) and (2) name the receiver; the parameters are those of :func:`pairwise_rule`."""
+    return _instances(max_throughput, max_speedup, apathetic, lambda a, b: (False, True))
+
+
+def _instances(most: int, max_speedup: int | None, apathetic: bool, longer_receives: Rule) -> InstanceClass:
     limit = "" if max_speedup is None else f", at most {max_speedup} times as fast with it"
     words = (
         f"two jobs of any work, whole throughputs from 1 to {most} iterations/s without the GPU and with it{limit}; "
@@ -83,11 +94,32 @@ def _instances(
     return InstanceClass(words, _parts(pairs, apathetic, longer_receives), scalable=True)
 
 
-def _parts(
-    pairs: list[Pace], apathetic: bool, longer_receives: Callable[[Pace, Pace], bool]
-) -> Iterator[pyo.ConcreteModel]:
+def _parts(pairs: list[Pace], apathetic: bool, longer_receives: Rule) -> Iterator[pyo.ConcreteModel]:
     for (a, b), b_is_first in product(product(pairs, repeat=2), (False, True)):
-        yield _model(a, b, apathetic, longer_receives(a, b), b_is_first=b_is_first)
+        ways = longer_receives(a, b)
+        for b_receives in ways:
+            model = _model(a, b, apathetic, b_receives, b_is_first=b_is_first)
+            fall = _fall(a, b, apathetic, b_is_first=b_is_first)
+            if len(ways) > 1 and any(fall):
+                told = sum(times * model.work[job] for job, times in enumerate(fall))
+                model.by_formula = pyo.Constraint(expr=told >= 0 if b_receives else told <= 0)
+            yield model
+
+
+def _fall(a: Pace, b: Pace, apathetic: bool, *, b_is_first: bool) -> list[int]:
+    """Return formula (1), or (2) where b is first: a multiple of it, as whole multiples of the work of a and b."""
+    (p_a, p_a_more), (p_b, p_b_more) = ((Fraction(now), Fraction(then)) for now, then in (a, b))
+    p_a_2, p_b_2 = p_a if apathetic else p_a_more, p_b_more
+
+    def formula(w_a: int, w_b: int) -> Fraction:
+        if not b_is_first:
+            return w_a / p_a_more - w_a / p_a + w_a / (2 * p_b_2) * (p_b_more / p_a - p_b / p_a_more)
+        in_a = p_b / (2 * p_b_2) * (w_b / p_b - w_a / p_a_more)
+        return w_a / p_a_more - w_b / p_b_more + in_a - p_a / (2 * p_a_2) * (w_a / p_a - w_b / p_b_more)
+
+    found = formula(1, 0), formula(0, 1)
+    times = math.lcm(*(one.denominator for one in found))
+    return [int(one * times) for one in found]
 
 
 def _model(a: Pace, b: Pace, apathetic: bool, b_receives: bool, *, b_is_first: bool) -> pyo.ConcreteModel:
@@ -126,6 +158,7 @@ def read(model: pyo.ConcreteModel) -> AfsTwoJob:
 
 
 WORST_CASES = {
+    "exact_rule": WorstCaseModel(exact_rule, read, size="max_throughput", least=1),
     "pairwise_rule": WorstCaseModel(pairwise_rule, read, size="max_throughput", least=1),
     "shorter_first": WorstCaseModel(shorter_first, read, size="max_throughput", least=1),
 }

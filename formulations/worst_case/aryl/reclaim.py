@@ -8,7 +8,15 @@ numbers:
     server_fraction        sum over T without 0..k-1 that hold k of jobs[T] / |T|
                               <= the same sum for server i         for k < d and i > k
     smallest_count_first   sum over T that hold k of jobs[T]
-                              <= the same sum for server i         for k < d <= i.
+                              <= the same sum for server i         for k < d <= i
+    smallest_count_updated sum over T without 0..k-1 that hold k of jobs[T]
+                              <= the same sum for server i         for k < d and i > k
+    no better swap         sum over T that hold one of 0..d-1 of jobs[T]
+                              <= the same with server i in place of k       for k < d <= i.
+
+``local_search`` starts from the servers of Algorithm 1, by servers and by GPUs, and of ``smallest_count_updated``, and
+ends where no swap is better.  Of each job with one GPU on each of its servers the first two are the same; where the
+third returns these servers in this order, too, and no swap is better, they are what it ends with.
 
 The servers of the other plan are as many of the first d as there may be, each choice a part of its own, and the first
 of the others, between which the rows make no difference.  All rows are homogeneous: with any number of jobs allowed
@@ -19,6 +27,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import combinations
 from typing import Annotated, Any
 
@@ -32,44 +41,64 @@ from instances.aryl.reclaim import Reclaim
 from instances.base import InstanceError
 from instances.schema import Scalar
 
-__all__ = ["WORST_CASES", "read", "server_fraction", "smallest_count_first"]
+__all__ = ["WORST_CASES", "local_search", "read", "server_fraction", "smallest_count_first"]
 
 MOST_SERVERS = 12
 """There is a variable for each set of servers."""
 
 Servers = Annotated[int, Scalar(int, minimum=1, maximum=MOST_SERVERS)]
+AtLeast2 = Annotated[int, Scalar(int, minimum=2)]
+"""Of a single server all swaps are looked at, and Algorithm 1 takes another start."""
+
+COUNT, UPDATED, FRACTION = "count", "updated", "fraction"
+"""Costs of servers: jobs on them, those of the jobs that still run, and parts of these."""
 
 
 @checked
 def server_fraction(*, num_servers: Servers, demand: Count = 2, num_jobs: Count | None = None) -> InstanceClass:
     """Jobs on any servers, 1 to ``num_jobs`` of them, or any number."""
     # Of a single server, Algorithm 1 takes the one with the fewest jobs.
-    return _instances(num_servers, demand, num_jobs, counted=demand == 1)
+    return _instances(num_servers, demand, num_jobs, COUNT if demand == 1 else FRACTION)
 
 
 @checked
 def smallest_count_first(*, num_servers: Servers, demand: Count = 2, num_jobs: Count | None = None) -> InstanceClass:
     """Jobs on any servers, 1 to ``num_jobs`` of them, or any number."""
-    return _instances(num_servers, demand, num_jobs, counted=True)
+    return _instances(num_servers, demand, num_jobs, COUNT)
 
 
-def _instances(num_servers: int, demand: int, num_jobs: int | None, *, counted: bool) -> InstanceClass:
+@checked
+def local_search(*, num_servers: Servers, demand: AtLeast2 = 2, num_jobs: Count | None = None) -> InstanceClass:
+    """Jobs on any servers, of which all starts of the search return the same ones, which no swap makes better."""
+    found = _instances(num_servers, demand, num_jobs, FRACTION, UPDATED, swapped=True)
+    words = f"{found.words}, on which all starts return the same servers in the same order, and no swap is better"
+    return replace(found, words=words)
+
+
+def _instances(
+    num_servers: int, demand: int, num_jobs: int | None, *costs: str, swapped: bool = False
+) -> InstanceClass:
     if demand > num_servers:
         raise InstanceError(f"demand: got {demand}, must be at most the servers, {num_servers}")
     jobs = "any number of jobs" if num_jobs is None else f"1 to {num_jobs} jobs"
     words = f"{num_servers} servers, {demand} to return, {jobs}, each with base workers on any of the servers"
-    return InstanceClass(words, _parts(num_servers, demand, num_jobs, counted=counted), scalable=num_jobs is None)
+    parts = _parts(num_servers, demand, num_jobs, costs, swapped=swapped)
+    return InstanceClass(words, parts, scalable=num_jobs is None)
 
 
-def _parts(num_servers: int, demand: int, num_jobs: int | None, *, counted: bool) -> Iterator[pyo.ConcreteModel]:
+def _parts(
+    num_servers: int, demand: int, num_jobs: int | None, costs: tuple[str, ...], *, swapped: bool
+) -> Iterator[pyo.ConcreteModel]:
     """Make a model for each choice of servers of the first ``demand`` that the other plan returns as well."""
     for common in range(max(0, 2 * demand - num_servers), demand + 1):
         for shared in combinations(range(demand), common):
             witness = [*shared, *range(demand, 2 * demand - common)]
-            yield _model(num_servers, demand, num_jobs, witness, counted=counted)
+            yield _model(num_servers, demand, num_jobs, witness, costs, swapped=swapped)
 
 
-def _model(num_servers: int, demand: int, num_jobs: int | None, witness: list[int], *, counted: bool) -> Any:
+def _model(
+    num_servers: int, demand: int, num_jobs: int | None, witness: list[int], costs: tuple[str, ...], *, swapped: bool
+) -> Any:
     model = pyo.ConcreteModel(name=f"worst case where {witness} are returned")
     model.num_servers, model.num_preempting = num_servers, demand
     servers = range(num_servers)
@@ -81,24 +110,35 @@ def _model(num_servers: int, demand: int, num_jobs: int | None, witness: list[in
     if num_jobs is not None:
         model.num_jobs = pyo.Constraint(expr=(1, pyo.quicksum(model.jobs.values()), num_jobs))
     # Costs are measured so that all are whole.
-    unit = 1 if counted else math.lcm(*range(1, num_servers + 1))
+    unit = math.lcm(*range(1, num_servers + 1))
 
-    def cheapest(model: pyo.ConcreteModel, chosen: int, other: int) -> Any:
-        gone = set() if counted else set(range(chosen))
+    def cheapest(model: pyo.ConcreteModel, cost: str, chosen: int, other: int) -> Any:
+        gone = set() if cost == COUNT else set(range(chosen))
         terms = [
-            (unit if counted else unit // len(hosts)) * ((chosen in hosts) - (other in hosts)) * model.jobs[row]
+            (unit // len(hosts) if cost == FRACTION else 1) * ((chosen in hosts) - (other in hosts)) * model.jobs[row]
             for row, hosts in enumerate(sets)
             if (chosen in hosts) != (other in hosts) and gone.isdisjoint(hosts)
         ]
         return pyo.quicksum(terms) <= 0 if terms else pyo.Constraint.Skip
 
-    pairs = [(k, i) for k in range(demand) for i in range(demand if counted else k + 1, num_servers)]
-    model.cheapest = pyo.Constraint(pairs, rule=cheapest)
+    choices = [
+        (cost, k, i)
+        for cost in costs
+        for k in range(demand)
+        for i in range(demand if cost == COUNT else k + 1, num_servers)
+    ]
+    model.cheapest = pyo.Constraint(choices, rule=cheapest)
 
     def preempted(returned: set[int]) -> Any:
         return pyo.quicksum(model.jobs[row] for row, hosts in enumerate(sets) if not returned.isdisjoint(hosts))
 
-    model.heuristic_value = pyo.Expression(expr=preempted(set(range(demand))))
+    first = set(range(demand))
+    model.heuristic_value = pyo.Expression(expr=preempted(first))
+    if swapped:
+        swaps = [(k, i) for k in first for i in range(demand, num_servers)]
+        model.no_better_swap = pyo.Constraint(
+            swaps, rule=lambda m, k, i: m.heuristic_value <= preempted(first - {k} | {i})
+        )
     model.witness_value = pyo.Expression(expr=preempted(set(witness)))
     if num_jobs is None:
         model.unit = pyo.Constraint(expr=model.witness_value == 1)
@@ -116,6 +156,7 @@ def read(model: pyo.ConcreteModel) -> Reclaim:
 
 
 WORST_CASES = {
+    "local_search": WorstCaseModel(local_search, read, size="num_servers", least=1),
     "server_fraction": WorstCaseModel(server_fraction, read, size="num_servers", least=1),
     "smallest_count_first": WorstCaseModel(smallest_count_first, read, size="num_servers", least=1),
 }

@@ -5,16 +5,18 @@ from itertools import product
 import numpy as np
 import pytest
 
+from formulations.worst_case.afs import two_job as model
+from formulations.worst_case.proving import prove
 from heuristics.afs import two_job
 from instances.afs.two_job import AfsTwoJob, AfsTwoJobPlan
 from validation import worst_case
 
-RULES = {"pairwise_rule": two_job.pairwise_rule, "shorter_first": two_job.shorter_first}
+RULES = ("pairwise_rule", "shorter_first")
 
 
 def ratio(instance, rule):
     best = min(instance.objective(AfsTwoJobPlan(receiver=job)) for job in (0, 1))
-    return instance.objective(RULES[rule](instance)) / best
+    return instance.objective(getattr(two_job, rule)(instance)) / best
 
 
 def pairs(most):
@@ -32,6 +34,22 @@ def test_two_job_worst_case_is_that_of_whole_work(rule, most, apathetic):
     found = worst_case("afs.two_job", rule, size=most, apathetic=apathetic)
     assert found.proof == "prices"
     assert found.value == pytest.approx(worst, rel=1e-9)
+
+
+@pytest.mark.parametrize("apathetic", [False, True])
+def test_the_formulas_name_the_better_receiver(apathetic):
+    assert worst_case("afs.two_job", "exact_rule", size=2, apathetic=apathetic).value == 1
+    for a, b in product(pairs(3), repeat=2):
+        for work in product(range(1, 5), repeat=2):
+            instance = AfsTwoJob(work=np.array(work, float), throughputs=np.array([a, b], float))
+            assert ratio(instance.apathetic() if apathetic else instance, "exact_rule") == pytest.approx(1, rel=1e-12)
+
+
+def test_a_formula_that_is_not_the_difference_is_found(monkeypatch):
+    """Formula (1) where (2) applies, which is as bad as a rule that looks at no work."""
+    right = model._fall
+    monkeypatch.setattr(model, "_fall", lambda *given, b_is_first: right(*given, b_is_first=False))
+    assert prove(model.WORST_CASES["exact_rule"], "afs.two_job", size=3).value > 1.1
 
 
 def test_the_pairwise_rule_is_optimal_under_its_assumption():

@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 
 import formulations
-from heuristics.aryl import elastic_allocation, placement, reclaim
+from formulations.worst_case.aryl import two_job as model
+from formulations.worst_case.proving import InstanceClass, WorstCaseModel, prove
+from heuristics.aryl import elastic_allocation, placement, reclaim, two_job
 from instances.aryl.elastic_allocation import ElasticAllocation, generate
 from instances.aryl.placement import ArylPlacement
 from instances.aryl.reclaim import Reclaim, ReclaimPlan
+from instances.aryl.two_job import ArylTwoJob
 from validation import StudyError, worst_case
 
 RECLAIM = {"server_fraction": reclaim.server_fraction, "smallest_count_first": reclaim.smallest_count_first}
@@ -106,6 +109,53 @@ def test_smallest_count_first_is_at_most_d_times_off(num_servers, demand):
     # The d smallest counts are at most the largest of any other d servers, whose jobs are preempted there.
     found = worst_case("aryl.reclaim", "smallest_count_first", size=num_servers, demand=demand)
     assert found.value == pytest.approx(min(demand, num_servers - demand + 1), rel=1e-9)
+
+
+def taken_in_order(instance, cost):
+    """The servers of a greedy method, in the order in which it takes them; ties go to the lowest."""
+    running, order = np.ones(instance.num_jobs, bool), []
+    for _ in range(instance.demand):
+        left = [i for i in range(instance.num_servers) if i not in order]
+        costs = {i: sum(cost(row) for row in instance.hosts[running & instance.hosts[:, i]]) for i in left}
+        order.append(min(left, key=lambda i: (costs[i], i)))
+        running &= ~instance.hosts[:, order[-1]]
+    return order
+
+
+def ends_where_it_begins(instance):
+    """Whether all starts of the search return the same servers in the same order, and no swap is better."""
+    first = taken_in_order(instance, lambda row: Fraction(1, int(row.sum())))
+    if first != taken_in_order(instance, lambda row: 1):
+        return False
+
+    def preempted(servers):
+        return int(instance.hosts[:, sorted(servers)].any(axis=1).sum())
+
+    swapped = [{*first, i} - {k} for k in first for i in range(instance.num_servers) if i not in first]
+    return all(preempted(first) <= preempted(other) for other in swapped)
+
+
+@pytest.mark.parametrize(("num_servers", "demand", "num_jobs"), [(3, 2, 3), (4, 2, 3)])
+def test_local_search_worst_case_is_that_of_all_instances_of_the_class(num_servers, demand, num_jobs):
+    inside, every = [], []
+    for instance in reclaims(num_servers, demand, num_jobs):
+        own, best = instance.objective(reclaim.local_search(instance)), fewest_preempted(instance)
+        if best:
+            every.append(own / best)
+            if ends_where_it_begins(instance):
+                inside.append(own / best)
+    assert max(every) <= demand
+    found = worst_case("aryl.reclaim", "local_search", size=num_servers, demand=demand, num_jobs=num_jobs)
+    assert found.value == pytest.approx(max(inside), rel=1e-12)
+
+
+def test_local_search_is_as_many_times_off_as_servers_are_to_return():
+    # A server of the fewest jobs, of those that still run, costs no more than any other server of the best ones.
+    found = worst_case("aryl.reclaim", "local_search", size=6)
+    assert (found.status, found.value) == ("optimal", pytest.approx(2, rel=1e-9))
+    assert worst_case("aryl.reclaim", "smallest_count_first", size=6).value >= found.value
+    with pytest.raises(StudyError, match="demand: got 1, must be at least 2"):
+        worst_case("aryl.reclaim", "local_search", size=4, demand=1)
 
 
 def test_more_servers_than_there_are_cannot_be_asked_for():
@@ -212,6 +262,36 @@ def test_marginal_greedy_worst_case_is_that_of_all_sizes_and_gains(num_jobs, cap
     assert found.value == pytest.approx(float(worst), rel=1e-9)
 
 
+@pytest.mark.parametrize(("heuristic", "value"), [("dynamic_program", 1), ("base_charged_again", 3)])
+def test_dynamic_programs_worst_case_is_that_of_all_sizes_and_gains(heuristic, value):
+    capacity, program = 8, getattr(elastic_allocation, heuristic)
+    taken = list(product((0, 1), repeat=3))
+    worst = Fraction(1)
+    for sizes in combinations_with_replacement(range(1, 5), 3):
+        fit = [chosen for chosen in taken if np.dot(chosen, sizes) <= capacity]
+        for gains in product((1, 2, 3), repeat=3):
+            instance = knapsack(sizes, gains, capacity)
+            own = instance.objective(program(instance))
+            worst = max(worst, Fraction(max(int(np.dot(chosen, gains)) for chosen in fit)) / Fraction(own))
+    assert worst == value
+    assert worst_case("aryl.elastic_allocation", heuristic, size=3).value == pytest.approx(value, rel=1e-9)
+
+
+def test_a_base_that_is_charged_again_leaves_room_for_a_third_at_least():
+    # Workers of at most half the capacity that fit together are three groups of at most half of it each.
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        sizes = rng.integers(1, 9, int(rng.integers(2, 8)))
+        instance = knapsack(sizes, rng.integers(1, 50, len(sizes)), 16)
+        own, best = (
+            instance.objective(program(instance))
+            for program in (elastic_allocation.base_charged_again, elastic_allocation.dynamic_program)
+        )
+        assert own <= best <= 3 * own
+    with pytest.raises(StudyError, match="worker_gpus: got 5, must be at most half the capacity, 8"):
+        worst_case("aryl.elastic_allocation", "base_charged_again", size=2, worker_gpus=5)
+
+
 @pytest.mark.parametrize(("capacity", "num_jobs"), [(8, 2), (12, 3), (16, 3), (24, 4), (20, 4)])
 def test_marginal_greedy_is_capacity_by_what_is_surely_filled_off(capacity, num_jobs):
     found = worst_case("aryl.elastic_allocation", "marginal_greedy", size=num_jobs, capacity=capacity)
@@ -231,3 +311,38 @@ def test_no_jobs_that_scale_linearly_are_worse():
             assert best <= own * drawn.capacity / (drawn.capacity - largest + 1) * (1 + 1e-12)
             looked += 1
     assert looked > 20
+
+
+# --- two jobs ---------------------------------------------------------------------------------------
+
+
+def test_the_best_breakpoint_is_the_best_split():
+    assert worst_case("aryl.two_job", "best_breakpoint", size=5).value == pytest.approx(1, rel=1e-9)
+    for least, most in product(product((1, 2), repeat=2), product((2, 4, 6), repeat=2)):
+        for work in product((1.0, 3.0, 7.0), repeat=2):
+            instance = ArylTwoJob(
+                num_gpus=6, workloads=np.array(work), min_gpus=np.array(least), max_gpus=np.array(most)
+            )
+            best = min(instance.objective(instance.split(gpus)) for gpus in instance.splits)
+            assert instance.objective(two_job.best_breakpoint(instance)) == pytest.approx(best, rel=1e-12)
+
+
+@pytest.mark.parametrize("looked_at", [{4}, {6}, {4, 6}])
+def test_splits_that_are_overlooked_are_found(looked_at):
+    """A rule that looks at some of three splits is as bad as whole workloads show."""
+
+    def few(num_gpus):
+        parts = product(range(num_gpus), {4, 5, 6} - looked_at)
+        models = (model._model(num_gpus, (7, 3), (1, 1), together, looked_at, other) for together, other in parts)
+        return InstanceClass("any work", models, scalable=True)
+
+    found = prove(WorstCaseModel(few, model.read, size="num_gpus"), "aryl.two_job", size=7)
+    worst = 1.0
+    for work in product(range(13), repeat=2):
+        instance = ArylTwoJob(num_gpus=7, workloads=np.array(work, float), min_gpus=[1, 1], max_gpus=[7, 3])
+        values = {gpus: instance.objective(instance.split(gpus)) for gpus in instance.splits}
+        assert set(values) == {4, 5, 6}
+        if any(work):
+            worst = max(worst, min(values[gpus] for gpus in looked_at) / min(values.values()))
+    assert found.value == pytest.approx(worst, rel=1e-9)
+    assert (found.value > 1.01) == (4 not in looked_at)

@@ -104,16 +104,25 @@ def example(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.syspath_prepend(str(EXAMPLES))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     yield importlib.import_module
-    for name in ("evolve", "greedy", "openevolve"):
+    for name in ("evolve", "greedy", "orders", "openevolve"):
         sys.modules.pop(name, None)
 
 
-def test_the_search_is_that_of_its_seed(example: Any) -> None:
-    climb = example("evolve").climb
-    found = [(step, score, weights.tolist()) for step, score, weights in climb(3, 6)]
-    assert [(step, score, weights.tolist()) for step, score, weights in climb(3, 6)] == found
-    assert found[0][1] == validation.judge("server_fraction", "aryl.reclaim").score
-    assert all(before[1] < after[1] for before, after in itertools.pairwise(found))
+@pytest.mark.parametrize(("problem", "steps"), [("aryl.reclaim", 6), ("aryl.base_allocation", 4)])
+def test_the_search_is_that_of_its_seed(example: Any, problem: str, steps: int) -> None:
+    module = example("evolve")
+    rule = module.RULES[problem]
+
+    def found() -> list[tuple[int, float, list[float]]]:
+        return [(step, score, weights.tolist()) for step, score, weights in module.climb(rule, 3, steps)]
+
+    first = found()
+    assert found() == first
+    assert first[0][::2] == (0, rule.START.tolist())
+    assert all(before[1] < after[1] for before, after in itertools.pairwise(first))
+    if problem == "aryl.reclaim":
+        assert first[0][1] == validation.judge("server_fraction", problem).score
+    assert set(rule.BESIDE) <= set(validation.catalogue.entry(problem).heuristics)
 
 
 def test_the_search_has_the_heuristics_of_the_catalogue_within_reach(example: Any) -> None:
@@ -125,6 +134,16 @@ def test_the_search_has_the_heuristics_of_the_catalogue_within_reach(example: An
         assert drawn.demand > 1
         for weights, same in ((greedy.SERVER_FRACTION, server_fraction), (count, smallest_count_updated)):
             assert greedy.by_weights(drawn, weights).servers.tolist() == same(drawn).servers.tolist()
+
+
+def test_the_orders_of_the_local_search_are_within_reach(example: Any) -> None:
+    orders = example("orders")
+    for seed, power in itertools.product(range(5), (0.0, 0.25, 0.5, 1.0)):
+        drawn = generate("aryl.base_allocation", seed, 12)
+        weights = np.array([1.0, power, 0, 0, 0, 0])
+        keys = drawn.running_times * drawn.gpu_demands**power
+        same = drawn.in_order(np.argsort(keys, kind="stable").tolist())
+        assert orders.by_weights(drawn, weights).starts.tolist() == same.starts.tolist()
 
 
 @pytest.mark.slow
