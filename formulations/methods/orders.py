@@ -1,6 +1,6 @@
 """Orders of completions: each has prices of work, and so a schedule and what it is worth; a search goes through them.
 
-Plans follow prices of work (:mod:`formulations.afs.work_prices`): those of rules, then those of the order of events
+Plans follow prices of work (:mod:`instances.afs.work_prices`): those of rules, then those of the order of events
 that comes of them, again and again, then those of orders in which an event is moved.
 
 The search says which job completes last, which before it, and so on (jobs that arrive together, on the least concave
@@ -31,7 +31,7 @@ from itertools import count
 import numpy as np
 
 from formulations.afs.elastic_sharing import for_rounded
-from formulations.afs.work_prices import Jobs, Run
+from formulations.afs.one_machine import sum_of_ends
 from formulations.engine import clock
 from formulations.engine.highs import SECOND_LOOK, Proof, Result, Status, version
 from formulations.engine.options import Options
@@ -40,6 +40,7 @@ from formulations.engine.solving import solve_one_model
 from formulations.methods import Choice, Method, completions, one_model
 from formulations.methods.share_prices import Pricing
 from instances.afs.elastic_sharing import ElasticSharing, Schedule
+from instances.afs.work_prices import Jobs, Run
 from instances.base import agree
 from instances.schema import FloatArray, IntArray
 
@@ -202,7 +203,8 @@ class _Solve:
         self._instance, self._options = instance, options
         self.jobs = Jobs(instance)
         self._random = random.Random(options.seed)
-        self.bound = self._average(self.jobs.bound())
+        # GPUs do no more of a job than they can.
+        self.bound = self._average(sum_of_ends(self.jobs.releases, self.jobs.sizes, self.jobs.alone))
         self.proof: Proof = "argument"
         self.plan: Schedule | None = None
         self.value = math.inf

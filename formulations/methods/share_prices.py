@@ -23,8 +23,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from formulations.afs.work_prices import Jobs, Run
 from formulations.engine import clock
+from instances.afs.work_prices import Jobs, Run
 from instances.schema import FloatArray, IntArray
 
 __all__ = ["Prices", "Pricing"]

@@ -18,17 +18,19 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import chain, product
 from typing import Literal
 
 import numpy as np
 
 from heuristics.afs.two_job import exact_rule
 from heuristics.aryl.elastic_allocation import dynamic_program
-from instances.afs.elastic_sharing import ElasticSharing, Schedule
+from instances.afs.elastic_sharing import EXACT, ElasticSharing, Schedule
 from instances.afs.simulation import Policy, State, Turns, simulate
 from instances.afs.two_job import AfsTwoJob
+from instances.afs.work_prices import ARRIVAL, Jobs
 from instances.aryl.elastic_allocation import ElasticAllocation
 from instances.schema import FloatArray, IntArray
 
@@ -38,6 +40,7 @@ __all__ = [
     "afs_p_measuring",
     "afs_s",
     "aryl_two_phase",
+    "local_search",
     "max_min",
     "optimus",
     "srsf",
@@ -499,6 +502,141 @@ def _two_phases(instance: ElasticSharing, state: State) -> IntArray:
         )
         shares[elastic] += dynamic_program(spare).extra_workers
     return shares
+
+
+# --- orders of completions, and prices of work -------------------------------------------------------
+
+
+def local_search(instance: ElasticSharing, *, budget: int = 1200) -> Schedule | None:
+    """Give GPUs where the work done is worth most, at prices of orders of completions that moves of a job improve.
+
+    Each job's work has a price that never changes, and at each event the GPUs go one by one where they add most to
+    the worth of the work done (:mod:`instances.afs.work_prices`).  The jobs then complete in some order; the prices
+    with which that order would be the best one's lead to another schedule, and so on, until the order stays.  This
+    begins with equal prices of whole jobs, with lower ones of longer jobs, and with higher ones.  Then, as long as
+    that is sooner on average, one job is moved in the best order, by up to four places, or, where curves are not
+    concave, one price is changed; there the orders of :func:`afs_l`, :func:`srtf_filling` and :func:`srsf_filling` are
+    among the first, and their plans among those of which the best is taken.
+
+    Guarantee: optimal for jobs that scale linearly up to all GPUs and arrive together; where a curve is not concave,
+    no later on average than those three; otherwise none known.  No GPU is idle that would make a job faster.
+    Complexity: O(n^2 * M) for each schedule.
+
+    Parameters
+    ----------
+    instance : ElasticSharing
+    budget : int
+        Arrivals and completions in the schedules that are looked at, about; with more the plan is no worse.
+
+    References
+    ----------
+    None for this problem: the best schedule of an order follows its dual prices; moves in orders are the insertion
+    neighbourhood of scheduling.
+    """
+    if instance.stuck.any() or not instance.work.any():
+        return srtf_filling(instance)
+    search = _Orders(instance, budget)
+    sizes = search.jobs.sizes / search.jobs.sizes.mean()
+    for power in _Orders.POWERS:
+        search.descend(sizes**-power)
+    plans = []
+    for rule in () if search.jobs.all_concave else (afs_l, srtf_filling, srsf_filling):
+        plan = rule(instance)
+        assert plan is not None
+        search.descend_from(plan)
+        plans.append(plan)
+    while search.budget > 0 and search.improved():
+        pass
+    return min([search.jobs.schedule(search.prices), *plans], key=instance.objective)
+
+
+class _Orders:
+    """Prices of work that follow from orders of events, and the best that were found.
+
+    Parameters
+    ----------
+    instance : ElasticSharing
+        Without a job that cannot run.
+    budget : int
+        Arrivals and completions that may be followed.
+    """
+
+    POWERS = (0.0, 1.0, -0.5)
+    """How much less whole jobs are worth the longer they are, in the prices to begin with."""
+    AGAIN = 4
+    """Orders that are followed one after the other, each for that which comes of the one before."""
+    MOVES = (1, -1, 2, -2, 3, -3, 4, -4)
+    """Places by which an event is moved."""
+    FACTORS = (0.5, 2.0, 0.25, 4.0, 0.8, 1.25)
+    """By which a price is changed."""
+
+    def __init__(self, instance: ElasticSharing, budget: int) -> None:
+        self.jobs, self.budget = Jobs(instance), budget
+        self.prices: FloatArray = np.ones(len(self.jobs))
+        self.total, self.events = np.inf, list[int]()
+
+    def follow(self, prices: FloatArray) -> tuple[bool, list[int]]:
+        """Return whether prices are better than the best, and the order of events that comes of them."""
+        run = self.jobs.follow(prices, whole=True)
+        self.budget -= len(run.events)
+        # Sums of other intervals differ by rounding.
+        better = run.total < self.total * (1 - EXACT)
+        if better:
+            self.prices, self.total, self.events = prices, run.total, run.events
+        if not self.jobs.all_concave:
+            # An order's prices are those of the concave curves.
+            run = self.jobs.follow(prices, whole=False)
+            self.budget -= len(run.events)
+        return better, run.events
+
+    def descend(self, prices: FloatArray) -> None:
+        """Follow prices, and then those of the order that comes of them, until it stays."""
+        last: list[int] = []
+        for _ in range(self.AGAIN):
+            if self.budget <= 0 and np.isfinite(self.total):
+                return
+            _, events = self.follow(prices)
+            further = self.jobs.prices(events)
+            if further is None or events == last:
+                return
+            prices, last = further, events
+
+    def descend_from(self, plan: Schedule) -> None:
+        """Follow the prices of the order in which a plan's jobs complete, and so on."""
+        jobs = self.jobs
+        ends = jobs.instance.completions(plan)[jobs.which] - jobs.begin
+        arrivals = [float(jobs.releases[group[0]]) for group in jobs.groups[1:]]
+        # A job that ends as others arrive counts as done before.
+        order = sorted([(end, 0, job) for job, end in enumerate(ends)] + [(time, 1, ARRIVAL) for time in arrivals])
+        prices = jobs.prices([event for *_, event in order])
+        if prices is not None:
+            self.descend(prices)
+
+    def improved(self) -> bool:
+        """Take the first change of the best prices that is better; return whether there was one."""
+        for prices in chain(self._moved(), () if self.jobs.all_concave else self._changed()):
+            if self.follow(prices)[0]:
+                return True
+            if self.budget <= 0:
+                break
+        return False
+
+    def _moved(self) -> Iterator[FloatArray]:
+        """Yield the prices of the best order with one event moved."""
+        for at, move in product(range(len(self.events)), self.MOVES):
+            if 0 <= at + move < len(self.events):
+                events = self.events.copy()
+                events.insert(at + move, events.pop(at))
+                prices = self.jobs.prices(events)
+                if prices is not None:
+                    yield prices
+
+    def _changed(self) -> Iterator[FloatArray]:
+        """Yield the best prices with one changed."""
+        for job, factor in product(range(len(self.jobs)), self.FACTORS):
+            prices = self.prices.copy()
+            prices[job] *= factor
+            yield prices
 
 
 # --- jobs in an order, and GPUs one by one -------------------------------------------------------

@@ -13,8 +13,8 @@ import numpy as np
 
 from heuristics.elasticflow.filling import (
     ROUNDING,
+    fill_fewest,
     fill_job,
-    fill_job_cleared,
     fill_jobs,
     needs,
     run_by_deadline,
@@ -201,7 +201,7 @@ class _Served:
     """In which all jobs are filled anew."""
 
     def __init__(self, instance: Admission, budget: int) -> None:
-        self.instance, self.budget, self.needs = instance, budget, needs(instance)
+        self.instance, self.budget = instance, budget
         self.order: list[int] = []
         self.gpus = np.zeros((instance.num_jobs, instance.horizon), np.int64)
         self.free = np.full(instance.horizon, instance.num_gpus)
@@ -251,14 +251,7 @@ class _Served:
 
     def filled(self, job: int) -> IntArray | None:
         """Return the GPUs that a job takes of those that are free, in each slot; None where they are too few."""
-        curve, need = self.instance.throughputs[job], self.needs[job]
-        free = self.free[: self.instance.deadlines[job]]
-        held = fill_job(curve, need, free)
-        if not self.instance.concave:
-            cleared = fill_job_cleared(curve, need, free)
-            if held is None or (cleared is not None and cleared.sum() < held.sum()):
-                return cleared
-        return held
+        return fill_fewest(self.instance, job, self.free[: self.instance.deadlines[job]])
 
 
 def gpu_times(instance: Admission) -> FloatArray:

@@ -17,6 +17,7 @@ from instances.schema import FloatArray, IntArray
 __all__ = [
     "ROUNDING",
     "Filling",
+    "fill_fewest",
     "fill_job",
     "fill_job_cleared",
     "fill_jobs",
@@ -113,6 +114,51 @@ def fill_job_cleared(curve: FloatArray, need: float, free: IntArray) -> IntArray
     so_far = np.cumsum(curve[gpus[::-1]])
     unused = len(gpus) - 1 - int(np.searchsorted(so_far, need))
     gpus[: max(0, unused)] = 0
+    return gpus
+
+
+MOST_SLOTS, MOST_SUMS = 32, 300_000
+"""Slots, and sums of work in all, up to which the fewest GPU-slots are counted out on curves that are not concave."""
+
+
+def fill_fewest(instance: DeadlineJobs[Any], job: int, free: IntArray) -> IntArray | None:
+    """Return the GPUs of a job in each slot, the fewest in all that do its iterations with those that are free (ours).
+
+    On concave curves that is :func:`fill_job`.  On others it is the better of that and :func:`fill_job_cleared`, or,
+    in no more than 32 slots, what a dynamic program over slots and GPU-slots finds.  None where nothing is found.
+    Complexity: O(G + d), and on curves that are not concave O(G d c) for c GPU-slots.
+    """
+    curve, need = instance.throughputs[job], float(instance.iterations[job] * (1 - ROUNDING))
+    held = fill_job(curve, need, free)
+    if instance.concave:
+        return held
+    cleared = fill_job_cleared(curve, need, free)
+    if held is None or (cleared is not None and cleared.sum() < held.sum()):
+        held = cleared
+    fewer = int(free.sum() if held is None else held.sum() - 1)
+    if fewer <= 0 or len(free) > MOST_SLOTS or len(free) * (fewer + 1) * len(curve) > MOST_SUMS:
+        return held
+    counted = _counted_out(curve, need, free, fewer)
+    return held if counted is None else counted
+
+
+def _counted_out(curve: FloatArray, need: float, free: IntArray, most: int) -> IntArray | None:
+    """Return the fewest GPU-slots, up to ``most``, that do the iterations; None where there are none."""
+    work = np.zeros(most + 1)
+    before = np.arange(most + 1)[:, None] - np.arange(len(curve))
+    taken = []
+    for left in free.tolist():
+        some = before[:, : left + 1]
+        sums = np.where(some >= 0, work[np.maximum(some, 0)] + curve[: left + 1], -1.0)
+        taken.append(sums.argmax(axis=1))
+        work = sums.max(axis=1)
+    enough = np.flatnonzero(work >= need)
+    if not len(enough):
+        return None
+    count, gpus = int(enough[0]), np.zeros(len(free), np.int64)
+    for slot in reversed(range(len(free))):
+        gpus[slot] = taken[slot][count]
+        count -= int(gpus[slot])
     return gpus
 
 

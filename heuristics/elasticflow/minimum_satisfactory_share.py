@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
+from itertools import product
 
 import numpy as np
 
-from heuristics.elasticflow.filling import fill_job, fill_job_cleared, fill_jobs, run_by_deadline
+from heuristics.elasticflow.filling import fill_fewest, fill_job, fill_job_cleared, fill_jobs, run_by_deadline
 from instances.elasticflow.minimum_satisfactory_share import MinimumSatisfactoryShare
 from instances.elasticflow.sharing import SlotPlan
+from instances.schema import FloatArray, IntArray
 
-__all__ = ["edf", "progressive_filling", "progressive_filling_cleared"]
+__all__ = ["edf", "local_search", "progressive_filling", "progressive_filling_cleared"]
 
 
 def progressive_filling(instance: MinimumSatisfactoryShare, *, powers_of_two: bool = False) -> SlotPlan | None:
@@ -49,6 +52,86 @@ def progressive_filling_cleared(instance: MinimumSatisfactoryShare) -> SlotPlan 
     """
     gpus = fill_jobs(instance, np.arange(instance.num_jobs), fill_job_cleared)
     return None if gpus is None else SlotPlan(gpus=gpus)
+
+
+def local_search(
+    instance: MinimumSatisfactoryShare, *, budget: int = 300, rng: np.random.Generator | int = 0
+) -> SlotPlan | None:
+    """Algorithm 1 in other orders of the jobs, and then two jobs at a time filled anew (ours).
+
+    In each order each job takes the fewest GPU-slots that do with what those before it have left
+    (:func:`heuristics.elasticflow.filling.fill_fewest`).  The first order is that of the deadlines; a job that finds
+    too few GPUs, or else the one that takes most GPU-slots above what it would alone, moves to the front, as in squeaky
+    wheel optimization, and in an order that comes again jobs are moved at random.  At the end a job that takes more
+    than alone and another give back their GPUs and are filled anew, as long as that takes fewer GPU-slots.
+
+    Guarantee: a plan wherever :func:`progressive_filling` has one, and never more GPU-slots; none known relative to the
+    optimum.  None where no order tried has a plan.  Complexity: that of Algorithm 1, and O(G + h) for
+    each job filled; on curves that are not concave as :func:`~heuristics.elasticflow.filling.fill_fewest`.
+
+    Parameters
+    ----------
+    instance : MinimumSatisfactoryShare
+    budget : int
+        Jobs that are filled in orders, about; and with n jobs, one for each n of them, pairs that are exchanged.
+    rng : Generator or int
+        Source of randomness, or its seed.
+
+    References
+    ----------
+    Joslin, Clements, Squeaky Wheel Optimization (Journal of Artificial Intelligence Research 10, 1999).
+    """
+    draw, order = np.random.default_rng(rng), np.argsort(instance.deadlines, kind="stable").tolist()
+    alone = [fill_fewest(instance, job, np.full(end, instance.num_gpus)) for job, end in enumerate(instance.deadlines)]
+    least = np.array([np.inf if held is None else held.sum() for held in alone])
+    best = fill_jobs(instance, np.arange(instance.num_jobs))
+    left, seen = budget, set[tuple[int, ...]]()
+    while np.isfinite(least).all() and left > 0 and (best is None or best.sum() > least.sum()):
+        if tuple(order) in seen:
+            places = np.arange(len(order)) + draw.random(len(order)) * len(order) / 2
+            order = [order[place] for place in np.argsort(places)]
+        seen.add(tuple(order))
+        left -= len(order)
+        gpus, front = _in_order(instance, order)
+        if front is None:
+            best = gpus if best is None or gpus.sum() < best.sum() else best
+            front = order[int((gpus.sum(axis=1) - least)[order].argmax())]
+        order = [front, *(job for job in order if job != front)]
+    while best is not None and budget > 0 and (pair := _in_pairs(instance, best, least)) is not None:
+        best, budget = pair, budget - instance.num_jobs
+    return None if best is None else SlotPlan(gpus=best)
+
+
+def _in_order(instance: MinimumSatisfactoryShare, order: Sequence[int]) -> tuple[IntArray, int | None]:
+    """Fill jobs one after the other; return their GPUs, and the first that finds too few, if any does."""
+    gpus = np.zeros((instance.num_jobs, instance.horizon), np.int64)
+    free = np.full(instance.horizon, instance.num_gpus)
+    for job in order:
+        held = fill_fewest(instance, job, free[: instance.deadlines[job]])
+        if held is None:
+            return gpus, job
+        gpus[job, : len(held)] = held
+        free[: len(held)] -= held
+    return gpus, None
+
+
+def _in_pairs(instance: MinimumSatisfactoryShare, gpus: IntArray, least: FloatArray) -> IntArray | None:
+    """Fill a job that takes more than alone anew, and another after it; None where no two then take fewer GPU-slots."""
+    taken, free = gpus.sum(axis=1), instance.num_gpus - gpus.sum(axis=0)
+    dear = [int(job) for job in np.argsort(least - taken, kind="stable") if taken[job] > least[job]]
+    for job, other in product(dear, range(instance.num_jobs)):
+        both = free + gpus[job] + (gpus[other] if other != job else 0)
+        changed = gpus.copy()
+        for one in dict.fromkeys((job, other)):
+            held = fill_fewest(instance, one, both[: instance.deadlines[one]])
+            if held is None:
+                break
+            changed[one] = np.pad(held, (0, instance.horizon - len(held)))
+            both = both - changed[one]
+        else:
+            if changed.sum() < gpus.sum():
+                return changed
+    return None
 
 
 def edf(instance: MinimumSatisfactoryShare) -> SlotPlan:

@@ -8,10 +8,11 @@ import pytest
 
 import formulations
 from formulations.afs.elastic_sharing import bound as in_seconds
-from formulations.afs.work_prices import ARRIVAL, Jobs, envelope
+from formulations.afs.one_machine import sum_of_ends
 from formulations.methods.orders import ORDERS, Search
 from formulations.methods.share_prices import Pricing
 from instances.afs.elastic_sharing import ElasticSharing, generate
+from instances.afs.work_prices import ARRIVAL, Jobs, envelope
 from instances.reference.common import TooLarge
 from validation.catalogue import entry
 
@@ -60,7 +61,7 @@ def test_bounds_and_plans_enclose_the_exact_value():
         best = min(run.total for run in runs)
         pricing = Pricing(jobs, run, work)
         pricing.run(best, 10, math.inf)
-        bounds = [jobs.bound()]
+        bounds = [sum_of_ends(jobs.releases, jobs.sizes, jobs.alone)]
         if pricing.best is not None:
             bounds.append(pricing.best.bound(jobs.num_gpus))
             priced += 1

@@ -3,22 +3,37 @@
 import numpy as np
 
 import formulations
-from heuristics.elasticflow.best_effort import minimum_shares_first, shortest_first
+from heuristics.elasticflow.best_effort import local_search, minimum_shares_first, shortest_first
 from instances.elasticflow.best_effort import BestEffort, generate, share_in_the_way
 from instances.elasticflow.sharing import SlotPlan
 
-HEURISTICS = [minimum_shares_first, shortest_first]
+RULES = [minimum_shares_first, shortest_first]
+HEURISTICS = [*RULES, local_search]
 
 
 def test_shares_first_are_in_the_way():
     instance = share_in_the_way()
-    for heuristic in HEURISTICS:
+    for heuristic in RULES:
         plan = heuristic(instance)
         assert plan.gpus.tolist() == [[1, 1, 0, 0], [1, 1, 0, 0]]
         assert instance.objective(plan) == 2
     solution = formulations.solve(instance)
     assert solution.objective == 1
     assert solution.plan.gpus[:, :2].tolist() == [[0, 2], [2, 0]]
+
+
+def test_local_search_moves_shares_out_of_the_way():
+    instance = share_in_the_way()
+    assert local_search(instance).gpus[:, :2].tolist() == [[0, 2], [2, 0]]
+    better = 0
+    for seed in range(12):
+        instance = generate(seed, num_jobs=5, part=0.6)
+        values = [instance.objective(local_search(instance, budget=budget)) for budget in (0, 60, 1000)]
+        first, best = instance.objective(minimum_shares_first(instance)), formulations.solve(instance).objective
+        assert first >= values[0] >= values[1] >= values[2] >= best - 1e-9
+        assert values[2] <= best * 1.1
+        better += values[2] < first
+    assert better >= 3
 
 
 def test_idle_gpus_go_where_they_raise_throughput_most():
@@ -41,6 +56,8 @@ def test_finished_jobs_and_too_much_work():
     for plan in (formulations.solve(done).plan, *(heuristic(done) for heuristic in HEURISTICS)):
         assert not plan.gpus.any()
         assert done.objective(plan) == 0
+    empty = BestEffort(num_gpus=1, iterations=[], deadlines=[], throughputs=[], best_effort=[])
+    assert all(heuristic(empty).gpus.shape == (0, 0) for heuristic in HEURISTICS)
     late = BestEffort(num_gpus=1, iterations=[4], deadlines=[3], throughputs=[[0, 1]], best_effort=[True])
     solution = formulations.solve(late)
     assert (solution.status, solution.plan) == ("infeasible", None)

@@ -14,8 +14,13 @@ import instances
 from formulations.elasticflow import minimum_satisfactory_share as models
 from formulations.elasticflow import sharing
 from formulations.methods import rounding
-from heuristics.elasticflow.filling import fill_job
-from heuristics.elasticflow.minimum_satisfactory_share import edf, progressive_filling, progressive_filling_cleared
+from heuristics.elasticflow.filling import fill_fewest, fill_job
+from heuristics.elasticflow.minimum_satisfactory_share import (
+    edf,
+    local_search,
+    progressive_filling,
+    progressive_filling_cleared,
+)
 from instances import InstanceError
 from instances.elasticflow.minimum_satisfactory_share import (
     MinimumSatisfactoryShare,
@@ -526,3 +531,54 @@ def test_generated_curves(curves):
     for instance in instances_:
         assert (instance.deadlines <= 20).all()
         assert all(a <= b for a, b in pairwise(instance.best_throughputs[0].tolist()))
+
+
+# --- other orders ---------------------------------------------------------------------------------
+
+
+def test_a_job_takes_the_fewest_gpu_slots_on_any_curve():
+    """Against all numbers of GPUs in all slots."""
+    rng = np.random.default_rng(4)
+    for _ in rounds(60):
+        num_gpus, slots = int(rng.integers(1, 5)), int(rng.integers(1, 4))
+        curve = np.append(0, rng.integers(0, 9, num_gpus)).astype(float)
+        free = rng.integers(0, num_gpus + 1, slots)
+        instance = MinimumSatisfactoryShare(
+            num_gpus=num_gpus, iterations=[float(rng.integers(0, 20))], deadlines=[slots], throughputs=[curve]
+        )
+        counts = list(product(*(range(left + 1) for left in free)))
+        enough = [sum(held) for held in counts if sum(curve[list(held)]) >= instance.iterations[0]]
+        held = fill_fewest(instance, 0, free)
+        assert (held is None) == (not enough)
+        if held is not None:
+            assert (held <= free).all()
+            assert curve[held].sum() >= instance.iterations[0]
+            assert held.sum() == min(enough)
+
+
+def test_local_search_finds_what_algorithm_1_does_not():
+    assert progressive_filling(turned_away()) is None
+    assert turned_away().objective(local_search(turned_away())) == 6
+    found = better = 0
+    for seed in range(12):
+        instance = generate(seed, num_jobs=6, num_gpus=8, horizon=8, curves="measured", tightness=0.5)
+        solution, first, plan = formulations.solve(instance), progressive_filling(instance), local_search(instance)
+        if plan is None:
+            assert first is None
+            continue
+        found += 1
+        assert not instance.violations(plan)
+        assert solution.objective <= instance.objective(plan) <= 1.05 * solution.objective
+        if first is not None:
+            assert instance.objective(plan) <= instance.objective(first)
+            better += instance.objective(plan) < instance.objective(first)
+    assert found >= 8
+    assert better >= 3
+
+
+def test_local_search_exchanges_in_pairs():
+    """The orders that are tried within the budget leave something; two jobs filled anew take fewer GPU-slots."""
+    instance = generate(0, num_jobs=12, num_gpus=16, curves="measured", tightness=0.5)
+    first, then = (instance.objective(local_search(instance, budget=budget)) for budget in (0, 60))
+    assert then < first
+    assert instance.objective(local_search(instance)) == formulations.solve(instance).objective

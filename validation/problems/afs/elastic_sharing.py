@@ -86,6 +86,15 @@ def _evenly(instance: ElasticSharing, plan: Schedule) -> bool:
     return True
 
 
+def _as_soon_as_rules(instance: ElasticSharing, plan: Schedule) -> bool:
+    """Return whether no rule that a search begins with, where a curve is not concave, is sooner on average."""
+    if instance.concave[instance.work > 0].all():
+        return True
+    plans = [rule(instance) for rule in (fast.afs_l, fast.srtf_filling, fast.srsf_filling)]
+    least = min(instance.objective(other) for other in plans if other is not None)
+    return bool(instance.objective(plan) <= least)
+
+
 def _run_on_one(instance: ElasticSharing) -> bool:
     return bool((instance.throughputs[:, 1] > 0).all())
 
@@ -104,7 +113,12 @@ def _none_that_run_useful_idle(instance: ElasticSharing, plan: Schedule) -> bool
 FINDS = BreaksOnly((), lambda instance: not rules.in_vain(instance), "where all jobs run on what they ask for")
 ALONE = optimum(lambda instance: instance.num_jobs == 1, "with one job")
 LINEAR = optimum(_linear, "where all jobs scale linearly")
+LINEAR_TOGETHER = optimum(
+    lambda instance: _linear(instance) and bool((instance.arrivals == instance.arrivals[:1]).all()),
+    "where all jobs scale linearly and arrive together",
+)
 BUSY = Holds("no GPU stays idle that would make a job faster", _none_useful_idle)
+AS_SOON = Holds("where a curve is not concave, no later on average than AFS-L and the filling rules", _as_soon_as_rules)
 BUSY_FROM_ONE = Holds(
     "no GPU stays idle that would make a job faster, if all run on one GPU",
     lambda instance, plan: not _run_on_one(instance) or _none_useful_idle(instance, plan),
@@ -180,6 +194,7 @@ ENTRY = Entry(
         Heuristic(fast.max_min, promises=(ALONE, BUSY, EVEN, follows(rules.fewest_first))),
         Heuristic(fast.optimus, promises=(ALONE, BUSY, follows(rules.optimus))),
         Heuristic(fast.aryl_two_phase, promises=(ALONE, may_follow(rules.aryl_two_phase))),
+        Heuristic(fast.local_search, promises=(ALONE, LINEAR_TOGETHER, BUSY, AS_SOON)),
     ),
     from_trace=from_trace,
     symmetric=("n",),

@@ -9,6 +9,7 @@ import numpy as np
 
 from heuristics.elasticflow import best_effort as fast
 from instances.elasticflow.best_effort import BestEffort, generate
+from instances.elasticflow.sharing import SlotPlan
 from validation.catalogue import Entry, Heuristic, Rescaling, named
 from validation.kinds.promises import BreaksOnly, Holds
 from validation.problems.elasticflow.sharing import WIDE, by_deadline, deadline_jobs, one_more_gpu
@@ -85,6 +86,11 @@ def _slot_by_slot(give: Give) -> tuple[BreaksOnly, Holds]:
     )
 
 
+def _no_worse(instance: BestEffort, plan: SlotPlan) -> bool:
+    first = fast.minimum_shares_first(instance)
+    return first is None or instance.objective(plan) <= instance.objective(first)
+
+
 ENTRY = Entry(
     title="How soon jobs without deadlines finish beside jobs that must meet theirs",
     source="ElasticFlow, section 4.4",
@@ -95,6 +101,18 @@ ENTRY = Entry(
     heuristics=named(
         Heuristic(fast.minimum_shares_first, declines=True, promises=_slot_by_slot(_one_by_one)),
         Heuristic(fast.shortest_first, declines=True, promises=_slot_by_slot(_least_left_first)),
+        Heuristic(
+            fast.local_search,
+            declines=True,
+            promises=(
+                BreaksOnly(
+                    (),
+                    lambda instance: fast.minimum_shares_first(instance) is not None,
+                    "where minimum shares first has a plan",
+                ),
+                Holds("no later on average than minimum shares first", _no_worse),
+            ),
+        ),
     ),
     symmetric=("n",),
     rescalings=(Rescaling(("iterations", "throughputs"), 0),),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from heuristics.elasticflow import minimum_satisfactory_share as fast
 from instances.elasticflow.minimum_satisfactory_share import MinimumSatisfactoryShare, from_trace, generate
+from instances.elasticflow.sharing import SlotPlan
 from validation.catalogue import Entry, Heuristic, Rescaling, named
 from validation.kinds.promises import BreaksOnly, Holds
 from validation.problems.elasticflow.sharing import WIDE, by_deadline, deadline_jobs, least_levels, one_more_gpu
@@ -35,6 +36,11 @@ CLEARED = Holds(
 )
 
 
+def _no_more(instance: MinimumSatisfactoryShare, plan: SlotPlan) -> bool:
+    first = fast.progressive_filling(instance)
+    return first is None or instance.objective(plan) <= instance.objective(first)
+
+
 ENTRY = Entry(
     title="How many GPUs jobs hold in each slot, meeting their deadlines at the least GPU time",
     source="ElasticFlow, section 4.1, (2)-(4) and Algorithm 1",
@@ -45,6 +51,19 @@ ENTRY = Entry(
     heuristics=named(
         Heuristic(fast.progressive_filling, declines=True, promises=(ALONE, LEVELS)),
         Heuristic(fast.progressive_filling_cleared, declines=True, promises=(ALONE, CLEARED)),
+        Heuristic(
+            fast.local_search,
+            declines=True,
+            promises=(
+                ALONE,
+                BreaksOnly(
+                    (),
+                    lambda instance: fast.progressive_filling(instance) is not None,
+                    "where progressive filling has a plan",
+                ),
+                Holds("no more GPU-slots than progressive filling", _no_more),
+            ),
+        ),
         Heuristic(fast.edf, infeasible_because=MISSES_DEADLINES, promises=(BreaksOnly(("work",)), ALONE, BY_DEADLINE)),
     ),
     from_trace=from_trace,

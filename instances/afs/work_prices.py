@@ -1,5 +1,7 @@
 """Elastic jobs under prices of their work: who holds how many GPUs, and which prices belong to an order.
 
+Heuristics look for prices whose schedules are good; exact models begin with such, and bound what is left.
+
 Let y_j be the price of job j's work.  The whole shares worth most at a moment are those of max_c sum_j y_j R_j(c_j)
 over the jobs that are there and not done, with R_j(s) the part of job j's work done in a second on s GPUs; for
 concave curves they are the M greatest gains of single GPUs.  Prices that never change lead to the best schedule of an
@@ -9,7 +11,7 @@ be what the jobs that complete later are worth on m GPUs.  Then
     y_j = min_s (1 + F(M) - F(M - s)) / R_j(s),
 
 so that with job j the cluster is worth 1 more a second, for the one job more that waits.  In the linear program of
-the order (:mod:`formulations.methods.completions`) all rows of these dual prices are then equal, and a schedule that
+the order (the page of the problem has it) all rows of these dual prices are then equal, and a schedule that
 follows them and whose jobs complete in this order is the best of it.
 """
 
@@ -21,7 +23,6 @@ from functools import cached_property
 
 import numpy as np
 
-from formulations.afs.one_machine import sum_of_ends
 from instances.afs.elastic_sharing import EXACT, ElasticSharing, Schedule
 from instances.afs.simulation import State, simulate
 from instances.hulls import upper_hull
@@ -36,6 +37,9 @@ ARRIVAL = -1
 def envelope(table: FloatArray) -> tuple[FloatArray, IntArray]:
     """Return the least concave curve above one, (m,) float, and the shares at its corners."""
     shares = np.arange(len(table))
+    bends = np.diff(table, n=2)
+    if (bends <= 0).all():
+        return table, np.flatnonzero(np.concatenate([[True], bends < 0, [True]]))
     corners = upper_hull(shares, table)
     return np.interp(shares, corners, table[corners]), np.array(corners)
 
@@ -119,10 +123,6 @@ class Jobs:
         sizes: FloatArray = (np.arange(1, self.num_gpus + 1) / self.concave[:, 1:]).min(axis=1) / self.num_gpus
         return sizes
 
-    def bound(self) -> float:
-        """Return a bound on the sum of completion times without a search, s: GPUs do no more of a job than they can."""
-        return sum_of_ends(self.releases, self.sizes, self.alone)
-
     def average(self, total: float) -> float:
         """Return the average JCT, s, of a sum of completion times; other jobs are done when they arrive."""
         return (total - float(self.releases.sum())) / self.instance.num_jobs
@@ -175,7 +175,7 @@ class Jobs:
         thresholds: list[float] = []
         every = np.arange(n)
         while len(jobs):
-            here = there[jobs]
+            here = slice(None) if there.all() else there[jobs]
             mine, sizes, value = jobs[here], widths[here], worth[here]
             shares = np.bincount(mine[: self.num_gpus], minlength=n) if single else self._packed(mine, sizes)
             speeds = rates[every, shares]
