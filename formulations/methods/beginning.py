@@ -42,8 +42,10 @@ class Beginning:
 
 
 BEGINNINGS: dict[str, Beginning] = {
+    "afs.elastic_sharing": Beginning("local_search", "n", 16, 200),
     "afs.gpu_placement": Beginning("priced_first_fit", "n", 48, 1000),
     "aryl.base_allocation": Beginning("local_search", "n", 8, 400),
+    "elasticflow.best_effort": Beginning("local_search", "n", 16, 100),
 }
 """Of which problems, by their names."""
 

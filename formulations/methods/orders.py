@@ -38,10 +38,11 @@ from formulations.engine.options import Options
 from formulations.engine.solution import Solution, judged
 from formulations.engine.solving import solve_one_model
 from formulations.methods import Choice, Method, completions, one_model
+from formulations.methods.beginning import plan_of_heuristic
 from formulations.methods.share_prices import Pricing
 from instances.afs.elastic_sharing import ElasticSharing, Schedule
 from instances.afs.work_prices import Jobs, Run
-from instances.base import agree
+from instances.base import Plan, agree
 from instances.schema import FloatArray, IntArray
 
 __all__ = ["CHOICE", "ORDERS", "Search"]
@@ -230,10 +231,12 @@ class _Solve:
 
     def take(self) -> None:
         """Make the plan of the best prices of work, and let the instance say what it is worth."""
-        plan = self.jobs.schedule(self._work)
-        value = self._instance.objective(plan)
-        if value < self.value and not self._instance.violations(plan):
-            self.plan, self.value = plan, value
+        self.keep(self.jobs.schedule(self._work))
+
+    def keep(self, plan: Plan | None) -> None:
+        """Keep a plan if it is better than the best."""
+        if isinstance(plan, Schedule) and _better(self._instance, plan, self.value):
+            self.plan, self.value = plan, self._instance.objective(plan)
 
     def begin(self) -> None:
         """Follow rules, and the orders that come of them."""
@@ -353,6 +356,7 @@ def solve(instance: ElasticSharing, options: Options) -> Solution:
     known.begin()
     known.take()
     if not known.done:
+        known.keep(plan_of_heuristic(instance))
         known.improve()
     again = None
     settled = known.gap <= options.mip_gap and known.proof == "one run"
