@@ -11,7 +11,14 @@ __all__ = ["PAPERS", "by_paper", "chosen"]
 
 T = TypeVar("T")
 
-PAPERS = {"afs": "AFS", "aryl": "Aryl", "elasticflow": "ElasticFlow", "gavel": "Gavel", "synergy": "Synergy"}
+PAPERS = {
+    "afs": "AFS",
+    "aryl": "Aryl",
+    "elasticflow": "ElasticFlow",
+    "gavel": "Gavel",
+    "sia": "Sia",
+    "synergy": "Synergy",
+}
 """The papers as headings name them."""
 
 

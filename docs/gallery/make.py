@@ -15,7 +15,14 @@ from instances import problems
 from validation.pages.drawing import own_style
 
 GALLERY = Path(__file__).parent
-PAPERS = {"afs": "AFS", "aryl": "Aryl", "elasticflow": "ElasticFlow", "gavel": "Gavel", "synergy": "Synergy"}
+PAPERS = {
+    "afs": "AFS",
+    "aryl": "Aryl",
+    "elasticflow": "ElasticFlow",
+    "gavel": "Gavel",
+    "sia": "Sia",
+    "synergy": "Synergy",
+}
 
 
 def script(problem: str) -> Path:

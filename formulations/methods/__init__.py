@@ -37,6 +37,7 @@ MODULES = {
     "elasticflow.allocation": "rounding",
     "elasticflow.best_effort": "ends",
     "elasticflow.minimum_satisfactory_share": "flow",
+    "sia.goodput": "types_core",
     "synergy.placement": "walking",
     "synergy.tuning": "packing",
     "gavel.cost": "argument",

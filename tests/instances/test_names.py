@@ -14,7 +14,14 @@ from instances.schema import declarations
 from ..files import COLLECTED
 
 PROBLEMS = instances.problems()
-PAPERS = {"afs": "Afs", "aryl": "Aryl", "elasticflow": "ElasticFlow", "gavel": "Gavel", "synergy": "Synergy"}
+PAPERS = {
+    "afs": "Afs",
+    "aryl": "Aryl",
+    "elasticflow": "ElasticFlow",
+    "gavel": "Gavel",
+    "sia": "Sia",
+    "synergy": "Synergy",
+}
 WITH_STEPS = {"cost", "finish_time_fairness", "makespan", "shortest_job_first", "throughput_per_dollar"}
 DEADLINES = {
     "elasticflow.admission",
@@ -29,6 +36,7 @@ HAVE = {
     "num_servers": {"aryl.placement", "aryl.reclaim", "elasticflow.placement", *MACHINES, *SYNERGY},
     "server_gpus": {"aryl.placement", "elasticflow.placement", *MACHINES, *SYNERGY},
     "num_gpus": {
+        "sia.goodput",
         "afs.elastic_sharing",
         "aryl.placement",
         "aryl.two_job",

@@ -1,0 +1,137 @@
+"""The core of configurations: prices of GPU types settle most choices, and the model of the others is solved.
+
+At a price p[t] of a GPU of each type, none below 0, each job by itself makes the least of
+
+    costs[j, c] + p[type of c] * config_gpus[c]    and    waiting_cost,
+
+and no plan costs less than what they all make so, less sum_t p[t] * num_gpus[t].  The prices that make this bound
+greatest are those of the linear relaxation, which leaves no more jobs between two choices than there are types.  A plan
+in which a job has a certain choice is above the bound by at least what that loses against the job's least.  So once a
+plan is known, every choice is settled that loses more than lies between plan and bound, and what is left, the core, is
+an instance with fewer configurations for each job.
+
+References
+----------
+Kellerer, Pferschy, Pisinger, "Knapsack Problems" (2004), chapter 11, for the core of a multiple-choice knapsack.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from formulations.engine import clock
+from formulations.engine.highs import Proof, Result, Session, Status, version
+from formulations.engine.linear import LinearProgram, csr
+from formulations.engine.options import Options
+from formulations.engine.solution import Solution, judged
+from formulations.engine.solving import solve_one_model
+from formulations.methods import Choice, Method, one_model
+from instances.base import agree
+from instances.schema import BoolArray, FloatArray
+from instances.sia.goodput import Goodput, GoodputPlan
+
+__all__ = ["CHOICE", "CORE"]
+
+MANY = 1000
+"""Choices from which on the core comes before the whole model."""
+NEAREST = 3
+"""Choices for each job that a first plan is searched among: those that lose least."""
+ROUNDING = 1e-12
+"""Part of the bound that its sums may owe to rounding."""
+
+
+def solve(instance: Goodput, options: Options) -> Solution:
+    """Settle by prices what they settle, and solve the model of the choices that are left."""
+    began = time.perf_counter()
+    relaxed, loss, seconds = _relaxation(instance)
+    assert isinstance(options.start, GoodputPlan)
+    plan, bound, message = options.start, relaxed, "the prices of types settle all"
+    proof: Proof = "prices"
+    margin = ROUNDING * abs(relaxed)
+    nearest = float(np.sort(loss, axis=None)[: NEAREST * instance.num_jobs].max(initial=0.0))
+    for reach in (nearest, math.inf):
+        value = instance.objective(plan)
+        core = loss <= min(reach, value - relaxed + margin)
+        if agree(value, relaxed) or clock.left() <= 0:
+            break
+        last = reach == math.inf
+        with clock.within(clock.left() if last else clock.left() / 4):
+            found = _solve_among(core, instance, plan, options if last else replace(options, verify=False))
+        seconds += found.solve_seconds
+        if isinstance(found.plan, GoodputPlan):
+            plan = min(plan, found.plan, key=instance.objective)
+        # Nothing outside of what was searched costs less than this.
+        outside = relaxed + float(loss[~core].min(initial=math.inf)) - margin
+        bound = max(relaxed, min(found.bound, outside, instance.objective(plan)))
+        proof = found.proof or "prices"
+        message = f"{int(core.sum()):,} of {core.size:,} choices are in the core: {found.message}"
+    if agree(instance.objective(plan), relaxed):
+        bound, proof = relaxed, "prices"
+    status: Status = "optimal" if agree(instance.objective(plan), bound) else "feasible"
+    return judged(
+        instance,
+        plan,
+        Result(status, None, bound, None, seconds, message, proof),
+        began=began,
+        solver="highs",
+        solver_version=version(),
+        method=CORE.name,
+    )
+
+
+def _relaxation(instance: Goodput) -> tuple[float, FloatArray, float]:
+    """Return the bound at the relaxation's prices, what each job loses by each configuration, and the solver's seconds.
+
+    (n, k) losses against the job's least; infinite where it cannot run.
+    """
+    n, types = instance.num_jobs, instance.num_types
+    fits = instance.config_gpus <= instance.num_gpus[instance.config_types]
+    costs = np.where(fits, instance.costs, np.inf)
+    # What costs no less than waiting takes GPUs for nothing.
+    jobs, configs = np.nonzero(costs < instance.waiting_cost)
+    rows = np.concatenate([jobs, n + instance.config_types[configs]])
+    values = np.concatenate([np.ones(len(jobs)), instance.config_gpus[configs]]).astype(float)
+    columns = np.tile(np.arange(len(jobs)), 2)
+    indptr, index, value = csr(rows, columns, values, n + types)
+    program = LinearProgram(
+        "min", 0.0, costs[jobs, configs] - instance.waiting_cost,
+        np.zeros(len(jobs)), np.full(len(jobs), np.inf), np.zeros(len(jobs), bool), indptr, index, value,
+        np.full(n + types, -np.inf), np.concatenate([np.ones(n), instance.num_gpus]),
+    )  # fmt: skip
+    result = Session().run(program)
+    prices = np.zeros(types)
+    if result.certificate is not None:
+        prices = np.maximum(-result.certificate.row_duals[n:], 0.0)
+    paid = costs + prices[instance.config_types] * instance.config_gpus
+    least = paid.min(axis=1, initial=instance.waiting_cost)
+    bound = math.fsum(least.tolist()) - math.fsum((prices * instance.num_gpus).tolist())
+    return bound, np.maximum(paid - least[:, None], 0.0), result.seconds
+
+
+def _solve_among(core: BoolArray, instance: Goodput, plan: GoodputPlan, options: Options) -> Solution:
+    """Solve the instance that has some of the choices alone; all jobs may wait there."""
+    part = replace(instance, goodputs=np.where(core, instance.goodputs, 0.0))
+    kept = np.where((plan.configs >= 0) & core[np.arange(len(core)), plan.configs], plan.configs, -1)
+    return solve_one_model(part, replace(options, start=GoodputPlan(configs=kept)))
+
+
+CORE = Method(
+    name="the core of configurations",
+    short="core",
+    proves="the prices of GPU types for what they settle, and the search of the model of what is left",
+    where="every instance; it comes first where there are many choices",
+    solve=solve,
+)
+
+
+def _best_first(instance: Goodput) -> tuple[Method, Method]:
+    """Return the one model first where there is little to settle."""
+    many = np.count_nonzero(instance.goodputs) >= MANY
+    return (CORE, one_model.METHOD) if many else (one_model.METHOD, CORE)
+
+
+CHOICE = Choice((CORE, one_model.METHOD), best_first=_best_first)

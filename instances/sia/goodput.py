@@ -1,0 +1,340 @@
+"""Which configuration each job has in the next round: Sia (SOSP'23), section 3.4.
+
+A configuration is a GPU type and a number of GPUs, and each job has at most one, or waits.  With G[j, c] the goodput of
+job j on configuration c, relative to its least, r_j the part of it that a restart leaves, p the power and lambda the
+penalty of a job that waits:
+
+    min  sum_{j runs} (r_jc G[j, c])^p  +  lambda * (jobs that wait)
+    s.t. sum_{j on type t} GPUs of its configuration  <=  GPUs of type t,
+         r_jc = r_j where j holds another configuration than c now, else 1.
+
+A multiple-choice knapsack with one row for each type.
+
+As printed / as built
+---------------------
+The paper maximises for p > 0 and minimises for p < 0.  Less is better here for every p: with p > 0 the value is minus
+the sum, and a job that waits counts nothing.  The released code rounds powers to two decimals, caps them, and gives a
+configuration on which a job cannot run a goodput of 1e-4, so that its plans may have jobs there; none of that is built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+
+from instances import pictures
+from instances.arguments import Count, Fraction, Positive, checked
+from instances.arithmetic import power, total
+from instances.base import Instance, Plan, PlanError, Violation, exceeding
+from instances.schema import Array, FloatArray, IntArray, Scalar, default
+from instances.sia.configurations import TrainingModel, sizes_within
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = [
+    "Goodput",
+    "GoodputPlan",
+    "from_frame",
+    "generate",
+    "one_must_wait",
+    "restart_not_worth_it",
+    "type_for_each",
+]
+
+SERVER_GPUS = (4, 8, 8, 4)
+"""GPUs of a server of each type, by turns."""
+SPEEDS = (1.0, 2.2, 5.0, 1.6)
+"""How fast a type is, by turns: about what the released profiles have for t4, rtx, a100 and quad."""
+
+
+@dataclass(frozen=True, eq=False)
+class GoodputPlan(Plan):
+    """Configurations of the jobs.
+
+    Attributes
+    ----------
+    configs : (n,) int
+        Number of each job's configuration; -1 for a job that waits.
+    """
+
+    configs: Annotated[IntArray, Array(int, "n")]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Goodput(Instance[GoodputPlan]):
+    """GPU types, configurations, and what each job makes of them.
+
+    Attributes
+    ----------
+    num_gpus : (t,) int
+        GPUs of each type.
+    config_types : (k,) int
+        GPU type of each configuration.
+    config_gpus : (k,) int
+        GPUs of each configuration, at least 1.
+    goodputs : (n, k) float
+        Goodput of each job on each configuration, relative to its least; 0 where it cannot run.
+    current : (n,) int
+        Configuration that each job holds now; -1 (the default) for none.
+    restart_factors : (n,) float
+        Part of its goodput, above 0 and at most 1, that a job has on another configuration than its current one,
+        where it has one; 1 by default.
+    power : float
+        Exponent of goodputs, at least -100 and not 0; -0.5 by default, as in the paper.
+    queue_penalty : float
+        What each job that waits adds to the value, where ``power`` is below 0; 1.1 by default.
+    """
+
+    problem = "sia.goodput"
+    sense = "min"
+    measure = "sum of powers of goodputs, and penalties"
+    plan_type = GoodputPlan
+
+    num_gpus: Annotated[IntArray, Array(int, "t", minimum=0)]
+    config_types: Annotated[IntArray, Array(int, "k", index_of="t")]
+    config_gpus: Annotated[IntArray, Array(int, "k", minimum=1)]
+    goodputs: Annotated[FloatArray, Array(float, "n k", minimum=0)]
+    current: Annotated[IntArray, Array(int, "n", index_of="k", minimum=-1)] = default(
+        lambda dims: np.full(dims["n"], -1)
+    )
+    restart_factors: Annotated[FloatArray, Array(float, "n", above=0)] = default(lambda dims: np.ones(dims["n"]))
+    power: Annotated[float, Scalar(float, minimum=-100)] = -0.5
+    queue_penalty: Annotated[float, Scalar(float, minimum=0)] = 1.1
+
+    def _check(self) -> None:
+        if self.power == 0:
+            raise self.refuse("power", "got 0, must be another number: with it all goodputs would count the same")
+        above = np.flatnonzero(self.restart_factors > 1)
+        if above.size:
+            job = above[0]
+            raise self.refuse(
+                "restart_factors", f"got {self.restart_factors[job]:g} at index [{job}], must be at most 1"
+            )
+        costs = self.costs[self.goodputs > 0]
+        if not np.isfinite(costs).all():
+            raise self.refuse("power", f"got {self.power:g}: the power of a goodput is not a finite number")
+
+    @property
+    def num_jobs(self) -> int:
+        """Number of jobs, n."""
+        return self.dims["n"]
+
+    @property
+    def num_types(self) -> int:
+        """Number of GPU types, t."""
+        return self.dims["t"]
+
+    @property
+    def num_configs(self) -> int:
+        """Number of configurations, k."""
+        return self.dims["k"]
+
+    @cached_property
+    def costs(self) -> FloatArray:
+        """(n, k) float: what each job adds to the value on each configuration; infinite where it cannot run."""
+        restarted = (self.current[:, None] >= 0) & (self.current[:, None] != np.arange(self.num_configs))
+        left = np.where(restarted, self.restart_factors[:, None] * self.goodputs, self.goodputs)
+        powers = power(np.where(self.goodputs > 0, left, 1.0), self.power)
+        costs: FloatArray = np.where(self.goodputs > 0, powers if self.power < 0 else -powers, np.inf)
+        return costs
+
+    @property
+    def waiting_cost(self) -> float:
+        """What a job that waits adds to the value."""
+        return self.queue_penalty if self.power < 0 else 0.0
+
+    def gpus_used(self, plan: GoodputPlan) -> IntArray:
+        """(t,) int: GPUs of each type that a plan uses."""
+        held = plan.configs[(plan.configs >= 0) & (plan.configs < self.num_configs)]
+        types, gpus = self.config_types[held], self.config_gpus[held]
+        return np.array([total(gpus[types == kind]) for kind in range(self.num_types)])
+
+    def _value(self, plan: GoodputPlan) -> float:
+        unknown = np.flatnonzero((plan.configs < -1) | (plan.configs >= self.num_configs))
+        if unknown.size:
+            job = unknown[0]
+            raise PlanError(
+                f"{self.problem}: configs is {plan.configs[job]} at index [{job}], must be -1 to {self.num_configs - 1}"
+            )
+        runs = np.flatnonzero(plan.configs >= 0)
+        waiting = self.num_jobs - len(runs)
+        return float(sum(self.costs[runs, plan.configs[runs]].tolist()) + self.waiting_cost * waiting)
+
+    def _broken_rules(self, plan: GoodputPlan) -> Iterator[Violation]:
+        yield from exceeding("config_exists", -1, plan.configs)
+        yield from exceeding("config_exists", plan.configs, self.num_configs - 1)
+        known = np.flatnonzero((plan.configs >= 0) & (plan.configs < self.num_configs))
+        for job in known[self.goodputs[known, plan.configs[known]] <= 0].tolist():
+            yield Violation("runs_there", (job,), 1.0)
+        yield from exceeding("gpus", self.gpus_used(plan), self.num_gpus)
+
+    def _draw(self, axes: Axes, plan: GoodputPlan | None) -> None:
+        configs = self.current if plan is None else plan.configs
+        jobs = np.arange(self.num_jobs)
+        known = np.flatnonzero((configs >= 0) & (configs < self.num_configs))
+        gpus = np.zeros(self.num_jobs, np.int64)
+        gpus[known] = self.config_gpus[configs[known]]
+        kinds = self.config_types[configs[known]]
+        for kind in range(self.num_types):
+            on = known[kinds == kind]
+            axes.bar(on, gpus[on], color=pictures.colour(kind))
+        if plan is not None:
+            held = np.flatnonzero(self.current >= 0)
+            before = np.zeros(self.num_jobs, np.int64)
+            before[held] = self.config_gpus[self.current[held]]
+            pictures.outline(axes, jobs, before)
+        pictures.number_axis(axes.xaxis, self.num_jobs)
+        used = self.gpus_used(GoodputPlan(configs=configs)).tolist()
+        marks: dict[str, pictures.Look] = {
+            f"type {kind}: {there} of {gpus} GPUs": {"facecolor": pictures.colour(kind)}
+            for kind, (there, gpus) in enumerate(zip(used, self.num_gpus.tolist(), strict=True))
+        }
+        if plan is not None:
+            marks["held now"] = {"facecolor": "none", "edgecolor": pictures.OUTLINE}
+        axes.set_xlabel("job")
+        axes.set_ylabel("GPUs" if plan is not None else "GPUs held now")
+        pictures.legend(axes, [], marks)
+
+
+@checked
+def generate(
+    rng: np.random.Generator | int,
+    *,
+    num_jobs: Count = 20,
+    num_types: Count = 3,
+    gpus_per_job: Positive = 1.0,
+    running: Fraction = 0.5,
+    power: float = -0.5,
+) -> Goodput:
+    """Jobs of six sizes of model on several GPU types, some of which run already.
+
+    Step times are those of Pollux's model (:class:`instances.sia.configurations.TrainingModel`), with parameters in the
+    ranges that its authors fitted to their six models, and the statistical efficiency of a noise scale.
+
+    Parameters
+    ----------
+    rng : Generator or int
+        Source of randomness, or its seed.
+    num_jobs : int
+        Number of jobs, n.
+    num_types : int
+        GPU types, of servers of 4, 8, 8, 4, ... GPUs.
+    gpus_per_job : float
+        Hardness dial: GPUs for each job; each type has about as many, in whole servers.
+    running : float
+        Part of the jobs that hold a configuration now.
+    power : float
+        As the instance has it.
+    """
+    rng = np.random.default_rng(rng)
+    types, gpus, servers, num_gpus = [], [], [], []
+    for kind in range(num_types):
+        size = SERVER_GPUS[kind % len(SERVER_GPUS)]
+        count = max(1, round(gpus_per_job * num_jobs / num_types / size))
+        sizes = sizes_within(size, count)
+        types += [kind] * len(sizes)
+        gpus += sizes
+        servers += [-(-one // size) for one in sizes]
+        num_gpus.append(size * count)
+    config_types, config_gpus = np.array(types), np.array(gpus)
+    goodputs = np.array([_drawn_goodputs(rng, config_types, config_gpus, np.array(servers)) for _ in range(num_jobs)])
+    holds = rng.random(num_jobs) < running
+    current = np.full(num_jobs, -1)
+    left = list(num_gpus)
+    for job in np.flatnonzero(holds).tolist():
+        able = [
+            config
+            for config in np.flatnonzero(goodputs[job] > 0).tolist()
+            if config_gpus[config] <= min(left[types[config]], 8)
+        ]
+        if able:
+            current[job] = rng.choice(able)
+            left[types[current[job]]] -= gpus[current[job]]
+    return Goodput(
+        num_gpus=np.array(num_gpus),
+        config_types=config_types,
+        config_gpus=config_gpus,
+        goodputs=goodputs,
+        current=current,
+        restart_factors=np.round(rng.uniform(0.5, 1.0, num_jobs), 3),
+        power=power,
+    )
+
+
+def _drawn_goodputs(rng: np.random.Generator, types: IntArray, gpus: IntArray, servers: IntArray) -> FloatArray:
+    """(k,) float: goodputs of a job that is drawn, relative to its least, to four decimals."""
+    least = float(2 ** rng.integers(3, 8))
+    batches = least, least * float(2 ** rng.integers(2, 7))
+    per_gpu = least * float(2 ** rng.integers(0, 3))
+    noise = float(least * np.exp(rng.uniform(np.log(0.5), np.log(50.0))))
+    heavy = float(np.exp(rng.uniform(np.log(0.5), np.log(20.0)))) / least
+    synced = float(rng.uniform(0.02, 0.4))
+    found = np.zeros(len(types))
+    for kind in range(int(types.max()) + 1):
+        speed = SPEEDS[kind % len(SPEEDS)] * float(rng.uniform(0.8, 1.25))
+        at = types == kind
+        model = TrainingModel(
+            per_step=0.05 / speed,
+            per_example=heavy / speed,
+            within=0.3 * synced,
+            more_within=0.02 * synced,
+            across=synced,
+            more_across=0.05 * synced,
+            overlap=float(rng.uniform(1.0, 5.0)),
+        )
+        found[at] = model.goodputs(gpus[at], servers[at], batches, per_gpu, noise)
+    positive = found[found > 0]
+    scaled: FloatArray = np.round(found / positive.min(), 4) if positive.size else found
+    return scaled
+
+
+from_frame = Goodput.from_frame
+
+
+def one_must_wait() -> Goodput:
+    """Two jobs and one GPU: whichever waits costs 1.1, and the one that gains nothing from it costs 1.
+
+    Both have their least goodput on the one configuration, so that both plans are worth 1 + 1.1 = 2.1.
+    """
+    return Goodput(
+        num_gpus=np.array([1]),
+        config_types=np.array([0]),
+        config_gpus=np.array([1]),
+        goodputs=np.array([[1.0], [1.0]]),
+    )
+
+
+def type_for_each() -> Goodput:
+    """Two jobs and two GPU types of two GPUs: one job is four times as fast on the second type, the other is not.
+
+    With each on two GPUs of its type, goodputs are 8 and 2, and the value is 8^-0.5 + 2^-0.5 = 1.0607; the other way
+    round they are 2 and 2.
+    """
+    return Goodput(
+        num_gpus=np.array([2, 2]),
+        config_types=np.array([0, 0, 1, 1]),
+        config_gpus=np.array([1, 2, 1, 2]),
+        goodputs=np.array([[1.0, 2.0, 4.0, 8.0], [1.0, 2.0, 1.0, 2.0]]),
+    )
+
+
+def restart_not_worth_it() -> Goodput:
+    """Two GPUs more would make a job 1.5 times as fast, but a restart leaves it with 0.6 of that.
+
+    It stays: 1 instead of (0.9)^-0.5 = 1.054.
+    """
+    held = type_for_each()
+    return replace(
+        held,
+        num_gpus=np.array([2]),
+        config_types=np.array([0, 0]),
+        config_gpus=np.array([1, 2]),
+        goodputs=np.array([[1.0, 1.5]]),
+        current=np.array([0]),
+        restart_factors=np.array([0.6]),
+    )

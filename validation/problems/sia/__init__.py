@@ -1,0 +1,1 @@
+"""Entries of the problems of Sia (SOSP'23)."""

@@ -1,0 +1,87 @@
+"""Entry of sia.goodput: promises of its heuristics, and small instances to test them on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from heuristics.sia import goodput as fast
+from instances.sia.goodput import Goodput, GoodputPlan, generate
+from validation.catalogue import Entry, Heuristic, named
+from validation.kinds.promises import Holds, NeverWorseThan, optimum
+from validation.testing import st
+from validation.testing.arrays import integers, whole_floats
+
+__all__ = ["ENTRY", "strategy"]
+
+POWERS = (-2.0, -1.0, -0.5, 0.5, 1.0)
+
+
+@st.composite
+def strategy(
+    draw: st.DrawFn, *, max_jobs: int = 4, max_types: int = 2, max_configs: int = 4, max_gpus: int = 4
+) -> Goodput:
+    """Draw jobs with any goodputs on a few configurations, some of which they hold."""
+    n, t = draw(st.integers(1, max_jobs)), draw(st.integers(1, max_types))
+    k = draw(st.integers(1, max_configs))
+    goodputs = draw(whole_floats(n * k, 0, 8)).reshape(n, k)
+    return Goodput(
+        num_gpus=draw(integers(t, 0, max_gpus)),
+        config_types=draw(integers(k, 0, t - 1)),
+        config_gpus=draw(integers(k, 1, max_gpus)),
+        goodputs=goodputs,
+        current=draw(integers(n, -1, k - 1)),
+        restart_factors=draw(integers(n, 1, 8)) / 8,
+        power=draw(st.sampled_from(POWERS)),
+        queue_penalty=draw(st.sampled_from((0.0, 0.5, 1.1))),
+    )
+
+
+def _enough(instance: Goodput) -> bool:
+    """Return whether every job can have its best configuration."""
+    best = np.where(instance.config_gpus <= instance.num_gpus[instance.config_types], instance.costs, np.inf)
+    chosen = np.where(best.min(axis=1) < instance.waiting_cost, best.argmin(axis=1), -1)
+    return not instance.violations(GoodputPlan(configs=chosen))
+
+
+def _none_alone(instance: Goodput, plan: GoodputPlan) -> bool:
+    """Return whether no job alone has a better configuration that fits, the others as they are."""
+    for job, held in enumerate(plan.configs.tolist()):
+        now = instance.waiting_cost if held < 0 else float(instance.costs[job, held])
+        for config in range(-1, instance.num_configs):
+            changed = plan.configs.copy()
+            changed[job] = config
+            then = instance.waiting_cost if config < 0 else float(instance.costs[job, config])
+            if then < now - 1e-9 and not instance.violations(GoodputPlan(configs=changed)):
+                return False
+    return True
+
+
+LOCAL = Holds("no job alone has a better configuration that fits", _none_alone)
+
+
+ENTRY = Entry(
+    title="Which GPU type and how many GPUs each job has in the next round",
+    source="Sia, section 3.4",
+    instance=Goodput,
+    generate=generate,
+    size="num_jobs",
+    sizes=(10, 40, 160),
+    heuristics=named(
+        Heuristic(fast.greedy_marginal, promises=(LOCAL,)),
+        Heuristic(
+            fast.priced_types,
+            promises=(
+                LOCAL,
+                NeverWorseThan("greedy_marginal"),
+                optimum(_enough, "where each job can have the configuration that is best for it"),
+            ),
+        ),
+        fast.genetic_search,
+    ),
+    symmetric=("n",),
+    enlarge=lambda instance: replace(instance, num_gpus=instance.num_gpus + 1),
+    strategy=strategy,
+    wide={"max_jobs": 8, "max_types": 4, "max_configs": 12, "max_gpus": 64},
+)
