@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from heuristics.gavel.levels import EPSILON
+
 NEEDS = {"Prescott": (), "Haswell": ("AVX2", "FMA3"), "SkylakeX": ("AVX512F", "AVX512_SKX")}
 """Kernels of OpenBLAS, and what a processor must be able to do for them."""
 
@@ -54,5 +56,7 @@ def test_instances_and_values_are_the_same_under_every_kernel(record_property: A
                 assert other["plans"][key] is None, (name, key)
                 continue
             _, value, broken = other["plans"][key]
-            assert value == answer[1] or math.isclose(value, answer[1], rel_tol=1e-9), (name, key)
+            # A search that stops once it is close enough may stop elsewhere.
+            close = EPSILON if key.endswith(" interior_point") else 1e-9
+            assert value == answer[1] or math.isclose(value, answer[1], rel_tol=close), (name, key)
             assert broken == answer[2], (name, key)

@@ -194,12 +194,15 @@ def test_a_sweep_and_its_tables(optgap: Optgap, mine: str, tmp_path: Path) -> No
     latex = (tmp_path / "study" / "summary.tex").read_text(encoding="utf-8")
     assert r"generated & 4 & 0.8 & server\_fraction & 1 &" in latex
     # Another seed is told before, and when it is done.
+    runs = 2 * (1 + len(names))
     for more in (("--dry-run",), ()):
         said = optgap("study", *asked, "--seed", 2, "--heuristic", "random", *more)
         told = [line for line in said.err.splitlines() if line.startswith("optgap: ")]
         assert len(told) == 1
         assert told[0].startswith("optgap: study: another study was here: heuristics was ")
-        assert told[0].endswith("; seed was 1 and is 2; 18 of its 18 runs are no part of this one, and stay in the log")
+        assert told[0].endswith(
+            f"; seed was 1 and is 2; {runs} of its {runs} runs are no part of this one, and stay in the log"
+        )
     said = optgap("report", ".", "--csv")
     assert (said.code, said.err) == (2, "optgap: . holds no study: there is no study.json in it\n")
 

@@ -28,7 +28,11 @@ HEURISTICS = [
     "smallest_count_updated",
     "random",
     "local_search",
+    "tabu_search",
 ]
+"""Those of ``aryl.reclaim``."""
+CELLS = 3 * (1 + len(HEURISTICS))
+"""Of the small study: the exact solve and all heuristics, on three instances."""
 
 
 TIMES = ["seconds", "engine_seconds", "exact_seconds"]

@@ -12,7 +12,7 @@ import formulations
 from instances.aryl import elastic_allocation
 from validation import CatalogueError, Progress, StudyError, gap_study
 
-from .studies import FORKED, SMALL, first_servers
+from .studies import CELLS, FORKED, SMALL, first_servers
 
 pytestmark = FORKED
 
@@ -124,7 +124,7 @@ def test_a_study_locks_its_directory_while_it_runs(tmp_path: Path, monkeypatch: 
 
     study = gap_study(**SMALL, output=tmp_path, progress=intrude)
     assert refused == [f"another study is writing to {tmp_path}"]
-    assert len(study.rows) == 24
+    assert len(study.rows) == CELLS
 
 
 def test_bytes_may_be_written_as_a_float(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from validation.kinds.study.cases import generate
 from validation.kinds.study.report import finish
 
 from ....processes import eventually
-from .studies import FORKED, SMALL, computed, log_of, without_times
+from .studies import CELLS, FORKED, SMALL, computed, log_of, without_times
 
 pytestmark = FORKED
 
@@ -57,14 +57,16 @@ def test_only_what_changed_is_computed(tmp_path: Path) -> None:
 
 
 def test_the_table_holds_what_was_asked_last(tmp_path: Path) -> None:
-    assert len(gap_study(**SMALL, output=tmp_path).rows) == 24
+    assert len(gap_study(**SMALL, output=tmp_path).rows) == CELLS
     with pytest.warns(UserWarning, match="another study was here") as warned:
         narrow = gap_study(**{**SMALL, "count": 1}, heuristics=["random"], output=tmp_path)
     (said,) = [str(one.message) for one in warned]
     assert said.startswith(f"{tmp_path}: another study was here: ")
-    assert "; count was 3 and is 1; 22 of its 24 runs are no part of this one, and stay in the log" in said
+    assert (
+        f"; count was 3 and is 1; {CELLS - 2} of its {CELLS} runs are no part of this one, and stay in the log" in said
+    )
     assert list(narrow.rows["algorithm"]) == ["exact", "random"]
-    assert len(log_of(tmp_path)) == 24
+    assert len(log_of(tmp_path)) == CELLS
 
 
 @pytest.mark.slow
@@ -77,12 +79,12 @@ def test_a_torn_last_line_is_dropped(tmp_path: Path) -> None:
         log.write_bytes(b"".join(lines[:-1]) + torn)
         # A report can be made of what is there ...
         partly = finish(tmp_path)
-        assert len(partly.rows) == 23
+        assert len(partly.rows) == CELLS - 1
         assert not partly.metadata["finished"]
         # ... and the study goes on with the one that is missing.
         study = gap_study(**SMALL, output=tmp_path)
         assert log.read_bytes().startswith(b"".join(lines[:-1]))
-        assert len(log_of(tmp_path)) == 24
+        assert len(log_of(tmp_path)) == CELLS
         pd.testing.assert_frame_equal(without_times(study.rows), without_times(whole.rows))
 
 
@@ -90,7 +92,7 @@ def test_a_log_that_is_one_torn_line(tmp_path: Path) -> None:
     gap_study(**SMALL, output=tmp_path)
     (tmp_path / "rows.jsonl").write_bytes(b'{"key": "ab')
     assert finish(tmp_path).rows.empty
-    assert len(gap_study(**SMALL, output=tmp_path).rows) == 24
+    assert len(gap_study(**SMALL, output=tmp_path).rows) == CELLS
 
 
 def altered(row: bytes, **entries: object) -> bytes:
@@ -187,7 +189,7 @@ def test_a_row_that_counts_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.Mo
             assert log.read_bytes().count(b"\n") >= progress.done
 
     gap_study(**SMALL, output=tmp_path, progress=look)
-    assert counted == list(range(1, 25))
+    assert counted == list(range(1, CELLS + 1))
     assert tmp_path.stat().st_ino in synced
     # What is written whole was on the disk before it took its name.
     for name in ("study.json", "results.parquet", "metadata.json", "report.html"):

@@ -16,7 +16,7 @@ from validation import CATALOGUE, Progress, gap_study
 from validation.kinds.study.cases import generate
 from validation.kinds.study.report import finish
 
-from .studies import FORKED, HEURISTICS, SMALL, TIMES, log_of, without_times
+from .studies import CELLS, FORKED, HEURISTICS, SMALL, TIMES, log_of, without_times
 
 pytestmark = FORKED
 
@@ -24,7 +24,7 @@ pytestmark = FORKED
 def test_rows_are_the_cells(tmp_path: Path) -> None:
     study = gap_study(["aryl.reclaim", "aryl.elastic_allocation"], seed=1, sizes=[3, 5], count=2, output=tmp_path)
     rows = study.rows
-    assert len(rows) == 2 * 2 * (1 + 7) + 2 * 2 * (1 + 5)
+    assert len(rows) == 2 * 2 * (1 + len(HEURISTICS)) + 2 * 2 * (1 + 5)
     others = ["dynamic_program", "base_charged_again", "marginal_greedy", "afs", "gandiva"]
     assert list(dict.fromkeys(rows["algorithm"])) == ["exact", *HEURISTICS, *others]
     assert set(rows["source"]) == {"generated"}
@@ -108,7 +108,14 @@ def test_metadata(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "verify": False,
     }
     counts = {name: meta[name] for name in ("cells", "cells_ended", "failed", "disagreements", "finished", "jobs")}
-    assert counts == {"cells": 24, "cells_ended": 24, "failed": 0, "disagreements": 0, "finished": True, "jobs": 2}
+    assert counts == {
+        "cells": CELLS,
+        "cells_ended": CELLS,
+        "failed": 0,
+        "disagreements": 0,
+        "finished": True,
+        "jobs": 2,
+    }
     assert {"python", "pyomo", "highspy", "numpy", "scheduling-formulations"} <= meta["versions"].keys()
     assert meta["versions"]["numpy"] == np.__version__
     assert {"system", "processor", "cores"} <= meta["machine"].keys()
@@ -128,14 +135,14 @@ def test_a_call_that_computes_nothing_keeps_the_record_of_the_run(tmp_path: Path
 def test_progress_is_told(tmp_path: Path) -> None:
     told: list[Progress] = []
     gap_study(**SMALL, output=tmp_path, progress=told.append)
-    assert [p.done for p in told] == list(range(25))
-    assert {p.total for p in told} == {24}
+    assert [p.done for p in told] == list(range(CELLS + 1))
+    assert {p.total for p in told} == {CELLS}
     assert told[0].seconds_left is None
     assert all(p.seconds_left is not None and p.seconds_left >= 0 for p in told[1:])
     assert told[-1].seconds_left == 0
     again: list[Progress] = []
     gap_study(**SMALL, output=tmp_path, progress=again.append)
-    assert again == [Progress(24, 24, 0, 0.0)]
+    assert again == [Progress(CELLS, CELLS, 0, 0.0)]
 
 
 def test_a_problem_with_the_exact_side_only(tmp_path: Path) -> None:
