@@ -8,12 +8,12 @@ from typing import Literal
 
 import numpy as np
 
-from heuristics.elasticflow.filling import fill_job, fill_jobs, needs
+from heuristics.elasticflow.filling import fill_fewest, fill_job, fill_jobs, needs
 from instances.elasticflow.allocation import ElasticFlowAllocation
 from instances.elasticflow.sharing import RATE_TOLERANCE, SlotPlan
 from instances.schema import IntArray
 
-__all__ = ["Ties", "greedy_marginal_return", "greedy_marginal_return_repaired"]
+__all__ = ["Ties", "greedy_marginal_return", "greedy_marginal_return_repaired", "local_search"]
 
 Queue = list[tuple[int, int]]
 Ties = Callable[[Sequence[int]], int]
@@ -190,6 +190,66 @@ def greedy_marginal_return_repaired(instance: ElasticFlowAllocation, *, ties: Ti
         if growth.faster(job):
             heapq.heappush(queue, (-growth.marginal_return(job), job))
     return SlotPlan(gpus=growth.gpus)
+
+
+def local_search(instance: ElasticFlowAllocation, *, budget: int = 600) -> SlotPlan | None:
+    """Move GPUs of slot 0 from one job to another, both filled anew elsewhere, as long as that takes fewer GPU-slots.
+
+    The first plan is that of :func:`greedy_marginal_return_repaired`.  Jobs in turn, those first that take most
+    GPU-slots, give 1, 2, 4, ... of their GPUs in slot 0 to another, or are filled anew with those that they have; the
+    other slots of both take the fewest GPU-slots of what all others leave
+    (:func:`heuristics.elasticflow.filling.fill_fewest`).  The first exchange that takes fewer is made, until none does
+    or ``budget`` is used up.  As many GPUs of slot 0 are in use as before, so (7) holds.
+
+    Guarantee: never more GPU-slots than :func:`greedy_marginal_return_repaired`; none known relative to the optimum.
+    None as there.  Complexity: that of the first plan, and O(G + h) for each job filled; on curves that are not concave
+    as :func:`~heuristics.elasticflow.filling.fill_fewest`.
+
+    Parameters
+    ----------
+    instance : ElasticFlowAllocation
+    budget : int
+        Jobs that are filled anew.
+    """
+    first = greedy_marginal_return_repaired(instance)
+    if first is None:
+        return None
+    gpus, free = first.gpus.copy(), instance.num_gpus - first.gpus.sum(axis=0)
+
+    def refilled(job: int, now: int, left: IntArray) -> IntArray | None:
+        """GPUs of a job with so many in slot 0, the fewest in all."""
+        end = int(instance.deadlines[job])
+        rest = fill_fewest(instance, job, left[1:end], float(instance.throughputs[job, now]))
+        return None if rest is None else np.concatenate([[now], rest, np.zeros(instance.horizon - end, np.int64)])
+
+    def exchange() -> bool:
+        """Make the first exchange that takes fewer GPU-slots; return whether there is one."""
+        nonlocal budget, free
+        for one in np.argsort(-gpus.sum(axis=1), kind="stable").tolist():
+            for other in range(instance.num_jobs):
+                given = [0] if one == other else [2**i for i in range(int(gpus[one, 0]).bit_length())]
+                for count in given:
+                    if budget <= 0:
+                        return False
+                    pair, now = [one, other][: 1 + (one != other)], [gpus[one, 0] - count, gpus[other, 0] + count]
+                    if count and (now[1] > instance.num_gpus or not instance.gains[other, now[1] - 1]):
+                        break
+                    left, found = free + gpus[pair].sum(axis=0), []
+                    for job, held in zip(pair, now, strict=False):
+                        budget -= 1
+                        filled = refilled(job, int(held), left)
+                        if filled is None:
+                            break
+                        found.append(filled)
+                        left = left - filled
+                    if len(found) == len(pair) and sum(map(np.sum, found)) < gpus[pair].sum():
+                        gpus[pair], free = found, left
+                        return True
+        return False
+
+    while exchange():
+        pass
+    return SlotPlan(gpus=gpus)
 
 
 class _Growth:

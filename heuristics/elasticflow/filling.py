@@ -121,14 +121,16 @@ MOST_SLOTS, MOST_SUMS = 32, 300_000
 """Slots, and sums of work in all, up to which the fewest GPU-slots are counted out on curves that are not concave."""
 
 
-def fill_fewest(instance: DeadlineJobs[Any], job: int, free: IntArray) -> IntArray | None:
+def fill_fewest(instance: DeadlineJobs[Any], job: int, free: IntArray, done: float = 0.0) -> IntArray | None:
     """Return the GPUs of a job in each slot, the fewest in all that do its iterations with those that are free (ours).
+
+    ``done`` iterations are done elsewhere.
 
     On concave curves that is :func:`fill_job`.  On others it is the better of that and :func:`fill_job_cleared`, or,
     in no more than 32 slots, what a dynamic program over slots and GPU-slots finds.  None where nothing is found.
     Complexity: O(G + d), and on curves that are not concave O(G d c) for c GPU-slots.
     """
-    curve, need = instance.throughputs[job], float(instance.iterations[job] * (1 - ROUNDING))
+    curve, need = instance.throughputs[job], float(instance.iterations[job] * (1 - ROUNDING)) - done
     held = fill_job(curve, need, free)
     if instance.concave:
         return held

@@ -29,7 +29,7 @@ import numpy as np
 from instances.gavel.sharing import Allocation, Sharing
 from instances.schema import BoolArray, FloatArray, IntArray
 
-__all__ = ["EPSILON", "GROUP", "RAISED", "ROUGHLY", "Attained", "Levels", "Program", "checked", "whole"]
+__all__ = ["EPSILON", "GROUP", "RAISED", "ROUGHLY", "Attained", "LevelProgram", "Levels", "checked", "whole"]
 
 EPSILON = 1e-3
 """Relative distance of a level from the limit that prices prove, close enough by default."""
@@ -46,7 +46,7 @@ RAISED = 0.1
 
 
 @dataclass(frozen=True)
-class Program:
+class LevelProgram:
     """Columns X[row, type] that give some job something, in (columns,) arrays.
 
     A pair's column counts towards two jobs, ``first`` and ``second``; for a job alone, ``second``
@@ -65,7 +65,7 @@ class Program:
     pool_share: FloatArray
 
     @classmethod
-    def of(cls, instance: Sharing, reach: FloatArray, kept: BoolArray | None = None) -> Program:
+    def of(cls, instance: Sharing, reach: FloatArray, kept: BoolArray | None = None) -> LevelProgram:
         """Return the program in which each job, alone in its best column all the time, has the level ``reach``.
 
         Parameters
@@ -202,7 +202,7 @@ class Levels:
         if self._group is None:
             self._group = self._groups(reach, asks, epsilon)
         group = self._group
-        program = Program.of(instance, reach, group[instance.pairs[:, 0]] == group[instance.pairs[:, 1]])
+        program = LevelProgram.of(instance, reach, group[instance.pairs[:, 0]] == group[instance.pairs[:, 1]])
         x, y, z = _interior_point(program, asks, group, epsilon)
         levels, load = program.cover(x), program.load(x)
         level = float(levels[asks].min())
@@ -215,9 +215,9 @@ class Levels:
     def _groups(self, reach: FloatArray, asks: BoolArray, epsilon: float) -> IntArray:
         """(n,) int: a group of at most ``GROUP`` jobs for each, joined by the pairs that gain most."""
         instance, n = self.instance, self.instance.num_jobs
-        alone = Program.of(instance, reach, np.zeros(instance.num_pairs, bool))
+        alone = LevelProgram.of(instance, reach, np.zeros(instance.num_pairs, bool))
         _, y, z = _interior_point(alone, asks, np.arange(n), ROUGHLY * epsilon)
-        program = Program.of(instance, reach)
+        program = LevelProgram.of(instance, reach)
         gain = np.zeros(n + instance.num_pairs)
         np.maximum.at(gain, program.position // instance.num_types, program.worths(z) / program.prices(y))
         gain = gain[n:] * y.sum() / alone.limit(y, z)
@@ -265,7 +265,7 @@ def checked(epsilon: float) -> float:
 class _Blocks:
     """The equations of a step: a block for each group of jobs, and the pools and the level as their border."""
 
-    def __init__(self, program: Program, asks: BoolArray, group: IntArray) -> None:
+    def __init__(self, program: LevelProgram, asks: BoolArray, group: IntArray) -> None:
         n = program.num_jobs
         order = np.argsort(group, kind="stable")
         sizes = np.bincount(group)
@@ -326,7 +326,7 @@ class _Conditions:
     of 1.
     """
 
-    def __init__(self, program: Program, asks: BoolArray) -> None:
+    def __init__(self, program: LevelProgram, asks: BoolArray) -> None:
         self.program, self.demand, self.columns = program, asks.astype(float), len(program.first)
 
     def slacks(self, x: FloatArray, level: float, one: float = 1.0) -> FloatArray:
@@ -360,7 +360,7 @@ class _Conditions:
 
 
 def _interior_point(
-    program: Program, asks: BoolArray, group: IntArray, epsilon: float
+    program: LevelProgram, asks: BoolArray, group: IntArray, epsilon: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return columns x that break no limit, and prices y and z; the least level is within ``epsilon`` of the limit."""
     n, p, m = program.num_jobs, program.num_pools, len(program.first)

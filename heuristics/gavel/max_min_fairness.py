@@ -12,7 +12,7 @@ from itertools import cycle
 import numpy as np
 
 from heuristics.gavel.binning import Maximize, binned
-from heuristics.gavel.levels import EPSILON, RAISED, Levels, Program, checked
+from heuristics.gavel.levels import EPSILON, RAISED, LevelProgram, Levels, checked
 from heuristics.gavel.sharing import equal_share, heterogeneity_agnostic, isolated, matched_packing, random_packing
 from heuristics.gavel.waterfilling import filled, refilled
 from instances.gavel.hierarchical_fairness import HierarchicalFairness
@@ -101,7 +101,7 @@ def multiplicative_weights(instance: MaxMinFairness, *, epsilon: float = 0.05) -
     n, lost = instance.num_jobs, RAISED * epsilon
     reach = _reach(instance)
     raised = np.minimum(reach, n / lost)
-    program = Program.of(instance, raised)
+    program = LevelProgram.of(instance, raised)
     enough = 1 - epsilon if (raised == reach).all() else (1 - epsilon) / (1 - lost)
     p = program.num_pools
     flat = np.concatenate([np.full(n, 0.5 / n), np.full(p, 0.5 / p)])

@@ -50,7 +50,7 @@ def priced(
     """Return a plan of great worth, or of a great ratio of worth to costs.
 
     Guarantee: never worse than ``isolated_share``, where that gives the jobs what they need.  Without pairs, unless
-    :data:`ROUNDS` are too few, a sum is within :data:`CLOSE` of the greatest, and each job has what it needs wherever
+    ``ROUNDS`` are too few, a sum is within :data:`CLOSE` of the greatest, and each job has what it needs wherever
     that is possible.  Complexity: O(n * k**2 + q * k * log(q * k)) per step.
 
     Parameters

@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 import formulations
 import instances
 from formulations.elasticflow import allocation as models
-from heuristics.elasticflow.allocation import _Growth, greedy_marginal_return, greedy_marginal_return_repaired
+from heuristics.elasticflow.allocation import (
+    _Growth,
+    greedy_marginal_return,
+    greedy_marginal_return_repaired,
+    local_search,
+)
 from heuristics.elasticflow.minimum_satisfactory_share import progressive_filling
 from instances import InstanceError
 from instances.elasticflow.allocation import (
@@ -328,3 +333,27 @@ def test_too_much_work_has_no_plan():
 def test_bad_fields_are_named(field, value, message):
     with pytest.raises(InstanceError, match=message):
         instances.read({**two_idle_gpus().to_dict(), field: value})
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_local_search_takes_no_more_than_the_repaired_algorithm(seed: int) -> None:
+    instance = ElasticFlowAllocation.generate(seed, num_jobs=6, num_gpus=12, tightness=0.3)
+    first, found = greedy_marginal_return_repaired(instance), local_search(instance)
+    if first is None:
+        assert found is None
+        return
+    assert instance.violations(found) == []
+    assert formulations.solve(instance).bound <= instance.objective(found) <= instance.objective(first)
+
+
+def test_local_search_moves_gpus_of_slot_0() -> None:
+    """An exchange in slot 0 takes fewer GPU-slots than the repaired algorithm; without a budget there is none."""
+    instance = next(
+        one
+        for one in (ElasticFlowAllocation.generate(seed, num_jobs=4, num_gpus=8, tightness=0.2) for seed in range(60))
+        if (first := greedy_marginal_return_repaired(one)) is not None
+        and one.objective(first) > one.objective(local_search(one))
+    )
+    first = greedy_marginal_return_repaired(instance)
+    assert instance.objective(local_search(instance, budget=0)) == instance.objective(first)
+    assert local_search(instance).gpus[:, 0].sum() == first.gpus[:, 0].sum()

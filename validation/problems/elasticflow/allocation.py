@@ -7,7 +7,7 @@ import numpy as np
 from heuristics.elasticflow import allocation as fast
 from instances.elasticflow.allocation import ElasticFlowAllocation, from_trace, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
-from validation.kinds.promises import BreaksOnly, Holds
+from validation.kinds.promises import BreaksOnly, Holds, NeverWorseThan
 from validation.problems.elasticflow.sharing import WIDE, as_printed, deadline_jobs, most_saving_first
 from validation.testing import st
 from validation.testing.arrays import integers
@@ -58,6 +58,9 @@ ENTRY = Entry(
             promises=(BreaksOnly(("no_useful_idle_gpu",)), PRINTED),
         ),
         Heuristic(fast.greedy_marginal_return_repaired, declines=True, promises=(ALONE, SAVING)),
+        Heuristic(
+            fast.local_search, declines=True, promises=(ALONE, NeverWorseThan("greedy_marginal_return_repaired"))
+        ),
     ),
     from_trace=from_trace,
     symmetric=("n",),
