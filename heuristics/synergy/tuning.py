@@ -13,12 +13,13 @@ the least.  Ties go to the lowest index.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations, cycle, islice
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from instances.schema import BoolArray, FloatArray, IntArray
-from instances.synergy.sensitivity import CPU, MEMORY, THROUGHPUT
+from instances.synergy.sensitivity import CPU, MEMORY, THROUGHPUT, undominated
 from instances.synergy.tuning import Tuning, TuningPlan
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "drf",
     "greedy",
     "greedy_split",
+    "local_search",
     "proportional",
     "tetris",
     "tune",
@@ -255,6 +257,129 @@ def balanced_tune(instance: Tuning) -> TuningPlan:
     Complexity: that of :func:`tune_and_upgrade`.
     """
     return _upgraded(instance, _tuned(instance, "any", _Servers(instance, balanced=True), instance.best_choices))
+
+
+def local_search(instance: Tuning, *, budget: int = 200) -> TuningPlan:
+    """Two jobs at a time take the best configurations together, or each other's places (ours).
+
+    The first plan is that of :func:`balanced_tune`.  Two whole jobs of a server take, of all pairs of configurations
+    for which its cores and memory suffice beside the other jobs, the one with the greatest throughput; two of as many
+    GPUs on different servers change places, and each takes the best configurations together with the jobs there, one
+    after the other.  What adds throughput is done, pair after pair, until nothing does or ``budget`` is used up.
+    Jobs on several servers stay as they are.
+
+    Guarantee: that of :func:`balanced_tune`, and never below it; none known relative to the optimum.
+    Complexity: that of :func:`balanced_tune`, and O(a**2) for each pair of jobs with a configurations.
+
+    Parameters
+    ----------
+    instance : Tuning
+    budget : int
+        Pairs of jobs that are looked at.
+    """
+    plan = balanced_tune(instance)
+    if not instance.num_jobs:
+        return plan
+    search = _Exchanges(instance, plan)
+    # Pairs on one server come first, as they are at the beginning.
+    pairs = sorted(combinations(search.whole, 2), key=lambda pair: search.home[pair[0]] != search.home[pair[1]])
+    since = 0
+    for one, other in islice(cycle(pairs), max(0, budget)):
+        since = 0 if search.improve(one, other) else since + 1
+        if since == len(pairs):
+            break
+    return search.plan()
+
+
+class _Exchanges:
+    """A plan in which two whole jobs change their configurations, or their places.
+
+    Attributes
+    ----------
+    whole : list of int
+        Jobs on one server each.
+    home : (n,) int
+        Their servers.
+    """
+
+    def __init__(self, instance: Tuning, plan: TuningPlan) -> None:
+        self.instance, self._gpus = instance, plan.gpus.copy()
+        self._choices = plan.choices.copy()
+        placed = (plan.gpus > 0).sum(axis=1) == 1
+        self.whole: list[int] = np.flatnonzero(placed & (plan.choices >= 0)).tolist()
+        self.home = plan.gpus.argmax(axis=1)
+        capacity = np.array([instance.server_cpus, instance.server_memory])
+        self._left = capacity - instance.used(plan.choices, plan.gpus)
+        self._slack = ROUNDING * capacity
+        self._rows = [np.flatnonzero(rows) for rows in instance.usable_configs]
+        self._rows = [rows[undominated(table[rows])] for rows, table in zip(self._rows, instance.configs, strict=True)]
+        self._tables = [table[rows] for rows, table in zip(self._rows, instance.configs, strict=True)]
+
+    def plan(self) -> TuningPlan:
+        return TuningPlan(choices=self._choices, gpus=self._gpus)
+
+    def improve(self, one: int, other: int) -> bool:
+        """Let two jobs change what adds throughput; return whether anything does."""
+        if self.home[one] == self.home[other]:
+            return self._together(one, other)
+        return bool(self.instance.gpu_demands[one] == self.instance.gpu_demands[other]) and self._swap(one, other)
+
+    def _together(self, one: int, other: int) -> bool:
+        """Give two jobs of a server the best pair of configurations, if that is better than theirs."""
+        server, now = int(self.home[one]), self._held(one) + self._held(other)
+        room = self._left[server] + now[:THROUGHPUT] + self._slack
+        first, second = self._tables[one], self._tables[other]
+        needed = first[:, None, :THROUGHPUT] + second[:, :THROUGHPUT]
+        both = np.where((needed <= room).all(axis=2), first[:, None, THROUGHPUT] + second[:, THROUGHPUT], -np.inf)
+        at = divmod(int(both.argmax()), both.shape[1])
+        if both[at] <= now[THROUGHPUT] * (1 + ROUNDING):
+            return False
+        self._move(one, server, int(self._rows[one][at[0]]))
+        self._move(other, server, int(self._rows[other][at[1]]))
+        return True
+
+    def _swap(self, one: int, other: int) -> bool:
+        """Let two jobs change places, and then each its configuration with the jobs there, if that is better."""
+        servers = int(self.home[one]), int(self.home[other])
+        jobs = [job for job in self.whole if self.home[job] in servers]
+        before, held = self._throughput(jobs), {job: (int(self.home[job]), int(self._choices[job])) for job in jobs}
+        places = [(one, servers[1], other), (other, servers[0], one)]
+        configs = [self._best(job, self._left[to] + self._held(gone)[:THROUGHPUT]) for job, to, gone in places]
+        if None in configs:
+            return False
+        for (job, server, _), config in zip(places, configs, strict=True):
+            assert config is not None
+            self._move(job, server, config)
+        for job, server, _ in places:
+            for partner in jobs:
+                if partner != job and self.home[partner] == server:
+                    self._together(job, partner)
+        if self._throughput(jobs) > before * (1 + ROUNDING):
+            return True
+        for job, (server, config) in held.items():
+            self._move(job, server, config)
+        return False
+
+    def _throughput(self, jobs: list[int]) -> float:
+        return float(sum(self._held(job)[THROUGHPUT] for job in jobs))
+
+    def _held(self, job: int) -> FloatArray:
+        """(3,) float: cores, memory and throughput of a job."""
+        held: FloatArray = self.instance.configs[job][self._choices[job]]
+        return held
+
+    def _best(self, job: int, room: FloatArray) -> int | None:
+        """Return the fastest configuration for which there is room."""
+        table = self._tables[job]
+        fitting = np.flatnonzero((table[:, :THROUGHPUT] <= room + self._slack).all(axis=1))
+        return int(self._rows[job][fitting[table[fitting, THROUGHPUT].argmax()]]) if len(fitting) else None
+
+    def _move(self, job: int, server: int, config: int) -> None:
+        self._left[self.home[job]] += self._held(job)[:THROUGHPUT]
+        self._gpus[job, self.home[job]] = 0
+        self._choices[job], self.home[job] = config, server
+        self._left[server] -= self._held(job)[:THROUGHPUT]
+        self._gpus[job, server] = self.instance.gpu_demands[job]
 
 
 def _upgraded(instance: Tuning, plan: TuningPlan) -> TuningPlan:

@@ -11,16 +11,18 @@ from hypothesis import given
 
 import formulations
 from heuristics.synergy.tuning import (
+    _Exchanges,
     balanced_tune,
     drf,
     greedy,
     greedy_split,
+    local_search,
     proportional,
     tetris,
     tune,
     tune_and_upgrade,
 )
-from instances.synergy.tuning import Tuning, TuningPlan, from_mix
+from instances.synergy.tuning import Tuning, TuningPlan, from_mix, generate
 from validation.problems.synergy.tuning import strategy as tunings
 
 from ..effort import rounds
@@ -264,6 +266,40 @@ def test_balanced_tune_spreads_the_cores() -> None:
 
 
 # --- the others ---------------------------------------------------------------------------------
+
+
+def test_two_jobs_of_a_server_take_the_best_configurations_together() -> None:
+    """Six cores: one job gives up two of four and loses 1, and with four instead of two the other gains 3."""
+    first, second = [(2, 0, 3), (4, 0, 4)], [(2, 0, 1), (4, 0, 4)]
+    instance = one_gpu_jobs(first, second)
+    assert instance.objective(balanced_tune(instance)) <= instance.objective(local_search(instance))
+    assert instance.objective(local_search(instance)) == formulations.solve(instance).objective == 7
+
+
+def test_two_jobs_change_servers() -> None:
+    """Two jobs that want four of six cores are on one server, and two that want one on the other."""
+    hungry, modest = [[3, 0, 1], [4, 0, 4]], [[1, 0, 2]]
+    instance = one_gpu_jobs(hungry, hungry, modest, modest, servers=2)
+    apart = TuningPlan(choices=np.zeros(4, int), gpus=np.array([[1, 0], [1, 0], [0, 1], [0, 1]]))
+    search = _Exchanges(instance, apart)
+    assert not search.improve(0, 1)
+    assert search.improve(0, 2)
+    # The other hungry job has its cores now, too.
+    assert instance.objective(search.plan()) == formulations.solve(instance).objective == 12
+    assert instance.violations(search.plan()) == []
+    assert not search.improve(1, 3)
+    assert instance.objective(search.plan()) == 12
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_local_search_is_never_below_where_it_began(seed: int) -> None:
+    instance = generate(seed, num_servers=3)
+    first, found = balanced_tune(instance), local_search(instance)
+    assert instance.violations(found) == instance.violations(first) == []
+    assert instance.objective(first) <= instance.objective(found)
+    assert instance.objective(found) <= formulations.solve(instance).bound * (1 + 1e-9)
+    kept = local_search(instance, budget=0)
+    assert (kept.choices.tolist(), kept.gpus.tolist()) == (first.choices.tolist(), first.gpus.tolist())
 
 
 def test_greedy_is_first_fit_in_the_order_of_the_queue() -> None:

@@ -330,6 +330,11 @@ ENTRY = sensitive_entry(
                 Holds("each job is on the server that it leaves most balanced, and upgraded", _tuned(balanced=True)),
             ),
         ),
+        Heuristic(
+            fast.local_search,
+            infeasible_because=NO_ROOM_UNSPLIT,
+            promises=(LEFT_OUT, SPLIT, NOT_BELOW_SHARES, NeverWorseThan("balanced_tune")),
+        ),
     ),
     from_trace=from_trace,
     relaxation=_stage_one_bound,
