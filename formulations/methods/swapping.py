@@ -74,7 +74,7 @@ def walk(
 
     Notes
     -----
-    The walk ends when it has come to no overload and is asked for more, after :data:`STEPS`, and when time is up.
+    The walk ends when it has come to no overload and is asked for more, after ``STEPS``, and when time is up.
     """
     things, servers = len(size), np.arange(num_servers)
     # After the things nothing, once for each server: swapped for that, a thing just goes there.

@@ -145,7 +145,7 @@ def test_an_installed_package_is_found_without_a_word(installed: Path, tmp_path:
     )
     listed, generated, solved, fast, both, one, *checked, hunted, claimed = fine(ended)
     assert "demo.one_server\n" in listed
-    assert "local_search, emptiest_first" in listed
+    assert "tabu_search, emptiest_first" in listed
     assert generated == f"{drawn}\n"
     assert "status     optimal" in solved
     assert "status     feasible" in fast

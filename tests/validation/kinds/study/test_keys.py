@@ -21,7 +21,7 @@ from instances.aryl.reclaim import Reclaim, ReclaimPlan
 from validation import gap_study
 from validation.kernel.keys import exact_code, heuristic_code
 
-from .studies import FORKED, SMALL, computed, first_servers, servers_from, shifted
+from .studies import CELLS, FORKED, SMALL, computed, first_servers, servers_from, shifted
 
 pytestmark = FORKED
 
@@ -168,7 +168,7 @@ OTHERS = """
 @pytest.mark.slow
 def test_numbers_are_what_they_are_worth(tmp_path: Path) -> None:
     """Whether they come from Python, NumPy, or a command line that reads 60 as 60.0."""
-    assert len(computed(tmp_path, time_limit=60)) == 24
+    assert len(computed(tmp_path, time_limit=60)) == CELLS
     assert computed(tmp_path, time_limit=60.0) == []
     assert computed(tmp_path, seed=np.int64(3), sizes=np.array([5]), count=np.int64(3), time_limit=np.float64(60)) == []
     asked = json.loads((tmp_path / "metadata.json").read_text(encoding="utf-8"))["asked"]
