@@ -7,7 +7,7 @@ Sia's program (section 3.4), a multiple-choice knapsack with a row for each GPU 
           gpus[t]:        sum_{j,c of type t} config_gpus[c] * chosen[j, c]  <=  num_gpus[t]
           chosen[j, c] in {0, 1}
 
-over the configurations on which a job can run, which fit their type.
+over the configurations on which a job can run, which fit their type, and which cost less than waiting.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def build(instance: Goodput) -> pyo.ConcreteModel:
     model.JOBS = RangeSet(0, instance.num_jobs - 1)
     model.TYPES = RangeSet(0, instance.num_types - 1)
     fits = instance.config_gpus <= instance.num_gpus[instance.config_types]
-    choices = np.argwhere((instance.goodputs > 0) & fits).tolist()
+    choices = np.argwhere((instance.costs < instance.waiting_cost) & fits).tolist()
     model.CHOICES = Set(initialize=list(map(tuple, choices)), dimen=2)
     model.chosen = pyo.Var(model.CHOICES, domain=pyo.Binary)
     of_job: list[list[pyo.Var]] = [[] for _ in model.JOBS]

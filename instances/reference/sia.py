@@ -28,7 +28,7 @@ class Goodput(Problem):
         need(all(kind < it.dims["t"] for kind in it.config_types), "config_types: there is no such type")
         need(all(-1 <= config < it.dims["k"] for config in it.current), "current: there is no such configuration")
         need(all(factor <= 1 for factor in it.restart_factors), "restart_factors must be at most 1")
-        need(it.power >= -100 and it.power != 0, "power must be at least -100, and not 0")
+        need(-1 <= it.power <= 1 and it.power != 0, "power must be from -1 to 1, and not 0")
 
     def cost(self, it: Record, job: int, config: int) -> Fraction:
         """Return what a job adds to the value on a configuration, or, with -1, while it waits."""

@@ -85,7 +85,7 @@ class Goodput(Instance[GoodputPlan]):
         Part of its goodput, above 0 and at most 1, that a job has on another configuration than its current one,
         where it has one; 1 by default.
     power : float
-        Exponent of goodputs, at least -100 and not 0; -0.5 by default, as in the paper.
+        Exponent of goodputs, from -1 to 1 and not 0; -0.5 by default, as in the paper.
     queue_penalty : float
         What each job that waits adds to the value, where ``power`` is below 0; 1.1 by default.
     """
@@ -103,12 +103,12 @@ class Goodput(Instance[GoodputPlan]):
         lambda dims: np.full(dims["n"], -1)
     )
     restart_factors: Annotated[FloatArray, Array(float, "n", above=0)] = default(lambda dims: np.ones(dims["n"]))
-    power: Annotated[float, Scalar(float, minimum=-100)] = -0.5
+    power: Annotated[float, Scalar(float, minimum=-1)] = -0.5
     queue_penalty: Annotated[float, Scalar(float, minimum=0)] = 1.1
 
     def _check(self) -> None:
-        if self.power == 0:
-            raise self.refuse("power", "got 0, must be another number: with it all goodputs would count the same")
+        if self.power == 0 or self.power > 1:
+            raise self.refuse("power", f"got {self.power:g}, must be below 0, or above it and at most 1")
         above = np.flatnonzero(self.restart_factors > 1)
         if above.size:
             job = above[0]
