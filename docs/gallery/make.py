@@ -11,18 +11,11 @@ from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
+from benchmarks import PAPERS
 from instances import problems
 from validation.pages.drawing import own_style
 
 GALLERY = Path(__file__).parent
-PAPERS = {
-    "afs": "AFS",
-    "aryl": "Aryl",
-    "elasticflow": "ElasticFlow",
-    "gavel": "Gavel",
-    "sia": "Sia",
-    "synergy": "Synergy",
-}
 
 
 def script(problem: str) -> Path:

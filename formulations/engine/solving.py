@@ -185,12 +185,14 @@ def _solved(
     with clock.within(options.time_limit):
         try:
             if session is None and offered.write is not None:
+                bound: float | None = None
                 for known in _at_hand(instance, options.start):
-                    bound = None if offered.trivial_bound is None else offered.trivial_bound(instance)
+                    options = replace(options, start=known)
+                    if bound is None and offered.trivial_bound is not None:
+                        bound = offered.trivial_bound(instance)
                     if bound is not None and agree(instance.objective(known), bound):
                         why = "the plan at hand meets the bound of all plans"
                         return _argued(instance, "at hand", why, known, bound, began)
-                    options = replace(options, start=known)
             if session is not None:
                 return solve_one_model(instance, options, session=session)
             return solve_by_method(instance, options, wanted)
@@ -336,14 +338,15 @@ def solve_by_method(instance: AnyInstance, options: Options, wanted: Method | No
 
 
 def _at_hand(instance: AnyInstance, start: Plan | None) -> Iterator[Plan]:
-    """Yield the best plan of those that are had sooner than a search: a start, the trivial one, a heuristic's."""
+    """Yield plans that are had sooner than a search, each better: a start or the trivial one, then a heuristic's."""
     best = min if instance.sense == "min" else max
+    last = None
     for known in (formulation(instance.problem).trivial, plan_of_heuristic):
         found = None if known is None else known(instance)
         fine = [plan for plan in (start, found) if plan is not None and not instance.violations(plan)]
         start = best(fine, key=instance.objective) if fine else start
-        if start is not None:
-            yield start
+        if start is not None and start is not last:
+            yield (last := start)
 
 
 def _argued(instance: AnyInstance, method: str, why: str, plan: Plan | None, bound: float, began: float) -> Solution:

@@ -10,14 +10,9 @@ entries, so none is worth more than the bound
 
     sum_m u[m] + sum_p v[p] * num_workers[p],
 
-and one with a certain entry at most the bound less the slack of that.  So once a plan is known, every entry is settled
-whose slack is more than lies between plan and bound, and what is left, the core, is a smaller instance of the same
-problem.  The prices are those of the linear relaxation, whose columns are generated.  Any others prove as much: a slack
-below 0 raises the price of one of the entry's jobs.
-
-References
-----------
-Kellerer, Pferschy, Pisinger, "Knapsack Problems" (2004), chapter 11, for the core of a multiple-choice knapsack.
+and one with a certain entry at most the bound less the slack of that, which is what it loses
+(:mod:`formulations.methods.cores`).  The prices are those of the linear relaxation, whose columns are generated.  Any
+others prove as much: a slack below 0 raises the price of one of the entry's jobs.
 """
 
 from __future__ import annotations
@@ -29,13 +24,13 @@ from dataclasses import replace
 import numpy as np
 
 from formulations.engine import clock
-from formulations.engine.highs import Proof, Result, Session, version
+from formulations.engine.highs import Result, Session, Status, version
 from formulations.engine.linear import Columns, LinearProgram, csr
 from formulations.engine.options import Options
 from formulations.engine.solution import Solution, judged
 from formulations.engine.solving import solve_one_model
-from formulations.methods import Choice, GaveUp, Method, one_model
-from instances.base import Plan, agree
+from formulations.methods import Choice, GaveUp, Method, cores, one_model
+from instances.base import agree
 from instances.gavel.round_assignment import RoundAssignment, RoundAssignmentPlan
 from instances.schema import BoolArray, FloatArray, IntArray
 
@@ -47,8 +42,6 @@ FIRST = 4
 """Entries for each job that the relaxation begins with, and half as many that it gets at a time."""
 PRICED = 1e-9
 """Part of the greatest priority up to which a slack below 0 calls for no column."""
-ROUNDING = 1e-12
-"""Part of the bound that its sums may owe to rounding."""
 
 
 def solve(instance: RoundAssignment, options: Options) -> Solution:
@@ -63,31 +56,16 @@ def solve(instance: RoundAssignment, options: Options) -> Solution:
     relaxed, slack, seconds = _relaxation(entries)
     # What the relaxation uses lacks nothing; of that, the highest priority comes first.
     plan = max([*plans, entries.greedy(slack, -entries.priorities)], key=instance.objective)
-    bound, message = relaxed, "the prices of jobs and workers settle all"
-    proof: Proof = "prices"
-    # A better plan makes the core smaller, so the first search is one for a plan, among what lacks least.
     nearest = float(np.sort(slack)[: instance.num_jobs].max(initial=0.0))
-    for reach in (nearest, math.inf):
-        value = instance.objective(plan)
-        core = slack <= min(reach, relaxed - value + ROUNDING * relaxed)
-        if agree(value, relaxed) or not core.any() or clock.left() <= 0:
-            break
-        last = reach == math.inf
-        with clock.within(clock.left() if last else clock.left() / 2):
-            found = entries.solve_among(core, plan, options if last else replace(options, verify=False))
-        plan, seconds = entries.better(core, plan, found.plan), seconds + found.solve_seconds
-        if not last:
-            continue
-        message = f"{int(core.sum()):,} of {len(core):,} entries are in the core: {found.message}"
-        settled = relaxed - float(slack[~core].min(initial=math.inf)) + ROUNDING * relaxed
-        bound = min(relaxed, max(found.bound, settled, instance.objective(plan)))
-        proof = found.proof if bound < relaxed else "prices"
-    plan = instance.filled(plan, urgent=False)
-    proven = agree(instance.objective(plan), bound)
+    found = cores.search(
+        instance, plan, relaxed, slack, nearest, options, entries.among, words=("jobs and workers", "entries")
+    )
+    plan = instance.filled(found.plan, urgent=False)
+    status: Status = "optimal" if agree(instance.objective(plan), found.bound) else "feasible"
     return judged(
         instance,
         plan,
-        Result("optimal" if proven else "feasible", None, bound, None, seconds, message, proof),
+        Result(status, None, found.bound, None, seconds + found.seconds, found.message, found.proof),
         began=began,
         solver="highs",
         solver_version=version(),
@@ -104,7 +82,7 @@ class _Entries:
         Of the instance.
     priorities : (e,) float
     first, second : (e,) int
-        Jobs of the row; the second is -1 where there is one alone.
+        Jobs of the row; both are the same where there is one.
     workers, pools : (e,) int
         What the row holds, and of which pool.
     """
@@ -113,9 +91,7 @@ class _Entries:
         self.instance = instance
         self.rows, self.kinds = np.nonzero(instance.urgent)
         self.priorities = instance.priorities[self.rows, self.kinds]
-        alone = np.arange(instance.num_jobs)
-        self.first = np.concatenate([alone, instance.pairs[:, 0]])[self.rows]
-        self.second = np.concatenate([np.full_like(alone, -1), instance.pairs[:, 1]])[self.rows]
+        self.first, self.second = instance.row_jobs[self.rows].T
         self.workers, self.pools = instance.row_scale_factors[self.rows], instance.pools[self.kinds]
 
     def greedy(self, *keys: FloatArray) -> RoundAssignmentPlan:
@@ -126,11 +102,9 @@ class _Entries:
         order = np.lexsort(keys[::-1])
         columns = (order, self.first[order], self.second[order], self.workers[order], self.pools[order])
         for entry, first, second, workers, pool in zip(*(column.tolist() for column in columns), strict=True):
-            if running[first] or workers > left[pool] or (second >= 0 and running[second]):
+            if running[first] or running[second] or workers > left[pool]:
                 continue
-            chosen[self.rows[entry], self.kinds[entry]] = running[first] = True
-            if second >= 0:
-                running[second] = True
+            chosen[self.rows[entry], self.kinds[entry]] = running[first] = running[second] = True
             left[pool] -= workers
             free -= workers
             if not free:
@@ -139,7 +113,7 @@ class _Entries:
 
     def columns(self, some: IntArray) -> Columns:
         """Columns of some entries; the rows are the jobs, then the pools."""
-        paired = np.flatnonzero(self.second[some] >= 0)
+        paired = np.flatnonzero(self.second[some] != self.first[some])
         position, jobs = np.arange(len(some)), self.instance.num_jobs
         indptr, rows, values = csr(
             np.concatenate([position, paired, position]),
@@ -158,25 +132,24 @@ class _Entries:
 
     def slack(self, jobs: FloatArray, workers: FloatArray) -> FloatArray:
         """(e,) float: what entries lack at a price of each job and of each pool's workers."""
-        pair = np.where(self.second >= 0, jobs[self.second], 0.0)
+        pair = np.where(self.second != self.first, jobs[self.second], 0.0)
         slack: FloatArray = jobs[self.first] + pair + self.workers * workers[self.pools] - self.priorities
         return slack
 
-    def solve_among(self, core: BoolArray, plan: RoundAssignmentPlan, options: Options) -> Solution:
-        """Solve the instance that has some of the entries alone."""
+    def among(
+        self, core: BoolArray, plan: RoundAssignmentPlan, options: Options
+    ) -> tuple[RoundAssignmentPlan, Solution]:
+        """Solve the instance that has some of the entries alone, as :func:`cores.search` asks."""
         rows, priorities = self._among(core)
         pairs = self.instance.pairs[rows[self.instance.num_jobs :] - self.instance.num_jobs]
         part = replace(self.instance, pairs=pairs, priorities=priorities, eligible=priorities > 0)
         start = RoundAssignmentPlan(chosen=plan.chosen[rows] & (priorities > 0))
-        return solve_one_model(part, replace(options, start=start))
-
-    def better(self, core: BoolArray, plan: RoundAssignmentPlan, found: Plan | None) -> RoundAssignmentPlan:
-        """Return the better of a plan and of one of the instance that has some of the entries alone."""
-        if not isinstance(found, RoundAssignmentPlan):
-            return plan
-        chosen = np.zeros_like(plan.chosen)
-        chosen[self._among(core)[0]] = found.chosen
-        return max(plan, RoundAssignmentPlan(chosen=chosen), key=self.instance.objective)
+        found = solve_one_model(part, replace(options, start=start))
+        if isinstance(found.plan, RoundAssignmentPlan):
+            chosen = np.zeros_like(plan.chosen)
+            chosen[rows] = found.plan.chosen
+            plan = max(plan, RoundAssignmentPlan(chosen=chosen), key=self.instance.objective)
+        return plan, found
 
     def _among(self, core: BoolArray) -> tuple[IntArray, FloatArray]:
         """Rows of the instance that has some of the entries alone, and their priorities."""

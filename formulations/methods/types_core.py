@@ -6,13 +6,8 @@ At a price p[t] of a GPU of each type, none below 0, each job by itself makes th
 
 and no plan costs less than what they all make so, less sum_t p[t] * num_gpus[t].  The prices that make this bound
 greatest are those of the linear relaxation, which leaves no more jobs between two choices than there are types.  A plan
-in which a job has a certain choice is above the bound by at least what that loses against the job's least.  So once a
-plan is known, every choice is settled that loses more than lies between plan and bound, and what is left, the core, is
-an instance with fewer configurations for each job.
-
-References
-----------
-Kellerer, Pferschy, Pisinger, "Knapsack Problems" (2004), chapter 11, for the core of a multiple-choice knapsack.
+in which a job has a certain choice is above the bound by at least what that loses against the job's least, and the core
+(:mod:`formulations.methods.cores`) is an instance with fewer configurations for each job.
 """
 
 from __future__ import annotations
@@ -20,16 +15,16 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
-from formulations.engine import clock
-from formulations.engine.highs import Proof, Result, Session, Status, version
+from formulations.engine.highs import Result, Session, Status, version
 from formulations.engine.linear import LinearProgram, csr
 from formulations.engine.options import Options
 from formulations.engine.solution import Solution, judged
 from formulations.engine.solving import solve_one_model
-from formulations.methods import Choice, Method, one_model
+from formulations.methods import Choice, Method, cores, one_model
 from instances.base import agree
 from instances.schema import BoolArray, FloatArray
 from instances.sia.goodput import Goodput, GoodputPlan
@@ -40,8 +35,6 @@ MANY = 1000
 """Choices from which on the core comes before the whole model."""
 NEAREST = 3
 """Choices for each job that a first plan is searched among: those that lose least."""
-ROUNDING = 1e-12
-"""Part of the bound that its sums may owe to rounding."""
 
 
 def solve(instance: Goodput, options: Options) -> Solution:
@@ -49,33 +42,15 @@ def solve(instance: Goodput, options: Options) -> Solution:
     began = time.perf_counter()
     relaxed, loss, seconds = _relaxation(instance)
     assert isinstance(options.start, GoodputPlan)
-    plan, bound, message = options.start, relaxed, "the prices of types settle all"
-    proof: Proof = "prices"
-    margin = ROUNDING * abs(relaxed)
     nearest = float(np.sort(loss, axis=None)[: NEAREST * instance.num_jobs].max(initial=0.0))
-    for reach in (nearest, math.inf):
-        value = instance.objective(plan)
-        core = loss <= min(reach, value - relaxed + margin)
-        if agree(value, relaxed) or clock.left() <= 0:
-            break
-        last = reach == math.inf
-        with clock.within(clock.left() if last else clock.left() / 4):
-            found = _solve_among(core, instance, plan, options if last else replace(options, verify=False))
-        seconds += found.solve_seconds
-        if isinstance(found.plan, GoodputPlan):
-            plan = min(plan, found.plan, key=instance.objective)
-        # Nothing outside of what was searched costs less than this.
-        outside = relaxed + float(loss[~core].min(initial=math.inf)) - margin
-        bound = max(relaxed, min(found.bound, outside, instance.objective(plan)))
-        proof = found.proof or "prices"
-        message = f"{int(core.sum()):,} of {core.size:,} choices are in the core: {found.message}"
-    if agree(instance.objective(plan), relaxed):
-        bound, proof = relaxed, "prices"
-    status: Status = "optimal" if agree(instance.objective(plan), bound) else "feasible"
+    found = cores.search(
+        instance, options.start, relaxed, loss, nearest, options, partial(_among, instance), words=("types", "choices")
+    )
+    status: Status = "optimal" if agree(instance.objective(found.plan), found.bound) else "feasible"
     return judged(
         instance,
-        plan,
-        Result(status, None, bound, None, seconds, message, proof),
+        found.plan,
+        Result(status, None, found.bound, None, seconds + found.seconds, found.message, found.proof),
         began=began,
         solver="highs",
         solver_version=version(),
@@ -89,8 +64,7 @@ def _relaxation(instance: Goodput) -> tuple[float, FloatArray, float]:
     (n, k) losses against the job's least; infinite where it cannot run.
     """
     n, types = instance.num_jobs, instance.num_types
-    fits = instance.config_gpus <= instance.num_gpus[instance.config_types]
-    costs = np.where(fits, instance.costs, np.inf)
+    costs = np.where(instance.fits, instance.costs, np.inf)
     # What costs no less than waiting takes GPUs for nothing.
     jobs, configs = np.nonzero(costs < instance.waiting_cost)
     rows = np.concatenate([jobs, n + instance.config_types[configs]])
@@ -112,11 +86,14 @@ def _relaxation(instance: Goodput) -> tuple[float, FloatArray, float]:
     return bound, np.maximum(paid - least[:, None], 0.0), result.seconds
 
 
-def _solve_among(core: BoolArray, instance: Goodput, plan: GoodputPlan, options: Options) -> Solution:
-    """Solve the instance that has some of the choices alone; all jobs may wait there."""
+def _among(instance: Goodput, core: BoolArray, plan: GoodputPlan, options: Options) -> tuple[GoodputPlan, Solution]:
+    """Solve the instance that has some of the choices alone, where all jobs may wait, as :func:`cores.search` asks."""
     part = replace(instance, goodputs=np.where(core, instance.goodputs, 0.0))
     kept = np.where((plan.configs >= 0) & core[np.arange(len(core)), plan.configs], plan.configs, -1)
-    return solve_one_model(part, replace(options, start=GoodputPlan(configs=kept)))
+    found = solve_one_model(part, replace(options, start=GoodputPlan(configs=kept)))
+    if isinstance(found.plan, GoodputPlan):
+        plan = min(plan, found.plan, key=instance.objective)
+    return plan, found
 
 
 CORE = Method(

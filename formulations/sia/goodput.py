@@ -1,6 +1,6 @@
 """Exact model of :class:`instances.sia.goodput.Goodput`.
 
-Sia's program (section 3.4), a multiple-choice knapsack with a row for each GPU type:
+Sia's program, a multiple-choice knapsack with a row for each GPU type:
 
     min   sum_{j,c} costs[j, c] * chosen[j, c]  +  waiting_cost * sum_j (1 - sum_c chosen[j, c])
     s.t.  one_config[j]:  sum_c chosen[j, c]  <=  1
@@ -34,8 +34,7 @@ def build(instance: Goodput) -> pyo.ConcreteModel:
     model = pyo.ConcreteModel(name=instance.problem)
     model.JOBS = RangeSet(0, instance.num_jobs - 1)
     model.TYPES = RangeSet(0, instance.num_types - 1)
-    fits = instance.config_gpus <= instance.num_gpus[instance.config_types]
-    choices = np.argwhere((instance.costs < instance.waiting_cost) & fits).tolist()
+    choices = np.argwhere((instance.costs < instance.waiting_cost) & instance.fits).tolist()
     model.CHOICES = Set(initialize=list(map(tuple, choices)), dimen=2)
     model.chosen = pyo.Var(model.CHOICES, domain=pyo.Binary)
     of_job: list[list[pyo.Var]] = [[] for _ in model.JOBS]
@@ -83,8 +82,7 @@ def all_wait(instance: Goodput) -> GoodputPlan:
 
 def alone(instance: Goodput) -> float:
     """Return what the jobs cost at the least if each had all GPUs for itself."""
-    fits = instance.config_gpus <= instance.num_gpus[instance.config_types]
-    best = np.where(fits, instance.costs, np.inf).min(axis=1, initial=instance.waiting_cost)
+    best = np.where(instance.fits, instance.costs, np.inf).min(axis=1, initial=instance.waiting_cost)
     return math.fsum(best.tolist())
 
 

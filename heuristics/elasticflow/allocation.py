@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 import numpy as np
@@ -214,42 +214,56 @@ def local_search(instance: ElasticFlowAllocation, *, budget: int = 600) -> SlotP
     first = greedy_marginal_return_repaired(instance)
     if first is None:
         return None
-    gpus, free = first.gpus.copy(), instance.num_gpus - first.gpus.sum(axis=0)
+    exchanges = _Exchanges(instance, first.gpus, budget)
+    while exchanges.improved():
+        pass
+    return SlotPlan(gpus=exchanges.gpus)
 
-    def refilled(job: int, now: int, left: IntArray) -> IntArray | None:
-        """GPUs of a job with so many in slot 0, the fewest in all."""
-        end = int(instance.deadlines[job])
-        rest = fill_fewest(instance, job, left[1:end], float(instance.throughputs[job, now]))
-        return None if rest is None else np.concatenate([[now], rest, np.zeros(instance.horizon - end, np.int64)])
 
-    def exchange() -> bool:
+class _Exchanges:
+    """A plan in which jobs exchange GPUs of slot 0, and are filled anew elsewhere, within a budget of jobs filled."""
+
+    def __init__(self, instance: ElasticFlowAllocation, gpus: IntArray, budget: int) -> None:
+        self.instance, self.gpus, self.budget = instance, gpus.copy(), budget
+
+    def improved(self) -> bool:
         """Make the first exchange that takes fewer GPU-slots; return whether there is one."""
-        nonlocal budget, free
-        for one in np.argsort(-gpus.sum(axis=1), kind="stable").tolist():
-            for other in range(instance.num_jobs):
-                given = [0] if one == other else [2**i for i in range(int(gpus[one, 0]).bit_length())]
-                for count in given:
-                    if budget <= 0:
-                        return False
-                    pair, now = [one, other][: 1 + (one != other)], [gpus[one, 0] - count, gpus[other, 0] + count]
-                    if count and (now[1] > instance.num_gpus or not instance.gains[other, now[1] - 1]):
-                        break
-                    left, found = free + gpus[pair].sum(axis=0), []
-                    for job, held in zip(pair, now, strict=False):
-                        budget -= 1
-                        filled = refilled(job, int(held), left)
-                        if filled is None:
-                            break
-                        found.append(filled)
-                        left = left - filled
-                    if len(found) == len(pair) and sum(map(np.sum, found)) < gpus[pair].sum():
-                        gpus[pair], free = found, left
-                        return True
+        for jobs, now in self._offered():
+            if self.budget <= 0:
+                break
+            found = self._filled(jobs, now)
+            if found is not None and sum(map(np.sum, found)) < self.gpus[jobs].sum():
+                self.gpus[jobs] = found
+                return True
         return False
 
-    while exchange():
-        pass
-    return SlotPlan(gpus=gpus)
+    def _offered(self) -> Iterator[tuple[list[int], list[int]]]:
+        """Yield jobs to be filled anew, and their GPUs in slot 0: one as it is, or one that gives some to another."""
+        held = self.gpus[:, 0].tolist()
+        for one in np.argsort(-self.gpus.sum(axis=1), kind="stable").tolist():
+            for other in range(len(held)):
+                if one == other:
+                    yield [one], [held[one]]
+                    continue
+                for count in (2**i for i in range(held[one].bit_length())):
+                    after = held[other] + count
+                    if after > self.instance.num_gpus or not self.instance.gains[other, after - 1]:
+                        break
+                    yield [one, other], [held[one] - count, after]
+
+    def _filled(self, jobs: list[int], now: list[int]) -> list[IntArray] | None:
+        """Fill jobs with so many GPUs in slot 0, each with the fewest GPU-slots elsewhere; None where one cannot be."""
+        left = self.instance.num_gpus - self.gpus.sum(axis=0) + self.gpus[jobs].sum(axis=0)
+        found = []
+        for job, held in zip(jobs, now, strict=True):
+            self.budget -= 1
+            end = int(self.instance.deadlines[job])
+            rest = fill_fewest(self.instance, job, left[1:end], float(self.instance.throughputs[job, held]))
+            if rest is None:
+                return None
+            found.append(np.concatenate([[held], rest, np.zeros(self.instance.horizon - end, np.int64)]))
+            left = left - found[-1]
+        return found
 
 
 class _Growth:

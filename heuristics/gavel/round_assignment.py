@@ -142,9 +142,7 @@ class _Entries:
         self.instance = instance
         self.rows, self.kinds = np.nonzero(instance.eligible & instance.fits)
         self.priorities = instance.priorities[self.rows, self.kinds]
-        alone = np.arange(instance.num_jobs)
-        self.first = np.concatenate([alone, instance.pairs[:, 0]])[self.rows]
-        self.second = np.concatenate([alone, instance.pairs[:, 1]])[self.rows]
+        self.first, self.second = instance.row_jobs[self.rows].T
         self.workers, self.pools = instance.row_scale_factors[self.rows], instance.pools[self.kinds]
 
     def value(self, chosen: list[int]) -> float:

@@ -29,9 +29,10 @@ def greedy_marginal(instance: Goodput) -> GoodputPlan:
 
     References
     ----------
-    Sia (SOSP'23), section 3.4, states the program; the rule is the field's common one for multiple-choice knapsacks.
+    The field's common rule for multiple-choice knapsacks; Sia (SOSP'23) states the program.
     """
-    return GoodputPlan(configs=_improved(instance, np.full(instance.num_jobs, -1)))
+    choices = _Choices(instance)
+    return choices.plan(choices.improved(choices.all_wait()))
 
 
 def priced_types(instance: Goodput, *, rounds: int = ROUNDS) -> GoodputPlan:
@@ -55,18 +56,18 @@ def priced_types(instance: Goodput, *, rounds: int = ROUNDS) -> GoodputPlan:
     ----------
     Fisher, The Lagrangian relaxation method for solving integer programming problems (Management Science 27, 1981).
     """
-    best = greedy_marginal(instance)
+    choices = _Choices(instance)
+    best = choices.plan(choices.improved(choices.all_wait()))
     value = instance.objective(best)
-    costs, sizes = _with_waiting(instance), _sizes(instance)
     prices, scale = np.zeros(instance.num_types), STEP
     for turn in range(1, 1 + (rounds if instance.num_jobs else 0)):
-        paid = costs + sizes @ prices
+        paid = choices.costs + choices.sizes @ prices
         chosen = paid.argmin(axis=1)
         bound = float(paid.min(axis=1).sum() - prices @ instance.num_gpus)
-        over = sizes[chosen].sum(axis=0) - instance.num_gpus
+        over = -choices.left(chosen)
         slope = float((over[(over > 0) | (prices > 0)].astype(float) ** 2).sum())
         if turn % BETWEEN == 0 or turn == rounds or slope == 0:
-            plan = GoodputPlan(configs=_improved(instance, _made_to_fit(instance, chosen, paid)))
+            plan = choices.plan(choices.improved(choices.made_to_fit(chosen, paid)))
             if instance.objective(plan) < value:
                 best, value = plan, instance.objective(plan)
         # Where nothing is over and nothing that has a price is left, the plan is best.
@@ -84,7 +85,7 @@ def genetic_search(
     generations: int = 100,
     population: int = 100,
 ) -> GoodputPlan:
-    """Pollux's genetic search, over configurations instead of its GPUs on nodes.
+    """Search by crossover and mutation of plans, in the manner of Pollux (ours).
 
     A generation has the plans that were best so far and as many children.  A child has each job's configuration of
     one of two parents, chosen by tournaments, and with the chance 1/n each job's is drawn anew; jobs drawn at random
@@ -99,17 +100,19 @@ def genetic_search(
     rng : Generator or int
         Source of randomness, or its seed.
     generations, population : int
-        As in the released code, 100 each.
+        As in Pollux's released code, 100 each.
 
     References
     ----------
-    Pollux (OSDI'21), section 4.2.1; its search decides GPUs on each node, which a configuration leaves open.
+    Pollux (OSDI'21).  Its search decides the GPUs on each node, which a configuration leaves open, for two goals at
+    once; so its operators have no counterpart here, and these are ours.
     """
     rng = np.random.default_rng(rng)
     n, k = instance.num_jobs, instance.num_configs
     if not n:
         return GoodputPlan(configs=np.full(0, -1))
-    costs, sizes = _with_waiting(instance), _sizes(instance)
+    choices = _Choices(instance)
+    costs, sizes = choices.costs, choices.sizes
     runs = np.isfinite(costs)
     able = [np.flatnonzero(row) for row in runs]
     every = np.arange(population)
@@ -131,7 +134,7 @@ def genetic_search(
         return found
 
     held = np.where((instance.current >= 0) & runs[np.arange(n), instance.current], instance.current, k)
-    plans = np.full((population, n), k)
+    plans = np.tile(choices.all_wait(), (population, 1))
     for plan in plans[1:]:
         plan[:] = [options[rng.integers(len(options))] for options in able]
     plans[-1] = held
@@ -147,64 +150,74 @@ def genetic_search(
         all_values = worth(both)
         kept = np.argsort(all_values, kind="stable")[:population]
         plans, values = both[kept], all_values[kept]
-    best = plans[0]
-    return GoodputPlan(configs=np.where(best == k, -1, best))
+    return choices.plan(plans[0])
 
 
-def _with_waiting(instance: Goodput) -> FloatArray:
-    """(n, k + 1) float: what each job costs on each configuration, and, last, while it waits."""
-    waiting = np.full((instance.num_jobs, 1), instance.waiting_cost)
-    return np.hstack([instance.costs, waiting])
+class _Choices:
+    """Configurations, and last to wait, as arrays; a plan is the number of each job's choice, k while it waits.
 
-
-def _sizes(instance: Goodput) -> IntArray:
-    """(k + 1, t) int: GPUs of each type in each configuration, and, last, none."""
-    sizes = np.zeros((instance.num_configs + 1, instance.num_types), np.int64)
-    sizes[np.arange(instance.num_configs), instance.config_types] = instance.config_gpus
-    return sizes
-
-
-def _improved(instance: Goodput, configs: IntArray) -> IntArray:
-    """Return a plan after all changes of single jobs that gain, the one that gains most for each GPU first."""
-    costs, sizes = _with_waiting(instance), _sizes(instance)
-    n, k = instance.num_jobs, instance.num_configs
-    held = np.where(configs < 0, k, configs)
-    left = instance.num_gpus - sizes[held].sum(axis=0)
-    gpus, types = np.append(instance.config_gpus, 0), np.append(instance.config_types, -1)
-    jobs = np.arange(n)
-    while n:
-        gains = costs[jobs, held][:, None] - costs
-        more = gpus - gpus[held][:, None]
-        # What a job holds of a type is free for it there.
-        needed = np.where(types == types[held][:, None], more, gpus)
-        fits = needed <= np.append(left, 0)[types]
-        fits[:, k] = True
-        gains = np.where(fits & (gains > ROUNDING), gains, 0.0)
-        cheap = gains * (more <= 0)
-        rates = cheap if cheap.any() else gains / np.maximum(more, 1)
-        job, config = divmod(int(rates.argmax()), k + 1)
-        if rates[job, config] <= 0:
-            break
-        left = left + sizes[held[job]] - sizes[config]
-        held[job] = config
-    return np.where(held == k, -1, held)
-
-
-def _made_to_fit(instance: Goodput, chosen: IntArray, paid: FloatArray) -> IntArray:
-    """Return a plan after changes of single jobs by which no type has more GPUs in use than it has.
-
-    Each time a job leaves the type that is most over, or takes fewer GPUs of it, by what it loses for each GPU.
+    Attributes
+    ----------
+    costs : (n, k + 1) float
+        What each job costs on each.
+    sizes : (k + 1, t) int
+        GPUs of each type.
+    gpus, types : (k + 1,) int
+        Of all types together, and the type; 0 and -1 to wait.
     """
-    sizes, k = _sizes(instance), instance.num_configs
-    gpus, types = np.append(instance.config_gpus, 0), np.append(instance.config_types, -1)
-    held, jobs = chosen.copy(), np.arange(len(chosen))
-    left = instance.num_gpus - sizes[held].sum(axis=0)
-    while (left < 0).any():
-        kind = int(left.argmin())
-        freed = sizes[held, kind][:, None] - sizes[:, kind]
-        fits = (types == kind) | (gpus <= np.append(left, 0)[types])
-        loss = np.where((freed > 0) & fits, (paid - paid[jobs, held][:, None]) / np.maximum(freed, 1), np.inf)
-        job, config = divmod(int(loss.argmin()), k + 1)
-        left = left + sizes[held[job]] - sizes[config]
-        held[job] = config
-    return np.where(held == k, -1, held)
+
+    def __init__(self, instance: Goodput) -> None:
+        self.instance, k = instance, instance.num_configs
+        self.costs = np.hstack([instance.costs, np.full((instance.num_jobs, 1), instance.waiting_cost)])
+        self.gpus, self.types = np.append(instance.config_gpus, 0), np.append(instance.config_types, -1)
+        self.sizes = np.zeros((k + 1, instance.num_types), np.int64)
+        self.sizes[np.arange(k), instance.config_types] = instance.config_gpus
+        self._jobs = np.arange(instance.num_jobs)
+
+    def plan(self, held: IntArray) -> GoodputPlan:
+        return GoodputPlan(configs=np.where(held == self.instance.num_configs, -1, held))
+
+    def all_wait(self) -> IntArray:
+        return np.full(self.instance.num_jobs, self.instance.num_configs)
+
+    def left(self, held: IntArray) -> IntArray:
+        """(t,) int: GPUs of each type that a plan leaves; below 0 where it has too many."""
+        left: IntArray = self.instance.num_gpus - self.sizes[held].sum(axis=0)
+        return left
+
+    def improved(self, held: IntArray) -> IntArray:
+        """Return a plan after all changes of single jobs that gain, the one that gains most for each GPU first."""
+        held, left = held.copy(), self.left(held)
+        while held.size:
+            gains = self.costs[self._jobs, held][:, None] - self.costs
+            more = self.gpus - self.gpus[held][:, None]
+            # What a job holds of a type is free for it there.
+            needed = np.where(self.types == self.types[held][:, None], more, self.gpus)
+            fits = needed <= np.append(left, 0)[self.types]
+            fits[:, -1] = True
+            gains = np.where(fits & (gains > ROUNDING), gains, 0.0)
+            cheap = gains * (more <= 0)
+            rates = cheap if cheap.any() else gains / np.maximum(more, 1)
+            job, choice = divmod(int(rates.argmax()), rates.shape[1])
+            if rates[job, choice] <= 0:
+                break
+            left = left + self.sizes[held[job]] - self.sizes[choice]
+            held[job] = choice
+        return held
+
+    def made_to_fit(self, held: IntArray, paid: FloatArray) -> IntArray:
+        """Return a plan after changes of single jobs by which no type has more GPUs in use than it has.
+
+        Each time a job leaves the type that is most over, or takes fewer GPUs of it, by what it loses for each GPU.
+        """
+        held, left = held.copy(), self.left(held)
+        while (left < 0).any():
+            kind = int(left.argmin())
+            freed = self.sizes[held, kind][:, None] - self.sizes[:, kind]
+            fits = (self.types == kind) | (self.gpus <= np.append(left, 0)[self.types])
+            lost = paid - paid[self._jobs, held][:, None]
+            loss = np.where((freed > 0) & fits, lost / np.maximum(freed, 1), np.inf)
+            job, choice = divmod(int(loss.argmin()), loss.shape[1])
+            left = left + self.sizes[held[job]] - self.sizes[choice]
+            held[job] = choice
+        return held

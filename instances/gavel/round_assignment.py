@@ -125,6 +125,11 @@ class RoundAssignment(Instance[RoundAssignmentPlan]):
         return (*alone, *(tuple(pair) for pair in self.pairs.tolist()))
 
     @cached_property
+    def row_jobs(self) -> IntArray:
+        """(n+q, 2) int: the jobs of each row, twice the same where it is one."""
+        return np.concatenate([np.arange(self.num_jobs)[:, None].repeat(2, axis=1), self.pairs])
+
+    @cached_property
     def fits(self) -> BoolArray:
         """(n+q, k) bool: whether a row is no wider than the type's pool."""
         fits: BoolArray = self.row_scale_factors[:, None] <= self.num_workers[self.pools][None, :]

@@ -1,8 +1,8 @@
 """Configurations of Sia (SOSP'23), and goodputs of jobs on them by the model of Pollux (OSDI'21).
 
-A *configuration* is a GPU type and a number of GPUs: powers of two within a server, and whole servers beyond (section
-3.3).  A job's *goodput* is what it trains in a second, counted in examples that bring it as far as one of its smallest
-batch would: throughput times statistical efficiency, at the batch size where that is greatest.
+A *configuration* is a GPU type and a number of GPUs: powers of two within a server, and whole servers beyond, as in
+the released code.  A job's *goodput* is what it trains in a second, counted in examples that bring it as far as one of
+its smallest batch would: throughput times statistical efficiency, at the batch size where that is greatest.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def batch_sizes(least: float, most: float) -> FloatArray:
 
 @dataclass(frozen=True)
 class TrainingModel:
-    """What the goodput of a job follows from, on one GPU type (Pollux, OSDI'21, equations 5 to 11).
+    """What the goodput of a job follows from, on one GPU type: the model of Pollux, as its released code has it.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class TrainingModel:
         most_per_gpu : float
             Examples that a GPU's memory holds.
         noise : float
-            The gradient's noise scale: batch sizes beyond it bring little (equation 7).
+            The gradient's noise scale: batch sizes beyond it bring little.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Which configuration each job has in the next round: Sia (SOSP'23), section 3.4.
+"""Which configuration each job has in the next round: the program of Sia (SOSP'23).
 
 A configuration is a GPU type and a number of GPUs, and each job has at most one, or waits.  With G[j, c] the goodput of
 job j on configuration c, relative to its least, r_j the part of it that a restart leaves, p the power and lambda the
@@ -30,7 +30,7 @@ from instances import pictures
 from instances.arguments import Count, Fraction, Positive, checked
 from instances.arithmetic import power, total
 from instances.base import Instance, Plan, PlanError, Violation, exceeding
-from instances.schema import Array, FloatArray, IntArray, Scalar, default
+from instances.schema import Array, BoolArray, FloatArray, IntArray, Scalar, default
 from instances.sia.configurations import TrainingModel, sizes_within
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ __all__ = [
 SERVER_GPUS = (4, 8, 8, 4)
 """GPUs of a server of each type, by turns."""
 SPEEDS = (1.0, 2.2, 5.0, 1.6)
-"""How fast a type is, by turns: about what the released profiles have for t4, rtx, a100 and quad."""
+"""How fast a type is, by turns."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,6 +144,12 @@ class Goodput(Instance[GoodputPlan]):
         return costs
 
     @property
+    def fits(self) -> BoolArray:
+        """(k,) bool: whether a configuration has no more GPUs than there are of its type."""
+        fits: BoolArray = self.config_gpus <= self.num_gpus[self.config_types]
+        return fits
+
+    @property
     def waiting_cost(self) -> float:
         """What a job that waits adds to the value."""
         return self.queue_penalty if self.power < 0 else 0.0
@@ -211,10 +217,10 @@ def generate(
     running: Fraction = 0.5,
     power: float = -0.5,
 ) -> Goodput:
-    """Jobs of six sizes of model on several GPU types, some of which run already.
+    """Jobs on several GPU types, some of which run already.
 
-    Step times are those of Pollux's model (:class:`instances.sia.configurations.TrainingModel`), with parameters in the
-    ranges that its authors fitted to their six models, and the statistical efficiency of a noise scale.
+    Goodputs follow from Pollux's model (:class:`instances.sia.configurations.TrainingModel`); its parameters are drawn
+    from ranges of this library's, not fitted to measurements.
 
     Parameters
     ----------
@@ -271,8 +277,8 @@ def _drawn_goodputs(rng: np.random.Generator, types: IntArray, gpus: IntArray, s
     least = float(2 ** rng.integers(3, 8))
     batches = least, least * float(2 ** rng.integers(2, 7))
     per_gpu = least * float(2 ** rng.integers(0, 3))
-    noise = float(least * np.exp(rng.uniform(np.log(0.5), np.log(50.0))))
-    heavy = float(np.exp(rng.uniform(np.log(0.5), np.log(20.0)))) / least
+    noise = least * float(0.5 * power(100, rng.random()))
+    heavy = float(0.5 * power(40, rng.random())) / least
     synced = float(rng.uniform(0.02, 0.4))
     found = np.zeros(len(types))
     for kind in range(int(types.max()) + 1):
@@ -297,10 +303,7 @@ from_frame = Goodput.from_frame
 
 
 def one_must_wait() -> Goodput:
-    """Two jobs and one GPU: whichever waits costs 1.1, and the one that gains nothing from it costs 1.
-
-    Both have their least goodput on the one configuration, so that both plans are worth 1 + 1.1 = 2.1.
-    """
+    """Two jobs and one GPU: the one that runs has its least goodput and costs 1, the one that waits 1.1, 2.1 in all."""
     return Goodput(
         num_gpus=np.array([1]),
         config_types=np.array([0]),
@@ -324,7 +327,7 @@ def type_for_each() -> Goodput:
 
 
 def restart_not_worth_it() -> Goodput:
-    """Two GPUs more would make a job 1.5 times as fast, but a restart leaves it with 0.6 of that.
+    """One job, which a GPU more would make 1.5 times as fast, but a restart leaves with 0.6 of that.
 
     It stays: 1 instead of (0.9)^-0.5 = 1.054.
     """

@@ -14,14 +14,7 @@ from instances.schema import declarations
 from ..files import COLLECTED
 
 PROBLEMS = instances.problems()
-PAPERS = {
-    "afs": "Afs",
-    "aryl": "Aryl",
-    "elasticflow": "ElasticFlow",
-    "gavel": "Gavel",
-    "sia": "Sia",
-    "synergy": "Synergy",
-}
+PAPERS = {"afs": "Afs", "aryl": "Aryl", "elasticflow": "ElasticFlow", "gavel": "Gavel", "synergy": "Synergy"}
 WITH_STEPS = {"cost", "finish_time_fairness", "makespan", "shortest_job_first", "throughput_per_dollar"}
 DEADLINES = {
     "elasticflow.admission",

@@ -40,7 +40,7 @@ def strategy(
 
 def _enough(instance: Goodput) -> bool:
     """Return whether every job can have its best configuration."""
-    best = np.where(instance.config_gpus <= instance.num_gpus[instance.config_types], instance.costs, np.inf)
+    best = np.where(instance.fits, instance.costs, np.inf)
     chosen = np.where(best.min(axis=1) < instance.waiting_cost, best.argmin(axis=1), -1)
     return not instance.violations(GoodputPlan(configs=chosen))
 
@@ -63,7 +63,7 @@ LOCAL = Holds("no job alone has a better configuration that fits", _none_alone)
 
 ENTRY = Entry(
     title="Which GPU type and how many GPUs each job has in the next round",
-    source="Sia, section 3.4",
+    source="Sia, the program of its policy",
     instance=Goodput,
     generate=generate,
     size="num_jobs",
