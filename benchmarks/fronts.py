@@ -339,7 +339,7 @@ def paged(page: str, front: Front, kept: Kept, setup: Setup) -> str:
 def _picture(front: Front) -> str:
     """Draw a panel for each sample: mean gap, up, over time, across."""
     from matplotlib.figure import Figure
-    from matplotlib.ticker import FuncFormatter
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
     problem, heuristics = front.entry.problem, list(front.entry.heuristics)
     with own_style({"font.size": 8, "svg.fonttype": "none"}, salt=problem):
@@ -363,11 +363,16 @@ def _picture(front: Front) -> str:
                     row["seconds"], 100 * row["mean_high"], marker, color=colour, label=algorithm, clip_on=False,
                     markerfacecolor=colour if whole else "none", markersize=8 if at < 0 else 4.5,
                 )  # fmt: skip
-            axes.set(xscale="log", title=sample, xlabel="processor time")
+            axes.set(xscale="log", title=sample.replace(", ", ",\n"), xlabel="processor time")
             axes.set_yscale("symlog", linthresh=1, linscale=0.5)
             axes.set_ylim(bottom=0)
             axes.set_yticks([0, 1, 10, 100, 1000], ["0", "1", "10", "100", "1000"])
+            low, high = axes.get_xlim()
+            # There may be no power of ten within a decade.
+            near = LogLocator(subs=(1.0, 2.0, 5.0)) if high > 4 * low else MaxNLocator(3)
+            axes.xaxis.set_major_locator(LogLocator() if high > 20 * low else near)
             axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: duration(x)))
+            axes.xaxis.set_minor_formatter(NullFormatter())
             axes.grid(alpha=0.3)
             axes.title.set_fontsize(8)
         figure.axes[0].set_ylabel("mean gap, %")
