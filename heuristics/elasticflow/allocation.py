@@ -212,8 +212,8 @@ def local_search(instance: ElasticFlowAllocation, *, budget: int = 600) -> SlotP
         Jobs that are filled anew.
     """
     first = greedy_marginal_return_repaired(instance)
-    if first is None:
-        return None
+    if first is None or not instance.num_jobs:
+        return first
     exchanges = _Exchanges(instance, first.gpus, budget)
     while exchanges.improved():
         pass
