@@ -17,6 +17,7 @@ PAPERS = {
     "elasticflow": "ElasticFlow",
     "gavel": "Gavel",
     "sia": "Sia",
+    "shockwave": "Shockwave",
     "synergy": "Synergy",
 }
 """The papers as headings name them."""

@@ -38,6 +38,7 @@ MODULES = {
     "elasticflow.best_effort": "ends",
     "elasticflow.minimum_satisfactory_share": "flow",
     "sia.goodput": "types_core",
+    "shockwave.window": "counts",
     "synergy.placement": "walking",
     "synergy.tuning": "packing",
     "gavel.cost": "argument",

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from . import afs, aryl, elasticflow, gavel, sia, synergy, vipr
+from . import afs, aryl, elasticflow, gavel, shockwave, sia, synergy, vipr
 from .common import Malformed, Number, Problem, TooLarge, better, closed, parse, within
 from .programs import Program
 from .stated import STATED, certified
@@ -21,6 +21,7 @@ __all__ = ["PROBLEMS", "Malformed", "Reference", "TooLarge", "better", "closed",
 PROBLEMS: Mapping[str, Problem] = {
     **gavel.PROBLEMS,
     **sia.PROBLEMS,
+    **shockwave.PROBLEMS,
     **synergy.PROBLEMS,
     **aryl.PROBLEMS,
     **afs.PROBLEMS,

@@ -66,6 +66,7 @@ GENERATED: dict[str, dict[str, Any]] = {
     "gavel.throughput_per_dollar": FEW,
     "gavel.total_throughput": FEW,
     "sia.goodput": {"num_jobs": 5, "num_types": 2},
+    "shockwave.window": {"num_jobs": 3, "num_rounds": 3},
     "synergy.allocation": {"num_servers": 1, "server_memory": 150.0},
     "synergy.placement": {"num_servers": 2},
     "synergy.tuning": {"num_servers": 2, "server_memory": 200.0, "server_gpus": 4},

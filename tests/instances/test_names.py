@@ -30,6 +30,7 @@ HAVE = {
     "server_gpus": {"aryl.placement", "elasticflow.placement", *MACHINES, *SYNERGY},
     "num_gpus": {
         "sia.goodput",
+        "shockwave.window",
         "afs.elastic_sharing",
         "aryl.placement",
         "aryl.two_job",

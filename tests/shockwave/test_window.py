@@ -1,0 +1,239 @@
+"""shockwave.window: worked examples, all plans of small instances, numbers of rounds, and what heuristics keep."""
+
+import math
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pyomo.environ as pyo
+import pytest
+from hypothesis import given, settings
+
+import formulations
+from formulations.methods.counts import COUNTS
+from heuristics.shockwave.window import finish_time_fair, greedy_marginal, least_finished_first, work_conserving
+from instances import InstanceError
+from instances.gavel.round_assignment import RoundAssignmentPlan
+from instances.gavel.round_assignment import generate as gavel_round
+from instances.shockwave.packing import packed
+from instances.shockwave.window import (
+    Window,
+    WindowPlan,
+    from_round,
+    generate,
+    limit_before_progress,
+    longest_first,
+    rounds_left_over,
+    turns,
+    without_limits,
+)
+from validation.problems.shockwave.window import strategy
+
+from ..second_opinion import optimum
+
+
+def by_hand(instance: Window, runs: list[tuple[bool, ...]]) -> float | None:
+    """The value of a plan, written from the statement alone; None where it breaks a rule."""
+    n, window = instance.num_jobs, instance.num_rounds
+    for at in range(window):
+        if sum(int(instance.scale_factors[j]) for j in range(n) if runs[j][at]) > instance.num_gpus:
+            return None
+    value, longest = 0.0, 0.0
+    for j in range(n):
+        epoch = float(instance.epoch_durations[j])
+        progress = min(
+            sum(runs[j]) * instance.round_duration / epoch, float(instance.epochs[j] - instance.epochs_done[j])
+        )
+        left = max(0.0, float(instance.times_left[j]) - progress * epoch)
+        finish = instance.round_duration * (instance.rounds_past + window) + left / min(1.0, instance.num_gpus / n)
+        if finish > instance.finish_limits[j] * (1 + 1e-9):
+            return None
+        part = (float(instance.epochs_done[j]) + progress) / float(instance.epochs[j])
+        value += float(instance.weights[j]) * float(np.interp(part, instance.points, instance.logs)) / (n * window)
+        longest = max(longest, left)
+    return value - instance.remaining_penalty * longest
+
+
+@pytest.mark.parametrize(
+    ("instance", "value", "rounds"),
+    [
+        (turns(), (math.log(0.4) + math.log(0.6)) / 4 - 0.3, [1, 1]),
+        (longest_first(), (math.log(0.4) + math.log(0.6) + 2 * math.log(1e-6)) / 8 - 600, [2, 0]),
+        (limit_before_progress(), (math.log(1e-6) + 0.0) / 4 - 0.6, [2, 0]),
+        (rounds_left_over(), (math.log(0.4) + math.log(0.6)) / 6 - 0.3, [1, 1, 2]),
+    ],
+)
+def test_worked_examples(instance: Window, value: float, rounds: list[int]) -> None:
+    solution = formulations.solve(instance)
+    assert solution.status == "optimal"
+    assert solution.objective == pytest.approx(value, abs=1e-12)
+    assert instance.rounds_of(solution.plan).tolist() == rounds
+
+
+@settings(max_examples=60, deadline=None)
+@given(strategy(max_jobs=3))
+def test_optima_are_those_of_all_plans(instance: Window) -> None:
+    rows = list(product((False, True), repeat=instance.num_rounds))
+    values = [by_hand(instance, list(runs)) for runs in product(rows, repeat=instance.num_jobs)]
+    able = [value for value in values if value is not None]
+    for method in formulations.methods(instance):
+        solution = formulations.solve(instance, method=method.name)
+        assert solution.status == ("optimal" if able else "infeasible")
+        if able:
+            assert solution.objective == pytest.approx(max(able), rel=1e-9, abs=1e-9)
+            assert solution.bound == pytest.approx(max(able), rel=1e-8, abs=1e-8)
+    exact = optimum(instance)
+    assert float(exact) == pytest.approx(max(able, default=-math.inf), rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("penalty", [0.0, 1e-5, 1e-3])
+def test_numbers_of_rounds_are_worth_what_the_model_proves(seed: int, penalty: float) -> None:
+    instance = generate(seed, num_jobs=8, num_rounds=5, slack=None, remaining_penalty=penalty)
+    counts = formulations.solve(instance)
+    assert counts.method == COUNTS.name
+    assert counts.status == "optimal"
+    scip = formulations.solve(instance, solver="scip", method="model")
+    assert scip.status == "optimal"
+    assert counts.objective == pytest.approx(scip.objective, rel=1e-6)
+
+
+def test_many_jobs_need_no_solver() -> None:
+    solution = formulations.solve(generate(0, num_jobs=300))
+    assert (solution.status, solution.method, solution.proof) == ("optimal", COUNTS.name, "argument")
+
+
+def test_a_table_alone_proves_no_more_than_its_bound() -> None:
+    # Two GPU-rounds for each job, as many as there are; but two that hold two GPUs of three take turns.
+    instance = replace(rounds_left_over(), scale_factors=np.array([2, 2, 2]))
+    solution = formulations.solve(instance)
+    assert solution.method == COUNTS.name
+    assert solution.status == "optimal"
+    assert instance.rounds_of(solution.plan).sum() == 2
+
+
+@pytest.mark.parametrize(
+    ("rounds", "widths", "gpus"),
+    [([2, 2, 1], [1, 1, 2], 2), ([2, 1, 1], [4, 2, 2], 6), ([3, 3, 3, 3], [1, 1, 2, 2], 6)],
+)
+def test_packing_keeps_numbers_and_gpus(rounds: list[int], widths: list[int], gpus: int) -> None:
+    runs = packed(np.array(rounds), np.array(widths), gpus, 3)
+    assert runs is not None
+    assert runs.sum(axis=1).tolist() == rounds
+    assert (np.array(widths) @ runs <= gpus).all()
+
+
+def test_what_a_table_cannot_hold_is_left_to_the_model() -> None:
+    instance = replace(turns(), num_gpus=20_000_000, scale_factors=np.array([20_000_000, 10_000_001]))
+    solution = formulations.solve(instance)
+    assert (solution.status, solution.method) == ("optimal", "one model")
+    assert solution.objective == pytest.approx(formulations.solve(turns()).objective)
+    assert "too many GPU-rounds" in formulations.solve(instance, method="counts").message
+
+
+def test_packing_may_fail() -> None:
+    assert packed(np.array([1, 2]), np.array([2, 1]), 2, 2) is None
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_heuristics_keep_what_they_promise(seed: int) -> None:
+    instance = generate(seed, num_jobs=25, slack=None)
+    best = formulations.solve(instance).objective
+    plans = [make(instance) for make in (work_conserving, least_finished_first, finish_time_fair, greedy_marginal)]
+    for plan in plans:
+        assert not instance.violations(plan)
+        assert instance.objective(plan) <= best + 1e-9
+    assert max(map(instance.objective, plans)) == instance.objective(plans[-1])
+
+
+def test_without_limits_late_jobs_weigh_more() -> None:
+    instance = replace(
+        turns(), rounds_past=2, times_left=np.array([100.0, 900.0]), finish_limits=np.array([400.0, 1200.0])
+    )
+    relaxed = without_limits(instance, exponent=2.0)
+    # On half of the GPU each: 600 + 200 s is twice the limit, 600 + 1,800 s too; the first needs less than a round.
+    assert relaxed.weights.tolist() == pytest.approx([2.0**100, 4.0])
+    assert np.isinf(relaxed.finish_limits).all()
+    early = replace(instance, finish_limits=np.array([900.0, np.inf]))
+    assert without_limits(early).weights.tolist() == [1.0, 1.0]
+    assert without_limits(early, rho=0.5).weights.tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_round_of_gavels_is_a_window_of_one(seed: int) -> None:
+    assignment = gavel_round(seed, num_jobs=12, num_types=1, pair_fraction=0.0)
+    window, offset = from_round(assignment), float(assignment.priorities.sum())
+    solution = formulations.solve(window)
+    assert solution.objective + offset == pytest.approx(formulations.solve(assignment).objective)
+    again = RoundAssignmentPlan(chosen=solution.plan.runs)
+    assert assignment.violations(again) == []
+    assert assignment.objective(again) == pytest.approx(solution.objective + offset)
+    with pytest.raises(InstanceError, match="must be jobs alone"):
+        from_round(gavel_round(seed, num_jobs=12))
+
+
+def test_a_solver_with_the_released_binaries_finds_no_more() -> None:
+    instance = generate(1, num_jobs=6, num_rounds=4, slack=None)
+    model = formulations.build(instance)
+    # As released: weights of the points, above 0 for two neighbours alone.
+    points = range(len(instance.points))
+    model.weight = pyo.Var(model.JOBS, points, bounds=(0, 1))
+    model.near = pyo.Var(model.JOBS, points, domain=pyo.Binary)
+    model.released = pyo.ConstraintList()
+    for j in model.JOBS:
+        weights = [model.weight[j, b] for b in points]
+        progress = instance.epochs_done[j] + model.planned[j] / float(instance.epoch_durations[j])
+        model.released.add(sum(weights) == 1)
+        model.released.add(sum(model.near[j, b] for b in points) <= 2)
+        at = sum(float(p) * weight for p, weight in zip(instance.points, weights, strict=True))
+        model.released.add(at * float(instance.epochs[j]) == progress)
+        log = sum(float(value) * weight for value, weight in zip(instance.logs, weights, strict=True))
+        model.released.add(model.utility[j] == log)
+        for b in points:
+            model.released.add(model.weight[j, b] <= model.near[j, b])
+            for far in range(b + 2, len(points)):
+                model.released.add(model.near[j, b] + model.near[j, far] <= 1)
+    model.logarithm.deactivate()
+    released = formulations.solve(model)
+    assert released.status == "optimal"
+    assert released.objective == pytest.approx(formulations.solve(instance).objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("gap", [1e-3, 1e-2])
+def test_a_solver_stopped_at_a_gap_loses_no_more(gap: float) -> None:
+    instance = generate(2, num_jobs=8, num_rounds=6, slack=None)
+    best = formulations.solve(instance).objective
+    stopped = formulations.solve(instance, method="model", mip_gap=gap)
+    assert best - gap * abs(stopped.objective) - 1e-9 <= stopped.objective <= best + 1e-9
+
+
+def test_rules_name_what_is_broken() -> None:
+    instance = limit_before_progress()
+    broken = instance.violations(WindowPlan(runs=np.array([[True, False], [True, True]])))
+    assert {(one.rule, one.index) for one in broken} == {("gpus", (0,)), ("finish_limit", (0,))}
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("epochs_done", np.array([11, 0])),
+        ("points", np.array([0.0, 0.2, 0.2, 0.6, 0.8, 1.0])),
+        ("points", np.array([0.1, 0.2, 0.4, 0.6, 0.8, 1.0])),
+        ("least_progress", 0.15),
+        ("least_progress", 2.0),
+    ],
+)
+def test_what_means_nothing_is_refused(field: str, value: object) -> None:
+    with pytest.raises(InstanceError, match=field):
+        replace(turns(), **{field: value})
+
+
+def test_why_no_plan_keeps_all_limits() -> None:
+    late = replace(turns(), finish_limits=np.array([599.0, np.inf]))
+    assert "job 0 finishes after its limit" in formulations.solve(late).message
+    both = replace(turns(), finish_limits=np.array([600.0, 600.0]))
+    assert "need 4 GPU-rounds, and there are 2" in formulations.solve(both).message
+
+
+def test_logarithms_are_those_of_the_points() -> None:
+    assert turns().logs.tolist() == pytest.approx([math.log(1e-6), *map(math.log, (0.2, 0.4, 0.6, 0.8)), 0.0])

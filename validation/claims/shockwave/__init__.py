@@ -1,0 +1,1 @@
+"""Claims of Shockwave (NSDI'23), each under the name of the problem that it is about."""

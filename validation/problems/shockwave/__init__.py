@@ -1,0 +1,1 @@
+"""Entries of the problems of Shockwave (NSDI'23)."""
