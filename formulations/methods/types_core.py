@@ -29,7 +29,7 @@ from instances.base import agree
 from instances.schema import BoolArray, FloatArray
 from instances.sia.goodput import Goodput, GoodputPlan
 
-__all__ = ["CHOICE", "CORE"]
+__all__ = ["CHOICE", "CORE", "type_prices"]
 
 MANY = 1000
 """Choices from which on the core comes before the whole model."""
@@ -58,11 +58,8 @@ def solve(instance: Goodput, options: Options) -> Solution:
     )
 
 
-def _relaxation(instance: Goodput) -> tuple[float, FloatArray, float]:
-    """Return the bound at the relaxation's prices, what each job loses by each configuration, and the solver's seconds.
-
-    (n, k) losses against the job's least; infinite where it cannot run.
-    """
+def type_prices(instance: Goodput) -> tuple[FloatArray, float]:
+    """Return the price of a GPU of each type in the linear relaxation, (t,) float, and the solver's seconds."""
     n, types = instance.num_jobs, instance.num_types
     costs = np.where(instance.fits, instance.costs, np.inf)
     # What costs no less than waiting takes GPUs for nothing.
@@ -80,10 +77,20 @@ def _relaxation(instance: Goodput) -> tuple[float, FloatArray, float]:
     prices = np.zeros(types)
     if result.certificate is not None:
         prices = np.maximum(-result.certificate.row_duals[n:], 0.0)
+    return prices, result.seconds
+
+
+def _relaxation(instance: Goodput) -> tuple[float, FloatArray, float]:
+    """Return the bound at the relaxation's prices, what each job loses by each configuration, and the solver's seconds.
+
+    (n, k) losses against the job's least; infinite where it cannot run.
+    """
+    prices, seconds = type_prices(instance)
+    costs = np.where(instance.fits, instance.costs, np.inf)
     paid = costs + prices[instance.config_types] * instance.config_gpus
     least = paid.min(axis=1, initial=instance.waiting_cost)
     bound = math.fsum(least.tolist()) - math.fsum((prices * instance.num_gpus).tolist())
-    return bound, np.maximum(paid - least[:, None], 0.0), result.seconds
+    return bound, np.maximum(paid - least[:, None], 0.0), seconds
 
 
 def _among(instance: Goodput, core: BoolArray, plan: GoodputPlan, options: Options) -> tuple[GoodputPlan, Solution]:

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
+from heuristics.gavel.binning import Maximize
+from heuristics.gavel.max_min_fairness import interior_point
+from instances.gavel.round_assignment import RoundAssignment
 from instances.schema import FloatArray, IntArray
 from instances.sia.goodput import Goodput, GoodputPlan
 
-__all__ = ["genetic_search", "greedy_marginal", "priced_types"]
+__all__ = [
+    "gavel_rounded",
+    "genetic_search",
+    "greedy_goodput",
+    "greedy_marginal",
+    "optimus",
+    "priced_types",
+    "relaxation_rounded",
+]
 
 ROUNDS, BETWEEN = 48, 12
 """Rounds of prices, and how many there are from one plan to the next."""
@@ -15,6 +28,8 @@ STEP, FALL = 0.5, 0.02
 """Of prices: the part of Polyak's step, and how much smaller each one is than the last."""
 ROUNDING = 1e-12
 """What a change must gain."""
+DECIMALS = 6
+"""Of parts that programs give, by which jobs are put in order: those closer together are alike on every machine."""
 
 
 def greedy_marginal(instance: Goodput) -> GoodputPlan:
@@ -33,6 +48,154 @@ def greedy_marginal(instance: Goodput) -> GoodputPlan:
     """
     choices = _Choices(instance)
     return choices.plan(choices.improved(choices.all_wait()))
+
+
+def greedy_goodput(instance: Goodput) -> GoodputPlan:
+    """Change one job's configuration after the other, by the goodput that it gains for each GPU more.
+
+    As :func:`greedy_marginal`, whatever the instance's power, by goodputs themselves (of which a restart leaves a
+    part): the sum of goodputs is made great, and nobody is kept from waiting.
+
+    Guarantee: feasible, and no change of one job alone makes the sum of goodputs greater; none on the value but with
+    the power 1, where it is :func:`greedy_marginal`.
+    Complexity: O(n k) for each change.
+
+    References
+    ----------
+    Marginal goodput, as it is read where p is 1; Sia (SOSP'23) states the program.
+    """
+    choices = _Choices(replace(instance, power=1.0))
+    return choices.plan(choices.improved(choices.all_wait()))
+
+
+def optimus(instance: Goodput) -> GoodputPlan:
+    """Give every job its fewest GPUs, and then steps of more to the job whose work they shorten most (Optimus).
+
+    Jobs of the fewest GPUs come first, each on the type where it is fastest on as few.  Then a step goes to the next
+    configuration of the job's type on which it can run, as long as GPUs suffice: to the job whose time for a unit of
+    work, 1 over its goodput, falls most for each GPU.  A step that would make its job slower is never made, nor any
+    beyond it; what jobs hold now and what a restart leaves are not asked.  Ties go to the lowest job.
+
+    Guarantee: feasible; none known relative to the optimum.
+    Complexity: O(n k) to begin with, and O(n) for each step.
+
+    References
+    ----------
+    Optimus (EuroSys'18), as Sia's released code has it (``policy/optimus.py``): one GPU at a time on one type, by what
+    it saves of the time that all of a job's work left takes.  Work is no data of this problem; types, and steps from
+    one configuration to another, are ours.
+    """
+    choices = _Choices(instance)
+    held, left = choices.all_wait(), instance.num_gpus.copy()
+    able = instance.goodputs > 0
+    fewest = np.where(able, instance.config_gpus, np.iinfo(np.int64).max).min(axis=1)
+    for job in np.argsort(fewest, kind="stable").tolist():
+        fits = able[job] & (instance.config_gpus == fewest[job]) & (fewest[job] <= left[instance.config_types])
+        if fits.any():
+            held[job] = int(np.where(fits, instance.goodputs[job], -1.0).argmax())
+            left[instance.config_types[held[job]]] -= fewest[job]
+
+    def step(job: int) -> tuple[float, int]:
+        """Return what a job's next step gains for each GPU, and the configuration that it leads to."""
+        now = held[job]
+        further = able[job] & (choices.types[:-1] == choices.types[now]) & (choices.gpus[:-1] > choices.gpus[now])
+        if not further.any():
+            return 0.0, -1
+        gpus = choices.gpus[:-1][further].min()
+        then = int(np.where(further & (choices.gpus[:-1] == gpus), instance.goodputs[job], -1.0).argmax())
+        shorter = 1 / instance.goodputs[job, now] - 1 / instance.goodputs[job, then]
+        return shorter / float(gpus - choices.gpus[now]), then
+
+    steps = [step(job) if held[job] < instance.num_configs else (0.0, -1) for job in range(instance.num_jobs)]
+    gains = np.array([gain for gain, _ in steps])
+    while (gains > 0).any():
+        job = int(gains.argmax())
+        then = steps[job][1]
+        more = choices.sizes[then] - choices.sizes[held[job]]
+        if (more > left).any():
+            gains[job] = 0.0
+            continue
+        held[job], left = then, left - more
+        steps[job] = step(job)
+        gains[job] = steps[job][0]
+    return choices.plan(held)
+
+
+def gavel_rounded(instance: Goodput) -> GoodputPlan:
+    """Let jobs of a fixed number of GPUs have the types on which Gavel's max-min fairness gives them most time.
+
+    A job's number of GPUs is the greatest of its configurations' up to an equal share of all GPUs, or else its least
+    (ours).  Then Gavel's first round follows from its allocation, which
+    :func:`heuristics.gavel.max_min_fairness.interior_point` finds, by its Algorithm 1: the greatest part of time first,
+    of all jobs and types, where GPUs are left.
+
+    Guarantee: feasible; none known relative to the optimum.
+    Complexity: that of the interior-point method, for n jobs on t types.
+
+    References
+    ----------
+    Gavel (OSDI'20), section 4.1 and Algorithm 1, as Sia's evaluation has it: jobs of fixed GPUs.
+    """
+    able = (instance.goodputs > 0) & instance.fits
+    jobs = np.flatnonzero(able.any(axis=1))
+    configs = np.full(instance.num_jobs, -1)
+    if jobs.size:
+        gpus = np.where(able[jobs], instance.config_gpus, 0)
+        share = max(1, int(instance.num_gpus.sum()) // instance.num_jobs)
+        least = np.where(gpus > 0, gpus, gpus.max()).min(axis=1)
+        widths = np.maximum(np.where(gpus <= share, gpus, 0).max(axis=1), least)
+        fair = instance.max_min_fairness(jobs, widths)
+        fractions = interior_point(fair).time_fractions
+        chosen = RoundAssignment(
+            priorities=np.maximum(np.round(fractions, DECIMALS), 0.0),
+            num_workers=fair.num_workers,
+            scale_factors=fair.scale_factors,
+            eligible=fair.throughputs > 0,
+        ).filled()
+        for row, kind in np.argwhere(chosen.chosen).tolist():
+            at = (instance.config_types == kind) & (instance.config_gpus == widths[row])
+            configs[jobs[row]] = int(np.where(at, instance.goodputs[jobs[row]], -1.0).argmax())
+    return GoodputPlan(configs=configs)
+
+
+def relaxation_rounded(instance: Goodput, solve: Maximize) -> GoodputPlan:
+    """Solve the linear relaxation, take what it has most of, and use what is left.
+
+    Of all jobs and configurations, the one with the greatest part in the relaxation comes first, where its job has none
+    yet and GPUs are left; then :func:`greedy_marginal` goes on from there.
+
+    Guarantee: no change of one job alone is better.  A vertex has at most as many jobs with parts of several choices
+    as there are types, and all others have what the relaxation gives them; so a plan costs no more above the optimum
+    than as many jobs do that wait, above what is least for them.
+    Complexity: that of a linear program of n k columns and n + t rows, and O(n k) for each change.
+
+    Parameters
+    ----------
+    instance : Goodput
+    solve : callable
+        What solves a linear program (:data:`heuristics.gavel.binning.Maximize`), at a vertex; this library's room of
+        heuristics has nothing of the kind.
+
+    References
+    ----------
+    Sinha and Zoltners, The multiple-choice knapsack problem (Operations Research 27, 1979).
+    """
+    choices = _Choices(instance)
+    held = choices.all_wait()
+    jobs, configs = np.nonzero((instance.costs < instance.waiting_cost) & instance.fits)
+    if jobs.size:
+        n = instance.num_jobs
+        rows = np.concatenate([jobs, n + instance.config_types[configs]])
+        values = np.concatenate([np.ones(len(jobs)), instance.config_gpus[configs]])
+        gains = instance.waiting_cost - instance.costs[jobs, configs]
+        limits = np.concatenate([np.ones(n), instance.num_gpus])
+        parts = solve(gains, np.ones(len(jobs)), (rows, np.tile(np.arange(len(jobs)), 2), values), limits)
+        parts, left = np.round(parts, DECIMALS), instance.num_gpus.copy()
+        for column in np.argsort(-parts, kind="stable").tolist():
+            job, config = jobs[column], configs[column]
+            if parts[column] > 0 and held[job] == instance.num_configs and (choices.sizes[config] <= left).all():
+                held[job], left = config, left - choices.sizes[config]
+    return choices.plan(choices.improved(held))
 
 
 def priced_types(instance: Goodput, *, rounds: int = ROUNDS) -> GoodputPlan:

@@ -1,9 +1,13 @@
-"""The profiles of Sia (SOSP'23), and of Pollux before it: how long a step takes on a placement of GPUs."""
+"""The files of Sia (SOSP'23), and of Pollux before it.
+
+Profiles of models tell how long a step takes on a placement of GPUs, runs of them how noisy the gradient was after each
+epoch, and workloads which jobs are submitted when.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +18,7 @@ from instances.data.lines import (
     CellReader,
     Column,
     Source,
+    number,
     positive,
     positive_whole,
     read_columns,
@@ -26,7 +31,7 @@ from instances.schema import quoted
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["read_throughputs"]
+__all__ = ["read_gradients", "read_throughputs", "read_workload"]
 
 
 class _Placement(CellReader):
@@ -116,6 +121,71 @@ def read_throughputs(
     made.index = pd.MultiIndex.from_tuples(rows, names=["model", "batch_size"])
     made.attrs["reading"] = reading
     return made
+
+
+_GRADIENTS = {
+    "square": Column(("grad_sqr",), number),
+    "variance": Column(("grad_var",), number),
+}
+
+
+@reader
+def read_gradients(source: Source) -> pd.DataFrame:
+    """Read a model's run at one batch size, such as ``validation-128.csv``: a row for each epoch.
+
+    Parameters
+    ----------
+    source : path, open file or DataFrame
+        With columns grad_sqr and grad_var.
+
+    Returns
+    -------
+    DataFrame
+        ``square``, of the gradient's norm, and ``variance``, that of the gradient at this batch size; only their ratio
+        means anything.
+
+    Raises
+    ------
+    InstanceError
+        When a line is malformed.
+    """
+    return read_columns(source, _GRADIENTS, what="epochs")
+
+
+_WORKLOAD = {
+    "job_id": Column(("name",), text),
+    "arrival": Column(("time",), number),
+    "model": Column(("application",), text),
+    "scale_factor": Column(("num_replicas",), positive_whole),
+    "batch_size": Column(("batch_size",), positive_whole, optional=True),
+}
+
+
+@reader
+def read_workload(
+    source: Source, *, columns: Mapping[str, str] | None = None, skip_bad_rows: bool = False
+) -> pd.DataFrame:
+    """Read a workload, such as ``workload-1.csv``: the jobs that are submitted to a simulated cluster.
+
+    Parameters
+    ----------
+    source : path, open file or DataFrame
+        With columns name, time (s), application and num_replicas, and maybe batch_size.
+    columns, skip_bad_rows
+        As in :func:`instances.data.jobs.read_trace`.
+
+    Returns
+    -------
+    DataFrame
+        ``job_id``, ``arrival`` (s), ``model``, ``scale_factor`` (the GPUs that a job of fixed size asks for), and
+        ``batch_size`` where the file has it; in the file's order.
+
+    Raises
+    ------
+    InstanceError
+        When a line is malformed.
+    """
+    return read_columns(source, _WORKLOAD, given=columns, skip_bad_rows=skip_bad_rows)
 
 
 def _rate(local: float, sizes: np.ndarray, seconds: np.ndarray) -> float:

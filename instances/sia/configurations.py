@@ -37,9 +37,9 @@ def sizes_within(server_gpus: int, num_servers: int, most: int = MOST_GPUS) -> l
     return [size for size in below + whole if size <= most]
 
 
-def batch_sizes(least: float, most: float) -> FloatArray:
+def batch_sizes(least: float, most: float, count: int = BATCHES) -> FloatArray:
     """Return batch sizes in equal ratios, both ends among them."""
-    sizes: FloatArray = least * power(most / least, np.arange(BATCHES) / (BATCHES - 1))
+    sizes: FloatArray = least * power(most / least, np.arange(count) / (count - 1))
     return sizes
 
 

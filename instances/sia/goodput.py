@@ -19,7 +19,7 @@ configuration on which a job cannot run a goodput of 1e-4, so that its plans may
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated
@@ -29,9 +29,14 @@ import numpy as np
 from instances import pictures
 from instances.arguments import Count, Fraction, Positive, checked
 from instances.arithmetic import power, total
-from instances.base import Instance, Plan, PlanError, Violation, exceeding
-from instances.schema import Array, BoolArray, FloatArray, IntArray, Scalar, default
+from instances.aryl.elastic_allocation import ElasticAllocation
+from instances.base import Instance, InstanceError, Plan, PlanError, Violation, exceeding
+from instances.data.lines import Source
+from instances.data.origin import origin
+from instances.gavel.max_min_fairness import MaxMinFairness
+from instances.schema import Array, BoolArray, FloatArray, IntArray, Scalar, default, quoted
 from instances.sia.configurations import TrainingModel, sizes_within
+from instances.sia.traces import read_goodputs, read_requests, table_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,13 +44,17 @@ if TYPE_CHECKING:
 __all__ = [
     "Goodput",
     "GoodputPlan",
+    "from_elastic_allocation",
     "from_frame",
+    "from_trace",
     "generate",
     "one_must_wait",
     "restart_not_worth_it",
     "type_for_each",
 ]
 
+CONFIGURATIONS = ("powers of two", "all")
+"""Configurations that :func:`generate` has."""
 SERVER_GPUS = (4, 8, 8, 4)
 """GPUs of a server of each type, by turns."""
 SPEEDS = (1.0, 2.2, 5.0, 1.6)
@@ -72,7 +81,7 @@ class Goodput(Instance[GoodputPlan]):
     Attributes
     ----------
     num_gpus : (t,) int
-        GPUs of each type.
+        GPUs of each type, at least 1.
     config_types : (k,) int
         GPU type of each configuration.
     config_gpus : (k,) int
@@ -95,7 +104,7 @@ class Goodput(Instance[GoodputPlan]):
     measure = "sum of powers of goodputs, and penalties"
     plan_type = GoodputPlan
 
-    num_gpus: Annotated[IntArray, Array(int, "t", minimum=0)]
+    num_gpus: Annotated[IntArray, Array(int, "t", minimum=1)]
     config_types: Annotated[IntArray, Array(int, "k", index_of="t")]
     config_gpus: Annotated[IntArray, Array(int, "k", minimum=1)]
     goodputs: Annotated[FloatArray, Array(float, "n k", minimum=0)]
@@ -160,6 +169,23 @@ class Goodput(Instance[GoodputPlan]):
         types, gpus = self.config_types[held], self.config_gpus[held]
         return np.array([total(gpus[types == kind]) for kind in range(self.num_types)])
 
+    def max_min_fairness(self, jobs: IntArray, gpus: IntArray) -> MaxMinFairness:
+        """Return Gavel's question of some of the jobs: the time of each on each type, on a fixed number of GPUs.
+
+        A throughput is the goodput on as many GPUs of the type, 0 where the job cannot run or there are too few.
+
+        Parameters
+        ----------
+        jobs : (j,) int
+        gpus : (j,) int
+            GPUs of each of these jobs, at least 1.
+        """
+        throughputs = np.zeros((len(jobs), self.num_types))
+        for config in np.flatnonzero(self.fits).tolist():
+            kind, there = self.config_types[config], gpus == self.config_gpus[config]
+            throughputs[there, kind] = np.maximum(throughputs[there, kind], self.goodputs[jobs[there], config])
+        return MaxMinFairness(throughputs=throughputs, num_workers=self.num_gpus, scale_factors=gpus)
+
     def _value(self, plan: GoodputPlan) -> float:
         unknown = np.flatnonzero((plan.configs < -1) | (plan.configs >= self.num_configs))
         if unknown.size:
@@ -216,6 +242,7 @@ def generate(
     gpus_per_job: Positive = 1.0,
     running: Fraction = 0.5,
     power: float = -0.5,
+    configurations: str = "powers of two",
 ) -> Goodput:
     """Jobs on several GPU types, some of which run already.
 
@@ -236,26 +263,42 @@ def generate(
         Part of the jobs that hold a configuration now.
     power : float
         As the instance has it.
+    configurations : str
+        "powers of two", below a server, and whole servers beyond, as in the paper; or "all" numbers of GPUs up to 64.
+        The jobs, with what they hold now and the goodputs that both have, are the same for the same seed.
+
+    Raises
+    ------
+    InstanceError
+        When there are no such configurations.
     """
+    if configurations not in CONFIGURATIONS:
+        raise InstanceError(
+            f"configurations: got {quoted(configurations)}, must be one of {', '.join(map(repr, CONFIGURATIONS))}"
+        )
     rng = np.random.default_rng(rng)
-    types, gpus, servers, num_gpus = [], [], [], []
+    types, gpus, servers, papers, num_gpus = [], [], [], [], []
     for kind in range(num_types):
         size = SERVER_GPUS[kind % len(SERVER_GPUS)]
         count = max(1, round(gpus_per_job * num_jobs / num_types / size))
-        sizes = sizes_within(size, count)
+        restricted = sizes_within(size, count)
+        sizes = list(range(1, restricted[-1] + 1)) if configurations == "all" else restricted
         types += [kind] * len(sizes)
         gpus += sizes
         servers += [-(-one // size) for one in sizes]
+        papers += [one in restricted for one in sizes]
         num_gpus.append(size * count)
-    config_types, config_gpus = np.array(types), np.array(gpus)
-    goodputs = np.array([_drawn_goodputs(rng, config_types, config_gpus, np.array(servers)) for _ in range(num_jobs)])
+    config_types, config_gpus, in_paper = np.array(types), np.array(gpus), np.array(papers)
+    goodputs = np.array(
+        [_drawn_goodputs(rng, config_types, config_gpus, np.array(servers), in_paper) for _ in range(num_jobs)]
+    )
     holds = rng.random(num_jobs) < running
     current = np.full(num_jobs, -1)
     left = list(num_gpus)
     for job in np.flatnonzero(holds).tolist():
         able = [
             config
-            for config in np.flatnonzero(goodputs[job] > 0).tolist()
+            for config in np.flatnonzero((goodputs[job] > 0) & in_paper).tolist()
             if config_gpus[config] <= min(left[types[config]], 8)
         ]
         if able:
@@ -272,8 +315,10 @@ def generate(
     )
 
 
-def _drawn_goodputs(rng: np.random.Generator, types: IntArray, gpus: IntArray, servers: IntArray) -> FloatArray:
-    """(k,) float: goodputs of a job that is drawn, relative to its least, to four decimals."""
+def _drawn_goodputs(
+    rng: np.random.Generator, types: IntArray, gpus: IntArray, servers: IntArray, in_paper: BoolArray
+) -> FloatArray:
+    """(k,) float: goodputs of a job that is drawn, relative to its least of the paper's, to four decimals."""
     least = float(2 ** rng.integers(3, 8))
     batches = least, least * float(2 ** rng.integers(2, 7))
     per_gpu = least * float(2 ** rng.integers(0, 3))
@@ -294,9 +339,190 @@ def _drawn_goodputs(rng: np.random.Generator, types: IntArray, gpus: IntArray, s
             overlap=float(rng.uniform(1.0, 5.0)),
         )
         found[at] = model.goodputs(gpus[at], servers[at], batches, per_gpu, noise)
-    positive = found[found > 0]
+    positive = found[(found > 0) & in_paper]
     scaled: FloatArray = np.round(found / positive.min(), 4) if positive.size else found
     return scaled
+
+
+def from_trace(
+    rng: np.random.Generator | int,
+    *,
+    throughputs: Source,
+    trace: Source,
+    num_jobs: int = 20,
+    gpu_types: Sequence[str] | None = None,
+    num_gpus: int | Sequence[int] | None = None,
+    server_gpus: int | Sequence[int] = 4,
+    running: float = 0.5,
+    restart_seconds: float = 30.0,
+    epoch: int = 1,
+    power: float = -0.5,
+    columns: Mapping[str, str] | None = None,
+    skip_bad_rows: bool = False,
+) -> Goodput:
+    """Jobs of a trace, in the round in which the last of them arrives, with the goodputs of published tables.
+
+    A job's goodput on a configuration is that of its model on as many GPUs of the type, relative to its least on the
+    configurations; what the tables lack does not run.  None has ended or been restarted yet.  A part of the jobs hold
+    the greatest configuration of at most the GPUs that they ask for, on a type that is drawn, where its GPUs suffice.
+    A restart leaves a job of so many seconds ``seconds / (seconds + restart_seconds)``, and all where it is younger
+    than a restart takes.
+
+    Parameters
+    ----------
+    rng : Generator or int
+        Source of randomness, or its seed: it chooses the stretch of the trace, models where the trace names none, and
+        what jobs hold.
+    throughputs : path, open file or DataFrame
+        A table of Gavel's, or a folder of Sia's profiles (:func:`instances.sia.traces.read_goodputs`).
+    trace : path, open file or DataFrame
+        A trace of Gavel's, a job table, or a workload of Sia's (:func:`instances.sia.traces.read_requests`).
+    num_jobs : int
+        Number of jobs, n, one after the other among those of models that the table has.
+    gpu_types : sequence of str, optional
+        Types; by default all of the table, in alphabetical order.
+    num_gpus : int or sequence of int, optional
+        GPUs of each type, in whole servers; by default about as many in all as there are jobs, at least a server each.
+    server_gpus : int or sequence of int
+        GPUs of a server of each type.
+    running : float
+        Part of the jobs that hold a configuration now.
+    restart_seconds : float
+        What a restart takes, s; 30 in the released code but for some models.
+    epoch : int
+        As in :func:`instances.sia.traces.read_goodputs`.
+    power : float
+        As the instance has it.
+    columns, skip_bad_rows
+        As in :class:`instances.data.jobs.TraceChoice`.
+
+    Raises
+    ------
+    InstanceError
+        When a file is malformed, a type is unknown, or the trace has too few jobs of the table's models.
+    """
+    rng = np.random.default_rng(rng)
+    table = read_goodputs(throughputs, epoch=epoch)
+    known = sorted(set(table["gpu_type"]))
+    names = known if gpu_types is None else list(gpu_types)
+    for name in names:
+        if name not in known:
+            raise InstanceError(f"gpu_types: got {quoted(name)}, must be of {', '.join(known)}")
+    if not 0 <= running <= 1 or restart_seconds < 0:
+        raise InstanceError(
+            f"got running {running:g} and restart_seconds {restart_seconds:g}, must be 0 to 1, and at least 0"
+        )
+    servers = _of_each("server_gpus", server_gpus, names)
+    there = None if num_gpus is None else _of_each("num_gpus", num_gpus, names)
+    counts = [max(1, round(num_jobs / len(names) / size)) for size in servers]
+    for kind, size in enumerate(servers if there is not None else ()):
+        if there is not None and (there[kind] < size or there[kind] % size):
+            raise InstanceError(f"num_gpus: got {there[kind]} of {names[kind]}, must be whole servers of {size} GPUs")
+    if there is not None:
+        counts = [gpus // size for gpus, size in zip(there, servers, strict=True)]
+    sizes = [sizes_within(size, count) for size, count in zip(servers, counts, strict=True)]
+    config_types = np.repeat(np.arange(len(names)), list(map(len, sizes)))
+    config_gpus = np.concatenate(sizes)
+    of_type = [table_of(table, name) for name in names]
+    made = {
+        model: np.array(
+            [of_type[kind].get((model, gpus), 0.0) for kind, gpus in zip(config_types, config_gpus, strict=True)]
+        )
+        for model in sorted(set(table["model"]))
+    }
+    made = {model: found / found[found > 0].min() for model, found in made.items() if found.any()}
+    arriving = read_requests(trace, columns=columns, skip_bad_rows=skip_bad_rows)
+    models = arriving["model"].tolist()
+    drawn = [row for row, model in enumerate(models) if model == ""]
+    for row in drawn if made else ():
+        models[row] = list(made)[int(rng.integers(len(made)))]
+    listed = np.flatnonzero([model in made for model in models])
+    listed = listed[np.argsort(arriving["arrival"].to_numpy(float)[listed], kind="stable")]
+    if not 1 <= num_jobs <= len(listed):
+        raise InstanceError(
+            f"num_jobs: got {num_jobs}, must be 1 to {len(listed)}, the number of jobs in "
+            f"{arriving.attrs['reading']['source']} of models that run on these configurations, such as "
+            f"{', '.join(list(made)[:3])}"
+        )
+    first = int(rng.integers(len(listed) - num_jobs + 1))
+    rows = listed[first : first + num_jobs]
+    arrivals = arriving["arrival"].to_numpy(float)[rows]
+    asked = arriving["scale_factor"].to_numpy(np.int64)[rows]
+    goodputs = np.array([made[models[row]] for row in rows.tolist()])
+    current, left = np.full(num_jobs, -1), np.array(counts) * np.array(servers)
+    for job in np.flatnonzero(rng.random(num_jobs) < running).tolist():
+        kind = int(rng.integers(len(names)))
+        able = (goodputs[job] > 0) & (config_types == kind) & (config_gpus <= min(int(asked[job]), int(left[kind])))
+        if able.any():
+            current[job] = np.flatnonzero(able)[-1]
+            left[kind] -= config_gpus[current[job]]
+    ages = arrivals[-1] - arrivals
+    return Goodput(
+        num_gpus=np.array(counts) * np.array(servers),
+        config_types=config_types,
+        config_gpus=config_gpus,
+        goodputs=goodputs,
+        current=current,
+        restart_factors=np.where(ages > restart_seconds, ages / np.maximum(ages + restart_seconds, 1e-9), 1.0),
+        power=power,
+    ).with_origin(
+        origin(
+            "instances.sia.goodput.from_trace",
+            throughputs=table.attrs,
+            trace=arriving.attrs,
+            rows=rows,
+            repairs={
+                "job of the trace left out, whose model the table lacks": len(arriving) - len(listed),
+                "model is drawn": len(set(drawn) & set(rows.tolist())),
+                "what the job holds is drawn": int((current >= 0).sum()),
+            },
+            options={
+                "num_jobs": num_jobs,
+                "gpu_types": names,
+                "num_gpus": num_gpus,
+                "server_gpus": server_gpus,
+                "running": running,
+                "restart_seconds": restart_seconds,
+                "epoch": epoch,
+                "power": power,
+            },
+        )
+    )
+
+
+def _of_each(name: str, given: int | Sequence[int], types: Sequence[str]) -> list[int]:
+    """Return a number for each type, of one for all or of as many."""
+    numbers = [given] * len(types) if isinstance(given, int) else list(given)
+    if len(numbers) != len(types) or min(numbers, default=0) < 1:
+        raise InstanceError(
+            f"{name}: got {quoted(numbers)}, must be a number from 1, or one for each of {', '.join(types)}"
+        )
+    return numbers
+
+
+def from_elastic_allocation(elastic: ElasticAllocation) -> Goodput:
+    """Return Aryl's question of spare GPUs (:mod:`instances.aryl.elastic_allocation`) as one of a single GPU type.
+
+    With the power 1, the reduction of a job's running time by so many GPUs of extra workers for its goodput on them,
+    and a job that gets none as one that waits, a plan is worth minus what Aryl's is worth, and feasible where that one
+    is.  GPUs that make no whole number of a job's workers, are more than it can take, or do not shorten it, are none on
+    which it runs here.  A job's number of extra workers is the GPUs of its configuration over those of a worker.
+    """
+    taken = [gpus * np.arange(1, len(of)) for gpus, of in zip(elastic.gpus_per_worker, elastic.reductions, strict=True)]
+    sizes = np.unique(np.concatenate([np.ones(1, np.int64), *taken]))
+    sizes = sizes[sizes <= max(1, elastic.capacity)]
+    goodputs = np.zeros((elastic.num_jobs, len(sizes)))
+    for job, (gpus, reductions) in enumerate(zip(taken, elastic.reductions, strict=True)):
+        fit = gpus <= elastic.capacity
+        goodputs[job, np.searchsorted(sizes, gpus[fit])] = np.maximum(reductions[1:][fit], 0.0)
+    return Goodput(
+        # Where none is left, nobody runs on one either.
+        num_gpus=np.array([max(1, elastic.capacity)]),
+        config_types=np.zeros(len(sizes), np.int64),
+        config_gpus=sizes,
+        goodputs=goodputs,
+        power=1.0,
+    )
 
 
 from_frame = Goodput.from_frame

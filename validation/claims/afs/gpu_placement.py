@@ -16,7 +16,7 @@ from validation.claims.assumed import only, power_of_two
 from validation.claims.claim import Claim
 from validation.testing.second_opinion import optimum
 
-__all__ = ["CLAIMS"]
+__all__ = ["CLAIMS", "new_jobs"]
 
 
 def _regulated(most_gpus: int, num_gpus: int, candidates: list[int]) -> Iterator[list[int]]:
@@ -37,7 +37,8 @@ def _clusters(most_machines: int, machine_gpus: tuple[int, ...]) -> Iterator[tup
                 yield machines, gpus, shares
 
 
-def _new_jobs() -> Iterator[GpuPlacement]:
+def new_jobs() -> Iterator[GpuPlacement]:
+    """Yield all sets of regulated shares of jobs that run nowhere yet, on up to 4 machines of 1, 2, 4 or 8 GPUs."""
     for machines, gpus, shares in _clusters(4, (1, 2, 4, 8)):
         previous = np.zeros((len(shares), machines), np.int64)
         yield GpuPlacement(regulated=np.array(shares), num_machines=machines, gpus_per_machine=gpus, previous=previous)
@@ -84,7 +85,7 @@ CLAIMS: list[Claim] = [
         "jobs that span machines.",
         reading=f"regulated is {REGULATED}, of a power of two of GPUs each. The proof's placement, whole machines "
         "first and then first fit decreasing, finds room for all, with every job on the fewest machines.",
-        instances=lambda rng: _new_jobs(),
+        instances=lambda rng: new_jobs(),
         breaks=_placement_fails,
         scope="all sets of regulated shares on up to 4 machines of 1, 2, 4 or 8 GPUs",
         relaxed="GPUs may be left over, where Appendix E has shares that add up to all GPUs.",

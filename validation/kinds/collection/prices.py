@@ -1,7 +1,8 @@
 """Prices that prove the collection's bounds, for the reference, which takes nothing else on trust.
 
 What a file of prices holds, by problem; the inequalities that make bounds of them are in the reference's modules
-(``instances/reference/gavel.py`` and ``elasticflow.py``).  All prices are at least 0 but where it says otherwise.
+(``instances/reference/gavel.py``, ``elasticflow.py`` and ``sia.py``).  All prices are at least 0 but where it says
+otherwise.
 
 ====================================================  =================================================================
 problem                                               prices
@@ -23,6 +24,7 @@ elasticflow.best_effort                               also ``job`` and ``end``, 
 aryl.reclaim                                          ``of`` and ``shares`` (p,) int of each job on each of its
                                                       servers, ``of`` one; also ``server``, and prices ``returned`` and
                                                       ``kept``: of the plans that return it, and of the others
+sia.goodput                                           ``types`` (t,) of a GPU of each type
 elasticflow.allocation                                ``full`` and ``idle`` (h,) of a GPU in each slot, for the plans in
                                                       which no GPU is idle in slot 0, where the price may be negative,
                                                       and for the others
@@ -30,7 +32,7 @@ elasticflow.allocation                                ``full`` and ``idle`` (h,)
 
 The bounds of Gavel's policies meet the optimum but for rounding.  Those of ElasticFlow's problems are the best of a
 Lagrangian relaxation, in which slots' GPUs have prices, each job's whole numbers are kept and values are whole; they
-need not meet the optimum.
+need not meet the optimum, nor need that of ``sia.goodput``.
 """
 
 from __future__ import annotations
@@ -41,11 +43,13 @@ from typing import Any
 
 from formulations.gavel.duals import policy_prices
 from formulations.methods import branching
+from formulations.methods.types_core import type_prices
 from instances.aryl.reclaim import Reclaim, ReclaimPlan
 from instances.base import Instance, Plan
 from instances.elasticflow.sharing import DeadlineJobs
 from instances.gavel.sharing import Sharing
 from instances.gavel.shortest_job_first import ShortestJobFirst
+from instances.sia.goodput import Goodput
 from validation.kinds.collection.slots import slot_prices
 
 __all__ = ["prices"]
@@ -69,6 +73,8 @@ def prices(instance: Instance[Any], bound: Bound, plan: Plan | None = None) -> d
         return slot_prices(instance, bound, plan)
     if isinstance(instance, Reclaim):
         return branching.prices(instance, plan) if isinstance(plan, ReclaimPlan) else None
+    if isinstance(instance, Goodput):
+        return {"types": type_prices(instance)[0].tolist()}
     if isinstance(instance, ShortestJobFirst) or not isinstance(instance, Sharing):
         return None
     return policy_prices(instance)

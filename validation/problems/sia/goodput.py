@@ -7,13 +7,14 @@ from dataclasses import replace
 import numpy as np
 
 from heuristics.sia import goodput as fast
-from instances.sia.goodput import Goodput, GoodputPlan, generate
+from instances.sia.goodput import Goodput, GoodputPlan, from_trace, generate
 from validation.catalogue import Entry, Heuristic, named
 from validation.kinds.promises import Holds, NeverWorseThan, optimum
+from validation.problems.gavel.peers import SOLVER, maximize
 from validation.testing import st
 from validation.testing.arrays import integers, whole_floats
 
-__all__ = ["ENTRY", "strategy"]
+__all__ = ["ENTRY", "relaxation_rounded", "strategy"]
 
 POWERS = (-1.0, -0.5, 0.5, 1.0)
 
@@ -27,7 +28,7 @@ def strategy(
     k = draw(st.integers(1, max_configs))
     goodputs = draw(whole_floats(n * k, 0, 8)).reshape(n, k)
     return Goodput(
-        num_gpus=draw(integers(t, 0, max_gpus)),
+        num_gpus=draw(integers(t, 1, max_gpus)),
         config_types=draw(integers(k, 0, t - 1)),
         config_gpus=draw(integers(k, 1, max_gpus)),
         goodputs=goodputs,
@@ -61,6 +62,11 @@ def _none_alone(instance: Goodput, plan: GoodputPlan) -> bool:
 LOCAL = Holds("no job alone has a better configuration that fits", _none_alone)
 
 
+def relaxation_rounded(instance: Goodput) -> GoodputPlan:
+    """Return the relaxation's rounded plan, the relaxation solved by HiGHS."""
+    return fast.relaxation_rounded(instance, maximize)
+
+
 ENTRY = Entry(
     title="Which GPU type and how many GPUs each job has in the next round",
     source="Sia, the program of its policy",
@@ -78,8 +84,13 @@ ENTRY = Entry(
                 optimum(_enough, "where each job can have the configuration that is best for it"),
             ),
         ),
+        Heuristic(relaxation_rounded, imports=SOLVER, promises=(LOCAL,)),
+        fast.greedy_goodput,
+        fast.optimus,
+        fast.gavel_rounded,
         fast.genetic_search,
     ),
+    from_trace=from_trace,
     symmetric=("n",),
     enlarge=lambda instance: replace(instance, num_gpus=instance.num_gpus + 1),
     strategy=strategy,
