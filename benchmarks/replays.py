@@ -130,6 +130,7 @@ def _replayed(asked: ToReplay, *, name: str, **options: Any) -> SimpleNamespace:
         rho=done.metrics()["average_rho"],
         average_gap=done.metrics()["average_gap"],
         moved=int(jobs["migrations"].sum()),
+        changed=int(jobs["restarts"].sum() + jobs["migrations"].sum()),
         dollars=None if bill is None else bill(float(jobs["ended"].max())),
         turned_away=int(jobs["turned_away"].sum()),
         programs=int(own.sum()),

@@ -268,7 +268,7 @@ class Window(Instance[WindowPlan]):
         axes.set_ylabel("GPUs")
 
 
-def without_limits(instance: Window, *, rho: float = 1.0, exponent: float = 5.0) -> Window:
+def without_limits(instance: Window, *, rho: float = 1.0, exponent: float = 5.0, most: float = math.inf) -> Window:
     """Return the program that the released code solves where limits cannot be met.
 
     There are no limits, and the logarithm of a job whose projected finish time is beyond its limit has the weight
@@ -282,6 +282,8 @@ def without_limits(instance: Window, *, rho: float = 1.0, exponent: float = 5.0)
         Part of the fair finish time that the limits are, 1 in the released configurations.
     exponent : float
         Their ``lambda``: 5, 12 or 15.
+    most : float
+        What no ratio's power exceeds; there is no such limit in the released code.
 
     Raises
     ------
@@ -293,7 +295,7 @@ def without_limits(instance: Window, *, rho: float = 1.0, exponent: float = 5.0)
     ratios = projected / (instance.finish_limits / rho)
     exponents = np.where(instance.times_left < instance.round_duration, 100.0, exponent)
     with np.errstate(over="ignore"):
-        late = power(ratios, exponents)
+        late = np.minimum(power(ratios, exponents), most)
     return replace(
         instance,
         finish_limits=np.full(instance.num_jobs, np.inf),

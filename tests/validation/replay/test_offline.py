@@ -16,11 +16,13 @@ from tests.effort import EFFORT
 from validation.catalogue import entry
 from validation.replay import Costs, Jobs, decider, replay
 from validation.replay.offline import offline
-from validation.replay.settings import aryl, elasticflow, synergy
+from validation.replay.settings import aryl, elasticflow, shockwave, sia, synergy
 from validation.replay.settings.afs import Elastic
 from validation.replay.settings.elasticflow import ElasticFlow
 from validation.replay.settings.gavel import Policy
 from validation.replay.ways import Ways
+
+from .jobs import jobs_of
 
 pyscipopt = pytest.importorskip("pyscipopt", reason="SCIP comes with the test extra")
 
@@ -265,6 +267,32 @@ def drawn_elasticflow(rng: np.random.Generator) -> ElasticFlow:
     return elasticflow.generate(rng, num_jobs=int(rng.integers(1, 6)), num_gpus=4, **options)
 
 
+def drawn_sia(rng: np.random.Generator) -> sia.Sia:
+    n, sizes = int(rng.integers(1, 5)), np.array([1, 2, 1])
+    rates = rng.uniform(0.1, 2, (n, 3))
+    return sia.Sia(
+        jobs=jobs_of(rng.uniform(1, 20, n), rates.max(axis=1), np.sort(rng.uniform(0, 20, n))),
+        num_gpus=np.array([2, 1]),
+        config_types=np.array([0, 0, 1]),
+        config_gpus=sizes,
+        rates=rates,
+        restart_seconds=float(rng.choice([0, 1])),
+        round_length=2.0,
+    )
+
+
+def drawn_shockwave(rng: np.random.Generator) -> shockwave.Shockwave:
+    n = int(rng.integers(1, 5))
+    return shockwave.Shockwave(
+        jobs=jobs_of(rng.uniform(1, 20, n), rng.uniform(0.1, 2, n), np.sort(rng.uniform(0, 20, n))),
+        num_gpus=2,
+        scale_factors=rng.integers(1, 3, n),
+        epochs=rng.integers(1, 6, n),
+        num_rounds=3,
+        round_length=2.0,
+    )
+
+
 DRAWN: dict[str, tuple[str, Callable[[np.random.Generator], Any]]] = {
     "afs": ("afs.elastic_sharing", drawn_elastic),
     "gavel": ("gavel.max_min_fairness", drawn_hetero),
@@ -274,6 +302,8 @@ DRAWN: dict[str, tuple[str, Callable[[np.random.Generator], Any]]] = {
         lambda rng: aryl.generate(rng, num_jobs=int(rng.integers(1, 5)), num_servers=2),
     ),
     "elasticflow": ("elasticflow.admission", drawn_elasticflow),
+    "sia": ("sia.goodput", drawn_sia),
+    "shockwave": ("shockwave.window", drawn_shockwave),
 }
 
 
