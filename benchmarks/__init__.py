@@ -16,6 +16,7 @@ PAPERS = {
     "aryl": "Aryl",
     "elasticflow": "ElasticFlow",
     "gavel": "Gavel",
+    "prism": "Prism",
     "sia": "Sia",
     "shockwave": "Shockwave",
     "synergy": "Synergy",

@@ -37,6 +37,7 @@ MODULES = {
     "elasticflow.allocation": "rounding",
     "elasticflow.best_effort": "ends",
     "elasticflow.minimum_satisfactory_share": "flow",
+    "prism.placement": "fillings",
     "sia.goodput": "types_core",
     "shockwave.window": "counts",
     "synergy.placement": "walking",

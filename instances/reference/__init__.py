@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from . import afs, aryl, elasticflow, gavel, shockwave, sia, synergy, vipr
+from . import afs, aryl, elasticflow, gavel, prism, shockwave, sia, synergy, vipr
 from .common import Malformed, Number, Problem, TooLarge, better, closed, parse, within
 from .programs import Program
 from .stated import STATED, certified
@@ -20,6 +20,7 @@ __all__ = ["PROBLEMS", "Malformed", "Reference", "TooLarge", "better", "closed",
 
 PROBLEMS: Mapping[str, Problem] = {
     **gavel.PROBLEMS,
+    **prism.PROBLEMS,
     **sia.PROBLEMS,
     **shockwave.PROBLEMS,
     **synergy.PROBLEMS,

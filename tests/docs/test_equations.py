@@ -99,6 +99,8 @@ def rare(problem: str, generated: Instance[Any]) -> Iterator[Instance[Any]]:
             yield base_and_flexible()
         case "gavel.cost" | "gavel.throughput_per_dollar":
             yield CATALOGUE[problem].generate(0, num_jobs=4, slo_fraction=1.0)
+        case "prism.placement":
+            yield CATALOGUE[problem].generate(0, num_jobs=4, placed=1.0, movable=0.5)
         case "synergy.placement":
             demands = [[1.0, 30.0, 0.0], [3.0, 0.0, 0.0]]
             yield SynergyPlacement(num_servers=2, server_gpus=2, server_cpus=24.0, server_memory=1.0, demands=demands)

@@ -65,6 +65,7 @@ GENERATED: dict[str, dict[str, Any]] = {
     "gavel.shortest_job_first": FEW,
     "gavel.throughput_per_dollar": FEW,
     "gavel.total_throughput": FEW,
+    "prism.placement": {"num_jobs": 5, "num_gpus": 2, "placed": 0.6, "movable": 0.5},
     "sia.goodput": {"num_jobs": 5, "num_types": 2},
     "shockwave.window": {"num_jobs": 3, "num_rounds": 3},
     "synergy.allocation": {"num_servers": 1, "server_memory": 150.0},
@@ -232,6 +233,11 @@ MADE: dict[str, list[dict[str, Any]]] = {
             "deadlines": [2, 3],
             "throughputs": [[0, 1, 8, 4, 8], [0, 1, 4, 8, 4]],
         },
+    ],
+    "prism.placement": [
+        # Models without requests, of which two would fill a GPU, and one would.
+        {"memory": [4, 4], "sizes": [2, 2, 3], "rates": [0, 0, 1], "slos": [1, 1, 1]},
+        {"memory": [4, 4], "sizes": [4], "rates": [0], "slos": [1]},
     ],
     "synergy.allocation": [
         {

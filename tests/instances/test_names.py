@@ -29,6 +29,7 @@ HAVE = {
     "num_servers": {"aryl.placement", "aryl.reclaim", "elasticflow.placement", *MACHINES, *SYNERGY},
     "server_gpus": {"aryl.placement", "elasticflow.placement", *MACHINES, *SYNERGY},
     "num_gpus": {
+        "prism.placement",
         "sia.goodput",
         "shockwave.window",
         "afs.elastic_sharing",

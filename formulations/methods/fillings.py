@@ -1,0 +1,262 @@
+"""Ways to fill a GPU with models: below a level few ways are left, and either some of them place all models or none do.
+
+What counts of a GPU is which models it holds, its *filling*, and a filling has its pressure by itself.  With a plan
+of the value L, a better one consists of fillings of pressures below L.  At the level L models take size + weight / L
+of the memory of a GPU, and what all GPUs have beyond all models is little where L is near the bound; no filling of a
+better plan leaves more than that, so that fillings are nearly full and few.  Whether some of them are a plan is a
+program of choices,
+
+    sum of chosen fillings that hold model j              =   1         for each model j
+    sum of chosen fillings of GPUs of class c             <=  GPUs of class c
+    sum of what chosen fillings move                      <=  move_limit,
+
+and GPUs of one class, of equal memory, are not told apart; where moves are limited, GPUs that hold models now are
+classes of their own.  A plan that it finds has a lower value, from which it goes on; where there is none, the last plan
+is best.
+
+References
+----------
+Dinkelbach, On nonlinear fractional programming (Management Science 13, 1967), for the levels.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from formulations.engine import clock
+from formulations.engine.highs import WEAKEST_FIRST, Proof, Result, Status, version
+from formulations.engine.linear import LinearProgram, csr
+from formulations.engine.options import Options
+from formulations.engine.polishing import widened
+from formulations.engine.solution import Solution, judged
+from formulations.methods import Choice, GaveUp, Method, one_model
+from formulations.prism.placement import least_level
+from instances.base import agree
+from instances.prism.placement import PrismPlacement, PrismPlacementPlan
+from instances.schema import BoolArray, FloatArray, IntArray
+
+__all__ = ["CHOICE", "FILLINGS"]
+
+MOST = 20_000_000
+"""Entries of the tables by which fillings are listed, at most."""
+STEP = 1e-9
+"""Part of its value by which a plan must be better."""
+NEAR = 1e-3
+"""Part of a GPU's memory up to which what is left is added up without rounding."""
+ROUNDING = 1e-9
+"""Part of all GPUs' room that sums of loads may owe to rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Class:
+    """GPUs that are alike.
+
+    Attributes
+    ----------
+    gpus : list of int
+    memory : float
+        Of each, GB.
+    moved : (n,) float
+        What is moved with each model that comes, GB.
+    """
+
+    gpus: list[int]
+    memory: float
+    moved: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class _Fillings:
+    """Ways to fill a GPU of a class: ``members`` (f, d) int, -1 where there are fewer; ``moved`` (f,) float, GB."""
+
+    members: IntArray
+    moved: FloatArray
+
+
+class _Search:
+    """Fillings below a level, and the program that chooses among them."""
+
+    def __init__(self, instance: PrismPlacement) -> None:
+        self.instance = instance
+        # Models without weight and size are anywhere; where moves are limited they move for nothing.
+        self.jobs = np.flatnonzero((instance.weights > 0) | (instance.sizes > 0))
+
+    @cached_property
+    def classes(self) -> list[_Class]:
+        """The classes of the GPUs."""
+        instance = self.instance
+        alike: dict[tuple[float, int], list[int]] = {}
+        limited = math.isfinite(instance.move_limit)
+        for gpu, memory in enumerate(instance.memory.tolist()):
+            held = limited and bool((instance.current == gpu).any())
+            alike.setdefault((memory, gpu if held else -1), []).append(gpu)
+        found = []
+        for (memory, of), gpus in alike.items():
+            away = limited & (instance.current >= 0) & (instance.current != of)
+            found.append(_Class(gpus, memory, np.where(away, instance.sizes, 0.0)))
+        return found
+
+    def below(self, kind: _Class, level: float) -> _Fillings:
+        """Return the fillings of a class that a plan below a level may have."""
+        instance = self.instance
+        endless = math.isinf(level)
+        sizes, weights = instance.sizes[self.jobs], instance.weights[self.jobs]
+        loads = sizes if endless else weights / level + sizes
+        # At a level everything takes memory: models their size and the cache that their weight is to have.
+        spare = math.fsum(instance.memory.tolist()) - math.fsum(loads.tolist())
+        slack = ROUNDING * math.fsum(instance.memory.tolist())
+        order = np.argsort(-loads, kind="stable")
+        ordered = loads[order]
+        room = kind.memory + slack
+        members = np.zeros((1, 0), np.int64)
+        left, last = np.full(1, room), np.full(1, -1)
+        found, entries = [], 0
+        while len(members):
+            clock.check()
+            # Loads fall, so that what fits begins at some place and goes on to the end.
+            begins = np.maximum(np.searchsorted(-ordered, -left, side="left"), last + 1)
+            counts = np.maximum(len(ordered) - begins, 0)
+            entries += int(counts.sum()) * (members.shape[1] + 1)
+            if entries > MOST:
+                raise GaveUp("there are too many ways to fill a GPU")
+            parent = np.repeat(np.arange(len(members)), counts)
+            number = np.arange(len(parent)) - np.repeat(np.cumsum(counts) - counts, counts) + begins[parent]
+            members = np.column_stack([members[parent], number])
+            left, last = left[parent] - ordered[number], number
+            full = left - slack <= spare + slack
+            found.append(self.jobs[order[members[full]]])
+        width = max((some.shape[1] for some in found), default=0)
+        padded = [np.pad(some, ((0, 0), (0, width - some.shape[1])), constant_values=-1) for some in found]
+        all_members = np.concatenate(padded) if padded else np.zeros((0, width), np.int64)
+        kept = self._pressures(kind, all_members) < level
+        some = all_members[kept]
+        return _Fillings(some, np.where(some >= 0, kind.moved[some], 0.0).sum(axis=1))
+
+    def _pressures(self, kind: _Class, members: IntArray) -> FloatArray:
+        """(f,) float: the pressure of each filling; infinite where it leaves nothing."""
+        instance = self.instance
+        there = members >= 0
+        free = kind.memory - np.where(there, instance.sizes[members], 0.0).sum(axis=1)
+        for filling in np.flatnonzero(np.abs(free) <= NEAR * kind.memory).tolist():
+            held = members[filling][there[filling]]
+            free[filling] = math.fsum([kind.memory, *(-instance.sizes[held]).tolist()])
+        weight = np.where(there, instance.weights[members], 0.0).sum(axis=1)
+        pressures: FloatArray = np.divide(weight, free, out=np.full(len(members), np.inf), where=free > 0)
+        return pressures
+
+    def program(self, tables: list[_Fillings], refused: list[IntArray]) -> LinearProgram:
+        """Return the program that chooses fillings, but no such set as was refused."""
+        place = np.full(self.instance.num_jobs, -1)
+        place[self.jobs] = np.arange(len(self.jobs))
+        rows, columns, values = [], [], []
+        first = 0
+        for number, table in enumerate(tables):
+            filling, at = np.nonzero(table.members >= 0)
+            count = len(table.members)
+            rows += [place[table.members[filling, at]], np.full(count, len(self.jobs) + number)]
+            columns += [first + filling, first + np.arange(count)]
+            values += [np.ones(len(filling)), np.ones(count)]
+            first += count
+        upper = [*np.ones(len(self.jobs)), *(len(kind.gpus) for kind in self.classes)]
+        moved = np.concatenate([table.moved for table in tables])
+        if moved.any():
+            some = np.flatnonzero(moved)
+            rows.append(np.full(len(some), len(upper)))
+            columns.append(some)
+            values.append(moved[some])
+            upper.append(widened(self.instance.sizes, self.instance.move_limit))
+        for chosen in refused:
+            rows.append(np.full(len(chosen), len(upper)))
+            columns.append(chosen)
+            values.append(np.ones(len(chosen)))
+            upper.append(len(chosen) - 1)
+        lower = np.concatenate([np.ones(len(self.jobs)), np.full(len(upper) - len(self.jobs), -np.inf)])
+        indptr, index, value = csr(np.concatenate(rows), np.concatenate(columns), np.concatenate(values), len(upper))
+        return LinearProgram(
+            "min", 0.0, np.zeros(first), np.zeros(first), np.ones(first), np.ones(first, bool), indptr, index, value,
+            lower, np.array(upper, float),
+        )  # fmt: skip
+
+    def plan(self, tables: list[_Fillings], chosen: BoolArray) -> PrismPlacementPlan:
+        """Return the plan of chosen fillings."""
+        gpus = np.maximum(self.instance.current, 0)
+        first = 0
+        for kind, table in zip(self.classes, tables, strict=True):
+            some = np.flatnonzero(chosen[first : first + len(table.members)]).tolist()
+            for gpu, filling in zip(kind.gpus, some, strict=False):
+                held = table.members[filling]
+                gpus[held[held >= 0]] = gpu
+            first += len(table.members)
+        return PrismPlacementPlan(gpus=gpus)
+
+
+def solve(instance: PrismPlacement, options: Options) -> Solution:
+    """Look for a plan below the value of the best one so far until there is none."""
+    began = time.perf_counter()
+    search, session = _Search(instance), options.session()
+    best, level, seconds, searches = options.start, math.inf, 0.0, 0
+    if isinstance(best, PrismPlacementPlan):
+        level = instance.objective(best)
+    status: Status = "feasible"
+    bound, said = least_level(instance), "time limit"
+    proof: Proof = "argument"
+    weakest: list[Proof] = []
+    refused: list[IntArray] = []
+    part = max(options.mip_gap, STEP)
+    while clock.left() > 0:
+        if best is not None and agree(level, bound):
+            status, said = "optimal", "the bound is met"
+            break
+        try:
+            tables = [search.below(kind, level * (1 - part)) for kind in search.classes]
+        except clock.TimeIsUp:
+            break
+        fillings = sum(len(table.members) for table in tables)
+        program = search.program(tables, refused)
+        result = session.run(program)
+        searches, seconds = searches + 1, seconds + result.seconds
+        if result.x is not None:
+            chosen = result.x > 0.5
+            plan = search.plan(tables, chosen)
+            if instance.violations(plan):
+                refused.append(np.flatnonzero(chosen))
+                continue
+            best, level, refused = plan, instance.objective(plan), []
+            continue
+        if result.status == "infeasible":
+            weakest.append(result.proof)
+            bound = math.inf if best is None else max(bound, level * (1 - part) * (1 - STEP))
+            status = "infeasible" if best is None else "optimal" if part == STEP else "feasible"
+            proof, said = (
+                min(weakest, key=WEAKEST_FIRST.index) or "argument",
+                f"{fillings:,} fillings: {result.message}",
+            )
+        else:
+            said = result.message
+        break
+    if best is None and status != "infeasible":
+        raise GaveUp(f"no plan among ways to fill GPUs: {said}")
+    return judged(
+        instance,
+        best,
+        Result(status, None, bound, None, seconds, f"{searches} searches; {said}", proof),
+        began=began,
+        solver="highs",
+        solver_version=version(),
+        method=FILLINGS.name,
+    )
+
+
+FILLINGS = Method(
+    name="fillings of GPUs",
+    short="fillings",
+    proves="the search of the program that chooses fillings, that there are none of a plan below a level",
+    where="GPUs that can be filled in few enough ways",
+    solve=solve,
+)
+CHOICE = Choice((FILLINGS, one_model.METHOD))
