@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 
-from heuristics.elasticflow.filling import fill_fewest, fill_jobs, needs
+from heuristics.elasticflow.filling import fill_fewest, fill_jobs, fill_together, needs
 from instances.elasticflow.best_effort import BestEffort
 from instances.elasticflow.sharing import SlotPlan
 from instances.schema import FloatArray, IntArray
@@ -75,29 +75,24 @@ def shortest_first(instance: BestEffort) -> SlotPlan | None:
     return _after_shares(instance, give)
 
 
-def local_search(instance: BestEffort, *, budget: int = 1000) -> SlotPlan | None:
+def local_search(instance: BestEffort, *, budget: int = 800) -> SlotPlan | None:
     """Take completions for deadlines, and bring them forward one after the other as long as all can be met (ours).
 
     It begins with :func:`minimum_shares_first`, or with shares by Algorithm 1 beside which each best-effort job, the
     one of the least work on one GPU first, is done as soon as it can be, whichever is better.  A best-effort job then
     completes a slot sooner if it can be filled into the GPUs that the others leave before; if not, if all jobs can be
-    filled anew in order of their completions and deadlines, or in an order in which one that finds no level moves to
-    the front.  Where none can, one completes some slots sooner and another later by one slot less.
+    filled together (:func:`heuristics.elasticflow.filling.fill_together`).  Where none can, one completes some slots
+    sooner and another later by one slot less, or else by as many, to go on from there.
 
     Guarantee: never worse than :func:`minimum_shares_first`; otherwise none known.  None when Algorithm 1 finds no
     shares, or neither beginning has all best-effort jobs done in the slots that are planned for them.
-    Complexity: that of :func:`minimum_shares_first`, and O(G + h) for each of the ``budget`` jobs filled.
+    Complexity: that of :func:`minimum_shares_first`, and O(h G) for each of the ``budget`` jobs filled.
 
     Parameters
     ----------
     instance : BestEffort
     budget : int
-        Jobs that are filled anew, about.
-
-    References
-    ----------
-    None for this problem.  Orders: Joslin, Clements, Squeaky Wheel Optimization (Journal of Artificial Intelligence
-    Research 10, 1999).
+        Jobs that are filled and completions that are tried, about.
     """
     plans = [plan for plan in (minimum_shares_first(instance), _least_work_first(instance)) if plan is not None]
     if not plans:
@@ -148,19 +143,20 @@ class _Completions:
         Jobs that may be filled.
     """
 
-    ORDERS = 4
-    """In which all jobs are filled anew."""
-    SLOTS = (2, 3, 5)
-    """By how many slots a job completes sooner, and another by one less later."""
+    SLOTS = (1, 2, 3, 5)
+    """By how many slots a job completes sooner, and another by one less later, or by as many."""
 
     def __init__(self, instance: BestEffort, gpus: IntArray, budget: int) -> None:
         self.instance, self.budget = instance, budget
         self._free = np.full(instance.horizon, instance.num_gpus)
+        self._alone: dict[tuple[int, int], float] = {}
+        self._seen = set[bytes]()
         self._keep(gpus)
 
     def _keep(self, gpus: IntArray) -> None:
         self.gpus = gpus
         self.ends = np.where(self.instance.best_effort, self.instance.completion(gpus), self.instance.deadlines)
+        self._seen.add(self.ends.tobytes())
 
     @property
     def _last_first(self) -> list[int]:
@@ -186,36 +182,39 @@ class _Completions:
         return int(self.ends.sum()) < before
 
     def exchanged(self) -> bool:
-        """Let a job complete sooner and another later by one slot less; return whether that can be."""
-        for slots, job, other in product(self.SLOTS, self._last_first, self._last_first):
-            end, later = int(self.ends[job]) - slots, int(self.ends[other]) + slots - 1
-            if job != other and end > 0 and later <= self.instance.deadlines[other]:
-                if self._filled_anew({job: end, other: later}):
-                    return True
-                if self.budget <= 0:
-                    break
-        return False
-
-    def _filled_anew(self, changed: dict[int, int]) -> bool:
-        """Fill all jobs anew, of which some are to be done at other times; return whether all can be."""
-        ends = {job: changed.get(job, int(end)) for job, end in enumerate(self.ends)}
-        order = sorted(ends, key=lambda job: (ends[job], job))
-        for _ in range(self.ORDERS):
-            gpus, free = np.zeros_like(self.gpus), self._free.copy()
-            for job in order:
-                self.budget -= 1
-                held = fill_fewest(self.instance, job, free[: ends[job]])
-                if held is None:
-                    order = [job, *(one for one in order if one != job)]
-                    break
-                gpus[job, : len(held)] = held
-                free[: len(held)] -= held
-            else:
-                self._keep(gpus)
+        """Let a job complete sooner and another later by one slot less, or by as many; return whether that can be."""
+        for less, slots, job, other in product((1, 0), self.SLOTS, self._last_first, self._last_first):
+            end, later = int(self.ends[job]) - slots, int(self.ends[other]) + slots - less
+            if job == other or end <= 0 or later == self.ends[other] or later > self.instance.deadlines[other]:
+                continue
+            if self._filled_anew({job: end, other: later}):
                 return True
             if self.budget <= 0:
                 break
         return False
+
+    def _filled_anew(self, changed: dict[int, int]) -> bool:
+        """Let some jobs be done at other times, all filled together; return whether all can be, in a way not seen."""
+        ends = self.ends.copy()
+        ends[list(changed)] = list(changed.values())
+        self.budget -= 1
+        if ends.tobytes() in self._seen or not self._enough(ends):
+            return False
+        gpus, filled = fill_together(self.instance, self.gpus, ends, self.budget)
+        self.budget -= filled
+        if gpus is not None:
+            self._keep(gpus)
+        return gpus is not None
+
+    def _enough(self, ends: IntArray) -> bool:
+        """Whether the slots before each end have as many GPUs as the jobs done by then take at least, each alone."""
+        for job, end in enumerate(ends.tolist()):
+            if (job, end) not in self._alone:
+                held = fill_fewest(self.instance, job, self._free[:end])
+                self._alone[job, end] = np.inf if held is None else float(held.sum())
+        order = np.argsort(ends, kind="stable")
+        least = np.cumsum([self._alone[job, int(ends[job])] for job in order.tolist()])
+        return bool((least <= self.instance.num_gpus * ends[order]).all())
 
 
 Give = Callable[[int, FloatArray], IntArray]

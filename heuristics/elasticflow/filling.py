@@ -17,10 +17,12 @@ from instances.schema import FloatArray, IntArray
 __all__ = [
     "ROUNDING",
     "Filling",
+    "fill_cheapest",
     "fill_fewest",
     "fill_job",
     "fill_job_cleared",
     "fill_jobs",
+    "fill_together",
     "needs",
     "power_of_two_below",
     "run_by_deadline",
@@ -162,6 +164,147 @@ def _counted_out(curve: FloatArray, need: float, free: IntArray, most: int) -> I
         gpus[slot] = taken[slot][count]
         count -= int(gpus[slot])
     return gpus
+
+
+BISECTIONS = 8
+"""Of the price of work in :func:`fill_cheapest`."""
+
+COSTS = 2000
+"""Slots times numbers of GPUs with which a job filled by :func:`fill_together` counts as one more."""
+
+
+def fill_cheapest(curve: FloatArray, need: float, costs: FloatArray) -> IntArray | None:
+    """Return the GPUs of a job in each slot that do its iterations and cost little (ours).
+
+    At a price of work each slot takes what is worth most.  The price is bisected; the GPUs at its lower end are raised
+    in the one slot where what is missing costs least, those at its upper end lowered in the one where that saves most,
+    and the cheaper of the two is returned.
+
+    Parameters
+    ----------
+    curve : (G+1,) float
+        Iterations in one slot on up to 0 to G GPUs, which does not fall.
+    need : float
+        Iterations to do.
+    costs : (d, G+1) float
+        What GPUs cost in each slot, from 0 on, more for more.
+
+    Returns
+    -------
+    (d,) int or None
+        GPUs in each slot; None where all GPUs of all slots are too few.
+
+    Notes
+    -----
+    Guarantee: none known.  Complexity: O(d G) for each bisection.
+    """
+    slots, few = np.arange(len(costs)), np.zeros(len(costs), np.int64)
+    if need <= 0:
+        return few
+    # As parts of what is to be done, of which no slot can do more than all.
+    curve = np.minimum(curve, need) / need
+    if not len(costs) or np.cumsum(np.full(len(costs), curve[-1]))[-1] < 1:
+        return None
+
+    def worth_most(price: float) -> tuple[IntArray, float]:
+        taken: IntArray = (price * curve - costs).argmax(axis=1)
+        return taken, float(np.cumsum(curve[taken])[-1])
+
+    lower, upper, missing = 0.0, float(costs[:, -1].max() / curve[-1]), 1.0
+    many, done = worth_most(upper)
+    while done < 1:
+        lower, upper, few, missing = upper, 4 * upper, many, 1 - done
+        many, done = worth_most(upper)
+    for _ in range(BISECTIONS):
+        if np.count_nonzero(few != many) <= 1:
+            break
+        price = (lower + upper) / 2
+        taken, so_far = worth_most(price)
+        if so_far < 1:
+            lower, few, missing = price, taken, 1 - so_far
+        else:
+            upper, many, done = price, taken, so_far
+    raised = np.searchsorted(curve, curve[few] + missing)
+    enough = raised < len(curve)
+    more = np.where(enough, costs[slots, np.minimum(raised, len(curve) - 1)] - costs[slots, few], np.inf)
+    lowered = np.minimum(np.searchsorted(curve, curve[many] - (done - 1)), many)
+    less = costs[slots, many] - costs[slots, lowered]
+    up, down = int(more.argmin()), int(less.argmax())
+    if np.cumsum(costs[slots, few])[-1] + more[up] <= np.cumsum(costs[slots, many])[-1] - less[down]:
+        few = few.copy()
+        few[up] = raised[up]
+        return few
+    many[down] = lowered[down]
+    return many
+
+
+def fill_together(
+    instance: DeadlineJobs[Any],
+    gpus: IntArray,
+    ends: IntArray,
+    most: int,
+    *,
+    price: float = 0.05,
+    rise: float = 1.5,
+    rounds: int = 12,
+) -> tuple[IntArray | None, int]:
+    """Let all jobs be done in time, from GPUs with which some are not, or slots are overused (ours).
+
+    Jobs that hold GPUs after their ends are filled anew (:func:`fill_cheapest`), at a price for each GPU and another
+    one, 1 at first, for each that a slot does not have.  The latter rises in the slots that are overused, and the jobs
+    that hold GPUs there are filled anew, one after the other, until none is.
+
+    Parameters
+    ----------
+    instance : DeadlineJobs
+    gpus : (n, h) int
+        GPUs in each slot, with which jobs that hold none after their ends do their iterations.
+    ends : (n,) int
+        Slots after which each job has to be done.
+    most : int
+        Jobs that may be filled.
+    price : float
+        Of a GPU; the smaller, the less it matters how many GPU-slots the jobs take.
+    rise : float
+        Factor by which the price of GPUs that a slot does not have rises.
+    rounds : int
+        How often it may rise.
+
+    Returns
+    -------
+    gpus : (n, h) int or None
+        None where no round had all in time; that there is no plan is not said.
+    filled : int
+        Jobs filled, those in many slots counted more than once.
+
+    Notes
+    -----
+    Guarantee: none known.  Complexity: O(h G) for each job filled.
+    """
+    gpus, lacking, filled = gpus.copy(), np.ones(instance.horizon), 0
+    counts = np.arange(instance.num_gpus + 1)
+    curves, need = instance.best_throughputs, needs(instance)
+    late = np.arange(instance.horizon) >= ends[:, None]
+    todo = np.flatnonzero((late & (gpus > 0)).any(axis=1))
+    gpus[late] = 0
+    usage = gpus.sum(axis=0)
+    for _ in range(rounds):
+        for job in todo.tolist():
+            end = ends[job]
+            others = usage[:end] - gpus[job, :end] - instance.num_gpus
+            over = np.maximum(others[:, None] + counts, 0) - np.maximum(others, 0)[:, None]
+            held = fill_cheapest(curves[job], need[job], price * counts + lacking[:end, None] * over)
+            filled += 1 + over.size // COSTS
+            if held is None or filled > most:
+                return None, filled
+            usage[:end] += held - gpus[job, :end]
+            gpus[job, :end] = held
+        overused = usage > instance.num_gpus
+        if not overused.any():
+            return gpus, filled
+        lacking[overused] *= rise
+        todo = np.flatnonzero((gpus[:, overused] > 0).any(axis=1))
+    return None, filled
 
 
 def _levels(count: int, powers_of_two: bool) -> IntArray:

@@ -8,12 +8,22 @@ from itertools import product
 
 import numpy as np
 
-from heuristics.elasticflow.filling import fill_fewest, fill_job, fill_job_cleared, fill_jobs, run_by_deadline
+from heuristics.elasticflow.filling import (
+    fill_fewest,
+    fill_job,
+    fill_job_cleared,
+    fill_jobs,
+    fill_together,
+    run_by_deadline,
+)
 from instances.elasticflow.minimum_satisfactory_share import MinimumSatisfactoryShare
 from instances.elasticflow.sharing import SlotPlan
 from instances.schema import FloatArray, IntArray
 
 __all__ = ["edf", "local_search", "progressive_filling", "progressive_filling_cleared"]
+
+PRICES = (0.5, 0.7, 1.0, 1.4, 2.0)
+"""Of a GPU in :func:`local_search`, of those that a slot does not have 1 at first."""
 
 
 def progressive_filling(instance: MinimumSatisfactoryShare, *, powers_of_two: bool = False) -> SlotPlan | None:
@@ -57,23 +67,27 @@ def progressive_filling_cleared(instance: MinimumSatisfactoryShare) -> SlotPlan 
 def local_search(
     instance: MinimumSatisfactoryShare, *, budget: int = 300, rng: np.random.Generator | int = 0
 ) -> SlotPlan | None:
-    """Algorithm 1 in other orders of the jobs, and then two jobs at a time filled anew (ours).
+    """Algorithm 1 in other orders of the jobs, jobs filled together, and then two at a time filled anew (ours).
 
     In each order each job takes the fewest GPU-slots that do with what those before it have left
     (:func:`heuristics.elasticflow.filling.fill_fewest`).  The first order is that of the deadlines; a job that finds
     too few GPUs, or else the one that takes most GPU-slots above what it would alone, moves to the front, as in squeaky
-    wheel optimization, and in an order that comes again jobs are moved at random.  At the end a job that takes more
-    than alone and another give back their GPUs and are filled anew, as long as that takes fewer GPU-slots.
+    wheel optimization, and in an order that comes again jobs are moved at random.  Where a job still takes more than
+    alone, all jobs are also filled together, from what each would take alone, at five prices of a GPU
+    (:func:`heuristics.elasticflow.filling.fill_together`).  In each plan found a job that takes more than alone and
+    another give back their GPUs and are filled anew, as long as that takes fewer GPU-slots.
 
     Guarantee: a plan wherever :func:`progressive_filling` has one, and never more GPU-slots; none known relative to the
     optimum.  None where no order tried has a plan.  Complexity: that of Algorithm 1, and O(G + h) for
-    each job filled; on curves that are not concave as :func:`~heuristics.elasticflow.filling.fill_fewest`.
+    each job filled; on curves that are not concave as :func:`~heuristics.elasticflow.filling.fill_fewest`; O(h G) for
+    each job filled together with the others.
 
     Parameters
     ----------
     instance : MinimumSatisfactoryShare
     budget : int
-        Jobs that are filled in orders, about; and with n jobs, one for each n of them, pairs that are exchanged.
+        Jobs that are filled in orders, about, and at each price; and with n jobs, one for each n of them, pairs of a
+        plan that are exchanged.
     rng : Generator or int
         Source of randomness, or its seed.
 
@@ -84,6 +98,10 @@ def local_search(
     draw, order = np.random.default_rng(rng), np.argsort(instance.deadlines, kind="stable").tolist()
     alone = [fill_fewest(instance, job, np.full(end, instance.num_gpus)) for job, end in enumerate(instance.deadlines)]
     least = np.array([np.inf if held is None else held.sum() for held in alone])
+    apart = np.zeros((instance.num_jobs, instance.horizon), np.int64)
+    for job, held in enumerate(alone):
+        if held is not None:
+            apart[job, : len(held)] = held
     best = fill_jobs(instance, np.arange(instance.num_jobs))
     left, seen = budget, set[tuple[int, ...]]()
     while np.isfinite(least).all() and left > 0 and (best is None or best.sum() > least.sum()):
@@ -97,9 +115,13 @@ def local_search(
             best = gpus if best is None or gpus.sum() < best.sum() else best
             front = order[int((gpus.sum(axis=1) - least)[order].argmax())]
         order = [front, *(job for job in order if job != front)]
-    while best is not None and budget > 0 and (pair := _in_pairs(instance, best, least)) is not None:
-        best, budget = pair, budget - instance.num_jobs
-    return None if best is None else SlotPlan(gpus=best)
+    plans = [] if best is None else [_exchanged(instance, best, least, budget)]
+    if np.isfinite(least).all() and budget > 0 and (best is None or plans[0].sum() > least.sum()):
+        for price in PRICES:
+            found, _ = fill_together(instance, apart, instance.deadlines, budget, price=price, rise=1.2, rounds=24)
+            if found is not None:
+                plans.append(_exchanged(instance, found, least, budget))
+    return SlotPlan(gpus=min(plans, key=lambda gpus: int(gpus.sum()))) if plans else None
 
 
 def _in_order(instance: MinimumSatisfactoryShare, order: Sequence[int]) -> tuple[IntArray, int | None]:
@@ -113,6 +135,13 @@ def _in_order(instance: MinimumSatisfactoryShare, order: Sequence[int]) -> tuple
         gpus[job, : len(held)] = held
         free[: len(held)] -= held
     return gpus, None
+
+
+def _exchanged(instance: MinimumSatisfactoryShare, gpus: IntArray, least: FloatArray, budget: int) -> IntArray:
+    """Fill two jobs at a time anew, as long as that takes fewer GPU-slots; each n of the budget pay for a pair."""
+    while budget > 0 and (pair := _in_pairs(instance, gpus, least)) is not None:
+        gpus, budget = pair, budget - instance.num_jobs
+    return gpus
 
 
 def _in_pairs(instance: MinimumSatisfactoryShare, gpus: IntArray, least: FloatArray) -> IntArray | None:

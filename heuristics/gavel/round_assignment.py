@@ -96,8 +96,8 @@ def iterated_greedy(
     """
     rng = np.random.default_rng(rng)
     entries = _Entries(instance)
-    by_priority = np.argsort(-entries.priorities, kind="stable")
-    best = entries.greedy(by_priority)
+    everything = np.arange(len(entries.priorities))
+    best = entries.greedy(everything, -entries.priorities)
     by_worker = entries.priorities / entries.workers
     near = np.arange(len(by_worker))
     if len(near) > NEAR * max(1, instance.num_jobs):
@@ -105,9 +105,10 @@ def iterated_greedy(
     near = near[entries.priorities[near] > 0]
     if not near.size or not np.isfinite(entries.priorities.sum()):
         return entries.plan(best)
-    best = max(best, entries.greedy(near[np.argsort(-by_worker[near], kind="stable")]), key=entries.value)
+    best = max(best, entries.greedy(near, -by_worker[near]), key=entries.value)
     bound, lacks = entries.lacks(near, entries.value(best))
-    best = max(best, entries.greedy(near[np.lexsort((-entries.priorities[near], lacks))]), key=entries.value)
+    order = np.lexsort((-entries.priorities[near], lacks))
+    best = max(best, entries.greedy(near[order], np.arange(len(order))), key=entries.value)
     value = entries.value(best)
     for _ in range(ROUNDS):
         core = lacks <= bound - value
@@ -118,10 +119,10 @@ def iterated_greedy(
         chosen = np.array(best)
         kept = rng.permutation(chosen)[rng.integers(1, 1 + min(TAKEN, len(chosen))) :]
         noise = rng.exponential(float(lacks.mean()) * rng.random() + 1e-9 * value / len(best), len(near))
-        found = entries.greedy(near[np.argsort(lacks + noise, kind="stable")], kept.tolist())
+        found = entries.greedy(near, lacks + noise, kept.tolist())
         if entries.value(found) >= value:
             best, value = found, entries.value(found)
-    return entries.plan(entries.greedy(by_priority, best))
+    return entries.plan(entries.greedy(everything, -entries.priorities, best))
 
 
 class _Entries:
@@ -153,19 +154,26 @@ class _Entries:
         where[self.rows[chosen], self.kinds[chosen]] = True
         return RoundAssignmentPlan(chosen=where)
 
-    def greedy(self, order: IntArray, kept: Sequence[int] = ()) -> list[int]:
-        """Return the entries kept, and those in an order that still find their jobs idle and workers enough."""
+    def greedy(self, some: IntArray, keys: FloatArray | IntArray, kept: Sequence[int] = ()) -> list[int]:
+        """Return the entries kept, and those that, by ascending keys, still find their jobs idle and workers enough."""
         running, left = np.zeros(self.instance.num_jobs, bool), self.instance.num_workers.copy()
         chosen = list(kept)
         running[self.first[chosen]] = running[self.second[chosen]] = True
         np.subtract.at(left, self.pools[chosen], self.workers[chosen])
-        start, length = 0, 1000
-        while start < len(order) and left.any():
-            # What is out of the question by now is so for good.
-            some = order[start : start + length]
-            idle = ~(running[self.first[some]] | running[self.second[some]])
-            some = some[idle & (self.workers[some] <= left[self.pools[some]])]
-            start, length = start + length, 2 * length
+        length = 1000
+        while left.any():
+            # What is out of the question by now is so for good, and need not be sorted.
+            possible = ~(running[self.first[some]] | running[self.second[some]])
+            possible &= self.workers[some] <= left[self.pools[some]]
+            some, keys = some[possible], keys[possible]
+            if not some.size:
+                break
+            soon = np.ones(len(some), bool)
+            if len(some) > length:
+                soon = keys <= np.partition(keys, length)[length]
+            order = np.argsort(keys[soon], kind="stable")
+            later, some, keys = some[~soon], some[soon][order], keys[~soon]
+            length *= 2
             columns = (some, self.first[some], self.second[some], self.workers[some], self.pools[some])
             busy, free = set[int](), left.tolist()
             for entry, first, second, workers, pool in zip(*(column.tolist() for column in columns), strict=True):
@@ -175,7 +183,7 @@ class _Entries:
                 busy |= {first, second}
                 free[pool] -= workers
             running[list(busy)] = True
-            left = np.array(free)
+            left, some = np.array(free), later
         return chosen
 
     def lacks(self, some: IntArray, value: float) -> tuple[float, FloatArray]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, islice
 
 import numpy as np
 
@@ -20,6 +20,9 @@ ROUNDING = 1e-12
 
 SMALLEST_STEP = 1e-14
 """The least by which a move or swap must lower the overload; less is rounding, and could go round in circles."""
+
+ROUNDS, RISE = 50, 2.0
+"""How often no move or swap may help, and the factor by which overloads then weigh more, in :func:`swap_fit`."""
 
 NOWHERE = -1
 """Server of a job that is not placed yet."""
@@ -71,32 +74,44 @@ def balanced_fit(instance: SynergyPlacement) -> SynergyPlacementPlan:
     return _placed(instance, order, most_balanced)
 
 
-def swap_fit(instance: SynergyPlacement) -> SynergyPlacementPlan:
+def swap_fit(instance: SynergyPlacement, *, tries: int = 8) -> SynergyPlacementPlan:
     """Place jobs with overload, then move and swap them until no server is overloaded (ours).
 
     A server's overload is the sum of the squares of what its GPUs, CPU cores and memory in use
-    exceed the server by, as fractions of it.  A job's size is its largest fraction of a server.
+    exceed the server by, as fractions of it, each times a weight that is 1 at first.  A job's size is
+    its largest fraction of a server.
 
     1. Jobs larger than a server are cut.
     2. The whole jobs and the pieces of the cut ones are placed in order of size, the largest first,
        each on the server whose overload grows least, then whose largest fraction in use is then
        least.  Pieces are alike: one for each GPU of the cut jobs, and at least as many as jobs.
-    3. Of all moves of a job or piece from an overloaded server to another one, and all swaps of it
-       for one there, the one that lowers the total overload most is made, while any does.
+    3. Of all moves of a job or piece from the most overloaded server to another one, and all swaps of
+       it for one there, the one that lowers the total overload most is made; if none does, from the next.
+       When no server has one, the weights of what is exceeded double, up to 50 times.
     4. If a server is overloaded still, the largest whole job is cut too; steps 2 and 3 go on from
-       where the other whole jobs are.
+       where the other whole jobs are.  Once as many are cut as by :func:`balanced_fit`, its plan is taken.
     5. When none is, each cut job no larger than a server is tried whole again, the smallest first,
        by steps 2 and 3 from where the whole jobs are; after a success, from the smallest again.
+       Then two of them are, with a whole job cut in their stead, the largest first, with all placed anew.
 
     The cut jobs are shared out as in steps 2 and 3 of :func:`best_fit`; where that fails, step 4
     follows too.  With ``integral_gpus``, step 4 cuts no job of one GPU.  Ties go to the lowest index.
 
     Guarantee: never more fragmented jobs than :func:`balanced_fit`, whose plan is returned unless
-    the search finds a better one.  Complexity: O(n m) for each move or swap, with m jobs and
-    pieces on overloaded servers.
+    the search finds a better one.  Complexity: that of :func:`balanced_fit`, and O(n m) for each move or swap, with
+    m jobs and pieces on an overloaded server.
+
+    Parameters
+    ----------
+    instance : SynergyPlacement
+    tries : int
+        Sets of cut jobs that are tried in step 5.
     """
     fallback = balanced_fit(instance)
-    if (instance.demands.sum(axis=0) > instance.num_servers * instance.capacity * (1 + ROUNDING)).any():
+    if (
+        not instance.num_jobs
+        or (instance.demands.sum(axis=0) > instance.num_servers * instance.capacity * (1 + ROUNDING)).any()
+    ):
         return fallback
     limit = instance.num_jobs + 1 if instance.violations(fallback) else int(instance.objective(fallback))
     size = _fractions(instance, instance.demands).max(axis=1)
@@ -107,7 +122,10 @@ def swap_fit(instance: SynergyPlacement) -> SynergyPlacementPlan:
     plan = None
     while plan is None:
         if len(cut) >= limit:
-            return fallback
+            plan, fragmented = fallback, instance.fragmented(fallback)
+            cut = np.flatnonzero(fragmented).tolist()
+            homes = np.where(fragmented, NOWHERE, fallback.shares.argmax(axis=1))
+            break
         plan, homes = _swapped(instance, cut, homes)
         if plan is None:
             whole = np.setdiff1d(np.flatnonzero(cuttable), cut)
@@ -115,17 +133,25 @@ def swap_fit(instance: SynergyPlacement) -> SynergyPlacementPlan:
                 return fallback
             cut = [*cut, int(whole[size[whole].argmax()])]
 
-    def smallest_first(jobs: list[int]) -> list[int]:
-        return sorted((job for job in jobs if fits[job]), key=lambda job: (size[job], job))
+    def fewer() -> Iterator[tuple[list[int], IntArray]]:
+        """Yield smaller sets of cut jobs, and where the others are at first."""
+        again = sorted((job for job in cut if fits[job]), key=lambda job: (size[job], job))
+        for job in again:
+            yield [other for other in cut if other != job], homes
+        for job in np.argsort(-size, kind="stable").tolist():
+            if cuttable[job] and job not in cut:
+                for pair in combinations(again, 2):
+                    yield [*(other for other in cut if other not in pair), job], np.full_like(homes, NOWHERE)
 
-    retries = smallest_first(cut)
-    while retries:
-        job = retries.pop(0)
-        fewer = [other for other in cut if other != job]
-        better, moved = _swapped(instance, fewer, homes)
-        if better is not None:
-            plan, homes, cut = better, moved, fewer
-            retries = smallest_first(cut)
+    better = True
+    while better:
+        better = False
+        for trial, places in islice(fewer(), max(0, tries)):
+            tries -= 1
+            found, moved = _swapped(instance, trial, places)
+            if found is not None:
+                plan, homes, cut, better = found, moved, trial, True
+                break
     return plan
 
 
@@ -217,43 +243,62 @@ def _packed(items: FloatArray, places: IntArray, num_servers: int) -> tuple[IntA
     missing = np.flatnonzero(~placed)
     for item in missing[np.argsort(-items[missing].max(axis=1), kind="stable")].tolist():
         after = load + items[item]
-        growth = _overload(after) - _overload(load)
+        growth = _overload(after.T) - _overload(load.T)
         server = int(np.lexsort((after.max(axis=1), np.round(growth, 12)))[0])
         load[server] = after[server]
         places[item] = server
-    while True:
-        overload = _overload(load)
-        best, change = -SMALLEST_STEP, None
-        for server in np.flatnonzero(overload).tolist():
-            inside, outside = np.flatnonzero(places == server), np.flatnonzero(places != server)
-            # One row for each item inside; the columns are the other servers as they are, for
-            # moves, then each server less one of its items, for swaps.
-            others = np.delete(np.arange(num_servers), server)
-            taken = np.vstack([np.zeros((len(others), items.shape[1])), items[outside]])
-            target = np.append(others, places[outside])
-            given = items[inside][:, None]
-            gain = _overload(load[server] - given + taken) + _overload(load[target] + given - taken)
-            gain -= overload[server] + overload[target]
-            row, column = np.unravel_index(int(gain.argmin()), gain.shape)
-            if gain[row, column] < best:
-                best = gain[row, column]
-                back = outside[column - len(others)] if column >= len(others) else None
-                change = (inside[row], server, target[column], back)
-        if change is None:
-            return places, not overload.any()
-        item, source, goal, back = change
-        moved = items[item] if back is None else items[item] - items[back]
-        load[source] -= moved
-        load[goal] += moved
-        places[item] = goal
-        if back is not None:
-            places[back] = source
+    # A row for each resource is faster than three columns.
+    load, items = load.T.copy(), items.T.copy()
+    weights = np.ones_like(load)
+    for _ in range(ROUNDS):
+        overload = _overload(load, weights)
+        while overload.any() and _changed(items, places, load, weights, overload):
+            pass
+        if not overload.any():
+            return places, True
+        weights[load > 1 + ROUNDING] *= RISE
+    return places, False
 
 
-def _overload(load: FloatArray) -> FloatArray:
-    """Sum of squares of what loads (..., 3) exceed a server by, but for rounding."""
-    overload: FloatArray = np.square(np.maximum(load - 1 - ROUNDING, 0.0)).sum(axis=-1)
-    return overload
+def _changed(items: FloatArray, places: IntArray, load: FloatArray, weights: FloatArray, overload: FloatArray) -> bool:
+    """Make the best move or swap from the most overloaded server that has one; return whether one does.
+
+    ``items`` (3, m), ``load`` and ``weights`` (3, s) have a row for each resource; ``places``, ``load`` and
+    ``overload`` are changed.
+    """
+    bad = np.flatnonzero(overload)
+    for server in bad[np.argsort(-overload[bad], kind="stable")].tolist():
+        inside, outside = np.flatnonzero(places == server), np.flatnonzero(places != server)
+        if not inside.size:
+            continue
+        # One row for each item inside; the columns are the other servers as they are, for moves, then each server
+        # less one of its items, for swaps.
+        others = np.delete(np.arange(len(overload)), server)
+        taken = np.hstack([np.zeros((len(items), len(others))), items[:, outside]])
+        target = np.append(others, places[outside])
+        more = taken[:, None, :] - items[:, inside, None]
+        gain = _overload(load[:, server, None, None] + more, weights[:, server, None, None])
+        gain += _overload(load[:, None, target] - more, weights[:, None, target])
+        gain -= overload[server] + overload[target]
+        row, column = divmod(int(gain.argmin()), gain.shape[1])
+        if gain[row, column] < -SMALLEST_STEP * weights[:, server].max():
+            goal = target[column]
+            places[inside[row]] = goal
+            if column >= len(others):
+                places[outside[column - len(others)]] = server
+            load[:, server] += more[:, row, column]
+            load[:, goal] -= more[:, row, column]
+            both = [server, goal]
+            overload[both] = _overload(load[:, both], weights[:, both])
+            return True
+    return False
+
+
+def _overload(load: FloatArray, weights: FloatArray | float = 1.0) -> FloatArray:
+    """Sum over the rows of weights times squares of what loads (3, ...) exceed a server by, but for rounding."""
+    over: FloatArray = np.maximum(load - (1 + ROUNDING), 0.0)
+    over = over * over * weights
+    return np.asarray(over[0] + over[1] + over[2])
 
 
 def _placed(

@@ -265,8 +265,9 @@ def local_search(instance: Tuning, *, budget: int = 200) -> TuningPlan:
     The first plan is that of :func:`balanced_tune`.  Two whole jobs of a server take, of all pairs of configurations
     for which its cores and memory suffice beside the other jobs, the one with the greatest throughput; two of as many
     GPUs on different servers change places, and each takes the best configurations together with the jobs there, one
-    after the other.  What adds throughput is done, pair after pair, until nothing does or ``budget`` is used up.
-    Jobs on several servers stay as they are.
+    after the other; or, where jobs may be split, both have half of their GPUs on either server and take the best
+    configurations together.  What adds throughput is done, pair after pair, until nothing does or ``budget`` is used
+    up.  Jobs on several servers stay as they are.
 
     Guarantee: that of :func:`balanced_tune`, and never below it; none known relative to the optimum.
     Complexity: that of :func:`balanced_tune`, and O(a**2) for each pair of jobs with a configurations.
@@ -320,22 +321,59 @@ class _Exchanges:
 
     def improve(self, one: int, other: int) -> bool:
         """Let two jobs change what adds throughput; return whether anything does."""
+        if one not in self.whole or other not in self.whole:
+            return False
         if self.home[one] == self.home[other]:
             return self._together(one, other)
-        return bool(self.instance.gpu_demands[one] == self.instance.gpu_demands[other]) and self._swap(one, other)
+        alike = bool(self.instance.gpu_demands[one] == self.instance.gpu_demands[other])
+        return alike and (self._swap(one, other) or self._split(one, other))
 
     def _together(self, one: int, other: int) -> bool:
         """Give two jobs of a server the best pair of configurations, if that is better than theirs."""
         server, now = int(self.home[one]), self._held(one) + self._held(other)
         room = self._left[server] + now[:THROUGHPUT] + self._slack
-        first, second = self._tables[one], self._tables[other]
-        needed = first[:, None, :THROUGHPUT] + second[:, :THROUGHPUT]
-        both = np.where((needed <= room).all(axis=2), first[:, None, THROUGHPUT] + second[:, THROUGHPUT], -np.inf)
-        at = divmod(int(both.argmax()), both.shape[1])
-        if both[at] <= now[THROUGHPUT] * (1 + ROUNDING):
+        pair = self._best_pair(one, other, [(1.0, 1.0, room)])
+        if pair is None:
             return False
-        self._move(one, server, int(self._rows[one][at[0]]))
-        self._move(other, server, int(self._rows[other][at[1]]))
+        self._move(one, server, pair[0])
+        self._move(other, server, pair[1])
+        return True
+
+    def _best_pair(self, one: int, other: int, places: list[tuple[float, float, FloatArray]]) -> tuple[int, int] | None:
+        """Return the fastest pair of configurations, if faster than theirs, by parts of each job and room in places."""
+        first, second = self._tables[one], self._tables[other]
+        both = first[:, None, THROUGHPUT] + second[:, THROUGHPUT]
+        for part, rest, room in places:
+            needed = part * first[:, None, :THROUGHPUT] + rest * second[:, :THROUGHPUT]
+            both = np.where((needed <= room).all(axis=2), both, -np.inf)
+        at = divmod(int(both.argmax()), both.shape[1])
+        if both[at] <= self._throughput([one, other]) * (1 + ROUNDING):
+            return None
+        return int(self._rows[one][at[0]]), int(self._rows[other][at[1]])
+
+    def _split(self, one: int, other: int) -> bool:
+        """Let two jobs of two servers have half of their GPUs on either, with the best pair, if that is better."""
+        demand = int(self.instance.gpu_demands[one])
+        if demand < 2 or not self.instance.allow_split:
+            return False
+        servers, half = (int(self.home[one]), int(self.home[other])), -(-demand // 2)
+        part = half / demand
+        rooms = [
+            self._left[server] + self._held(job)[:THROUGHPUT] + self._slack
+            for job, server in zip((one, other), servers, strict=True)
+        ]
+        pair = self._best_pair(one, other, [(part, 1 - part, rooms[0]), (1 - part, part, rooms[1])])
+        if pair is None:
+            return False
+        for job, server, config in zip((one, other), servers, pair, strict=True):
+            self._left[server] += self._held(job)[:THROUGHPUT]
+            self._choices[job] = config
+            self._gpus[job, list(servers)] = demand - half
+            self._gpus[job, server] = half
+            self.whole.remove(job)
+        for job in (one, other):
+            for server in servers:
+                self._left[server] -= self._gpus[job, server] / demand * self._held(job)[:THROUGHPUT]
         return True
 
     def _swap(self, one: int, other: int) -> bool:

@@ -4,6 +4,7 @@ import numpy as np
 
 import formulations
 from heuristics.elasticflow.best_effort import local_search, minimum_shares_first, shortest_first
+from heuristics.elasticflow.filling import fill_cheapest, fill_together
 from instances.elasticflow.best_effort import BestEffort, generate, share_in_the_way
 from instances.elasticflow.sharing import SlotPlan
 
@@ -34,6 +35,29 @@ def test_local_search_moves_shares_out_of_the_way():
         assert values[2] <= best * 1.1
         better += values[2] < first
     assert better >= 3
+
+
+def test_all_jobs_are_filled_together():
+    """For job 1 to be done after a slot, job 0 has to leave it its GPU there."""
+    instance = share_in_the_way()
+    gpus = minimum_shares_first(instance).gpus
+    ends = np.array([2, 1])
+    together, filled = fill_together(instance, gpus, ends, 100)
+    assert together[:, :2].tolist() == [[0, 2], [2, 0]]
+    assert not together[:, 2:].any()
+    assert 2 <= filled <= 10
+    assert fill_together(instance, gpus, np.array([1, 1]), 100)[0] is None
+    assert fill_together(instance, gpus, ends, 1)[0] is None
+
+
+def test_a_job_is_filled_where_gpus_cost_least():
+    """On the curve 0, 2, 3, at prices of a GPU of 2, 1 and 0.5 in three slots."""
+    curve, counts = np.array([0.0, 2, 3]), np.arange(3)
+    assert fill_cheapest(curve, 3, np.outer([2, 1, 0.5], counts)).tolist() == [0, 0, 2]
+    assert fill_cheapest(curve, 4, np.outer([2, 1, 0.5], counts)).tolist() == [0, 1, 1]
+    assert fill_cheapest(curve, 9, np.outer([2, 1, 0.5], counts)).tolist() == [2, 2, 2]
+    assert fill_cheapest(curve, 9.5, np.outer([2, 1, 0.5], counts)) is None
+    assert fill_cheapest(curve, 0, np.outer([2, 1, 0.5], counts)).tolist() == [0, 0, 0]
 
 
 def test_idle_gpus_go_where_they_raise_throughput_most():

@@ -576,6 +576,20 @@ def test_local_search_finds_what_algorithm_1_does_not():
     assert better >= 3
 
 
+def test_local_search_fills_jobs_together():
+    """No order of the jobs comes near where each needs what the others leave it in a few slots."""
+    gaps = []
+    for seed in range(30):
+        instance = generate(seed, tightness=0.5)
+        solution, plan = formulations.solve(instance), local_search(instance)
+        if solution.plan is not None:
+            assert plan is not None
+            gaps.append(instance.objective(plan) / solution.objective - 1)
+    assert len(gaps) >= 8
+    assert max(gaps) <= 0.03
+    assert sum(gaps) <= 0.005 * len(gaps)
+
+
 def test_local_search_exchanges_in_pairs():
     """The orders that are tried within the budget leave something; two jobs filled anew take fewer GPU-slots."""
     instance = generate(0, num_jobs=12, num_gpus=16, curves="measured", tightness=0.5)

@@ -14,7 +14,7 @@ from formulations.engine.highs import Result
 from formulations.methods import walking
 from formulations.methods.walking import WALKS, improved
 from formulations.synergy.placement import bound, larger_than_a_server, second_stage, spread, vertex
-from heuristics.synergy.placement import swap_fit
+from heuristics.synergy.placement import balanced_fit, swap_fit
 from instances.synergy.allocation import from_mix
 from instances.synergy.placement import SynergyPlacement, SynergyPlacementPlan, from_trace, generate, shared_middle
 
@@ -248,9 +248,9 @@ def test_walks_come_to_the_optimum_and_never_below() -> None:
     assert met > max(10, 4 * missed)
 
 
-def test_walks_on_full_servers_fragment_fewer_jobs_than_swaps_alone() -> None:
+def test_walks_on_full_servers_fragment_fewer_jobs_than_they_begin_with() -> None:
     instance = generate(12, num_servers=16, fill=1.0)
-    start = swap_fit(instance)
+    start = balanced_fit(instance)
     plan = improved(instance, start, oversized(instance), float(oversized(instance).sum()), seed=0)
     assert instance.violations(plan) == []
     assert oversized(instance).sum() <= instance.objective(plan) < instance.objective(start)
@@ -290,7 +290,7 @@ def test_walks_keep_the_plan_that_they_do_not_improve() -> None:
 def test_a_plan_of_a_walk_that_meets_the_bound_is_optimal(monkeypatch: pytest.MonkeyPatch, started: bool) -> None:
     monkeypatch.setattr(walking, "FIRST_SECONDS", 0.1)
     instance = generate(12, num_servers=16, fill=1.0)
-    solution = formulations.solve(instance, start=swap_fit(instance) if started else None)
+    solution = formulations.solve(instance, start=balanced_fit(instance) if started else None)
     assert (solution.status, solution.method) == ("optimal", WALKS.name)
     assert solution.objective == solution.bound == oversized(instance).sum()
     assert instance.violations(solution.plan) == []

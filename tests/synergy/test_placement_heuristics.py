@@ -83,6 +83,19 @@ def test_swap_fit_swaps() -> None:
     assert swap_fit(instance).shares.tolist() == [[1, 0], [0, 1], [1, 0], [0, 1], [0, 1]]
 
 
+def test_swap_fit_places_no_jobs() -> None:
+    instance = SynergyPlacement(**cluster_of(2, 1, 0, 0), demands=np.zeros((0, 3)))
+    assert instance.objective(swap_fit(instance)) == 0
+
+
+def test_swap_fit_cuts_fewer_jobs_from_the_plan_of_balanced_fit() -> None:
+    """The two largest jobs cannot be the ones that are cut."""
+    sizes = [[4, 14, 20], [4, 0, 480], [2, 4.5, 70], [1, 5, 90], [1, 1.5, 200], [4, 21, 100]]
+    instance = SynergyPlacement(**cluster_of(2, 8, 24, 500), demands=sizes)
+    assert instance.objective(balanced_fit(instance)) == 3
+    assert instance.objective(swap_fit(instance)) == formulations.solve(instance).objective == 2
+
+
 @given(placements())
 def test_swap_fit_fragments_no_more_than_balanced_fit(instance: SynergyPlacement) -> None:
     ours, theirs = swap_fit(instance), balanced_fit(instance)

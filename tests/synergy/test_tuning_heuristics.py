@@ -291,6 +291,21 @@ def test_two_jobs_change_servers() -> None:
     assert instance.objective(search.plan()) == 12
 
 
+def test_two_jobs_are_split_in_halves_over_both_servers() -> None:
+    """A hungry job and a modest one on a server want seven of six cores; halves of two hungry ones four, beside two."""
+    hungry, modest = [[3, 0, 1], [5, 0, 4]], [[2, 0, 2]]
+    instance = Tuning(**cluster_of(2, 4, 6, 0), gpu_demands=[2] * 4, configs=[hungry, hungry, modest, modest])
+    apart = TuningPlan(choices=np.zeros(4, int), gpus=np.array([[2, 0], [0, 2], [2, 0], [0, 2]]))
+    search = _Exchanges(instance, apart)
+    assert search.improve(0, 1)
+    assert search.plan().gpus.tolist() == [[1, 1], [1, 1], [2, 0], [0, 2]]
+    assert instance.violations(search.plan()) == []
+    assert instance.objective(search.plan()) == formulations.solve(instance).objective == 9
+    assert not search.improve(0, 2)
+    whole = _Exchanges(replace(instance, allow_split=False), apart)
+    assert not whole.improve(0, 1)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_local_search_is_never_below_where_it_began(seed: int) -> None:
     instance = generate(seed, num_servers=3)
