@@ -19,6 +19,7 @@ PAPERS = {
     "prism": "Prism",
     "sia": "Sia",
     "shockwave": "Shockwave",
+    "eplb": "EPLB",
     "synergy": "Synergy",
 }
 """The papers as headings name them."""

@@ -42,6 +42,7 @@ MODULES = {
     "shockwave.window": "counts",
     "synergy.placement": "walking",
     "synergy.tuning": "packing",
+    "eplb.placement": "gpu_patterns",
     "gavel.cost": "argument",
     "gavel.fifo": "policies",
     "gavel.finish_time_fairness": "bracket",

@@ -47,6 +47,7 @@ BEGINNINGS: dict[str, Beginning] = {
     "aryl.base_allocation": Beginning("local_search", "n", 8, 400),
     "elasticflow.best_effort": Beginning("local_search", "n", 16, 100),
     "prism.placement": Beginning("local_search", "n", 4, 200),
+    "eplb.placement": Beginning("local_search", "e", 4, 1000),
 }
 """Of which problems, by their names."""
 

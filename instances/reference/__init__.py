@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from . import afs, aryl, elasticflow, gavel, prism, shockwave, sia, synergy, vipr
+from . import afs, aryl, elasticflow, eplb, gavel, prism, shockwave, sia, synergy, vipr
 from .common import Malformed, Number, Problem, TooLarge, better, closed, parse, within
 from .programs import Program
 from .stated import STATED, certified
@@ -23,6 +23,7 @@ PROBLEMS: Mapping[str, Problem] = {
     **prism.PROBLEMS,
     **sia.PROBLEMS,
     **shockwave.PROBLEMS,
+    **eplb.PROBLEMS,
     **synergy.PROBLEMS,
     **aryl.PROBLEMS,
     **afs.PROBLEMS,

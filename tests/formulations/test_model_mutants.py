@@ -68,6 +68,7 @@ GENERATED: dict[str, dict[str, Any]] = {
     "prism.placement": {"num_jobs": 5, "num_gpus": 2, "placed": 0.6, "movable": 0.5},
     "sia.goodput": {"num_jobs": 5, "num_types": 2},
     "shockwave.window": {"num_jobs": 3, "num_rounds": 3},
+    "eplb.placement": {"num_experts": 4, "experts_per_gpu": 2},
     "synergy.allocation": {"num_servers": 1, "server_memory": 150.0},
     "synergy.placement": {"num_servers": 2},
     "synergy.tuning": {"num_servers": 2, "server_memory": 200.0, "server_gpus": 4},
@@ -364,6 +365,7 @@ IMPLIED: dict[str, dict[str, str]] = {
     "elasticflow.allocation": {"alone": "as of admission"},
     "elasticflow.best_effort": {"alone": "as of admission"},
     "elasticflow.minimum_satisfactory_share": {"alone": "as of admission"},
+    "eplb.placement": {"identical_gpus": "symmetry: GPUs can change places"},
     "synergy.placement": {
         "order": "symmetry: the servers are identical",
         "full": "where all GPUs are in use each server is full, and its whole jobs take a whole number of GPUs",
@@ -388,6 +390,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("afs.elastic_sharing", "one_job", "one"): "a job too many in one slot is one too few in another",
     ("afs.elastic_sharing", "one_job", "one side"): "the n positions of the jobs go into n slots either way",
     ("afs.two_job", "completes", "merged"): "a sum of numbers that are at least 0 is 0 where each of them is",
+    ("eplb.placement", "gpu_load", "but one"): "loads fall from GPU to GPU, so that the first row says all",
 }
 """Mutants that are no other model."""
 

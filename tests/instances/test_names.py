@@ -32,6 +32,7 @@ HAVE = {
         "prism.placement",
         "sia.goodput",
         "shockwave.window",
+        "eplb.placement",
         "afs.elastic_sharing",
         "aryl.placement",
         "aryl.two_job",

@@ -1,0 +1,1 @@
+"""Entries of the problems of EPLB, the expert-parallelism load balancer of DeepSeek."""
