@@ -39,7 +39,7 @@ ONE_GPU = optimum(_one_gpu, "with one GPU")
 
 ENTRY = Entry(
     title="Which experts have how many replicas, and on which GPUs",
-    source="EPLB (deepseek-ai/EPLB), its global policy",
+    source="EPLB, its global policy",
     instance=EplbPlacement,
     generate=generate,
     size="num_experts",
