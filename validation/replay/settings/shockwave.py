@@ -11,7 +11,7 @@ As printed / as built
 - Finish times that limits derive from are estimated when jobs come or end, and averaged over the rounds for which they
   stood, the last with a tenth of the weight more, as there.
 - Where limits cannot be met, the program without them decides (:func:`instances.shockwave.window.without_limits`).
-  Weights are at most :data:`HEAVIEST` there: powers of 100 are beyond what a number holds.  The released code then puts
+  Weights are at most ``HEAVIEST`` there: powers of 100 are beyond what a number holds.  The released code then puts
   the rounds of that plan into another order; here they stay, because only the first ones are carried out.
 - Epochs end within rounds: what is done of one is not lost, but is counted when it is whole.
 - Running times are known, so that nothing has to be forecast.

@@ -8,7 +8,7 @@ does cost is said apart (:class:`validation.replay.Costs`); with ``restart_secon
 As printed / as built
 ---------------------
 - Where restarts have cost as much as the job's age, the released code leaves a change a goodput of nothing.  Goodputs
-  are above 0 here, and what is left is :data:`LEAST`, with which a change costs more than to wait.
+  are above 0 here, and what is left is ``LEAST``, with which a change costs more than to wait.
 - The paper starts jobs small and lets them grow by a factor of two at most in a round, because it does not know how
   they scale before they have run.  Here curves are known, and a job may have any configuration at any time.
 - Jobs of a table run at one batch size, so that goodputs are throughputs.
