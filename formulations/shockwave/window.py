@@ -49,7 +49,7 @@ def build(instance: Window) -> pyo.ConcreteModel:
     )
     most = instance.planned(np.full(n, num_rounds)).tolist()
     at_0, slope = (array.tolist() for array in instance.segments)
-    model.runs = pyo.Var(model.JOBS, model.ROUNDS, domain=pyo.Binary)
+    model.runs = pyo.Var(model.JOBS * model.ROUNDS, domain=pyo.Binary)
     model.planned = pyo.Var(model.JOBS, bounds=lambda _, j: (0, most[j]))
     model.utility = pyo.Var(model.JOBS, bounds=(float(instance.logs[0]), float(instance.logs[-1])))
     model.longest = pyo.Var(domain=pyo.NonNegativeReals)
@@ -74,7 +74,7 @@ def build(instance: Window) -> pyo.ConcreteModel:
 
     model.gpus = pyo.Constraint(model.ROUNDS, rule=gpus)
     model.rounds = pyo.Constraint(model.JOBS, rule=rounds)
-    model.logarithm = pyo.Constraint(model.JOBS, model.LINES, rule=logarithm)
+    model.logarithm = pyo.Constraint(model.JOBS * model.LINES, rule=logarithm)
     model.left = pyo.Constraint(model.JOBS, rule=left)
     model.finish_limit = pyo.Constraint(model.JOBS, rule=finish_limit)
     shares = instance.weights / (n * num_rounds)

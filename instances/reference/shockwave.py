@@ -1,17 +1,32 @@
-"""Shockwave's problem: the rounds in which jobs run, with interpolated logarithms in exact fractions."""
+"""Shockwave's problem: the rounds in which jobs run, with interpolated logarithms in exact fractions.
+
+A plan's value depends on the number of rounds of each job alone.  Whichever these are, their GPU-rounds are no more
+than those of as many fullest rounds as there are, so the best numbers within them, for a longest time left of at most
+t, less what t costs, bound every plan whose longest time left is t.
+"""
 
 from __future__ import annotations
 
+import heapq
 import math
+from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
-from itertools import combinations, pairwise
+from functools import cache
+from itertools import pairwise, product
 
-from .common import Counter, Number, Problem, Record, Rules, need
+from .common import Counter, Number, Problem, Record, Rules, TooLarge, need
+from .sia import most_gained
+
+UNIT = 1 << 96
+"""Parts of 1 to which utilities are rounded up."""
 
 
 class Window(Problem):
-    """Search over what the jobs so far leave of each round, in which rounds of equal rest are one."""
+    """Search over what the jobs so far leave of each round, in which rounds of equal rest are one.
+
+    Where that takes too many steps, over what they leave of all GPU-rounds, which proves a bound.
+    """
 
     sense = "max"
     data = {
@@ -94,12 +109,81 @@ class Window(Problem):
         return kept
 
     def search(self, it: Record) -> Number:
+        try:
+            return self.best(it)
+        except TooLarge:
+            return self.by_gpu_rounds(it, Counter())
+
+    def by_gpu_rounds(self, it: Record, counter: Counter) -> Number:
+        """Return what no plan is worth more than, as if a job could run in any GPU-rounds."""
+        jobs = range(it.dims["n"])
+        sums = {0}
+        for scale in it.scale_factors:
+            counter.step(len(sums))
+            sums |= {held + scale for held in sums if held + scale <= it.num_gpus}
+        room = max(sums) * it.num_rounds
+        counter.step(4 * len(jobs) * (it.num_rounds + 1))
+        able = [
+            [rounds for rounds in self.able(it, job) if not rounds or it.scale_factors[job] <= it.num_gpus]
+            for job in jobs
+        ]
+        if not all(able):
+            return -math.inf
+        left = [{rounds: self.after(it, job, rounds) for rounds in able[job]} for job in jobs]
+        worth = [{rounds: math.ceil(self.utility(it, job, rounds) * UNIT) for rounds in able[job]} for job in jobs]
+        least_time = max(min(of.values()) for of in left)
+        times = sorted({time for of in left for time in of.values() if time >= least_time})
+        known: dict[int, int] = {}
+
+        @cache
+        def choices(at: int) -> tuple[int, int, list[list[tuple[int, int, int]]]]:
+            """Return what the least rounds are worth, the GPU-rounds that they leave, and what more would gain."""
+            counter.step(len(jobs) * (it.num_rounds + 1))
+            least = [min(rounds for rounds, time in of.items() if time <= times[at]) for of in left]
+            gains = [
+                [(of[more] - of[first], 0, scale * (more - first)) for more in of if of[more] > of[first]]
+                for of, first, scale in zip(worth, least, it.scale_factors, strict=True)
+            ]
+            sure = sum(worth[job][least[job]] for job in jobs)
+            return sure, room - sum(it.scale_factors[job] * least[job] for job in jobs), gains
+
+        def most(at: int) -> Number:
+            """Return what all utilities add up to at most where nobody has more than a time left."""
+            sure, rest, gains = choices(at)
+            if rest < 0:
+                return -math.inf
+            by_price = sure + priced(gains, rest)
+            return Fraction(min([by_price, *(exact for later, exact in known.items() if later >= at)]), UNIT)
+
+        def span(first: int, last: int) -> tuple[Number, int, int]:
+            """Return what no plan whose longest time left is among these is worth more than, for the heap."""
+            return it.remaining_penalty * times[first] - most(last), -last, first
+
+        spans = [span(0, len(times) - 1)]
+        while True:
+            bound, last, first = heapq.heappop(spans)
+            now = span(first, -last)
+            if now[0] > bound:
+                heapq.heappush(spans, now)
+            elif bound == math.inf or (first == -last and first in known):
+                return -bound
+            elif first == -last:
+                sure, rest, gains = choices(first)
+                known[first] = sure + most_gained(gains, (rest,), counter)
+                heapq.heappush(spans, span(first, first))
+            else:
+                middle = (first - last) // 2
+                for part in ((first, middle), (middle + 1, -last)):
+                    heapq.heappush(spans, span(*part))
+
+    def best(self, it: Record) -> Number:
         counter = Counter()
         # What is left of each round, the fullest first, and the longest time left so far: the most of all utilities.
         best: dict[tuple[tuple[int, ...], Fraction], Fraction] = {
             ((it.num_gpus,) * it.num_rounds, Fraction(0)): Fraction(0)
         }
-        for job in range(it.dims["n"]):
+        # The widest jobs first: they leave the fewest different rests.
+        for job in sorted(range(it.dims["n"]), key=lambda job: -it.scale_factors[job]):
             scale = it.scale_factors[job]
             worth = [
                 (rounds, self.utility(it, job, rounds), self.after(it, job, rounds)) for rounds in self.able(it, job)
@@ -115,13 +199,32 @@ class Window(Problem):
         penalty = it.remaining_penalty
         return max((utility - penalty * longest for (_, longest), utility in best.items()), default=-math.inf)
 
-    def rests(self, rest: tuple[int, ...], scale: int, rounds: int, counter: Counter) -> set[tuple[int, ...]]:
-        """Return what a job that runs in some of the rounds can leave of all."""
-        found = set()
-        for some in combinations([at for at, left in enumerate(rest) if left >= scale], rounds):
-            counter.step(len(rest))
-            found.add(tuple(sorted(left - scale if at in some else left for at, left in enumerate(rest))))
-        return found
+    def rests(self, rest: tuple[int, ...], scale: int, rounds: int, counter: Counter) -> Iterator[tuple[int, ...]]:
+        """Yield what a job that runs in some of the rounds can leave of all, by how many it takes of each rest."""
+        able = [(left, rest.count(left)) for left in sorted(set(rest)) if left >= scale]
+        for taken in product(*(range(min(rounds, count) + 1) for _, count in able)):
+            counter.step()
+            if sum(taken) == rounds:
+                counter.step(len(rest))
+                after = [left for left in rest if left < scale]
+                for (left, count), some in zip(able, taken, strict=True):
+                    after += [left] * (count - some) + [left - scale] * some
+                yield tuple(sorted(after))
+
+
+def priced(groups: list[list[tuple[int, int, int]]], room: int) -> int:
+    """Return what choices in GPU-rounds can gain at most, at the price of the first round that finds no room."""
+    rounds = []
+    for of in groups:
+        for (before, _, taken), (gain, _, gpus) in pairwise([(0, 0, 0), *of]):
+            rounds.append(((gain - before) // (gpus - taken), gpus - taken))
+    price, left = 0, room
+    for each, gpus in sorted(rounds, reverse=True):
+        left -= gpus
+        if left < 0:
+            price = max(0, each)
+            break
+    return price * room + sum(max([0, *(gain - price * gpus for gain, _, gpus in of)]) for of in groups)
 
 
 PROBLEMS = {"shockwave.window": Window()}

@@ -103,7 +103,7 @@ class Goodput(Problem):
             # What gains no more than fewer GPUs of the type does is in no plan that is needed.
             kept = [one for one in gained if not any(_beats(other, one) for other in gained if other is not one)]
             groups.append(sorted(set(kept), reverse=True))
-        return sum(waiting, Fraction(0)) - Fraction(_most(groups, tuple(it.num_gpus)), unit * FINER)
+        return sum(waiting, Fraction(0)) - Fraction(most_gained(groups, tuple(it.num_gpus)), unit * FINER)
 
 
 Choice = tuple[int, int, int]
@@ -148,8 +148,17 @@ def _prices(groups: list[list[Choice]], room: tuple[int, ...]) -> list[int]:
     return [(price * greatest) >> SCALE for price in prices]
 
 
-def _most(groups: list[list[Choice]], room: tuple[int, ...]) -> int:
-    """Return the most that can be gained within the types' GPUs, where each group has one choice or none."""
+def most_gained(groups: list[list[Choice]], room: tuple[int, ...], counter: Counter | None = None) -> int:
+    """Return the most that can be gained within the types' GPUs, where each group has one choice or none.
+
+    Parameters
+    ----------
+    groups : list of list of (gain, type, GPUs)
+    room : tuple of int
+        GPUs of each type.
+    counter : Counter, optional
+        Of the steps; by default each of the two sweeps has one of its own.
+    """
     groups = [of for of in groups if of]
     prices = _prices(groups, room)
 
@@ -170,10 +179,10 @@ def _most(groups: list[list[Choice]], room: tuple[int, ...]) -> int:
 
     def swept(known: int, beam: int | None) -> int:
         """Return the most that is gained from the rests that may gain more than is known, or a few of them."""
-        counter = Counter()
+        steps = counter or Counter()
         most = {room: 0}
         for at, of in enumerate(groups):
-            counter.step(len(most) * (1 + len(of)))
+            steps.step(len(most) * (1 + len(of)))
             after: dict[tuple[int, ...], int] = {}
             for rest, gained in most.items():
                 for gain, kind, gpus in [*of, (0, 0, 0)]:

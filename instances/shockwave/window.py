@@ -22,7 +22,7 @@ finds no plan within the limits, it drops them and weighs the logarithms by how 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction as Exact
@@ -36,7 +36,9 @@ from instances import pictures
 from instances.arguments import AtLeast0, Count, Positive, checked
 from instances.arithmetic import power, product, total
 from instances.base import TOLERANCE, Instance, InstanceError, Plan, Violation, exceeding
+from instances.data.lines import Source
 from instances.gavel.round_assignment import RoundAssignment
+from instances.gavel.traces import jobs_from_trace
 from instances.schema import LONGEST, Array, BoolArray, FloatArray, IntArray, Scalar, default
 
 if TYPE_CHECKING:
@@ -48,6 +50,7 @@ __all__ = [
     "WindowPlan",
     "from_frame",
     "from_round",
+    "from_trace",
     "generate",
     "limit_before_progress",
     "longest_first",
@@ -337,33 +340,163 @@ def generate(
     """
     rng = np.random.default_rng(rng)
     scale_factors = rng.choice(SCALES[0], num_jobs, p=SCALES[1])
-    gpus = max(int(scale_factors.max()), round(scale_factors.sum() / contention)) if num_gpus is None else num_gpus
+    gpus = _shared_gpus(scale_factors, contention) if num_gpus is None else num_gpus
     running = SHORTEST * power(SPREAD, rng.random(num_jobs))
     durations = np.round(power(10, rng.uniform(0.5, 2.0, num_jobs)), 1)
-    epochs = np.maximum(1, np.rint(running / durations)).astype(np.int64)
-    done = np.floor(epochs * rng.uniform(0, 1, num_jobs)).astype(np.int64)
-    done = np.where(rng.random(num_jobs) < 0.3, 0, done)
-    left = np.round((epochs - done) * durations * rng.uniform(0.8, 1.2, num_jobs), 1)
-    past = int(rng.integers(0, 100))
-    window = Window(
+    return _begun(
+        rng,
         num_gpus=gpus,
         num_rounds=num_rounds,
-        round_duration=120.0,
+        scale_factors=scale_factors,
+        epochs=np.maximum(1, np.rint(running / durations)).astype(np.int64),
+        epoch_durations=durations,
+        slack=slack,
+        remaining_penalty=remaining_penalty,
+    )
+
+
+@checked
+def from_trace(
+    rng: np.random.Generator | int,
+    *,
+    throughputs: Source,
+    trace: Source,
+    num_jobs: Count = 20,
+    num_rounds: Count = 20,
+    worker_type: str | None = None,
+    num_gpus: Count | None = None,
+    contention: Positive = 3.0,
+    epoch_seconds: Positive = 600.0,
+    slack: AtLeast0 | None = 1.0,
+    remaining_penalty: AtLeast0 = 1e-3,
+    columns: Mapping[str, str] | None = None,
+    skip_bad_rows: bool = False,
+) -> Window:
+    """Jobs drawn from a trace, with the running times of a published table on one worker type.
+
+    A job runs for its steps over its throughput on as many workers as it asks for, in epochs of about the same length.
+    What a trace does not tell, the part of its epochs that each job has done, the forecast, the rounds past and the
+    limit, is drawn as :func:`generate` draws it.
+
+    Parameters
+    ----------
+    rng : Generator or int
+        Source of randomness, or its seed.
+    throughputs, trace : path, open file or DataFrame
+        What :func:`instances.data.gavel.read_throughputs` and ``read_trace`` read; Shockwave's traces are among them.
+    num_jobs : int
+        Jobs drawn, n (:func:`instances.gavel.traces.draw_jobs`).
+    num_rounds : int
+        R rounds of 120 s.
+    worker_type : str, optional
+        The table's type that all GPUs are of; by default that on which the jobs run for the least time in all.
+    num_gpus, contention
+        As in :func:`generate`.
+    epoch_seconds : float
+        Length of an epoch, s, up to rounding; a shorter job has one.
+    slack, remaining_penalty
+        As in :func:`generate`.
+    columns, skip_bad_rows
+        As in :class:`instances.gavel.traces.TraceChoice`.
+
+    Raises
+    ------
+    InstanceError
+        When a file is malformed, the table has none of the trace's job types, or a job does not run on the type.
+    """
+    rng = np.random.default_rng(rng)
+    jobs, fields = jobs_from_trace(
+        rng,
+        throughputs=throughputs,
+        trace=trace,
+        num_jobs=num_jobs,
+        columns=columns,
+        skip_bad_rows=skip_bad_rows,
+        worker_types=None if worker_type is None else [worker_type],
+        share_space=False,
+    )
+    told = jobs.attrs["origin"]
+    names = told["options"].pop("worker_types")
+    del told["options"]["share_space"]
+    rates, scale_factors = fields["throughputs"], fields["scale_factors"]
+    runs = (rates > 0).all(axis=0)
+    if not runs.any():
+        row = int(np.flatnonzero((rates <= 0).any(axis=1))[0])
+        raise InstanceError(
+            f"worker_type: model {jobs['model'][row]!r} with scale factor {scale_factors[row]} does not run on "
+            f"{names[int(rates[row].argmin())]}, and no type of {', '.join(names)} runs all jobs drawn"
+        )
+    steps = jobs["steps"].to_numpy(float)
+    times = [total(steps / rates[:, kind]) if runs[kind] else math.inf for kind in range(len(names))]
+    kind = int(np.argmin(times))
+    running = steps / rates[:, kind]
+    epochs = np.maximum(1, np.rint(running / epoch_seconds)).astype(np.int64)
+    window = _begun(
+        rng,
+        num_gpus=_shared_gpus(scale_factors, contention) if num_gpus is None else num_gpus,
+        num_rounds=num_rounds,
+        scale_factors=scale_factors,
+        epochs=epochs,
+        epoch_durations=running / epochs,
+        slack=slack,
+        remaining_penalty=remaining_penalty,
+    )
+    told["reader"] = "instances.shockwave.window.from_trace"
+    told["repairs"]["what the job has done, its forecast and its limit are drawn"] = num_jobs
+    told["options"] |= {
+        "num_rounds": num_rounds,
+        "worker_type": names[kind],
+        "num_gpus": window.num_gpus,
+        "epoch_seconds": epoch_seconds,
+        "slack": slack,
+        "remaining_penalty": remaining_penalty,
+    }
+    return window.with_origin(told)
+
+
+def _shared_gpus(scale_factors: IntArray, contention: float) -> int:
+    """Return the GPUs that jobs hold together, divided by the contention, and enough for each."""
+    return max(int(scale_factors.max()), round(int(scale_factors.sum()) / contention))
+
+
+def _begun(
+    rng: np.random.Generator,
+    *,
+    num_gpus: int,
+    num_rounds: int,
+    scale_factors: IntArray,
+    epochs: IntArray,
+    epoch_durations: FloatArray,
+    slack: float | None,
+    remaining_penalty: float,
+) -> Window:
+    """Return jobs that have done a part of their epochs, with forecasts and limits, all of which are drawn."""
+    n, round_duration = len(epochs), 120.0
+    done = np.floor(epochs * rng.uniform(0, 1, n)).astype(np.int64)
+    done = np.where(rng.random(n) < 0.3, 0, done)
+    left = np.round((epochs - done) * epoch_durations * rng.uniform(0.8, 1.2, n), 1)
+    past = int(rng.integers(0, 100))
+    window = Window(
+        num_gpus=num_gpus,
+        num_rounds=num_rounds,
+        round_duration=round_duration,
         rounds_past=past,
         scale_factors=scale_factors,
         epochs=epochs,
         epochs_done=done,
-        epoch_durations=durations,
+        epoch_durations=epoch_durations,
         times_left=left,
         remaining_penalty=remaining_penalty,
     )
     if slack is None:
         return window
-    share = max(1.0, num_jobs / gpus)
-    spare = slack * 120.0 * num_rounds * rng.uniform(0, 2, num_jobs)
+    share = max(1.0, n / num_gpus)
+    spare = slack * round_duration * num_rounds * rng.uniform(0, 2, n)
     # As the program counts, nobody finishes before the window's end, or without what forecasts have beyond the epochs.
-    never = np.maximum(left - (epochs - done) * durations, 0.0)
-    fair = np.maximum(120.0 * past + left * share + spare, 120.0 * (past + num_rounds) + never * share)
+    never = np.maximum(left - (epochs - done) * epoch_durations, 0.0)
+    fair = np.maximum(
+        round_duration * past + left * share + spare, round_duration * (past + num_rounds) + never * share
+    )
     return replace(window, finish_limits=np.ceil(fair))
 
 

@@ -3,6 +3,8 @@
 import math
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
@@ -10,16 +12,21 @@ import pytest
 from hypothesis import given, settings
 
 import formulations
-from formulations.methods.counts import COUNTS
+from formulations.methods.counts import COUNTS, Counts
 from heuristics.shockwave.window import finish_time_fair, greedy_marginal, least_finished_first, work_conserving
 from instances import InstanceError
+from instances.data import gavel
+from instances.files import text_of
 from instances.gavel.round_assignment import RoundAssignmentPlan
 from instances.gavel.round_assignment import generate as gavel_round
+from instances.reference import PROBLEMS, parse
+from instances.reference.common import Counter
 from instances.shockwave.packing import packed
 from instances.shockwave.window import (
     Window,
     WindowPlan,
     from_round,
+    from_trace,
     generate,
     limit_before_progress,
     longest_first,
@@ -237,3 +244,100 @@ def test_why_no_plan_keeps_all_limits() -> None:
 
 def test_logarithms_are_those_of_the_points() -> None:
     assert turns().logs.tolist() == pytest.approx([math.log(1e-6), *map(math.log, (0.2, 0.4, 0.6, 0.8)), 0.0])
+
+
+BY_REFERENCE = PROBLEMS["shockwave.window"]
+
+
+def bound_by_gpu_rounds(instance: Window) -> float:
+    return float(BY_REFERENCE.by_gpu_rounds(BY_REFERENCE.instance(parse(text_of(instance))), Counter()))
+
+
+@settings(max_examples=150, deadline=None)
+@given(strategy())
+def test_no_plan_is_beyond_the_reference_s_bound(instance: Window) -> None:
+    solution = formulations.solve(instance)
+    bound = bound_by_gpu_rounds(instance)
+    if solution.objective is not None:
+        assert solution.objective <= bound + 1e-9 * max(1.0, abs(bound))
+    if (instance.scale_factors == 1).all():
+        # Then GPU-rounds are all that there is to it.
+        assert bound == pytest.approx(-math.inf if solution.objective is None else solution.objective, abs=1e-9)
+
+
+@pytest.mark.parametrize("penalty", [0.0, 1e-5, 1e-3])
+@pytest.mark.parametrize("slack", [1.0, None])
+def test_the_reference_s_bound_is_the_table_s(penalty: float, slack: float | None) -> None:
+    instance = generate(5, num_jobs=25, num_rounds=12, slack=slack, remaining_penalty=penalty)
+    assert bound_by_gpu_rounds(instance) == pytest.approx(Counts(instance).search()[0], rel=1e-12)
+
+
+# --- real data ---
+
+RATES = (
+    "worker_type,model,scale_factor,throughput\n"
+    "v100,bert,1,2.0\nv100,bert,2,4.0\nv100,vgg,1,0.5\nk80,bert,1,4.0\nk80,bert,2,4.0\nk80,vgg,1,0\n"
+)
+JOBS = "job_id,submit_time,num_gpus,steps,model\n0,0,1,2400,bert\n1,5,2,9600,bert\n2,7,1,50,vgg\n"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, Path]:
+    """Return a table of two types, on one of which a model does not run, and a trace of three jobs."""
+    told = {"throughputs": tmp_path / "rates.csv", "trace": tmp_path / "jobs.csv"}
+    told["throughputs"].write_text(RATES, encoding="utf-8")
+    told["trace"].write_text(JOBS, encoding="utf-8")
+    return told
+
+
+def test_running_times_are_steps_over_throughputs(files: dict[str, Path]) -> None:
+    instance = from_trace(0, **files, num_jobs=3, contention=1.0)
+    # On the v100 s, as the other type does not run all jobs: 1200, 2400 and 100 s.
+    assert (instance.epochs * instance.epoch_durations).tolist() == pytest.approx([1200, 2400, 100])
+    assert instance.epochs.tolist() == [2, 4, 1]
+    assert instance.scale_factors.tolist() == [1, 2, 1]
+    assert instance.num_gpus == 4
+    assert instance.origin is not None
+    assert instance.origin["options"]["worker_type"] == "v100"
+    assert from_trace(0, **files, num_jobs=3, num_gpus=7, epoch_seconds=100).epochs.tolist() == [12, 24, 1]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_jobs_that_have_had_their_share_can_keep_their_limits(files: dict[str, Path], seed: int) -> None:
+    instance = from_trace(seed, **files, num_jobs=3, slack=0.5, epoch_seconds=10)
+    assert (instance.least_rounds <= instance.num_rounds).all()
+    left = (instance.epochs - instance.epochs_done) * instance.epoch_durations
+    assert (np.abs(instance.times_left - left) <= 0.2 * left + 0.1).all()
+    assert np.isinf(from_trace(seed, **files, num_jobs=3, slack=None).finish_limits).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"worker_type": "k80"}, "worker_type: model 'vgg' with scale factor 1 does not run on k80"),
+        ({"worker_type": "h100"}, "worker type 'h100': the table has only k80, v100"),
+        ({"num_jobs": 0}, "num_jobs"),
+        ({"epoch_seconds": 0}, "epoch_seconds"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(files: dict[str, Path], options: dict[str, Any], said: str) -> None:
+    with pytest.raises(InstanceError, match=said):
+        from_trace(0, **files, **{"num_jobs": 3, **options})
+
+
+@pytest.mark.parametrize("trace", ["gavel/msr_seed0_0e4a51.trace", "gavel/max_min_fairness.trace"])
+def test_jobs_of_gavel_s_traces(data: Path, trace: str) -> None:
+    table = data / "gavel/simulation_throughputs.json"
+    instance = from_trace(1, throughputs=table, trace=data / trace, num_jobs=12)
+    assert instance.origin is not None
+    rows = gavel.read_trace(data / trace).iloc[instance.origin["rows"]]
+    assert instance.scale_factors.tolist() == rows["scale_factor"].tolist()
+    rates = gavel.read_throughputs(table)
+    alone = rates[(rates["partner_scale_factor"] == 0) & (rates["worker_type"] == "v100")]
+    speed = alone.set_index(["model", "scale_factor"])["throughput"]
+    expected = [
+        steps / speed[kind]
+        for steps, kind in zip(rows["steps"], zip(rows["model"], rows["scale_factor"], strict=True), strict=True)
+    ]
+    assert (instance.epochs * instance.epoch_durations).tolist() == pytest.approx(expected)
+    assert formulations.solve(instance).status == "optimal"

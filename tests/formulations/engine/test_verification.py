@@ -138,6 +138,7 @@ def beyond_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 LARGE = {f"elasticflow.{name}" for name in ("admission", "allocation", "best_effort", "minimum_satisfactory_share")}
+LARGE |= {"shockwave.window"}
 """Problems whose small instances are too large for the reference."""
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from heuristics.shockwave import window as fast
 from instances.schema import IntArray
-from instances.shockwave.window import Window, WindowPlan, generate
+from instances.shockwave.window import Window, WindowPlan, from_trace, generate
 from validation.catalogue import Entry, Heuristic, named
 from validation.kinds.promises import BreaksOnly, Holds
 from validation.testing import st
@@ -106,6 +106,7 @@ ENTRY = Entry(
         Heuristic(fast.finish_time_fair, infeasible_because=LIMITS, promises=(BREAKS, CONSERVES)),
         Heuristic(fast.greedy_marginal, declines=True, promises=(LOCAL,)),
     ),
+    from_trace=from_trace,
     symmetric=("n",),
     strategy=strategy,
     wide={"max_jobs": 8, "max_rounds": 6, "max_gpus": 64, "max_epochs": 40},
