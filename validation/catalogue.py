@@ -25,6 +25,7 @@ from instances.schema import nearest, quoted
 from validation import settings
 from validation.errors import CatalogueError, StudyError
 from validation.settings import Settings
+from validation.signatures import as_heuristic
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -485,7 +486,8 @@ def import_object(reference: str) -> Any:
     """Import what "module:name", "file.py:name", or "module" alone names.
 
     The current directory is searched last, so that a file of the user's, such as ``json.py``, takes no other's
-    place; "file.py" is that file, whatever its name.
+    place; "file.py" is that file, whatever its name.  A function that a public task asks for, by its name, is returned
+    as a heuristic (:mod:`validation.signatures`).
 
     Raises
     ------
@@ -501,7 +503,7 @@ def import_object(reference: str) -> Any:
         return module
     if not hasattr(module, name):
         raise StudyError(f"{place!r} has no {name!r}{nearest(name, vars(module))}")
-    return getattr(module, name)
+    return as_heuristic(name, getattr(module, name))
 
 
 def _module(name: str) -> ModuleType:
