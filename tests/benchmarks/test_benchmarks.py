@@ -46,6 +46,7 @@ NEEDS_DATA = {
     "replays.large",
     "replays.setup",
     "replays.synergy",
+    "replays.systems",
     "synergy.allocation.growth",
     "synergy.placement.published",
     "synergy.tuning.large",
