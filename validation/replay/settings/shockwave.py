@@ -31,6 +31,7 @@ from instances.schema import BoolArray, FloatArray, IntArray
 from instances.shockwave.window import Window, WindowPlan, without_limits
 from validation.errors import ReplayError
 from validation.replay.engine import Ask, Decide, Decision, Jobs, State
+from validation.replay.inelastic import handed_out
 from validation.replay.plans import acceptable, accepted
 from validation.replay.settings import afs
 from validation.replay.ways import Ways
@@ -165,14 +166,13 @@ class _Course:
         planned, runs = self.plan
         # Jobs are those of the plan, in whatever order.
         place = {job: row for row, job in enumerate(planned.tolist())}
-        now = runs[[place[job] for job in jobs.tolist()], past - self.solved].copy()
+        now = runs[[place[job] for job in jobs.tolist()], past - self.solved]
         gpus = setting.scale_factors[jobs]
-        free = setting.num_gpus - int(gpus[now].sum())
-        for job in np.argsort(-times_left, kind="stable").tolist():
-            if not now[job] and gpus[job] <= free:
-                now[job] = True
-                free -= int(gpus[job])
-        return Decision(rates=np.where(now, setting.jobs.fastest[jobs], 0.0), gpus=np.where(now, gpus, 0).astype(float))
+        held = np.where(now, gpus, 0)
+        # One that runs asks for no more.
+        longest_first = np.argsort(-times_left, kind="stable").tolist()
+        held += handed_out(gpus - held, longest_first, setting.num_gpus - int(held.sum()))
+        return Decision(rates=np.where(held > 0, setting.jobs.fastest[jobs], 0.0), gpus=held.astype(float))
 
     def _asked(self, state: State, ask: Ask, past: int, times_left: FloatArray) -> WindowPlan:
         """Return the plan of the window that begins now."""

@@ -32,6 +32,7 @@ from validation.errors import ReplayError
 from validation.replay.engine import Ask, Decide, Decision, Jobs, State
 from validation.replay.plans import accepted
 from validation.replay.settings import afs
+from validation.replay.settings.gavel import JITTER
 from validation.replay.ways import Ways
 
 if TYPE_CHECKING:
@@ -47,8 +48,6 @@ RESTART = 30.0
 """What the released code takes a restart to cost by default, s."""
 LEAST = 1e-3
 """The least part of its goodput that a change leaves a job."""
-JITTER = 1e-6
-"""Part by which goodputs are off where ties are broken by a seed."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
