@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterator
-from decimal import Decimal
+from decimal import Context, Decimal
 from fractions import Fraction
 from functools import cache
 from itertools import pairwise, product
@@ -60,7 +60,7 @@ class Window(Problem):
 
     def log(self, number: Fraction) -> Fraction:
         """Return the double nearest to the natural logarithm of one."""
-        return Fraction(float(Decimal(float(number)).ln()))
+        return Fraction(float(Decimal(float(number)).ln(Context(prec=28))))
 
     def lengths(self, it: Record) -> dict[str, int]:
         return {"r": it.num_rounds}

@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from decimal import Decimal
+from decimal import Context, Decimal
 from fractions import Fraction as Exact
 from functools import cached_property
 from itertools import pairwise
@@ -172,7 +172,9 @@ class Window(Instance[WindowPlan]):
     @cached_property
     def logs(self) -> FloatArray:
         """(b,) float: logarithms of the points, correctly rounded, so that they are the same on every machine."""
-        return np.array([float(Decimal(point or self.least_progress).ln()) for point in self.points.tolist()])
+        # Whatever the context of the caller's decimals is.
+        digits = Context(prec=28)
+        return np.array([float(Decimal(point or self.least_progress).ln(digits)) for point in self.points.tolist()])
 
     @cached_property
     def segments(self) -> tuple[FloatArray, FloatArray]:

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from decimal import localcontext
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -240,6 +241,15 @@ def test_why_no_plan_keeps_all_limits() -> None:
     assert "job 0 finishes after its limit" in formulations.solve(late).message
     both = replace(turns(), finish_limits=np.array([600.0, 600.0]))
     assert "need 4 GPU-rounds, and there are 2" in formulations.solve(both).message
+
+
+def test_values_do_not_depend_on_the_caller_s_decimals() -> None:
+    whole = turns()
+    with localcontext(prec=3):
+        rounded = turns()
+        reference = optimum(rounded)
+        assert rounded.logs.tolist() == whole.logs.tolist()
+    assert reference == optimum(whole)
 
 
 def test_logarithms_are_those_of_the_points() -> None:
