@@ -26,6 +26,10 @@ ROUNDS, BETWEEN = 48, 12
 """Rounds of prices, and how many there are from one plan to the next."""
 STEP, FALL = 0.5, 0.02
 """Of prices: the part of Polyak's step, and how much smaller each one is than the last."""
+PASSES = 20
+"""Times that exchanges of two jobs are looked for."""
+MOST = 400
+"""Changes of one job of which exchanges are made."""
 ROUNDING = 1e-12
 """What a change must gain."""
 DECIMALS = 6
@@ -204,10 +208,11 @@ def priced_types(instance: Goodput, *, rounds: int = ROUNDS) -> GoodputPlan:
     The prices are the Lagrangian multipliers of the types' GPUs: each job takes what costs least after what it pays,
     and prices follow what is over and what is left (a subgradient, with Polyak's step towards the best plan so far).
     Now and then the jobs' choices become a plan: where a type is over, jobs go to what loses least for each GPU given
-    up, until it is not; then :func:`greedy_marginal` goes on from there.
+    up, until it is not; then :func:`greedy_marginal` goes on from there.  The best plan is then changed by exchanges:
+    two jobs change at once, where neither could alone.
 
     Guarantee: never worse than :func:`greedy_marginal`, which is the first plan; none known relative to the optimum.
-    Complexity: O(n k) for each round and each change in it.
+    Complexity: O(n k) for each round and each change in it, and for each look for exchanges O(n k log n + MOST^2).
 
     Parameters
     ----------
@@ -238,7 +243,8 @@ def priced_types(instance: Goodput, *, rounds: int = ROUNDS) -> GoodputPlan:
             break
         prices = np.maximum(prices + scale * (value - bound) / slope * over, 0.0)
         scale *= 1 - FALL
-    return best
+    held = np.where(best.configs < 0, instance.num_configs, best.configs)
+    return choices.plan(choices.exchanged(held))
 
 
 def genetic_search(
@@ -351,22 +357,86 @@ class _Choices:
     def improved(self, held: IntArray) -> IntArray:
         """Return a plan after all changes of single jobs that gain, the one that gains most for each GPU first."""
         held, left = held.copy(), self.left(held)
-        while held.size:
-            gains = self.costs[self._jobs, held][:, None] - self.costs
-            more = self.gpus - self.gpus[held][:, None]
-            # What a job holds of a type is free for it there.
-            needed = np.where(self.types == self.types[held][:, None], more, self.gpus)
+        if not held.size:
+            return held
+        gains, more, needed = self._changes(self._jobs, held)
+        # Changes that take no more GPUs come before all others.
+        free, rates = np.where(more <= 0, gains, 0.0), gains / np.maximum(more, 1)
+        while True:
             fits = needed <= np.append(left, 0)[self.types]
-            fits[:, -1] = True
-            gains = np.where(fits & (gains > ROUNDING), gains, 0.0)
-            cheap = gains * (more <= 0)
-            rates = cheap if cheap.any() else gains / np.maximum(more, 1)
-            job, choice = divmod(int(rates.argmax()), rates.shape[1])
-            if rates[job, choice] <= 0:
-                break
+            scores = np.where(fits, free, 0.0) if free.any() else free
+            if not scores.any():
+                scores = np.where(fits, rates, 0.0)
+            job, choice = divmod(int(scores.argmax()), scores.shape[1])
+            if scores[job, choice] <= 0:
+                return held
             left = left + self.sizes[held[job]] - self.sizes[choice]
             held[job] = choice
+            gain, more, needed[job] = self._changes(job, held)
+            free[job], rates[job] = np.where(more <= 0, gain, 0.0), gain / np.maximum(more, 1)
+
+    def _changes(self, jobs: IntArray | int, held: IntArray) -> tuple[FloatArray, IntArray, IntArray]:
+        """Gains of a job's changes, or 0, the GPUs that each takes more, and those that its type must have left."""
+        now = held[jobs]
+        gains = self.costs[jobs, now][..., None] - self.costs[jobs]
+        more = self.gpus - self.gpus[now][..., None]
+        # What a job holds of a type is free for it there.
+        needed = np.where(self.types == self.types[now][..., None], more, self.gpus)
+        return np.where(gains > ROUNDING, gains, 0.0), more, needed
+
+    def exchanged(self, held: IntArray) -> IntArray:
+        """Return a plan after exchanges, changes of two jobs that gain only together, and what then gains alone.
+
+        To the GPUs all jobs of one choice are alike, so of each change from one choice to another only the two jobs
+        that lose least by it are of interest.  Of all exchanges found at once, those of greater gain come first, each
+        unless one of its jobs has moved or GPUs no longer suffice.
+        """
+        for _ in range(PASSES):
+            now, then, jobs, losses = self._least_losses(held)
+            freed = self.sizes[now] - self.sizes[then]
+            least = np.argsort(losses[0], kind="stable")[:MOST]
+            gaining = least[losses[0][least] < 0]
+            if not gaining.size:
+                break
+            others = least[losses[0][least] < -losses[0].min()]
+            # A job that loses least by both changes leaves one of them to the next.
+            ranks = np.zeros((2, len(gaining), len(others)), np.int64)
+            same = jobs[0][gaining, None] == jobs[0][others]
+            leaves = losses[1][gaining, None] + losses[0][others] < losses[0][gaining, None] + losses[1][others]
+            ranks[0], ranks[1] = same & leaves, same & ~leaves
+            total = losses[ranks[0], gaining[:, None]] + losses[ranks[1], others]
+            one, two = np.nonzero(total < -ROUNDING)
+            left = self.left(held)
+            fits = (left + freed[gaining[one]] + freed[others[two]] >= 0).all(axis=1)
+            one, two = one[fits], two[fits]
+            if not one.size:
+                break
+            held, moved = held.copy(), np.zeros(held.size, bool)
+            for at in np.argsort(total[one, two], kind="stable").tolist():
+                first, second = gaining[one[at]], others[two[at]]
+                pair = jobs[ranks[:, one[at], two[at]], [first, second]]
+                after = left + freed[first] + freed[second]
+                if not moved[pair].any() and (after >= 0).all():
+                    held[pair], left = then[[first, second]], after
+                    moved[pair] = True
+            held = self.improved(held)
         return held
+
+    def _least_losses(self, held: IntArray) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
+        """Return changes from one choice to another, and (2, changes) which jobs lose least by each, and how much."""
+        number, jobs, losses = len(self.gpus), [], []
+        held_by = np.unique(held)
+        for now in held_by.tolist():
+            group = np.flatnonzero(held == now)
+            loss = np.vstack([self.costs[group] - self.costs[group, now][:, None], np.full((1, number), np.inf)])
+            loss[:, now] = np.inf
+            order = np.argsort(loss, axis=0, kind="stable")[:2]
+            jobs.append(np.append(group, -1)[order])
+            losses.append(np.take_along_axis(loss, order, axis=0))
+        if not jobs:
+            return held_by, held_by, np.empty((2, 0), np.int64), np.empty((2, 0))
+        now, then = np.repeat(held_by, number), np.tile(np.arange(number), len(held_by))
+        return now, then, np.hstack(jobs), np.hstack(losses)
 
     def made_to_fit(self, held: IntArray, paid: FloatArray) -> IntArray:
         """Return a plan after changes of single jobs by which no type has more GPUs in use than it has.
@@ -376,11 +446,13 @@ class _Choices:
         held, left = held.copy(), self.left(held)
         while (left < 0).any():
             kind = int(left.argmin())
-            freed = self.sizes[held, kind][:, None] - self.sizes[:, kind]
+            jobs = np.flatnonzero(self.types[held] == kind)
+            now = held[jobs]
+            freed = self.gpus[now][:, None] - self.sizes[:, kind]
             fits = (self.types == kind) | (self.gpus <= np.append(left, 0)[self.types])
-            lost = paid - paid[self._jobs, held][:, None]
+            lost = paid[jobs] - paid[jobs, now][:, None]
             loss = np.where((freed > 0) & fits, lost / np.maximum(freed, 1), np.inf)
-            job, choice = divmod(int(loss.argmin()), loss.shape[1])
-            left = left + self.sizes[held[job]] - self.sizes[choice]
-            held[job] = choice
+            row, choice = divmod(int(loss.argmin()), loss.shape[1])
+            left = left + self.sizes[now[row]] - self.sizes[choice]
+            held[jobs[row]] = choice
         return held

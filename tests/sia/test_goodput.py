@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import product
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +100,35 @@ def test_heuristics_keep_what_they_promise(seed: int) -> None:
     assert instance.objective(priced) <= instance.objective(greedy)
     held = GoodputPlan(configs=instance.current)
     assert instance.objective(searched) <= instance.objective(held) + 1e-9
+
+
+def test_two_jobs_change_at_once_where_neither_could_alone() -> None:
+    # The second has one of seven GPUs' worth of progress, and keeps the first from all seven.
+    instance = Goodput(
+        num_gpus=[7],
+        config_types=[0, 0],
+        config_gpus=[1, 7],
+        goodputs=[[0.0, 6.0], [2.0, 0.0]],
+        current=[1, -1],
+        restart_factors=[1.0, 1.0],
+        power=-0.5,
+    )
+    assert greedy_marginal(instance).configs.tolist() == [-1, 0]
+    assert priced_types(instance).configs.tolist() == [1, -1]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_exchange_of_two_jobs_gains(seed: int) -> None:
+    instance = generate(seed, num_jobs=4)
+    plan = priced_types(instance).configs
+    value = instance.objective(GoodputPlan(configs=plan))
+    choices = range(-1, instance.num_configs)
+    for first, second in combinations(range(instance.num_jobs), 2):
+        for one, two in product(choices, choices):
+            changed = plan.copy()
+            changed[[first, second]] = one, two
+            other = GoodputPlan(configs=changed)
+            assert instance.violations(other) or value <= instance.objective(other) + 1e-9
 
 
 def test_a_search_is_the_same_for_the_same_seed() -> None:
