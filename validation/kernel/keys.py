@@ -140,7 +140,9 @@ def _sources(modules: Iterable[ModuleType]) -> Iterator[bytes]:
     found: dict[str, bytes] = {}
     while waiting:
         name, module = waiting.popitem()
-        found[name] = Path(str(module.__file__)).read_bytes()
+        file = getattr(module, "__file__", None)
+        # Of what was typed into a notebook or a prompt nobody could tell whether it has changed.
+        found[name] = os.urandom(16) if file is None else Path(file).read_bytes()
         for value in vars(module).values():
             used = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
             # A package knows those of its modules that happen to be imported, used or not.

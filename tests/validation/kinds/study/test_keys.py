@@ -9,16 +9,18 @@ import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+import formulations
 import instances
 from formulations.methods import Choice, Method
 from instances.aryl.reclaim import Reclaim, ReclaimPlan
 from validation import gap_study
+from validation.kernel import keys
 from validation.kernel.keys import exact_code, heuristic_code
 
 from .studies import CELLS, FORKED, SMALL, computed, first_servers, servers_from, shifted
@@ -97,6 +99,18 @@ def test_a_heuristic_that_cannot_be_told_is_never_taken_for_another() -> None:
     lock = open(os.devnull)  # noqa: SIM115, something that cannot be pickled
     with lock:
         assert heuristic_code(lambda instance: lock) != heuristic_code(lambda instance: lock)
+
+
+def test_what_a_notebook_defines_has_a_version_of_its_own_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    typed = ModuleType("typed_into_a_notebook")
+    monkeypatch.setitem(sys.modules, typed.__name__, typed)
+    exec("def build(instance): ...", vars(typed))
+    entry = SimpleNamespace(build=typed.build)
+    monkeypatch.setattr(formulations, "formulation", lambda problem: entry)
+    monkeypatch.setattr(keys, "choice", lambda problem: SimpleNamespace(methods=(), again=None))
+    one, other = exact_code("demo.typed", "highs"), exact_code("demo.typed", "highs")
+    assert one[:-1] == other[:-1]
+    assert one[-1] != other[-1]
 
 
 @pytest.mark.slow
