@@ -42,7 +42,7 @@ def replay(options: ReplayOptions, dry_run: DryRun = False, dask: Dask = None, a
 def tell_replays(result: Replays, as_json: bool) -> None:
     """Tell what replays found, and end with the code that says whether all is well."""
     from validation.kernel.judging import Status
-    from validation.kinds.replays.report import findings, remarks, sentences
+    from validation.kinds.replays.report import findings, of_programs, remarks, sentences
 
     differences, gaps, costs = result.differences(), result.gaps(), result.cost_of_gaps()
     meta, failed = result.metadata, result.rows[result.rows["status"] == "failed"]
@@ -64,7 +64,7 @@ def tell_replays(result: Replays, as_json: bool) -> None:
         )
     else:
         _print_tables(result, findings(result, differences, result.averages(), result.beside_offline()))
-        for one in remarks(result)[:MOST_TOLD]:
+        for one in (of_programs(result) + remarks(result))[:MOST_TOLD]:
             console().print(text(one), soft_wrap=True)
     if len(failed):
         first = failed.iloc[0]

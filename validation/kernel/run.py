@@ -50,14 +50,21 @@ LARGE = 1000
 Planner = Callable[..., Plan]
 
 
-def walled(kind: Kind) -> Callable[[Planner], Planner]:
-    """Make a function of options plan with the rules that they make, because it imports code of the user's."""
+def walled(kind: Kind, strict: Callable[[Any], bool] = lambda _: False) -> Callable[[Planner], Planner]:
+    """Make a function of options plan with the rules that they make, because it imports code of the user's.
+
+    Parameters
+    ----------
+    kind : Kind
+    strict : callable
+        Says of the options whether nothing may outlast a process of the user's code.
+    """
 
     def around(planner: Planner) -> Planner:
         @wraps(planner)
         def within(options: Any, client: Client | None = None) -> Plan:
             hidden = to_hide(Path(options.output), kind)
-            with ruled(Rules(hidden, options.allow_network, memory=options.memory_limit)):
+            with ruled(Rules(hidden, options.allow_network, strict(options), options.memory_limit)):
                 return replace(planner(options, client), rules=rules())
 
         return within

@@ -2,7 +2,8 @@
 
 A decision maker is the exact model ("exact"), a heuristic of the catalogue by its name, or a function of the user's.
 The library's own heuristics are called in this process; a user's function is called apart
-(:mod:`validation.kernel.asking`), as in studies.
+(:mod:`validation.kernel.asking`), as in studies, and a program apart from all that knows of later jobs
+(:mod:`validation.replay.online`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from validation.catalogue import Heuristic
 from validation.kernel.asking import Asking, ask_here
 from validation.kernel.isolation import plain
 from validation.kernel.judging import Answer, Status, judge
+from validation.replay.online import Program, is_program
 
 __all__ = ["EXACT", "Answer", "Briefly", "Decider", "decider"]
 
@@ -71,7 +73,8 @@ def decider(
     ----------
     problem : str
     given : str, callable or Heuristic
-        "exact", or what :func:`validation.catalogue.heuristic` takes: a name, "module:function" or the function.
+        "exact", or what :func:`validation.catalogue.heuristic` takes: a name, "module:function" or the function; or
+        "file.py:decide", a program that gets plain JSON.
     seed : int
         Of random heuristics.
     time_limit : float
@@ -90,6 +93,9 @@ def decider(
     """
     if given == EXACT:
         return _Exact(catalogue.entry(problem).problem, solver, time_limit)
+    if isinstance(given, str) and is_program(given):
+        catalogue.entry(problem)
+        return Program(problem, given, time_limit=time_limit, memory=memory)
     name, heuristic = catalogue.heuristic(problem, given)
     if isinstance(given, str) and ":" not in given and _is_own(heuristic):
         return _Here(problem, name, heuristic, seed)

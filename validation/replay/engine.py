@@ -9,7 +9,7 @@ which GPUs follow from the plan.  What a decision hands out is checked before it
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
@@ -188,6 +188,8 @@ class Ask(Protocol):
         asked: AnyInstance | None = None,
         otherwise: Plan | None = None,
         briefly: Briefly | None = None,
+        jobs: IntArray | None = None,
+        forgiven: Collection[str] = (),
     ) -> Plan:
         """Return a plan for an instance.
 
@@ -206,6 +208,12 @@ class Ask(Protocol):
         briefly : callable, optional
             Makes a context within which the library's heuristics leave out what the setting will not follow.  It is
             not entered where the whole plan's value is wanted.
+        jobs : (n,) int, optional
+            Jobs of the instance in its order, as indices into the trace, for programs that decide online
+            (:mod:`validation.replay.online`); without it they are not told which are which.
+        forgiven : collection of str
+            Rules that a plan may break, because the setting can live without; under one that breaks another a program
+            ends the replay.
 
         Raises
         ------
@@ -552,6 +560,7 @@ class _Run:
             changed=self.changed,
         )
         self.changed = False
+        ask.state, ask.names = state, self.jobs.names
         self._take(jobs, decide(state, ask), until)
 
     def _take(self, jobs: IntArray, decision: Decision, until: float) -> None:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import ExitStack
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from instances.base import Instance, Plan
+from instances.schema import IntArray
 from validation.errors import ReplayError
 from validation.kernel.gaps import beats, gap_interval
 from validation.kernel.judging import Answer, Asked, Status, judge
 from validation.replay.deciders import EXACT, Briefly, Decider, decider
+from validation.replay.online import Program
 from validation.replay.replayed import DECISIONS
+
+if TYPE_CHECKING:
+    from validation.replay.engine import State
 
 __all__ = ["Questions"]
 
@@ -41,6 +46,8 @@ class Questions:
         self.defaults: dict[tuple[str, str], Decider] = {}
         self.rows: list[dict[str, Any]] = []
         self.now = 0.0
+        self.state: State | None = None
+        self.names: Any = ()
         self.sink = sink
         self.kept: dict[int, AnyInstance] = {}
         self.keeps, self.gaps = _Sample("keep", keep, seed), _Sample("gaps", gaps, seed)
@@ -53,13 +60,15 @@ class Questions:
         asked: AnyInstance | None = None,
         otherwise: Plan | None = None,
         briefly: Briefly | None = None,
+        jobs: IntArray | None = None,
+        forgiven: Collection[str] = (),
     ) -> Plan:
         problem = instance.problem
         who = self.named.get(problem)
         if who is None and default is None:
             raise ReplayError(f"nobody decides {problem}: name a decision maker")
         if who is not None:
-            answer = self._answer(who, instance, asked, briefly)
+            answer = self._answer(who, instance, asked, briefly, jobs=jobs, forgiven=forgiven)
             if answer.plan is not None:
                 return answer.plan
             if default is None and otherwise is not None:
@@ -84,13 +93,19 @@ class Questions:
         briefly: Briefly | None,
         *,
         instead: bool = False,
+        jobs: IntArray | None = None,
+        forgiven: Collection[str] = (),
     ) -> Answer:
         number = len(self.rows)
         named = who is self.named.get(instance.problem)
         # The optimum is known of what the exact model decides as it is.
         sampled = named and (who.name != EXACT or asked is not None) and self.gaps.takes(number, instance)
         kept = self.keeps.takes(number, instance)
-        answer = who.ask(instance if asked is None else asked, briefly=None if sampled else briefly)
+        shown = instance if asked is None else asked
+        if isinstance(who, Program):
+            answer = who.decide(shown, self._told(number, jobs), forgiven)
+        else:
+            answer = who.ask(shown, briefly=None if sampled else briefly)
         value, bound = answer.value, answer.bound
         if asked is not None and answer.plan is not None and answer.status != Status.BEGUN:
             # What is proven of other weights is not proven of these.
@@ -120,6 +135,33 @@ class Questions:
         if kept and self.keeps.all:
             self._keep(number, instance)
         return answer
+
+    def _told(self, number: int, jobs: IntArray | None) -> dict[str, Any]:
+        """Return what a program is told beside the instance: the past of the jobs that are there."""
+        state = self.state
+        assert state is not None
+        each = zip(
+            *(self.names[state.jobs], state.jobs.tolist(), state.arrivals.tolist(), state.started.tolist()),
+            *(state.ran.tolist(), state.service.tolist(), state.gpus.tolist()),
+            strict=True,
+        )
+        there = [
+            {
+                "name": name,
+                "number": number,
+                "arrived": arrived,
+                "started": None if np.isnan(started) else started,
+                "ran": ran,
+                "service": service,
+                "gpus": gpus,
+            }
+            for name, number, arrived, started, ran, service, gpus in each
+        ]
+        rows = None
+        if jobs is not None:
+            place = {job: row for row, job in enumerate(state.jobs.tolist())}
+            rows = [place[job] for job in np.asarray(jobs).tolist()]
+        return {"event": number, "time": state.now, "jobs": there, "rows": rows}
 
     def _keep(self, number: int, instance: AnyInstance) -> None:
         self.rows[number]["instance"] = instance.digest

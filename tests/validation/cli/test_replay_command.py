@@ -1,17 +1,22 @@
 """The command line: replay."""
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from validation import replay_study
+from validation import ReplayOptions, StudyError, replay_study
 from validation.cli.app import FAILED
 from validation.errors import ReplayError
+from validation.kernel.walls import standing
+from validation.kinds.replays.study import plan
 
+from ..replay.programs import SHORTEST, program
 from .commands import Optgap, assert_goes_on
 
 SMALL = ("poisson", "--problem", "aryl.elastic_allocation", "--policy", "exact", "--policy", "gandiva")
@@ -111,3 +116,131 @@ def test_interrupted_replays_go_on(tmp_path: Path) -> None:
     command = [sys.executable, "-c", UNDRAWN, "replay", *SMALL[:-2], "--seeds", "15", "-o", "out", "--jobs", "1"]
     # Thirty replays, and what hindsight could do with the jobs of each of 15 seeds.
     assert_goes_on(command, tmp_path, "out", enough=2, whole=45, said="the replays that ended are")
+
+
+# --- programs that decide online ----------------------------------------------------------------
+
+PROBLEM = "aryl.base_allocation"
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="programs are asked behind the walls of Linux")
+
+
+@LINUX
+def test_the_score_of_a_program_stands_beside_hindsight(optgap: Optgap, tmp_path: Path) -> None:
+    program(tmp_path, SHORTEST)
+    arguments = ("poisson", "--problem", PROBLEM, "--policy", "shortest_job_first", "--length", 6)
+    said = optgap("replay", *arguments, "--policy", "policy.py:decide", "--jobs", 1, "-o", "out")
+    assert said.code == 0
+    lines = [line.rstrip() for line in said.out.splitlines()]
+    assert [line.split("  ")[0] for line in lines[2:5]] == ["shortest_job_first", "policy.py:decide", "offline optimum"]
+    (score,) = (line for line in lines if "beside the offline" in line)
+    begin = "Jobs drawn at random, policy.py:decide: average completion time beside the offline optimum "
+    assert score.startswith(begin)
+    assert score.endswith("% above.")
+    results = pd.read_parquet(tmp_path / "out" / "results.parquet").set_index("policy")
+    bounds = pd.read_parquet(tmp_path / "out" / "offline.parquet").set_index("metric")["bound"]
+    excess = results.loc["policy.py:decide", "average_jct"] / bounds["average_jct"] - 1
+    assert float(score.removeprefix(begin).removesuffix("% above.")) == pytest.approx(100 * excess, rel=0.005)
+
+
+@LINUX
+def test_a_program_that_breaks_a_rule_is_named(optgap: Optgap, tmp_path: Path) -> None:
+    program(tmp_path, "def decide(state):\n    return {'starts': [-1.0] * len(state['rows'])}\n")
+    arguments = ("poisson", "--problem", PROBLEM, "--policy", "fifo", "--policy", "policy.py:decide", "--length", 4)
+    said = optgap("replay", *arguments, "--offline", 0, "--jobs", 1, "-o", "out")
+    assert said.code == FAILED
+    assert "1 replays failed; the first: policy.py:decide: ReplayError: policy.py:decide, event 0 at 0 s" in said.out
+    # The other decision makers have their replays.
+    assert any(line.split()[:1] == ["fifo"] for line in said.out.splitlines())
+
+
+@LINUX
+def test_a_program_that_cannot_be_imported_is_bad_input(optgap: Optgap, tmp_path: Path) -> None:
+    program(tmp_path, "import nothing_like_it\n")
+    said = optgap("replay", *SMALL, "--policy", "policy.py:decide")
+    assert said.code == 2
+    assert "No module named 'nothing_like_it'" in said.err
+    assert not (tmp_path / "out").exists()
+
+
+@LINUX
+def test_a_program_decides_on_this_machine_only(tmp_path: Path) -> None:
+    given = program(tmp_path, SHORTEST)
+    options = ReplayOptions(traces="poisson", problem=PROBLEM, policies=[given], length=3, output=str(tmp_path / "out"))
+    with pytest.raises(StudyError, match="decides on this machine only: leave out the cluster"):
+        plan(options, client=object())  # type: ignore[arg-type]
+
+
+# It knows what it looks for backwards only, so that what it finds is not its own copy.
+PROBE = """
+import glob, os, pathlib, tempfile
+
+HERE = pathlib.Path(__file__).parent
+WANTED = {one.stem: one.read_bytes() for one in sorted(HERE.glob("*.backwards"))}
+
+def names(blob):
+    turned = blob[::-1]
+    return {name for name, backwards in WANTED.items() if backwards in turned}
+
+def memory():
+    with open("/proc/self/maps") as maps, open("/proc/self/mem", "rb", buffering=0) as mem:
+        for line in maps:
+            span, rights = line.split()[:2]
+            if rights.startswith("rw"):
+                first, last = (int(end, 16) for end in span.split("-"))
+                mem.seek(first)
+                try:
+                    yield mem.read(last - first)
+                except OSError:
+                    pass
+
+def files():
+    temporary = tempfile.gettempdir()
+    for pattern in ("/proc/[0-9]*/cmdline", "/proc/[0-9]*/environ", "/proc/[0-9]*/fd/*",
+                    f"{HERE}/*", f"{HERE}/*/*", f"{HERE}/*/*/*", f"{temporary}/../*", f"{temporary}/../*/*",
+                    f"{temporary}/../../*/*", "/dev/shm/*"):
+        yield from glob.glob(pattern, include_hidden=True)
+
+def found():
+    looked = 0
+    for blob in memory():
+        looked += len(blob)
+        yield from (f"{name} in memory" for name in names(blob))
+    for file in files():
+        try:
+            if os.path.isfile(file) or file.startswith("/proc"):
+                with open(file, "rb", buffering=0) as opened:
+                    os.set_blocking(opened.fileno(), False)
+                    yield from (f"{name} in {file}" for name in names(opened.read(1 << 20) or b""))
+        except OSError:
+            pass
+    if looked > 1_000_000:
+        yield "its memory read"
+
+events = []
+
+def decide(state):
+    events.append(state)
+    if len(events) == 5:
+        raise RuntimeError("; ".join(sorted(set(found()))) + " of " + " ".join(WANTED))
+"""
+SEED = 918273645546372817
+LATER = "job-that-comes-at-the-end"
+
+
+@pytest.mark.skipif(not all(standing().values()), reason="this kernel cannot keep a program from what it looks for")
+def test_neither_later_jobs_nor_the_seed_are_in_a_programs_reach(tmp_path: Path) -> None:
+    names = [*(f"job-{one}" for one in range(12)), LATER]
+    trace = pd.DataFrame({"job_id": names, "submit_time": np.arange(13) * 60.0, "num_gpus": 8, "duration": 600.0})
+    trace.to_csv(tmp_path / "jobs.csv", index=False)
+    for name, word in (("job", LATER), ("seed", f"{SEED}")):
+        (tmp_path / f"{name}.backwards").write_bytes(word.encode()[::-1])
+    noted = tmp_path / "noted.txt"
+    noted.write_text(f"{LATER} {SEED}")
+    program(tmp_path, PROBE)
+    policies = [part for one in ("fifo", "policy.py:decide", "shortest_job_first") for part in ("--policy", one)]
+    command = ["replay", "jobs.csv", "--problem", PROBLEM, *policies, "--keep", "all", "--seed", f"{SEED}"]
+    command = [sys.executable, "-c", UNDRAWN, *command, "--jobs", "2", "--quiet", "-o", "out"]
+    said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert said.returncode == FAILED, said.stderr
+    # It does find what anybody may read, and nothing else.
+    assert f"RuntimeError: its memory read; job in {noted}; seed in {noted} of job seed (policy.py" in said.stderr

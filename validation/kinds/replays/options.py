@@ -89,9 +89,9 @@ class ReplayOptions(Options):
         "What the decision makers decide, such as gavel.max_min_fairness. Required.", (str,), required="--problem"
     )
     policies: Any = option(
-        "Decision makers: exact, names of the catalogue or module:function; in Python also functions, or a mapping "
-        "from new names to such. The others are compared with exact where it is among them, else with the first. "
-        "Required.",
+        "Decision makers: exact, names of the catalogue, module:function or file.py:function, of which one that is "
+        "called decide gets plain JSON and decides online; in Python also functions, or a mapping from new names to "
+        "such. The others are compared with exact where it is among them, else with the first. Required.",
         (list,),
         required="--policy",
         names=("--policy",),

@@ -21,8 +21,9 @@ from validation.kinds.replays.records import ENDED, OFFLINE, TABLES
 from validation.kinds.replays.results import CONTRADICTED, DEADLINES, OPTIMUM, SHOWN, Replays, collect
 from validation.pages.render import Cell, Table, counted, render
 from validation.pages.replay_plots import trace_pictures
+from validation.replay.online import is_program
 
-__all__ = ["findings", "finish", "remarks", "sentences"]
+__all__ = ["findings", "finish", "of_programs", "remarks", "sentences"]
 
 
 def finish(directory: str | os.PathLike[str], warn: Warn = warnings.warn) -> Replays:
@@ -105,7 +106,7 @@ def sentences(study: Replays, differences: pd.DataFrame, gaps: pd.DataFrame, cos
         f"{_beside(row)}: {_said(row)}."
         for row in _main(differences).to_dict("records")
     ]
-    return found + remarks(study)
+    return found + of_programs(study) + remarks(study)
 
 
 def remarks(study: Replays) -> list[str]:
@@ -124,6 +125,17 @@ def remarks(study: Replays) -> list[str]:
             for row in stepped_in[stepped_in["instead"] > 0].to_dict("records")
         ]
     return found
+
+
+def of_programs(study: Replays) -> list[str]:
+    """Say how far programs that decide online are from what hindsight could do, which is their score."""
+    beside = study.beside_offline()
+    return [
+        f"{_trace_named(row['trace'])}, {row['policy']}: {measure} beside the {row['kind']} {_away(row)}."
+        for measure, metric in _MAIN.items()
+        for row in beside[beside["metric"] == metric].to_dict("records")
+        if is_program(row["policy"])
+    ]
 
 
 def findings(

@@ -51,9 +51,10 @@ from validation.kernel.kind import Cell, Plan, Tell, Warn
 from validation.kernel.options import documented
 from validation.kernel.records import file_of
 from validation.kernel.run import Watch, run, shard_cells, walled, workers
+from validation.kernel.walls import ruled, rules
 from validation.kernel.workers import Outcome, Task
 from validation.kinds.replays import windows
-from validation.kinds.replays.options import ReplayOptions, Traces
+from validation.kinds.replays.options import POISSON, ReplayOptions, Traces
 from validation.kinds.replays.records import ENDED, OFFLINE, REPLAYS, TABLES, TABLES_FOLDER, table_file
 from validation.kinds.replays.results import Replays, parquet
 from validation.kinds.replays.windows import Workload, readings, workload
@@ -61,6 +62,7 @@ from validation.kinds.stored import finish_replays
 from validation.replay import settings
 from validation.replay.deciders import EXACT, decider
 from validation.replay.engine import Costs, Setting, replay
+from validation.replay.online import PARCELS, is_program
 from validation.settings import REGISTERED
 
 if TYPE_CHECKING:
@@ -126,9 +128,14 @@ class Policy:
     @property
     def asks(self) -> bool:
         """Whether it is code of the user's, which runs apart."""
-        if self.heuristic is None:
+        if self.heuristic is None or self.decides_online:
             return False
         return not isinstance(self.given, str) or isinstance(self.heuristic.function, Imported)
+
+    @property
+    def decides_online(self) -> bool:
+        """Whether it is a program that gets plain JSON, and starts from a process that knows no job."""
+        return is_program(self.given)
 
 
 HINDSIGHT = Policy(OFFLINE, None, None)
@@ -243,7 +250,7 @@ class ReplayCell(Cell):
         return {**row, "metrics": result["metrics"], "tables": hashes, "kept": kept}
 
 
-@walled(REPLAYS)
+@walled(REPLAYS, strict=lambda options: bool(_programs(options)))
 def plan(options: ReplayOptions, client: Client | None = None) -> Plan:
     """Plan a study of replays; nothing is run or written.
 
@@ -259,7 +266,13 @@ def plan(options: ReplayOptions, client: Client | None = None) -> Plan:
     made = settings.settings_of(options.problem)
     if options.solver != "highs":
         formulations.find_solver(options.solver)
-    policies = _policies(options.problem, options.policies)
+    if client is not None and (programs := _programs(options)):
+        raise StudyError(f"policies: {programs[0]} decides on this machine only: leave out the cluster")
+    with ruled(hidden=(*rules().hidden, *_traces(options))):
+        policies = _policies(options.problem, options.policies)
+        code_of = {
+            one.name: [] if one.heuristic is None else heuristic_code(one.heuristic.function) for one in policies
+        }
     how = readings(options)
     loads = [workload(trace, made, options, how[trace]) for trace in options.traces]
     _refuse_twins([load.name for load in loads])
@@ -267,7 +280,6 @@ def plan(options: ReplayOptions, client: Client | None = None) -> Plan:
     code = [_code_of_replays(paper), *exact_code(options.problem, options.solver)]
     if options.problem in REGISTERED:
         code += [part for one in (made.from_jobs, made.generate) if one is not None for part in heuristic_code(one)]
-    code_of = {one.name: [] if one.heuristic is None else heuristic_code(one.heuristic.function) for one in policies}
     jobs, memory = workers(options.jobs, options.memory_limit, client)
     cells = [
         ReplayCell(load, window, seed, policy, tie, options, [*code, *code_of.get(policy.name, [])], memory)
@@ -300,6 +312,19 @@ def plan(options: ReplayOptions, client: Client | None = None) -> Plan:
         finish_replays,
         note=lambda now, done, total: f"{done:,} of {total:,} jobs at {simulated(now)}",
     )
+
+
+def _programs(options: ReplayOptions) -> list[str]:
+    """Return the decision makers that are programs, which decide online."""
+    given = options.policies
+    several = given.values() if isinstance(given, Mapping) else _several(given)
+    return [one for one in several if is_program(one)]
+
+
+def _traces(options: ReplayOptions) -> list[Path]:
+    """Return the files of the traces, which no program may read."""
+    assert isinstance(options.traces, list)
+    return [Path(one) for one in options.traces if isinstance(one, str) and one != POISSON]
 
 
 def _refuse_twins(names: Sequence[str]) -> None:
@@ -412,8 +437,11 @@ def run_cell(cell: ReplayCell, setting: Setting, tell: Tell) -> dict[str, Any]:
     """
     options = cell.options
     total, first = len(setting.jobs), float(setting.jobs.arrivals[0]) if len(setting.jobs) else 0.0
-    handle, parcel = tempfile.mkstemp(prefix="kept-")
-    with open(handle, "w", encoding="utf-8") as file:
+    parcels = Path(tempfile.gettempdir(), PARCELS)
+    parcels.mkdir(exist_ok=True)
+    handle, parcel = tempfile.mkstemp(dir=parcels)
+    hidden = (*rules().hidden, *_traces(options))
+    with open(handle, "w", encoding="utf-8") as file, ruled(hidden=hidden):
 
         def sink(number: int, instance: Instance[Any]) -> None:
             file.write(json.dumps([file_of(instance.problem, instance.digest), text_of(instance)]) + "\n")

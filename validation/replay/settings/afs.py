@@ -163,7 +163,7 @@ class _Course:
         coming = int(np.searchsorted(arrivals, state.now, side="right"))
         # Whoever comes then makes another plan necessary.
         end = float(arrivals[coming]) - state.now if coming < len(arrivals) else np.inf
-        plan = ask(instance, briefly=partial(beginning, end))
+        plan = ask(instance, briefly=partial(beginning, end), jobs=jobs)
         assert isinstance(plan, Schedule)
         self.plan, self.begun = plan, state.now
         self.place[:] = -1

@@ -333,7 +333,7 @@ class _Scheduler:
                 gpus=workers[workers.any(axis=1)] * self.setting.gpus_per_worker[here, None],
                 demand=demand,
             )
-            plan = accepted(instance, ask(instance, default="flexible_first"))
+            plan = accepted(instance, ask(instance, default="flexible_first", jobs=here))
             returned = on_loan[plan.servers]
             preempted = here[instance.preempted(plan)]
             self.base[preempted] = self.flexible[preempted] = 0
@@ -357,7 +357,7 @@ class _Scheduler:
             gpu_demands=demands[waiting],
             running_times=self._estimated(state)[waiting] / setting.min_workers[state.jobs[waiting]],
         )
-        plan = accepted(instance, ask(instance, default="shortest_job_first"))
+        plan = accepted(instance, ask(instance, default="shortest_job_first", jobs=state.jobs[waiting]))
         first = plan.starts <= TOLERANCE * instance.running_times
         jobs = state.jobs[waiting[first]]
         placed = self._placed(jobs, setting.min_workers[jobs], free, np.zeros(len(jobs), bool), ask)
@@ -383,7 +383,7 @@ class _Scheduler:
             gpus_per_worker=setting.gpus_per_worker[elastic],
             min_running_times=self._estimated(state)[rows] / setting.max_workers[elastic],
         )
-        extra = accepted(instance, ask(instance, default="dynamic_program")).extra_workers
+        extra = accepted(instance, ask(instance, default="dynamic_program", jobs=elastic)).extra_workers
         grown = extra > 0
         if grown.any():
             self.flexible[elastic[grown]] = self._placed(
@@ -407,7 +407,8 @@ class _Scheduler:
                 flexible=flexible,
                 used_gpus=setting.gpus_per_worker[self.jobs] @ self.base[np.ix_(self.jobs, servers)],
             )
-            plan = accepted(instance, ask(instance, default="best_fit_decreasing"), but=("all_placed",))
+            but = ("all_placed",)
+            plan = accepted(instance, ask(instance, default="best_fit_decreasing", jobs=jobs, forgiven=but), but=but)
             placed[:, servers] = plan.workers
         return placed
 

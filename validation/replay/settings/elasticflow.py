@@ -292,7 +292,7 @@ class _Slots:
                 deadlines=slots[rows],
                 arrival_order=np.argsort(state.arrivals[rows], kind="stable"),
             )
-            plan = ask(instance, default="progressive_filling")
+            plan = ask(instance, default="progressive_filling", jobs=state.jobs[rows])
             if plan.admitted.all() and acceptable(instance, plan):  # type: ignore[attr-defined]
                 self.admitted[state.jobs[row]] = True
                 self._promise(state.jobs[rows], plan.gpus)  # type: ignore[attr-defined]
@@ -329,9 +329,10 @@ class _Slots:
         for place, job in enumerate(state.jobs[rows].tolist()):
             row = self.promised.get(job, kept[place, :0])[: instance.horizon]
             kept[place, : len(row)] = row
-        plan = ask(instance, default=default, otherwise=SlotPlan(gpus=kept))
+        but = ("no_useful_idle_gpu",)
+        plan = ask(instance, default=default, otherwise=SlotPlan(gpus=kept), jobs=state.jobs[rows], forgiven=but)
         assert isinstance(plan, SlotPlan)
-        if acceptable(instance, plan, but=("no_useful_idle_gpu",)):
+        if acceptable(instance, plan, but=but):
             self._promise(state.jobs[promised], plan.gpus[promised[rows]])
             kept = plan.gpus
         gpus[rows] = kept[:, 0]
@@ -356,7 +357,7 @@ class _Slots:
         order = np.argsort(deadlines, kind="stable")
         due = np.where(np.isfinite(deadlines), np.maximum(slots, 1), slots.max(initial=1) + 1)
         instance = MinimumSatisfactoryShare(**self._fields(state, order), deadlines=due[order])  # type: ignore[arg-type]
-        plan = ask(instance, default="edf")
+        plan = ask(instance, default="edf", jobs=state.jobs[order])
         assert isinstance(plan, SlotPlan)
         gpus = np.zeros(len(slots), np.int64)
         gpus[order] = plan.gpus[:, 0]
@@ -409,7 +410,7 @@ class _Slots:
                 sizes=sizes[runs],
                 previous_offsets=np.array([self.offsets.get(job, np.inf) for job in jobs], float),
             )
-            plan = ask(instance, default="buddy_repack")
+            plan = ask(instance, default="buddy_repack", jobs=state.jobs[runs])
             if not acceptable(instance, plan):
                 raise ReplayError(f"{instance.problem}: {instance.violations(plan)[0]}")  # type: ignore[arg-type]
             offsets = plan.offsets  # type: ignore[attr-defined]

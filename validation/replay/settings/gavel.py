@@ -307,18 +307,18 @@ class _Course:
             scale_factors=policy.scale_factors[jobs],
             **{name: value for name, value in fields.items() if name in self.declared},
         )
-        plan = self._asked(instance, state.jitter[order], ask)
+        plan = self._asked(instance, state, order, ask)
         if not plan.time_fractions.any() and isinstance(instance, PricedSharing) and instance.slo_jobs.size:
             # As in the released code: where SLOs cannot all be met, none is asked for.
             instance = replace(instance, slos=np.full(len(jobs), np.inf))
-            plan = self._asked(instance, state.jitter[order], ask)
+            plan = self._asked(instance, state, order, ask)
         return instance, plan
 
-    def _asked(self, instance: Sharing, jitter: FloatArray, ask: Ask) -> Allocation:
+    def _asked(self, instance: Sharing, state: State, order: IntArray, ask: Ask) -> Allocation:
         """Return who runs how long; nobody where SLOs leave no plan."""
         otherwise = instance.nothing() if isinstance(instance, PricedSharing) and instance.slo_jobs.size else None
-        shown = self._jittered(instance, jitter)
-        plan = ask(instance, default=self.policy.policy_by, asked=shown, otherwise=otherwise)
+        shown, jobs = self._jittered(instance, state.jitter[order]), state.jobs[order]
+        plan = ask(instance, default=self.policy.policy_by, asked=shown, otherwise=otherwise, jobs=jobs)
         assert isinstance(plan, Allocation)
         return plan
 
@@ -379,7 +379,7 @@ class _Course:
             pools=instance.pools,
             eligible=instance.runs,
         )
-        plan = ask(this_round, default="greedy_priority")
+        plan = ask(this_round, default="greedy_priority", jobs=jobs)
         assert isinstance(plan, RoundAssignmentPlan)
         received = received + plan.chosen
         # Who has left is forgotten.

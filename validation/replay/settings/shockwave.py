@@ -195,12 +195,12 @@ class _Course:
         nobody = WindowPlan(runs=np.zeros((len(jobs), setting.num_rounds), bool))
         # A limit that no plan keeps needs no search.
         if (instance.least_rounds <= instance.most_rounds).all():
-            plan = ask(instance, default="greedy_marginal", otherwise=nobody)
+            plan = ask(instance, default="greedy_marginal", otherwise=nobody, jobs=jobs)
             if acceptable(instance, plan):
                 assert isinstance(plan, WindowPlan)
                 return plan
         dropped = without_limits(instance, rho=setting.rho, most=HEAVIEST)
-        return accepted(dropped, ask(dropped, default="greedy_marginal"))
+        return accepted(dropped, ask(dropped, default="greedy_marginal", jobs=jobs))
 
 
 def _averaged(estimates: Sequence[tuple[int, float]], now: int) -> float:

@@ -178,7 +178,7 @@ class _Course:
         shown = None
         if state.jitter.any():
             shown = replace(instance, goodputs=instance.goodputs * (1 + JITTER * state.jitter[:, None]))
-        plan = ask(instance, default="greedy_marginal", asked=shown)
+        plan = ask(instance, default="greedy_marginal", asked=shown, jobs=jobs)
         assert isinstance(plan, GoodputPlan)
         configs = accepted(instance, plan).configs
         runs = configs >= 0

@@ -61,6 +61,9 @@ PROBLEMS = ("synergy.tuning", "synergy.allocation", "synergy.placement")
 ROUND = 300.0
 """Length of a round, s (sections 1 and 4.2)."""
 
+SKIPS = ("placed",)
+"""Rule that Synergy-Greedy breaks by skipping jobs; they wait."""
+
 
 class Rounds(TypedDict, total=False):
     """Options of a workload: ``queue``, ``problem`` and ``round_length`` of :class:`Synergy`."""
@@ -197,18 +200,18 @@ class _Round:
     def decide(self, ask: Ask) -> tuple[FloatArray, FloatArray]:
         """Return rates, (m,), and GPUs on each server, (m, s)."""
         default = "tune" if isinstance(self.instance, Tuning) else "greedy_marginal"
-        plan = ask(self.instance, default=default, asked=self.shown)
+        plan = ask(self.instance, default=default, asked=self.shown, jobs=self.jobs, forgiven=SKIPS)
         if plan is not self.plan:
             self.plan = plan
             self._follow(plan)
         if self.spreads:
-            return self.rates, self.gpus * accepted(self.spread, ask(self.spread, default="best_fit")).shares
+            spread = ask(self.spread, default="best_fit", jobs=self.jobs)
+            return self.rates, self.gpus * accepted(self.spread, spread).shares
         return self.rates, self.gpus
 
     def _follow(self, plan: Plan) -> None:
         if isinstance(self.instance, Tuning):
-            # Skipping jobs is how Synergy-Greedy breaks a rule; they wait.
-            tuned = accepted(self.instance, plan, but=("placed",))
+            tuned = accepted(self.instance, plan, but=SKIPS)
             runs = ~self.instance.skipped(tuned)
             self.rates = np.where(runs, self.instance.chosen(tuned.choices)[:, THROUGHPUT], 0.0)
             self.gpus = np.where(runs[:, None], tuned.gpus, 0).astype(float)
