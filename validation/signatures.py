@@ -78,8 +78,9 @@ def compute_model_placement(function: Callable[..., Any], instance: PrismPlaceme
 def rebalance_experts(function: Callable[..., Any], instance: EplbPlacement) -> EplbPlacementPlan:
     """Ask a function of EPLB, ``rebalance_experts(weight, num_replicas, num_groups, num_nodes, num_gpus)``.
 
-    ``weight`` is a table of one layer, a tensor where PyTorch is installed and else an array; there is one group, and
-    one node.  Of the three tables that it returns the first counts, the expert of each replica, GPU after GPU.
+    ``weight`` is a table of one layer, of several vectors of loads the mean, a tensor where PyTorch is installed and
+    else an array; experts are in the order of their groups.  Of the three tables that it returns the first counts, the
+    expert of each replica, GPU after GPU.
 
     Raises
     ------
@@ -87,10 +88,11 @@ def rebalance_experts(function: Callable[..., Any], instance: EplbPlacement) -> 
         When that table has not one row of as many replicas as there are, or an entry is no expert.
     """
     plan_type = _plan_type(instance, "eplb.placement")
-    weight: Any = np.array([instance.loads])
+    order = np.argsort(instance.groups, kind="stable")
+    weight: Any = instance.vectors.mean(axis=0)[None, order]
     if find_spec("torch"):
         weight = import_module("torch").from_numpy(weight)
-    told = function(weight, instance.num_replicas, 1, 1, instance.num_gpus)
+    told = function(weight, instance.num_replicas, instance.num_groups, instance.num_nodes, instance.num_gpus)
     experts = np.array(told[0].tolist() if hasattr(told[0], "tolist") else told[0])
     if experts.shape != (1, instance.num_replicas) or not np.issubdtype(experts.dtype, np.integer):
         raise ValueError(f"got experts of shape {experts.shape}, must be whole numbers of (1, {instance.num_replicas})")
@@ -98,7 +100,7 @@ def rebalance_experts(function: Callable[..., Any], instance: EplbPlacement) -> 
     if wrong.size:
         raise ValueError(f"expert {wrong[0]} is none of {instance.num_experts}")
     replicas = np.zeros((instance.num_experts, instance.num_gpus), np.int64)
-    np.add.at(replicas, (experts[0], np.repeat(np.arange(instance.num_gpus), instance.slots)), 1)
+    np.add.at(replicas, (order[experts[0]], np.repeat(np.arange(instance.num_gpus), instance.slots)), 1)
     plan: EplbPlacementPlan = plan_type(replicas=replicas)
     return plan
 

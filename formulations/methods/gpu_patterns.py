@@ -153,6 +153,11 @@ class Patterns:
         return EplbPlacementPlan(replicas=replicas)
 
 
+def is_plain(instance: EplbPlacement) -> bool:
+    """Return whether GPUs are alike, and one vector of loads counts."""
+    return instance.is_plain
+
+
 def solve(instance: EplbPlacement, options: Options) -> Solution:
     """Close the bracket between a plan and a level below which there is none."""
     began = time.perf_counter()
@@ -199,7 +204,8 @@ PATTERNS = Method(
     name="patterns of GPUs",
     short="patterns",
     proves="levels below which patterns of GPUs make up no plan: the mean, or the search of their program",
-    where="every instance; of many slots it comes first where the patterns are few",
+    where="one node and one vector of loads, where moves do not count",
     solve=solve,
+    applies=is_plain,
 )
 CHOICE = Choice((PATTERNS, one_model.METHOD))

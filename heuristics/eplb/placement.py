@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterator
+
 import numpy as np
 
+from instances.arithmetic import dot
 from instances.eplb.placement import EplbPlacement, EplbPlacementPlan
 from instances.schema import FloatArray, IntArray
 
-__all__ = ["distinct_longest_first", "fewest_extra", "local_search", "released_global"]
+__all__ = ["distinct_longest_first", "fewest_extra", "local_search", "released_global", "released_hierarchical"]
 
 ROUNDING = 1e-12
 """What a change must gain, relative to the mean load."""
 COUNTS = 0.5
 """How often a start anew changes numbers of replicas, too."""
+EXCHANGES = 0.7
+"""How often a change at random is an exchange, else another number of replicas."""
 
 
 def released_global(instance: EplbPlacement) -> EplbPlacementPlan:
@@ -20,27 +26,48 @@ def released_global(instance: EplbPlacement) -> EplbPlacementPlan:
 
     First every expert has one replica; each further one goes to the expert whose load for each replica is greatest.
     Then the replicas, heaviest first, go to the least loaded GPU that has a free slot.  With one slot they go where
-    their number says.  Ties go to the lowest number.
+    their number says.  Ties go to the lowest number.  Of several vectors of loads the mean counts.
 
     Guarantee: none known relative to the optimum; with all load on one of g experts it is 2 - 2/(g + 1) times the
-    optimum.  May put several replicas of an expert on one GPU, whatever ``one_per_gpu`` says.
+    optimum.  May put several replicas of an expert on one GPU, whatever ``one_per_gpu`` says; knows no nodes and no
+    limit of moves.
     Complexity: O(r (e + g)) for r replicas.
 
     References
     ----------
     deepseek-ai/EPLB, ``eplb.py``: ``replicate_experts`` and ``balanced_packing``, as the global policy calls them.
     """
-    return _packed(instance, _greedy_counts(instance, instance.num_replicas), distinct=False)
+    return EplbPlacementPlan(replicas=_as_released(_mean(instance), instance.num_gpus, instance.slots))
+
+
+def released_hierarchical(instance: EplbPlacement) -> EplbPlacementPlan:
+    """Pack groups onto nodes, heaviest first onto the lightest, then do as :func:`released_global` on each node.
+
+    A node takes its part of the groups, and no more; where there is one group for each node, node n has group n.  Where
+    the nodes do not divide the groups, it is the global policy, as released.
+
+    Guarantee: none known relative to the optimum.  May put several replicas of an expert on one GPU, whatever
+    ``one_per_gpu`` says; a group is on one node where the nodes divide the groups; knows no limit of moves.
+    Complexity: O(r (e + g)) for r replicas.
+
+    References
+    ----------
+    deepseek-ai/EPLB, ``eplb.py``: ``rebalance_experts``, with its hierarchical policy.
+    """
+    if instance.num_groups % instance.num_nodes:
+        return released_global(instance)
+    return _node_by_node(instance, _as_released)
 
 
 def distinct_longest_first(instance: EplbPlacement) -> EplbPlacementPlan:
-    """Do as :func:`released_global` does, with one replica of an expert on a GPU at most.
+    """Do as :func:`released_hierarchical` does, with one replica of an expert on a GPU at most.
 
-    No expert has more replicas than there are GPUs.  A replica for which every GPU with a free slot holds one already
-    takes the place of a replica elsewhere, which moves to the free slot: of those on the least loaded GPU without the
-    expert the one that carries least.
+    No expert has more replicas than its node has GPUs.  A replica for which every GPU with a free slot holds one
+    already takes the place of a replica elsewhere, which moves to the free slot: of those on the least loaded GPU
+    without the expert the one that carries least.  Where the nodes do not divide the groups, some have one more.
 
-    Guarantee: feasible, with ``one_per_gpu`` or without; none known relative to the optimum.
+    Guarantee: feasible, with ``one_per_gpu`` or without, where moves are not limited; none known relative to the
+    optimum.
     Complexity: O(r (e + g)) for r replicas.
 
     References
@@ -48,34 +75,31 @@ def distinct_longest_first(instance: EplbPlacement) -> EplbPlacementPlan:
     The rule is that of SwiftBalancer and FlashLB (vllm-project/vllm-ascend, ``vllm_ascend/eplb/core/policy``), which
     pass over GPUs that hold the expert; the exchange is ours, where FlashLB fills what is left at random.
     """
-    return _packed(instance, _greedy_counts(instance, instance.num_replicas, instance.num_gpus), distinct=True)
+    return _node_by_node(instance, _distinct if instance.slots <= _fewest(instance) else _as_released)
 
 
 def fewest_extra(instance: EplbPlacement) -> EplbPlacementPlan:
     """Try all numbers of replicas that hot experts may have together, and pack each as allowed (ours).
 
     For each number k of further replicas, these go to experts of greatest load for each replica, and those that are
-    left to the experts that carry least, so that what is heavy is not cut more than it gains.  The best plan stays.
+    left to the experts that carry least, so that what is heavy is not cut more than it gains.  The best plan stays, on
+    each node by itself.  Where replicas are held already, GPUs of a node are exchanged so that less moves.
 
-    Guarantee: never worse than :func:`released_global` where its plan is feasible, nor than
-    :func:`distinct_longest_first`; none known relative to the optimum.
+    Guarantee: never worse than those above where their plans are feasible, nor than what is held now; none known
+    relative to the optimum.
     Complexity: O(x r (e + g)) for r replicas, x of them further ones.
     """
-    distinct = instance.one_per_gpu
-    begins = [distinct_longest_first(instance)]
-    if not distinct:
-        begins.append(released_global(instance))
-    best = min(begins, key=instance.objective)
-    value = instance.objective(best)
-    most = instance.num_gpus if distinct else instance.num_replicas
-    for some in range(instance.num_experts, instance.num_replicas + 1):
-        counts = _greedy_counts(instance, some, most)
-        for expert in np.argsort(instance.loads / counts, kind="stable").tolist():
-            counts[expert] += min(instance.num_replicas - counts.sum(), most - counts[expert])
-        plan = _packed(instance, counts, distinct=distinct)
-        if instance.objective(plan) < value:
-            best, value = plan, instance.objective(plan)
-    return best
+    plans = [distinct_longest_first(instance), released_hierarchical(instance), released_global(instance)]
+
+    def best(loads: FloatArray, num_gpus: int, slots: int) -> IntArray:
+        found = _candidates(loads, num_gpus, slots, distinct=instance.one_per_gpu)
+        return min(found, key=lambda replicas: float(dot(loads / replicas.sum(axis=1), replicas).max()))
+
+    plans.append(_node_by_node(instance, best))
+    if instance.counts_moves:
+        plans += [_closest(instance, plan) for plan in plans]
+        plans.append(EplbPlacementPlan(replicas=instance.current))
+    return min((plan for plan in plans if not instance.violations(plan)), key=instance.objective)
 
 
 def local_search(
@@ -88,8 +112,11 @@ def local_search(
     expert; give a slot elsewhere to an expert of the fullest GPU.  Where there is none, the best plan is changed a
     little at random.  Ends when the greatest load is the mean one, or ``budget`` is used up.
 
+    With several nodes or vectors of loads, and where moves count, a step is a change at random, which stays if the
+    plan breaks no rule and is worth no more.
+
     Guarantee: never worse than :func:`fewest_extra`; none known relative to the optimum.
-    Complexity: O(budget (slots r + e r)) for r replicas.
+    Complexity: O(budget (slots r + e r)) for r replicas; of changes at random O(budget v e g) for v vectors.
 
     Parameters
     ----------
@@ -103,6 +130,8 @@ def local_search(
     best = fewest_extra(instance)
     if instance.num_gpus == 1 or instance.num_experts == 1:
         return best
+    if not instance.is_plain:
+        return min(_wandered(instance, best, budget, rng), best, key=instance.objective)
     place = _Slots(instance, best)
     value, kept = place.loads.max(), place.held.copy()
     enough = instance.mean_load * (1 + ROUNDING)
@@ -122,30 +151,94 @@ def local_search(
     return min(place.plan(), best, key=instance.objective)
 
 
-def _greedy_counts(instance: EplbPlacement, replicas: int, most: int | None = None) -> IntArray:
-    """(e,) int: replicas of each expert, each further one where the load for each is greatest, up to ``most``."""
-    counts = np.ones(instance.num_experts, np.int64)
-    shares = instance.loads.copy()
-    for _ in range(replicas - instance.num_experts):
+def _mean(instance: EplbPlacement) -> FloatArray:
+    """(e,) float: mean of the vectors of loads."""
+    loads = instance.loads.copy()
+    for more in instance.more_loads:
+        loads += more
+    return loads / len(instance.vectors)
+
+
+def _fewest(instance: EplbPlacement) -> int:
+    """Experts of the node that has the fewest."""
+    return instance.num_groups // instance.num_nodes * (instance.num_experts // instance.num_groups)
+
+
+def _node_by_node(instance: EplbPlacement, place: Callable[[FloatArray, int, int], IntArray]) -> EplbPlacementPlan:
+    """Pack groups onto nodes, and on each node what ``place(loads, num_gpus, slots)`` says."""
+    loads, gpus = _mean(instance), instance.gpus_per_node
+    replicas = np.zeros((instance.num_experts, instance.num_gpus), np.int64)
+    for node, experts in enumerate(_nodes(instance, loads)):
+        replicas[experts, node * gpus : (node + 1) * gpus] = place(loads[experts], gpus, instance.slots)
+    return EplbPlacementPlan(replicas=replicas)
+
+
+def _nodes(instance: EplbPlacement, loads: FloatArray) -> list[IntArray]:
+    """Return the experts of each node: groups, heaviest first, go to the lightest node that takes one more."""
+    members = np.argsort(instance.groups, kind="stable").reshape(instance.num_groups, -1)
+    rooms = np.array([len(some) for some in np.array_split(members, instance.num_nodes)])
+    if rooms.max() == 1:
+        return list(members)
+    weights = np.array([math.fsum(of) for of in loads[members].tolist()])
+    held: list[list[int]] = [[] for _ in rooms]
+    carried = np.zeros(instance.num_nodes)
+    for group in np.argsort(-weights, kind="stable").tolist():
+        node = int(np.where(rooms > 0, carried, np.inf).argmin())
+        held[node].append(group)
+        carried[node] += weights[group]
+        rooms[node] -= 1
+    return [members[some].ravel() for some in held]
+
+
+def _as_released(loads: FloatArray, num_gpus: int, slots: int) -> IntArray:
+    return _packed(loads, _replicated(loads, num_gpus * slots), num_gpus, slots, distinct=False)
+
+
+def _distinct(loads: FloatArray, num_gpus: int, slots: int) -> IntArray:
+    return _packed(loads, _replicated(loads, num_gpus * slots, num_gpus), num_gpus, slots, distinct=True)
+
+
+def _candidates(loads: FloatArray, num_gpus: int, slots: int, *, distinct: bool) -> Iterator[IntArray]:
+    """Yield (e, g) int: replicas on GPUs, for each number of replicas that hot experts may have together."""
+    held = num_gpus * slots
+    most = num_gpus if distinct else held
+    for some in range(len(loads), held + 1):
+        experts = _replicated(loads, some, most)
+        counts = np.bincount(experts)
+        for expert in np.argsort(loads / counts, kind="stable").tolist():
+            experts += [expert] * min(held - len(experts), most - int(counts[expert]))
+        yield _packed(loads, experts, num_gpus, slots, distinct=distinct)
+
+
+def _replicated(loads: FloatArray, replicas: int, most: int | None = None) -> list[int]:
+    """Return the expert of each replica: each has one, and further ones go where the load for each is greatest.
+
+    None has more than ``most``.
+    """
+    counts = np.ones(len(loads), np.int64)
+    shares = loads.copy()
+    experts = list(range(len(loads)))
+    for _ in range(replicas - len(loads)):
         expert = int(shares.argmax())
+        experts.append(expert)
         counts[expert] += 1
         # One that has all replicas that it may have gets no more, whatever it carries.
         full = most is not None and counts[expert] >= most
-        shares[expert] = -1.0 if full else instance.loads[expert] / counts[expert]
-    return counts
+        shares[expert] = -1.0 if full else loads[expert] / counts[expert]
+    return experts
 
 
-def _packed(instance: EplbPlacement, counts: IntArray, *, distinct: bool) -> EplbPlacementPlan:
-    """Put replicas onto the least loaded GPU with a free slot, heaviest first."""
-    shares = instance.loads / counts
-    order = np.argsort(-shares, kind="stable")
-    pieces = np.repeat(order, counts[order]).tolist()
-    replicas = np.zeros((instance.num_experts, instance.num_gpus), np.int64)
-    loads, free = np.zeros(instance.num_gpus), np.full(instance.num_gpus, instance.slots)
-    if instance.slots == 1:
-        replicas[np.repeat(np.arange(instance.num_experts), counts), np.arange(instance.num_gpus)] = 1
-        return EplbPlacementPlan(replicas=replicas)
-    for expert in pieces:
+def _packed(carried: FloatArray, experts: list[int], num_gpus: int, slots: int, *, distinct: bool) -> IntArray:
+    """Put the replicas of these experts onto the least loaded GPU with a free slot, heaviest first."""
+    shares = carried / np.bincount(experts)
+    pieces = np.array(experts)
+    replicas = np.zeros((len(carried), num_gpus), np.int64)
+    loads, free = np.zeros(num_gpus), np.full(num_gpus, slots)
+    if slots == 1:
+        replicas[pieces, np.arange(num_gpus)] = 1
+        return replicas
+    pieces = pieces[np.argsort(-shares[pieces], kind="stable")]
+    for expert in pieces.tolist():
         able = free > 0
         if distinct and (able & (replicas[expert] == 0)).any():
             able &= replicas[expert] == 0
@@ -161,11 +254,70 @@ def _packed(instance: EplbPlacement, counts: IntArray, *, distinct: bool) -> Epl
             loads[gpu] += shares[moved]
             free[gpu] -= 1
             free[other] += 1
-            able = np.arange(instance.num_gpus) == other
+            able = np.arange(num_gpus) == other
         gpu = int(np.where(able, loads, np.inf).argmin())
         replicas[expert, gpu] += 1
         loads[gpu] += shares[expert]
         free[gpu] -= 1
+    return replicas
+
+
+def _closest(instance: EplbPlacement, plan: EplbPlacementPlan) -> EplbPlacementPlan:
+    """Exchange GPUs of a node so that more of what they hold stays: pairs that have most in common come first."""
+    replicas = np.zeros_like(plan.replicas)
+    for first in range(0, instance.num_gpus, instance.gpus_per_node):
+        node = np.arange(first, first + instance.gpus_per_node)
+        common = np.array(
+            [np.minimum(instance.current[:, [gpu]], plan.replicas[:, node]).sum(axis=0) for gpu in node.tolist()]
+        )
+        for _ in node:
+            now, then = np.unravel_index(int(common.argmax()), common.shape)
+            replicas[:, node[now]] = plan.replicas[:, node[then]]
+            common[now], common[:, then] = -1, -1
+    return EplbPlacementPlan(replicas=replicas)
+
+
+def _wandered(
+    instance: EplbPlacement, plan: EplbPlacementPlan, budget: int, rng: np.random.Generator
+) -> EplbPlacementPlan:
+    """Change a plan at random, again and again: two replicas change places, or a slot goes to another expert."""
+    replicas, vectors = plan.replicas.copy(), instance.vectors
+    most = math.floor(instance.move_limit) if math.isfinite(instance.move_limit) else math.inf
+
+    def value(held: IntArray) -> float:
+        loads = dot(vectors / held.sum(axis=1), held)
+        greatest = loads.max(axis=1)
+        worth = float(greatest.max() if instance.aggregate == "worst" else greatest.mean())
+        return worth + (instance.move_price * moves(held) if instance.counts_moves else 0.0)
+
+    def moves(held: IntArray) -> int:
+        return int(np.maximum(held - instance.current, 0).sum())
+
+    now = value(replicas)
+    for _ in range(budget):
+        after = replicas.copy()
+        if rng.random() < EXCHANGES:
+            gpu, other = rng.choice(instance.num_gpus, 2, replace=False).tolist()
+            mine, its = (int(rng.choice(np.flatnonzero(after[:, one]))) for one in (gpu, other))
+            for one, goes, comes in ((gpu, mine, its), (other, its, mine)):
+                after[goes, one] -= 1
+                after[comes, one] += 1
+        else:
+            gpu = int(rng.integers(instance.num_gpus))
+            goes, comes = int(rng.choice(np.flatnonzero(after[:, gpu]))), int(rng.integers(instance.num_experts))
+            after[goes, gpu] -= 1
+            after[comes, gpu] += 1
+            if not after[goes].any():
+                continue
+        if instance.one_per_gpu and (after > 1).any():
+            continue
+        if instance.num_nodes > 1 and instance.violations(EplbPlacementPlan(replicas=after)):
+            continue
+        if instance.counts_moves and moves(after) > most:
+            continue
+        then = value(after)
+        if then <= now:
+            replicas, now = after, then
     return EplbPlacementPlan(replicas=replicas)
 
 

@@ -11,15 +11,17 @@ As printed / as built
 The released code states no program: it replicates greedily and packs greedily, layer by layer
 (:func:`heuristics.eplb.placement.released_global`), and a layer is an instance here.  It may put several replicas of an
 expert on one GPU; its successors in vllm-ascend do not, which is ``one_per_gpu``.  It takes weights as 32-bit floats,
-here they are 64-bit.  Groups of experts that share a node, and moves from an old plan, are not built.
+here they are 64-bit.  What its hierarchical policy keeps, that a group's experts are on one node, is a rule here:
+``groups`` and ``num_nodes``.  Several vectors of loads and the price and limit of moves are this library's.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,7 +33,7 @@ from instances.arguments import AtLeast0, Count, checked
 from instances.arithmetic import power, total
 from instances.base import Instance, InstanceError, Plan, Violation, exceeding, unequal
 from instances.data.lines import read_json
-from instances.schema import LARGEST, LONGEST, Array, FloatArray, IntArray, Scalar
+from instances.schema import LARGEST, LONGEST, Array, FloatArray, IntArray, Scalar, default, show
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,7 +47,10 @@ __all__ = [
     "from_layers",
     "generate",
     "hot_expert",
+    "released_groups",
     "released_layers",
+    "stay_or_move",
+    "two_hours",
 ]
 
 TOKENS = 100_000
@@ -81,6 +86,22 @@ class EplbPlacement(Instance[EplbPlacementPlan]):
         Replicas that each GPU holds, at most as many as there are experts.
     one_per_gpu : bool
         Whether a GPU may hold one replica of an expert at most; False by default, as released.
+    num_nodes : int
+        Nodes, each of equally many GPUs, which are numbered node by node; 1 by default.
+    groups : (e,) int
+        Group of each expert, all of equally many experts.  The replicas of a group's experts are on one node.  By
+        default all are of group 0.
+    more_loads : (v, e) float
+        Loads of the experts at other times, at least 0; none by default.
+    aggregate : str
+        What counts of several vectors of loads: the "worst" (default) of their greatest loads of a GPU, or the "mean".
+    current : (e, g) int
+        Replicas of each expert that each GPU holds now: a plan of the instance; without columns (the default) where
+        nothing is held.
+    move_limit : float
+        The most replicas that may move, that is, be where there is none in ``current``; infinite by default.
+    move_price : float
+        What each such replica adds to the value; 0 by default.
     """
 
     problem = "eplb.placement"
@@ -93,6 +114,19 @@ class EplbPlacement(Instance[EplbPlacementPlan]):
     num_gpus: Annotated[int, Scalar(int, minimum=1, maximum=LONGEST)]
     slots: Annotated[int, Scalar(int, minimum=1, maximum=LONGEST)]
     one_per_gpu: Annotated[bool, Scalar(bool)] = False
+    num_nodes: Annotated[int, Scalar(int, minimum=1, maximum=LONGEST)] = 1
+    groups: Annotated[IntArray, Array(int, "e", minimum=0, maximum=LONGEST)] = default(
+        lambda dims: np.zeros(dims["e"], np.int64)
+    )
+    more_loads: Annotated[FloatArray, Array(float, "v e", minimum=0, empty=True)] = default(
+        lambda dims: np.zeros((0, dims["e"]))
+    )
+    aggregate: Annotated[str, Scalar(str, choices=("worst", "mean"))] = "worst"
+    current: Annotated[IntArray, Array(int, "e g", minimum=0, maximum=LARGEST, empty=True)] = default(
+        lambda dims: np.zeros((dims["e"], 0), np.int64)
+    )
+    move_limit: Annotated[float, Scalar(float, minimum=0, infinite=True)] = math.inf
+    move_price: Annotated[float, Scalar(float, minimum=0)] = 0.0
 
     def _check(self) -> None:
         most = LARGEST // self.num_experts
@@ -107,8 +141,39 @@ class EplbPlacement(Instance[EplbPlacementPlan]):
             raise self.refuse("slots", f"got {self.slots}, must be at least {least}: every expert has a replica")
         if self.slots > self.num_experts:
             raise self.refuse("slots", f"got {self.slots}, must be at most the experts, e = {self.num_experts}")
-        if self.loads.max() > np.finfo(float).max / self.num_experts:
-            raise self.refuse("loads", "got loads whose sum may be beyond the numbers of a computer")
+        most_load = np.finfo(float).max / self.num_experts
+        for name in ("loads", "more_loads"):
+            if getattr(self, name).max(initial=0.0) > most_load:
+                raise self.refuse(name, "got loads whose sum may be beyond the numbers of a computer")
+        if self.move_price > np.finfo(float).max / self.num_replicas:
+            raise self.refuse("move_price", "got a price whose sum may be beyond the numbers of a computer")
+        self._check_groups()
+        if self.current.shape[1]:
+            self._check_current()
+
+    def _check_groups(self) -> None:
+        if self.num_gpus % self.num_nodes:
+            raise self.refuse("num_nodes", f"got {self.num_nodes}, must divide the GPUs, {self.num_gpus}")
+        if self.groups.max() >= self.num_experts:
+            raise self.refuse("groups", f"got group {self.groups.max()}, must be below the experts, {self.num_experts}")
+        sizes = np.bincount(self.groups)
+        if sizes.min() < sizes.max():
+            raise self.refuse("groups", f"got {sizes.tolist()} experts in the groups, must be equally many")
+        # With groups on the nodes as evenly as can be, the node of the most has the least room, and that of the
+        # fewest the fewest experts to fill its GPUs with; no other way to deal them out has less of either.
+        size, slots = int(sizes[0]), self.gpus_per_node * self.slots
+        most, fewest = -(-self.num_groups // self.num_nodes) * size, self.num_groups // self.num_nodes * size
+        if most > slots:
+            raise self.refuse("groups", f"some node has {most} experts of whole groups, and {slots} slots")
+        least = self.slots if self.one_per_gpu else 1
+        if fewest < least:
+            raise self.refuse("groups", f"some node has {fewest} experts of whole groups, must have at least {least}")
+
+    def _check_current(self) -> None:
+        if self.current.shape[1] != self.num_gpus:
+            raise self.refuse("current", f"got {self.current.shape[1]} GPUs, must be num_gpus = {self.num_gpus}")
+        for one in self._rules_of_placement(self.current):
+            raise self.refuse("current", f"must be a plan, and breaks {one.rule} at index {show(one.index)}")
 
     @property
     def num_experts(self) -> int:
@@ -127,51 +192,105 @@ class EplbPlacement(Instance[EplbPlacementPlan]):
 
     @property
     def most_replicas(self) -> int:
-        """Replicas that one expert can have, where all others have one at least."""
+        """Replicas that one expert can have at most, where all others, of its node those of its group, have one."""
         most = self.num_replicas - self.num_experts + 1
-        return min(most, self.num_gpus) if self.one_per_gpu else most
+        if self.num_nodes > 1:
+            group_size = self.num_experts // self.num_groups
+            most = min(most, self.gpus_per_node * self.slots - group_size + 1)
+        return min(most, self.gpus_per_node) if self.one_per_gpu else most
+
+    @property
+    def num_groups(self) -> int:
+        """Groups of experts."""
+        return int(self.groups.max()) + 1
+
+    @property
+    def gpus_per_node(self) -> int:
+        """GPUs of each node."""
+        return self.num_gpus // self.num_nodes
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether GPUs are alike and one vector of loads is all that counts: one node, and no price of moves."""
+        return self.num_nodes == 1 and not len(self.more_loads) and not self.counts_moves
+
+    @property
+    def counts_moves(self) -> bool:
+        """Whether moves cost something, or are limited."""
+        return bool(self.current.shape[1]) and (self.move_price > 0 or math.isfinite(self.move_limit))
+
+    @cached_property
+    def vectors(self) -> FloatArray:
+        """(1 + v, e) float: all vectors of loads."""
+        return np.vstack([self.loads, self.more_loads])
 
     @property
     def mean_load(self) -> float:
-        """Load of a GPU on average, which no plan's greatest is below."""
-        return math.fsum(self.loads.tolist()) / self.num_gpus
+        """Load of a GPU on average, which no plan's greatest is below; the worst or the mean of several vectors."""
+        return self.aggregated([math.fsum(loads) / self.num_gpus for loads in self.vectors.tolist()])
 
-    def gpu_loads(self, plan: EplbPlacementPlan) -> FloatArray:
-        """(g,) float: load of each GPU; experts without a replica add nothing."""
+    def aggregated(self, values: Sequence[float]) -> float:
+        """Return what counts of a number for each vector of loads: the worst, or the mean."""
+        return max(values) if self.aggregate == "worst" else math.fsum(value / len(values) for value in values)
+
+    def moves(self, plan: EplbPlacementPlan) -> int:
+        """Return how many replicas are where there is none now; 0 where nothing is held."""
+        if not self.current.shape[1]:
+            return 0
+        return int(total(np.maximum(plan.replicas, self.current) - self.current))
+
+    def gpu_loads(self, plan: EplbPlacementPlan, vector: int = 0) -> FloatArray:
+        """(g,) float: load of each GPU, by one of the vectors; experts without a replica add nothing."""
         found = np.zeros(self.num_gpus)
         counts = total(plan.replicas, axis=1)
         held = plan.replicas > 0
-        shares = self.loads / np.maximum(counts, 1).astype(float)
+        shares = self.vectors[vector] / np.maximum(counts, 1).astype(float)
         for gpu in range(self.num_gpus):
             on = held[:, gpu]
             found[gpu] = math.fsum((plan.replicas[on, gpu] * shares[on]).tolist())
         return found
 
     def _value(self, plan: EplbPlacementPlan) -> float:
-        counts = np.maximum(total(plan.replicas, axis=1), 1).tolist()
+        # In fractions; the nearest float is the value.
+        greatest = [self._greatest(plan, vector) for vector in range(len(self.vectors))]
+        load = max(greatest) if self.aggregate == "worst" else sum(greatest, Fraction(0)) / len(greatest)
+        value = load + Fraction(self.move_price) * self.moves(plan)
+        try:
+            return float(value)
+        except OverflowError:
+            return math.inf if value > 0 else -math.inf
+
+    def _greatest(self, plan: EplbPlacementPlan, vector: int) -> Fraction:
+        """Return the greatest load of a GPU by a vector, of those that may have it."""
+        loads, counts = self.vectors[vector], np.maximum(total(plan.replicas, axis=1), 1).tolist()
         gpus = np.arange(self.num_gpus)
         if plan.replicas.min() >= 0:
-            near = self.gpu_loads(plan)
+            near = self.gpu_loads(plan, vector)
             gpus = np.flatnonzero(near >= near.max() * (1 - NEAR) - TINY)
 
         def load(gpu: int) -> Fraction:
             on = np.flatnonzero(plan.replicas[:, gpu]).tolist()
-            shares = (Fraction(float(self.loads[one])) / counts[one] * int(plan.replicas[one, gpu]) for one in on)
+            shares = (Fraction(float(loads[one])) / counts[one] * int(plan.replicas[one, gpu]) for one in on)
             return sum(shares, Fraction(0))
 
-        # In fractions, of the GPUs that may have the greatest; the nearest float is the value.
-        greatest = max(map(load, gpus.tolist()))
-        try:
-            return float(greatest)
-        except OverflowError:
-            return math.inf if greatest > 0 else -math.inf
+        return max(map(load, gpus.tolist()))
 
     def _broken_rules(self, plan: EplbPlacementPlan) -> Iterator[Violation]:
-        yield from exceeding("nonnegative", 0, plan.replicas)
-        yield from exceeding("every_expert", 1, total(plan.replicas, axis=1))
-        yield from unequal("slots", total(plan.replicas, axis=0), self.slots)
+        yield from self._rules_of_placement(plan.replicas)
+        if self.current.shape[1] and math.isfinite(self.move_limit):
+            yield from exceeding("moves", self.moves(plan), math.floor(self.move_limit))
+
+    def _rules_of_placement(self, replicas: IntArray) -> Iterator[Violation]:
+        yield from exceeding("nonnegative", 0, replicas)
+        yield from exceeding("every_expert", 1, total(replicas, axis=1))
+        yield from unequal("slots", total(replicas, axis=0), self.slots)
         if self.one_per_gpu:
-            yield from exceeding("one_per_gpu", plan.replicas, 1)
+            yield from exceeding("one_per_gpu", replicas, 1)
+        if self.num_nodes > 1:
+            there = np.zeros((self.num_groups, self.num_nodes), bool)
+            experts, gpus = np.nonzero(replicas)
+            there[self.groups[experts], gpus // self.gpus_per_node] = True
+            yield from exceeding("one_node", there.sum(axis=1), 1)
 
     def _plan_dims(self) -> dict[str, int]:
         return self.dims | {"g": self.num_gpus}
@@ -186,8 +305,11 @@ class EplbPlacement(Instance[EplbPlacementPlan]):
             shares = plan.replicas * (self.loads / counts)[:, None]
             pictures.stacked(axes, shares)
             pictures.number_axis(axes.xaxis, self.num_gpus)
-            axes.axhline(self.mean_load, color=pictures.OUTLINE, linestyle="--", linewidth=1)
-            axes.set_xlabel("GPU, with the experts that it holds; dashed: the mean")
+            axes.axhline(math.fsum(self.loads.tolist()) / self.num_gpus, color=pictures.OUTLINE, ls="--", lw=1)
+            for node in range(1, self.num_nodes):
+                axes.axvline(node * self.gpus_per_node - 0.5, color=pictures.OUTLINE, linewidth=1)
+            nodes = ", lines between nodes" if self.num_nodes > 1 else ""
+            axes.set_xlabel(f"GPU, with the experts that it holds; dashed: the mean{nodes}")
         axes.set_ylabel("load")
 
 
@@ -201,6 +323,12 @@ def generate(
     kind: Annotated[str, Scalar(str, choices=("zipf", "hot", "layer"))] = "zipf",
     skew: AtLeast0 = 1.0,
     one_per_gpu: bool = False,
+    num_nodes: Count = 1,
+    num_groups: Count = 1,
+    more_vectors: Annotated[int, Scalar(int, minimum=0, maximum=1000)] = 0,
+    aggregate: Annotated[str, Scalar(str, choices=("worst", "mean"))] = "worst",
+    move_limit: Annotated[float, Scalar(float, minimum=0, infinite=True)] = math.inf,
+    move_price: AtLeast0 = 0.0,
 ) -> EplbPlacement:
     """Experts of one layer, whose loads are whole numbers of tokens.
 
@@ -220,10 +348,19 @@ def generate(
         ``skew``, the form of measured layers.
     skew : float
         Hardness dial.
-    one_per_gpu : bool
-        As the instance has it.
+    one_per_gpu, num_nodes, aggregate, move_limit
+        As the instance has them.
+    num_groups : int
+        Groups of equally many experts.
+    more_vectors : int
+        Further vectors of loads: the first, each load times a factor from 1/2 to 2.
+    move_price : float
+        Price of a move, in the first vector's mean load of a GPU.  Where it is above 0, or moves are limited, the
+        replicas are held already, dealt out in the order of the experts.
     """
     rng = np.random.default_rng(rng)
+    if num_experts % num_groups:
+        raise InstanceError(f"num_groups: got {num_groups}, must divide the experts, {num_experts}")
     if kind == "zipf":
         shape = power(np.arange(1.0, num_experts + 1), -skew) * rng.uniform(0.8, 1.25, num_experts)
     elif kind == "hot":
@@ -235,19 +372,46 @@ def generate(
     loads = np.round(TOKENS * shape / math.fsum(shape.tolist()))
     num_gpus = -(-num_experts // experts_per_gpu)
     slots = math.ceil(num_experts * (1 + redundancy) / num_gpus)
-    return EplbPlacement(
+    made = EplbPlacement(
         loads=rng.permutation(loads),
         num_gpus=num_gpus,
         slots=min(slots, num_experts),
         one_per_gpu=one_per_gpu,
+        num_nodes=num_nodes,
+        groups=np.arange(num_experts) // (num_experts // num_groups),
+        aggregate=aggregate,
     )
+    if more_vectors:
+        factors = power(2.0, rng.uniform(-1, 1, (more_vectors, num_experts)))
+        made = replace(made, more_loads=np.round(made.loads * factors))
+    if move_price > 0 or math.isfinite(move_limit):
+        made = replace(made, current=_dealt_out(made), move_limit=move_limit, move_price=move_price * made.mean_load)
+    return made
+
+
+def _dealt_out(instance: EplbPlacement) -> IntArray:
+    """(e, g) int: a plan for which loads do not count, experts one after the other and in turn."""
+    order = np.argsort(instance.groups, kind="stable")
+    replicas = np.zeros((instance.num_experts, instance.num_gpus), np.int64)
+    size = instance.num_experts // instance.num_groups
+    for node, some in enumerate(np.array_split(np.arange(instance.num_groups), instance.num_nodes)):
+        held = np.resize(order[some[0] * size : (some[-1] + 1) * size], instance.gpus_per_node * instance.slots)
+        gpus = node * instance.gpus_per_node + np.arange(len(held)) // instance.slots
+        np.add.at(replicas, (held, gpus), 1)
+    return replicas
 
 
 from_frame = EplbPlacement.from_frame
 
 
 def from_layers(
-    table: ArrayLike | pd.DataFrame | str | Path, *, num_gpus: int, slots: int, one_per_gpu: bool = False
+    table: ArrayLike | pd.DataFrame | str | Path,
+    *,
+    num_gpus: int,
+    slots: int,
+    one_per_gpu: bool = False,
+    num_nodes: int = 1,
+    num_groups: int = 1,
 ) -> list[EplbPlacement]:
     """Return an instance for each layer of a table of loads, as the released code takes it.
 
@@ -256,8 +420,10 @@ def from_layers(
     table : array or DataFrame of layers by experts, or path
         A path leads to JSON: such a table, or an object whose ``load_history`` is a list of objects with such a table
         as their ``logical_expert_load``, as the ADRS benchmark has it; these are added up.
-    num_gpus, slots, one_per_gpu
+    num_gpus, slots, one_per_gpu, num_nodes
         As the instance has them.
+    num_groups : int
+        Groups of equally many experts, one after the other, as the released code has them.
 
     Raises
     ------
@@ -275,8 +441,15 @@ def from_layers(
         table = read
     elif hasattr(table, "to_numpy"):
         table = table.to_numpy()
+    rows = _table(table)
+    if num_groups < 1 or rows.shape[1] % num_groups:
+        raise InstanceError(f"num_groups: got {num_groups}, must divide the experts, {rows.shape[1]}")
+    groups = np.arange(rows.shape[1]) // (rows.shape[1] // num_groups)
     return [
-        EplbPlacement(loads=loads, num_gpus=num_gpus, slots=slots, one_per_gpu=one_per_gpu) for loads in _table(table)
+        EplbPlacement(
+            loads=loads, num_gpus=num_gpus, slots=slots, one_per_gpu=one_per_gpu, num_nodes=num_nodes, groups=groups
+        )
+        for loads in rows
     ]
 
 
@@ -308,13 +481,41 @@ def hot_expert(num_gpus: int = 2) -> EplbPlacement:
     return EplbPlacement(loads=np.array([1.0] + [0.0] * (num_gpus - 1)), num_gpus=num_gpus, slots=2)
 
 
+RELEASED = (
+    (90, 132, 40, 61, 104, 165, 39, 4, 73, 56, 183, 86),
+    (20, 107, 104, 64, 19, 197, 187, 157, 172, 86, 16, 27),
+)
+"""Loads of the released example."""
+
+
 def released_layers() -> Sequence[EplbPlacement]:
     """Two layers of twelve experts on eight GPUs of two slots: the example of the released code, without its groups."""
-    return from_layers(
-        [
-            [90, 132, 40, 61, 104, 165, 39, 4, 73, 56, 183, 86],
-            [20, 107, 104, 64, 19, 197, 187, 157, 172, 86, 16, 27],
-        ],
-        num_gpus=8,
+    return from_layers(RELEASED, num_gpus=8, slots=2)
+
+
+def released_groups() -> Sequence[EplbPlacement]:
+    """Return the same with its four groups of experts, on two nodes."""
+    return from_layers(RELEASED, num_gpus=8, slots=2, num_nodes=2, num_groups=4)
+
+
+def two_hours() -> EplbPlacement:
+    """Two experts on three GPUs of one slot, of which the first is hotter in one hour, and the second in the other.
+
+    With the third replica for the first, the greatest loads are 2 and 4; for the second, 3 and 2, which is the better
+    for both hours.
+    """
+    return EplbPlacement(loads=np.array([3.0, 2.0]), more_loads=np.array([[1.0, 4.0]]), num_gpus=3, slots=1)
+
+
+def stay_or_move() -> EplbPlacement:
+    """Two GPUs of two slots hold both heavy and both light experts: one exchange, two moves, makes them even.
+
+    At the price of 1 for each move an exchange costs 2 and gains 3: the value is 5 + 2, not 8.
+    """
+    return EplbPlacement(
+        loads=np.array([4.0, 4.0, 1.0, 1.0]),
+        num_gpus=2,
         slots=2,
+        current=np.array([[1, 0], [1, 0], [0, 1], [0, 1]]),
+        move_price=1.0,
     )

@@ -3,72 +3,143 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from .common import Counter, Number, Problem, Record, Rules, need, whole
 
-Gpus = tuple[tuple[int, int], ...]
-"""Load and free slots of each GPU, in order, so that equal states are one."""
+Loads = tuple[int, ...]
+"""Of a GPU, by each vector."""
+State = tuple[tuple[tuple[Loads, int], ...], tuple[int, ...]]
+"""Loads and free slots of each GPU, and the node of each group, -1 before one is chosen."""
 
 
 class Placement(Problem):
-    """Search over what the experts so far leave of the GPUs, which are alike."""
+    """Search over what the experts so far leave of the GPUs, of which those that are alike are in order."""
 
     sense = "min"
-    data = {"loads": "num+ e", "num_gpus": "int1", "slots": "int1", "one_per_gpu": "bool"}
+    data = {
+        "loads": "num+ e",
+        "num_gpus": "int1",
+        "slots": "int1",
+        "one_per_gpu": "bool",
+        "num_nodes": "int1",
+        "groups": "int+ e",
+        "more_loads": "num+ v e",
+        "aggregate": "word",
+        "current": "int+ e h",
+        "move_limit": "num+?",
+        "move_price": "num+",
+    }
     decisions = {"replicas": "int e g"}
 
     def check(self, it: Record) -> None:
         need(it.dims["e"] >= 1, "loads: there must be an expert")
         need(it.dims["e"] <= it.num_gpus * it.slots, "slots: every expert needs one")
         need(it.slots <= it.dims["e"], "slots: more than there are experts")
+        need(it.num_gpus % it.num_nodes == 0, "num_nodes: nodes have equally many GPUs")
+        need(it.aggregate in ("worst", "mean"), "aggregate: must be worst or mean")
+        need(not it.more_loads or len(it.more_loads[0]) == it.dims["e"], "more_loads: a load for each expert")
+        it.held = bool(it.dims["h"])
+        need(it.dims["h"] in (0, it.num_gpus), "current: must have a column for each GPU")
+        it.vectors = [it.loads, *it.more_loads]
 
     def lengths(self, it: Record) -> dict[str, int]:
         return {"g": it.num_gpus}
 
+    def _moves(self, it: Record, expert: int, row: Sequence[int]) -> int:
+        if not it.held:
+            return 0
+        return sum(max(0, there - now) for there, now in zip(row, it.current[expert], strict=True))
+
+    def _worth(self, it: Record, greatest: Sequence[Fraction], moves: int) -> Number:
+        load = max(greatest) if it.aggregate == "worst" else sum(greatest, Fraction(0)) / len(greatest)
+        return load + Fraction(it.move_price) * moves
+
     def value(self, it: Record, plan: Record) -> Number:
-        loads = [Fraction(0)] * it.num_gpus
-        for load, row in zip(it.loads, plan.replicas, strict=True):
-            for gpu, count in enumerate(row):
-                if count:
-                    loads[gpu] += Fraction(load) * count / max(1, sum(row))
-        return max(loads)
+        greatest = []
+        for vector in it.vectors:
+            loads = [Fraction(0)] * it.num_gpus
+            for load, row in zip(vector, plan.replicas, strict=True):
+                for gpu, count in enumerate(row):
+                    if count:
+                        loads[gpu] += Fraction(load) * count / max(1, sum(row))
+            greatest.append(max(loads))
+        return self._worth(it, greatest, sum(self._moves(it, *one) for one in enumerate(plan.replicas)))
 
     def broken(self, it: Record, plan: Record, rules: Rules) -> None:
-        for row in plan.replicas:
+        nodes: dict[int, set[int]] = {}
+        for group, row in zip(it.groups, plan.replicas, strict=True):
             rules.require("nonnegative", min(row) >= 0)
             rules.require("every_expert", sum(row) >= 1)
             rules.require("one_per_gpu", not it.one_per_gpu or max(row) <= 1)
+            of = nodes.setdefault(group, set())
+            of.update(self._node(it, gpu) for gpu, count in enumerate(row) if count)
+            rules.require("one_node", len(of) <= 1)
         for column in zip(*plan.replicas, strict=True):
             rules.require("slots", sum(column) == it.slots)
+        moves = sum(self._moves(it, *one) for one in enumerate(plan.replicas))
+        rules.require("moves", moves <= it.move_limit)
+
+    def _node(self, it: Record, gpu: int) -> int:
+        return int(gpu // (it.num_gpus // it.num_nodes))
 
     def search(self, it: Record) -> Number:
         counter = Counter()
         e, replicas = it.dims["e"], it.num_gpus * it.slots
         # In whole numbers, by which each share of a load is one.
-        loads, denominator = whole(it.loads)
+        whole_loads, denominator = whole([load for vector in it.vectors for load in vector])
+        vectors = [whole_loads[first : first + e] for first in range(0, len(whole_loads), e)]
         most = min(replicas - e + 1, it.num_gpus) if it.one_per_gpu else replicas - e + 1
         parts = math.lcm(*range(1, most + 1))
-        states: set[Gpus] = {((0, it.slots),) * it.num_gpus}
-        for expert, load in enumerate(loads):
-            after: set[Gpus] = set()
+        alike = not it.held or (it.move_limit == math.inf and not it.move_price)
+        groups = sorted(set(it.groups))
+        # Of each state the fewest moves.
+        states: dict[State, int] = {((((0,) * len(vectors), it.slots),) * it.num_gpus, (-1,) * len(groups)): 0}
+        for expert in range(e):
+            after: dict[State, int] = {}
             waiting = e - expert - 1
-            for state in states:
-                free = sum(slots for _, slots in state)
+            group = groups.index(it.groups[expert])
+            for (gpus, homes), moves in states.items():
+                free = sum(slots for _, slots in gpus)
                 # The last expert has all that is left; each that waits has one at least.
                 for count in range(1 if waiting else free, min(free - waiting, most) + 1):
-                    share = load * (parts // count)
-                    for held in self._ways(state, count, 1 if it.one_per_gpu else count):
-                        counter.step(4 * it.num_gpus)
-                        placed = zip(state, held, strict=True)
-                        after.add(
-                            tuple(sorted((there + share * more, slots - more) for (there, slots), more in placed))
-                        )
+                    shares = [loads[expert] * (parts // count) for loads in vectors]
+                    for held in self._ways(gpus, count, 1 if it.one_per_gpu else count):
+                        counter.step(4 * it.num_gpus * len(vectors))
+                        on = {self._node(it, gpu) for gpu, more in enumerate(held) if more}
+                        if len(on | ({homes[group]} - {-1})) > 1:
+                            continue
+                        now = moves if alike else moves + self._moves(it, expert, held)
+                        if not alike and now > it.move_limit:
+                            continue
+                        placed = [
+                            (
+                                tuple(load + share * more for load, share in zip(there, shares, strict=True)),
+                                slots - more,
+                            )
+                            for (there, slots), more in zip(gpus, held, strict=True)
+                        ]
+                        if alike:
+                            size = it.num_gpus // it.num_nodes
+                            placed = [
+                                one for at in range(0, it.num_gpus, size) for one in sorted(placed[at : at + size])
+                            ]
+                        state = (tuple(placed), (*homes[:group], on.pop(), *homes[group + 1 :]))
+                        after[state] = min(now, after.get(state, now))
             states = after
-        return Fraction(min(state[-1][0] for state in states), denominator * parts) if states else math.inf
+        unit = denominator * parts
+        return min(
+            (
+                self._worth(
+                    it, [Fraction(max(of), unit) for of in zip(*(there for there, _ in gpus), strict=True)], moves
+                )
+                for (gpus, _), moves in states.items()
+            ),
+            default=math.inf,
+        )
 
-    def _ways(self, gpus: Gpus, count: int, most: int) -> Iterator[tuple[int, ...]]:
+    def _ways(self, gpus: Sequence[tuple[Loads, int]], count: int, most: int) -> Iterator[tuple[int, ...]]:
         """Yield the ways to put so many replicas of an expert onto GPUs."""
         if not gpus:
             if not count:

@@ -97,6 +97,8 @@ def rare(problem: str, generated: Instance[Any]) -> Iterator[Instance[Any]]:
             yield AfsTwoJob(work=[1.0, 1.0], throughputs=[[0.0, 0.0], [1.0, 1.0]])
         case "aryl.placement":
             yield base_and_flexible()
+        case "eplb.placement":
+            yield CATALOGUE[problem].generate(0, num_experts=4, num_nodes=2, num_groups=2, move_limit=2.0)
         case "gavel.cost" | "gavel.throughput_per_dollar":
             yield CATALOGUE[problem].generate(0, num_jobs=4, slo_fraction=1.0)
         case "prism.placement":

@@ -335,6 +335,28 @@ MADE: dict[str, list[dict[str, Any]]] = {
             "allow_split": False,
         },
     ],
+    "eplb.placement": [
+        # Groups that may not be divided between nodes.
+        {"loads": [8, 7, 1, 1], "num_gpus": 2, "slots": 2, "num_nodes": 2, "groups": [0, 0, 1, 1]},
+        {"loads": [8, 1, 7, 1], "num_gpus": 2, "slots": 3, "num_nodes": 2, "groups": [1, 0, 1, 0]},
+        {"loads": [8, 7, 1, 1], "num_gpus": 2, "slots": 3, "num_nodes": 2, "groups": [0, 0, 1, 1]},
+        # Experts that would have to change places, and may not, or at a price.
+        {
+            "loads": [4, 4, 1, 1],
+            "num_gpus": 2,
+            "slots": 2,
+            "current": [[1, 0], [1, 0], [0, 1], [0, 1]],
+            "move_limit": 1,
+        },
+        {
+            "loads": [4, 4, 1, 1],
+            "num_gpus": 2,
+            "slots": 2,
+            "current": [[1, 0], [1, 0], [0, 1], [0, 1]],
+            "move_price": 1,
+        },
+        {"loads": [3, 2], "more_loads": [[1, 4]], "num_gpus": 3, "slots": 1, "aggregate": "mean"},
+    ],
 }
 
 IMPLIED: dict[str, dict[str, str]] = {
@@ -390,7 +412,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("afs.elastic_sharing", "one_job", "one"): "a job too many in one slot is one too few in another",
     ("afs.elastic_sharing", "one_job", "one side"): "the n positions of the jobs go into n slots either way",
     ("afs.two_job", "completes", "merged"): "a sum of numbers that are at least 0 is 0 where each of them is",
-    ("eplb.placement", "gpu_load", "but one"): "loads fall from GPU to GPU, so that the first row says all",
+    ("eplb.placement", "one_node", "merged"): "a group of no node has no replicas, so that none can be on two",
 }
 """Mutants that are no other model."""
 
