@@ -34,7 +34,7 @@ def main(
         typer.Argument(metavar="[NAME]...", help="Problems, or papers: aryl.reclaim, gavel. All else."),
     ] = None,
     folder: Annotated[Path | None, typer.Option("--collection", help="Where the collection is.")] = None,
-    kinds: Annotated[str, typer.Option(help="Letters of the kinds of draws.")] = "xgtsrqwh",
+    kinds: Annotated[str, typer.Option(help="Letters of the kinds of draws.")] = "xgptsrqwh",
     most: Annotated[int | None, typer.Option(min=1, help="Draws of each kind; all else.")] = None,
     proofs: Annotated[
         float, typer.Option(min=0, help="Processor time of each search that may prove a bound, s; 0 for no proofs.")

@@ -344,9 +344,7 @@ def _decision(instance: Instance[Any]) -> dict[str, Any]:
 
 
 def _scalars(instance: Instance[Any]) -> dict[str, Any]:
-    """Return the instance's numbers and choices that are no tables."""
-    return {
-        name: getattr(instance, name)
-        for name, declared in declarations(type(instance)).items()
-        if isinstance(declared, Scalar)
-    }
+    """Return the instance's numbers and choices that are no tables; None stands for infinity, as in its file."""
+    scalars = [name for name, declared in declarations(type(instance)).items() if isinstance(declared, Scalar)]
+    values = {name: getattr(instance, name) for name in scalars}
+    return {name: None if value == math.inf else value for name, value in values.items()}

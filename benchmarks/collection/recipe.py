@@ -35,8 +35,9 @@ class Draw:
     Attributes
     ----------
     name : str
-        Of the problem and of where it is from: "g" generated, "t" drawn from a trace, "s" a trace's jobs at a time, "r"
-        a decision of a replay, "x" a worked example, "w" a heuristic's worst case; and a number.
+        Of the problem and of where it is from: "g" generated, "p" published as instances, "t" drawn from a trace, "s" a
+        trace's jobs at a time, "r" a decision of a replay, "x" a worked example, "w" a heuristic's worst case; and a
+        number.
     origin : mapping
         What its record says: kind, call, and the files that it reads.
     licence : str
@@ -64,6 +65,7 @@ def draws(problem: str) -> Iterator[Draw]:
     yield from _examples(problem)
     yield from _calls(problem, "g", "generator", "generate", recipe.generated, recipe.count, QUICK)
     yield from _calls(problem, "h", "generator", "generate", recipe.hard, len(recipe.hard), LONG)
+    yield from _calls(problem, "p", "public", "public_instance", [{}], recipe.public, QUICK)
     yield from _calls(problem, "t", "trace", "from_trace", recipe.traces, recipe.traced, QUICK)
     yield from _snapshots(problem, recipe.snapshots)
     for options in recipe.replays:
@@ -83,6 +85,8 @@ class Recipe:
     count : int
     hard : sequence of mapping
         Options of the generator for instances that take their time, one draw each.
+    public : int
+        Instances that were published as such, by their numbers.
     traces : sequence of mapping
         Options of ``from_trace``, taken by turns for ``traced`` draws.
     traced : int
@@ -97,6 +101,7 @@ class Recipe:
     generated: Sequence[Options]
     count: int
     hard: Sequence[Options] = ()
+    public: int = 0
     traces: Sequence[Options] = ()
     traced: int = 0
     snapshots: Sequence[Options] = ()
@@ -115,7 +120,7 @@ def _read(path: Path) -> tuple[dict[str, Recipe], dict[str, str]]:
 
     def recipe(like: str = "", decider: str = "", **fields: Any) -> Recipe:
         merged = {**told.get(like, {}), **fields}
-        for name in merged.keys() - {"count", "traced", "hunted"}:
+        for name in merged.keys() - {"count", "public", "traced", "hunted"}:
             merged[name] = [options(each, decider if name == "replays" else "") for each in merged[name]]
         return Recipe(**merged)
 

@@ -23,13 +23,13 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from formulations.engine import clock
-from formulations.engine.highs import WEAKEST_FIRST, Proof, Result, Status, version
+from formulations.engine.highs import WEAKEST_FIRST, Proof, Result, Session, Status, version
 from formulations.engine.linear import LinearProgram, csr
 from formulations.engine.options import Options
 from formulations.engine.polishing import widened
@@ -40,7 +40,7 @@ from instances.base import agree
 from instances.prism.placement import PrismPlacement, PrismPlacementPlan
 from instances.schema import BoolArray, FloatArray, IntArray
 
-__all__ = ["CHOICE", "FILLINGS"]
+__all__ = ["CHOICE", "FILLINGS", "filling_prices"]
 
 MOST = 20_000_000
 """Entries of the tables by which fillings are listed, at most."""
@@ -218,8 +218,12 @@ def solve(instance: PrismPlacement, options: Options) -> Solution:
             break
         fillings = sum(len(table.members) for table in tables)
         program = search.program(tables, refused)
-        result = session.run(program)
+        # Where few fillings are left, prices mostly prove that there is no plan, long before a search would.
+        result = session.run(replace(program, integer=np.zeros_like(program.integer)))
         searches, seconds = searches + 1, seconds + result.seconds
+        if result.status != "infeasible":
+            result = session.run(program)
+            seconds += result.seconds
         if result.x is not None:
             chosen = result.x > 0.5
             plan = search.plan(tables, chosen)
@@ -250,6 +254,37 @@ def solve(instance: PrismPlacement, options: Options) -> Solution:
         solver_version=version(),
         method=FILLINGS.name,
     )
+
+
+def filling_prices(instance: PrismPlacement, level: float) -> tuple[FloatArray, float]:
+    """Return prices by which no plan is below a level, of each model, (n,) float, and of a GB that is moved.
+
+    No filling of a GPU pays more for its models, less what it moves, than the GPU is worth.  Models' prices are from -1
+    to 1, and more than all GPUs and the limit of moves are worth by as much as can be; all are 0 where that is nothing,
+    or where fillings are too many.
+    """
+    prices = np.zeros(instance.num_jobs)
+    search = _Search(instance)
+    try:
+        tables = [search.below(kind, level) for kind in search.classes]
+    except GaveUp:
+        return prices, 0.0
+    fillings = search.program(tables, [])
+    # One column for each row of the program over fillings, which has one row for each of its columns.
+    rows, count = fillings.num_rows, fillings.num_cols
+    models = np.arange(rows) < len(search.jobs)
+    filling = np.repeat(np.arange(rows), np.diff(fillings.indptr))
+    indptr, index, value = csr(fillings.index, filling, np.where(models[filling], 1.0, -1.0) * fillings.value, count)
+    program = LinearProgram(
+        "max", 0.0, np.where(models, 1.0, -fillings.row_upper),
+        np.where(models, -1.0, 0.0), np.where(models, 1.0, np.inf), np.zeros(rows, bool), indptr, index, value,
+        np.full(count, -np.inf), np.zeros(count),
+    )  # fmt: skip
+    point = Session().run(program).x
+    if point is None:
+        return prices, 0.0
+    prices[search.jobs] = point[models]
+    return prices, max(0.0, float(point[-1])) if rows > len(search.jobs) + len(search.classes) else 0.0
 
 
 FILLINGS = Method(

@@ -3,6 +3,7 @@
 import hashlib
 import math
 from dataclasses import replace
+from fractions import Fraction
 from itertools import product
 from typing import Any
 
@@ -12,10 +13,11 @@ import pytest
 from hypothesis import given, settings
 
 import formulations
-from formulations.methods.fillings import FILLINGS
+from formulations.methods.fillings import FILLINGS, filling_prices
 from formulations.prism.placement import least_level
 from heuristics.prism import placement as fast
 from instances import Instance, InstanceError
+from instances.files import text_of
 from instances.prism.placement import (
     PrismPlacement,
     PrismPlacementPlan,
@@ -26,6 +28,7 @@ from instances.prism.placement import (
     public_instances,
     stay_or_move,
 )
+from instances.reference import Reference
 from validation.problems.prism.placement import strategy
 
 from ..second_opinion import optimum
@@ -188,3 +191,61 @@ def test_it_comes_from_json_and_from_a_table() -> None:
     assert PrismPlacement.from_dict(limitless.to_dict()) == limitless
     frame = pd.DataFrame({"sizes": [10, 20], "rates": [1, 2], "slos": [5, 5]})
     assert PrismPlacement.from_frame(frame, memory=[80, 80]).weights.tolist() == [0.2, 0.4]
+
+
+# --- the reference ---
+
+NEARLY = 1 - 1e-9
+
+
+def by_prices(instance: PrismPlacement, level: float) -> tuple[float, dict[str, Any]]:
+    """What prices at a level prove, as the reference has it, and the prices."""
+    models, moved = filling_prices(instance, level)
+    told = {"level": level, "models": models.tolist(), "moved": moved}
+    return float(Reference(text_of(instance)).bound(told)), told
+
+
+@settings(max_examples=60, deadline=None)
+@given(strategy(max_jobs=6, max_gpus=3))
+def test_prices_prove_no_more_than_there_is(instance: PrismPlacement) -> None:
+    best = optimum(instance)
+    value = math.inf if best is None else float(best)
+    for level in {value * NEARLY, 2 * value, 1.0} - {0.0, math.inf}:
+        bound, told = by_prices(instance, level)
+        assert bound in (0.0, level)
+        assert bound <= value * (1 + 1e-12)
+        # Whatever the prices are, they prove nothing that is not so.
+        for factor in (-1.0, 0.5, 3.0):
+            other = {**told, "models": [factor * price for price in told["models"]]}
+            assert float(Reference(text_of(instance)).bound(other)) <= value * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"num_jobs": 20, "placed": 1.0, "movable": 0.2},
+        {"num_jobs": 20, "num_gpus": 9, "small": 0.3},
+        {"num_jobs": 60, "num_gpus": 30},
+    ],
+)
+def test_prices_of_models_prove_what_no_search_of_the_reference_does(options: dict[str, Any]) -> None:
+    instance = generate(2, **options)
+    solution = formulations.solve(instance)
+    assert (solution.status, solution.method) == ("optimal", FILLINGS.name)
+    level = solution.objective * NEARLY
+    assert by_prices(instance, level)[0] == level
+    assert by_prices(instance, solution.objective * (1 + 1e-6))[0] == 0.0
+
+
+@pytest.mark.parametrize("number", [0, 7, 21, 28])
+def test_the_reference_s_search_proves_the_released_task(number: int) -> None:
+    instance = public_instance(number)
+    found = Reference(text_of(instance)).searched()
+    assert float(found) == pytest.approx(formulations.solve(instance).objective, rel=1e-12)
+
+
+def test_models_without_a_size_weigh_on_a_gpu_where_they_fill_none() -> None:
+    instance = PrismPlacement(memory=[8.0], sizes=[0.0, 1.0], rates=[1.0, 0.0], slos=[1.0, 1.0])
+    assert Reference(text_of(instance)).searched() == Fraction(1, 7)
+    nothing = PrismPlacement(memory=[8.0], sizes=[0.0], rates=[0.0], slos=[1.0])
+    assert Reference(text_of(nothing)).searched() == 0

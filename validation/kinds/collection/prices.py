@@ -1,8 +1,8 @@
 """Prices that prove the collection's bounds, for the reference, which takes nothing else on trust.
 
 What a file of prices holds, by problem; the inequalities that make bounds of them are in the reference's modules
-(``instances/reference/gavel.py``, ``elasticflow.py`` and ``sia.py``).  All prices are at least 0 but where it says
-otherwise.
+(``instances/reference/gavel.py``, ``elasticflow.py``, ``sia.py`` and ``prism.py``).  All prices are at least 0 but
+where it says otherwise.
 
 ====================================================  =================================================================
 problem                                               prices
@@ -25,6 +25,8 @@ aryl.reclaim                                          ``of`` and ``shares`` (p,)
                                                       servers, ``of`` one; also ``server``, and prices ``returned`` and
                                                       ``kept``: of the plans that return it, and of the others
 sia.goodput                                           ``types`` (t,) of a GPU of each type
+prism.placement                                       ``level``, which no plan is below; ``models`` (n,) of each model,
+                                                      which may be negative, and ``moved`` of a GB that is moved
 elasticflow.allocation                                ``full`` and ``idle`` (h,) of a GPU in each slot, for the plans in
                                                       which no GPU is idle in slot 0, where the price may be negative,
                                                       and for the others
@@ -43,18 +45,23 @@ from typing import Any
 
 from formulations.gavel.duals import policy_prices
 from formulations.methods import branching
+from formulations.methods.fillings import filling_prices
 from formulations.methods.types_core import type_prices
 from instances.aryl.reclaim import Reclaim, ReclaimPlan
 from instances.base import Instance, Plan
 from instances.elasticflow.sharing import DeadlineJobs
 from instances.gavel.sharing import Sharing
 from instances.gavel.shortest_job_first import ShortestJobFirst
+from instances.prism.placement import PrismPlacement, PrismPlacementPlan
 from instances.sia.goodput import Goodput
 from validation.kinds.collection.slots import slot_prices
 
 __all__ = ["prices"]
 
 Bound = Callable[[dict[str, Any]], Fraction]
+
+NEARLY = 1e-9
+"""Part of the best value by which a bound may be below it."""
 
 
 def prices(instance: Instance[Any], bound: Bound, plan: Plan | None = None) -> dict[str, Any] | None:
@@ -75,6 +82,18 @@ def prices(instance: Instance[Any], bound: Bound, plan: Plan | None = None) -> d
         return branching.prices(instance, plan) if isinstance(plan, ReclaimPlan) else None
     if isinstance(instance, Goodput):
         return {"types": type_prices(instance)[0].tolist()}
+    if isinstance(instance, PrismPlacement):
+        return _filling_prices(instance, bound, plan)
     if isinstance(instance, ShortestJobFirst) or not isinstance(instance, Sharing):
         return None
     return policy_prices(instance)
+
+
+def _filling_prices(instance: PrismPlacement, bound: Bound, plan: Plan | None) -> dict[str, Any] | None:
+    """Return prices of models by which no plan is better than the best one known; None where there are none."""
+    if not isinstance(plan, PrismPlacementPlan) or not instance.objective(plan):
+        return None
+    level = instance.objective(plan) * (1 - NEARLY)
+    models, moved = filling_prices(instance, level)
+    found = {"level": level, "models": models.tolist(), "moved": moved}
+    return found if bound(found) else None
