@@ -67,9 +67,9 @@ def with_commands(page: str) -> str:
 
 
 def _commands(name: str, command: Any) -> Iterator[tuple[str, Any]]:
-    """All commands of a group by their full names."""
+    """All commands of a group by their full names; one of the group's own name goes by that alone."""
     for short, member in sorted(getattr(command, "commands", {}).items()):
-        yield from _commands(f"{name} {short}", member)
+        yield from _commands(name if short == command.name else f"{name} {short}", member)
     if not hasattr(command, "commands"):
         yield name, command
 

@@ -82,19 +82,42 @@ def _write(formatter: Any, sections: Mapping[str, Sequence[Any]]) -> None:
             formatter.write_dl(rows)
 
 
+def _write_commands(members: Mapping[str, Any], formatter: Any, groups: Mapping[str, Sequence[str]]) -> None:
+    """Write what commands a group has."""
+    commands = [(name, command) for name, command in members.items() if not command.hidden]
+    width = formatter.width - 6 - max(len(name) for name, _ in commands)
+    rows = {name: (name, command.get_short_help_str(width)) for name, command in commands}
+    _write(formatter, _grouped(rows, groups, "Commands"))
+
+
 class _Command(TyperCommand):
+    beside: Mapping[str, Any] = {}
+    """The other commands of a group that has one of its own name."""
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
         _write_parameters(self, ctx, formatter)
+        if self.beside:
+            _write_commands(self.beside, formatter, {})
 
 
 class _Group(TyperGroup):
+    """A group; a command of its own name is what it does where none of the others is named."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self.own = self.commands.get(self.name or "")
+        if isinstance(self.own, _Command):
+            self.own.beside = {name: one for name, one in self.commands.items() if one is not self.own}
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        others = self.commands.keys() - {self.name}
+        if self.own is None or (args and args[0] in others):
+            return super().make_context(info_name, args, parent, **extra)
+        return self.own.make_context(info_name, args, parent, **extra)
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
         _write_parameters(self, ctx, formatter)
-        named = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
-        commands = [(name, command) for name, command in named if command is not None and not command.hidden]
-        width = formatter.width - 6 - max(len(name) for name, _ in commands)
-        rows = {name: (name, command.get_short_help_str(width)) for name, command in commands}
-        _write(formatter, _grouped(rows, COMMANDS if ctx.parent is None else {}, "Commands"))
+        _write_commands(self.commands, formatter, COMMANDS if ctx.parent is None else {})
 
 
 class App(typer.Typer):

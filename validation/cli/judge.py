@@ -1,4 +1,4 @@
-"""Command ``judge``: one number for a heuristic."""
+"""Commands ``judge``: one number for a heuristic, and what is made of such numbers."""
 
 from __future__ import annotations
 
@@ -11,13 +11,18 @@ import typer
 
 from validation.cli import interruption
 from validation.cli.app import DISAGREEMENT, AsJson, app, complain, say, say_json
+from validation.cli.help import App
 from validation.cli.options import with_options
 from validation.kinds.options import JudgeOptions
 
 __all__ = ["judge"]
 
+judge_app = App(help="Give a heuristic one number, against proven optima that it cannot reach.")
+app.add_typer(judge_app, name="judge")
+# Without the name of another command, ``optgap judge`` is the one that judges.
 
-@app.command()
+
+@judge_app.command()
 @with_options(JudgeOptions)
 def judge(
     options: JudgeOptions,

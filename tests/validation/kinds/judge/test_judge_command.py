@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.main import get_command
 
 import validation
 from heuristics.aryl.reclaim import server_fraction, smallest_count_updated
@@ -96,6 +97,13 @@ def test_a_disagreement_has_a_code_of_its_own(
     code, out, err = told(capsys, "random", "--problem", "aryl.reclaim", "--json")
     assert (code, out) == (app.DISAGREEMENT, "")
     assert "oracle disagreement" in err
+
+
+def test_other_commands_take_no_heuristic_of_the_catalogue_its_name() -> None:
+    """``optgap judge NAME`` is a judgement unless NAME is one of them."""
+    group: Any = get_command(commands("judge"))
+    others = group.commands["judge"].commands.keys() - {"judge"}
+    assert not others & {name for entry in validation.CATALOGUE.values() for name in entry.heuristics}
 
 
 @pytest.fixture
