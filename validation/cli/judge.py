@@ -5,21 +5,25 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
 from validation.cli import interruption
 from validation.cli.app import DISAGREEMENT, AsJson, app, complain, say, say_json
+from validation.cli.completion import problem_names
 from validation.cli.help import App
 from validation.cli.options import with_options
+from validation.errors import StudyError
 from validation.kinds.options import JudgeOptions
 
-__all__ = ["judge"]
+__all__ = ["board", "judge", "reveal", "seal"]
 
 judge_app = App(help="Give a heuristic one number, against proven optima that it cannot reach.")
 app.add_typer(judge_app, name="judge")
 # Without the name of another command, ``optgap judge`` is the one that judges.
+
+SecretFile = Annotated[Path, typer.Argument(metavar="SECRET", help="File of the secret.")]
 
 
 @judge_app.command()
@@ -45,6 +49,85 @@ def judge(
         say_json(found.to_dict())
     else:
         say(str(found))
+
+
+@judge_app.command()
+def seal(
+    secret: SecretFile,
+    problem: Annotated[str, typer.Option(help="Name of a problem.", autocompletion=problem_names)],
+    as_json: AsJson = False,
+) -> None:
+    """Make the secret of a hidden set, and print what commits to it, which is published before anybody is judged.
+
+    A file that is such a secret already is committed to again.
+    """
+    from validation.kinds.judge.sets import seal
+
+    found = vars(seal(secret, problem))
+    if as_json:
+        say_json(found)
+    else:
+        for name, value in found.items():
+            say(f"{name:<10} {value}")
+
+
+@judge_app.command()
+def reveal(
+    secret: SecretFile,
+    commitment: Annotated[Path, typer.Argument(metavar="COMMITMENT", help="What was published, as JSON.")],
+    as_json: AsJson = False,
+) -> None:
+    """Check that a secret is the one that was committed to, and that its set is drawn from it; else exit with 1."""
+    from instances import text as files
+    from validation.kinds.judge.secret import commitment_of
+    from validation.kinds.judge.sets import committed
+
+    published = commitment_of(files.as_json(files.read_text(commitment), f"{commitment}"))
+    if published is None:
+        raise StudyError(f"{commitment}: is no commitment of optgap judge seal --json")
+    misfits = published.misfits(committed(secret))
+    if as_json:
+        say_json({"fits": not misfits, "misfits": misfits})
+    elif not misfits:
+        say(f"{secret} fits: optgap judge HEURISTIC --problem {published.problem} --split hidden:{secret}")
+    for one in misfits:
+        complain(f"{secret}: {one}")
+    if misfits:
+        raise typer.Exit(DISAGREEMENT)
+
+
+@judge_app.command()
+def board(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of judgements, programs and commitments.")],
+    quick: Annotated[bool, typer.Option("--quick", help="Run no program: compare digests and sums only.")] = False,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, max=1000, help="Instances at once; one for each core by default.")
+    ] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="File for the board in Markdown.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print judgements as a leaderboard, each held against its program; exit with 1 where one does not hold.
+
+    Programs are judged again where their set is public or revealed.
+    """
+    from instances.files import write_whole
+    from validation.kinds.judge.board import read_board
+    from validation.outputs import try_file
+
+    if output is not None:
+        try_file(output)
+    interruption.say(lambda: "nothing had been written")
+    found = read_board(folder, recompute=not quick, jobs=jobs)
+    if output is not None:
+        write_whole(output, str(found))
+    if as_json:
+        say_json(found.to_dict())
+    else:
+        say(str(found))
+    for one in found.wrong:
+        complain(one)
+    if found.wrong:
+        raise typer.Exit(DISAGREEMENT)
 
 
 def _begin_anew(split: str, seed: str) -> NoReturn:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 import platform
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -29,7 +30,7 @@ from validation.kernel.provenance import cores, version
 from validation.kernel.walls import ruled, standing
 from validation.kernel.workers import Task, run_tasks
 from validation.kinds.judge.asking import GRACE, HEURISTIC_SEED, MEMORY, all_of, rows_of
-from validation.kinds.judge.sets import PUBLIC_SEED, drawn, seed_file
+from validation.kinds.judge.sets import PUBLIC_SEED, DrawnSet, draw, seed_file, set_digest
 from validation.kinds.options import JudgeOptions
 from validation.kinds.study.cells import solve_exactly
 
@@ -96,6 +97,12 @@ class Judgement:
         Drawn instances that are proven to have no feasible plan; they are not in the mean.
     set : str
         Digest of the instances' digests: scores of equal sets can be compared, others cannot.
+    edition : int
+        Of the rule by which the set was drawn.
+    commitment : str, optional
+        Of the secret that a hidden set was drawn from, where that was sealed.
+    program : str, optional
+        SHA-256 of the file of a heuristic that is file.py:function.
     seeds : dict of str to int or None
         Of the instances, None of a hidden set, and of the heuristic.
     budget : float
@@ -116,6 +123,9 @@ class Judgement:
     counts: dict[str, int]
     without_plan: int
     set: str
+    edition: int
+    commitment: str | None
+    program: str | None
     seeds: dict[str, int | None]
     budget: float
     no_solver: bool
@@ -196,14 +206,14 @@ def judge(
     with ruled(hidden=() if file is None or not file.is_file() else (file,)):
         if file is not None:
             _try_walls(file)
-        texts = drawn(problem, file)
+        found = draw(problem, file)
         return judge_on(
-            texts, heuristic, problem, budget=seconds, jobs=jobs, hidden=file is not None, no_solver=no_solver
+            found, heuristic, problem, budget=seconds, jobs=jobs, hidden=file is not None, no_solver=no_solver
         )
 
 
 def judge_on(
-    texts: Sequence[str],
+    given: DrawnSet | Sequence[str],
     heuristic: str | Callable[..., Any] | Heuristic,
     problem: str,
     *,
@@ -212,8 +222,9 @@ def judge_on(
     hidden: bool = False,
     no_solver: bool = False,
 ) -> Judgement:
-    """:func:`judge` on given instances, as JSON, of a ``hidden`` set or the public one."""
-    jobs = jobs or cores()
+    """:func:`judge` on a given set or instances as JSON, of a ``hidden`` set or the public one."""
+    drawn_set = given if isinstance(given, DrawnSet) else DrawnSet(list(given))
+    texts, jobs, program = drawn_set.texts, jobs or cores(), _program(heuristic)
     with ruled(strict=True, network=False, memory=MEMORY):
         walls = standing()
         name, rows = rows_of(heuristic, problem, texts, budget, jobs, no_solver=no_solver)
@@ -241,7 +252,10 @@ def judge_on(
         score=math.fsum(one.score for one in instances) / len(instances),
         counts={status: counts[status] for status in STATUSES},
         without_plan=without_plan,
-        set=hashlib.sha256("\n".join(sorted(digests)).encode()).hexdigest(),
+        set=set_digest(digests),
+        edition=drawn_set.edition,
+        commitment=drawn_set.commitment,
+        program=program,
         seeds={"instances": None if hidden else PUBLIC_SEED, "heuristic": HEURISTIC_SEED},
         budget=budget,
         no_solver=no_solver,
@@ -267,6 +281,14 @@ def score(sense: str, value: float, optimum: float) -> float:
     if agree(value, optimum) or beats(sense, value, optimum):
         return 1.0  # What is better than the plan found, but not than the bound, is as good as proven optimal.
     return optimum / value if sense == "min" else max(0.0, value / optimum) if optimum else 0.0
+
+
+def _program(heuristic: Any) -> str | None:
+    """SHA-256 of the file that a reference names, before anybody has run it."""
+    place = heuristic.partition(":")[0] if isinstance(heuristic, str) else ""
+    if not place.endswith(".py") or not os.path.isfile(place):
+        return None
+    return hashlib.sha256(Path(place).read_bytes()).hexdigest()
 
 
 # --- asking -------------------------------------------------------------------------------------

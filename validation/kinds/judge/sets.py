@@ -2,23 +2,43 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from instances.files import text_of
+from instances.files import read, text_of
 from validation import catalogue
 from validation.errors import CatalogueError, StudyError
 from validation.kernel.isolation import Apart
+from validation.kinds.judge.secret import Commitment, Secret, new_secret, secret_of, seed_in
 from validation.kinds.study.cases import generate
 
-__all__ = ["COUNT", "PUBLIC_SEED", "drawn", "seed_file", "sizes_of"]
+__all__ = [
+    "COUNT",
+    "EDITION",
+    "PUBLIC_SEED",
+    "DrawnSet",
+    "committed",
+    "draw",
+    "drawn",
+    "seal",
+    "seed_file",
+    "set_digest",
+    "sizes_of",
+]
 
 PUBLIC_SEED = 20_180_610
 """Of the public set of every problem."""
 
 COUNT = 12
 """Instances of each size."""
+
+EDITION = 1
+"""Of the rule by which sets are drawn: sizes, how many of each, and which of those that are generated."""
 
 _SIZES = {
     "aryl.base_allocation": (4, 5),
@@ -33,6 +53,34 @@ _SIZES = {
 
 _SECONDS = 300.0
 """For drawing a set."""
+
+
+@dataclass(frozen=True)
+class DrawnSet:
+    """The instances of a set.
+
+    Attributes
+    ----------
+    texts : list of str
+        As JSON, in the order of their digests, which does not tell how they were drawn.
+    edition : int
+    commitment : str, optional
+        Of the secret that the seed is from, where it is one (:class:`validation.kinds.judge.secret.Secret`).
+    """
+
+    texts: list[str]
+    edition: int = EDITION
+    commitment: str | None = None
+
+    @property
+    def digest(self) -> str:
+        """Digest of the set (:func:`set_digest`)."""
+        return set_digest(read(json.loads(text)).digest for text in self.texts)
+
+
+def set_digest(digests: Iterable[str]) -> str:
+    """Return the digest of a set, SHA-256 over those of its instances, one a line in their order."""
+    return hashlib.sha256("\n".join(sorted(digests)).encode()).hexdigest()
 
 
 def sizes_of(problem: str) -> tuple[int, ...]:
@@ -63,9 +111,14 @@ def seed_file(split: str) -> Path | None:
 
 
 def drawn(problem: str, file: Path | None) -> list[str]:
-    """Draw the set's instances, as JSON in the order of their digests, which does not tell how they were drawn.
+    """Draw the set's instances as JSON; see :func:`draw`."""
+    return draw(problem, file).texts
 
-    They are drawn in a process of its own, so that this one, from which the processes of heuristics are forked, never
+
+def draw(problem: str, file: Path | None) -> DrawnSet:
+    """Draw a set from the seed in a file, or a secret with one; None for the public set.
+
+    It is drawn in a process of its own, so that this one, from which the processes of heuristics are forked, never
     knows a hidden seed.
 
     Raises
@@ -79,27 +132,47 @@ def drawn(problem: str, file: Path | None) -> list[str]:
     said = answer.content or {"error": answer.reason}
     if "texts" not in said:
         raise StudyError(str(said.get("refused", f"the instances of {problem} cannot be drawn: {said.get('error')}")))
-    return list(said["texts"])
+    return DrawnSet(**said)
 
 
 def _draw(problem: str, file: Path | None) -> dict[str, Any]:
     try:
-        seed = PUBLIC_SEED if file is None else _seed_in(file)
-        found = [generate(problem, seed, size, index) for size in sizes_of(problem) for index in range(COUNT)]
+        found: int | Secret = PUBLIC_SEED if file is None else seed_in(file, problem)
+        seed = found if isinstance(found, int) else found.seed
+        made = [generate(problem, seed, size, index) for size in sizes_of(problem) for index in range(COUNT)]
     except (StudyError, CatalogueError) as error:
         return {"refused": str(error)}
     except OSError as error:
         return {"refused": f"{file}: {error.strerror}"}
-    texts = {instance.digest: text_of(instance) for instance in found}
-    return {"texts": [texts[digest] for digest in sorted(texts)]}
+    texts = {instance.digest: text_of(instance) for instance in made}
+    commitment = None if isinstance(found, int) else found.commitment
+    return {"texts": [texts[digest] for digest in sorted(texts)], "commitment": commitment}
 
 
-def _seed_in(file: Path) -> int:
-    try:
-        seed = int(file.read_text(encoding="utf-8"))
-    except ValueError:
-        seed = -1
-    if seed < 0:
-        # Without a word of what it holds, which may be most of a secret.
-        raise StudyError(f"split: {file} must hold a whole number of at least 0, and nothing else")
-    return seed
+def seal(file: Path, problem: str) -> Commitment:
+    """Make a secret, unless the file is one already, and return what commits to it.
+
+    Raises
+    ------
+    StudyError, CatalogueError
+        When the problem is unknown, or the file is something else.
+    OSError
+        When the file cannot be written.
+    """
+    catalogue.entry(problem)
+    if not file.exists():
+        new_secret(file, problem, EDITION)
+    return committed(file, problem)
+
+
+def committed(file: Path, problem: str | None = None) -> Commitment:
+    """Return what commits to a secret; the set is drawn anew.
+
+    Raises
+    ------
+    StudyError
+        When the file is no secret, or one of another problem.
+    """
+    secret = secret_of(file.read_text(encoding="utf-8", errors="replace"), f"{file}")
+    found = draw(problem or secret.problem, file)
+    return Commitment(secret.problem, secret.edition, secret.version, secret.commitment, found.digest)

@@ -48,8 +48,8 @@ def test_json_is_the_judgement(capsys: pytest.CaptureFixture[str]) -> None:
         assert one.pop("seconds") >= 0
     assert said == expected
     assert list(said) == [
-        *("problem", "heuristic", "split", "score", "counts", "without_plan", "set", "seeds", "budget", "no_solver"),
-        *("versions", "walls", "instances"),
+        *("problem", "heuristic", "split", "score", "counts", "without_plan", "set", "edition", "commitment"),
+        *("program", "seeds", "budget", "no_solver", "versions", "walls", "instances"),
     ]
     assert list(said["instances"][0]) == ["digest", "status", "value", "optimum", "proof", "score", "reason"]
     assert said["score"] == math.fsum(one["score"] for one in said["instances"]) / 4
