@@ -203,8 +203,14 @@ def shell_lines(page: Path) -> list[str]:
     return [line for line in stripped if line.startswith(("optgap ", "make ", "python -m benchmarks."))]
 
 
+def own_of(command: Any) -> Any:
+    """The command that a group is where none of its others is named; None where there is none."""
+    return getattr(command, "commands", {}).get(command.name)
+
+
 def options_of(command: Any) -> set[str]:
-    return {name for one in command.params for name in (*one.opts, *one.secondary_opts)}
+    params = [*command.params, *getattr(own_of(command), "params", ())]
+    return {name for one in params for name in (*one.opts, *one.secondary_opts)}
 
 
 def unknown(command: Any, words: Sequence[str]) -> str:
@@ -216,9 +222,10 @@ def unknown(command: Any, words: Sequence[str]) -> str:
             if word.partition("=")[0] not in anywhere | options_of(command):
                 return f"{command.name} has no option {word}"
         elif word in getattr(command, "commands", {}):
-            command = command.commands[word]
+            command = command if word == command.name else command.commands[word]
     # "optgap studdy" is at its group still; COMMAND stands for any.
-    lost = hasattr(command, "commands") and words and "--" not in words[0] and words[0] != "COMMAND"
+    lost = hasattr(command, "commands") and own_of(command) is None and words and "--" not in words[0]
+    lost = lost and words[0] != "COMMAND"
     return f"{command.name} has no command {words[0]}" if lost else ""
 
 
