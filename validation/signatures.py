@@ -1,9 +1,11 @@
-"""Functions of public tasks as heuristics, so that a file that was written for one runs here as it is.
+"""Functions of public tasks, and plain ones, as heuristics.
 
 A heuristic gets an instance and returns a plan.  The placement tasks of the ADRS benchmarks ask for functions of their
 own, and so do the programs that people evolve for these.  A function that is named by a reference, as
 "program.py:compute_model_placement", and has one of these names, is given what its task gives it, and what it returns
-is read as a plan.  Nothing else that it does counts: what a plan is worth is said by the instance.
+is read as a plan.  So is one that is called ``solve``: it gets the instance as JSON and returns a plan as JSON, for any
+problem, and needs nothing of the library.  Nothing else that they do counts: what a plan is worth is said by the
+instance.
 """
 
 from __future__ import annotations
@@ -17,17 +19,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from instances.base import InstanceError
+from instances.base import Instance, InstanceError, Plan
+from instances.schema import declarations
 
 if TYPE_CHECKING:
     from instances.eplb.placement import EplbPlacement, EplbPlacementPlan
     from instances.prism.placement import PrismPlacement, PrismPlacementPlan
 
-__all__ = ["SIGNATURES", "as_heuristic", "compute_model_placement", "rebalance_experts"]
+__all__ = ["SIGNATURES", "as_heuristic", "compute_model_placement", "plain", "rebalance_experts", "solve"]
 
 
 def as_heuristic(name: str, found: Any) -> Any:
-    """Return a heuristic that calls a function of a public task; anything else as it is.
+    """Return a heuristic that calls a function of a public task, or a plain one; anything else as it is.
 
     Parameters
     ----------
@@ -36,6 +39,40 @@ def as_heuristic(name: str, found: Any) -> Any:
     found : object
     """
     return partial(SIGNATURES[name], found) if name in SIGNATURES and callable(found) else found
+
+
+def solve(function: Callable[[dict[str, Any]], Any], instance: Instance[Any]) -> Plan | None:
+    """Ask a plain function, ``solve(instance) -> plan``, both of them as :func:`plain` data.
+
+    A field of the plan that has a default may be left out, and arrays may stand in place of lists.  None declines.
+
+    Raises
+    ------
+    TypeError
+        When it returns anything else than a dictionary.
+    PlanError
+        When a field is unknown, missing, or has a value that it cannot have.
+    """
+    # Looked up before the function has its hands on anything.
+    plan_type = instance.plan_type
+    told = function(plain(instance))
+    if told is None:
+        return None
+    if not isinstance(told, Mapping):
+        names = ", ".join(declarations(plan_type))
+        raise TypeError(f"{instance.problem}: got {type(told).__name__}, must be a dictionary with {names}")
+    return plan_type.from_dict(told)
+
+
+def plain(instance: Instance[Any]) -> dict[str, Any]:
+    """Return an instance as numbers, truth values, words and lists, by field; those left to their defaults, too.
+
+    A number without limit is None, as in JSON.
+    """
+    declared = declarations(type(instance))
+    given = {name: getattr(instance, name) for name in declared}
+    told = {name: None if value is None else declared[name].write(value) for name, value in given.items()}
+    return {"problem": instance.problem, **told}
 
 
 def compute_model_placement(function: Callable[..., Any], instance: PrismPlacement) -> PrismPlacementPlan:
@@ -108,8 +145,9 @@ def rebalance_experts(function: Callable[..., Any], instance: EplbPlacement) -> 
 SIGNATURES: Mapping[str, Callable[..., Any]] = {
     "compute_model_placement": compute_model_placement,
     "rebalance_experts": rebalance_experts,
+    "solve": solve,
 }
-"""By the names of the functions that the public tasks ask for."""
+"""By the names of the functions."""
 
 
 def _plan_type(instance: Any, problem: str) -> Any:

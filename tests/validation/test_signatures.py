@@ -1,7 +1,9 @@
-"""Functions of public tasks, asked as they are: what they answer counts, and nothing else that they do."""
+"""Functions of public tasks, and plain ones: what they answer counts, and nothing else that they do."""
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +12,13 @@ import pytest
 from instances.eplb import placement as eplb
 from instances.files import text_of
 from instances.prism import placement as prism
-from validation import judge
+from instances.schema import declarations
+from validation import CATALOGUE, check_heuristic, find_worst, gap_study, judge
 from validation.catalogue import heuristic, import_object
 from validation.kernel.judging import Status
 from validation.kinds.judge.judging import judge_on
-from validation.signatures import rebalance_experts
+from validation.kinds.study.cases import generate
+from validation.signatures import plain, rebalance_experts
 
 LEAST_PRESSURE = """
 def compute_model_placement(gpu_num, models):
@@ -116,3 +120,65 @@ def test_a_function_of_one_task_answers_no_other(tmp_path: Path) -> None:
     found = import_object(f"{program}:compute_model_placement")
     with pytest.raises(ValueError, match=r"got eplb\.placement, must be prism\.placement"):
         found(eplb.eight_experts())
+
+
+FEWEST_JOBS = """
+def solve(instance):
+    counts = [sum(column) for column in zip(*instance["hosts"])]
+    return {"servers": sorted(range(len(counts)), key=lambda server: counts[server])[: instance["demand"]]}
+"""
+
+
+@pytest.mark.parametrize("problem", CATALOGUE)
+def test_an_instance_is_plain_data_with_all_its_fields(problem: str) -> None:
+    entry = CATALOGUE[problem]
+    instance = generate(problem, 3, entry.sizes[0], 0)
+    given = plain(instance)
+    assert json.loads(json.dumps(given, allow_nan=False)) == given
+    assert type(instance).from_dict(given) == instance
+    assert set(given) == {"problem", *declarations(type(instance))}
+
+
+def test_a_plain_program_is_judged_studied_checked_and_hunted(tmp_path: Path) -> None:
+    program = written(tmp_path, "fewest_jobs_program", FEWEST_JOBS) + ":solve"
+    judged = judge(program, "aryl.reclaim")
+    assert judged.score == judge("smallest_count_first", "aryl.reclaim").score
+    assert judge(program, "aryl.reclaim", no_solver=True).score == judged.score
+    study = gap_study(
+        "aryl.reclaim",
+        heuristics=[program, "smallest_count_first"],
+        seed=1,
+        count=2,
+        sizes=[10],
+        output=tmp_path / "gaps",
+    )
+    rows = study.rows.set_index("algorithm")["value"]
+    assert rows[program].tolist() == rows["smallest_count_first"].tolist()
+    assert check_heuristic("aryl.reclaim", program, max_examples=5).ok
+    assert find_worst("aryl.reclaim", program, seed=1, restarts=1).gap > 0
+
+
+PLAIN_FAULTS = {
+    "not a dictionary": ("return [0]", r"got list, must be a dictionary with gpus"),
+    "a field that is none": ("return {'gpu': [0]}", r"unknown field 'gpu' \(did you mean 'gpus'\?\)"),
+    "a field too few": ("return {}", r"field 'gpus' is missing"),
+    "half a GPU": ("return {'gpus': [0.5]}", r"must be a whole number"),
+    "nothing": ("return None", "returned None in place of a plan"),
+}
+
+
+@pytest.mark.parametrize("fault", PLAIN_FAULTS)
+def test_what_is_no_plan_fails_with_the_reason(tmp_path: Path, fault: str) -> None:
+    body, reason = PLAIN_FAULTS[fault]
+    program = written(tmp_path, f"fault_{list(PLAIN_FAULTS).index(fault)}", f"def solve(instance):\n    {body}\n")
+    (one,) = judge_on([text_of(prism.full_to_the_brim())], f"{program}:solve", "prism.placement").instances
+    assert one.status == Status.FAILED
+    assert re.search(reason, one.reason), one.reason
+
+
+def test_what_a_plain_program_changes_changes_no_instance() -> None:
+    instance = prism.full_to_the_brim()
+    digest = instance.digest
+    given = plain(instance)
+    given["sizes"][0] = given["memory"][0] = 0.0
+    assert prism.full_to_the_brim().digest == digest == type(instance).from_dict(plain(instance)).digest
