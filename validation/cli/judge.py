@@ -17,7 +17,7 @@ from validation.cli.options import with_options
 from validation.errors import StudyError
 from validation.kinds.options import JudgeOptions
 
-__all__ = ["board", "judge", "reveal", "seal"]
+__all__ = ["board", "export", "judge", "reveal", "seal"]
 
 judge_app = App(help="Give a heuristic one number, against proven optima that it cannot reach.")
 app.add_typer(judge_app, name="judge")
@@ -128,6 +128,27 @@ def board(
         complain(one)
     if found.wrong:
         raise typer.Exit(DISAGREEMENT)
+
+
+@judge_app.command()
+def export(
+    problem: Annotated[
+        str, typer.Argument(help="Name of a problem, such as aryl.reclaim.", autocompletion=problem_names)
+    ],
+    harness: Annotated[
+        str,
+        typer.Option("--for", help="openevolve, skydiscover, shinka, gepa, harbor, llm4ad, heurigym or frontier-cs."),
+    ],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder to write, which must be empty or not there.")],
+    hidden: Annotated[
+        Path | None, typer.Option(help="File with the seed of the hidden set; a new seed is drawn by default.")
+    ] = None,
+) -> None:
+    """Write a task for a harness that evolves programs: instructions, a first program, and the judge as evaluator."""
+    from validation.kinds.judge.export import export
+
+    for path in export(problem, harness, output, hidden=None if hidden is None else str(hidden)):
+        say(str(path))
 
 
 def _begin_anew(split: str, seed: str) -> NoReturn:
