@@ -16,6 +16,7 @@ PAGES = [path for folder in FOLDERS for path in sorted(folder.glob("*.md")) if p
 # What cannot run in a test, and why.
 SHOWN_ONLY = {
     ("first-study.md", "python3 -m venv"): "installs the library anew",
+    ("harness.md", "openevolve-run"): "needs a language model",
     ("slurm.md", "sbatch"): "needs Slurm; the page runs the same script by bash",
 }
 

@@ -65,7 +65,7 @@ def export(problem: str, harness: str, output: str | os.PathLike[str], *, hidden
     folder = Path(output)
     if folder.is_dir() and any(folder.iterdir()):
         raise StudyError(f"{folder} is not empty: choose another directory")
-    seed = _seed(hidden)
+    seed = _seed(problem, hidden)
     told = {
         "problem": problem,
         "title": title,
@@ -102,25 +102,18 @@ def _write(path: Path, content: str) -> Path:
     return path
 
 
-def _seed(hidden: str | None) -> int:
+def _seed(problem: str, hidden: str | None) -> str:
+    """Return what the file of a hidden set's seed holds, once a set could be drawn from it."""
     if hidden is None:
-        return secrets.randbits(SEED_BITS)
-    try:
-        seed = int(Path(hidden).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise StudyError(f"--hidden: {hidden}: {error.strerror}") from None
-    except ValueError:
-        seed = -1
-    if seed < 0:
-        # Without a word of what it holds, which may be most of a secret.
-        raise StudyError(f"--hidden: {hidden} must hold a whole number of at least 0, and nothing else")
-    return seed
+        return str(secrets.randbits(SEED_BITS))
+    drawn(problem, Path(hidden))
+    return Path(hidden).read_text(encoding="utf-8").strip()
 
 
-def _dataset(folder: Path, problem: str, seed: int) -> list[Path]:
+def _dataset(folder: Path, problem: str, seed: str) -> list[Path]:
     """Write the public instances and the hidden ones as files, those that have a plan, and a baseline of 1 for each."""
     with tempfile.TemporaryDirectory() as kept:
-        sets = {"train": texts_of(problem, "train"), "test": drawn(problem, _write(Path(kept) / "seed.txt", f"{seed}"))}
+        sets = {"train": texts_of(problem, "train"), "test": drawn(problem, _write(Path(kept) / "seed.txt", seed))}
     made, baseline = [], {}
     for part, texts in sets.items():
         for text in texts:

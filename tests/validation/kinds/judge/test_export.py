@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.main import get_command
 
 import formulations
 from instances.files import read
@@ -135,6 +136,24 @@ def test_a_program_between_marks_is_the_first_program(tmp_path: Path) -> None:
         export(PROBLEM, harness, tmp_path / harness)
         text = (tmp_path / harness / f"{name}.py").read_text()
         assert text == f"# EVOLVE-BLOCK-START\n{first_program(PROBLEM)}\n# EVOLVE-BLOCK-END\n"
+
+
+def test_of_a_problem_from_outside_the_program_is_yet_to_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("validation.kinds.judge.instructions.PROGRAMS", tmp_path)
+    export(PROBLEM, "gepa", tmp_path / "task")
+    scope: dict[str, Any] = {}
+    exec((tmp_path / "task" / "initial_program.py").read_text(), scope)
+    assert scope["solve"].__doc__ == 'Return a plan: {"servers": ...}.'
+    with pytest.raises(NotImplementedError):
+        scope["solve"]({})
+
+
+def test_the_command_names_every_harness() -> None:
+    group: Any = get_command(commands("judge"))
+    told = {one.name: one.help for one in group.commands["judge"].commands["export"].params}
+    assert set(re.split(r", | or |\.", told["harness"])) - {""} == set(HARNESSES)
 
 
 def test_each_task_has_a_seed_of_its_own_or_the_one_that_is_given(tmp_path: Path) -> None:
