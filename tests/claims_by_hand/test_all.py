@@ -5,10 +5,21 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from . import exact, stored, test_afs, test_aryl, test_elasticflow, test_gavel, test_shockwave, test_sia, test_synergy
+from . import (
+    exact,
+    stored,
+    test_afs,
+    test_aryl,
+    test_elasticflow,
+    test_gavel,
+    test_prism,
+    test_shockwave,
+    test_sia,
+    test_synergy,
+)
 from .stored import FOLDER, JUDGED
 
-MODULES = (test_afs, test_aryl, test_elasticflow, test_gavel, test_shockwave, test_sia, test_synergy)
+MODULES = (test_afs, test_aryl, test_elasticflow, test_gavel, test_prism, test_shockwave, test_sia, test_synergy)
 
 
 def test_every_counterexample_is_judged() -> None:

@@ -1,0 +1,1 @@
+"""Claims of the released placement task of Prism, under the name of the problem that it is about."""
