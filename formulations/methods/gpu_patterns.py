@@ -10,18 +10,27 @@ expert i has c replicas or more, there is a plan of level T just where whole num
 
 GPUs are alike, and in patterns nothing tells them apart.  A level with a plan is an upper end, which is the plan's
 value; one that is proven to have none is a lower end.
+
+Where patterns are few, GPUs are filled one after the other instead, each with a pattern of the first expert that is not
+placed as a whole, of those that are begun if there is one.  What counts of the GPUs so far is which experts are
+placed, and of those that are begun how many replicas there are and how many are left: what they carry follows, and with
+it the least that each further GPU must.  Of all ways to the same state one of the least greatest load is kept, so that
+the last state has the optimum, or there is none below the level.  A second search takes the experts in another order.
 """
 
 from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from formulations.engine import clock
-from formulations.engine.highs import Result, Status, version
+from formulations.engine.highs import Proof, Result, Status, version
 from formulations.engine.linear import LinearProgram, csr
 from formulations.engine.options import Options
 from formulations.engine.solution import Solution, judged
@@ -36,10 +45,28 @@ MOST = 2_000_000
 """Patterns, or beginnings of them, that are kept at a time."""
 COLUMNS = 300_000
 """Patterns that a program has."""
+FEW = 30_000
+"""Patterns with which GPUs are filled one after the other."""
+STATES = 300_000
+"""States of as many GPUs that are kept."""
+BLOCK = 4_000_000
+"""Pairs of states and patterns that are looked at together."""
+SECONDS = 0.5
+"""What the second search may take at least."""
+STEP = 1e-9
+"""Part of its value by which a plan must be better where GPUs are filled one after the other."""
+LEVELS = (1 / 8, 1 / 2, 1.0)
+"""Where levels lie between the mean and the plan at hand, one after the other."""
+PART = 0.7
+"""Of the time that is left, what the first search may take."""
 LAST = 0.5 * OPTIMALITY_TOLERANCE
 """How far below a plan the level lies that proves it best, relatively."""
 ROUNDING = 1e-12
 """By how much sums of pieces may miss, relative to the level."""
+SLACK = 1e-11
+"""By how much sums of all pieces may."""
+BEGUN = 2
+"""The first code of an expert of which some replicas are left."""
 
 
 class Patterns:
@@ -51,6 +78,10 @@ class Patterns:
         Expert of each piece, and how many there are of it; heaviest first.
     weights : (k,) float
         What each carries.
+    wanted : (e,) int
+        Replicas that each expert needs at least.
+    room : float
+        What a GPU carries at most.
     patterns : (p, slots) int
         Pieces of each pattern, in that order.
 
@@ -66,7 +97,8 @@ class Patterns:
         total = math.fsum(instance.loads.tolist())
         self.least = max(0.0, total - (instance.num_gpus - 1) * room) * (1 - ROUNDING)
         # How many replicas each expert needs at least, and how many the others then leave it.
-        wanted = np.maximum(1, np.ceil(instance.loads / room - ROUNDING)).astype(np.int64)
+        self.room = room
+        self.wanted = wanted = np.maximum(1, np.ceil(instance.loads / room - ROUNDING)).astype(np.int64)
         spare = instance.num_replicas - int(wanted.sum())
         if instance.one_per_gpu and (wanted > instance.num_gpus).any():
             spare = -1
@@ -153,9 +185,188 @@ class Patterns:
         return EplbPlacementPlan(replicas=replicas)
 
 
+Codes = NDArray[np.int16]
+
+
+class Layers:
+    """All ways to fill the GPUs one after the other with patterns, those to the same state as one.
+
+    A state has a code for each expert: 0 before it is placed, 1 where all of it is, and one for each pair of a number
+    of replicas and how many of these are left.
+
+    Parameters
+    ----------
+    patterns : Patterns
+    order : (e,) int
+        Experts in the order in which they are placed.
+    until : float
+        Reading of ``time.perf_counter()`` at which it ends.
+    """
+
+    def __init__(self, patterns: Patterns, order: IntArray, until: float) -> None:
+        self.patterns, self.order, self.until = patterns, order, until
+        self.loads = patterns.weights[patterns.patterns].sum(axis=1)
+        pairs = [(count, left) for count in sorted(set(patterns.counts.tolist())) for left in range(1, count)]
+        code = {pair: at for at, pair in enumerate(pairs, 2)} | {(count, 0): 1 for count in patterns.counts.tolist()}
+        self.count = np.array([0, 0, *(count for count, _ in pairs)])
+        self.left = np.array([0, 0, *(left for _, left in pairs)])
+        # Parts of a pattern: a piece, and how often it is in it; the last part is none.
+        part_of: dict[tuple[int, int], int] = {}
+        rows = [
+            [part_of.setdefault((piece, row.count(piece)), len(part_of)) for piece in sorted(set(row))]
+            for row in patterns.patterns.tolist()
+        ]
+        self.parts = np.array([row + [len(part_of)] * (patterns.instance.slots - len(row)) for row in rows])
+        self.part_expert = np.zeros(len(part_of) + 1, np.int64)
+        # (parts, codes) int: the code after a part, -1 where it cannot be.
+        self.after = np.full((len(part_of) + 1, len(self.left)), -1)
+        self.after[-1] = np.arange(len(self.left))
+        for (piece, times), part in part_of.items():
+            count = int(patterns.counts[piece])
+            self.part_expert[part] = patterns.experts[piece]
+            self.after[part, 0] = code[count, count - times]
+            for left in range(times, count):
+                self.after[part, code[count, left]] = code[count, left - times]
+
+    def least(self) -> EplbPlacementPlan | None:
+        """Return a plan of the least greatest load below the level; None where there is none.
+
+        Raises
+        ------
+        GaveUp
+            When there are too many states, or no time is left.
+        """
+        instance = self.patterns.instance
+        if not len(self.patterns.patterns):
+            return None
+        states: Codes = np.zeros((1, instance.num_experts), np.int16)
+        greatest = np.zeros(1)
+        steps = []
+        for left in range(instance.num_gpus - 1, -1, -1):
+            found = [(states[:0], np.zeros(0, np.int64), np.zeros(0, np.int64), greatest[:0])]
+            found += self._filled(states, greatest, left)
+            states, parent, pattern, greatest = (np.concatenate([one[part] for one in found]) for part in range(4))
+            if not len(states):
+                return None
+            states, kept = self._least_of_each(states, greatest)
+            greatest = greatest[kept]
+            steps.append((parent[kept], pattern[kept]))
+        at, chosen = 0, []
+        for parent, pattern in reversed(steps):
+            chosen.append(int(pattern[at]))
+            at = int(parent[at])
+        return self.patterns.plan(np.bincount(chosen, minlength=len(self.patterns.patterns)).astype(float))
+
+    def _filled(self, states: Codes, greatest: FloatArray, left: int) -> Iterator[tuple[Any, ...]]:
+        """Yield states after another GPU, with the state before, the pattern, and the greatest load."""
+        instance, patterns = self.patterns.instance, self.patterns
+        room = patterns.room
+        share = np.concatenate([[1.0, 0.0], self.left[2:] / self.count[2:]])
+        rest = (share[states] * instance.loads).sum(axis=1)
+        least = rest - left * room * (1 + SLACK)
+        # The first expert that is begun, else the first that is not; by the state's code of it.
+        ordered = states[:, self.order]
+        begun = ordered >= BEGUN
+        first = np.where(begun.any(axis=1), begun.argmax(axis=1), (ordered == 0).argmax(axis=1))
+        expert = self.order[first]
+        key = expert * len(self.left) + states[np.arange(len(states)), expert]
+        for one in np.unique(key).tolist():
+            of, code = divmod(one, len(self.left))
+            piece = patterns.experts == of
+            if code:
+                piece &= patterns.counts == self.count[code]
+            those = np.flatnonzero(piece[patterns.patterns].any(axis=1))
+            same = np.flatnonzero(key == one)
+            for begin in range(0, len(same) if len(those) else 0, max(1, BLOCK // max(1, len(those)))):
+                if time.perf_counter() > self.until:
+                    raise GaveUp("no time for the ways to fill GPUs")
+                some = same[begin : begin + max(1, BLOCK // len(those))]
+                yield self._block(states[some], some, those, least[some], greatest[some], left)
+
+    def _block(
+        self, states: Codes, numbers: IntArray, those: IntArray, least: FloatArray, greatest: FloatArray, left: int
+    ) -> tuple[Codes, IntArray, IntArray, FloatArray]:
+        """Return the states that some patterns make of some states."""
+        patterns, parts = self.patterns, self.parts[those]
+        able = self.after[np.arange(len(self.after))[:, None], states[:, self.part_expert].T] >= 0
+        fine = self.loads[those][:, None] >= least
+        for slot in range(parts.shape[1]):
+            fine &= able[parts[:, slot]]
+        which, state = np.nonzero(fine)
+        made = states[state]
+        rows = np.arange(len(made))
+        for slot in range(parts.shape[1]):
+            part = parts[which, slot]
+            real = part < len(self.after) - 1
+            at, of = rows[real], self.part_expert[part[real]]
+            made[at, of] = self.after[part[real], made[at, of]]
+        # Each expert that is not placed needs some slots, and nothing may be left over.
+        waits = made == 0
+        needed = self.left[made].sum(axis=1) + (waits * patterns.wanted).sum(axis=1)
+        slots = patterns.instance.slots * left
+        kept = np.where(waits.any(axis=1), needed <= slots, needed == slots)
+        which, state = which[kept], state[kept]
+        return made[kept], numbers[state], those[which], np.maximum(greatest[state], self.loads[those[which]])
+
+    def _least_of_each(self, states: Codes, greatest: FloatArray) -> tuple[Codes, IntArray]:
+        """Return the states that there are, each once, and where one of the least greatest load stands."""
+        by_load = np.argsort(greatest, kind="stable")
+        rows = np.ascontiguousarray(states[by_load])
+        _, first = np.unique(rows.view(f"V{rows.strides[0]}").ravel(), return_index=True)
+        if len(first) > STATES:
+            raise GaveUp(f"more than {STATES:,} ways to fill some of the GPUs")
+        return rows[first], by_load[first]
+
+
 def is_plain(instance: EplbPlacement) -> bool:
     """Return whether GPUs are alike, and one vector of loads counts."""
     return instance.is_plain
+
+
+def layered(instance: EplbPlacement, plan: EplbPlacementPlan, options: Options) -> tuple[EplbPlacementPlan, Result]:
+    """Return the best plan and bound that filling GPUs one after the other finds: an optimal one, where it ends.
+
+    Levels rise, as ways are few near the mean: the first with a plan has the best, and those before have none.
+    """
+    began = time.perf_counter()
+    until = began + PART * clock.left()
+    by_load = np.argsort(-instance.loads, kind="stable")
+    value, mean = instance.objective(plan), instance.mean_load
+    bound, found = mean, None
+
+    def best_below(level: float, order: IntArray, until: float) -> EplbPlacementPlan | None:
+        patterns = Patterns(instance, level)
+        if len(patterns.patterns) > FEW:
+            raise GaveUp(f"more than {FEW:,} patterns of a GPU")
+        found = Layers(patterns, order, until).least()
+        return None if found is None or instance.violations(found) else found
+
+    try:
+        for part in LEVELS:
+            level = min(mean + part * (value - mean), value * (1 - STEP))
+            found = best_below(level, by_load, until)
+            if found is not None:
+                break
+            bound = max(bound, level)
+    except GaveUp as why:
+        proof: Proof = "argument" if bound == mean else "one run"
+        return plan, Result("feasible", None, bound, None, 0.0, str(why), proof)
+    best = plan if found is None else found
+    bound = max(bound, instance.objective(best) * (1 - STEP))
+    optimal = Result("optimal", None, bound, None, 0.0, "all ways to fill GPUs one after the other", "one run")
+    if options.verify is False:
+        return best, optimal
+    ended = time.perf_counter()
+    seconds = clock.left() if options.verify else min(clock.left(), max(SECONDS, ended - began))
+    # The hottest last of the hotter half.
+    half = len(by_load) // 2
+    order = np.concatenate([by_load[1:half], by_load[:1], by_load[half:]]) if half else by_load
+    try:
+        other = best_below(instance.objective(best) * (1 - STEP), order, ended + seconds)
+    except GaveUp:
+        return best, optimal
+    # A plan outweighs any claim that there is none so good.
+    return (best, replace(optimal, proof="two runs")) if other is None else (other, replace(optimal, bound=mean))
 
 
 def solve(instance: EplbPlacement, options: Options) -> Solution:
@@ -165,10 +376,12 @@ def solve(instance: EplbPlacement, options: Options) -> Solution:
     assert isinstance(plan, EplbPlacementPlan)
     value, bound = instance.objective(plan), instance.mean_load
     found = Result("feasible", None, bound, None, 0.0, "", "argument")
-    seconds, levels = 0.0, 0
+    seconds, levels, last = 0.0, 0, False
+    if clock.left() > 0 and not agree(value, bound):
+        plan, found = layered(instance, plan, options)
+        value, bound = instance.objective(plan), found.bound
     while not agree(value, bound) and clock.left() > 0:
         # The lower half of the bracket holds few patterns, and is soon ruled out; then what is just below the plan.
-        last = bound > instance.mean_load
         level = value * (1 - LAST) if last else value - (value - bound) / 2
         patterns = Patterns(instance, level)
         if len(patterns.patterns) > COLUMNS:
@@ -184,7 +397,7 @@ def solve(instance: EplbPlacement, options: Options) -> Solution:
         if better is not None and not instance.violations(better) and instance.objective(better) < value:
             plan, value = better, instance.objective(better)
         elif result.status == "infeasible":
-            bound, found = level, replace(result, message=words)
+            bound, found, last = level, replace(result, message=words), True
         else:
             found = replace(found, message=f"{found.message}; {words}".removeprefix("; "))
             break
@@ -203,7 +416,7 @@ def solve(instance: EplbPlacement, options: Options) -> Solution:
 PATTERNS = Method(
     name="patterns of GPUs",
     short="patterns",
-    proves="levels below which patterns of GPUs make up no plan: the mean, or the search of their program",
+    proves="levels below which there is no plan: the mean, all ways to fill GPUs with patterns, or a program of these",
     where="one node and one vector of loads, where moves do not count",
     solve=solve,
     applies=is_plain,

@@ -6,6 +6,7 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,8 @@ from hypothesis import strategies as st
 
 import formulations
 from formulations.eplb.placement import counts, least_load
-from formulations.methods.gpu_patterns import PATTERNS, Patterns
+from formulations.methods import gpu_patterns
+from formulations.methods.gpu_patterns import PATTERNS, Layers, Patterns
 from heuristics.eplb.placement import (
     distinct_longest_first,
     fewest_extra,
@@ -175,6 +177,43 @@ def test_patterns_are_all_that_a_gpu_can_hold() -> None:
             wanted.add(filling)
     assert set(map(tuple, found.patterns.tolist())) == wanted
     assert wanted
+
+
+@settings(max_examples=60, deadline=None)
+@given(strategy(), st.randoms(use_true_random=False))
+def test_gpus_filled_in_any_order_are_the_best_plan(instance: EplbPlacement, random: Random) -> None:
+    plain = EplbPlacement(
+        loads=instance.loads, num_gpus=instance.num_gpus, slots=instance.slots, one_per_gpu=instance.one_per_gpu
+    )
+    best = float(least_of_all_plans(plain))
+    order = np.array(random.sample(range(plain.num_experts), plain.num_experts))
+    if best == 0:
+        return
+    found = Layers(Patterns(plain, 1.5 * best), order, math.inf).least()
+    assert found is not None
+    assert not plain.violations(found)
+    assert plain.objective(found) == pytest.approx(best, rel=1e-12)
+    assert Layers(Patterns(plain, best * (1 - 1e-9)), order, math.inf).least() is None
+
+
+def test_optima_of_sixteen_experts_do_not_rest_on_one_run() -> None:
+    for kind, best in (("zipf", 12515.75), ("layer", 12531.5)):
+        solution = formulations.solve(generate(2, kind=kind), verify=True)
+        assert (solution.status, solution.proof) == ("optimal", "two runs")
+        assert solution.objective == best
+
+
+def test_where_ways_are_too_many_the_program_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = generate(1, num_experts=6)
+    best = formulations.solve(instance)
+    assert "one after the other" in best.message
+    for name in ("STATES", "FEW"):
+        with monkeypatch.context() as patch:
+            patch.setattr(gpu_patterns, name, 0)
+            solution = formulations.solve(instance, method=PATTERNS.name)
+        assert "one after the other" not in solution.message
+        assert solution.status == "optimal"
+        assert solution.objective == pytest.approx(best.objective, rel=1e-6)
 
 
 @pytest.mark.parametrize("one_per_gpu", [False, True])
