@@ -8,15 +8,27 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from instances.arithmetic import dot
-from instances.eplb.placement import EplbPlacement, EplbPlacementPlan
+from instances.eplb.placement import EplbPlacement, EplbPlacementPlan, in_order
 from instances.schema import FloatArray, IntArray
 
-__all__ = ["distinct_longest_first", "fewest_extra", "local_search", "released_global", "released_hierarchical"]
+__all__ = [
+    "distinct_longest_first",
+    "fewest_extra",
+    "keep_and_exchange",
+    "local_search",
+    "lowest_peaks",
+    "released_global",
+    "released_hierarchical",
+]
 
 ROUNDING = 1e-12
 """What a change must gain, relative to the mean load."""
 COUNTS = 0.5
 """How often a start anew changes numbers of replicas, too."""
+LEAST_GAIN = 0.01
+"""Part of the mean load that an exchange of :func:`keep_and_exchange` must gain."""
+MOST_EXCHANGES = 100
+"""Of :func:`keep_and_exchange`."""
 EXCHANGES = 0.7
 """How often a change at random is an exchange, else another number of replicas."""
 
@@ -78,6 +90,58 @@ def distinct_longest_first(instance: EplbPlacement) -> EplbPlacementPlan:
     return _node_by_node(instance, _distinct if instance.slots <= _fewest(instance) else _as_released)
 
 
+def keep_and_exchange(instance: EplbPlacement) -> EplbPlacementPlan:
+    """Keep one replica of each expert where it is, place the others anew, then exchange from the fullest GPU.
+
+    What is not held already is as :func:`instances.eplb.placement.in_order` has it.  Further replicas go where the load
+    for each is greatest, none to an expert that all GPUs of its node have, and, heaviest first, to the least loaded GPU
+    with a free slot that does not have the expert; what stays free gets the expert of the greatest load for each
+    replica that is not there.  Then the fullest GPU and another, the lightest first, exchange the two replicas that
+    leave the fuller of both least, if that gains a hundredth of the mean load; each two GPUs once, no expert that came
+    leaves again, and none comes where it is.  All of that on each node by itself.
+
+    Guarantee: feasible where moves are not limited; none known relative to the optimum.
+    Complexity: O(r (e + g) + 100 g slots^2) for r replicas.
+
+    References
+    ----------
+    The idea is that of SwiftBalancer (vllm-project/vllm-ascend,
+    ``vllm_ascend/eplb/core/policy/policy_swift_balancer.py``), which also limits replicas sent from one GPU to another
+    while it places them, and leaves a layer that is within 1% of even as it is.
+    """
+    loads, held = _mean(instance), instance.current if instance.current.size else in_order(instance).replicas
+    replicas = np.zeros_like(held)
+    for first in range(0, instance.num_gpus, instance.gpus_per_node):
+        node = np.arange(first, first + instance.gpus_per_node)
+        experts = np.flatnonzero(held[:, node].any(axis=1))
+        replicas[np.ix_(experts, node)] = _kept_and_exchanged(loads[experts], held[np.ix_(experts, node)])
+    return EplbPlacementPlan(replicas=replicas)
+
+
+def lowest_peaks(instance: EplbPlacement) -> EplbPlacementPlan:
+    """Replicate and place so that the peaks of all vectors of loads are low together.
+
+    Each further replica goes to the expert that lowers most what the hottest replica carries, summed over the vectors;
+    an expert that does not lead in any lowers nothing.  Then replicas, heaviest first, go to the GPU with a free slot,
+    without the expert if there is one, for which the greatest loads are least afterwards, summed over the vectors
+    relative to their means, and of several to the least loaded.  All of that on each node by itself.
+
+    Guarantee: feasible where moves are not limited; none known relative to the optimum.
+    Complexity: O(r v (e + g)) for r replicas and v vectors.
+
+    References
+    ----------
+    The idea is that of FlashLB (vllm-project/vllm-ascend, ``vllm_ascend/eplb/core/policy/policy_flashlb.py``), its
+    counts of pieces and its placement; that among GPUs of equal peaks the least loaded is taken is ours.
+    """
+    gpus = instance.gpus_per_node
+    replicas = np.zeros((instance.num_experts, instance.num_gpus), np.int64)
+    for node, experts in enumerate(_nodes(instance, _mean(instance))):
+        there = slice(node * gpus, (node + 1) * gpus)
+        replicas[experts, there] = _at_lowest_peaks(instance.vectors[:, experts], gpus, instance.slots)
+    return EplbPlacementPlan(replicas=replicas)
+
+
 def fewest_extra(instance: EplbPlacement) -> EplbPlacementPlan:
     """Try all numbers of replicas that hot experts may have together, and pack each as allowed (ours).
 
@@ -112,8 +176,9 @@ def local_search(
     expert; give a slot elsewhere to an expert of the fullest GPU.  Where there is none, the best plan is changed a
     little at random.  Ends when the greatest load is the mean one, or ``budget`` is used up.
 
-    With several nodes or vectors of loads, and where moves count, a step is a change at random, which stays if the
-    plan breaks no rule and is worth no more.
+    With several nodes or vectors of loads, and where moves count, it also begins with :func:`lowest_peaks` and
+    :func:`keep_and_exchange`, and a step is a change at random, which stays if the plan breaks no rule and is worth no
+    more.
 
     Guarantee: never worse than :func:`fewest_extra`; none known relative to the optimum.
     Complexity: O(budget (slots r + e r)) for r replicas; of changes at random O(budget v e g) for v vectors.
@@ -131,6 +196,10 @@ def local_search(
     if instance.num_gpus == 1 or instance.num_experts == 1:
         return best
     if not instance.is_plain:
+        others = [
+            plan for plan in (lowest_peaks(instance), keep_and_exchange(instance)) if not instance.violations(plan)
+        ]
+        best = min([best, *others], key=instance.objective)
         return min(_wandered(instance, best, budget, rng), best, key=instance.objective)
     place = _Slots(instance, best)
     value, kept = place.loads.max(), place.held.copy()
@@ -259,6 +328,94 @@ def _packed(carried: FloatArray, experts: list[int], num_gpus: int, slots: int, 
         replicas[expert, gpu] += 1
         loads[gpu] += shares[expert]
         free[gpu] -= 1
+    return replicas
+
+
+def _kept_and_exchanged(carried: FloatArray, held: IntArray) -> IntArray:
+    """(e, g) int: replicas on the GPUs of a node that holds these now."""
+    (e, g), slots = held.shape, int(held[:, 0].sum())
+    replicas = np.zeros_like(held)
+    # Of each expert the replica on the first GPU stays.
+    replicas[np.arange(e), (held > 0).argmax(axis=1)] = 1
+    experts = _replicated(carried, g * slots, g) if e >= slots else list(range(e))
+    shares = carried / np.bincount(experts)
+    for expert in sorted(experts[e:], key=lambda one: -shares[one]):
+        able = (replicas.sum(axis=0) < slots) & (replicas[expert] == 0)
+        if able.any():
+            replicas[expert, int(np.where(able, dot(shares, replicas), np.inf).argmin())] += 1
+    for gpu in range(g):
+        while replicas[:, gpu].sum() < slots:
+            missing = np.where(replicas[:, gpu] == 0, carried / replicas.sum(axis=1), -1.0)
+            if missing.max() < 0:
+                missing = -carried / replicas.sum(axis=1)
+            replicas[int(missing.argmax()), gpu] += 1
+    shares = carried / replicas.sum(axis=1)
+    least = LEAST_GAIN * math.fsum(carried.tolist()) / g
+    came, met = np.zeros((e, g), bool), np.zeros((g, g), bool)
+    for _ in range(MOST_EXCHANGES):
+        loads = dot(shares, replicas)
+        full = int(loads.argmax())
+        for other in np.argsort(loads, kind="stable").tolist():
+            mine = np.flatnonzero((replicas[:, full] > 0) & (replicas[:, other] == 0) & ~came[:, full])
+            its = np.flatnonzero((replicas[:, other] > 0) & (replicas[:, full] == 0) & ~came[:, other])
+            if other == full or met[full, other] or not mine.size or not its.size:
+                continue
+            less = shares[mine][:, None] - shares[its]
+            after = np.maximum(loads[full] - less, loads[other] + less)
+            one, two = np.unravel_index(int(after.argmin()), after.shape)
+            if loads[full] - after[one, two] >= least and after[one, two] < loads[full]:
+                for gpu, goes, comes in ((full, mine[one], its[two]), (other, its[two], mine[one])):
+                    replicas[goes, gpu] -= 1
+                    replicas[comes, gpu] += 1
+                    came[comes, gpu] = True
+                met[full, other] = met[other, full] = True
+                break
+        else:
+            break
+    return replicas
+
+
+def _at_lowest_peaks(vectors: FloatArray, num_gpus: int, slots: int) -> IntArray:
+    """(e, g) int: replicas on GPUs for loads (v, e) of several vectors."""
+    rows, e = np.arange(len(vectors)), vectors.shape[1]
+    sums = np.array([math.fsum(loads) for loads in vectors.tolist()])
+    weights = 1.0 / np.where(sums > 0, sums, 1.0)
+    distinct = e >= slots
+    most = num_gpus if distinct else num_gpus * slots
+    counts = np.ones(e, np.int64)
+    for _ in range(num_gpus * slots - e):
+        shares = np.where(counts < most, vectors / counts, -1.0)
+        hottest = shares.argmax(axis=1)
+        peaks = shares[rows, hottest]
+        shares[rows, hottest] = vectors[rows, hottest] / (counts[hottest] + 1)
+        gains = np.zeros(e)
+        np.add.at(gains, hottest, peaks - shares.max(axis=1))
+        leads = np.zeros(e, bool)
+        leads[hottest] = True
+        counts[int(np.where(leads, gains, -1.0).argmax())] += 1
+    if len(vectors) == 1 and distinct:
+        return _packed(vectors[0], np.repeat(np.arange(e), counts).tolist(), num_gpus, slots, distinct=True)
+    shares = vectors / counts
+    order = np.argsort(-dot(weights, shares), kind="stable")
+    loads, replicas = np.zeros((len(vectors), num_gpus)), np.zeros((e, num_gpus), np.int64)
+    for expert in np.repeat(order, counts[order]).tolist():
+        able = replicas.sum(axis=0) < slots
+        if (able & (replicas[expert] == 0)).any():
+            able &= replicas[expert] == 0
+        elif distinct:
+            # Another GPU gives one of its replicas to one that has the expert, and takes the expert.
+            gpu, other = int(able.argmax()), int((replicas[expert] == 0).argmax())
+            moved = int(((replicas[:, other] > 0) & (replicas[:, gpu] == 0)).argmax())
+            for one, change in ((other, -1), (gpu, 1)):
+                replicas[moved, one] += change
+                loads[:, one] += change * shares[:, moved]
+            able = np.arange(num_gpus) == other
+        after = loads + shares[:, [expert]]
+        peaks = dot(weights, np.maximum(after, loads.max(axis=1, keepdims=True)))
+        total = dot(weights, after)
+        gpu = int(np.lexsort((total, np.where(able, peaks, np.inf)))[0])
+        replicas[expert, gpu] += 1
+        loads[:, gpu] += shares[:, expert]
     return replicas
 
 

@@ -47,6 +47,7 @@ __all__ = [
     "from_layers",
     "generate",
     "hot_expert",
+    "in_order",
     "released_groups",
     "released_layers",
     "stay_or_move",
@@ -385,12 +386,14 @@ def generate(
         factors = power(2.0, rng.uniform(-1, 1, (more_vectors, num_experts)))
         made = replace(made, more_loads=np.round(made.loads * factors))
     if move_price > 0 or math.isfinite(move_limit):
-        made = replace(made, current=_dealt_out(made), move_limit=move_limit, move_price=move_price * made.mean_load)
+        made = replace(
+            made, current=in_order(made).replicas, move_limit=move_limit, move_price=move_price * made.mean_load
+        )
     return made
 
 
-def _dealt_out(instance: EplbPlacement) -> IntArray:
-    """(e, g) int: a plan for which loads do not count, experts one after the other and in turn."""
+def in_order(instance: EplbPlacement) -> EplbPlacementPlan:
+    """Return the plan for which loads do not count: experts by their groups, one after the other and in turn."""
     order = np.argsort(instance.groups, kind="stable")
     replicas = np.zeros((instance.num_experts, instance.num_gpus), np.int64)
     size = instance.num_experts // instance.num_groups
@@ -398,7 +401,7 @@ def _dealt_out(instance: EplbPlacement) -> IntArray:
         held = np.resize(order[some[0] * size : (some[-1] + 1) * size], instance.gpus_per_node * instance.slots)
         gpus = node * instance.gpus_per_node + np.arange(len(held)) // instance.slots
         np.add.at(replicas, (held, gpus), 1)
-    return replicas
+    return EplbPlacementPlan(replicas=replicas)
 
 
 from_frame = EplbPlacement.from_frame

@@ -21,7 +21,9 @@ from formulations.methods.gpu_patterns import PATTERNS, Layers, Patterns
 from heuristics.eplb.placement import (
     distinct_longest_first,
     fewest_extra,
+    keep_and_exchange,
     local_search,
+    lowest_peaks,
     released_global,
     released_hierarchical,
 )
@@ -33,6 +35,7 @@ from instances.eplb.placement import (
     from_layers,
     generate,
     hot_expert,
+    in_order,
     released_groups,
     released_layers,
     stay_or_move,
@@ -143,6 +146,25 @@ def test_where_nodes_do_not_divide_the_groups_the_released_policy_is_global() ->
     assert not instance.violations(distinct_longest_first(instance))
 
 
+def test_what_is_held_once_stays_but_for_exchanges() -> None:
+    # Even already: the one further replica goes to the hot expert, everything else is where it was.
+    instance = EplbPlacement(loads=[8.0, 4, 4, 4, 4], num_gpus=3, slots=2, current=in_order_of(5, 3, 2))
+    plan = keep_and_exchange(instance)
+    assert plan.replicas.sum(axis=1).tolist() == [2, 1, 1, 1, 1]
+    assert instance.objective(plan) == 8.0
+    assert instance.moves(plan) <= 2
+
+
+def in_order_of(experts: int, gpus: int, slots: int) -> np.ndarray:
+    return in_order(EplbPlacement(loads=np.ones(experts), num_gpus=gpus, slots=slots)).replicas
+
+
+def test_peaks_of_two_hours_are_low_together() -> None:
+    instance = two_hours()
+    assert instance.objective(released_global(replace(instance, more_loads=np.zeros((0, 2))))) == 4.0
+    assert instance.objective(lowest_peaks(instance)) == 3.0
+
+
 def test_held_replicas_stay_where_gpus_can_be_exchanged() -> None:
     plain = released_layers()[0]
     held = released_global(plain).replicas[:, ::-1]
@@ -241,7 +263,8 @@ def test_heuristics_keep_what_they_promise(instance: EplbPlacement) -> None:
     extra, searched = fewest_extra(instance), local_search(instance, budget=30)
     for plan in (extra, searched):
         assert not instance.violations(plan)
-    assert {one.rule for one in instance.violations(distinct)} <= {"moves"}
+    for plan in (distinct, keep_and_exchange(instance), lowest_peaks(instance)):
+        assert {one.rule for one in instance.violations(plan)} <= {"moves"}
     assert {one.rule for one in instance.violations(released)} <= {"one_per_gpu", "one_node", "moves"}
     assert instance.objective(searched) <= instance.objective(extra)
     assert instance.slots > np.bincount(instance.groups).min() or distinct.replicas.max() == 1

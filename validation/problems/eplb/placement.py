@@ -103,6 +103,16 @@ ENTRY = Entry(
             promises=(BreaksOnly(("moves",)), ONE_GPU),
         ),
         Heuristic(
+            fast.keep_and_exchange,
+            infeasible_because="it knows no limit of moves",
+            promises=(BreaksOnly(("moves",)), ONE_GPU),
+        ),
+        Heuristic(
+            fast.lowest_peaks,
+            infeasible_because="it knows no limit of moves",
+            promises=(BreaksOnly(("moves",)), ONE_GPU),
+        ),
+        Heuristic(
             fast.fewest_extra,
             promises=(
                 NeverWorseThan("released_global"),
