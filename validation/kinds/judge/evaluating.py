@@ -7,6 +7,7 @@ JSON object.
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from instances.files import text_of
-from validation.errors import OracleDisagreementError, StudyError
+from validation.errors import CatalogueError, OracleDisagreementError, StudyError
 from validation.formatting import number
 from validation.kernel.judging import Status
 from validation.kernel.walls import WALLS, ruled, standing
@@ -121,29 +122,34 @@ def texts_of(problem: str, part: str) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Judge ``PROGRAM PROBLEM PART [SEED_FILE]`` and print what came of it."""
-    program, problem, part, *seeds = sys.argv[1:] if arguments is None else arguments
+    """Judge a program and print what came of it, or say on standard error why nothing can be judged."""
+    parser = argparse.ArgumentParser(prog=__spec__.name, description="Judge a plain program.")
+    parser.add_argument("program", type=Path, help="file that defines solve")
+    parser.add_argument("problem")
+    parser.add_argument("part", help=f"{', '.join(PARTS)}, or train:NUMBER")
+    parser.add_argument("seed", type=Path, nargs="?", help="file with the seed of the hidden set")
+    asked = parser.parse_args(arguments)
     try:
         refuse_without_walls()
-        found = _judged(Path(program), problem, part, [Path(seed).resolve() for seed in seeds])
-    except (StudyError, OracleDisagreementError, OSError) as error:
+        found = _judged(asked.program, asked.problem, asked.part, asked.seed)
+    except (StudyError, CatalogueError, OracleDisagreementError, OSError) as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 1
     print(json.dumps(found))
     return 0
 
 
-def _judged(program: Path, problem: str, part: str, seeds: Sequence[Path]) -> dict[str, Any]:
+def _judged(program: Path, problem: str, part: str, seed: Path | None) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         # Under a name that no other module has, whatever the harness calls it.
         copy = Path(folder) / "evolved_program.py"
         copy.write_bytes(program.read_bytes())
         asked = f"{copy}:solve"
         if part == "test":
-            if not seeds:
+            if seed is None:
                 raise StudyError("part: test takes the file with the seed of the hidden set")
-            return _told(judge(asked, problem, split=f"hidden:{seeds[0]}", no_solver=True))
-        with ruled(hidden=tuple(seeds)):
+            return _told(judge(asked, problem, split=f"hidden:{seed}", no_solver=True))
+        with ruled(hidden=() if seed is None else (seed.resolve(),)):
             return _told(judge_on(texts_of(problem, part), asked, problem, no_solver=True))
 
 

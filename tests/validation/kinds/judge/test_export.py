@@ -38,7 +38,7 @@ PROBLEM = "aryl.reclaim"
 FILES = {
     "openevolve": {"initial_program.py", "evaluator.py", "config.yaml"},
     "skydiscover": {
-        *("initial_program.py", "config.yaml", "evaluator/Dockerfile", "evaluator/evaluate.sh"),
+        *("initial_program.py", "evaluator.py", "config.yaml", "evaluator/Dockerfile", "evaluator/evaluate.sh"),
         *("evaluator/requirements.txt", "evaluator/seed.txt"),
     },
     "shinka": {"initial.py", "evaluate.py", "instructions.md"},
@@ -253,6 +253,10 @@ def test_no_program_is_judged_where_a_wall_is_missing(
 def test_a_part_that_is_none_is_refused(capsys: pytest.CaptureFixture[str], program: Any) -> None:
     assert evaluating.main([str(program("return {}")), PROBLEM, "train:99"]) == 1
     assert "got 'train:99', must be one of smallest, train, test" in capsys.readouterr().err
+    assert evaluating.main([str(program("return {}")), PROBLEM, "test"]) == 1
+    assert "takes the file with the seed" in capsys.readouterr().err
+    assert evaluating.main([str(program("return {}")), "aryl.reclame", "train"]) == 1
+    assert "did you mean 'aryl.reclaim'?" in capsys.readouterr().err
 
 
 # --- by each harness's contract -----------------------------------------------------------------
@@ -312,6 +316,20 @@ def test_openevolve_itself(task: Any) -> None:
     metrics = asyncio.run(judge.evaluate_program((folder / "initial_program.py").read_text(), "first"))
     assert 0 < metrics["combined_score"] <= 1
     assert "set" in judge.get_pending_artifacts("first")
+
+
+@pytest.mark.slow
+def test_skydiscover_itself(task: Any) -> None:
+    """Its evaluator on the host takes what ours returns, too."""
+    skydiscover = pytest.importorskip("skydiscover.evaluation.evaluator", reason="SkyDiscover is not installed")
+    config = pytest.importorskip("skydiscover.config")
+    import asyncio
+
+    folder = task("skydiscover")
+    judge = skydiscover.Evaluator(config.EvaluatorConfig(), str(folder / "evaluator.py"))
+    found = asyncio.run(judge.evaluate_program((folder / "initial_program.py").read_text(), "first"))
+    assert 0 < found.metrics["combined_score"] <= 1
+    assert "set" in found.artifacts
 
 
 @pytest.mark.slow
