@@ -20,7 +20,8 @@ sys.path.insert(0, str(DOCS / "_ext"))
 extensions = ["myst_nb", "sphinx_design", *sorted(path.stem for path in (DOCS / "_ext").glob("*.py"))]
 exclude_patterns = ["_build"]
 
-myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
+myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath", "substitution"]
+myst_substitutions = {"version": release}
 myst_heading_anchors = 3
 
 # The notebooks stay at the top of the repository. Their copies run here; one that raises fails the build.
@@ -38,7 +39,7 @@ nb_execution_raise_on_error = True
 nb_merge_streams = True
 
 html_theme = "pydata_sphinx_theme"
-html_title = project
+html_title = f"{project} {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_js_files = ["tables.js"]
@@ -55,6 +56,9 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
+# Links to where the project is kept, as soon as pyproject.toml says where that is.
+if source := ABOUT.get("urls", {}).get("Source"):
+    html_theme_options["icon_links"] = [{"name": "Source", "url": source, "icon": "fa-solid fa-code-branch"}]
 
 
 def setup(app: Any) -> None:

@@ -1,11 +1,13 @@
-"""Write the computed parts of the documents anew: commands, options, sizes, the collection, verdicts on claims."""
+"""Write the computed parts of the documents anew: commands, options, sizes, citation, the collection, claims."""
 
 import re
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import yaml
 from typer.main import get_command
 
 from validation import CATALOGUE, ReplayOptions, StudyOptions
@@ -56,6 +58,41 @@ def with_sizes(page: str, growth: str) -> str:
     return re.sub(
         r"^(\| .*\[(\w+\.\w+)\]\(problems/[^|]*(?:\|[^|]*){3})\|[^|]*\|[^|]*\|$", row, page, flags=re.MULTILINE
     )
+
+
+def with_citation(page: str) -> str:
+    """The page on citing with the entry that follows from CITATION.cff."""
+    cited = yaml.safe_load((DOCS.parent / "CITATION.cff").read_text(encoding="utf-8"))
+    authors = " and ".join(
+        f"{one['family-names']}, {one['given-names']}" if "family-names" in one else f"{{{one['name']}}}"
+        for one in cited["authors"]
+    )
+    fields = {
+        "author": authors,
+        "title": cited["title"].replace("GPU", "{GPU}"),
+        "version": cited["version"],
+        "year": str(cited["date-released"])[:4],
+        **{name: cited[name] for name in ("doi", "url") if name in cited},
+    }
+    lines = ",\n".join(f"  {name:<7} = {{{value}}}" for name, value in fields.items())
+    entry = f"```bibtex\n@software{{scheduling_formulations,\n{lines}\n}}\n```"
+    return re.sub(r"```bibtex\n.*?```", lambda _: entry, page, flags=re.DOTALL)
+
+
+def with_badges(page: str) -> str:
+    """The first page with badges of what pyproject.toml says; that of CI as soon as it says where that is."""
+    about = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    pythons = [one.rpartition(" ")[2] for one in about["classifiers"] if re.search(r"Python :: 3\.\d+$", one)]
+    shields = "https://img.shields.io/badge"
+    badges = [
+        f"![Python {', '.join(pythons)}]({shields}/python-{'%20%7C%20'.join(pythons)}-blue)",
+        f"[![Licence {about['license']}]({shields}/licence-{about['license']}-blue)](LICENSE)",
+    ]
+    source = about.get("urls", {}).get("Source")
+    if source:
+        workflow = f"{source}/actions/workflows/ci.yml"
+        badges.insert(0, f"[![CI]({workflow}/badge.svg)]({workflow})")
+    return re.sub(r"(^# .*\n\n)(?:\[?!\[.*\n)*\n*", lambda found: found[1] + "\n".join(badges) + "\n\n", page, count=1)
 
 
 def with_commands(page: str) -> str:
@@ -111,6 +148,10 @@ if __name__ == "__main__":
     page.write_text(with_walls(page.read_text(encoding="utf-8")), encoding="utf-8")
     page, growth = DOCS / "which-problem.md", DOCS / "growth.md"
     page.write_text(with_sizes(page.read_text(encoding="utf-8"), growth.read_text(encoding="utf-8")), encoding="utf-8")
+    page = DOCS / "cite.md"
+    page.write_text(with_citation(page.read_text(encoding="utf-8")), encoding="utf-8")
+    page = DOCS.parent / "README.md"
+    page.write_text(with_badges(page.read_text(encoding="utf-8")), encoding="utf-8")
     page = DOCS / "command-line.md"
     page.write_text(with_commands(page.read_text(encoding="utf-8")), encoding="utf-8")
     page = DOCS / "collection.md"

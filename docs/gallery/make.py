@@ -72,7 +72,7 @@ def index() -> str:
         "",
     ]
     for paper, title in PAPERS.items():
-        lines += [f"## {title}", "", "::::{grid} 1 1 2 2", ":gutter: 3", ""]
+        lines += [f"## {title}", "", "::::{grid} 1 1 1 1", ":gutter: 3", ""]
         for problem in pictured():
             path = problem.replace(".", "/")
             if path.startswith(f"{paper}/"):

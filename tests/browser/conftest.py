@@ -20,6 +20,8 @@ from validation.kinds.study.comparison import page
 from validation.kinds.witness import Judged, Witness
 
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+# What works here works without a network.
+ARGUMENTS += ["--host-resolver-rules=MAP * ~NOTFOUND"]
 
 Opened = Callable[..., AbstractContextManager[Page]]
 

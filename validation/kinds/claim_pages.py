@@ -189,14 +189,13 @@ def _index(verdicts: Sequence[Verdict], options: str) -> str:
         claim = verdict.claim
         paper, _, where = claim.source.partition(", ")
         cells = (
-            f"[{claim.name}]({_place(claim)}.md)",
-            claim.statement,
-            where,
+            f"[{claim.statement}]({_place(claim)}.md)",
             f"**{verdict.outcome}**" if verdict.outcome == "refuted" else verdict.outcome,
+            where,
             _assumed(verdict),
             f"{sum(read.tried for read in verdict.readings):,}",
         )
-        row = {"cells": cells, "outcome": verdict.outcome, "place": _place(claim)}
+        row = {"cells": cells, "outcome": verdict.outcome, "place": _place(claim), "name": claim.name}
         papers.setdefault(paper, []).append(row)
     shown = {"claims": len(verdicts), "command": _command(options), "mark": MARK, "outcomes": OUTCOMES}
     return render("claims.md.j2", papers=papers, **shown)
