@@ -11,6 +11,7 @@ from . import (
     test_afs,
     test_aryl,
     test_elasticflow,
+    test_eplb,
     test_gavel,
     test_prism,
     test_shockwave,
@@ -19,7 +20,17 @@ from . import (
 )
 from .stored import FOLDER, JUDGED
 
-MODULES = (test_afs, test_aryl, test_elasticflow, test_gavel, test_prism, test_shockwave, test_sia, test_synergy)
+MODULES = (
+    test_afs,
+    test_aryl,
+    test_elasticflow,
+    test_eplb,
+    test_gavel,
+    test_prism,
+    test_shockwave,
+    test_sia,
+    test_synergy,
+)
 
 
 def test_every_counterexample_is_judged() -> None:
