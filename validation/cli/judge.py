@@ -143,12 +143,16 @@ def export(
     hidden: Annotated[
         Path | None, typer.Option(help="File with the seed of the hidden set; a new seed is drawn by default.")
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Write a task for a harness that evolves programs: instructions, a first program, and the judge as evaluator."""
     from validation.kinds.judge.export import export
 
-    for path in export(problem, harness, output, hidden=None if hidden is None else str(hidden)):
-        say(str(path))
+    made = export(problem, harness, output, hidden=None if hidden is None else str(hidden))
+    if as_json:
+        say_json({"files": [str(path) for path in made]})
+    else:
+        say("\n".join(map(str, made)))
 
 
 def _begin_anew(split: str, seed: str) -> NoReturn:

@@ -143,3 +143,8 @@ def test_benchmarks(optgap: Optgap) -> None:
 def test_numbers_that_json_does_not_have_are_null(capsys: pytest.CaptureFixture[str]) -> None:
     say_json({"gap": math.inf, "rows": [{"gap": math.nan}, (1.5, -math.inf)], "name": "a"})
     assert json.loads(capsys.readouterr().out) == {"gap": None, "rows": [{"gap": None}, [1.5, None]], "name": "a"}
+
+
+def test_judge_export(optgap: Optgap) -> None:
+    told = read(optgap, "judge", "export", "aryl.reclaim", "--for", "gepa", "-o", "task")
+    assert told == {"files": [f"task/{name}" for name in ("evaluator.py", "initial_program.py", "instructions.md")]}

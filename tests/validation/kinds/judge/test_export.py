@@ -78,7 +78,7 @@ def test_a_first_program_stands_alone_and_keeps_the_rules(problem: str) -> None:
     assert function.name == "solve"
     scope: dict[str, Any] = {}
     exec(source, scope)
-    for text in texts_of(problem, "smallest"):
+    for text in texts_of(problem, "train"):
         instance = read(json.loads(text))
         plan = solve(scope["solve"], instance)
         if instance.violations(plan):
