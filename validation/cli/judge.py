@@ -17,7 +17,7 @@ from validation.cli.options import with_options
 from validation.errors import StudyError
 from validation.kinds.options import JudgeOptions
 
-__all__ = ["board", "export", "judge", "reveal", "seal"]
+__all__ = ["board", "compare", "export", "judge", "reveal", "seal"]
 
 judge_app = App(help="Give a heuristic one number, against proven optima that it cannot reach.")
 app.add_typer(judge_app, name="judge")
@@ -153,6 +153,21 @@ def export(
         say_json({"files": [str(path) for path in made]})
     else:
         say("\n".join(map(str, made)))
+
+
+@judge_app.command()
+def compare(
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders of judgements, a search each.")],
+    as_json: AsJson = False,
+) -> None:
+    """Compare searches by the judgements of what each found from several seeds: means with intervals."""
+    from validation.kinds.judge.search import compare, table
+
+    found = compare(folders)
+    if as_json:
+        say_json([one.to_dict() for one in found])
+    else:
+        say(table(found))
 
 
 def _begin_anew(split: str, seed: str) -> NoReturn:

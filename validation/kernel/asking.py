@@ -10,6 +10,9 @@ import copy
 import functools
 import importlib
 import math
+import os
+import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,6 +20,7 @@ from typing import Any, Self
 
 import numpy as np
 
+import instances
 from instances.base import Instance, Plan, PlanError
 from instances.schema import declarations, quoted
 from validation.catalogue import Heuristic
@@ -38,6 +42,8 @@ class Asking:
         None for the same stream, whatever the instance.
     memory : int, optional
         Bytes above which it is stopped.
+    counts : bool
+        Whether the lines of Python are counted that it runs, where it is asked of one instance.
 
     Notes
     -----
@@ -45,12 +51,14 @@ class Asking:
     that lives, so that what it keeps there is its own affair.  To be used as a context.
     """
 
-    def __init__(self, heuristic: Heuristic, seed: int | None, *, memory: int | None = None) -> None:
+    def __init__(
+        self, heuristic: Heuristic, seed: int | None, *, memory: int | None = None, counts: bool = False
+    ) -> None:
         for module in heuristic.imports:
             importlib.import_module(module)
         self.heuristic = heuristic
         # The function reaches a forked process as it is, so that it need not be picklable.
-        self.apart = Apart(functools.partial(answered, heuristic, seed), memory=memory)
+        self.apart = Apart(functools.partial(answered, heuristic, seed, counts=counts), memory=memory)
 
     def __enter__(self) -> Self:
         return self
@@ -62,7 +70,8 @@ class Asking:
         """Ask for a plan for an instance, for at most ``seconds``."""
         reply = self.apart.ask(instance, seconds=seconds)
         plan, reason = _plan_of(instance, reply.content) if reply.content is not None else (None, reply.reason)
-        return Asked(plan, reply.seconds, plain(reason))
+        steps = (reply.content or {}).get("steps")
+        return Asked(plan, reply.seconds, plain(reason), steps=steps if type(steps) is int and steps >= 0 else None)
 
     def ask_each(self, instances: Sequence[AnyInstance], *, seconds: float) -> list[Asked]:
         """Ask for a plan for each instance in turn, in one question, for at most ``seconds``.
@@ -80,7 +89,8 @@ class Asking:
 
     def answer(self, instance: AnyInstance, *, seconds: float) -> Answer:
         """Ask for a plan for an instance, for at most ``seconds``, and judge it."""
-        return judge(instance, self.ask(instance, seconds=seconds), declines=self.heuristic.declines)
+        asked = self.ask(instance, seconds=seconds)
+        return replace(judge(instance, asked, declines=self.heuristic.declines), steps=asked.steps)
 
 
 def ask(instance: AnyInstance, heuristic: Heuristic, seed: int, *, seconds: float, memory: int | None = None) -> Asked:
@@ -90,10 +100,16 @@ def ask(instance: AnyInstance, heuristic: Heuristic, seed: int, *, seconds: floa
 
 
 def answer(
-    instance: AnyInstance, heuristic: Heuristic, seed: int, *, seconds: float, memory: int | None = None
+    instance: AnyInstance,
+    heuristic: Heuristic,
+    seed: int,
+    *,
+    seconds: float,
+    memory: int | None = None,
+    counts: bool = False,
 ) -> Answer:
     """Ask a heuristic for a plan for one instance, in a process that nothing else uses, and judge it."""
-    with Asking(heuristic, seed, memory=memory) as asking:
+    with Asking(heuristic, seed, memory=memory, counts=counts) as asking:
         return asking.answer(instance, seconds=seconds)
 
 
@@ -162,17 +178,70 @@ def ask_here(instance: AnyInstance, heuristic: Heuristic, rng: np.random.Generat
 
 def call(instance: AnyInstance, heuristic: Heuristic, rng: np.random.Generator | None) -> Any:
     """Call a heuristic, which may return anything; a random one draws from ``rng``."""
+    # One that is called by another, which has imported it, counts from here.
+    _STEPS.number = 0
     return heuristic.function(instance, **({"rng": rng} if heuristic.random else {}))
 
 
-def answered(heuristic: Heuristic, seed: int | None, asked: AnyInstance | list[AnyInstance]) -> dict[str, Any]:
+_UNCOUNTED = (os.path.dirname(instances.__file__), "<frozen importlib")
+
+
+class _Steps:
+    """Lines of Python that run while it is a context, in threads that are started there, too.
+
+    What is not Python, such as a product of matrices, is part of the line that calls it, and so are the instance and
+    the plan, which look at what they are the first time only, and modules that are imported.
+    """
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.within = threading.local()
+
+    def __enter__(self) -> None:
+        threading.settrace(self._seen)
+        sys.settrace(self._seen)
+
+    def __exit__(self, *_: object) -> None:
+        sys.settrace(None)
+        threading.settrace(None)
+
+    def _seen(self, frame: Any, event: str, _: Any) -> Any:
+        """Look at what happens in a frame that counts; at each call, whether the new one does."""
+        if event == "line":
+            self.number += 1
+        elif event == "call" and getattr(self.within, "uncounted", False):
+            return None
+        elif event == "call" and frame.f_code.co_filename.startswith(_UNCOUNTED):
+            self.within.uncounted = True
+            frame.f_trace_lines = False
+            return self._left
+        return self._seen
+
+    def _left(self, _: Any, event: str, __: Any) -> Any:
+        """Wait for the end of a frame that counts nothing, nor what it calls."""
+        if event == "return":
+            self.within.uncounted = False
+        return self._left
+
+
+_STEPS = _Steps()
+
+
+def answered(
+    heuristic: Heuristic, seed: int | None, asked: AnyInstance | list[AnyInstance], *, counts: bool = False
+) -> dict[str, Any]:
     """Return a heuristic's answer as data: the declared fields of its plan; of several instances all, by number."""
     if isinstance(asked, list):
         each = [(f"{number}.", _examination(heuristic, seed, one)) for number, one in enumerate(asked)]
         return {begin + name: value for begin, answer in each for name, value in answer.items()}
     # Looked up before the heuristic has its hands on the instance.
     kind = asked.plan_type
-    return _data_of(kind, call(asked, heuristic, _stream(seed, asked) if heuristic.random else None))
+    stream = _stream(seed, asked) if heuristic.random else None
+    if not counts:
+        return _data_of(kind, call(asked, heuristic, stream))
+    with _STEPS:
+        plan = call(asked, heuristic, stream)
+    return {**_data_of(kind, plan), "steps": _STEPS.number}
 
 
 def alike() -> np.random.Generator:

@@ -59,6 +59,8 @@ class Asked:
         Whether the heuristic changed the instance that it was given, where that was looked at.
     shown : str
         What it returned in place of a plan, where that was looked at.
+    steps : int, optional
+        Lines of Python that it ran, where they were counted.
     """
 
     plan: Plan | None
@@ -66,6 +68,7 @@ class Asked:
     reason: str = ""
     changed: bool = False
     shown: str = ""
+    steps: int | None = None
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,8 @@ class Answer:
         That the answer took.
     reason : str
         Why the status is what it is, where that needs a reason.
+    steps : int, optional
+        Lines of Python that the answer took, where they were counted.
     """
 
     plan: Plan | None
@@ -93,6 +98,7 @@ class Answer:
     bound: float = math.nan
     seconds: float = 0.0
     reason: str = ""
+    steps: int | None = None
 
 
 NO_PLAN = "returned None in place of a plan; one that may declares it (declines=True)"

@@ -145,6 +145,8 @@ class JudgeOptions(Options):
     )
     problem: str = option("Name of a problem, such as aryl.reclaim.", (str,), required="--problem")
     split: str = option("public; hidden:FILE, drawn from the seed in a file; or hidden:SEED.", (str,), default="public")
+    edition: int | None = option("Of the rule by which the set is drawn; the latest by default.", (int,), least=1)
     budget: float = option("Time for an instance, by the clock, such as 10s.", (str,), default=10.0, form=SPAN)
     jobs: int | None = option("Instances at once; one for each core by default.", (int,), least=1, most=1000)
     no_solver: bool = option("Keep solvers, the library's exact side and programs from the heuristic.", (bool,))
+    steps: bool = option("Count the lines of Python that the heuristic runs, which makes it slower.", (bool,))

@@ -57,6 +57,7 @@ def rows_of(
     jobs: int,
     *,
     no_solver: bool = False,
+    steps: bool = False,
 ) -> tuple[str, list[dict[str, Any]]]:
     """Name of what is given, and what comes of every instance, in their order.
 
@@ -67,7 +68,7 @@ def rows_of(
     """
     if not no_solver:
         name, candidate = _candidate(problem, given)
-        return name, all_of(partial(_asked, candidate, budget), texts, budget, jobs, asks=True)
+        return name, all_of(partial(_asked, candidate, budget, steps), texts, budget, jobs, asks=True)
     if not isinstance(given, str):
         raise StudyError(
             "no_solver: a function is called in a copy of this process, which has solvers; give module:function or "
@@ -80,7 +81,7 @@ def rows_of(
         raise StudyError(
             f"no_solver: nothing can be kept from a heuristic here: {', '.join(gone)} missing, see optgap doctor"
         )
-    asked = {"given": given, "problem": problem, "texts": list(texts), "budget": budget, "jobs": jobs}
+    asked = {"given": given, "problem": problem, "texts": list(texts), "budget": budget, "jobs": jobs, "steps": steps}
     return name, _beside({**asked, "hidden": [str(one) for one in rules().hidden], "path": sys.path})
 
 
@@ -144,15 +145,16 @@ def all_of(
     return [rows[text] for text in texts]
 
 
-def _asked(candidate: Heuristic, budget: float, text: str) -> dict[str, Any]:
+def _asked(candidate: Heuristic, budget: float, steps: bool, text: str) -> dict[str, Any]:
     """Row entries of the heuristic; what it finds is judged here, in the process that asks it."""
-    found = answer(read(json.loads(text)), candidate, HEURISTIC_SEED, seconds=budget, memory=MEMORY)
+    found = answer(read(json.loads(text)), candidate, HEURISTIC_SEED, seconds=budget, memory=MEMORY, counts=steps)
     late = found.status == Status.FAILED and found.reason.startswith(LIMITS[0])
     return {
         "status": Status.LATE if late else found.status,
         "value": found.value if found.status == Status.FEASIBLE else None,
         "reason": found.reason,
         "seconds": found.seconds,
+        "steps": found.steps,
     }
 
 
@@ -194,7 +196,8 @@ def serve() -> None:
         candidate = _by_reference(given) if ":" in given else catalogue.heuristic(asked["problem"], given)[1]
         with ruled(strict=True, memory=MEMORY, programs=False, hidden=hidden):
             budget = asked["budget"]
-            said: Any = all_of(partial(_asked, candidate, budget), asked["texts"], budget, asked["jobs"], asks=True)
+            ask = partial(_asked, candidate, budget, asked["steps"])
+            said: Any = all_of(ask, asked["texts"], budget, asked["jobs"], asks=True)
     except Exception as error:
         said = describe(error)
     with open(answers, "w", encoding="utf-8") as file:

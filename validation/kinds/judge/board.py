@@ -19,12 +19,12 @@ from instances.base import InstanceError, agree
 from instances.text import as_json, read_text
 from validation.errors import OracleDisagreementError, StudyError
 from validation.kernel.provenance import version
-from validation.kinds.judge.judging import judge_on
+from validation.kinds.judge.judging import CHECKED, judge_on
 from validation.kinds.judge.secret import Commitment, Secret, commitment_of, secret_of
 from validation.kinds.judge.sets import DrawnSet, draw
 from validation.pages.render import table_lines
 
-__all__ = ["OTHER_VERSIONS", "RECOMPUTED", "SEALED", "UNTRIED", "Board", "Entry", "read_board"]
+__all__ = ["OTHER_VERSIONS", "RECOMPUTED", "SEALED", "UNTRIED", "Board", "Entry", "judgements_in", "read_board"]
 
 RECOMPUTED = "recomputed"
 """The program was judged again on the same instances, and the score is the same."""
@@ -38,9 +38,9 @@ UNTRIED = "not recomputed"
 _KINDS = {
     "problem": str,
     "heuristic": str,
-    "program": str,
     "score": float,
     "set": str,
+    "edition": int,
     "split": str,
     "budget": float,
     "no_solver": bool,
@@ -65,8 +65,8 @@ class Entry:
     problem, set, split : str
     score, worst : float
         Mean and least score of its instances.
-    optimal, instances : int
-        Instances with an optimal plan, and all.
+    optimal, certified, instances : int
+        Instances with an optimal plan, those whose optimum no solver's word is needed for, and all.
     no_solver : bool
     versions : dict of str to str
     checked : str
@@ -84,6 +84,7 @@ class Entry:
     score: float
     worst: float
     optimal: int
+    certified: int
     instances: int
     no_solver: bool
     versions: dict[str, str]
@@ -112,12 +113,13 @@ class Board:
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
-        columns = ("program", "score", "worst", "optimal", "solvers", "program's digest", "version", "checked")
+        numbers = ("score", "worst", "optimal", "certified")
+        columns = ("program", *numbers, "solvers", "program's digest", "version", "checked")
         for problem, found in dict.fromkeys((one.problem, one.set) for one in self.entries):
             rows = [one for one in self.entries if (one.problem, one.set) == (problem, found)]
             yield f"**{problem}**, {rows[0].split} set `{found[:16]}`"
             yield ""
-            yield from table_lines(columns, map(_cells, rows), ("score", "worst", "optimal"))
+            yield from table_lines(columns, map(_cells, rows), numbers)
             yield ""
 
 
@@ -127,6 +129,7 @@ def _cells(one: Entry) -> tuple[str, ...]:
         f"{one.score:.4f}",
         f"{one.worst:.4f}",
         f"{one.optimal} of {one.instances}",
+        f"{one.certified} of {one.instances}",
         "kept away" if one.no_solver else "within reach",
         f"`{one.digest[:16]}`",
         one.versions.get("scheduling-formulations", ""),
@@ -155,9 +158,17 @@ def read_board(folder: Path, *, recompute: bool = True, jobs: int | None = None)
     inside = _Inside(folder)
     if not inside.judgements:
         raise StudyError(f"{folder} holds no judgement of a program: optgap judge FILE.py:function --json makes one")
+    for file, data in inside.judgements.items():
+        if not isinstance(data["program"], str):
+            raise StudyError(f"{file}: program: got {data['program']!r}, must be the digest of a file")
     found = [inside.entry(file, data, recompute, jobs) for file, data in inside.judgements.items()]
     found.sort(key=lambda one: (one.problem, one.split != "public", one.set, -one.score, one.program, one.file))
     return Board(folder, tuple(found))
+
+
+def judgements_in(folder: Path) -> dict[Path, Mapping[str, Any]]:
+    """Return the judgements in and below a folder, as JSON, by their files."""
+    return _Inside(folder).judgements
 
 
 class _Inside:
@@ -171,7 +182,7 @@ class _Inside:
         self.secrets: dict[str, tuple[Secret, Path]] = {}
         for file in sorted(folder.rglob("*.json")):
             self._read(file)
-        self._sets: dict[tuple[str, str | None], DrawnSet] = {}
+        self._sets: dict[tuple[str, int, str | None], DrawnSet] = {}
 
     def _read(self, file: Path) -> None:
         text = read_text(file)
@@ -189,17 +200,14 @@ class _Inside:
         elif "instances" in data and "heuristic" in data:
             if bad := next((name for name, kind in _KINDS.items() if not isinstance(data.get(name), kind)), None):
                 raise StudyError(f"{file}: {bad}: got {data.get(bad)!r:.100}, must be as optgap judge --json has it")
-            self.judgements[file] = data
+            if not data["instances"] or not all(_is_score(one) for one in data["instances"]):
+                raise StudyError(f"{file}: instances: must be as optgap judge --json has them, and one at least")
+            self.judgements[file] = {"program": None, **data}
 
     def entry(self, file: Path, data: Mapping[str, Any], recompute: bool, jobs: int | None) -> Entry:
         """Return a judgement as an entry, with what came of a look at it."""
         program = self.programs.get(data["program"])
-        try:
-            scores = [float(one["score"]) for one in data["instances"]]
-        except (TypeError, KeyError, ValueError):
-            raise StudyError(f"{file}: instances must be as optgap judge --json has them") from None
-        if not scores:
-            raise StudyError(f"{file}: there are no instances")
+        scores = [float(one["score"]) for one in data["instances"]]
         checked, wrong = self._checked(data, scores, program, recompute, jobs)
         return Entry(
             file=str(file.relative_to(self.folder)),
@@ -211,6 +219,7 @@ class _Inside:
             score=data["score"],
             worst=min(scores),
             optimal=scores.count(1.0),
+            certified=sum(one.get("proof") in CHECKED for one in data["instances"]),
             instances=len(scores),
             no_solver=data["no_solver"],
             versions=dict(data["versions"]),
@@ -233,7 +242,7 @@ class _Inside:
         if commitment is not None and commitment not in self.secrets:
             return (SEALED, False) if known is not None else ("no commitment here is that of its set", True)
         try:
-            drawn = self._drawn(data["problem"], commitment)
+            drawn = self._drawn(data["problem"], data["edition"], commitment)
         except StudyError as error:
             return str(error), True
         if drawn.digest != data["set"]:
@@ -243,10 +252,10 @@ class _Inside:
             return UNTRIED, False
         return _recomputed(data, drawn, program, jobs)
 
-    def _drawn(self, problem: str, commitment: str | None) -> DrawnSet:
-        key = problem, commitment
+    def _drawn(self, problem: str, edition: int, commitment: str | None) -> DrawnSet:
+        key = problem, edition, commitment
         if key not in self._sets:
-            self._sets[key] = draw(problem, None if commitment is None else self.secrets[commitment][1])
+            self._sets[key] = draw(problem, None if commitment is None else self.secrets[commitment][1], edition)
         return self._sets[key]
 
 
@@ -265,6 +274,10 @@ def _recomputed(data: Mapping[str, Any], drawn: DrawnSet, program: Path, jobs: i
     if not agree(found.score, data["score"]):
         return f"judged again, its score is {found.score:.4f}", True
     return RECOMPUTED, False
+
+
+def _is_score(one: Any) -> bool:
+    return isinstance(one, Mapping) and isinstance(one.get("score"), float)
 
 
 def _sha256(file: Path) -> str:

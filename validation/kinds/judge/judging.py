@@ -30,6 +30,7 @@ from validation.kernel.provenance import cores, version
 from validation.kernel.walls import ruled, standing
 from validation.kernel.workers import Task, run_tasks
 from validation.kinds.judge.asking import GRACE, HEURISTIC_SEED, MEMORY, all_of, rows_of
+from validation.kinds.judge.headroom import Headroom, headroom
 from validation.kinds.judge.sets import PUBLIC_SEED, DrawnSet, draw, seed_file, set_digest
 from validation.kinds.options import JudgeOptions
 from validation.kinds.study.cells import solve_exactly
@@ -41,6 +42,9 @@ BUDGET = JudgeOptions.budget
 
 EXACT_SECONDS = 120.0
 """For the proof of an optimum: far more than any of the sets takes."""
+
+CHECKED = ("argument", "certificate", "prices")
+"""What an optimum rests on that anyone checks again without a solver (:attr:`formulations.Solution.proof`)."""
 
 _NUMBERS_OF = ("scheduling-formulations", "pyomo", "highspy", "numpy")
 """Distributions whose versions a judgement tells."""
@@ -69,6 +73,8 @@ class Judged:
         That it took, by the clock; no score depends on them.
     reason : str
         Why it has no feasible plan.
+    steps : int, optional
+        Lines of Python that it ran, where they were counted, as its own process says.
     """
 
     digest: str
@@ -79,6 +85,7 @@ class Judged:
     score: float
     seconds: float
     reason: str
+    steps: int | None = None
 
 
 @dataclass(frozen=True)
@@ -133,29 +140,57 @@ class Judgement:
     walls: dict[str, bool]
     instances: tuple[Judged, ...]
 
+    @property
+    def worst(self) -> float:
+        """Least score of an instance."""
+        return min(one.score for one in self.instances)
+
+    @property
+    def optimal(self) -> int:
+        """Instances whose plan is optimal."""
+        return sum(one.score == 1.0 for one in self.instances)
+
+    @property
+    def certified(self) -> int:
+        """Instances whose optimum rests on what is checked without a solver, and not on the word of one."""
+        return sum(one.proof in CHECKED for one in self.instances)
+
+    @property
+    def headroom(self) -> Headroom | None:
+        """What the best known heuristic leaves to gain on the problem's public set; None where nobody measured."""
+        return headroom(self.problem, self.edition)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the judgement as JSON; a value that is infinite becomes None."""
         told = asdict(self)
+        known = self.headroom
+        more: dict[str, Any] = {"worst": self.worst, "optimal": self.optimal, "certified": self.certified}
+        more["headroom"] = None if known is None else {**asdict(known), "saturated": known.saturated}
+        told = {**{name: told[name] for name in ("problem", "heuristic", "split", "score")}, **more, **told}
         for one in told["instances"]:
             one["value"] = None if one["value"] is None or math.isinf(one["value"]) else one["value"]
         return {**told, "instances": list(told["instances"])}
 
     def __str__(self) -> str:
         told = ", ".join(f"{count} {status}" for status, count in self.counts.items() if count)
-        optimal = sum(one.score == 1.0 for one in self.instances)
         slowest = max(one.seconds for one in self.instances)
         lines = [
             f"score      {self.score:.4f} (1: every plan optimal; 0: none feasible)",
-            f"instances  {told}; {optimal} of {len(self.instances)} optimal"
+            f"instances  {told}; {self.optimal} of {len(self.instances)} optimal"
             + (f"; {self.without_plan} more have no plan" if self.without_plan else ""),
             f"slowest    {duration(slowest)} of {self.budget:g} s",
-            f"set        {self.split}, {self.set[:16]}",
+            f"set        {self.split}, {self.set[:16]}, edition {self.edition}",
+            f"proofs     {self.certified} of {len(self.instances)} checked without a solver",
             f"solvers    {'kept from it' if self.no_solver else 'within its reach'}",
         ]
         worst = min(self.instances, key=lambda one: one.score)
         if worst.score < 1.0:
             why = worst.reason if worst.value is None else f"{number(worst.value)} for {number(worst.optimum)}"
             lines.append(f"worst      {worst.score:.4f} on {worst.digest[:16]}: {worst.status}, {why}")
+        if self.headroom is not None:
+            lines.append(f"headroom   {self.headroom}")
+        if steps := [one.steps for one in self.instances if one.steps is not None]:
+            lines.append(f"steps      {max(steps):,} lines of Python at most, {sum(steps):,} in all")
         if gone := [name for name, stands in self.walls.items() if not stands]:
             lines.append(f"walls      {', '.join(gone)} missing here, see optgap doctor")
         return "\n".join(lines)
@@ -166,9 +201,11 @@ def judge(
     problem: str,
     *,
     split: str = "public",
+    edition: int | None = None,
     budget: float | str = BUDGET,
     jobs: int | None = None,
     no_solver: bool = False,
+    steps: bool = False,
 ) -> Judgement:
     """One number for a heuristic: how near its plans are to proven optima, on a fixed set of instances.
 
@@ -181,6 +218,8 @@ def judge(
     problem : str
     split : str
         "public", or "hidden:FILE": a set drawn from the seed in a file, which the heuristic cannot read.
+    edition : int, optional
+        Of the rule by which the set is drawn; the latest by default, or that of a sealed secret.
     budget : float or str
         Seconds for an instance, by the clock; a plan that comes later counts for nothing.
     jobs : int, optional
@@ -188,6 +227,8 @@ def judge(
     no_solver : bool
         Whether solvers, the library's exact side and programs are kept from the heuristic, which is then named by a
         reference or in the catalogue.  Without, calling a solver within the budget scores 1.
+    steps : bool
+        Whether the lines of Python are counted that the heuristic runs, which makes it slower.
 
     Returns
     -------
@@ -200,15 +241,22 @@ def judge(
     OracleDisagreementError
         When a plan beats a proven bound: a model, a bound or a judge is wrong then, and there is no score.
     """
-    seconds = JudgeOptions.checked(budget=budget, jobs=jobs)["budget"]
+    seconds = JudgeOptions.checked(budget=budget, jobs=jobs, edition=edition)["budget"]
     file = seed_file(split)
     # From a pipe the seed is gone once it is read.
     with ruled(hidden=() if file is None or not file.is_file() else (file,)):
         if file is not None:
             _try_walls(file)
-        found = draw(problem, file)
+        found = draw(problem, file, edition)
         return judge_on(
-            found, heuristic, problem, budget=seconds, jobs=jobs, hidden=file is not None, no_solver=no_solver
+            found,
+            heuristic,
+            problem,
+            budget=seconds,
+            jobs=jobs,
+            hidden=file is not None,
+            no_solver=no_solver,
+            steps=steps,
         )
 
 
@@ -221,13 +269,14 @@ def judge_on(
     jobs: int | None = None,
     hidden: bool = False,
     no_solver: bool = False,
+    steps: bool = False,
 ) -> Judgement:
     """:func:`judge` on a given set or instances as JSON, of a ``hidden`` set or the public one."""
     drawn_set = given if isinstance(given, DrawnSet) else DrawnSet(list(given))
     texts, jobs, program = drawn_set.texts, jobs or cores(), _program(heuristic)
     with ruled(strict=True, network=False, memory=MEMORY):
         walls = standing()
-        name, rows = rows_of(heuristic, problem, texts, budget, jobs, no_solver=no_solver)
+        name, rows = rows_of(heuristic, problem, texts, budget, jobs, no_solver=no_solver, steps=steps)
     _prove(texts, jobs)
     digests, instances, without_plan = [], [], 0
     for text, row in zip(texts, rows, strict=True):
@@ -375,4 +424,5 @@ def _scored(row: dict[str, Any], proven: _Proven) -> Judged:
         score=0.0 if value is None else score(proven.sense, value, proven.optimum),
         seconds=row["seconds"],
         reason="" if value is not None else row["reason"],
+        steps=row.get("steps"),
     )

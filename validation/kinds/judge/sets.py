@@ -22,9 +22,11 @@ __all__ = [
     "EDITION",
     "PUBLIC_SEED",
     "DrawnSet",
+    "checked_edition",
     "committed",
     "draw",
     "drawn",
+    "family_of",
     "seal",
     "seed_file",
     "set_digest",
@@ -37,19 +39,44 @@ PUBLIC_SEED = 20_180_610
 COUNT = 12
 """Instances of each size."""
 
-EDITION = 1
-"""Of the rule by which sets are drawn: sizes, how many of each, and which of those that are generated."""
+EDITION = 2
+"""Of the rule by which sets are drawn: how large instances are, and of which family."""
 
-_SIZES = {
+_SIZES: dict[str, tuple[int, ...]] = {
+    "afs.network_packing": (20, 40),
+    "aryl.base_allocation": (10, 12),
+    "aryl.placement": (40, 80),
+    "aryl.reclaim": (40, 60),
+    "elasticflow.admission": (15, 20),
+    "elasticflow.best_effort": (8, 12),
+    "elasticflow.minimum_satisfactory_share": (8,),
+    "eplb.placement": (8, 12),
+    "synergy.placement": (4, 6),
+    "synergy.tuning": (1, 2),
+}
+"""Where those of the catalogue take longer to prove than a judge should, or leave the best heuristics nothing to do."""
+
+_FAMILIES: dict[str, dict[str, Any]] = {
+    "afs.network_packing": {"floor_guarantee": False},
+    "aryl.base_allocation": {"capacity": 8},
+    "elasticflow.best_effort": {"part": 0.8, "stretch": 1.2},
+    "elasticflow.minimum_satisfactory_share": {"curves": "measured"},
+    "synergy.placement": {"integral_gpus": True},
+}
+"""What else the generator is given, where its defaults leave them nothing to do."""
+
+_FIRST: dict[str, tuple[int, ...]] = {
+    "afs.network_packing": (10, 50, 200),
     "aryl.base_allocation": (4, 5),
     "aryl.placement": (10, 20),
     "aryl.reclaim": (10, 20, 30),
     "elasticflow.admission": (5, 10),
     "elasticflow.best_effort": (4, 6),
+    "elasticflow.minimum_satisfactory_share": (4, 8, 12),
+    "eplb.placement": (8, 12, 32),
     "synergy.placement": (2, 4),
-    "synergy.tuning": (1, 2),
 }
-"""Where those of the catalogue take longer to prove than a judge should."""
+"""Sizes of the first edition where they were others; its families are the generators' defaults."""
 
 _SECONDS = 300.0
 """For drawing a set."""
@@ -83,9 +110,27 @@ def set_digest(digests: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(sorted(digests)).encode()).hexdigest()
 
 
-def sizes_of(problem: str) -> tuple[int, ...]:
+def sizes_of(problem: str, edition: int = EDITION) -> tuple[int, ...]:
     """Sizes of a problem's sets, whose optima are proven in about a second each."""
-    return _SIZES.get(problem, catalogue.entry(problem).sizes)
+    first = _FIRST.get(problem) if edition == 1 else None
+    return first or _SIZES.get(problem, catalogue.entry(problem).sizes)
+
+
+def family_of(problem: str, edition: int = EDITION) -> dict[str, Any]:
+    """Return what else the generator of a problem's sets is given."""
+    return {} if edition == 1 else _FAMILIES.get(problem, {})
+
+
+def checked_edition(edition: int) -> int:
+    """Return an edition that there is.
+
+    Raises
+    ------
+    StudyError
+    """
+    if not 1 <= edition <= EDITION:
+        raise StudyError(f"edition: got {edition}, must be from 1 to {EDITION}")
+    return edition
 
 
 def seed_file(split: str) -> Path | None:
@@ -110,13 +155,15 @@ def seed_file(split: str) -> Path | None:
     return file
 
 
-def drawn(problem: str, file: Path | None) -> list[str]:
+def drawn(problem: str, file: Path | None = None) -> list[str]:
     """Draw the set's instances as JSON; see :func:`draw`."""
     return draw(problem, file).texts
 
 
-def draw(problem: str, file: Path | None) -> DrawnSet:
-    """Draw a set from the seed in a file, or a secret with one; None for the public set.
+def draw(problem: str, file: Path | None = None, edition: int | None = None) -> DrawnSet:
+    """Draw a set from the seed in a file, or a secret with one; the public set without.
+
+    The edition is the secret's, or the latest unless told otherwise.
 
     It is drawn in a process of its own, so that this one, from which the processes of heuristics are forked, never
     knows a hidden seed.
@@ -124,10 +171,10 @@ def draw(problem: str, file: Path | None) -> DrawnSet:
     Raises
     ------
     StudyError, CatalogueError
-        When the problem is unknown, or the file holds no seed.
+        When the problem or the edition is unknown, or the file holds no seed.
     """
     catalogue.entry(problem)
-    with Apart(partial(_draw, problem), own=True) as apart:
+    with Apart(partial(_draw, problem, edition), own=True) as apart:
         answer = apart.ask(file, seconds=_SECONDS)
     said = answer.content or {"error": answer.reason}
     if "texts" not in said:
@@ -135,18 +182,22 @@ def draw(problem: str, file: Path | None) -> DrawnSet:
     return DrawnSet(**said)
 
 
-def _draw(problem: str, file: Path | None) -> dict[str, Any]:
+def _draw(problem: str, edition: int | None, file: Path | None) -> dict[str, Any]:
     try:
         found: int | Secret = PUBLIC_SEED if file is None else seed_in(file, problem)
-        seed = found if isinstance(found, int) else found.seed
-        made = [generate(problem, seed, size, index) for size in sizes_of(problem) for index in range(COUNT)]
+        seed, commitment = (found, None) if isinstance(found, int) else (found.seed, found.commitment)
+        own = None if isinstance(found, int) else found.edition
+        if None not in (own, edition) and own != edition:
+            raise StudyError(f"edition: got {edition}, and {file} is a secret of edition {own}")
+        rule = checked_edition(own or edition or EDITION)
+        family = family_of(problem, rule)
+        made = [generate(problem, seed, size, i, family) for size in sizes_of(problem, rule) for i in range(COUNT)]
     except (StudyError, CatalogueError) as error:
         return {"refused": str(error)}
     except OSError as error:
         return {"refused": f"{file}: {error.strerror}"}
     texts = {instance.digest: text_of(instance) for instance in made}
-    commitment = None if isinstance(found, int) else found.commitment
-    return {"texts": [texts[digest] for digest in sorted(texts)], "commitment": commitment}
+    return {"texts": [texts[digest] for digest in sorted(texts)], "edition": rule, "commitment": commitment}
 
 
 def seal(file: Path, problem: str) -> Commitment:

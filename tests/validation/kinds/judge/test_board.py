@@ -31,6 +31,7 @@ LAST = FIRST.replace("np.arange(instance.demand)", "np.arange(instance.num_serve
 def _small_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sets, "COUNT", 2)
     monkeypatch.setattr(sets, "_SIZES", {"aryl.reclaim": (8, 12)})
+    monkeypatch.setattr(sets, "_FIRST", {})
 
 
 def told(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
@@ -245,9 +246,52 @@ def test_a_program_is_judged_alone(made: Made) -> None:
     assert made.checked()["borrows"] == "judged again, its score is 0.0000"
 
 
+# --- searches -----------------------------------------------------------------------------------
+
+
+def judgement(score: float, **entries: Any) -> str:
+    """As ``optgap judge --json`` has it, of two instances."""
+    instances = [{"score": 1.0}, {"score": 2 * score - 1}]
+    common: dict[str, Any] = {"problem": "aryl.reclaim", "heuristic": "h", "set": "0" * 64, "edition": 1}
+    common |= {"split": "public", "budget": 10.0, "no_solver": True, "versions": {}}
+    return json.dumps({**common, "score": score, "instances": instances, **entries})
+
+
+def test_searches_are_compared_by_means_with_intervals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    scores = {"hill": [0.9, 0.94, 0.98], "random": [0.8, 0.82], "once": [0.7]}
+    for name, found in scores.items():
+        (tmp_path / name).mkdir()
+        for seed, score in enumerate(found):
+            (tmp_path / name / f"{seed}.json").write_text(judgement(score))
+    code, out, _ = told(capsys, "compare", *(tmp_path / name for name in reversed(scores)), "--json")
+    assert code == 0
+    read = {one["name"]: one for one in json.loads(out)}
+    assert list(read) == list(scores)
+    for name, found in scores.items():
+        assert read[name]["mean"] == pytest.approx(sum(found) / len(found), rel=1e-12)
+        assert read[name]["worst"] == pytest.approx(2 * min(found) - 1)
+    # A sample of the bootstrap is each of the three alone once in 27 times, which is more often than 2.5 %.
+    assert (read["hill"]["low"], read["hill"]["high"]) == pytest.approx((0.9, 0.98))
+    assert read["once"]["low"] is None
+    _, out, _ = told(capsys, "compare", *(tmp_path / name for name in scores))
+    assert "| hill | 3 | 0.9400 | 0.9000 to 0.9800 |" in out
+    assert "none of one seed" in out
+
+
+def test_searches_on_other_sets_are_not_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, entries in {"one": {}, "other": {"no_solver": False}}.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "0.json").write_text(judgement(0.9, **entries))
+    code, _, err = told(capsys, "compare", tmp_path / "one", tmp_path / "other")
+    assert code == app.BAD_INPUT
+    assert "must be of one set" in err
+
+
 @pytest.mark.parametrize(
     ("files", "said"),
     [
+        ({"a.json": judgement(0.9)}, "program: got None, must be the digest of a file"),
+        ({"a.json": judgement(0.9, instances=[{}])}, "instances: must be as optgap judge --json has them"),
         ({}, "holds no judgement"),
         ({"a.json": '{"salt": 1}'}, "no secret of optgap judge seal"),
         ({"a.json": "{"}, "a.json"),

@@ -30,6 +30,7 @@ EXAMPLES = Path(__file__).parents[4] / "examples" / "evolve"
 def _small_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sets, "COUNT", 2)
     monkeypatch.setattr(sets, "_SIZES", {"aryl.reclaim": (8, 12)})
+    monkeypatch.setattr(sets, "_FIRST", {})
 
 
 def told(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
@@ -48,10 +49,25 @@ def test_json_is_the_judgement(capsys: pytest.CaptureFixture[str]) -> None:
         assert one.pop("seconds") >= 0
     assert said == expected
     assert list(said) == [
-        *("problem", "heuristic", "split", "score", "counts", "without_plan", "set", "edition", "commitment"),
-        *("program", "seeds", "budget", "no_solver", "versions", "walls", "instances"),
+        *("problem", "heuristic", "split", "score", "worst", "optimal", "certified", "headroom", "counts"),
+        *(
+            "without_plan",
+            "set",
+            "edition",
+            "commitment",
+            "program",
+            "seeds",
+            "budget",
+            "no_solver",
+            "versions",
+            "walls",
+            "instances",
+        ),
     ]
-    assert list(said["instances"][0]) == ["digest", "status", "value", "optimum", "proof", "score", "reason"]
+    assert list(said["instances"][0]) == ["digest", "status", "value", "optimum", "proof", "score", "reason", "steps"]
+    assert said["worst"] == min(one["score"] for one in said["instances"])
+    assert said["optimal"] == sum(one["score"] == 1 for one in said["instances"])
+    assert said["certified"] == sum(one["proof"] in ("prices", "argument") for one in said["instances"])
     assert said["score"] == math.fsum(one["score"] for one in said["instances"]) / 4
 
 
@@ -129,7 +145,7 @@ def test_the_search_is_that_of_its_seed(example: Any, problem: str, steps: int) 
     assert first[0][::2] == (0, rule.START.tolist())
     assert all(before[1] < after[1] for before, after in itertools.pairwise(first))
     if problem == "aryl.reclaim":
-        assert first[0][1] == validation.judge("server_fraction", problem).score
+        assert first[0][1] == validation.judge("server_fraction", problem, edition=module.EDITION).score
     assert set(rule.BESIDE) <= set(validation.catalogue.entry(problem).heuristics)
 
 

@@ -17,7 +17,7 @@ from validation.catalogue import Heuristic
 from validation.errors import CatalogueError, OracleDisagreementError
 from validation.kinds.judge import judging
 from validation.kinds.judge.judging import score
-from validation.kinds.judge.sets import PUBLIC_SEED, drawn, sizes_of
+from validation.kinds.judge.sets import EDITION, PUBLIC_SEED, draw, drawn, sizes_of
 from validation.kinds.study.cases import generate
 
 from ..study.studies import FORKED
@@ -185,11 +185,57 @@ def test_the_page_tells_the_public_sets_as_they_are(problem: str) -> None:
     page = (Path(__file__).parents[4] / "docs" / "judge.md").read_text(encoding="utf-8")
     digests = [instances.read(json.loads(text)).digest for text in drawn(problem, None)]
     assert len(digests) == 12 * len(sizes_of(problem))
-    told = f"| `{problem}` | {', '.join(map(str, sizes_of(problem)))} |"
-    assert told in page
-    assert (
-        f"`{hashlib.sha256(chr(10).join(sorted(digests)).encode()).hexdigest()[:16]}`" in page.partition(told)[2][:60]
+    (line,) = (
+        one
+        for one in page.partition("| problem | sizes | instances |")[2].splitlines()
+        if one.startswith(f"| `{problem}` | {', '.join(map(str, sizes_of(problem)))}")
     )
+    assert f"`{hashlib.sha256(chr(10).join(sorted(digests)).encode()).hexdigest()[:16]}`" in line
+
+
+def test_the_sets_of_the_first_edition_are_as_they_were() -> None:
+    """Digests that the page had before there was another edition."""
+    before = {"aryl.reclaim": "5524eaa30a94f16a", "synergy.placement": "7b93c66b97cf4283"}
+    assert {problem: draw(problem, None, 1).digest[:16] for problem in before} == before
+    assert draw("aryl.reclaim").digest != draw("aryl.reclaim", None, 1).digest
+    assert draw("aryl.two_job").digest == draw("aryl.two_job", None, 1).digest
+
+
+@pytest.mark.parametrize("edition", [0, EDITION + 1])
+def test_editions_are_those_that_there_are(edition: int) -> None:
+    with pytest.raises(StudyError, match=f"edition: got {edition}, must be"):
+        validation.judge("closed_form", "aryl.two_job", edition=edition)
+
+
+def in_lines(instance: Reclaim) -> ReclaimPlan:
+    count = 0
+    while count < instance.demand:
+        count += 1
+    return ReclaimPlan(servers=list(range(instance.demand)))
+
+
+def test_steps_are_lines_of_python() -> None:
+    """A loop of two lines a server, and the same few around it: no clock has a part in them."""
+    found, again = judged(in_lines, steps=True), judged(in_lines, steps=True, jobs=1)
+    assert all(one.steps is not None and one.steps > 4 for one in found.instances)
+    assert [one.steps for one in found.instances] == [one.steps for one in again.instances]
+    assert "lines of Python at most" in str(found)
+    plain = judged(in_lines)
+    assert [one.steps for one in plain.instances] == [None] * len(SET)
+    assert plain.score == found.score
+
+
+def test_steps_of_threads_count_and_what_is_imported_does_not(tmp_path: Path) -> None:
+    (tmp_path / "with_threads.py").write_text(
+        "import numpy as np\nfrom instances.aryl.reclaim import ReclaimPlan\n"
+        "for _ in range(100_000):\n    pass\n"
+        "def loop():\n    for _ in range(5000):\n        pass\n"
+        "def h(instance):\n    from threading import Thread\n    one = Thread(target=loop)\n"
+        "    one.start()\n    one.join()\n    return ReclaimPlan(servers=np.arange(instance.demand))\n"
+    )
+    (one,) = judged(f"{tmp_path / 'with_threads.py'}:h", SET[:1], steps=True).instances
+    assert one.steps is not None
+    assert 10_000 < one.steps < 12_000
 
 
 def test_a_heuristic_by_reference_is_imported_where_it_is_asked(tmp_path: Path) -> None:
