@@ -70,7 +70,7 @@ KNOWN: dict[tuple[str, int], Headroom] = {
     ("aryl.elastic_allocation", 2): Headroom("b475cb6a563edbcc", "dynamic_program", 36, 36, 1.0, True),
     ("aryl.placement", 2): Headroom("4d804497ef9a7106", "local_search", 10, 24, 0.9994),
     ("aryl.placement", 1): Headroom("313c10540489d502", "local_search", 24, 24, 1.0),
-    ("aryl.reclaim", 2): Headroom("edba78855883f43f", "tabu_search", 21, 24, 0.9947),
+    ("aryl.reclaim", 2): Headroom("8a0cd070e3dddfdb", "tabu_search", 16, 24, 0.9932),
     ("aryl.reclaim", 1): Headroom("5524eaa30a94f16a", "tabu_search", 35, 36, 0.9988),
     ("aryl.two_job", 2): Headroom("6987cc669c593f49", "best_breakpoint", 36, 36, 1.0, True),
     ("elasticflow.admission", 2): Headroom("8169798622156c87", "local_search", 20, 24, 0.9871),

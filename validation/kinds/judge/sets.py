@@ -46,7 +46,7 @@ _SIZES: dict[str, tuple[int, ...]] = {
     "afs.network_packing": (20, 40),
     "aryl.base_allocation": (10, 12),
     "aryl.placement": (40, 80),
-    "aryl.reclaim": (40, 60),
+    "aryl.reclaim": (80, 150),
     "elasticflow.admission": (15, 20),
     "elasticflow.best_effort": (8, 12),
     "elasticflow.minimum_satisfactory_share": (8,),

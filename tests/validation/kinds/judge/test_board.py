@@ -2,11 +2,14 @@
 
 import hashlib
 import json
+import re
+import shlex
 import stat
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.main import get_command
 
 from validation.cli import app, commands
 from validation.kinds.judge import sets
@@ -244,6 +247,46 @@ def test_a_program_is_judged_alone(made: Made) -> None:
     (made.folder / "programs" / "borrows.py").write_text("from beside import heuristic\n")
     assert made.judged("borrows")["counts"]["failed"] == 0
     assert made.checked()["borrows"] == "judged again, its score is 0.0000"
+
+
+# --- the example --------------------------------------------------------------------------------
+
+EXAMPLE = Path(__file__).parents[4] / "examples" / "leaderboard"
+
+
+@pytest.fixture
+def _whole_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As they are, and not the small ones of this file."""
+    monkeypatch.undo()
+
+
+@pytest.mark.usefixtures("_whole_sets")
+def test_the_example_holds(capsys: pytest.CaptureFixture[str]) -> None:
+    """Digests of programs and sets, commitment and secret, and the table that stands beside them."""
+    found = read_board(EXAMPLE, recompute=False)
+    assert [one.checked for one in found.entries] == [UNTRIED] * 4
+    assert str(found) == (EXAMPLE / "board.md").read_text().replace(RECOMPUTED, UNTRIED)
+    assert told(capsys, "reveal", EXAMPLE / "sets/first.secret.json", EXAMPLE / "sets/first.commitment.json")[0] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_whole_sets")
+def test_the_example_is_judged_again() -> None:
+    assert str(read_board(EXAMPLE)) == (EXAMPLE / "board.md").read_text()
+
+
+def test_the_workflow_judges_as_the_board_was_judged() -> None:
+    """Each of its commands is one of the command line, with options that there are."""
+    workflow = (EXAMPLE / "judge.yml").read_text()
+    lines = re.findall(r"^ *(?:- run: )?(optgap .+?)(?: >.*)?$", workflow, re.MULTILINE)
+    asked = [shlex.split(line)[1:] for line in lines]
+    assert [words[:2] for words in asked] == [["doctor"], ["judge", "programs/$NAME.py:heuristic"], ["judge", "board"]]
+    group: Any = get_command(commands()).commands["judge"]  # type: ignore[attr-defined]
+    for words, name in zip(asked[1:], ("judge", "board"), strict=True):
+        options = {option for one in group.commands[name].params for option in one.opts}
+        assert {word for word in words if word.startswith("-")} <= options
+    assert "persist-credentials: false" in workflow
+    assert "permissions:\n  contents: read\n" in workflow
 
 
 # --- searches -----------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from validation.cli.app import run
 from validation.kernel.walls import WALLS, standing
 from validation.kinds.judge import asking
 from validation.kinds.judge.judging import Judgement, judge_on
-from validation.kinds.judge.sets import drawn
+from validation.kinds.judge.sets import DrawnSet, drawn
 
 STANDING = standing() if sys.platform == "linux" else dict.fromkeys(WALLS, False)
 pytestmark = pytest.mark.skipif(
@@ -152,6 +152,6 @@ def test_a_program_that_dies_is_one_error(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_the_command_says_so(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     texts = drawn("aryl.reclaim", None)[:2]
-    monkeypatch.setattr("validation.kinds.judge.judging.drawn", lambda *_: texts)
+    monkeypatch.setattr("validation.kinds.judge.judging.draw", lambda *_: DrawnSet(texts))
     assert run(["judge", "random", "--problem", "aryl.reclaim", "--no-solver", "--json"], commands) == 0
     assert json.loads(capsys.readouterr().out)["no_solver"] is True
