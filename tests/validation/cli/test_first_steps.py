@@ -208,7 +208,10 @@ def test_help_groups_commands_and_many_options_by_their_use(optgap: Optgap) -> N
     shown = [one.name for one in get_command(commands()).commands["study"].params]  # type: ignore[attr-defined]
     assert sum(len(re.findall(r"^  (?:-o, )?--", rows, re.MULTILINE)) for rows in study.values()) == len(shown)
     # A few options need no groups.
-    assert [*_sections(optgap("judge", "--help").out)] == ["Arguments", "Options", "Commands"]
+    judge = _sections(optgap("judge", "--help").out)
+    assert [*judge] == ["Arguments", "Options", "Commands"]
+    commands_of_judge = re.findall(r"^  ([a-z-]+) ", judge["Commands"], re.MULTILINE)
+    assert sorted(commands_of_judge) == ["board", "compare", "export", "reveal", "seal"]
 
 
 def _sections(told: str) -> dict[str, str]:
