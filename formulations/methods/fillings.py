@@ -12,7 +12,9 @@ program of choices,
 
 and GPUs of one class, of equal memory, are not told apart; where moves are limited, GPUs that hold models now are
 classes of their own.  A plan that it finds has a lower value, from which it goes on; where there is none, the last plan
-is best.
+is best.  The prices of the relaxation come first.  Where neither they nor half of the time that is left decide, levels
+between the bound and the plan are halved, at which fillings are fewer: no plan raises the bound, and a plan lowers the
+value.
 
 References
 ----------
@@ -46,6 +48,12 @@ MOST = 20_000_000
 """Entries of the tables by which fillings are listed, at most."""
 STEP = 1e-9
 """Part of its value by which a plan must be better."""
+HALVINGS = 8
+"""Levels at which prices are looked for, between the bound and a plan that takes too long to be proven or bettered."""
+CLOSE = 1e-3
+"""Part of its value by which a plan is above the bound where levels between the two are none to look at."""
+LEAST_LEFT = 0.2
+"""Seconds for which a level between the two is looked at no more."""
 NEAR = 1e-3
 """Part of a GPU's memory up to which what is left is added up without rounding."""
 ROUNDING = 1e-9
@@ -137,6 +145,22 @@ class _Search:
         some = all_members[kept]
         return _Fillings(some, np.where(some >= 0, kind.moved[some], 0.0).sum(axis=1))
 
+    def fillings(self, level: float) -> list[_Fillings]:
+        """Return the fillings of each class that a plan below a level may have."""
+        return [self.below(kind, level) for kind in self.classes]
+
+    def priced(self, session: Session, low: float, high: float) -> float:
+        """Return a level between two below which prices prove that there is no plan; the first where none do."""
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            try:
+                program = self.program(self.fillings(middle), [])
+            except (GaveUp, clock.TimeIsUp):
+                break
+            found = session.run(replace(program, integer=np.zeros_like(program.integer)))
+            low, high = (middle * (1 - STEP), high) if found.status == "infeasible" else (low, middle)
+        return low
+
     def _pressures(self, kind: _Class, members: IntArray) -> FloatArray:
         """(f,) float: the pressure of each filling; infinite where it leaves nothing."""
         instance = self.instance
@@ -204,26 +228,30 @@ def solve(instance: PrismPlacement, options: Options) -> Solution:
         level = instance.objective(best)
     status: Status = "feasible"
     bound, said = least_level(instance), "time limit"
-    proof: Proof = "argument"
     weakest: list[Proof] = []
     refused: list[IntArray] = []
     part = max(options.mip_gap, STEP)
-    while clock.left() > 0:
+    # The level that a plan is to be below: nearly that of the best one, and, once that takes too long, between it and
+    # the bound, where fewer fillings are left.
+    asked, halving = level * (1 - part), False
+    while clock.left() > (LEAST_LEFT if halving else 0):
         if best is not None and agree(level, bound):
             status, said = "optimal", "the bound is met"
             break
         try:
-            tables = [search.below(kind, level * (1 - part)) for kind in search.classes]
+            tables = search.fillings(asked)
         except clock.TimeIsUp:
             break
-        fillings = sum(len(table.members) for table in tables)
         program = search.program(tables, refused)
         # Where few fillings are left, prices mostly prove that there is no plan, long before a search would.
         result = session.run(replace(program, integer=np.zeros_like(program.integer)))
         searches, seconds = searches + 1, seconds + result.seconds
         if result.status != "infeasible":
-            result = session.run(program)
+            with clock.within(None if best is None else clock.left() / 2):
+                result = session.run(program)
             seconds += result.seconds
+        said = f"{program.num_cols:,} fillings: {result.message}"
+        last = best is None or asked >= level * (1 - part)
         if result.x is not None:
             chosen = result.x > 0.5
             plan = search.plan(tables, chosen)
@@ -231,18 +259,27 @@ def solve(instance: PrismPlacement, options: Options) -> Solution:
                 refused.append(np.flatnonzero(chosen))
                 continue
             best, level, refused = plan, instance.objective(plan), []
-            continue
-        if result.status == "infeasible":
+        elif result.status == "infeasible":
             weakest.append(result.proof)
-            bound = math.inf if best is None else max(bound, level * (1 - part) * (1 - STEP))
-            status = "infeasible" if best is None else "optimal" if part == STEP else "feasible"
-            proof, said = (
-                min(weakest, key=WEAKEST_FIRST.index) or "argument",
-                f"{fillings:,} fillings: {result.message}",
-            )
+            bound = math.inf if best is None else max(bound, asked * (1 - STEP))
+            if last:
+                status = "infeasible" if best is None else "optimal" if part == STEP else "feasible"
+                break
+        elif best is None or math.isinf(clock.left()):
+            break
+        elif not halving:
+            halving = True
+            raised = search.priced(session, bound, level)
+            if raised > bound:
+                weakest.append("prices")
+                bound = raised
         else:
-            said = result.message
-        break
+            asked, refused = (bound + asked) / 2, []
+            continue
+        refused = []
+        near = bound >= level * (1 - max(part, CLOSE))
+        asked = (bound + level) / 2 if halving and not near else level * (1 - part)
+    proof: Proof = min(weakest, key=WEAKEST_FIRST.index, default="argument") or "argument"
     if best is None and status != "infeasible":
         raise GaveUp(f"no plan among ways to fill GPUs: {said}")
     return judged(
@@ -266,7 +303,7 @@ def filling_prices(instance: PrismPlacement, level: float) -> tuple[FloatArray, 
     prices = np.zeros(instance.num_jobs)
     search = _Search(instance)
     try:
-        tables = [search.below(kind, level) for kind in search.classes]
+        tables = search.fillings(level)
     except GaveUp:
         return prices, 0.0
     fillings = search.program(tables, [])

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 
 import formulations
-from formulations.methods.fillings import FILLINGS, filling_prices
+from formulations.engine.highs import Session
+from formulations.methods.fillings import FILLINGS, _Search, filling_prices
 from formulations.prism.placement import least_level
 from heuristics.prism import placement as fast
 from instances import Instance, InstanceError
@@ -235,6 +236,16 @@ def test_prices_of_models_prove_what_no_search_of_the_reference_does(options: di
     level = solution.objective * NEARLY
     assert by_prices(instance, level)[0] == level
     assert by_prices(instance, solution.objective * (1 + 1e-6))[0] == 0.0
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_levels_that_prices_raise_are_below_all_plans(seed: int) -> None:
+    instance = generate(seed, num_jobs=10, num_gpus=3, memory=100.0, placed=0.6 * (seed % 2), movable=0.4)
+    best, low = float(optimum(instance)), least_level(instance)
+    raised = _Search(instance).priced(Session(), low, 1.5 * best)
+    assert low <= raised <= best * (1 + 1e-12)
+    # From a level that no prices are for it goes nowhere.
+    assert _Search(instance).priced(Session(), 1.1 * best, 1.5 * best) == 1.1 * best
 
 
 @pytest.mark.parametrize("number", [0, 7, 21, 28])
