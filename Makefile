@@ -8,7 +8,7 @@
 # processor would; make doctor looks at the installation, make lint at style and types; make pages writes the computed
 # parts of the pages anew, make results the results of a release, make bench measures what the library itself costs, make
 # mutants how many mutants of the heuristics their checks kill, make faults does all the harm it can and counts what comes
-# of it, make constraints pins what CI runs with.
+# of it, make constraints pins what CI runs with, make dist builds and tries what a release hands out.
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -31,7 +31,7 @@ NUMBERS := $(addprefix tests/,instances/test_generators.py instances/test_judge.
 	gavel/test_max_min_fairness.py formulations/engine/test_torture.py formulations/engine/test_verification.py \
 	validation/kinds/collection validation/kinds/judge/test_judgement.py)
 
-.PHONY: study test test-kernel test-slow doctor lint format docs pages results bench mutants faults constraints clean
+.PHONY: study test test-kernel test-slow doctor lint format docs pages results bench mutants faults constraints dist clean
 
 study: $(VENV)/.installed
 	$(BIN)/optgap study aryl.reclaim aryl.elastic_allocation gavel.max_min_fairness --seed $(SEED) $(REAL) -o $(OUT)
@@ -81,6 +81,16 @@ faults: $(VENV)/.installed-dev
 constraints: $(VENV)/.installed-dev
 	(echo '# The versions that CI runs with (PIP_CONSTRAINT in .ci/run); `make constraints` writes them anew.'; \
 	 $(BIN)/python -m pip freeze --exclude-editable) > constraints.txt
+
+# The archives, whether the wheel works where nothing else is, and the collection with its checker.
+dist: $(VENV)/.installed-dev
+	rm -rf dist build
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m twine check --strict dist/*
+	$(PYTHON) -m venv build/fresh
+	build/fresh/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt dist/*.whl
+	cd build && fresh/bin/optgap doctor && fresh/bin/optgap selftest
+	$(BIN)/python collection/check.py --pack build/collection.tar.gz
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

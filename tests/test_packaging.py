@@ -1,15 +1,20 @@
 """What is built and installed is the four packages, typed, and nothing else."""
 
+import json
 import os
 import re
+import runpy
 import subprocess
 import sys
 import tomllib
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name as canonical
 
 ROOT = Path(__file__).parents[1]
@@ -72,6 +77,69 @@ def test_version_changelog_and_citation_agree() -> None:
     assert newest.group(1) == version
     assert f"\nversion: {version}\n" in citation
     assert f"\ndate-released: {newest.group(2)}\n" in citation
+
+
+def about() -> dict[str, Any]:
+    """What pyproject.toml says of the project."""
+    told: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return told
+
+
+def test_what_is_told_elsewhere_is_what_pyproject_says() -> None:
+    told = about()
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    archive = json.loads((ROOT / ".zenodo.json").read_text(encoding="utf-8"))
+    recipe = yaml.safe_load((ROOT / "conda" / "recipe.yaml").read_text(encoding="utf-8"))
+    assert {told["version"]} == {citation["version"], archive["version"], recipe["context"]["version"]}
+    assert {told["license"]} == {citation["license"], archive["license"], recipe["about"]["license"]}
+    assert told["description"] == archive["description"] == recipe["about"]["summary"]
+    assert told["keywords"] == citation["keywords"] == archive["keywords"]
+    assert archive["title"] == citation["title"]
+    assert [one["name"] for one in told["authors"]] == [one["name"] for one in archive["creators"]]
+    write = runpy.run_path(str(ROOT / "docs" / "write.py"))
+    for name, written in (("docs/cite.md", "with_citation"), ("README.md", "with_badges")):
+        page = (ROOT / name).read_text(encoding="utf-8")
+        assert write[written](page) == page
+
+
+def test_the_recipe_needs_what_the_wheel_needs() -> None:
+    told, recipe = about(), yaml.safe_load((ROOT / "conda" / "recipe.yaml").read_text(encoding="utf-8"))
+    # conda-forge has other names for these, and Matplotlib without its windows.
+    names = {"lazy_loader": "lazy-loader", "matplotlib": "matplotlib-base"}
+    wanted = {names.get(one.name, one.name): one.specifier for one in map(Requirement, told["dependencies"])}
+    python, *needed = map(Requirement, recipe["requirements"]["run"])
+    assert python.specifier == SpecifierSet(told["requires-python"])
+    assert recipe["context"]["python_min"] in told["requires-python"]
+    assert {one.name: one.specifier for one in needed} == wanted
+    assert recipe["build"]["python"]["entry_points"] == [f"{name} = {to}" for name, to in told["scripts"].items()]
+
+
+def test_a_release_is_tried_before_it_is_published() -> None:
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8"))["jobs"]
+    assert {"run": "make dist"} in jobs["build"]["steps"]
+    assert jobs["index"]["needs"] == "build"
+    assert jobs["index"]["permissions"] == {"id-token": "write"}
+    assert jobs["release"]["needs"] == "index"
+    asked = subprocess.run(
+        ["make", "--dry-run", "--always-make", "dist", "VENV=nowhere"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for step in ("-m build", "twine check --strict", "optgap doctor", "optgap selftest", "check.py --pack"):
+        assert step in asked.stdout
+
+
+def test_what_is_missing_for_a_release_is_said_in_one_place() -> None:
+    """No address is made up: where pyproject.toml has none, the list of what is missing has it."""
+    missing = (ROOT / "RELEASING.md").read_text(encoding="utf-8").partition("## What is not known yet")[2]
+    for what, known in (
+        ("address of the repository", "Source" in about().get("urls", {})),
+        ("address of the site", "Documentation" in about().get("urls", {})),
+        ("DOI", "\ndoi:" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")),
+    ):
+        assert (f"| {what} |" in missing) is not known, what
 
 
 def test_the_workflow_runs_what_ci_runs() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import importlib
 import importlib.metadata
 import importlib.util
@@ -32,7 +34,8 @@ def rooms() -> list[Finding]:
     findings = []
     for room in ROOMS:
         spec = importlib.util.find_spec(room)
-        where = Path(spec.origin).resolve().parents[1] if spec and spec.origin else None
+        places = list(spec.submodule_search_locations or []) if spec else []
+        where = Path(places[0]).resolve().parent if places else None
         others = sorted(set(owners.get(room, [])) - {DISTRIBUTION})
         if where != home:
             text = f"package {room} is imported from {where}, not from {home}: another package has its name"
@@ -40,11 +43,32 @@ def rooms() -> list[Finding]:
             text = (
                 f"package {room} is also installed by {', '.join(others)}: uninstall that, or use a fresh environment"
             )
+        elif not _is_as_installed(room):
+            text = (
+                f"package {room} is not as it was installed, another package has written over it: use a fresh "
+                f"environment, or reinstall it (pip install --force-reinstall --no-deps {DISTRIBUTION})"
+            )
         else:
             findings.append(Finding(True, f"package {room} from {where}"))
             continue
         findings.append(Finding(False, text))
     return findings
+
+
+def _is_as_installed(room: str) -> bool:
+    """Compare a package's first file with the hash that the installer recorded; a checkout has none recorded."""
+    try:
+        files = importlib.metadata.files(DISTRIBUTION) or []
+    except importlib.metadata.PackageNotFoundError:
+        return True
+    for file in files:
+        if file.as_posix() == f"{room}/__init__.py" and file.hash is not None:
+            path = Path(str(file.locate()))
+            if not path.is_file():  # Gone with a package of the same name, when that was uninstalled.
+                return False
+            found = hashlib.new(file.hash.mode, path.read_bytes()).digest()
+            return base64.urlsafe_b64encode(found).rstrip(b"=").decode() == file.hash.value
+    return True
 
 
 def _packages() -> list[Finding]:

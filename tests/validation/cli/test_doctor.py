@@ -1,9 +1,13 @@
 """The command line: doctor and bench."""
 
+import base64
+import hashlib
 import re
 import subprocess
 import sys
+from importlib.metadata import FileHash, PackagePath
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -42,6 +46,47 @@ def test_doctor_names_who_else_installed_a_package(optgap: Optgap, monkeypatch: 
     assert "BAD  package heuristics is also installed by other-heuristics: uninstall that" in said.out.replace(
         "BAD ", "BAD  "
     ).replace("BAD   ", "BAD  ")
+
+
+def test_doctor_tells_a_package_that_was_written_over(
+    optgap: Optgap, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As an installer leaves it: the file is another than the one whose hash is on record."""
+    here = Path(cli.__file__).parents[2]
+
+    def recorded(content: bytes) -> list[PackagePath]:
+        path = PackagePath("instances/__init__.py")
+        digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+        path.hash, path.size = FileHash(f"sha256={digest}"), len(content)
+        path.dist = SimpleNamespace(locate_file=lambda file: here / file)  # type: ignore[assignment]
+        return [path]
+
+    own = (here / "instances" / "__init__.py").read_bytes()
+    monkeypatch.setattr("importlib.metadata.files", lambda name: recorded(own))
+    assert optgap("doctor").code == 0
+    monkeypatch.setattr("importlib.metadata.files", lambda name: recorded(b"another"))
+    said = optgap("doctor")
+    assert said.code == 1
+    assert "package instances is not as it was installed, another package has written over it" in said.out
+    here = tmp_path
+    (tmp_path / "instances").mkdir()
+    said = optgap("doctor")
+    assert said.code == 1
+    assert "package instances is not as it was installed, another package has written over it" in said.out
+
+
+@pytest.mark.slow
+def test_doctor_names_a_folder_that_is_in_the_way(tmp_path: Path) -> None:
+    """A folder without code is a package, too."""
+    (tmp_path / "instances" / "mine").mkdir(parents=True)
+    code = (
+        "import sys, validation.cli.installation as installation\n"
+        f"sys.path[:] = [{str(tmp_path)!r}]\nsys.modules.pop('instances', None); sys.path_importer_cache.clear()\n"
+        "sys.meta_path[:] = [one for one in sys.meta_path if 'Editable' not in str(one)]\n"
+        "print(*(one.text for one in installation.rooms()), sep='\\n')"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert f"package instances is imported from {tmp_path}, not from " in told
 
 
 @pytest.mark.slow
