@@ -37,8 +37,8 @@ __all__ = [
     "thinned",
 ]
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", "#7F7F7F")
-"""Okabe and Ito's palette, which the colour-blind can tell apart; the exact side has the colour of the words."""
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#6F4E00")
+"""Okabe and Ito's palette and a brown, which the colour-blind can tell apart; the exact side has that of the words."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 """Marks of the algorithms, in the order of their colours."""
 DASHES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (8, 2)), (0, (1, 3)), (0, (6, 2, 1, 2, 1, 2)), (0, (3, 6)))
@@ -52,6 +52,8 @@ SQUASHED = 5
 """A gap axis is logarithmic where the worst gap is more than so many times what the other curves come to."""
 MOST_INSIDE = 6
 """Curves up to which there is room for their names between them."""
+COLUMN = 4.0
+"""Inches below which a figure is a column of a paper, where names of more than two curves stand above the axes."""
 _MOST_TICKS = 12
 
 INK = "#010203"
@@ -312,6 +314,23 @@ KINDS: Mapping[str, Plot] = {"gaps": plot_gaps, "sizes": plot_sizes, "times": pl
 """Kinds of plots of a study, by name."""
 
 
+UNPROVEN = "Where optimality was not proven, the greatest gap that the bound allows is drawn."
+READINGS = {
+    "gaps": (
+        "Distribution of gaps",
+        f"Higher is better; a curve ends below 100% where plans were infeasible or missing. {UNPROVEN}",
+    ),
+    "sizes": (
+        "Gap against {}",
+        f"Mean gap (line) up to the worst (thin bar). {UNPROVEN} Nothing is drawn where a gap is infinite, as one to "
+        "an optimum of 0 is.",
+    ),
+    "times": ("Time against size", "Median time of each side."),
+    "profile": ("Time profile", "An answer is a proven optimum (exact) or a feasible plan (heuristics)."),
+}
+"""Title and one sentence on how to read it of each kind; what stands along the axis of "sizes" has its place."""
+
+
 def problem_pictures(rows: pd.DataFrame, by: Sequence[str] = ()) -> list[tuple[str, str, str]]:
     """Pictures of one problem's rows: title, one sentence on how to read it, SVG.
 
@@ -323,21 +342,14 @@ def problem_pictures(rows: pd.DataFrame, by: Sequence[str] = ()) -> list[tuple[s
     """
     # Words are not drawn, and would be copied with each selection of rows.
     rows = rows[["problem", "algorithm", "size", "status", "seconds", "gap_high", *by]]
-    unproven = "Where optimality was not proven, the greatest gap that the bound allows is drawn."
-    mean = (
-        f"Mean gap (line) up to the worst (thin bar). {unproven} Nothing is drawn where a gap is infinite, as one to "
-        "an optimum of 0 is."
-    )
+    kinds = [("gaps", "size"), ("sizes", "size"), *(("sizes", name) for name in by), ("times", ""), ("profile", "")]
     pictures: list[tuple[str, str, Plot]] = [
         (
-            "Distribution of gaps",
-            f"Higher is better; a curve ends below 100% where plans were infeasible or missing. {unproven}",
-            plot_gaps,
-        ),
-        ("Gap against size", mean, plot_sizes),
-        *((f"Gap against {name}", mean, partial(plot_sizes, along=name)) for name in by),
-        ("Time against size", "Median time of each side.", plot_times),
-        ("Time profile", "An answer is a proven optimum (exact) or a feasible plan (heuristics).", plot_profile),
+            READINGS[kind][0].format(along),
+            READINGS[kind][1],
+            partial(plot_sizes, along=along) if kind == "sizes" else KINDS[kind],
+        )
+        for kind, along in kinds
     ]
     return [(title, reading, drawn(partial(draw, rows=rows, by=by))) for title, reading, draw in pictures]
 
@@ -480,7 +492,11 @@ def _named(axes: Axes, curves: Sequence[_Curve], loc: Literal["best", "lower rig
         if one.swept:
             shown.setdefault(one.swept, Line2D([], [], color="#7F7F7F", linestyle=one.dashes))
     names = [label(name) for name in shown]
-    if len(shown) > MOST_INSIDE:
+    figure = axes.get_figure(root=True)
+    if len(shown) > 2 and figure is not None and figure.get_figwidth() < COLUMN:
+        place: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.4, 1.0), "ncols": 2}
+        axes.legend(shown.values(), names, fontsize=6.7, frameon=False, columnspacing=1.0, **place)
+    elif len(shown) > MOST_INSIDE:
         axes.legend(shown.values(), names, fontsize="x-small", frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
     elif shown:
         axes.legend(shown.values(), names, fontsize="small", framealpha=0.7, loc=loc)

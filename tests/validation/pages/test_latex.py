@@ -134,5 +134,5 @@ def test_a_summary_is_such_a_table() -> None:
         }
     )
     head, row = cells(str(summarize(rows).to_latex()))
-    assert dict(zip(head, row, strict=True))[r"gap\_p95\_high"] == "0.25"
+    assert dict(zip(head, row, strict=True))[r"gap\_worst\_high"] == "0.25"
     assert r"server\_fraction" in row

@@ -30,6 +30,7 @@ from validation.kernel.records import Cells, file_of
 from validation.kernel.store import Record, lines_of, require_record, rows_of, set_aside, write_json
 from validation.kernel.workers import LIMITS
 from validation.kinds.study.cases import EXACT
+from validation.kinds.study.options import StudyOptions
 from validation.kinds.study.records import CELL, STUDY, swept_of
 from validation.kinds.study.sweeps import Label
 
@@ -174,8 +175,15 @@ class Study:
             shown["exact time"] = summary["exact_median_seconds"].map(duration)
         return shown
 
-    def plot(self, kind: str = "gaps", *, problem: str | None = None, ax: Axes | None = None) -> Axes:
-        """Draw a picture of the study, with a legend.
+    def plot(
+        self,
+        kind: str = "gaps",
+        *,
+        problem: str | None = None,
+        ax: Axes | None = None,
+        width: float | None = None,
+    ) -> Axes:
+        """Draw a picture of the study, with a legend; a notebook shows it.
 
         Parameters
         ----------
@@ -187,7 +195,9 @@ class Study:
             Which one, where several were studied.
         ax : Axes, optional
             Where to draw; without, on a figure of its own, which pyplot knows nothing of.  ``study.plot().figure`` is
-            that figure, with ``savefig("gaps.pdf")``.
+            that figure, with ``savefig("gaps.pdf")``, in which letters are TrueType.
+        width : float, optional
+            Of a figure of its own, in inches; 3.4 is a column of many papers.
 
         Raises
         ------
@@ -195,18 +205,65 @@ class Study:
             When there is no such kind or problem.
         """
         # They bring Matplotlib.
-        from matplotlib.figure import Figure
+        from matplotlib import rc_context
 
+        from validation.pages.paper import NARROW, fit_labels, new_axes
         from validation.pages.plots import KINDS, plot_sizes
 
         rows = self._of(problem)
+        self._check_kind(kind)
+        if width is not None and not 0.5 <= width <= 100:
+            raise StudyError(f"width: got {width!r}, must be inches, from 0.5 to 100")
+        draw = KINDS.get(kind) or functools.partial(plot_sizes, along=kind)
+        with rc_context({"font.size": 8} if width is not None and width < NARROW else None):
+            ax = ax or new_axes(width)
+            draw(ax, rows, by=self.swept)
+        fit_labels(ax)
+        return ax
+
+    def caption(self, kind: str = "gaps", *, problem: str | None = None) -> str:
+        """Return a caption for :meth:`plot`: what is drawn, of how many instances, and the command that drew them.
+
+        Parameters
+        ----------
+        kind, problem
+            As for :meth:`plot`.
+
+        Raises
+        ------
+        StudyError
+            When there is no such kind or problem.
+        """
+        from validation.pages.plots import READINGS
+
+        rows = self._of(problem)
+        self._check_kind(kind)
+        title, reading = READINGS.get(kind, READINGS["sizes"])
+        exact = rows[rows["algorithm"] == EXACT]
+        proven = int((exact["status"] == "optimal").sum())
+        versions = self.metadata["versions"]
+        return (
+            f"{title.format('size' if kind in READINGS else kind)} of {rows['problem'].iloc[0]}. {reading} "
+            f"{len(exact)} instances, {proven} of them with a proven optimum. {self._asked()}; scheduling-formulations "
+            f"{versions['scheduling-formulations']}, HiGHS {versions['highspy']}."
+        )
+
+    def _check_kind(self, kind: str) -> None:
+        from validation.pages.plots import KINDS
+
         if kind not in KINDS and kind not in self.swept:
             there = ", ".join(map(repr, (*KINDS, *self.swept)))
             raise StudyError(f"kind: got {quoted(kind)}{nearest(str(kind), KINDS)}, must be one of {there}")
-        draw = KINDS.get(kind) or functools.partial(plot_sizes, along=kind)
-        ax = ax or Figure(layout="constrained").add_subplot()
-        draw(ax, rows, by=self.swept)
-        return ax
+
+    def _asked(self) -> str:
+        """Return the command of the study or, where it was made in Python, the call with what was chosen."""
+        path, _, words = self.metadata["command"].partition(" ")
+        if Path(path).name == "optgap":
+            return f"optgap {words}"
+        options = {name: value for name, value in self.metadata["asked"].items() if name != "heuristics"}
+        usual = {one.name: one.default for one in StudyOptions.fields()}
+        chosen = [f"{name}={value!r}" for name, value in options.items() if value not in (None, usual.get(name))]
+        return f"gap_study({', '.join(chosen)})"
 
     def compare(self, *heuristics: str, problem: str | None = None, seed: int = 0) -> SideBySide:
         """Compare heuristics two by two on the instances that both were run on: ``study.compare("a", "b")``.
@@ -469,6 +526,10 @@ def has_zeros(summary: pd.DataFrame) -> bool:
     return bool((np.isinf(gaps) & np.isfinite(differences)).any())
 
 
+ENOUGH = 20
+"""Gaps from which on a 95th percentile can be another than the worst."""
+
+
 def summarize(rows: pd.DataFrame, swept: Sequence[str] = ()) -> Table:
     """One row for each problem, source, size, value of what is swept, and heuristic.
 
@@ -477,7 +538,8 @@ def summarize(rows: pd.DataFrame, swept: Sequence[str] = ()) -> Table:
     and failed (of the heuristic; declined leaves out what it declined rightly); mean, 95th percentile
     and worst of the gap, and of the difference to the optimum in the measure of the values, each as the
     least and the greatest that the proven bounds allow; the median times of both sides, s.  The
-    percentile is an observed gap: the smallest that at least 95% of the instances do not exceed.
+    percentile is an observed gap: the smallest that at least 95% of the instances do not exceed; of fewer
+    than ``ENOUGH`` it would be the worst, and is left out.
     """
     groups = []
     ends = [f"{kind}_{end}" for kind in ("gap", "difference") for end in ("low", "high")]
@@ -499,7 +561,8 @@ def summarize(rows: pd.DataFrame, swept: Sequence[str] = ()) -> Table:
             gaps = group[f"{kind}_{end}"].dropna().to_numpy(float)
             some = len(gaps) > 0
             entry[f"{kind}_mean_{end}"] = float(gaps.mean()) if some else np.nan
-            entry[f"{kind}_p95_{end}"] = float(np.quantile(gaps, 0.95, method="inverted_cdf")) if some else np.nan
+            enough = len(gaps) >= ENOUGH
+            entry[f"{kind}_p95_{end}"] = float(np.quantile(gaps, 0.95, method="inverted_cdf")) if enough else np.nan
             entry[f"{kind}_worst_{end}"] = float(gaps.max()) if some else np.nan
         entry["median_seconds"] = group["seconds"].median()
         entry["exact_median_seconds"] = group["exact_seconds"].median()

@@ -145,7 +145,12 @@ def test_the_percentile_is_an_observed_gap_that_95_percent_do_not_exceed(count: 
     (row,) = summarize(table_of([(gap, gap) for gap in gaps])).to_dict("records")
     # Counted, not computed: the smallest gap that at least 95 of 100 do not exceed.
     expected = min(gap for gap in gaps if 100 * sum(other <= gap for other in gaps) >= 95 * count)
-    assert row["gap_p95_low"] == row["gap_p95_high"] == expected
+    if count < 20:  # It would be the worst.
+        assert math.isnan(row["gap_p95_low"])
+        assert math.isnan(row["gap_p95_high"])
+        assert expected == max(gaps)
+    else:
+        assert row["gap_p95_low"] == row["gap_p95_high"] == expected
     assert row["gap_worst_high"] == max(gaps)
     assert row["gap_mean_low"] == pytest.approx(sum(gaps) / count)
     assert row["instances"] == row["proven"] == row["feasible"] == count
@@ -169,7 +174,7 @@ def test_gaps_are_over_feasible_plans_and_counts_over_all() -> None:
     (row,) = summarize(table).to_dict("records")
     counts = [row[name] for name in ("instances", "feasible", "infeasible", "declined", "failed")]
     assert counts == [4, 1, 1, 1, 1]
-    assert row["gap_mean_low"] == row["gap_p95_high"] == row["gap_worst_high"] == 0.5
+    assert row["gap_mean_low"] == row["gap_worst_high"] == 0.5
     (row,) = summarize(table_of([nothing], ["failed"])).to_dict("records")
     assert math.isnan(row["gap_mean_low"])
     assert math.isnan(row["gap_p95_high"])

@@ -3,12 +3,14 @@
 import io
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 import pandas as pd
 import pytest
+from IPython.core.formatters import DisplayFormatter
 from matplotlib.figure import Figure
 
 from validation import Study, StudyError, gap_study
@@ -87,6 +89,55 @@ def test_a_drawing_is_a_file_for_a_paper(made: Study) -> None:
         file = io.BytesIO()
         axes.figure.savefig(file, format=kind)
         assert file.getvalue().startswith(begins)
+
+
+@pytest.mark.parametrize("kind", ["gaps", "sizes", "times", "profile", "spread"])
+def test_in_a_column_of_a_paper_nothing_is_cut(kind: str, made: Study) -> None:
+    axes = made.plot(kind, width=3.4)
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    assert figure.get_figwidth() == 3.4
+    figure.draw_without_rendering()
+    # All that is drawn, in inches.
+    box = figure.get_tightbbox()
+    assert box.x0 >= 0
+    assert box.y0 >= 0
+    assert box.x1 <= 3.4
+    assert box.y1 <= figure.get_figheight()
+
+
+def test_letters_of_a_figure_are_truetype(made: Study) -> None:
+    before = dict(mpl.rcParams)
+    axes = made.plot("gaps", width=3.4)
+    for kind, type_3 in (("pdf", b"/Type3"), ("ps", b"/FontType 3")):
+        file = io.BytesIO()
+        axes.get_figure(root=True).savefig(file, format=kind)  # type: ignore[union-attr]
+        assert type_3 not in file.getvalue()
+        assert b"DejaVuSans" in file.getvalue()
+    assert dict(mpl.rcParams) == before
+
+
+def test_a_notebook_shows_a_drawing(made: Study) -> None:
+    axes = made.plot("gaps")
+    for shown in (axes, axes.figure):
+        data, _ = DisplayFormatter().format(shown)
+        assert data["image/png"].startswith(b"\x89PNG")
+
+
+def test_a_caption_says_what_is_drawn_and_by_what(made: Study) -> None:
+    said = made.caption("gaps")
+    assert said.startswith("Distribution of gaps of aryl.reclaim. Higher is better; ")
+    exact = made.rows[made.rows["algorithm"] == "exact"]
+    assert f" {len(exact)} instances, {(exact['status'] == 'optimal').sum()} of them with a proven optimum. " in said
+    assert " gap_study(problems=['aryl.reclaim'], " in said
+    assert said.endswith(f", HiGHS {made.metadata['versions']['highspy']}.")
+    assert made.caption("spread").startswith("Gap against spread of aryl.reclaim. Mean gap (line)")
+    command = replace(made, metadata={**made.metadata, "command": "/somewhere/bin/optgap study aryl.reclaim --seed 1"})
+    assert " optgap study aryl.reclaim --seed 1; scheduling-formulations " in command.caption("times")
+    with pytest.raises(StudyError, match="kind: got 'gap' "):
+        made.caption("gap")
+    with pytest.raises(StudyError, match="width: got 0, must be inches"):
+        made.plot(width=0)
 
 
 def test_what_cannot_be_drawn_is_told(made: Study, tmp_path: Path) -> None:

@@ -3,13 +3,14 @@
 import re
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
 
-from validation.pages.plots import KINDS, drawn, plot_gaps, plot_sizes
+from validation.pages.plots import COLOURS, INK, KINDS, drawn, plot_gaps, plot_sizes
 
 
 def rows(gaps: dict[str, list[float]], **columns: Any) -> pd.DataFrame:
@@ -132,3 +133,30 @@ def test_a_place_to_point_at_is_where_the_value_is_drawn() -> None:
     assert [words for *_, words in circles] == ["low &lt;b&gt;", "high"]
     for (x, y, _), at in zip(circles, markers, strict=True):
         assert (float(x), float(y)) == pytest.approx(tuple(map(float, at)), abs=0.1)
+
+
+SEEN = {
+    "all cones": np.eye(3),
+    "without red": [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
+    "without green": [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]],
+    "without blue": [[1.256, -0.077, -0.179], [-0.078, 0.931, 0.148], [0.005, 0.691, 0.304]],
+}
+"""What becomes of linear red, green and blue (Machado, Oliveira and Fernandes 2009)."""
+
+
+def in_lab(colour: str, seen: Any) -> Any:
+    """Return a colour as CIELAB has it, in which distances are those that are seen."""
+    encoded = np.array([int(colour[at : at + 2], 16) for at in (1, 3, 5)]) / 255
+    linear = np.where(encoded <= 0.04045, encoded / 12.92, ((encoded + 0.055) / 1.055) ** 2.4)
+    to_xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+    xyz = to_xyz @ np.clip(np.array(seen) @ linear, 0, 1) / [0.9505, 1, 1.089]
+    x, y, z = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize("seen", SEEN)
+def test_colours_are_told_apart_by_the_colour_blind(seen: str) -> None:
+    found = [in_lab(colour, SEEN[seen]) for colour in (*COLOURS, INK)]
+    apart = [float(np.linalg.norm(one - other)) for at, one in enumerate(found) for other in found[:at]]
+    # A difference of 2 is just seen where colours touch.
+    assert min(apart) > 14
