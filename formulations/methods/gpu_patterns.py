@@ -49,6 +49,8 @@ FEW = 30_000
 """Patterns with which GPUs are filled one after the other."""
 STATES = 300_000
 """States of as many GPUs that are kept."""
+WAYS = 5
+"""Ways to each of as many states that are looked at together, on average."""
 BLOCK = 4_000_000
 """Pairs of states and patterns that are looked at together."""
 SECONDS = 0.5
@@ -244,7 +246,12 @@ class Layers:
         steps = []
         for left in range(instance.num_gpus - 1, -1, -1):
             found = [(states[:0], np.zeros(0, np.int64), np.zeros(0, np.int64), greatest[:0])]
-            found += self._filled(states, greatest, left)
+            made = 0
+            for block in self._filled(states, greatest, left):
+                found.append(block)
+                made += len(block[0])
+                if made > WAYS * STATES:
+                    raise GaveUp(f"more than {WAYS * STATES:,} ways to fill some of the GPUs")
             states, parent, pattern, greatest = (np.concatenate([one[part] for one in found]) for part in range(4))
             if not len(states):
                 return None

@@ -149,8 +149,9 @@ def fewest_extra(instance: EplbPlacement) -> EplbPlacementPlan:
     left to the experts that carry least, so that what is heavy is not cut more than it gains.  The best plan stays, on
     each node by itself.  Where replicas are held already, GPUs of a node are exchanged so that less moves.
 
-    Guarantee: never worse than those above where their plans are feasible, nor than what is held now; none known
-    relative to the optimum.
+    Guarantee: never worse than :func:`released_global`, :func:`released_hierarchical` and
+    :func:`distinct_longest_first` where their plans are feasible, nor than what is held now; none known relative to
+    the optimum.
     Complexity: O(x r (e + g)) for r replicas, x of them further ones.
     """
     plans = [distinct_longest_first(instance), released_hierarchical(instance), released_global(instance)]
