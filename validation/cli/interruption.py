@@ -137,7 +137,11 @@ def _temporary_folder() -> Iterator[None]:
     """One folder for all temporary files of the command, so that none is left however it ends."""
     import tempfile
 
-    before, _command.variables = tempfile.tempdir, {name: os.environ.get(name) for name in _TEMPORARY}
+    named = _TEMPORARY
+    if "MPLCONFIGDIR" not in os.environ and not os.access(os.path.expanduser("~"), os.W_OK):
+        # Matplotlib would make a folder below this one for itself, and miss it when the process ends.
+        named = (*named, "MPLCONFIGDIR")
+    before, _command.variables = tempfile.tempdir, {name: os.environ.get(name) for name in named}
     try:
         # A signal waits, because the place is found by a file that would stay behind.
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
@@ -152,7 +156,7 @@ def _temporary_folder() -> Iterator[None]:
         yield  # Whoever needs a temporary file will say that there is no place for one.
         return
     tempfile.tempdir = _command.folder
-    os.environ.update(dict.fromkeys(_TEMPORARY, _command.folder))
+    os.environ.update(dict.fromkeys(named, _command.folder))
     try:
         yield
     finally:

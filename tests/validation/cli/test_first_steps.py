@@ -228,3 +228,24 @@ def test_bash_takes_the_script(optgap: Optgap, tmp_path: Path, monkeypatch: pyte
         ["bash", "-c", f"source {script} && complete -p optgap"], capture_output=True, text=True, check=True
     )
     assert "_optgap_completion optgap" in done.stdout
+
+
+@pytest.mark.slow
+def test_who_has_no_home_sees_and_gets_the_same(tmp_path: Path) -> None:
+    """In the language of machines, in another time zone, in a folder with blanks in its name."""
+    folder = tmp_path / "a folder of mine"
+    folder.mkdir()
+    # Below a file nobody can make a folder, not even root.
+    (tmp_path / "file").touch()
+    odd = {"HOME": str(tmp_path / "file" / "home"), "LANG": "C", "LC_ALL": "C", "TZ": "Asia/Kathmandu"}
+    asked = ["study", "aryl.reclaim", "--heuristic", "server_fraction", "--sizes", "3", "--count", "1", "--seed", "1"]
+    done = subprocess.run(
+        [*MAIN, *asked, "--quiet", "-o", "my study"],
+        cwd=folder,
+        env={name: value for name, value in os.environ.items() if name != "MPLCONFIGDIR"} | odd,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert "≤" in (folder / "my study" / "report.html").read_text(encoding="utf-8")
