@@ -137,7 +137,7 @@ def _temporary_folder() -> Iterator[None]:
     """One folder for all temporary files of the command, so that none is left however it ends."""
     import tempfile
 
-    named = _TEMPORARY
+    named: tuple[str, ...] = _TEMPORARY
     if "MPLCONFIGDIR" not in os.environ and not os.access(os.path.expanduser("~"), os.W_OK):
         # Matplotlib would make a folder below this one for itself, and miss it when the process ends.
         named = (*named, "MPLCONFIGDIR")
