@@ -190,7 +190,11 @@ def test_a_sweep_and_its_tables(optgap: Optgap, mine: str, tmp_path: Path) -> No
         "report: study/report.html",
     ]
     table = pd.read_csv(tmp_path / "study" / "summary.csv")
-    assert table.to_dict("list") == Study.load(tmp_path / "study").summary().to_dict("list")
+    # Nothing is equal to NaN, which stands where there are too few gaps for a percentile.
+    read, kept = (
+        one.astype(object).where(one.notna(), None) for one in (table, Study.load(tmp_path / "study").summary())
+    )
+    assert read.to_dict("list") == kept.to_dict("list")
     latex = (tmp_path / "study" / "summary.tex").read_text(encoding="utf-8")
     assert r"generated & 4 & 0.8 & server\_fraction & 1 &" in latex
     # Another seed is told before, and when it is done.
