@@ -46,6 +46,7 @@ BEGINNINGS: dict[str, Beginning] = {
     "afs.gpu_placement": Beginning("priced_first_fit", "n", 48, 1000),
     "aryl.base_allocation": Beginning("local_search", "n", 8, 400),
     "elasticflow.best_effort": Beginning("local_search", "n", 16, 100),
+    "sia.goodput": Beginning("priced_types", "n", 200, 1000),
     "prism.placement": Beginning("local_search", "n", 4, 200),
     "eplb.placement": Beginning("local_search", "e", 4, 1000),
 }

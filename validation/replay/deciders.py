@@ -21,7 +21,7 @@ from validation.catalogue import Heuristic
 from validation.kernel.asking import Asking, ask_here
 from validation.kernel.isolation import plain
 from validation.kernel.judging import Answer, Status, judge
-from validation.replay.online import Program, is_program
+from validation.replay.online import OnlineProgram, is_program
 
 __all__ = ["EXACT", "Answer", "Briefly", "Decider", "decider"]
 
@@ -95,7 +95,7 @@ def decider(
         return _Exact(catalogue.entry(problem).problem, solver, time_limit)
     if isinstance(given, str) and is_program(given):
         catalogue.entry(problem)
-        return Program(problem, given, time_limit=time_limit, memory=memory)
+        return OnlineProgram(problem, given, time_limit=time_limit, memory=memory)
     name, heuristic = catalogue.heuristic(problem, given)
     if isinstance(given, str) and ":" not in given and _is_own(heuristic):
         return _Here(problem, name, heuristic, seed)

@@ -28,7 +28,7 @@ from validation.kernel.isolation import Apart, become_keeper, death, describe, p
 from validation.kernel.judging import Answer, Asked, Status, judge
 from validation.kernel.walls import LINUX, Rules, enclose, ruled, rules
 
-__all__ = ["DECIDE", "PARCELS", "Program", "is_program", "serve"]
+__all__ = ["DECIDE", "PARCELS", "OnlineProgram", "is_program", "serve"]
 
 AnyInstance = Instance[Any]
 
@@ -47,7 +47,7 @@ def is_program(given: Any) -> bool:
     return isinstance(given, str) and ":" in given and given.rpartition(":")[2] == DECIDE
 
 
-class Program:
+class OnlineProgram:
     """A program that decides; a decision maker of :mod:`validation.replay.deciders`.
 
     Parameters

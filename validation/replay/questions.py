@@ -15,7 +15,7 @@ from validation.errors import ReplayError
 from validation.kernel.gaps import beats, gap_interval
 from validation.kernel.judging import Answer, Asked, Status, judge
 from validation.replay.deciders import EXACT, Briefly, Decider, decider
-from validation.replay.online import Program
+from validation.replay.online import OnlineProgram
 from validation.replay.replayed import DECISIONS
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class Questions:
         sampled = named and (who.name != EXACT or asked is not None) and self.gaps.takes(number, instance)
         kept = self.keeps.takes(number, instance)
         shown = instance if asked is None else asked
-        if isinstance(who, Program):
+        if isinstance(who, OnlineProgram):
             answer = who.decide(shown, self._told(number, jobs), forgiven)
         else:
             answer = who.ask(shown, briefly=None if sampled else briefly)

@@ -15,6 +15,7 @@ SETTINGS = {
     "afs.gpu_placement": {"num_jobs": 60},
     "aryl.base_allocation": {"num_jobs": 40, "capacity": 32},
     "elasticflow.best_effort": {"num_jobs": 20, "num_gpus": 40, "tightness": 0.15},
+    "sia.goodput": {"num_jobs": 220},
     "prism.placement": {"num_jobs": 20, "num_gpus": 9},
     "eplb.placement": {"num_experts": 8},
 }

@@ -19,7 +19,7 @@ from validation.errors import ReplayError
 from validation.kernel.judging import Answer
 from validation.kernel.walls import ruled, standing
 from validation.replay import Jobs, Replayed, Setting, decider, replay
-from validation.replay.online import Program, is_program
+from validation.replay.online import OnlineProgram, is_program
 from validation.replay.settings import afs, aryl, elasticflow, gavel, shockwave, sia, synergy
 
 from ..kinds.study.studies import FORKED
@@ -71,7 +71,7 @@ def test_a_program_is_told_by_the_name_of_its_function(given: Any, found: bool) 
     assert is_program(given) is found
 
 
-class Witness(Program):
+class Witness(OnlineProgram):
     """Notes what a program would be told, and answers as a heuristic does."""
 
     def __init__(self, problem: str, who: str) -> None:
