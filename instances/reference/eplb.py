@@ -14,6 +14,10 @@ State = tuple[tuple[tuple[Loads, int], ...], tuple[int, ...]]
 """Loads and free slots of each GPU, and the node of each group, -1 before one is chosen."""
 
 
+LEVELS, DOUBLED = 1024, 10
+"""Levels rise from the mean by this part of it, doubled so often."""
+
+
 class Placement(Problem):
     """Search over what the experts so far leave of the GPUs, of which those that are alike are in order."""
 
@@ -85,20 +89,50 @@ class Placement(Problem):
         return int(gpu // (it.num_gpus // it.num_nodes))
 
     def search(self, it: Record) -> Number:
-        counter = Counter()
+        counter, level = Counter(), self._least(it)
+        steps = (level / LEVELS * 2**step for step in range(DOUBLED)) if level else ()
+        for most in (*(level + step for step in steps), math.inf):
+            if (found := self._below(it, most, counter)) < math.inf:
+                return found
+        return math.inf
+
+    def _least(self, it: Record) -> Fraction:
+        """Return what no plan is below: all GPUs carry all loads."""
+        means = [sum(map(Fraction, loads)) / it.num_gpus for loads in it.vectors]
+        return max(means) if it.aggregate == "worst" else sum(means, Fraction(0)) / len(means)
+
+    def _below(self, it: Record, most_worth: Number, counter: Counter) -> Number:
+        """Return the least worth of all plans that are worth no more than this; infinity where there is none."""
         e, replicas = it.dims["e"], it.num_gpus * it.slots
         # In whole numbers, by which each share of a load is one.
         whole_loads, denominator = whole([load for vector in it.vectors for load in vector])
         vectors = [whole_loads[first : first + e] for first in range(0, len(whole_loads), e)]
         most = min(replicas - e + 1, it.num_gpus) if it.one_per_gpu else replicas - e + 1
         parts = math.lcm(*range(1, most + 1))
+        unit = denominator * parts
         alike = not it.held or (it.move_limit == math.inf and not it.move_price)
         groups = sorted(set(it.groups))
-        # Of each state the fewest moves.
+        # What GPUs without a free slot may lack of the greatest load, all together, where that is all that counts.
+        waste = [it.num_gpus * most_worth * unit - sum(loads) * parts for loads in vectors]
+        wastes = most_worth < math.inf and it.aggregate == "worst" and not it.move_price
+
+        def worth(gpus: Sequence[tuple[Loads, int]], moves: int) -> Number:
+            return self._worth(
+                it, [Fraction(max(of), unit) for of in zip(*(there for there, _ in gpus), strict=True)], moves
+            )
+
+        def lost(gpus: Sequence[tuple[Loads, int]]) -> bool:
+            full = [there for there, free in gpus if not free]
+            lacks = (sum(most_worth * unit - there[at] for there in full) for at in range(len(vectors)))
+            return wastes and any(lack > least for lack, least in zip(lacks, waste, strict=True))
+
+        # Of each state the fewest moves.  Loads and moves only grow.
         states: dict[State, int] = {((((0,) * len(vectors), it.slots),) * it.num_gpus, (-1,) * len(groups)): 0}
-        for expert in range(e):
+        # The heaviest first, whose places leave the fewest for others.
+        order = sorted(range(e), key=lambda expert: -sum(loads[expert] for loads in vectors))
+        for number, expert in enumerate(order):
             after: dict[State, int] = {}
-            waiting = e - expert - 1
+            waiting = e - number - 1
             group = groups.index(it.groups[expert])
             for (gpus, homes), moves in states.items():
                 free = sum(slots for _, slots in gpus)
@@ -106,7 +140,7 @@ class Placement(Problem):
                 for count in range(1 if waiting else free, min(free - waiting, most) + 1):
                     shares = [loads[expert] * (parts // count) for loads in vectors]
                     for held in self._ways(gpus, count, 1 if it.one_per_gpu else count):
-                        counter.step(4 * it.num_gpus * len(vectors))
+                        counter.step(it.num_gpus * len(vectors))
                         on = {self._node(it, gpu) for gpu, more in enumerate(held) if more}
                         if len(on | ({homes[group]} - {-1})) > 1:
                             continue
@@ -120,6 +154,8 @@ class Placement(Problem):
                             )
                             for (there, slots), more in zip(gpus, held, strict=True)
                         ]
+                        if worth(placed, now) > most_worth or lost(placed):
+                            continue
                         if alike:
                             size = it.num_gpus // it.num_nodes
                             placed = [
@@ -128,16 +164,7 @@ class Placement(Problem):
                         state = (tuple(placed), (*homes[:group], on.pop(), *homes[group + 1 :]))
                         after[state] = min(now, after.get(state, now))
             states = after
-        unit = denominator * parts
-        return min(
-            (
-                self._worth(
-                    it, [Fraction(max(of), unit) for of in zip(*(there for there, _ in gpus), strict=True)], moves
-                )
-                for (gpus, _), moves in states.items()
-            ),
-            default=math.inf,
-        )
+        return min((worth(gpus, moves) for (gpus, _), moves in states.items()), default=math.inf)
 
     def _ways(self, gpus: Sequence[tuple[Loads, int]], count: int, most: int) -> Iterator[tuple[int, ...]]:
         """Yield the ways to put so many replicas of an expert onto GPUs."""
