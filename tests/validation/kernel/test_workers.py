@@ -431,19 +431,25 @@ def test_a_stream_that_leads_into_memory_is_silenced_too() -> None:
 
 def test_nothing_runs_beside_code_of_others_but_its_like() -> None:
     """It may take all of the machine, so that a solve beside it would come to no end in time."""
-    running = multiprocessing.RawArray("i", 2)
-    most = multiprocessing.RawArray("i", 2)
+    running, most, lock = multiprocessing.RawArray("i", 2), multiprocessing.RawArray("i", 2), multiprocessing.Lock()
 
-    def counted(others: int) -> bool:
-        running[others] += 1
-        most[others] = max(most[others], running[others])
+    def counted(others: int, waits: bool) -> bool:
+        with lock:
+            running[others] += 1
+            most[others] = max(most[others], running[others])
+        # Until there has been one of its kind beside it, which a busy machine may take long to start.
+        until = time.monotonic() + 30
+        while waits and most[others] < 2 and time.monotonic() < until:
+            time.sleep(0.01)
         time.sleep(0.05)
-        beside = bool(running[1 - others])
-        running[others] -= 1
+        with lock:
+            beside = bool(running[1 - others])
+            running[others] -= 1
         return beside
 
     kinds = [False, True, False, False, True, True]
-    tasks = [Task((int(kind),), 60.0, others=kind) for kind in kinds]
+    # The first two are each followed by another kind, and so are alone.
+    tasks = [Task((int(kind), number > 1), 60.0, others=kind) for number, kind in enumerate(kinds)]
     outcomes = list(run_tasks(counted, tasks, jobs=2))
     assert len(outcomes) == len(tasks)
     assert not any(outcome.result for outcome in outcomes)
