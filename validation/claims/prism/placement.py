@@ -132,6 +132,14 @@ _claim: Any = partial(
     scope=PUBLIC,
 )
 
+SMALL: dict[str, Any] = {
+    "instances": lambda rng: _small(3, 5),
+    "assumes": _is_small,
+    "scope": "up to 3 models of whole sizes, and weights of 1 to 3, on two GPUs of 5 GB",
+    "relaxed": "Two GPUs of 5 GB, and up to three models of 1 to 4 GB.",
+}
+"""What readings of small instances have alike."""
+
 CLAIMS: list[Claim] = [
     _claim(
         name="prism_program_places_best",
@@ -145,10 +153,7 @@ CLAIMS: list[Claim] = [
             Reading(
                 "on small ones, where it finds a placement that leaves something on each GPU.",
                 _not_least,
-                instances=lambda rng: _small(3, 5),
-                assumes=_is_small,
-                scope="up to 3 models of whole sizes, and weights of 1 to 3, on two GPUs of 5 GB",
-                relaxed="Two GPUs of 5 GB, and up to three models of 1 to 4 GB.",
+                **SMALL,
             ),
             Reading(
                 "on the released instances, but for half as much again.",
@@ -176,10 +181,7 @@ CLAIMS: list[Claim] = [
             Reading(
                 "on small ones.",
                 _fails_beside_a_placement,
-                instances=lambda rng: _small(3, 5),
-                assumes=_is_small,
-                scope="up to 3 models of whole sizes, and weights of 1 to 3, on two GPUs of 5 GB",
-                relaxed="Two GPUs of 5 GB, and up to three models of 1 to 4 GB.",
+                **SMALL,
             ),
         ),
     ),

@@ -17,6 +17,7 @@ from validation.kinds.judge.board import OTHER_VERSIONS, RECOMPUTED, SEALED, UNT
 from validation.kinds.study.cases import generate
 
 from ..study.studies import FORKED
+from .test_judge_command import told
 
 pytestmark = FORKED
 
@@ -35,13 +36,6 @@ def _small_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sets, "COUNT", 2)
     monkeypatch.setattr(sets, "_SIZES", {"aryl.reclaim": (8, 12)})
     monkeypatch.setattr(sets, "_FIRST", {})
-
-
-def told(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
-    capsys.readouterr()
-    code = app.run(["judge", *map(str, arguments)], commands)
-    said = capsys.readouterr()
-    return code, said.out, said.err
 
 
 @pytest.fixture
