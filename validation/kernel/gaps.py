@@ -14,9 +14,15 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+from numpy.typing import NDArray
+
 from instances.base import agree
 
-__all__ = ["beats", "difference_interval", "gap_interval", "gap_to"]
+__all__ = ["ENOUGH", "beats", "difference_interval", "gap_interval", "gap_to", "percentile_95"]
+
+ENOUGH = 20
+"""Gaps from which on a 95th percentile can be another than the worst."""
 
 
 def gap_to(value: float, reference: float) -> float:
@@ -51,6 +57,11 @@ def difference_interval(value: float, best: float, bound: float) -> tuple[float,
     """Least and greatest ``|value - optimum|``; the parameters are those of :func:`gap_interval`."""
     low = 0.0 if agree(value, best) else abs(value - best)
     return low, max(low, 0.0 if agree(value, bound) else abs(value - bound))
+
+
+def percentile_95(gaps: NDArray[np.float64]) -> float:
+    """Return the least gap that at least 95% do not exceed; NaN of fewer than ``ENOUGH``, of which it is the worst."""
+    return float(np.quantile(gaps, 0.95, method="inverted_cdf")) if len(gaps) >= ENOUGH else math.nan
 
 
 def beats(sense: str, value: float, bound: float) -> bool:

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from validation.kernel.gaps import percentile_95
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -430,7 +432,8 @@ def gaps(decisions: pd.DataFrame, *, seed: int = 0, resamples: int = RESAMPLES, 
         and of how many of these the optimum is ``proven`` and not 0.  Of the proven ones ``mean`` with its interval
         ``low`` to ``high``, ``median``, ``p95``, ``worst``, and the share ``optimal`` without a gap; of all that were
         asked the mean of the least and of the greatest gap that the bounds allow, ``least`` and ``most``.
-        Percentiles are observed gaps: the smallest that so many do not exceed.
+        Percentiles are observed gaps: the smallest that so many do not exceed; ``p95`` as from
+        :func:`validation.kernel.gaps.percentile_95`.
     """
     import pandas as pd
 
@@ -442,7 +445,7 @@ def gaps(decisions: pd.DataFrame, *, seed: int = 0, resamples: int = RESAMPLES, 
         sums = (_by_run(at, runs), _by_run(_ones(at), runs))
         low, high = Resamples(runs, seed=seed, number=resamples).interval(sums, level)
         values = at.to_numpy(float)
-        quantiles = np.quantile(values, [0.5, 0.95, 1], method="inverted_cdf") if len(values) else [np.nan] * 3
+        median, greatest = np.quantile(values, [0.5, 1], method="inverted_cdf") if len(values) else [np.nan] * 2
         found.append(
             {
                 "policy": policy,
@@ -453,9 +456,9 @@ def gaps(decisions: pd.DataFrame, *, seed: int = 0, resamples: int = RESAMPLES, 
                 "mean": _ratio(sums),
                 "low": low,
                 "high": high,
-                "median": float(quantiles[0]),
-                "p95": float(quantiles[1]),
-                "worst": float(quantiles[2]),
+                "median": float(median),
+                "p95": percentile_95(values),
+                "worst": float(greatest),
                 "optimal": float((values == 0).mean()) if len(values) else np.nan,
                 "least": float(asked["gap"].mean()),
                 "most": float(asked["gap_most"].mean()),

@@ -23,7 +23,7 @@ from instances.files import write_whole
 from instances.schema import nearest, quoted
 from validation.errors import StudyError
 from validation.formatting import duration, gap_range, number_range
-from validation.kernel.gaps import beats, difference_interval, gap_interval
+from validation.kernel.gaps import beats, difference_interval, gap_interval, percentile_95
 from validation.kernel.judging import NO_PLAN, worst
 from validation.kernel.kind import Warn
 from validation.kernel.records import Cells, file_of
@@ -526,10 +526,6 @@ def has_zeros(summary: pd.DataFrame) -> bool:
     return bool((np.isinf(gaps) & np.isfinite(differences)).any())
 
 
-ENOUGH = 20
-"""Gaps from which on a 95th percentile can be another than the worst."""
-
-
 def summarize(rows: pd.DataFrame, swept: Sequence[str] = ()) -> Table:
     """One row for each problem, source, size, value of what is swept, and heuristic.
 
@@ -538,8 +534,7 @@ def summarize(rows: pd.DataFrame, swept: Sequence[str] = ()) -> Table:
     and failed (of the heuristic; declined leaves out what it declined rightly); mean, 95th percentile
     and worst of the gap, and of the difference to the optimum in the measure of the values, each as the
     least and the greatest that the proven bounds allow; the median times of both sides, s.  The
-    percentile is an observed gap: the smallest that at least 95% of the instances do not exceed; of fewer
-    than ``ENOUGH`` it would be the worst, and is left out.
+    percentile is that of :func:`validation.kernel.gaps.percentile_95`.
     """
     groups = []
     ends = [f"{kind}_{end}" for kind in ("gap", "difference") for end in ("low", "high")]
@@ -561,8 +556,7 @@ def summarize(rows: pd.DataFrame, swept: Sequence[str] = ()) -> Table:
             gaps = group[f"{kind}_{end}"].dropna().to_numpy(float)
             some = len(gaps) > 0
             entry[f"{kind}_mean_{end}"] = float(gaps.mean()) if some else np.nan
-            enough = len(gaps) >= ENOUGH
-            entry[f"{kind}_p95_{end}"] = float(np.quantile(gaps, 0.95, method="inverted_cdf")) if enough else np.nan
+            entry[f"{kind}_p95_{end}"] = percentile_95(gaps)
             entry[f"{kind}_worst_{end}"] = float(gaps.max()) if some else np.nan
         entry["median_seconds"] = group["seconds"].median()
         entry["exact_median_seconds"] = group["exact_seconds"].median()
