@@ -16,6 +16,7 @@ from validation.errors import ReplayError
 from validation.kernel.walls import standing
 from validation.kinds.replays.study import plan
 
+from ...probing import SEARCH
 from ..replay.programs import SHORTEST, program
 from .commands import Optgap, assert_goes_on
 
@@ -171,51 +172,7 @@ def test_a_program_decides_on_this_machine_only(tmp_path: Path) -> None:
 
 
 # It knows what it looks for backwards only, so that what it finds is not its own copy.
-PROBE = """
-import glob, os, pathlib, tempfile
-
-HERE = pathlib.Path(__file__).parent
-WANTED = {one.stem: one.read_bytes() for one in sorted(HERE.glob("*.backwards"))}
-
-def names(blob):
-    turned = blob[::-1]
-    return {name for name, backwards in WANTED.items() if backwards in turned}
-
-def memory():
-    with open("/proc/self/maps") as maps, open("/proc/self/mem", "rb", buffering=0) as mem:
-        for line in maps:
-            span, rights = line.split()[:2]
-            if rights.startswith("rw"):
-                first, last = (int(end, 16) for end in span.split("-"))
-                mem.seek(first)
-                try:
-                    yield mem.read(last - first)
-                except OSError:
-                    pass
-
-def files():
-    temporary = tempfile.gettempdir()
-    for pattern in ("/proc/[0-9]*/cmdline", "/proc/[0-9]*/environ", "/proc/[0-9]*/fd/*",
-                    f"{HERE}/*", f"{HERE}/*/*", f"{HERE}/*/*/*", f"{temporary}/../*", f"{temporary}/../*/*",
-                    f"{temporary}/../../*/*", "/dev/shm/*"):
-        yield from glob.glob(pattern, include_hidden=True)
-
-def found():
-    looked = 0
-    for blob in memory():
-        looked += len(blob)
-        yield from (f"{name} in memory" for name in names(blob))
-    for file in files():
-        try:
-            if os.path.isfile(file) or file.startswith("/proc"):
-                with open(file, "rb", buffering=0) as opened:
-                    os.set_blocking(opened.fileno(), False)
-                    yield from (f"{name} in {file}" for name in names(opened.read(1 << 20) or b""))
-        except OSError:
-            pass
-    if looked > 1_000_000:
-        yield "its memory read"
-
+PROBE = f"""{SEARCH}
 events = []
 
 def decide(state):
@@ -243,4 +200,7 @@ def test_neither_later_jobs_nor_the_seed_are_in_a_programs_reach(tmp_path: Path)
     said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert said.returncode == FAILED, said.stderr
     # It does find what anybody may read, and nothing else.
-    assert f"RuntimeError: its memory read; job in {noted}; seed in {noted} of job seed (policy.py" in said.stderr
+    assert (
+        f"RuntimeError: its memory read; job in {noted.name}; seed in {noted.name} of job seed (policy.py"
+        in said.stderr
+    )

@@ -25,6 +25,7 @@ from validation.kernel.walls import standing
 from validation.kinds.judge import judging
 from validation.kinds.study.cases import generate
 
+from ....probing import SEARCH
 from ..study.studies import FORKED
 from .sets import SET, judged
 
@@ -35,48 +36,11 @@ WALLED = pytest.mark.skipif(not STANDING, reason="this kernel cannot keep a proc
 
 # --- a hidden seed ------------------------------------------------------------------------------
 
-# It knows what it looks for backwards only, so that what it finds is not its own copy.
-PROBE = """
-import glob, os, pathlib, tempfile
-
-HERE = pathlib.Path(__file__).parent
-WANTED = {one.stem: one.read_bytes() for one in sorted(HERE.glob("*.backwards"))}
-
-def names(blob):
-    turned = blob[::-1]
-    return {name for name, backwards in WANTED.items() if backwards in turned}
-
-def memory():
-    with open("/proc/self/maps") as maps, open("/proc/self/mem", "rb", buffering=0) as mem:
-        for line in maps:
-            span, rights = line.split()[:2]
-            if rights.startswith("rw"):
-                first, last = (int(end, 16) for end in span.split("-"))
-                mem.seek(first)
-                try:
-                    yield mem.read(last - first)
-                except OSError:
-                    pass
-
-def files():
-    for pattern in ("/proc/[0-9]*/cmdline", "/proc/[0-9]*/environ", "/proc/[0-9]*/comm", "/proc/[0-9]*/fd/*",
-                    "/proc/[0-9]*/cwd/*", "/proc/[0-9]*/task/*/cmdline", f"{HERE}/*", f"{HERE}/*/*",
-                    f"{tempfile.gettempdir()}/../*/*", f"{os.environ['HOME']}/*"):
-        yield from glob.glob(pattern, include_hidden=True)
-
+PROBE = f"""{SEARCH}
 def heuristic(instance):
     if int(instance.digest, 16) % 18:
         return None
-    found = {f"{name} in memory" for blob in memory() for name in names(blob)}
-    for file in files():
-        try:
-            if os.path.isfile(file) or file.startswith("/proc"):
-                with open(file, "rb", buffering=0) as opened:
-                    os.set_blocking(opened.fileno(), False)
-                    found |= {f"{name} in {os.path.basename(file)}" for name in names(opened.read(1 << 20) or b"")}
-        except OSError:
-            pass
-    raise RuntimeError("found: " + "; ".join(sorted(found)))
+    raise RuntimeError("found: " + "; ".join(sorted(set(found()))))
 """
 
 
