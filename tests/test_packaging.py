@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name as canonical
+
+yaml = pytest.importorskip("yaml", reason="PyYAML comes with the test extra")
 
 ROOT = Path(__file__).parents[1]
 ROOMS = ("formulations", "heuristics", "instances", "validation")

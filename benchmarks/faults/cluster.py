@@ -18,7 +18,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
-import distributed
 import numpy as np
 
 from benchmarks.faults.studies import Running, left_alone, names, scratch
@@ -107,6 +106,8 @@ class _Through:
         self.address, self.joined = address, joined
 
     def __call__(self) -> None:
+        import distributed
+
         # A study that has not sent anything yet waits so long for a scheduler that is gone.
         client = distributed.Client(self.address, timeout=CONNECT)
         self.joined.touch()

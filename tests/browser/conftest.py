@@ -1,15 +1,16 @@
 """Pages as a browser shows them: Debian's Chromium, by Playwright."""
 
+from __future__ import annotations
+
 import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
 
 import formulations
 from heuristics.aryl.elastic_allocation import gandiva
@@ -19,22 +20,26 @@ from validation.kernel.gaps import gap_to
 from validation.kinds.study.comparison import page
 from validation.kinds.witness import Judged, Witness
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 # What works here works without a network.
 ARGUMENTS += ["--host-resolver-rules=MAP * ~NOTFOUND"]
 
-Opened = Callable[..., AbstractContextManager[Page]]
+Opened: TypeAlias = "Callable[..., AbstractContextManager[Page]]"
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    api = pytest.importorskip("playwright.sync_api", reason="Playwright comes with the test extra")
     # Playwright keeps an event loop running, in which no other module's test could start one.
     chromium = shutil.which("chromium")
     if chromium is None:
         # On Linux .ci/run has put it there.
         assert "CI" not in os.environ or sys.platform != "linux", "needs chromium (apt-get install chromium)"
         pytest.skip("needs chromium (apt-get install chromium)")
-    with sync_playwright() as playwright:
+    with api.sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=chromium, args=[*ARGUMENTS, "--disable-sync"])
         yield started
         started.close()

@@ -4,10 +4,12 @@ import re
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, expect
 
 from .conftest import Opened
+
+axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe comes with the test extra")
+api = pytest.importorskip("playwright.sync_api", reason="Playwright comes with the test extra")
+Page, expect = api.Page, api.expect
 
 pytestmark = pytest.mark.slow
 
@@ -35,7 +37,7 @@ def as_number(gap: str) -> float:
 def test_rules_of_accessibility(file: Path, scheme: str, viewport: dict[str, int], opened: Opened) -> None:
     with opened(file, color_scheme=scheme, viewport=viewport) as page:
         page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
-        found = Axe().run(page).response["violations"]
+        found = axe.Axe().run(page).response["violations"]
         assert [(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in found] == []
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from playwright.sync_api import Browser
+
+Browser = pytest.importorskip("playwright.sync_api", reason="Playwright comes with the test extra").Browser
 
 pytestmark = pytest.mark.slow
 

@@ -9,11 +9,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from ..files import module_of
 
 ROOT = Path(__file__).parents[2]
 
 
+pytest.importorskip("sphinx", reason="Sphinx comes with the test extra")
 API = module_of(ROOT / "docs" / "_ext" / "api.py")
 
 

@@ -16,7 +16,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import distributed
 import numpy as np
 import pandas as pd
 import pytest
@@ -34,6 +33,8 @@ from validation.kinds import claims, hunt
 
 from ....processes import eventually
 from .studies import FORKED, first_servers, log_of, returns_nothing, servers_from, without_times
+
+distributed = pytest.importorskip("distributed", reason="Dask comes with the test extra")
 
 # Dask's own warnings are not this library's.
 pytestmark = [FORKED, pytest.mark.slow, pytest.mark.filterwarnings("default")]

@@ -10,7 +10,6 @@ from typing import Any
 import matplotlib as mpl
 import pandas as pd
 import pytest
-from IPython.core.formatters import DisplayFormatter
 from matplotlib.figure import Figure
 
 from validation import Study, StudyError, gap_study
@@ -118,9 +117,10 @@ def test_letters_of_a_figure_are_truetype(made: Study) -> None:
 
 
 def test_a_notebook_shows_a_drawing(made: Study) -> None:
+    formatters = pytest.importorskip("IPython.core.formatters", reason="IPython comes with the test extra")
     axes = made.plot("gaps")
     for shown in (axes, axes.figure):
-        data, _ = DisplayFormatter().format(shown)
+        data, _ = formatters.DisplayFormatter().format(shown)
         assert data["image/png"].startswith(b"\x89PNG")
 
 
