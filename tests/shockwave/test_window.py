@@ -14,7 +14,13 @@ from hypothesis import given, settings
 
 import formulations
 from formulations.methods.counts import COUNTS, Counts
-from heuristics.shockwave.window import finish_time_fair, greedy_marginal, least_finished_first, work_conserving
+from heuristics.shockwave.window import (
+    finish_time_fair,
+    greedy_marginal,
+    least_finished_first,
+    priced_rounds,
+    work_conserving,
+)
 from instances import InstanceError
 from instances.data import gavel
 from instances.files import text_of
@@ -147,11 +153,41 @@ def test_packing_may_fail() -> None:
 def test_heuristics_keep_what_they_promise(seed: int) -> None:
     instance = generate(seed, num_jobs=25, slack=None)
     best = formulations.solve(instance).objective
-    plans = [make(instance) for make in (work_conserving, least_finished_first, finish_time_fair, greedy_marginal)]
+    makers = (work_conserving, least_finished_first, finish_time_fair, greedy_marginal, priced_rounds)
+    plans = [make(instance) for make in makers]
     for plan in plans:
         assert not instance.violations(plan)
         assert instance.objective(plan) <= best + 1e-9
     assert max(map(instance.objective, plans)) == instance.objective(plans[-1])
+
+
+@pytest.mark.parametrize("penalty", [0.0, 1e-5, 1e-3])
+@pytest.mark.parametrize("width", [1, 3])
+def test_a_price_of_gpu_rounds_is_all_there_is_to_jobs_alike(penalty: float, width: int) -> None:
+    drawn = generate(3, num_jobs=25, slack=None, remaining_penalty=penalty)
+    instance = replace(drawn, num_gpus=20, scale_factors=np.full(25, width))
+    assert instance.objective(priced_rounds(instance)) == pytest.approx(formulations.solve(instance).objective)
+
+
+def test_a_wide_job_has_rounds_that_many_narrow_ones_want() -> None:
+    # A job of eight GPUs on eight, and ten of one or two: to make room for it, all others leave a round at once.
+    instance = generate(219792, num_jobs=11, num_rounds=14, remaining_penalty=0.0)
+    wide = int(instance.scale_factors.argmax())
+    best = formulations.solve(instance).objective
+    greedy, priced = (make(instance) for make in (greedy_marginal, priced_rounds))
+    assert instance.rounds_of(greedy)[wide] == 0
+    assert instance.rounds_of(priced)[wide] > 0
+    assert instance.objective(greedy) < 3 * best
+    assert best >= instance.objective(priced) > best - 0.01 * abs(best)
+
+
+def test_where_a_table_would_be_too_large_the_price_decides() -> None:
+    # GPU-rounds of a table of the core are as many as its jobs' GPUs.
+    drawn = generate(3, num_jobs=12, slack=None)
+    many = replace(drawn, num_gpus=drawn.num_gpus * 50_000, scale_factors=drawn.scale_factors * 50_000 - 1)
+    plan = priced_rounds(many)
+    assert not many.violations(plan)
+    assert many.objective(plan) >= many.objective(greedy_marginal(many))
 
 
 def test_without_limits_late_jobs_weigh_more() -> None:

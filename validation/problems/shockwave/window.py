@@ -10,7 +10,7 @@ from heuristics.shockwave import window as fast
 from instances.schema import IntArray
 from instances.shockwave.window import Window, WindowPlan, from_trace, generate
 from validation.catalogue import Entry, Heuristic, named
-from validation.kinds.promises import BreaksOnly, Holds
+from validation.kinds.promises import BreaksOnly, Holds, optimum
 from validation.testing import st
 from validation.testing.arrays import counts, integers, quarters, whole_floats
 
@@ -87,6 +87,11 @@ def _none_better(instance: Window, plan: WindowPlan) -> bool:
     return True
 
 
+def _alike(instance: Window) -> bool:
+    """Return whether all jobs hold equally many GPUs."""
+    return len(np.unique(instance.scale_factors)) <= 1
+
+
 LIMITS = "the order of the jobs does not look at limits on finish times"
 BREAKS = BreaksOnly(("finish_limit",))
 CONSERVES = Holds("no job with epochs left is out of a round that there are GPUs for", _conserves)
@@ -105,6 +110,11 @@ ENTRY = Entry(
         Heuristic(fast.least_finished_first, infeasible_because=LIMITS, promises=(BREAKS, CONSERVES)),
         Heuristic(fast.finish_time_fair, infeasible_because=LIMITS, promises=(BREAKS, CONSERVES)),
         Heuristic(fast.greedy_marginal, declines=True, promises=(LOCAL,)),
+        Heuristic(
+            fast.priced_rounds,
+            declines=True,
+            promises=(LOCAL, optimum(_alike, "where all jobs hold equally many GPUs")),
+        ),
     ),
     from_trace=from_trace,
     symmetric=("n",),
