@@ -89,6 +89,13 @@ _SECOND_WAY: dict[str, Any] = {
     # nothing, and plans are lost.  No number is that near to both.
     "mip_feasibility_tolerance": 3e-7,
 }
+_SECOND_WAY_PRESOLVED: dict[str, Any] = {
+    **_SECOND_WAY,
+    "presolve": "choose",
+    # Without probing and enumeration: what prepares these looks at no clock.
+    "presolve_rule_off": 2**15 + 2**16,
+}
+"""The second way of a program of which the first was without presolve."""
 
 SECOND_LOOK = (0.5, 1.0)
 """Time for a second way by default: seconds, or as a multiple of the first run if that is more."""
@@ -223,7 +230,8 @@ class Session:
         interior_rows : int
             A cold linear program with more rows than this is solved by interior point.
         presolve : bool
-            Whether a linear program is presolved before simplex.
+            Whether a linear program is presolved before simplex, and a mixed-integer one before its search.  Presolve
+            of many thousands of whole columns may look at no clock for longer than the search takes.
 
         Raises
         ------
@@ -263,7 +271,8 @@ class Session:
             point.col_value = start
             self._checked(self._highs.setSolution(point), "taking the start point")
         if program.is_mip:
-            return self._verified(program, self._solve(program, [_USUAL, _WITHOUT_PRESOLVE]))
+            ways = [_USUAL, _WITHOUT_PRESOLVE] if presolve else [_WITHOUT_PRESOLVE]
+            return self._verified(program, self._solve(program, ways), presolve)
         first = first_options(program, interior_rows) if cold else _USUAL
         usual = [_INTERIOR, _USUAL] if first is _INTERIOR else [_USUAL] if presolve else [_WITHOUT_PRESOLVE, _USUAL]
         return self._solve(program, [*usual, _CAREFUL, _RESCALED])
@@ -297,7 +306,7 @@ class Session:
         self._last = _copied(extended)
         return self._scaling.inverse.apply(extended)
 
-    def check(self, program: LinearProgram, first: Result) -> Result:
+    def check(self, program: LinearProgram, first: Result, *, presolve: bool = False) -> Result:
         """Check ``first``, a result of any solver on a mixed-integer program, a second way.
 
         The second way is the relaxation, whose prices prove the bound where it is as good; else a search without
@@ -309,6 +318,8 @@ class Session:
         program : LinearProgram
         first : Result
             Its own seconds do not count against the session's limit.
+        presolve : bool
+            Whether the second search presolves, which it should where the first did not.
 
         Warns
         -----
@@ -317,7 +328,8 @@ class Session:
         """
         began = time.perf_counter()
         try:
-            return self._checked_by_relaxation(program, first) or self._checked_by_search(program, first, began)
+            proven = self._checked_by_relaxation(program, first)
+            return proven or self._checked_by_search(program, first, began, presolve)
         except SolverError:
             # A second way that fails says nothing about the first.
             return _unconfirmed(first, time.perf_counter() - began)
@@ -333,16 +345,16 @@ class Session:
         )
         return replace(first, seconds=first.seconds + relaxed.seconds, proof="prices") if proven else None
 
-    def _checked_by_search(self, program: LinearProgram, first: Result, began: float) -> Result:
+    def _checked_by_search(self, program: LinearProgram, first: Result, began: float, presolve: bool) -> Result:
         spent = time.perf_counter() - began
         first = replace(first, seconds=first.seconds + spent)
         left = None if self.time_limit is None else self.time_limit - spent
         if left is not None and left <= 0:
             return _unconfirmed(first, spent)
         other = Session(time_limit=left, threads=self._threads, verify=False)
-        return reconciled(program, first, other._second_way(program, first.x))
+        return reconciled(program, first, other._second_way(program, first.x, presolve))
 
-    def _verified(self, program: LinearProgram, first: Result) -> Result:
+    def _verified(self, program: LinearProgram, first: Result, presolved: bool) -> Result:
         """Return a proof of a mixed-integer program checked a second way, as far as there is time for it."""
         if self.verify is False or first.status not in ("optimal", "infeasible") or first.proof != "one run":
             return first
@@ -353,9 +365,10 @@ class Session:
         if allowed <= 0:
             return first
         limit = None if math.isinf(allowed) else allowed
-        return Session(time_limit=limit, threads=self._threads, verify=False).check(program, first)
+        other = Session(time_limit=limit, threads=self._threads, verify=False)
+        return other.check(program, first, presolve=not presolved)
 
-    def _second_way(self, program: LinearProgram, start: FloatArray | None) -> Result:
+    def _second_way(self, program: LinearProgram, start: FloatArray | None, presolve: bool = False) -> Result:
         largest = float(np.abs(program.cost).max(initial=0.0))
         scale = 2.0 ** round(math.log2(SECOND_SCALE / largest)) if largest else 1.0
         louder = replace(program, cost=program.cost * scale, offset=program.offset * scale)
@@ -364,7 +377,7 @@ class Session:
             point = highspy.HighsSolution()
             point.col_value = start
             self._checked(self._highs.setSolution(point), "taking the start point")
-        result = self._solve(louder, [_SECOND_WAY])
+        result = self._solve(louder, [_SECOND_WAY_PRESOLVED if presolve else _SECOND_WAY])
         return replace(result, bound=result.bound / scale)
 
     def _solve(self, program: LinearProgram, ways: list[dict[str, Any]]) -> Result:

@@ -43,7 +43,7 @@ __all__ = ["CHOICE", "PATTERNS", "Patterns"]
 
 MOST = 2_000_000
 """Patterns, or beginnings of them, that are kept at a time."""
-COLUMNS = 300_000
+COLUMNS = 100_000
 """Patterns that a program has."""
 FEW = 30_000
 """Patterns with which GPUs are filled one after the other."""
@@ -397,7 +397,9 @@ def solve(instance: EplbPlacement, options: Options) -> Solution:
         if not len(patterns.patterns):
             result = Result("infeasible", None, math.inf, None, 0.0, "no pattern", "argument")
         else:
-            result = (options if last else replace(options, verify=False)).session().run(patterns.program)
+            session = (options if last else replace(options, verify=False)).session()
+            # There is little to presolve, and it would take longer than the search.
+            result = session.run(patterns.program, presolve=False)
         seconds += result.seconds
         words = f"{len(patterns.patterns):,} patterns below {level:.9g}: {result.message}"
         better = None if result.x is None else patterns.plan(result.x)

@@ -7,6 +7,7 @@ from fractions import Fraction
 from itertools import combinations_with_replacement, product
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import formulations
+from formulations import LinearProgram, Session
+from formulations.engine import clock
+from formulations.engine.highs import Result
 from formulations.eplb.placement import counts, least_load
 from formulations.methods import gpu_patterns
 from formulations.methods.gpu_patterns import PATTERNS, Layers, Patterns
@@ -236,6 +240,29 @@ def test_where_ways_are_too_many_the_program_goes_on(monkeypatch: pytest.MonkeyP
         assert "one after the other" not in solution.message
         assert solution.status == "optimal"
         assert solution.objective == pytest.approx(best.objective, rel=1e-6)
+
+
+def test_the_limit_is_left_to_steps_that_look_at_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Presolve of tens of thousands of patterns does not, and more columns than that are left alone."""
+    instance = generate(1, num_experts=6)
+    asked = []
+    run = Session.run
+
+    def noted(self: Session, program: LinearProgram, **options: Any) -> Result:
+        asked.append((program.is_mip, options.get("presolve", True), clock.left() <= 600))
+        return run(self, program, **options)
+
+    monkeypatch.setattr(gpu_patterns, "FEW", 0)
+    monkeypatch.setattr(Session, "run", noted)
+    assert formulations.solve(instance, method=PATTERNS.name, time_limit=600).status == "optimal"
+    searches = [(presolve, limited) for is_mip, presolve, limited in asked if is_mip]
+    assert searches
+    assert set(searches) == {(False, True)}
+    asked.clear()
+    monkeypatch.setattr(gpu_patterns, "COLUMNS", 0)
+    solution = formulations.solve(instance, method=PATTERNS.name, time_limit=600)
+    assert (solution.status, solution.message) == ("feasible", "more than 0 patterns of a GPU; the plan is the start")
+    assert not asked
 
 
 @pytest.mark.parametrize("one_per_gpu", [False, True])

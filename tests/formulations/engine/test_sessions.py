@@ -336,6 +336,24 @@ def test_start_points() -> None:
     assert kept.x is not None
 
 
+@pytest.mark.parametrize("presolve", [True, False])
+def test_a_search_and_its_second_way_are_with_presolve_and_without(
+    presolve: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, asked = knapsack(15, 2), []
+    solve = Session._solve
+
+    def noted(self: Session, program: LinearProgram, ways: list[dict[str, Any]]) -> Any:
+        if program.is_mip:
+            asked.append([way["presolve"] for way in ways])
+        return solve(self, program, ways)
+
+    monkeypatch.setattr(Session, "_solve", noted)
+    result = Session(verify=True).run(program, presolve=presolve)
+    assert (result.status, result.proof) == ("optimal", "two runs")
+    assert asked == ([["choose", "off"], ["off"]] if presolve else [["off"], ["choose"]])
+
+
 def test_threads_may_change_between_sessions() -> None:
     for threads in (1, 2, 1):
         assert Session(threads=threads, seed=3).run(knapsack(20, 3)).status == "optimal"
