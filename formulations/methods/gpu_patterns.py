@@ -9,7 +9,8 @@ expert i has c replicas or more, there is a plan of level T just where whole num
     1 = at_least[i, least count] >= at_least[i, c] >= at_least[i, c + 1] >= 0.
 
 GPUs are alike, and in patterns nothing tells them apart.  A level with a plan is an upper end, which is the plan's
-value; one that is proven to have none is a lower end.
+value; one that is proven to have none is a lower end.  Where the worst of several vectors of loads counts, a pattern is
+one that is between both by each vector.  Several nodes are divided first (:mod:`formulations.methods.gpu_nodes`).
 
 Where patterns are few, GPUs are filled one after the other instead, each with a pattern of the first expert that is not
 placed as a whole, of those that are begun if there is one.  What counts of the GPUs so far is which experts are
@@ -35,6 +36,7 @@ from formulations.engine.linear import LinearProgram, csr
 from formulations.engine.options import Options
 from formulations.engine.solution import Solution, judged
 from formulations.methods import Choice, GaveUp, Method, one_model
+from formulations.methods.gpu_nodes import divided
 from instances.base import OPTIMALITY_TOLERANCE, agree
 from instances.eplb.placement import EplbPlacement, EplbPlacementPlan
 from instances.schema import FloatArray, IntArray
@@ -77,9 +79,9 @@ class Patterns:
     Attributes
     ----------
     experts, counts : (k,) int
-        Expert of each piece, and how many there are of it; heaviest first.
-    weights : (k,) float
-        What each carries.
+        Expert of each piece, and how many there are of it; heaviest first, by the vector of greatest sum.
+    weights : (v, k) float
+        What each carries, by each vector of loads.
     wanted : (e,) int
         Replicas that each expert needs at least.
     room : float
@@ -96,11 +98,13 @@ class Patterns:
     def __init__(self, instance: EplbPlacement, level: float) -> None:
         self.instance = instance
         room = level * (1 + ROUNDING)
-        total = math.fsum(instance.loads.tolist())
-        self.least = max(0.0, total - (instance.num_gpus - 1) * room) * (1 - ROUNDING)
+        totals = np.array([math.fsum(loads) for loads in instance.vectors.tolist()])
+        self.leader = int(totals.argmax())
+        self.least = np.maximum(0.0, totals - (instance.num_gpus - 1) * room) * (1 - ROUNDING)
         # How many replicas each expert needs at least, and how many the others then leave it.
         self.room = room
-        self.wanted = wanted = np.maximum(1, np.ceil(instance.loads / room - ROUNDING)).astype(np.int64)
+        hottest = instance.vectors.max(axis=0)
+        self.wanted = wanted = np.maximum(1, np.ceil(hottest / room - ROUNDING)).astype(np.int64)
         spare = instance.num_replicas - int(wanted.sum())
         if instance.one_per_gpu and (wanted > instance.num_gpus).any():
             spare = -1
@@ -113,23 +117,24 @@ class Patterns:
         experts = np.repeat(np.arange(len(wanted)), ways)
         firsts = np.cumsum(ways) - ways
         counts = np.arange(len(experts)) - firsts[experts] + wanted[experts]
-        weights = instance.loads[experts] / counts
-        order = np.argsort(-weights, kind="stable")
-        self.experts, self.counts, self.weights = experts[order], counts[order], weights[order]
+        weights = instance.vectors[:, experts] / counts
+        order = np.argsort(-weights[self.leader], kind="stable")
+        self.experts, self.counts, self.weights = experts[order], counts[order], weights[:, order]
         self.patterns = self._filled(room)
 
     def _filled(self, room: float) -> IntArray:
         """(p, slots) int: all patterns, slot by slot, pieces in their order."""
-        slots, rows = self.instance.slots, len(self.weights)
+        slots, weights, least = self.instance.slots, self.weights[self.leader], self.least[self.leader]
         found = np.zeros((1, 0), np.int64)
-        carried = np.zeros(1)
-        lightest = self.weights[-1] if rows else 0.0
+        carried = np.zeros((len(self.weights), 1))
+        lightest = weights[-1] if len(weights) else 0.0
         for slot in range(slots):
             left = slots - slot
             last = found[:, -1] if slot else np.zeros(1, np.int64)
             # The others are no heavier than this piece, and no lighter than the lightest.
-            fits = np.searchsorted(-self.weights, -(room - carried - (left - 1) * lightest), side="left")
-            heavy = np.searchsorted(-self.weights, -(self.least - carried) / left, side="right")
+            most = carried[self.leader]
+            fits = np.searchsorted(-weights, -(room - most - (left - 1) * lightest), side="left")
+            heavy = np.searchsorted(-weights, -(least - most) / left, side="right")
             first = np.maximum(last, fits)
             ways = np.maximum(0, heavy - first)
             if int(ways.sum()) > MOST:
@@ -141,14 +146,16 @@ class Patterns:
             same = (self.experts[before] == self.experts[piece][:, None]) if slot else np.zeros((len(piece), 0), bool)
             limit = np.ones(len(piece)) if self.instance.one_per_gpu else self.counts[piece]
             fine = (same <= (before == piece[:, None])).all(axis=1) & (same.sum(axis=1) < limit)
+            after = carried[:, parent] + self.weights[:, piece]
+            fine &= (after <= room).all(axis=0)
             found = np.hstack([before, piece[:, None]])[fine]
-            carried = (carried[parent] + self.weights[piece])[fine]
-        return found[(carried <= room) & (carried >= self.least)]
+            carried = after[:, fine]
+        return found[(carried >= self.least[:, None]).all(axis=0)]
 
     @property
     def program(self) -> LinearProgram:
         """The program that has a point just where there is a plan."""
-        instance, k, p = self.instance, len(self.weights), len(self.patterns)
+        instance, k, p = self.instance, len(self.experts), len(self.patterns)
         number = {piece: at for at, piece in enumerate(zip(self.experts.tolist(), self.counts.tolist(), strict=True))}
         more = np.array([number.get((expert, count + 1), -1) for expert, count in number])
         first = np.array([(expert, count - 1) not in number for expert, count in number])
@@ -207,7 +214,7 @@ class Layers:
 
     def __init__(self, patterns: Patterns, order: IntArray, until: float) -> None:
         self.patterns, self.order, self.until = patterns, order, until
-        self.loads = patterns.weights[patterns.patterns].sum(axis=1)
+        self.loads = patterns.weights[:, patterns.patterns].sum(axis=2)
         pairs = [(count, left) for count in sorted(set(patterns.counts.tolist())) for left in range(1, count)]
         code = {pair: at for at, pair in enumerate(pairs, 2)} | {(count, 0): 1 for count in patterns.counts.tolist()}
         self.count = np.array([0, 0, *(count for count, _ in pairs)])
@@ -268,8 +275,8 @@ class Layers:
         """Yield states after another GPU, with the state before, the pattern, and the greatest load."""
         instance, patterns = self.patterns.instance, self.patterns
         room = patterns.room
-        share = np.concatenate([[1.0, 0.0], self.left[2:] / self.count[2:]])
-        rest = (share[states] * instance.loads).sum(axis=1)
+        share = np.concatenate([[1.0, 0.0], self.left[2:] / self.count[2:]])[states]
+        rest = np.array([(share * loads).sum(axis=1) for loads in instance.vectors])
         least = rest - left * room * (1 + SLACK)
         # The first expert that is begun, else the first that is not; by the state's code of it.
         ordered = states[:, self.order]
@@ -288,7 +295,7 @@ class Layers:
                 if time.perf_counter() > self.until:
                     raise GaveUp("no time for the ways to fill GPUs")
                 some = same[begin : begin + max(1, BLOCK // len(those))]
-                yield self._block(states[some], some, those, least[some], greatest[some], left)
+                yield self._block(states[some], some, those, least[:, some], greatest[some], left)
 
     def _block(
         self, states: Codes, numbers: IntArray, those: IntArray, least: FloatArray, greatest: FloatArray, left: int
@@ -296,7 +303,9 @@ class Layers:
         """Return the states that some patterns make of some states."""
         patterns, parts = self.patterns, self.parts[those]
         able = self.after[np.arange(len(self.after))[:, None], states[:, self.part_expert].T] >= 0
-        fine = self.loads[those][:, None] >= least
+        fine = np.ones((len(those), len(states)), bool)
+        for loads, needed in zip(self.loads[:, those], least, strict=True):
+            fine &= loads[:, None] >= needed
         for slot in range(parts.shape[1]):
             fine &= able[parts[:, slot]]
         which, state = np.nonzero(fine)
@@ -313,7 +322,8 @@ class Layers:
         slots = patterns.instance.slots * left
         kept = np.where(waits.any(axis=1), needed <= slots, needed == slots)
         which, state = which[kept], state[kept]
-        return made[kept], numbers[state], those[which], np.maximum(greatest[state], self.loads[those[which]])
+        loads = self.loads[:, those[which]].max(axis=0)
+        return made[kept], numbers[state], those[which], np.maximum(greatest[state], loads)
 
     def _least_of_each(self, states: Codes, greatest: FloatArray) -> tuple[Codes, IntArray]:
         """Return the states that there are, each once, and where one of the least greatest load stands."""
@@ -325,9 +335,9 @@ class Layers:
         return rows[first], by_load[first]
 
 
-def is_plain(instance: EplbPlacement) -> bool:
-    """Return whether GPUs are alike, and one vector of loads counts."""
-    return instance.is_plain
+def applies(instance: EplbPlacement) -> bool:
+    """Return whether GPUs, or nodes, are alike, and a plan's value is the greatest load, by whichever vector."""
+    return not instance.counts_moves and (len(instance.vectors) == 1 or instance.aggregate == "worst")
 
 
 def layered(instance: EplbPlacement, plan: EplbPlacementPlan, options: Options) -> tuple[EplbPlacementPlan, Result]:
@@ -337,7 +347,7 @@ def layered(instance: EplbPlacement, plan: EplbPlacementPlan, options: Options) 
     """
     began = time.perf_counter()
     until = began + PART * clock.left()
-    by_load = np.argsort(-instance.loads, kind="stable")
+    by_load = np.argsort(-instance.vectors.max(axis=0), kind="stable")
     value, mean = instance.objective(plan), instance.mean_load
     bound, found = mean, None
 
@@ -376,11 +386,8 @@ def layered(instance: EplbPlacement, plan: EplbPlacementPlan, options: Options) 
     return (best, replace(optimal, proof="two runs")) if other is None else (other, replace(optimal, bound=mean))
 
 
-def solve(instance: EplbPlacement, options: Options) -> Solution:
-    """Close the bracket between a plan and a level below which there is none."""
-    began = time.perf_counter()
-    plan = options.start
-    assert isinstance(plan, EplbPlacementPlan)
+def closed(instance: EplbPlacement, plan: EplbPlacementPlan, options: Options) -> tuple[EplbPlacementPlan, Result]:
+    """Close the bracket between a plan and a level below which there is none, on one node."""
     value, bound = instance.objective(plan), instance.mean_load
     found = Result("feasible", None, bound, None, 0.0, "", "argument")
     seconds, levels, last = 0.0, 0, False
@@ -411,10 +418,20 @@ def solve(instance: EplbPlacement, options: Options) -> Solution:
             found = replace(found, message=f"{found.message}; {words}".removeprefix("; "))
             break
     status: Status = "optimal" if agree(value, bound) else "feasible"
+    said = f"{levels} levels; {found.message}"
+    return plan, replace(found, status=status, x=None, bound=bound, seconds=seconds, message=said)
+
+
+def solve(instance: EplbPlacement, options: Options) -> Solution:
+    """Solve the node, or all nodes, from the plan at hand."""
+    began = time.perf_counter()
+    plan = options.start
+    assert isinstance(plan, EplbPlacementPlan)
+    plan, result = (closed if instance.num_nodes == 1 else divided)(instance, plan, options)
     return judged(
         instance,
         plan,
-        Result(status, None, bound, None, seconds, f"{levels} levels; {found.message}", found.proof),
+        result,
         began=began,
         solver="highs",
         solver_version=version(),
@@ -426,8 +443,8 @@ PATTERNS = Method(
     name="patterns of GPUs",
     short="patterns",
     proves="levels below which there is no plan: the mean, all ways to fill GPUs with patterns, or a program of these",
-    where="one node and one vector of loads, where moves do not count",
+    where="one vector of loads or the worst of several, where moves do not count",
     solve=solve,
-    applies=is_plain,
+    applies=applies,
 )
 CHOICE = Choice((PATTERNS, one_model.METHOD))

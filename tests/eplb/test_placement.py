@@ -19,8 +19,10 @@ import formulations
 from formulations import LinearProgram, Session
 from formulations.engine import clock
 from formulations.engine.highs import Result
+from formulations.engine.options import Options
 from formulations.eplb.placement import counts, least_load
 from formulations.methods import gpu_patterns
+from formulations.methods.gpu_nodes import divided, divisions
 from formulations.methods.gpu_patterns import PATTERNS, Layers, Patterns
 from heuristics.eplb.placement import (
     distinct_longest_first,
@@ -134,7 +136,6 @@ def test_the_released_example_is_that_of_its_page() -> None:
         assert {one.rule for one in instance.violations(released_global(instance))} == {"one_node"}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("layer", "released", "best"), [(0, 156.0, 151.0), (1, 179.5, 179.5)])
 def test_the_released_example_with_its_groups(layer: int, released: float, best: float) -> None:
     instance = released_groups()[layer]
@@ -209,7 +210,11 @@ def test_patterns_are_all_that_a_gpu_can_hold() -> None:
 @given(strategy(), st.randoms(use_true_random=False))
 def test_gpus_filled_in_any_order_are_the_best_plan(instance: EplbPlacement, random: Random) -> None:
     plain = EplbPlacement(
-        loads=instance.loads, num_gpus=instance.num_gpus, slots=instance.slots, one_per_gpu=instance.one_per_gpu
+        loads=instance.loads,
+        more_loads=instance.more_loads,
+        num_gpus=instance.num_gpus,
+        slots=instance.slots,
+        one_per_gpu=instance.one_per_gpu,
     )
     best = float(least_of_all_plans(plain))
     order = np.array(random.sample(range(plain.num_experts), plain.num_experts))
@@ -220,6 +225,58 @@ def test_gpus_filled_in_any_order_are_the_best_plan(instance: EplbPlacement, ran
     assert not plain.violations(found)
     assert plain.objective(found) == pytest.approx(best, rel=1e-12)
     assert Layers(Patterns(plain, best * (1 - 1e-9)), order, math.inf).least() is None
+
+
+@pytest.mark.parametrize("fewest", [0, 1, 2])
+def test_divisions_are_all_ways_to_put_groups_on_nodes(fewest: int) -> None:
+    for num_groups, num_nodes, most in product(range(1, 6), range(1, 4), range(1, 6)):
+        wanted = set()
+        for where in product(range(num_nodes), repeat=num_groups):
+            nodes = [sum(1 << group for group in range(num_groups) if where[group] == one) for one in range(num_nodes)]
+            if all(fewest <= node.bit_count() <= most for node in nodes):
+                wanted.add(tuple(sorted(nodes)))
+        found = [tuple(sorted(way)) for way in divisions(num_groups, num_nodes, fewest, most)]
+        assert len(found) == len(set(found))
+        assert set(found) == wanted
+
+
+@pytest.mark.parametrize(("num_nodes", "more_vectors"), [(1, 2), (2, 0), (2, 1)])
+@pytest.mark.parametrize("kind", ["zipf", "hot", "layer"])
+def test_nodes_and_vectors_have_the_optimum_of_the_one_model(num_nodes: int, more_vectors: int, kind: str) -> None:
+    instance = generate(
+        5, num_experts=4 + 2 * num_nodes, kind=kind, num_nodes=num_nodes, num_groups=2 * num_nodes,
+        more_vectors=more_vectors,
+    )  # fmt: skip
+    found = [formulations.solve(instance, method=name) for name in (PATTERNS.name, "model")]
+    assert [one.status for one in found] == ["optimal", "optimal"]
+    assert found[0].objective == pytest.approx(found[1].objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_nodes_of_two_gpus_have_the_least_of_all_plans(seed: int) -> None:
+    instance = EplbPlacement(
+        loads=np.random.default_rng(seed).integers(0, 30, 6),
+        more_loads=np.random.default_rng(seed + 9).integers(0, 30, (seed % 2, 6)),
+        num_gpus=4,
+        slots=2,
+        num_nodes=2,
+        groups=[0, 1, 2, 0, 1, 2],
+    )
+    solution = formulations.solve(instance, method=PATTERNS.name)
+    assert solution.status == "optimal"
+    assert solution.objective == pytest.approx(float(least_of_all_plans(instance)), rel=1e-9)
+
+
+def test_a_node_of_few_experts_holds_the_same_on_every_gpu() -> None:
+    # The hot group is alone on its node, whose GPUs hold its two experts and one of them once more.
+    instance = EplbPlacement(
+        loads=[9.0, 3, 1, 1, 1, 1, 1, 1], num_gpus=4, slots=3, num_nodes=2, groups=[0, 0, 1, 1, 2, 2, 3, 3]
+    )
+    plan, result = divided(instance, in_order(instance), Options())
+    assert not instance.violations(plan)
+    assert (result.status, result.bound, instance.objective(plan)) == ("optimal", 6.0, 6.0)
+    first, second = plan.replicas[:, plan.replicas[0] > 0].T.tolist()
+    assert first == second
 
 
 def test_optima_of_sixteen_experts_do_not_rest_on_one_run() -> None:
