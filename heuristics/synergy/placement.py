@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import combinations, islice
+from itertools import combinations
 
 import numpy as np
 
@@ -21,8 +20,14 @@ ROUNDING = 1e-12
 SMALLEST_STEP = 1e-14
 """The least by which a move or swap must lower the overload; less is rounding, and could go round in circles."""
 
-ROUNDS, RISE = 50, 2.0
+ROUNDS, RISE = 40, 3.0
 """How often no move or swap may help, and the factor by which overloads then weigh more, in :func:`swap_fit`."""
+
+IN_VAIN = 200_000
+"""Moves and swaps that are tried without a lower overload before :func:`swap_fit` gives a set of cut jobs up."""
+
+FEW = 12
+"""Jobs taken back by :func:`best_fit` after which the cut jobs are not tried one by one any more."""
 
 NOWHERE = -1
 """Server of a job that is not placed yet."""
@@ -35,15 +40,18 @@ def best_fit(instance: SynergyPlacement) -> SynergyPlacementPlan:
        server with the least free GPUs, then CPU cores, then memory, of those that hold it whole.
     2. The jobs that fit nowhere are cut: each in turn takes from the servers, those that can carry
        most of it first, as much as they can carry (whole GPUs with ``integral_gpus``).
-    3. If they cannot be carried, they all are cut alike, in the proportions in which the servers
-       can carry them together; then shares are exchanged between pairs of servers.
-    4. If that fails too, a whole job is taken back, and steps 2 and 3 begin anew: from the server
-       with the most uneven free fractions of its resources, the job with the most of the scarcest.
+    3. If they cannot be carried, the servers carry parts of all of them together, as large as they can.
+       One after the other each takes what comes to its part of all resources, by whole jobs and by what
+       is left of jobs, and goes on with at most 3 jobs of which something is left for the next servers.
+    4. If that fails too, a whole job is taken back, and steps 2 and 3 begin anew (step 2 no more than 12
+       times): from the server with the most uneven free fractions of its resources, the job with the most of
+       the scarcest.
 
     Ties go to the lowest index.
 
-    Guarantee: with continuous shares, feasible whenever any placement is; none is known for the
-    number of fragmented jobs.  With ``integral_gpus`` the plan may exceed a server's capacity and
+    Guarantee: with continuous shares, feasible whenever any placement is, and then with at most 3
+    fragmented jobs for each server, as the paper's vertices have them (Theorem A.2); none is known
+    relative to the optimum.  With ``integral_gpus`` the plan may exceed a server's capacity and
     cut through a GPU where no placement was found.  Complexity: O(n s) when the cut jobs fit at
     once, O(n^2 s) at worst.
 
@@ -51,9 +59,7 @@ def best_fit(instance: SynergyPlacement) -> SynergyPlacementPlan:
     ----------
     The second stage of Synergy (OSDI'22), section 4.1.2, by best fit decreasing (ours).
     """
-    demands = instance.demands
-    order = np.lexsort((-demands[:, 2], -demands[:, 1], -demands[:, 0]))
-    return _placed(instance, order, lambda free, demand: int(np.lexsort(free.T[::-1])[0]))
+    return _completed(instance, *_tightest(instance))
 
 
 def balanced_fit(instance: SynergyPlacement) -> SynergyPlacementPlan:
@@ -65,13 +71,7 @@ def balanced_fit(instance: SynergyPlacement) -> SynergyPlacementPlan:
 
     Guarantee and complexity: those of :func:`best_fit`.
     """
-    order = np.argsort(-_fractions(instance, instance.demands).max(axis=1), kind="stable")
-
-    def most_balanced(free: FloatArray, demand: FloatArray) -> int:
-        left = _fractions(instance, free - demand)
-        return int(np.where(instance.capacity > 0, left, 1.0).min(axis=1).argmax())
-
-    return _placed(instance, order, most_balanced)
+    return _completed(instance, *_most_balanced(instance))
 
 
 def swap_fit(instance: SynergyPlacement, *, tries: int = 8) -> SynergyPlacementPlan:
@@ -81,21 +81,25 @@ def swap_fit(instance: SynergyPlacement, *, tries: int = 8) -> SynergyPlacementP
     exceed the server by, as fractions of it, each times a weight that is 1 at first.  A job's size is
     its largest fraction of a server.
 
-    1. Jobs larger than a server are cut.
+    1. Jobs larger than a server are cut.  Where :func:`best_fit` or :func:`balanced_fit` cuts no others in
+       its first three steps, that is the plan.
     2. The whole jobs and the pieces of the cut ones are placed in order of size, the largest first,
        each on the server whose overload grows least, then whose largest fraction in use is then
        least.  Pieces are alike: one for each GPU of the cut jobs, and at least as many as jobs.
     3. Of all moves of a job or piece from the most overloaded server to another one, and all swaps of
        it for one there, the one that lowers the total overload most is made; if none does, from the next.
-       When no server has one, the weights of what is exceeded double, up to 50 times.
+       When no server has one, the weights of what is exceeded triple, up to 40 times, unless the overload has
+       not become less by 200,000 moves and swaps that were looked at.
     4. If a server is overloaded still, the largest whole job is cut too; steps 2 and 3 go on from
-       where the other whole jobs are.  Once as many are cut as by :func:`balanced_fit`, its plan is taken.
+       where the other whole jobs are.  Once more are cut than by :func:`balanced_fit`, its plan is taken.
     5. When none is, each cut job no larger than a server is tried whole again, the smallest first,
        by steps 2 and 3 from where the whole jobs are; after a success, from the smallest again.
        Then two of them are, with a whole job cut in their stead, the largest first, with all placed anew.
+       No set of cut jobs is tried again.
 
     The cut jobs are shared out as in steps 2 and 3 of :func:`best_fit`; where that fails, step 4
-    follows too.  With ``integral_gpus``, step 4 cuts no job of one GPU.  Ties go to the lowest index.
+    follows too.  A plan that cuts only jobs larger than a server ends the search: none fragments fewer.
+    With ``integral_gpus``, step 4 cuts no job of one GPU.  Ties go to the lowest index.
 
     Guarantee: never more fragmented jobs than :func:`balanced_fit`, whose plan is returned unless
     the search finds a better one.  Complexity: that of :func:`balanced_fit`, and O(n m) for each move or swap, with
@@ -105,53 +109,54 @@ def swap_fit(instance: SynergyPlacement, *, tries: int = 8) -> SynergyPlacementP
     ----------
     instance : SynergyPlacement
     tries : int
-        Sets of cut jobs that are tried in step 5.
+        Sets of cut jobs that are tried in vain in step 5.
     """
-    fallback = balanced_fit(instance)
-    if (
-        not instance.num_jobs
-        or (instance.demands.sum(axis=0) > instance.num_servers * instance.capacity * (1 + ROUNDING)).any()
-    ):
-        return fallback
-    limit = instance.num_jobs + 1 if instance.violations(fallback) else int(instance.objective(fallback))
     size = _fractions(instance, instance.demands).max(axis=1)
     fits = size <= 1 + ROUNDING
     cuttable = fits & ((instance.demands[:, 0] != 1) | (not instance.integral_gpus))
-    cut: list[int] = np.flatnonzero(~fits).tolist()
-    homes = np.full(instance.num_jobs, NOWHERE)
-    plan = None
+    tight, balanced = _tightest(instance), _most_balanced(instance)
+    for shares, free, over in (tight, balanced):
+        if not fits[over].any() and (split := _shared_out(instance, over, free)) is not None:
+            shares[over] = split
+            return SynergyPlacementPlan(shares=shares)
+    if (instance.demands.sum(axis=0) > instance.num_servers * instance.capacity * (1 + ROUNDING)).any():
+        return _completed(instance, *balanced)
+    larger: list[int] = np.flatnonzero(~fits).tolist()
+    cut = larger
+    plan, homes = _swapped(instance, cut, np.full(instance.num_jobs, NOWHERE))
+    if plan is not None:
+        return plan
+    fallback = _completed(instance, *balanced)
+    limit = instance.num_jobs + 1 if instance.violations(fallback) else int(instance.objective(fallback))
     while plan is None:
-        if len(cut) >= limit:
-            plan, fragmented = fallback, instance.fragmented(fallback)
-            cut = np.flatnonzero(fragmented).tolist()
-            homes = np.where(fragmented, NOWHERE, fallback.shares.argmax(axis=1))
-            break
-        plan, homes = _swapped(instance, cut, homes)
-        if plan is None:
-            whole = np.setdiff1d(np.flatnonzero(cuttable), cut)
-            if not whole.size:
-                return fallback
-            cut = [*cut, int(whole[size[whole].argmax()])]
+        whole = np.setdiff1d(np.flatnonzero(cuttable), cut)
+        if not whole.size:
+            return fallback
+        cut = [*cut, int(whole[size[whole].argmax()])]
+        plan, homes = (fallback, homes) if len(cut) > limit else _swapped(instance, cut, homes)
 
-    def fewer() -> Iterator[tuple[list[int], IntArray]]:
-        """Yield smaller sets of cut jobs, and where the others are at first."""
+    def fewer(plan: SynergyPlacementPlan) -> Iterator[tuple[list[int], IntArray]]:
+        """Yield smaller sets of cut jobs than a plan's, and where the others are at first."""
+        fragmented = instance.fragmented(plan)
+        cut, homes = np.flatnonzero(fragmented).tolist(), np.where(fragmented, NOWHERE, plan.shares.argmax(axis=1))
         again = sorted((job for job in cut if fits[job]), key=lambda job: (size[job], job))
         for job in again:
             yield [other for other in cut if other != job], homes
         for job in np.argsort(-size, kind="stable").tolist():
-            if cuttable[job] and job not in cut:
+            if cuttable[job] and not fragmented[job]:
                 for pair in combinations(again, 2):
                     yield [*(other for other in cut if other not in pair), job], np.full_like(homes, NOWHERE)
 
-    better = True
-    while better:
-        better = False
-        for trial, places in islice(fewer(), max(0, tries)):
+    sets, failed = fewer(plan), {frozenset(larger)}
+    while tries > 0 and (smaller := next(sets, None)) is not None:
+        if frozenset(smaller[0]) in failed:
+            continue
+        found, _ = _swapped(instance, *smaller)
+        if found is None:
+            failed.add(frozenset(smaller[0]))
             tries -= 1
-            found, moved = _swapped(instance, trial, places)
-            if found is not None:
-                plan, homes, cut, better = found, moved, trial, True
-                break
+        else:
+            plan, sets = found, fewer(found)
     return plan
 
 
@@ -221,10 +226,9 @@ def _swapped(
     whole = np.setdiff1d(np.arange(instance.num_jobs), cut)
     num_pieces = max(len(cut), int(instance.demands[cut, 0].sum()))
     pieces = np.tile(fractions[cut].sum(axis=0) / max(num_pieces, 1), (num_pieces, 1))
-    items = np.vstack([fractions[whole], pieces])
-    places, packed = _packed(items, np.append(homes[whole], np.full(num_pieces, NOWHERE)), instance.num_servers)
+    places = np.append(homes[whole], np.full(num_pieces, NOWHERE))
     homes = np.full(instance.num_jobs, NOWHERE)
-    homes[whole] = places[: len(whole)]
+    homes[whole], packed = _packed(np.vstack([fractions[whole], pieces]), places, instance.num_servers, num_pieces)
     shares = np.zeros((instance.num_jobs, instance.num_servers))
     shares[whole, homes[whole]] = 1.0
     split = _shared_out(instance, cut, instance.capacity - dot(shares.T, instance.demands)) if packed else None
@@ -234,77 +238,158 @@ def _swapped(
     return SynergyPlacementPlan(shares=shares), homes
 
 
-def _packed(items: FloatArray, places: IntArray, num_servers: int) -> tuple[IntArray, bool]:
-    """Places of items, from those given, after steps 2 and 3 of :func:`swap_fit`; whether no server is overloaded."""
-    places = places.copy()
-    load = np.zeros((num_servers, items.shape[1]))
+def _packed(items: FloatArray, places: IntArray, num_servers: int, num_pieces: int) -> tuple[IntArray, bool]:
+    """Do steps 2 and 3 of :func:`swap_fit`: places of the whole jobs, and whether no server is overloaded.
+
+    The last ``num_pieces`` items are the pieces, the others jobs that are where ``places`` says.
+    """
+    num_whole, places = len(items) - num_pieces, places.copy()
+    excess = np.full((num_servers, items.shape[1]), -1 - ROUNDING)
     placed = places != NOWHERE
-    np.add.at(load, places[placed], items[placed])
+    np.add.at(excess, places[placed], items[placed])
+    before = _overload(excess.T)
     missing = np.flatnonzero(~placed)
     for item in missing[np.argsort(-items[missing].max(axis=1), kind="stable")].tolist():
-        after = load + items[item]
-        growth = _overload(after.T) - _overload(load.T)
-        server = int(np.lexsort((after.max(axis=1), np.round(growth, 12)))[0])
-        load[server] = after[server]
+        after = excess + items[item]
+        overload = _overload(after.T)
+        server = int(np.lexsort((after.max(axis=1), np.round(overload - before, 12)))[0])
+        excess[server], before[server] = after[server], overload[server]
         places[item] = server
-    # A row for each resource is faster than three columns.
-    load, items = load.T.copy(), items.T.copy()
-    weights = np.ones_like(load)
-    for _ in range(ROUNDS):
-        overload = _overload(load, weights)
-        while overload.any() and _changed(items, places, load, weights, overload):
-            pass
-        if not overload.any():
-            return places, True
-        weights[load > 1 + ROUNDING] *= RISE
-    return places, False
+    packing = _Packing(items, places, num_pieces, excess)
+    return packing.places[num_servers:][:num_whole], packing.repaired()
 
 
-def _changed(items: FloatArray, places: IntArray, load: FloatArray, weights: FloatArray, overload: FloatArray) -> bool:
-    """Make the best move or swap from the most overloaded server that has one; return whether one does.
+class _Packing:
+    """Whole jobs and pieces on servers: what can move, or come in exchange for what moves.
 
-    ``items`` (3, m), ``load`` and ``weights`` (3, s) have a row for each resource; ``places``, ``load`` and
-    ``overload`` are changed.
+    The columns of what can are nothing, from each server; the whole jobs; a piece from each server, all alike.  Arrays
+    have a row for each resource, which is faster than three columns.
+
+    Attributes
+    ----------
+    sizes : (3, c) float
+    places : (c,) int
+        Server of each column.
+    pieces : (s,) int
+        How many pieces each server has.
+    excess, weights : (3, s) float
+        What the parts of each server in use exceed it by, but for rounding; below 0 where there is room.  What an
+        excess weighs.
     """
-    bad = np.flatnonzero(overload)
-    for server in bad[np.argsort(-overload[bad], kind="stable")].tolist():
-        inside, outside = np.flatnonzero(places == server), np.flatnonzero(places != server)
-        if not inside.size:
-            continue
-        # One row for each item inside; the columns are the other servers as they are, for moves, then each server
-        # less one of its items, for swaps.
-        others = np.delete(np.arange(len(overload)), server)
-        taken = np.hstack([np.zeros((len(items), len(others))), items[:, outside]])
-        target = np.append(others, places[outside])
-        more = taken[:, None, :] - items[:, inside, None]
-        gain = _overload(load[:, server, None, None] + more, weights[:, server, None, None])
-        gain += _overload(load[:, None, target] - more, weights[:, None, target])
-        gain -= overload[server] + overload[target]
-        row, column = divmod(int(gain.argmin()), gain.shape[1])
-        if gain[row, column] < -SMALLEST_STEP * weights[:, server].max():
-            goal = target[column]
-            places[inside[row]] = goal
-            if column >= len(others):
-                places[outside[column - len(others)]] = server
-            load[:, server] += more[:, row, column]
-            load[:, goal] -= more[:, row, column]
-            both = [server, goal]
-            overload[both] = _overload(load[:, both], weights[:, both])
-            return True
-    return False
+
+    def __init__(self, items: FloatArray, places: IntArray, num_pieces: int, excess: FloatArray) -> None:
+        every, num_whole = np.arange(len(excess)), len(items) - num_pieces
+        piece = items[num_whole:][:1] if num_pieces else np.zeros((1, items.shape[1]))
+        sizes = [np.zeros_like(excess), items[:num_whole], np.tile(piece, (len(excess), 1))]
+        self.sizes = np.vstack(sizes).T.copy()
+        self.places = np.concatenate([every, places[:num_whole], every])
+        self.pieces = np.bincount(places[num_whole:], minlength=len(excess))
+        self.excess, self.weights = excess.T.copy(), np.ones(excess.T.shape)
+
+    def repaired(self) -> bool:
+        """Make moves and swaps until no server is overloaded; return whether none is."""
+        least, tried = np.inf, 0
+        for _ in range(ROUNDS):
+            overload = _overload(self.excess, self.weights)
+            while overload.any():
+                changed, number = self._changed(overload)
+                tried += number
+                if not changed:
+                    break
+            total = float(_overload(self.excess).sum())
+            if total < least * (1 - ROUNDING):
+                least, tried = total, 0
+            if not total or tried > IN_VAIN:
+                break
+            self.weights[self.excess > 0] *= RISE
+        return not total
+
+    def _changed(self, overload: FloatArray) -> tuple[bool, int]:
+        """Make the best move or swap from the most overloaded server that has one; return how many were looked at.
+
+        Parameters
+        ----------
+        overload : (s,) float
+            Is changed too.
+
+        Returns
+        -------
+        bool
+            Whether there is one.
+        int
+        """
+        sizes, places, num_servers = self.sizes, self.places, len(overload)
+        there, weights = self.excess.take(places, 1)[:, None], self.weights.take(places, 1)[:, None]
+        before = overload[places]
+        before[-num_servers:][self.pieces == 0] = -np.inf
+        tried, bad = 0, np.flatnonzero(overload)
+        for server in bad[np.argsort(-overload[bad], kind="stable")].tolist():
+            here = places == server
+            inside = np.flatnonzero(here & (before > -np.inf))[1:]
+            if not inside.size:
+                continue
+            more = sizes[:, None] - sizes.take(inside, 1)[:, :, None]
+            gain = _overload(self.excess[:, server, None, None] + more, self.weights[:, server, None, None])
+            gain += _overload(there - more, weights)
+            gain -= np.where(here, -np.inf, overload[server] + before)
+            tried += gain.size
+            row, column = divmod(int(gain.argmin()), gain.shape[1])
+            if gain[row, column] < -SMALLEST_STEP * self.weights[:, server].max():
+                goal = int(places[column])
+                self.excess[:, server] += more[:, row, column]
+                self.excess[:, goal] -= more[:, row, column]
+                self._put(int(inside[row]), server, goal)
+                self._put(column, goal, server)
+                both = [server, goal]
+                overload[both] = _overload(self.excess[:, both], self.weights[:, both])
+                return True, tried
+        return False, tried
+
+    def _put(self, column: int, server: int, goal: int) -> None:
+        """Move what a column stands for from one server to another."""
+        num_servers = len(self.pieces)
+        if column >= len(self.places) - num_servers:
+            self.pieces[[server, goal]] += -1, 1
+        elif column >= num_servers:
+            self.places[column] = goal
 
 
-def _overload(load: FloatArray, weights: FloatArray | float = 1.0) -> FloatArray:
-    """Sum over the rows of weights times squares of what loads (3, ...) exceed a server by, but for rounding."""
-    over: FloatArray = np.maximum(load - (1 + ROUNDING), 0.0)
-    over = over * over * weights
-    return np.asarray(over[0] + over[1] + over[2])
+def _overload(excess: FloatArray, weights: FloatArray | float = 1.0) -> FloatArray:
+    """Sum over the rows of weights times squares of what (3, ...) is above 0."""
+    over: FloatArray = np.maximum(excess, 0.0)
+    # In place, because moves and swaps are many.
+    over *= over
+    over *= weights
+    total: FloatArray = over[0] + over[1]
+    total += over[2]
+    return total
 
 
-def _placed(
+def _tightest(instance: SynergyPlacement) -> tuple[FloatArray, FloatArray, list[int]]:
+    """Do step 1 of :func:`best_fit`."""
+    demands = instance.demands
+    order = np.lexsort((-demands[:, 2], -demands[:, 1], -demands[:, 0]))
+    return _whole(instance, order, lambda free, demand: int(np.lexsort(free.T[::-1])[0]))
+
+
+def _most_balanced(instance: SynergyPlacement) -> tuple[FloatArray, FloatArray, list[int]]:
+    """Do step 1 of :func:`balanced_fit`."""
+    order = np.argsort(-_fractions(instance, instance.demands).max(axis=1), kind="stable")
+
+    def most_balanced(free: FloatArray, demand: FloatArray) -> int:
+        left = _fractions(instance, free - demand)
+        return int(np.where(instance.capacity > 0, left, 1.0).min(axis=1).argmax())
+
+    return _whole(instance, order, most_balanced)
+
+
+def _whole(
     instance: SynergyPlacement, order: IntArray, choose: Callable[[FloatArray, FloatArray], int]
-) -> SynergyPlacementPlan:
-    """Do steps 1 to 4; ``choose`` picks a row of the free capacities of the servers that hold a demand."""
+) -> tuple[FloatArray, FloatArray, list[int]]:
+    """Return the shares of whole jobs, what servers have free beside them, and the jobs to cut.
+
+    ``choose`` picks a row of the free capacities of the servers that hold a demand.
+    """
     slack = ROUNDING * np.where(instance.capacity > 0, instance.capacity, 1.0)
     free = np.tile(instance.capacity, (instance.num_servers, 1))
     shares = np.zeros((instance.num_jobs, instance.num_servers))
@@ -318,8 +403,17 @@ def _placed(
             shares[job, server] = 1.0
         else:
             cut.append(job)
+    return shares, free, cut
+
+
+def _completed(
+    instance: SynergyPlacement, shares: FloatArray, free: FloatArray, cut: list[int]
+) -> SynergyPlacementPlan:
+    """Do steps 2 to 4 of :func:`best_fit`; what is given is changed."""
+    begun = len(cut)
     while cut:
-        pieces = _shared_out(instance, cut, free)
+        few = len(cut) <= begun + FEW or instance.integral_gpus
+        pieces = _shared_out(instance, cut, free) if few else _all_alike(instance, cut, free)
         if pieces is None and len(cut) < instance.num_jobs:
             job, server = _to_take_back(instance, shares, free)
             shares[job, server] = 0.0
@@ -357,19 +451,16 @@ def _one_by_one(instance: SynergyPlacement, cut: list[int], free: FloatArray) ->
         room = (free[:, needed] / demand[needed]).min(axis=1, initial=1.0).clip(0.0, 1.0)
         if instance.integral_gpus and demand[0]:
             room = np.floor(room * demand[0] + ROUNDING) / demand[0]
-        left = 1.0
-        for server in np.argsort(-room, kind="stable").tolist():
-            share = min(left, room[server])
-            if share <= ROUNDING:
-                break
-            shares[row, server] = share
-            free[server] -= share * demand
-            left -= share
-            if left <= ROUNDING:
-                break
-        if left > ROUNDING:
+        order = np.argsort(-room, kind="stable")
+        # What is left of the job before each server takes what it can, and after the last.
+        left = np.subtract.accumulate(np.append(1.0, room[order[room[order] > ROUNDING]]))
+        complete = np.flatnonzero(left[1:] <= ROUNDING)
+        if not complete.size:
             return None
-        shares[row] /= shares[row].sum()
+        servers = order[: complete[0] + 1]
+        taken = np.minimum(room[servers], left[: len(servers)])
+        shares[row, servers] = taken / taken.sum()
+        free[servers] -= taken[:, None] * demand
     return shares
 
 
@@ -381,76 +472,74 @@ def _all_alike(instance: SynergyPlacement, cut: list[int], free: FloatArray) -> 
     room = (free[:, needed] / demand[needed]).min(axis=1, initial=1.0).clip(0.0, 1.0)
     if room.sum() < 1 - ROUNDING:
         return None
-    # As fractions of a server, so that no unit decides which shares are exchanged.
-    return _exchanged(np.tile(room / room.sum(), (len(cut), 1)), _fractions(instance, demands))
+    # As fractions of a server, so that no unit decides how jobs are cut.
+    return _cut(room / room.sum(), _fractions(instance, demands))
 
 
-def _exchanged(shares: FloatArray, demands: FloatArray) -> FloatArray:
-    """Shares that load every server as before, with at most 3 jobs on any two servers both.
+def _cut(parts: FloatArray, demands: FloatArray) -> FloatArray:
+    """(n, s) float: shares that load each server by its part of all demands, and leave few jobs cut.
 
-    Of four jobs on the same two servers, some combination of moves from one to the other leaves
-    all three resources as they are; it is followed until one of the jobs has left one of the two.
+    Each server in turn may take the same part of what is left of every job.  Of four jobs of which it takes something
+    and leaves something, some combination of more and less leaves all three resources as they are; it is followed
+    until the server takes all of one of them that is left, or nothing.  So a basic solution is made of any other.
     """
-    shares = shares.copy()
-    for first, second in combinations(range(shares.shape[1]), 2):
-        while True:
-            both = np.flatnonzero((shares[:, first] > 0) & (shares[:, second] > 0))[: demands.shape[1] + 1]
-            if len(both) <= demands.shape[1]:
-                break
-            move = _cancelling(demands[both])
-            source = np.where(move > 0, shares[both, first], shares[both, second])
-            with np.errstate(divide="ignore"):
-                steps = source / np.abs(move)
-            last = int(steps.argmin())
-            shares[both, first] -= steps[last] * move
-            shares[both, second] += steps[last] * move
-            shares[both[last], first if move[last] > 0 else second] = 0.0
+    shares = np.zeros((len(demands), len(parts)))
+    rows, left, rest = demands.tolist(), [1.0] * len(demands), 1.0
+    for server, part in enumerate(parts.tolist()):
+        # What rounding has left is for the last one.
+        rate = min(part / rest, 1.0) if rest > part and server < len(parts) - 1 else 1.0
+        rest -= part
+        taken = [rate * some for some in left]
+        between: list[int] = []
+        for job, most in enumerate(left):
+            if not 0 < taken[job] < most:
+                continue
+            between.append(job)
+            if len(between) > 3:
+                move = _cancelling([rows[one] for one in between])
+                steps = [
+                    ((left[one] - taken[one] if by > 0 else taken[one]) / abs(by), place)
+                    for place, (one, by) in enumerate(zip(between, move, strict=True))
+                    if by
+                ]
+                step, last = min(steps)
+                for one, by in zip(between, move, strict=True):
+                    taken[one] = min(max(taken[one] + step * by, 0.0), left[one])
+                ended = between.pop(last)
+                taken[ended] = left[ended] if move[last] > 0 else 0.0
+        shares[:, server] = taken
+        left = [most - some for most, some in zip(left, taken, strict=True)]
     # What is left of a share that was to become 0 together with another one.
     shares = np.where(shares > ROUNDING, shares, 0.0)
-    exchanged: FloatArray = shares / shares.sum(axis=1, keepdims=True)
-    return exchanged
+    cut: FloatArray = shares / shares.sum(axis=1, keepdims=True)
+    return cut
 
 
-def _cancelling(demands: FloatArray) -> FloatArray:
-    """Return multiples of the rows that add up to 0, of more rows than columns, by Householder's bidiagonalisation.
+def _cancelling(demands: Sequence[Sequence[float]]) -> list[float]:
+    """Return multiples of four rows of three that add up to 0, that of the last at least 0, by elimination.
 
-    They are the last right singular vector, with the sign that LAPACK gives it but not the roundings of a BLAS kernel.
+    No multiple is large beside the others, since each pivot is the greatest entry of its equation.
     """
     # Lists, because arrays of so few numbers are slow.
-    left = demands.T.tolist()
-    mirrors: list[list[float]] = []
-    while left:
-        first = len(mirrors)
-        mirrors.append(_mirror(left[0], first))
-        left = [_reflected(row, mirrors[-1]) for row in left[1:]]
-        if len(left) > 1:
-            below = _mirror([row[first] for row in left], 0)
-            columns = [_reflected(column, below) for column in zip(*left, strict=True)]
-            left = [list(row) for row in zip(*columns, strict=True)]
-    multiples = [0.0] * (len(demands) - 1) + [1.0]
-    for mirror in reversed(mirrors):
-        multiples = _reflected(multiples, mirror)
-    return np.array(multiples)
-
-
-def _mirror(values: list[float], first: int) -> list[float]:
-    """Return the m whose reflection ``I - m m'`` makes all values after the ``first`` 0 and keeps those before."""
-    mirror = [0.0] * first + values[first:]
-    if not any(mirror[first + 1 :]):
-        return [0.0] * len(values)
-    mirror[first] += math.copysign(math.sqrt(_along(mirror, mirror)), mirror[first])
-    scale = math.sqrt(2 / _along(mirror, mirror))
-    return [scale * entry for entry in mirror]
-
-
-def _reflected(values: Sequence[float], mirror: list[float]) -> list[float]:
-    along = _along(values, mirror)
-    return [value - along * entry for value, entry in zip(values, mirror, strict=True)]
-
-
-def _along(left: Sequence[float], right: Sequence[float]) -> float:
-    """Return the product of two vectors, added up from the first on: ``sum`` is another from Python 3.12 on."""
-    total = 0.0
-    for one, other in zip(left, right, strict=True):
-        total += one * other
-    return total
+    equations = [list(equation) for equation in zip(*demands, strict=True)]
+    free, solved = list(range(4)), []
+    for number, equation in enumerate(equations):
+        entries = [abs(equation[column]) for column in free]
+        greatest = max(entries)
+        if not greatest:
+            continue
+        pivot = free.pop(entries.index(greatest))
+        solved.append((pivot, equation))
+        for other in equations[number + 1 :]:
+            factor = other[pivot] / equation[pivot]
+            for column in free:
+                other[column] -= factor * equation[column]
+    multiples = [0.0] * 4
+    multiples[free[-1]] = 1.0
+    for pivot, equation in reversed(solved):
+        along = 0.0
+        # Added up from the first on: ``sum`` is another from Python 3.12 on.
+        for entry, multiple in zip(equation, multiples, strict=True):
+            along += entry * multiple
+        multiples[pivot] = -along / equation[pivot]
+    return multiples if multiples[-1] >= 0 else [-multiple for multiple in multiples]

@@ -1,6 +1,7 @@
 """Heuristics of synergy.placement: whole where they can, and as few fragmented as they must."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -63,8 +64,8 @@ def test_best_fit_cuts_what_fits_nowhere_whole() -> None:
     assert instance.objective(plan) == 1
 
 
-def test_best_fit_keeps_every_resource_when_it_exchanges_shares() -> None:
-    """Nothing to spare: after the exchange, no two servers share more than three jobs."""
+def test_best_fit_keeps_every_resource_when_it_cuts_jobs() -> None:
+    """Nothing to spare: no two servers share more than three jobs."""
     rng = np.random.default_rng(0)
     demands = np.column_stack([np.full(16, 1.0), rng.uniform(1, 5, 16), rng.uniform(1, 5, 16)])
     total = demands.sum(axis=0)
@@ -134,3 +135,27 @@ def test_the_unit_of_memory_decides_nothing() -> None:
     )
     units = [rescaled(instance, ("server_memory", "demands[2]"), 2.0**exponent) for exponent in range(-30, 31)]
     assert len({one.objective(best_fit(one)) for one in units}) == 1
+
+
+@pytest.mark.parametrize("method", [best_fit, balanced_fit])
+@given(placements())
+def test_fits_fragment_at_most_three_jobs_for_each_server(
+    method: Callable[[SynergyPlacement], SynergyPlacementPlan], instance: SynergyPlacement
+) -> None:
+    """As the vertices of Theorem A.2 do."""
+    instance = replace(instance, integral_gpus=False)
+    plan = method(instance)
+    assume(instance.violations(plan) == [])
+    assert instance.objective(plan) <= 3 * instance.num_servers
+
+
+def test_best_fit_cuts_many_jobs_at_few_places() -> None:
+    """Nothing to spare: of what a server carries, three jobs at most go on to the next."""
+    rng = np.random.default_rng(0)
+    demands = np.column_stack([np.full(32, 1.0), rng.uniform(1, 5, 32), rng.uniform(1, 5, 32)])
+    total = demands.sum(axis=0)
+    instance = SynergyPlacement(**cluster_of(8, 4, total[1] / 8, total[2] / 8), demands=demands)
+    plan = best_fit(instance)
+    assert instance.violations(plan) == []
+    assert instance.fragmented(plan).sum() <= 3 * 7
+    assert np.count_nonzero(plan.shares) <= 32 + 3 * 7
