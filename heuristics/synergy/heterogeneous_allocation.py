@@ -115,13 +115,15 @@ class _Options:
         self.kind = np.concatenate([types[rows] for types, rows in zip(instance.config_types, kept, strict=True)])
         order = np.lexsort((self.kind, self.job))
         self.job, self.config, self.kind = self.job[order], self.config[order], self.kind[order]
-        table = np.array([instance.configs[job][config] for job, config in zip(self.job, self.config, strict=True)])
+        table = np.concatenate([configs[rows] for configs, rows in zip(instance.configs, kept, strict=True)])[order]
         self.unit = float(table[:, THROUGHPUT].max(initial=0.0)) or 1.0
         self.worth = table[:, THROUGHPUT] / self.unit
         scale = np.where(instance.capacity > 0, instance.capacity, 1.0)
         amounts = np.column_stack([table[:, :THROUGHPUT], instance.gpu_demands[self.job]])
         self.amounts = amounts / scale[self.kind]
         self.room = instance.capacity / scale
+        shares = zip(instance.proportional_choices, instance.usable_configs, strict=True)
+        self.fair = [((best >= 0) & usable[best]).tolist() for best, usable in shares]
 
     def left_over(self, prices: FloatArray) -> FloatArray:
         """(o,) float: what each configuration is worth after what it pays."""
@@ -157,20 +159,20 @@ class _Options:
 
     def shares(self, prices: FloatArray) -> IntArray | None:
         """Return proportional shares on the types that jobs choose at some prices; None where one finds no type."""
-        instance, free = self.instance, self.instance.capacity[:, 2].copy()
+        instance, free = self.instance, self.instance.capacity[:, 2].tolist()
         worth = self.by_type(prices)
         ranked = np.sort(np.column_stack([worth, np.full(len(worth), -np.inf)]), axis=1)
         regret = np.where(np.isfinite(ranked[:, -2]), ranked[:, -1] - np.maximum(ranked[:, -2], -1e300), np.inf)
         choices = np.zeros(instance.num_jobs, np.int64)
+        # Lists, because arrays of so few numbers are slow.
+        demands, rows, kinds = instance.gpu_demands.tolist(), worth.tolist(), range(len(free))
         for job in np.lexsort((-regret, -instance.gpu_demands)).tolist():
-            best, gpus = instance.proportional_choices[job], instance.gpu_demands[job]
-            fair = (best >= 0) & instance.usable_configs[job][best]
-            fits = np.flatnonzero(fair & (free >= gpus))
-            if not fits.size:
+            fits = [kind for kind in kinds if self.fair[job][kind] and free[kind] >= demands[job]]
+            if not fits:
                 return None
-            kind = fits[worth[job, fits].argmax()]
-            choices[job] = best[kind]
-            free[kind] -= gpus
+            kind = max(fits, key=rows[job].__getitem__)
+            choices[job] = instance.proportional_choices[job][kind]
+            free[kind] -= demands[job]
         return choices
 
     def exchanged(self, choices: IntArray, prices: FloatArray) -> IntArray:
@@ -190,13 +192,16 @@ class _Options:
             if alone.max(initial=0.0) > ROUNDING:
                 changed = [int(alone.argmax())]
             else:
-                both = gain[core][:, None] + gain[core]
-                both[self.job[core][:, None] == self.job[core]] = -np.inf
-                for column, room in zip(more[core].T, slack, strict=True):
-                    both[column[:, None] + column > room] = -np.inf
-                if both.max(initial=0.0) <= ROUNDING:
+                # One of two that gain together gains alone.
+                first = core[gain[core] > 0]
+                both = gain[first][:, None] + gain[core]
+                possible = (both > ROUNDING) & (self.job[first][:, None] != self.job[core])
+                for ones, others, room in zip(more[first].T, more[core].T, slack, strict=True):
+                    possible &= ones[:, None] + others <= room
+                if not possible.any():
                     return np.array(self.config[now])
-                changed = core[list(np.unravel_index(both.argmax(), both.shape))].tolist()
+                row, column = np.unravel_index(np.where(possible, both, 0.0).argmax(), both.shape)
+                changed = [int(first[row]), int(core[column])]
             now[self.job[changed]] = changed
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from instances.schema import FloatArray, IntArray
-from instances.synergy.sensitivity import ROUNDING, THROUGHPUT
+from instances.synergy.sensitivity import CPU, MEMORY, ROUNDING, THROUGHPUT
 
 __all__ = ["upgrade"]
 
@@ -65,7 +65,9 @@ def upgrade(
 
     extra, rate = rated(slice(None))
     while True:
-        fits = (extra <= left[kind] + slack[kind]).all(axis=1)
+        # Column by column, which is faster than over an axis of two.
+        room = left + slack
+        fits = (extra[:, CPU] <= room[kind, CPU]) & (extra[:, MEMORY] <= room[kind, MEMORY])
         best = int(np.where(fits, rate, -np.inf).argmax())
         if not fits[best] or rate[best] == -np.inf:
             return choices
