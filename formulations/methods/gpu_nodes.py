@@ -1,6 +1,6 @@
 """Divisions of groups among nodes: each node is a problem of EPLB of its own, and the fullest counts.
 
-Nodes are alike, so that what a node is worth depends on its set of groups alone; a division is a set for each node, with
+Nodes are alike, so that what one is worth depends on its set of groups alone; a division is a set for each node, with
 every group in one of them.  With ``least[s]`` a bound of set s, its optimum once that is known, no division is worth
 less than the greatest bound of its sets, and no plan less than the division of which that is least.  The set of the
 greatest bound in that division is solved next, until no division can be worth less than the plan.
